@@ -1,0 +1,1 @@
+"""The algebra of the transforms: exact, without MLIR."""

@@ -1,0 +1,1 @@
+"""Rewrites on tensors, each a registered pass."""
