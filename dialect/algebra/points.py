@@ -1,0 +1,48 @@
+"""The shipped interpolation points, one set per alpha, as data with their measured errors."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from functools import cache
+from importlib.resources import files
+from itertools import count
+from typing import Any
+
+from iree.winograd.dialect.algebra.cook_toom import INFINITY, Point
+
+
+def points_for(alpha: int) -> tuple[Point, ...]:
+    """The points for tiles of `alpha` inputs: `alpha - 1` rationals and infinity.
+
+    Beyond the largest shipped set, that set grows by reciprocal pairs. Raises ValueError for `alpha < 1`.
+    """
+    if alpha < 1:
+        raise ValueError(f"a tile needs at least one input, but alpha = {alpha}")
+    if alpha == 1:
+        return (INFINITY,)
+    shipped = _shipped()
+    if str(alpha) in shipped:
+        return (*(Fraction(point) for point in shipped[str(alpha)]["points"]), INFINITY)
+    return (*_grown(alpha - 1), INFINITY)
+
+
+@cache
+def _shipped() -> dict[str, Any]:
+    """The contents of the data file, read on first use so that importing stays cheap."""
+    data: dict[str, Any] = json.loads(files(__package__).joinpath("points.json").read_text())
+    return data
+
+
+def _grown(size: int) -> tuple[Fraction, ...]:
+    """0, +-1, and pairs of simple rationals near 1 with their reciprocals: large tiles are for study, not for speed."""
+    candidates = [Fraction(0), Fraction(1), Fraction(-1)]
+    for denominator in count(1):
+        for numerator in (denominator + 1, 2 * denominator + 1):
+            point = Fraction(numerator, denominator)
+            for candidate in (point, -1 / point, 1 / point, -point):
+                if candidate not in candidates:
+                    candidates.append(candidate)
+        if len(candidates) >= size:
+            return tuple(candidates[:size])
+    raise AssertionError("unreachable")
