@@ -1,0 +1,37 @@
+"""The MLIR Python bindings of IREE's compiler: the only file of the project that imports them."""
+
+from __future__ import annotations
+
+from iree.compiler import ir
+from iree.compiler.dialects import (
+    affine,
+    arith,
+    flow,
+    func,
+    linalg,
+    math,
+    memref,
+    scf,
+    stream,
+    tensor,
+    util,
+    vector,
+)
+from iree.compiler.dialects._ods_common import _cext as dialect_registry
+
+__all__ = [
+    "affine",
+    "arith",
+    "dialect_registry",
+    "flow",
+    "func",
+    "ir",
+    "linalg",
+    "math",
+    "memref",
+    "scf",
+    "stream",
+    "tensor",
+    "util",
+    "vector",
+]

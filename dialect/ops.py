@@ -1,0 +1,228 @@
+"""Typed views and builders of the winograd ops.
+
+The wheels' bindings can't load the dialect's IRDL definition, so these classes are what gives the ops their types
+in Python; contexts have to allow unregistered dialects (`register_dialect` below sees to that).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from iree.winograd.dialect.attributes import (
+    decomposition_attribute,
+    decomposition_of,
+    sizes_attribute,
+    sizes_of,
+)
+from iree.winograd.dialect.bindings import dialect_registry, ir
+from iree.winograd.dialect.decomposition import Decomposition
+
+
+@dialect_registry.register_dialect
+class WinogradDialect(ir.Dialect):
+    """Convolutions in the Winograd domain, on tensors."""
+
+    DIALECT_NAMESPACE = "winograd"
+
+
+class TransformOp(ir.OpView):
+    """What the three transforms have in common."""
+
+    _ODS_REGIONS = (0, True)
+
+    @property
+    def decomposition(self) -> Decomposition:
+        """How the convolution is decomposed. Raises ValueError when the attribute is malformed."""
+        return decomposition_of(self.attributes["decomposition"])
+
+    @property
+    def groups(self) -> int:
+        """Groups of the convolution."""
+        return int(ir.IntegerAttr(self.attributes["groups"]).value)
+
+
+@dialect_registry.register_operation(WinogradDialect)
+class InputTransformOp(TransformOp):
+    """`winograd.input_transform`: N x H... x C -> [A*g, T, V*C/g]."""
+
+    OPERATION_NAME = "winograd.input_transform"
+
+    @property
+    def input(self) -> ir.Value:
+        """The convolution's input, channels last, not padded."""
+        return self.operands[0]
+
+    @property
+    def padding_low(self) -> tuple[int, ...]:
+        """Zeros before the first element of each spatial dimension."""
+        return sizes_of(self.attributes["padding_low"])
+
+    @property
+    def padding_high(self) -> tuple[int, ...]:
+        """Zeros after the last element of each spatial dimension."""
+        return sizes_of(self.attributes["padding_high"])
+
+
+@dialect_registry.register_operation(WinogradDialect)
+class FilterTransformOp(TransformOp):
+    """`winograd.filter_transform`: R... x C/g x K -> [A*g, V*C/g, K/g]."""
+
+    OPERATION_NAME = "winograd.filter_transform"
+
+    @property
+    def filter(self) -> ir.Value:
+        """The convolution's filter, output channels last."""
+        return self.operands[0]
+
+
+@dialect_registry.register_operation(WinogradDialect)
+class OutputTransformOp(TransformOp):
+    """`winograd.output_transform`: [A*g, T, K/g] and epilogue operands -> N x OH... x K."""
+
+    OPERATION_NAME = "winograd.output_transform"
+    _ODS_REGIONS = (1, True)
+
+    @property
+    def accumulator(self) -> ir.Value:
+        """The products, in the Winograd domain."""
+        return self.operands[0]
+
+    @property
+    def epilogue_operands(self) -> tuple[ir.Value, ...]:
+        """What the epilogue reads beside the convolution's outputs."""
+        return tuple(self.operands)[1:]
+
+    @property
+    def indexing_maps(self) -> tuple[ir.AffineMap, ...]:
+        """From an output's index `(n, spatial..., k)` to that in each epilogue operand."""
+        return tuple(ir.AffineMapAttr(attribute).value for attribute in self.attributes["indexing_maps"])
+
+    @property
+    def body(self) -> ir.Block:
+        """The epilogue: from one output and the operands' elements to what `winograd.yield` returns."""
+        return self.regions[0].blocks[0]
+
+
+@dialect_registry.register_operation(WinogradDialect)
+class YieldOp(ir.OpView):
+    """`winograd.yield`: ends an epilogue with the element of the result."""
+
+    OPERATION_NAME = "winograd.yield"
+    _ODS_REGIONS = (0, True)
+
+    @property
+    def value(self) -> ir.Value:
+        """The element of the result."""
+        return self.operands[0]
+
+
+TRANSFORM_OPS: tuple[type[TransformOp], ...] = (InputTransformOp, FilterTransformOp, OutputTransformOp)
+
+
+def register_dialect(context: ir.Context) -> None:
+    """Lets `context` hold winograd ops."""
+    context.allow_unregistered_dialects = True
+
+
+def input_transform_type(
+    input_type: ir.RankedTensorType,
+    decomposition: Decomposition,
+    padding_low: Sequence[int],
+    padding_high: Sequence[int],
+    groups: int,
+) -> ir.RankedTensorType:
+    """The type `[A*g, T, V*C/g]` of an input's transform; T is dynamic when a size it depends on is."""
+    batch, *spatial, channels = input_type.shape
+    dynamic = ir.ShapedType.get_dynamic_size()
+    tile_count = dynamic
+    if dynamic not in (batch, *spatial):
+        padded = [
+            low + size + high for low, size, high in zip(padding_low, spatial, padding_high, strict=True)
+        ]
+        tile_count = batch * prod(decomposition.tiles(decomposition.output_shape(padded)))
+    shape = [decomposition.point_count * groups, tile_count, decomposition.view_count * channels // groups]
+    return ir.RankedTensorType.get(shape, input_type.element_type)
+
+
+def filter_transform_type(
+    filter_type: ir.RankedTensorType, decomposition: Decomposition, groups: int
+) -> ir.RankedTensorType:
+    """The type `[A*g, V*C/g, K/g]` of a filter's transform."""
+    *_, group_channels, filters = filter_type.shape
+    shape = [decomposition.point_count * groups, decomposition.view_count * group_channels, filters // groups]
+    return ir.RankedTensorType.get(shape, filter_type.element_type)
+
+
+def input_transform(
+    activation: ir.Value,
+    decomposition: Decomposition,
+    padding_low: Sequence[int],
+    padding_high: Sequence[int],
+    groups: int = 1,
+) -> InputTransformOp:
+    """Builds a `winograd.input_transform` of `activation`, at the current insertion point and location."""
+    result_type = input_transform_type(
+        ir.RankedTensorType(activation.type), decomposition, padding_low, padding_high, groups
+    )
+    attributes = {
+        "decomposition": decomposition_attribute(decomposition),
+        "padding_low": sizes_attribute(padding_low),
+        "padding_high": sizes_attribute(padding_high),
+        "groups": _groups_attribute(groups),
+    }
+    return InputTransformOp(
+        ir.Operation.create(InputTransformOp.OPERATION_NAME, [result_type], [activation], attributes)
+    )
+
+
+def filter_transform(weights: ir.Value, decomposition: Decomposition, groups: int = 1) -> FilterTransformOp:
+    """Builds a `winograd.filter_transform` of `weights`, at the current insertion point and location."""
+    result_type = filter_transform_type(ir.RankedTensorType(weights.type), decomposition, groups)
+    attributes = {
+        "decomposition": decomposition_attribute(decomposition),
+        "groups": _groups_attribute(groups),
+    }
+    return FilterTransformOp(
+        ir.Operation.create(FilterTransformOp.OPERATION_NAME, [result_type], [weights], attributes)
+    )
+
+
+def output_transform(
+    result_type: ir.RankedTensorType,
+    accumulator: ir.Value,
+    decomposition: Decomposition,
+    groups: int = 1,
+    epilogue_operands: Sequence[ir.Value] = (),
+    indexing_maps: Sequence[ir.AffineMap] = (),
+) -> OutputTransformOp:
+    """Builds a `winograd.output_transform` whose body has its block arguments but no operations yet.
+
+    The caller ends the body with `yield_value`.
+    """
+    attributes = {
+        "decomposition": decomposition_attribute(decomposition),
+        "groups": _groups_attribute(groups),
+        "indexing_maps": ir.ArrayAttr.get(
+            [ir.AffineMapAttr.get(indexing_map) for indexing_map in indexing_maps]
+        ),
+    }
+    operation = ir.Operation.create(
+        OutputTransformOp.OPERATION_NAME,
+        [result_type],
+        [accumulator, *epilogue_operands],
+        attributes,
+        regions=1,
+    )
+    element_types = [operand.type.element_type for operand in operation.operands]
+    operation.regions[0].blocks.append(*element_types, arg_locs=[operation.location] * len(element_types))
+    return OutputTransformOp(operation)
+
+
+def yield_value(value: ir.Value) -> YieldOp:
+    """Builds a `winograd.yield` of `value`, at the current insertion point and location."""
+    return YieldOp(ir.Operation.create(YieldOp.OPERATION_NAME, [], [value]))
+
+
+def _groups_attribute(groups: int) -> ir.IntegerAttr:
+    return ir.IntegerAttr.get(ir.IntegerType.get_signless(64), groups)
