@@ -118,7 +118,9 @@ def cook_toom(
 def _check_points(m: int, r: int, points: tuple[Point, ...]) -> None:
     alpha = m + r - 1
     if len(points) != alpha:
-        raise ValueError(f"F({m}, {r}) needs {alpha} points (with infinity, where used), but {len(points)} were given")
+        raise ValueError(
+            f"F({m}, {r}) needs {alpha} points (with infinity, where used), but {len(points)} were given"
+        )
     repeated = sorted({str(point) for point in points if points.count(point) > 1})
     if repeated:
         raise ValueError(f"interpolation points must be distinct, but {', '.join(repeated)} is repeated")
