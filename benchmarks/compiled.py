@@ -1,0 +1,74 @@
+"""Compiled programs as contenders: a .vmfb called through the runtime's own objects, with as little Python as possible."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from iree import runtime
+
+from benchmarks.convolutions import Array
+from benchmarks.peers import Peer
+
+PLAIN_FLAGS = (
+    "--iree-hal-target-device=local",
+    "--iree-hal-local-target-device-backends=llvm-cpu",
+    "--iree-llvmcpu-target-cpu=host",
+    "--iree-opt-level=O3",
+)
+
+
+def compile_plain(program: str) -> bytes:
+    """The program compiled by IREE alone, for this machine at its highest optimization level."""
+    import iree.compiler
+
+    return bytes(iree.compiler.compile_str(program, extra_args=list(PLAIN_FLAGS)))
+
+
+def compile_ours(program: str) -> bytes:
+    """The program compiled by IREE with our passes, for this machine."""
+    import iree.winograd
+
+    return bytes(iree.winograd.compile(program, target="cpu"))
+
+
+COMPILERS: dict[str, Callable[[str], bytes]] = {"ours": compile_ours, "iree": compile_plain}
+
+
+def compiled_peer(name: str, vmfb: bytes, image: Array, layout: str, threads: int) -> Peer:
+    """Calls function `main` of `vmfb` on `image` in `layout`, on this thread or on as many workers as `threads`."""
+    device = _device(threads)
+    instance = runtime.VmInstance()
+    module = runtime.VmModule.copy_buffer(instance, vmfb)
+    context = runtime.VmContext(instance, [runtime.create_hal_module(instance, device), module])
+    function = module.lookup_function("main")
+    view = device.allocator.allocate_buffer_copy(
+        memory_type=runtime.MemoryType.DEVICE_LOCAL,
+        allowed_usage=runtime.BufferUsage.DEFAULT,
+        device=device,
+        buffer=image,
+        element_type=runtime.HalElementType.FLOAT_32,
+    )
+    arguments = runtime.VmVariantList(1)
+    arguments.push_ref(view)
+
+    def run() -> Any:
+        results = runtime.VmVariantList(1)
+        context.invoke(function, arguments, results)
+        return results
+
+    def output() -> Array:
+        result = run().get_as_object(0, runtime.HalBufferView)
+        values = np.array(runtime.DeviceArray(device, result).to_host())
+        return values if layout == "nhwc" else np.ascontiguousarray(values.transpose(0, 2, 3, 1))
+
+    return Peer(f"{name}-{layout}", run, output)
+
+
+def _device(threads: int) -> Any:
+    if threads == 1:
+        return runtime.get_device("local-sync")
+    # The worker count is read when the driver is created, which is once per process.
+    runtime.flags.parse_flags(f"--task_topology_max_group_count={threads}")
+    return runtime.get_device("local-task")
