@@ -1,0 +1,44 @@
+"""What a kernel generator is told: the convolution as the ops state it, with its sizes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from iree.winograd.dialect.decomposition import Decomposition
+
+
+@dataclass(frozen=True)
+class ConvolutionShape:
+    """One decomposed convolution: `N x H... x C` (*) filter -> `N x OH... x K`, channels last.
+
+    `batch` is None where it is known only at run time. All other sizes are in elements.
+    """
+
+    batch: int | None
+    input_size: tuple[int, ...]
+    output_size: tuple[int, ...]
+    input_channels: int
+    output_channels: int
+    groups: int
+    padding_low: tuple[int, ...]
+    decomposition: Decomposition
+
+    @property
+    def tiles_per_image(self) -> tuple[int, ...]:
+        return self.decomposition.tiles(self.output_size)
+
+    @property
+    def tiles(self) -> int | None:
+        """T, the rows of the batched matrix product; None where the batch is dynamic."""
+        return None if self.batch is None else self.batch * prod(self.tiles_per_image)
+
+    @property
+    def transform_size(self) -> int:
+        """A, the products of the Winograd domain per tile and pair of channels."""
+        return prod(self.decomposition.alpha)
+
+    @property
+    def reduction(self) -> int:
+        """The reduction dimension of one product: views times input channels of a group."""
+        return len(self.decomposition.views) * self.input_channels // self.groups

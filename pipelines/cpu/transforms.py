@@ -1,0 +1,148 @@
+"""Input and output transforms on the CPU: a tile at a time, vectors along the channels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import product
+
+from iree.winograd.dialect.algebra.recipe import Recipe
+from iree.winograd.dialect.bindings import ir
+from iree.winograd.pipelines.convolution import ConvolutionShape
+from iree.winograd.pipelines.emit import Buffer, Condition, Index, for_each_vector, vector_width_for, when
+from iree.winograd.pipelines.emit_recipe import emit_nested
+from iree.winograd.pipelines.tiles import (
+    Positions,
+    Tile,
+    all_inside,
+    clamped_elements,
+    input_positions,
+    output_positions,
+)
+
+from .target import CpuTarget
+
+Epilogue = Callable[[ir.Value, Index, tuple[Index, ...], Index, Condition], ir.Value]
+"""From (accumulated vector, image, spatial position, first channel, whether it exists) to the finished vector."""
+
+
+def emit_input_transform(
+    image: Buffer,
+    tiles: Buffer,
+    tile: Tile,
+    row: Index,
+    *,
+    shape: ConvolutionShape,
+    recipes: list[Recipe],
+    target: CpuTarget,
+) -> None:
+    """tiles[a, row, v*C + c] = (B^T d)[a] for each view v of one tile, all channels.
+
+    `image` is N x H... x C, `tiles` is A x tile_block x (V*C, padded). Tiles inside of the image read their elements
+    at known distances from the first; the others read each element on condition that it exists.
+    """
+    channels = shape.input_channels
+    width = vector_width_for(channels, target.vector_width)
+    alpha = shape.decomposition.alpha
+    for number, view in enumerate(shape.decomposition.views):
+        positions = input_positions(shape, tile, view)
+        column = number * channels
+
+        def transform(
+            load: Callable[[tuple[int, ...], Index], ir.Value], column: int = column
+        ) -> None:
+            def transform_vector(c: Index) -> None:
+                elements = {e: load(e, c) for e in product(*map(range, alpha))}
+                transformed = emit_nested(recipes, elements, target.fused_multiply_add)
+                first = tiles.offset([0, row, c]) + column
+                for a, element in enumerate(product(*map(range, alpha))):
+                    tiles.store(transformed[element], first + a * tiles.stride(0))
+
+            for_each_vector(channels, width, transform_vector, "c")
+
+        def inside(positions: list[Positions] = positions) -> None:
+            origin = image.offset([tile.image, *(dimension.first for dimension in positions), 0])
+            transform(lambda element, c: image.load(origin + c + _distance(image, positions, element), width))
+
+        def on_the_edge(positions: list[Positions] = positions) -> None:
+            elements = {
+                element: (image.offset([tile.image, *position, 0]), exists)
+                for element, (position, exists) in clamped_elements(positions).items()
+            }
+            transform(lambda element, c: image.load(elements[element][0] + c, width, elements[element][1]))
+
+        if any(dimension.never_inside for dimension in positions):
+            on_the_edge()
+        else:
+            when(all_inside(positions), inside, on_the_edge)
+
+
+def emit_output_transform(
+    products: Buffer,
+    image: Buffer,
+    tile: Tile,
+    row: Index,
+    first_channel: Index,
+    *,
+    shape: ConvolutionShape,
+    recipes: list[Recipe],
+    epilogue: Epilogue,
+    channel_block: int,
+    width: int,
+    target: CpuTarget,
+) -> None:
+    """image[n, o..., k] = epilogue((A^T M)[o, k]) for one tile and `channel_block` channels from `first_channel` on.
+
+    `products` is A x tile_block x channel_block, `image` is N x OH... x K.
+    """
+    alpha = shape.decomposition.alpha
+    positions = output_positions(shape, tile)
+
+    def transform(
+        store: Callable[[tuple[int, ...], ir.Value, Index], None],
+    ) -> None:
+        def transform_vector(k: Index) -> None:
+            first = products.offset([0, row, k])
+            elements = {
+                element: products.load(first + a * products.stride(0), width)
+                for a, element in enumerate(product(*map(range, alpha)))
+            }
+            outputs = emit_nested(recipes, elements, target.fused_multiply_add)
+            for element, value in outputs.items():
+                store(element, value, first_channel + k)
+
+        for_each_vector(channel_block, width, transform_vector, "k")
+
+    def inside() -> None:
+        origin = image.offset([tile.image, *(dimension.first for dimension in positions), 0])
+
+        def store(element: tuple[int, ...], value: ir.Value, k: Index) -> None:
+            position = tuple(
+                dimension.first + i * dimension.spacing for dimension, i in zip(positions, element, strict=True)
+            )
+            finished = epilogue(value, tile.image, position, k, Condition(True))
+            image.store(finished, origin + k + _distance(image, positions, element))
+
+        transform(store)
+
+    def on_the_edge() -> None:
+        elements = clamped_elements(positions)
+
+        def store(element: tuple[int, ...], value: ir.Value, k: Index) -> None:
+            position, exists = elements[element]
+            finished = epilogue(value, tile.image, position, k, exists)
+            image.store(finished, image.offset([tile.image, *position, 0]) + k, exists)
+
+        transform(store)
+
+    if any(dimension.never_inside for dimension in positions):
+        on_the_edge()
+    else:
+        when(all_inside(positions), inside, on_the_edge)
+
+
+def _distance(image: Buffer, positions: list[Positions], element: tuple[int, ...]) -> int:
+    """Elements from a tile's first element to another one, both inside of the image."""
+    return sum(
+        i * dimension.spacing * image.stride(1 + d)
+        for d, (i, dimension) in enumerate(zip(element, positions, strict=True))
+    )

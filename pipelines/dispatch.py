@@ -1,0 +1,121 @@
+"""Kernels as IREE dispatches: an executable of ours in the module, and the op that launches it.
+
+A `stream.executable` whose function names its own codegen pipeline goes through all of IREE untouched by IREE's
+own kernel configuration: streams, allocation, translation and linking are the stock ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import prod
+
+from iree.winograd.dialect.bindings import flow, func, ir, stream
+
+from .emit import Buffer, Index
+
+WorkgroupId = tuple[Index, Index]
+
+
+@dataclass(frozen=True)
+class KernelFunction:
+    """What a kernel's body is emitted with: its workgroup, its batch size and its buffers, results last."""
+
+    workgroup: WorkgroupId
+    batch: Index
+    buffers: list[Buffer]
+
+
+@dataclass(frozen=True)
+class DispatchSignature:
+    """The buffers of a dispatch as tensor types, operands then results; a dynamic leading dimension is the batch."""
+
+    operands: tuple[ir.RankedTensorType, ...]
+    result: ir.RankedTensorType
+    dynamic_batch: bool
+
+
+def emit_executable(
+    module: ir.Operation,
+    name: str,
+    signature: DispatchSignature,
+    translation: ir.Attribute,
+    batch: int | None,
+    workgroups: Callable[[Index], tuple[Index, Index]],
+    body: Callable[[KernelFunction], None],
+) -> None:
+    """Adds `stream.executable @name` with one function of the same name to the start of the module.
+
+    `workgroups` gives the size of the grid for a batch size; `body` emits the kernel.
+    """
+    symbol = ir.StringAttr.get(name)
+    private = ir.StringAttr.get("private")
+    public = ir.StringAttr.get("public")
+    executable = stream.ExecutableOp(
+        symbol, sym_visibility=private, ip=ir.InsertionPoint.at_block_begin(module.regions[0].blocks[0])
+    )
+    index = ir.IndexType.get()
+    dynamic = [index] if signature.dynamic_batch else []
+    with ir.InsertionPoint(executable.body.blocks.append()):
+        export = stream.ExecutableExportOp(
+            symbol, ir.FlatSymbolRefAttr.get(name), sym_visibility=public
+        )
+        with ir.InsertionPoint(export.operation.regions[0].blocks.append(*dynamic)) as point:
+            size = Index(point.block.arguments[0]) if dynamic else Index.of(_static(batch))
+            x, y = workgroups(size)
+            ir.Operation.create("stream.return", operands=[x.value, y.value, Index(1).value])
+        inner = ir.Module.create()
+        executable.body.blocks[0].append(inner.operation.detach_from_parent() if inner.operation.parent else inner.operation)
+        binding = ir.Type.parse("!stream.binding")
+        types = [binding] * len(signature.operands) + dynamic + [binding]
+        with ir.InsertionPoint(inner.body):
+            function = func.FuncOp(name, (types, []))
+        function.attributes["translation_info"] = translation
+        with ir.InsertionPoint(function.add_entry_block()):
+            arguments = list(function.arguments)
+            size = Index(arguments[-2]) if dynamic else Index.of(_static(batch))
+            bindings = [*arguments[: len(signature.operands)], arguments[-1]]
+            buffers = [
+                _buffer(argument, tensor, size)
+                for argument, tensor in zip(bindings, [*signature.operands, signature.result], strict=True)
+            ]
+            workgroup = tuple(
+                Index(stream.dispatch_workgroup_id(ir.IntegerAttr.get(index, dimension)))
+                for dimension in range(2)
+            )
+            body(KernelFunction((workgroup[0], workgroup[1]), size, buffers))
+            func.ReturnOp([])
+        ir.Operation.create("stream.executable.end")
+
+
+def emit_dispatch(
+    name: str, signature: DispatchSignature, operands: Sequence[ir.Value], batch: ir.Value | None
+) -> ir.Value:
+    """Launches the kernel on tensors at the insertion point; gives its result."""
+    dynamic = [batch] if batch is not None else []
+    entry = ir.ArrayAttr.get([ir.SymbolRefAttr.get([name, name])])
+    operand_dimensions = [
+        dimension for tensor in signature.operands if tensor.is_dynamic_dim(0) for dimension in dynamic
+    ] if dynamic else []
+    dispatch = flow.DispatchOp(
+        [signature.result], dynamic, entry, [*operands, *dynamic], operand_dimensions,
+        dynamic if signature.result.is_dynamic_dim(0) else [],
+    )
+    return dispatch.results[0]
+
+
+def _buffer(argument: ir.Value, tensor: ir.RankedTensorType, batch: Index) -> Buffer:
+    element = tensor.element_type
+    if tensor.rank > 0 and tensor.is_dynamic_dim(0):
+        inner = tuple(tensor.shape[1:])
+        count = batch * prod(inner)
+        type_ = ir.MemRefType.get([ir.ShapedType.get_dynamic_size()], element)
+        span = stream.binding_subspan(type_, argument, Index(0).value, [count.value])
+        return Buffer(span, (0, *inner))
+    type_ = ir.MemRefType.get([prod(tensor.shape)], element)
+    return Buffer(stream.binding_subspan(type_, argument, Index(0).value, []), tuple(tensor.shape))
+
+
+def _static(batch: int | None) -> int:
+    assert batch is not None
+    return batch

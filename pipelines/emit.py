@@ -1,0 +1,285 @@
+"""The vocabulary that kernels are written in: index arithmetic that folds, loops, guards, buffers of vectors.
+
+Everything emits at the current insertion point. An `Index` that is known while the kernel is built stays a Python
+integer until an op needs it, so a kernel written for any shape prints as if it had been written for its shape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from math import prod
+
+from iree.winograd.dialect.bindings import arith, ir, memref, scf, vector
+
+
+@dataclass(frozen=True)
+class Index:
+    """An index: an integer known while the kernel is built, or an SSA value of type `index`."""
+
+    content: int | ir.Value
+
+    @staticmethod
+    def of(value: IndexLike) -> Index:
+        return value if isinstance(value, Index) else Index(value)
+
+    @property
+    def known(self) -> int | None:
+        return self.content if isinstance(self.content, int) else None
+
+    @property
+    def value(self) -> ir.Value:
+        """The SSA value; a known index becomes a constant here."""
+        if isinstance(self.content, int):
+            return arith.constant(ir.IndexType.get(), self.content)
+        return self.content
+
+    def __add__(self, other: IndexLike) -> Index:
+        other = Index.of(other)
+        if self.known is not None and other.known is not None:
+            return Index(self.known + other.known)
+        if self.known == 0:
+            return other
+        if other.known == 0:
+            return self
+        return Index(arith.addi(self.value, other.value))
+
+    __radd__ = __add__
+
+    def __sub__(self, other: IndexLike) -> Index:
+        other = Index.of(other)
+        if self.known is not None and other.known is not None:
+            return Index(self.known - other.known)
+        if other.known == 0:
+            return self
+        return Index(arith.subi(self.value, other.value))
+
+    def __mul__(self, other: IndexLike) -> Index:
+        other = Index.of(other)
+        if self.known is not None and other.known is not None:
+            return Index(self.known * other.known)
+        if self.known == 0 or other.known == 0:
+            return Index(0)
+        if self.known == 1:
+            return other
+        if other.known == 1:
+            return self
+        return Index(arith.muli(self.value, other.value))
+
+    __rmul__ = __mul__
+
+    def __floordiv__(self, divisor: int) -> Index:
+        """The quotient of an index that is not negative."""
+        if self.known is not None:
+            return Index(self.known // divisor)
+        return self if divisor == 1 else Index(arith.divui(self.value, Index(divisor).value))
+
+    def __mod__(self, divisor: int) -> Index:
+        """The remainder of an index that is not negative."""
+        if self.known is not None:
+            return Index(self.known % divisor)
+        return Index(0) if divisor == 1 else Index(arith.remui(self.value, Index(divisor).value))
+
+    def minimum(self, other: IndexLike) -> Index:
+        other = Index.of(other)
+        if self.known is not None and other.known is not None:
+            return Index(min(self.known, other.known))
+        return Index(arith.minsi(self.value, other.value))
+
+    def maximum(self, other: IndexLike) -> Index:
+        other = Index.of(other)
+        if self.known is not None and other.known is not None:
+            return Index(max(self.known, other.known))
+        return Index(arith.maxsi(self.value, other.value))
+
+    def at_least(self, other: IndexLike) -> Condition:
+        other = Index.of(other)
+        if self.known is not None and other.known is not None:
+            return Condition(self.known >= other.known)
+        return Condition(arith.cmpi(arith.CmpIPredicate.sge, self.value, other.value))
+
+    def less_than(self, other: IndexLike) -> Condition:
+        other = Index.of(other)
+        if self.known is not None and other.known is not None:
+            return Condition(self.known < other.known)
+        return Condition(arith.cmpi(arith.CmpIPredicate.slt, self.value, other.value))
+
+
+IndexLike = Index | int
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A truth value: known while the kernel is built, or an SSA value of type `i1`."""
+
+    content: bool | ir.Value
+
+    @property
+    def known(self) -> bool | None:
+        return self.content if isinstance(self.content, bool) else None
+
+    @property
+    def value(self) -> ir.Value:
+        if isinstance(self.content, bool):
+            return arith.constant(ir.IntegerType.get_signless(1), int(self.content))
+        return self.content
+
+    def __and__(self, other: Condition) -> Condition:
+        if self.known is not None:
+            return other if self.known else self
+        if other.known is not None:
+            return self if other.known else other
+        return Condition(arith.andi(self.value, other.value))
+
+
+def all_of(conditions: Sequence[Condition]) -> Condition:
+    result = Condition(True)
+    for condition in conditions:
+        result = result & condition
+    return result
+
+
+def ceildiv(dividend: IndexLike, divisor: int) -> Index:
+    return (Index.of(dividend) + (divisor - 1)) // divisor
+
+
+@contextmanager
+def named(name: str) -> Iterator[None]:
+    """Values created inside print with this name."""
+    with ir.Location.name(name):
+        yield
+
+
+@contextmanager
+def loop(upper: IndexLike, step: int = 1, name: str = "i") -> Iterator[Index]:
+    """`for i in range(0, upper, step)`; a loop of one known iteration is only its body."""
+    upper = Index.of(upper)
+    if upper.known is not None and upper.known <= step:
+        yield Index(0)
+        return
+    with ir.Location.name(name):
+        for_op = scf.ForOp(Index(0).value, upper.value, Index(step).value)
+    with ir.InsertionPoint(for_op.body):
+        yield Index(for_op.induction_variable)
+        scf.yield_([])
+
+
+def loop_carried(
+    upper: IndexLike,
+    step: int,
+    initial: Sequence[ir.Value],
+    body: Callable[[Index, list[ir.Value]], Sequence[ir.Value]],
+    name: str = "i",
+) -> list[ir.Value]:
+    """`for i in range(0, upper, step): values = body(i, values)`; gives the last values."""
+    upper = Index.of(upper)
+    if upper.known is not None and upper.known <= step:
+        return list(body(Index(0), list(initial)))
+    with ir.Location.name(name):
+        for_op = scf.ForOp(Index(0).value, upper.value, Index(step).value, list(initial))
+    with ir.InsertionPoint(for_op.body):
+        scf.yield_(list(body(Index(for_op.induction_variable), list(for_op.inner_iter_args))))
+    return list(for_op.results)
+
+
+def when(
+    condition: Condition, then: Callable[[], None], otherwise: Callable[[], None] | None = None
+) -> None:
+    """Emits `then` under the condition and `otherwise` under its negation; a known condition emits one of them."""
+    if condition.known is not None:
+        if condition.known:
+            then()
+        elif otherwise is not None:
+            otherwise()
+        return
+    if_op = scf.IfOp(condition.value, has_else=otherwise is not None)
+    with ir.InsertionPoint(if_op.then_block):
+        then()
+        scf.yield_([])
+    if otherwise is not None:
+        with ir.InsertionPoint(if_op.else_block):
+            otherwise()
+            scf.yield_([])
+
+
+def vector_type(width: int, element: ir.Type | None = None) -> ir.VectorType:
+    return ir.VectorType.get([width], element or ir.F32Type.get())
+
+
+def splat(value: float, width: int) -> ir.Value:
+    """A constant vector of `width` equal f32 lanes."""
+    element = ir.FloatAttr.get(ir.F32Type.get(), float(value))
+    return arith.constant(vector_type(width), ir.DenseElementsAttr.get_splat(vector_type(width), element))
+
+
+def broadcast(scalar: ir.Value, width: int) -> ir.Value:
+    return vector.broadcast(vector_type(width, scalar.type), scalar)
+
+
+def multiply_add(a: ir.Value, b: ir.Value, addend: ir.Value, fused: bool) -> ir.Value:
+    """a * b + addend; without FMA in the target a fused one would be a call into a library."""
+    return vector.fma(a, b, addend) if fused else arith.addf(arith.mulf(a, b), addend)
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """A dense row-major array of f32 in a 1-D memref, addressed by element offsets.
+
+    Kernels compute one offset per tile and add known distances to it, which become displacements of the machine's
+    addressing modes; a memref of full rank would leave that to be rediscovered by the optimiser.
+    """
+
+    memref: ir.Value
+    extents: tuple[int, ...]
+
+    def stride(self, dimension: int) -> int:
+        """Elements between neighbours along a dimension; the first extent (a dynamic batch, say) is never used."""
+        return prod(self.extents[dimension + 1 :]) if dimension >= 0 else self.stride(len(self.extents) + dimension)
+
+    def offset(self, indices: Sequence[IndexLike]) -> Index:
+        """The element offset of a position."""
+        result = Index(0)
+        for dimension, index in enumerate(indices):
+            result = result + Index.of(index) * self.stride(dimension)
+        return result
+
+    def load(self, offset: IndexLike, width: int, valid: Condition | None = None) -> ir.Value:
+        """The `width` elements from `offset` on, or zeros where the condition does not hold."""
+        index = [Index.of(offset).value]
+        if valid is None or valid.known:
+            return vector.load(vector_type(width), self.memref, index)
+        if valid.known is False:
+            return splat(0.0, width)
+        mask = broadcast(valid.value, width)
+        return vector.maskedload(vector_type(width), self.memref, index, mask, splat(0.0, width))
+
+    def store(self, value: ir.Value, offset: IndexLike, valid: Condition | None = None) -> None:
+        """Writes a vector from `offset` on where the condition holds."""
+        index = [Index.of(offset).value]
+        if valid is None or valid.known:
+            vector.store(value, self.memref, index)
+        elif valid.known is None:
+            mask = broadcast(valid.value, ir.VectorType(value.type).shape[0])
+            vector.maskedstore(self.memref, index, mask, value)
+
+    def load_scalar(self, offset: IndexLike) -> ir.Value:
+        return memref.load(self.memref, [Index.of(offset).value])
+
+
+def vector_width_for(extent: int, widest: int) -> int:
+    """The widest power of two of lanes, at most `widest`, that fits in `extent` elements."""
+    width = widest
+    while width > extent:
+        width //= 2
+    return width
+
+
+def for_each_vector(extent: int, width: int, body: Callable[[Index], None], name: str) -> None:
+    """Covers `extent >= width` elements by vectors; the last one overlaps its neighbour rather than run over.
+
+    Overlap instead of masks: every access is in bounds and unmasked on every target, and what is written twice
+    is written with the same values.
+    """
+    with loop(extent, width, name) as start:
+        body(start if extent % width == 0 else start.minimum(extent - width))

@@ -1,0 +1,154 @@
+"""Where tiles lie: from a tile's number to image, output and input positions, and which of them exist."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+
+from .convolution import ConvolutionShape
+from .emit import Condition, Index, all_of
+
+
+@dataclass(frozen=True)
+class Tile:
+    """One output tile: its image and, per dimension, its first output."""
+
+    image: Index
+    first_output: tuple[Index, ...]
+
+
+def locate_tile(shape: ConvolutionShape, number: Index) -> Tile:
+    """The tile with this number; numbers run row-major over (image, tile per dimension), phase-major within one."""
+    decomposition = shape.decomposition
+    coordinates = []
+    for tiles in reversed(shape.tiles_per_image):
+        coordinates.append(number % tiles)
+        number = number // tiles
+    first_output = tuple(
+        coordinate // per_phase + (coordinate % per_phase) * (m * phases)
+        for coordinate, per_phase, m, phases in zip(
+            reversed(coordinates),
+            decomposition.tiles_per_phase(shape.output_size),
+            decomposition.output_tile,
+            decomposition.phases,
+            strict=True,
+        )
+    )
+    return Tile(number, first_output)
+
+
+@dataclass(frozen=True)
+class Positions:
+    """The positions of a tile's elements along one dimension, and whether each exists.
+
+    `first` plus a multiple of `spacing` is where an element lies; positions outside of `[0, size)` don't exist.
+    """
+
+    first: Index
+    spacing: int
+    count: int
+    size: int
+    lowest_first: int
+    highest_first: int
+
+    @property
+    def always_inside(self) -> bool:
+        last = self.highest_first + (self.count - 1) * self.spacing
+        return self.lowest_first >= 0 and last < self.size
+
+    @property
+    def never_inside(self) -> bool:
+        """Whether no tile of this convolution lies inside as a whole."""
+        return self.lowest_first == self.highest_first and not self.always_inside
+
+    def inside(self) -> Condition:
+        """Whether all of the elements exist."""
+        if self.always_inside:
+            return Condition(True)
+        last = self.first + (self.count - 1) * self.spacing
+        low = Condition(True) if self.lowest_first >= 0 else self.first.at_least(0)
+        highest_last = self.highest_first + (self.count - 1) * self.spacing
+        high = Condition(True) if highest_last < self.size else last.less_than(self.size)
+        return low & high
+
+    def clamped(self) -> list[tuple[Index, Condition]]:
+        """Per element, its position moved into the range if need be, and whether it exists there."""
+        elements = []
+        for i in range(self.count):
+            position = self.first + i * self.spacing
+            exists = Condition(True)
+            if self.lowest_first + i * self.spacing < 0:
+                exists = exists & position.at_least(0)
+            if self.highest_first + i * self.spacing >= self.size:
+                exists = exists & position.less_than(self.size)
+            if exists.known is None:
+                position = position.maximum(0).minimum(self.size - 1)
+            elements.append((position, exists))
+        return elements
+
+
+def input_positions(shape: ConvolutionShape, tile: Tile, view: tuple[int, ...]) -> list[Positions]:
+    """Where the input elements of one view of a tile lie, per dimension."""
+    decomposition = shape.decomposition
+    last_tiles = _last_first_outputs(shape)
+    return [
+        Positions(
+            first=tile.first_output[d] * decomposition.step[d] + (view[d] - shape.padding_low[d]),
+            spacing=decomposition.spacing[d],
+            count=decomposition.alpha[d],
+            size=shape.input_size[d],
+            lowest_first=view[d] - shape.padding_low[d],
+            highest_first=last_tiles[d] * decomposition.step[d] + view[d] - shape.padding_low[d],
+        )
+        for d in range(len(shape.input_size))
+    ]
+
+
+def output_positions(shape: ConvolutionShape, tile: Tile) -> list[Positions]:
+    """Where the outputs of a tile lie, per dimension."""
+    decomposition = shape.decomposition
+    last_tiles = _last_first_outputs(shape)
+    return [
+        Positions(
+            first=tile.first_output[d],
+            spacing=decomposition.phases[d],
+            count=decomposition.output_tile[d],
+            size=shape.output_size[d],
+            lowest_first=0,
+            highest_first=last_tiles[d],
+        )
+        for d in range(len(shape.output_size))
+    ]
+
+
+def all_inside(positions: list[Positions]) -> Condition:
+    return all_of([dimension.inside() for dimension in positions])
+
+
+def clamped_elements(
+    positions: list[Positions],
+) -> dict[tuple[int, ...], tuple[tuple[Index, ...], Condition]]:
+    """Per element of a tile, its position moved into the array, and whether it exists."""
+    per_dimension = [dimension.clamped() for dimension in positions]
+    elements = {}
+    for element in product(*(range(dimension.count) for dimension in positions)):
+        chosen = [per_dimension[d][i] for d, i in enumerate(element)]
+        elements[element] = (
+            tuple(position for position, _ in chosen),
+            all_of([exists for _, exists in chosen]),
+        )
+    return elements
+
+
+def _last_first_outputs(shape: ConvolutionShape) -> list[int]:
+    """Per dimension, the largest first output of any tile."""
+    decomposition = shape.decomposition
+    return [
+        (phases - 1) + (per_phase - 1) * m * phases
+        for phases, per_phase, m in zip(
+            decomposition.phases,
+            decomposition.tiles_per_phase(shape.output_size),
+            decomposition.output_tile,
+            strict=True,
+        )
+    ]
