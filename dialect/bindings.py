@@ -18,8 +18,10 @@ from iree.compiler.dialects import (
     vector,
 )
 from iree.compiler.dialects._ods_common import _cext as dialect_registry
+from iree.compiler.passmanager import PassManager
 
 __all__ = [
+    "PassManager",
     "affine",
     "arith",
     "dialect_registry",

@@ -1,0 +1,39 @@
+"""Which convolutions a user allows to be rewritten."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+
+from iree.winograd.dialect.bindings import ir
+from iree.winograd.passes.options import WinogradOptions
+
+_NUMBERS = re.compile(r"(\d+)(?:-(\d+))?")
+
+
+def is_layer_allowed(options: WinogradOptions, number: int, operation: ir.Operation) -> bool:
+    """Whether `options` let convolution `number` (from 0, in program order) be rewritten."""
+    names = tuple(location_names(operation.location))
+    if options.allow and not any(_matches(pattern, number, names) for pattern in options.allow):
+        return False
+    return not any(_matches(pattern, number, names) for pattern in options.deny)
+
+
+def location_names(location: ir.Location) -> Iterator[str]:
+    """The names in `location`, outermost first, also those inside fused and call-site locations."""
+    if isinstance(location, ir.NameLoc):
+        yield location.name_str
+        yield from location_names(location.child_loc)
+    elif isinstance(location, ir.FusedLoc):
+        for part in location.locations:
+            yield from location_names(part)
+    elif isinstance(location, ir.CallSiteLoc):
+        yield from location_names(location.callee)
+        yield from location_names(location.caller)
+
+
+def _matches(pattern: str, number: int, names: tuple[str, ...]) -> bool:
+    if numbers := _NUMBERS.fullmatch(pattern):
+        return int(numbers[1]) <= number <= int(numbers[2] or numbers[1])
+    return any(fnmatchcase(name, pattern) for name in names)

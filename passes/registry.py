@@ -1,0 +1,202 @@
+"""Passes by name: registration, and the `name{option-name=value ...}` text that MLIR uses for pass options.
+
+A pass is a frozen dataclass. Its fields are the options, its `run` does the work:
+
+    @register_pass("winograd-convert-conv")
+    @dataclass(frozen=True)
+    class ConvertConv:
+        \"\"\"Rewrite annotated convolutions to winograd ops.\"\"\"
+
+        output_tile: int | None = None
+
+        def run(self, module: ir.Operation) -> None: ...
+
+The text form is `winograd-convert-conv{output-tile=4}`. A field may be an `int`, `bool`, `str`, `float`, a
+`Literal` of strings or integers, a tuple of these (written with commas), or any of these `| None` (None is written
+`auto`).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import pkgutil
+import re
+import types
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, Union, get_args, get_origin, get_type_hints
+
+if TYPE_CHECKING:
+    from iree.winograd.dialect.bindings import ir
+
+
+class Pass(Protocol):
+    """What every registered pass provides."""
+
+    def run(self, module: ir.Operation) -> None:
+        """Rewrite `module`, a `builtin.module`, in place.
+
+        Raises `PassError` after it has emitted an error diagnostic with a location.
+        """
+
+
+class PassError(Exception):
+    """A pass emitted an error diagnostic and can't go on."""
+
+
+class PassSyntaxError(ValueError):
+    """A pass name that isn't registered, or options that its fields can't hold."""
+
+
+PassClass = TypeVar("PassClass", bound=type)
+
+_passes: dict[str, type] = {}
+_names: dict[type, str] = {}
+
+# An option list is space separated; a value may be quoted or braced to hold spaces of its own.
+_OPTION = re.compile(
+    r"\s*(?P<name>[A-Za-z0-9_-]+)\s*(?:=\s*(?P<value>\{[^{}]*\}|\"[^\"]*\"|'[^']*'|[^\s{}\"']+))?\s*"
+)
+
+
+def register_pass(name: str) -> Callable[[PassClass], PassClass]:
+    """Class decorator that makes a frozen dataclass available to pipelines as `name`."""
+
+    def register(pass_class: PassClass) -> PassClass:
+        if not dataclasses.is_dataclass(pass_class):
+            raise TypeError(f"pass {name!r} must be a dataclass, {pass_class.__name__} isn't")
+        if name in _passes:
+            raise ValueError(
+                f"pass {name!r} is registered twice: {_passes[name].__name__}, {pass_class.__name__}"
+            )
+        _passes[name] = pass_class
+        _names[pass_class] = name
+        return pass_class
+
+    return register
+
+
+def import_passes(package_name: str) -> None:
+    """Import every module under the package `package_name`, so that their passes are registered."""
+    package = importlib.import_module(package_name)
+    for module in pkgutil.walk_packages(package.__path__, package_name + "."):
+        importlib.import_module(module.name)
+
+
+def registered_passes() -> dict[str, type]:
+    """All registered passes by name, in alphabetical order."""
+    return dict(sorted(_passes.items()))
+
+
+def pass_name(pass_: Pass) -> str:
+    """The name that the class of `pass_` is registered under."""
+    return _names[type(pass_)]
+
+
+def parse_pass(text: str) -> Pass:
+    """Build the pass that `name` or `name{option-name=value ...}` describes.
+
+    Raises `PassSyntaxError` that names the pass, the option and what it accepts.
+    """
+    name, brace, rest = text.strip().partition("{")
+    name = name.strip()
+    if name not in _passes:
+        raise PassSyntaxError(f"'{name}' does not refer to a registered pass")
+    if brace and not rest.endswith("}"):
+        raise PassSyntaxError(f"missing '}}' after the options of '{name}'")
+    pass_class = _passes[name]
+    field_types = get_type_hints(pass_class)
+    fields = {field.name.replace("_", "-"): field for field in dataclasses.fields(pass_class)}
+    values: dict[str, object] = {}
+    for option, value in _split_options(name, rest[:-1] if brace else ""):
+        if option not in fields:
+            known = ", ".join(fields) or "none"
+            raise PassSyntaxError(f"'{name}' has no option '{option}' (its options: {known})")
+        field_name = fields[option].name
+        try:
+            values[field_name] = _parse_value(field_types[field_name], value)
+        except ValueError as error:
+            raise PassSyntaxError(f"option '{option}' of '{name}': {error}") from None
+    try:
+        return pass_class(**values)  # type: ignore[no-any-return]
+    except (TypeError, ValueError) as error:
+        raise PassSyntaxError(f"'{name}': {error}") from None
+
+
+def format_pass(pass_: Pass) -> str:
+    """The text that `parse_pass` reads back as `pass_`; options that have their default are left out."""
+    options = []
+    for field in dataclasses.fields(pass_):  # type: ignore[arg-type]
+        value = getattr(pass_, field.name)
+        if value != field.default:
+            options.append(f"{field.name.replace('_', '-')}={_format_value(value)}")
+    return pass_name(pass_) + ("{" + " ".join(options) + "}" if options else "")
+
+
+def _split_options(name: str, text: str) -> Iterator[tuple[str, str | None]]:
+    position = 0
+    while position < len(text.rstrip()):
+        match = _OPTION.match(text, position)
+        if match is None or match.end() == position:
+            raise PassSyntaxError(f"can't read the options of '{name}' from '{text[position:].strip()}' on")
+        value = match["value"]
+        if value is not None and value[0] in "{\"'":
+            value = value[1:-1]
+        yield match["name"], value
+        position = match.end()
+
+
+def _parse_value(field_type: Any, value: str | None) -> object:
+    origin = get_origin(field_type)
+    if origin in (Union, types.UnionType):
+        if value == "auto":
+            return None
+        (field_type,) = (member for member in get_args(field_type) if member is not types.NoneType)
+        return _parse_value(field_type, value)
+    if field_type is bool:
+        if value in (None, "true", "1"):
+            return True
+        if value in ("false", "0"):
+            return False
+        raise ValueError(f"'{value}' is not 'true' or 'false'")
+    if value is None:
+        raise ValueError("needs a value")
+    if origin is Literal:
+        choices = {str(choice): choice for choice in get_args(field_type)}
+        if value not in choices:
+            raise ValueError(f"'{value}' is not one of {', '.join(choices)}")
+        return choices[value]
+    if origin is tuple:
+        return _parse_tuple(get_args(field_type), value.split(",") if value else [])
+    if field_type in (int, float):
+        try:
+            return field_type(value)
+        except ValueError:
+            raise ValueError(
+                f"'{value}' is not {'an integer' if field_type is int else 'a number'}"
+            ) from None
+    if field_type is str:
+        return value
+    raise TypeError(f"a pass option can't have type {field_type}")
+
+
+def _parse_tuple(element_types: tuple[Any, ...], elements: list[str]) -> tuple[object, ...]:
+    if len(element_types) == 2 and element_types[1] is Ellipsis:
+        element_types = (element_types[0],) * len(elements)
+    if len(element_types) != len(elements):
+        raise ValueError(f"expected {len(element_types)} values, got {len(elements)}")
+    return tuple(
+        _parse_value(element_type, element)
+        for element_type, element in zip(element_types, elements, strict=True)
+    )
+
+
+def _format_value(value: object) -> str:
+    if value is None:
+        return "auto"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, tuple):
+        return ",".join(_format_value(element) for element in value)
+    text = str(value)
+    return f"'{text}'" if not text or re.search(r"[\s{}\"]", text) else text

@@ -1,0 +1,91 @@
+"""MLIR diagnostics as values, printed the way IREE's own tools print them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from iree.winograd.dialect.bindings import ir
+from iree.winograd.passes.remarks import CATEGORY
+
+Severity = Literal["error", "warning", "note", "remark"]
+
+_SEVERITIES: dict[object, Severity] = {
+    ir.DiagnosticSeverity.ERROR: "error",
+    ir.DiagnosticSeverity.WARNING: "warning",
+    ir.DiagnosticSeverity.NOTE: "note",
+    ir.DiagnosticSeverity.REMARK: "remark",
+}
+
+
+@dataclass(frozen=True)
+class SourcePosition:
+    """A place in a source file; `line` and `column` count from 1."""
+
+    filename: str
+    line: int
+    column: int
+
+
+@dataclass(frozen=True)
+class Diagnostic:
+    """One message of the compiler; `position` is None when it has no place in a file."""
+
+    severity: Severity
+    message: str
+    position: SourcePosition | None = None
+
+    def format(self, source: str | None = None) -> str:
+        """`file:line:column: severity: message`, then the line of `source` and a caret if it is given."""
+        if self.position is None:
+            return f"<unknown>:0: {self.severity}: {self.message}"
+        position = self.position
+        heading = f"{position.filename}:{position.line}:{position.column}: {self.severity}: {self.message}"
+        lines = source.splitlines() if source is not None else []
+        if not 1 <= position.line <= len(lines):
+            return heading
+        return f"{heading}\n{lines[position.line - 1]}\n{' ' * (position.column - 1)}^"
+
+
+def find_position(location: ir.Location) -> SourcePosition | None:
+    """The first place in a file that `location` holds."""
+    if isinstance(location, ir.FileLineColLoc):
+        return SourcePosition(location.filename, location.start_line, location.start_col)
+    if isinstance(location, ir.NameLoc):
+        return find_position(location.child_loc)
+    if isinstance(location, ir.CallSiteLoc):
+        return find_position(location.callee) or find_position(location.caller)
+    if isinstance(location, ir.FusedLoc):
+        return next(filter(None, map(find_position, location.locations)), None)
+    return None
+
+
+def capture_diagnostics(context: ir.Context, report: Callable[[Diagnostic], None]) -> None:
+    """Send every diagnostic of `context`, notes after what they belong to, to `report`."""
+
+    def handle(diagnostic: ir.Diagnostic) -> bool:
+        report(_with_location(_SEVERITIES[diagnostic.severity], diagnostic.message, diagnostic.location))
+        for note in diagnostic.notes:
+            handle(note)
+        return True
+
+    context.emit_error_diagnostics = True
+    context.attach_diagnostic_handler(handle)
+
+
+def capture_remarks(context: ir.Context, report: Callable[[Diagnostic], None]) -> None:
+    """Enable the remarks of this project's passes on `context` and send them to `report`."""
+
+    def handle(remark: ir.Remark) -> None:
+        message = dict(remark.args)["Remark"]
+        report(_with_location("remark", f"{message} [{remark.remark_name}]", remark.location))
+
+    context.enable_remarks(callback=handle, all_filter=CATEGORY)
+
+
+def _with_location(severity: Severity, message: str, location: ir.Location) -> Diagnostic:
+    position = find_position(location)
+    if position is None and not isinstance(location, ir.UnknownLoc):
+        message = f"{location}: {message}"
+    return Diagnostic(severity, message, position)
