@@ -21,8 +21,8 @@ class Decomposition:
                    P[step*o + views[v] + spacing*j] * filter[(views[v] + spacing*j) / dilation]
 
     where taps beyond `kernel_size` are zero. Winograd's minimal filtering F(output_tile, part_size) computes
-    each term; splitting kernels and strides this way is DWM (Huang et al., "DWM: A Decomposable Winograd Method
-    for Convolution Acceleration", AAAI 2020).
+    each term; splitting kernels and strides this way is DWM (Huang et al., "DWM: A Decomposable Winograd
+    Method for Convolution Acceleration", AAAI 2020).
 
     Raises ValueError when the fields do not describe such a sum: sizes below 1, ranks that differ, or views
     that do not cover every tap of the kernel exactly once.
@@ -161,8 +161,8 @@ def decompose(
     """Decomposes a convolution into parts of `part_size` taps, computed in tiles of `output_tile` outputs.
 
     `strides` and `dilations` are 1 by default. `part_size` is by default the least size that needs no more
-    parts than the strides do: the whole kernel for unit strides. Views are in row-major order of their dimensions,
-    phases of the stride outermost within one.
+    parts than the strides do: the whole kernel for unit strides. Views are in row-major order of their
+    dimensions, phases of the stride outermost within one.
 
     Raises ValueError for sizes below 1 and for ranks that differ.
     """

@@ -1,7 +1,7 @@
 """Typed views and builders of the winograd ops.
 
-The wheels' bindings can't load the dialect's IRDL definition, so these classes are what gives the ops their types
-in Python; contexts have to allow unregistered dialects (`register_dialect` below sees to that).
+The wheels' bindings can't load the dialect's IRDL definition, so these classes are what gives the ops their
+types in Python; contexts have to allow unregistered dialects (`register_dialect` below sees to that).
 """
 
 from __future__ import annotations
