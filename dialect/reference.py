@@ -1,0 +1,240 @@
+"""What the three ops compute, in numpy: the oracle of the tests, and the transform of constant filters.
+
+Spatial dimensions `D` are 1, 2 or 3 and data is channels-last; docs/architecture.md states the order of indices.
+Everything is computed in float64 and rounded once to the type of the data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from itertools import product
+from math import prod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from iree.winograd.dialect.algebra.transforms import apply, as_array, transforms
+from iree.winograd.dialect.decomposition import Decomposition
+
+Array = npt.NDArray[Any]
+
+_CACHED_COLUMNS = 8192
+
+
+def input_transform(
+    input: Array,
+    decomposition: Decomposition,
+    padding_low: Sequence[int] | None = None,
+    padding_high: Sequence[int] | None = None,
+    groups: int = 1,
+) -> Array:
+    """The tiles of all views of `input`, transformed: N x H... x C -> [A*g, T, V*C/g].
+
+    Padding is in elements of zeros per spatial dimension. Raises ValueError when the ranks differ, the channels don't
+    divide into the groups or the kernel is larger than the padded input.
+    """
+    rank = decomposition.spatial_rank
+    _check_rank("input", input, rank + 2)
+    _check_groups("input channels", input.shape[-1], groups)
+    low, high = _padding(padding_low, rank), _padding(padding_high, rank)
+    padded_shape = [size + a + b for size, a, b in zip(input.shape[1:-1], low, high, strict=True)]
+    output_shape = decomposition.output_shape(padded_shape)
+    if min(output_shape) < 1:
+        raise ValueError(
+            f"kernel_size {decomposition.kernel_size} does not fit the padded input {tuple(padded_shape)}"
+        )
+    alpha, tiles = decomposition.alpha, decomposition.tiles(output_shape)
+    batch, channels = input.shape[0], input.shape[-1]
+    matrices = [transforms(m, p).algorithm.input for m, p in _sizes(decomposition)]
+    element_axes = [2 + 2 * dimension for dimension in range(rank)]
+    views = []
+    for view in decomposition.views:
+        gathered = input.astype(np.float64)
+        for dimension in range(rank):
+            positions = (
+                _tile_positions(decomposition, dimension, view[dimension], output_shape) - low[dimension]
+            )
+            gathered = _take_or_zero(gathered, positions, 1 + 2 * dimension)
+        # Now N x tiles_0 x alpha_0 x ... x C.
+        views.append(apply(matrices, gathered, element_axes))
+    tile_axes = [1 + 2 * dimension for dimension in range(rank)]
+    stacked = np.stack(views, axis=-2).reshape(
+        batch,
+        *(size for pair in zip(tiles, alpha, strict=True) for size in pair),
+        len(views),
+        groups,
+        channels // groups,
+    )
+    order = (*element_axes, stacked.ndim - 2, 0, *tile_axes, stacked.ndim - 3, stacked.ndim - 1)
+    shape = (prod(alpha) * groups, batch * prod(tiles), len(views) * channels // groups)
+    return stacked.transpose(order).reshape(shape).astype(input.dtype)
+
+
+def filter_transform(filter: Array, decomposition: Decomposition, groups: int = 1) -> Array:
+    """The parts of `filter`, transformed: R... x C/g x K -> [A*g, V*C/g, K/g].
+
+    Raises ValueError when the spatial sizes aren't the decomposition's kernel or K doesn't divide into the groups.
+    """
+    rank = decomposition.spatial_rank
+    _check_rank("filter", filter, rank + 2)
+    if filter.shape[:rank] != decomposition.kernel_size:
+        raise ValueError(
+            f"filter sizes {filter.shape[:rank]} must be kernel_size {decomposition.kernel_size}"
+        )
+    group_channels, features = filter.shape[-2:]
+    _check_groups("output channels", features, groups)
+    nested = reduce(np.kron, [as_array(transforms(m, p).algorithm.filter) for m, p in _sizes(decomposition)])
+    taps = filter.reshape(-1, group_channels, features).astype(np.float64)
+    channels_at_once = max(1, _CACHED_COLUMNS // features)
+    transformed = np.empty(
+        (len(nested), groups, decomposition.view_count, group_channels, features // groups), filter.dtype
+    )
+    for index, view in enumerate(decomposition.views):
+        present = [
+            (column, np.ravel_multi_index(tap, decomposition.kernel_size))
+            for column, tap in enumerate(decomposition.taps(view))
+            if tap is not None
+        ]
+        columns, rows = zip(*present, strict=True)
+        # A few channels at a time, so that the float64 intermediate stays in the cache.
+        for first in range(0, group_channels, channels_at_once):
+            some = slice(first, first + channels_at_once)
+            part = np.tensordot(nested[:, list(columns)], taps[list(rows), some], axes=1)
+            part = part.reshape(len(nested), -1, groups, features // groups)
+            transformed[:, :, index, some] = part.swapaxes(1, 2)
+    return transformed.reshape(
+        len(nested) * groups, decomposition.view_count * group_channels, features // groups
+    )
+
+
+def output_transform(
+    accumulated: Array, decomposition: Decomposition, output_shape: Sequence[int], groups: int = 1
+) -> Array:
+    """The outputs of all tiles: [A*g, T, K/g] -> N x OH... x K, for spatial sizes `output_shape`.
+
+    Raises ValueError when the shape isn't one of A*g tiles for that output.
+    """
+    rank = decomposition.spatial_rank
+    _check_rank("accumulated", accumulated, 3)
+    alpha, m, phases = decomposition.alpha, decomposition.output_tile, decomposition.phases
+    tiles, per_phase = decomposition.tiles(output_shape), decomposition.tiles_per_phase(output_shape)
+    batch = accumulated.shape[1] // prod(tiles)
+    if accumulated.shape[0] != prod(alpha) * groups or accumulated.shape[1] != batch * prod(tiles):
+        raise ValueError(
+            f"accumulated {accumulated.shape} must be [{prod(alpha) * groups}, N * {prod(tiles)}, K / {groups}]"
+        )
+    group_features = accumulated.shape[2]
+    split = accumulated.astype(np.float64).reshape(
+        *alpha,
+        groups,
+        batch,
+        *(size for pair in zip(phases, per_phase, strict=True) for size in pair),
+        group_features,
+    )
+    matrices = [transforms(size, p).algorithm.output for size, p in _sizes(decomposition)]
+    tiled = apply(matrices, split, range(rank))
+    # Output o of a dimension is phase + phases * (m * tile + element).
+    first_phase = rank + 2
+    spatial = [
+        axis
+        for dimension in range(rank)
+        for axis in (first_phase + 2 * dimension + 1, dimension, first_phase + 2 * dimension)
+    ]
+    whole = tiled.transpose(rank + 1, *spatial, rank, tiled.ndim - 1).reshape(
+        batch,
+        *(t * size * q for t, size, q in zip(per_phase, m, phases, strict=True)),
+        groups * group_features,
+    )
+    inside = tuple(slice(size) for size in output_shape)
+    return whole[(slice(None), *inside)].astype(accumulated.dtype)
+
+
+def convolution(
+    input: Array,
+    filter: Array,
+    strides: Sequence[int] | None = None,
+    dilations: Sequence[int] | None = None,
+    padding_low: Sequence[int] | None = None,
+    padding_high: Sequence[int] | None = None,
+    groups: int = 1,
+) -> npt.NDArray[np.float64]:
+    """The direct convolution of N x H... x C with R... x C/g x K, in float64: N x OH... x K.
+
+    Raises ValueError when ranks differ, channels don't match or the kernel is larger than the padded input.
+    """
+    rank = input.ndim - 2
+    _check_rank("filter", filter, input.ndim)
+    group_channels, features = filter.shape[-2:]
+    _check_groups("output channels", features, groups)
+    if input.shape[-1] != group_channels * groups:
+        raise ValueError(
+            f"input has {input.shape[-1]} channels, but the filter takes {groups} groups of {group_channels}"
+        )
+    strides = [1] * rank if strides is None else strides
+    dilations = [1] * rank if dilations is None else dilations
+    low, high = _padding(padding_low, rank), _padding(padding_high, rank)
+    padded = np.pad(input.astype(np.float64), [(0, 0), *zip(low, high, strict=True), (0, 0)])
+    output_shape = [
+        (size - dilation * (taps - 1) - 1) // stride + 1
+        for size, dilation, taps, stride in zip(
+            padded.shape[1:-1], dilations, filter.shape, strides, strict=False
+        )
+    ]
+    if min(output_shape) < 1:
+        raise ValueError(
+            f"kernel_size {filter.shape[:rank]} does not fit the padded input {padded.shape[1:-1]}"
+        )
+    weights = filter.astype(np.float64).reshape(*filter.shape[:-1], groups, features // groups)
+    total = np.zeros((groups, input.shape[0] * prod(output_shape), features // groups))
+    for tap in product(*map(range, filter.shape[:rank])):
+        window = tuple(
+            slice(dilation * index, dilation * index + stride * (size - 1) + 1, stride)
+            for index, dilation, stride, size in zip(tap, dilations, strides, output_shape, strict=True)
+        )
+        shifted = padded[(slice(None), *window)].reshape(-1, groups, group_channels)
+        total += shifted.swapaxes(0, 1) @ weights[tap].swapaxes(0, 1)
+    return total.swapaxes(0, 1).reshape(input.shape[0], *output_shape, features)
+
+
+def _sizes(decomposition: Decomposition) -> list[tuple[int, int]]:
+    return list(zip(decomposition.output_tile, decomposition.part_size, strict=True))
+
+
+def _tile_positions(
+    decomposition: Decomposition, dimension: int, offset: int, output_shape: Sequence[int]
+) -> npt.NDArray[np.intp]:
+    """Positions in the padded input of each element of each tile of one dimension: tiles x alpha."""
+    m, spacing = decomposition.output_tile[dimension], decomposition.spacing[dimension]
+    phase = np.arange(decomposition.phases[dimension])[:, None, None] * decomposition.step[dimension]
+    tile = np.arange(decomposition.tiles_per_phase(output_shape)[dimension])[None, :, None] * m
+    element = np.arange(decomposition.alpha[dimension])[None, None, :]
+    positions: npt.NDArray[np.intp] = phase + spacing * (tile + element) + offset
+    return positions.reshape(-1, decomposition.alpha[dimension])
+
+
+def _take_or_zero(array: Array, positions: npt.NDArray[np.intp], axis: int) -> Array:
+    """`array.take(positions, axis)`, zero at positions outside the array."""
+    size = array.shape[axis]
+    outside = (positions < 0) | (positions >= size)
+    taken = array.take(np.where(outside, 0, positions), axis)
+    mask = outside.reshape(*[1] * axis, *outside.shape, *[1] * (array.ndim - axis - 1))
+    return np.where(mask, 0.0, taken)
+
+
+def _padding(padding: Sequence[int] | None, rank: int) -> Sequence[int]:
+    padding = [0] * rank if padding is None else padding
+    if len(padding) != rank or min(padding) < 0:
+        raise ValueError(f"padding {tuple(padding)} must be {rank} sizes of at least 0")
+    return padding
+
+
+def _check_rank(name: str, array: Array, rank: int) -> None:
+    if array.ndim != rank:
+        raise ValueError(f"{name} has {array.ndim} dimensions, but {rank} are needed")
+
+
+def _check_groups(name: str, count: int, groups: int) -> None:
+    if groups < 1 or count % groups:
+        raise ValueError(f"{count} {name} do not divide into {groups} groups")
