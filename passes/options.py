@@ -12,10 +12,10 @@ MAX_OUTPUT_TILE = 8
 class WinogradOptions:
     """Options of `rewrite_module`, the same for the command line and the Python API.
 
-    Layers are named by patterns. A number (or a range of them, `4-7`) is that of the convolution, counted from 0
-    in program order; any other pattern is a shell-style glob that has to match one of the names in its location
-    (`layer1.*`, `*/conv1`). A convolution is considered when `allow` is empty or one of its patterns matches, and
-    no pattern of `deny` does.
+    Layers are named by patterns. A number (or a range of them, `4-7`) is that of the convolution, counted
+    from 0 in program order; any other pattern is a shell-style glob that has to match one of the names in its
+    location (`layer1.*`, `*/conv1`). A convolution is considered when `allow` is empty or one of its patterns
+    matches, and no pattern of `deny` does.
 
     Raises ValueError when a field is out of range.
     """

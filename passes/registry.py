@@ -12,8 +12,8 @@ A pass is a frozen dataclass. Its fields are the options, its `run` does the wor
         def run(self, module: ir.Operation) -> None: ...
 
 The text form is `winograd-convert-conv{output-tile=4}`. A field may be an `int`, `bool`, `str`, `float`, a
-`Literal` of strings or integers, a tuple of these (written with commas), or any of these `| None` (None is written
-`auto`).
+`Literal` of strings or integers, a tuple of these (written with commas), or any of these `| None` (whose None
+is written `auto`).
 """
 
 from __future__ import annotations
