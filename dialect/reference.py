@@ -1,7 +1,7 @@
 """What the three ops compute, in numpy: the oracle of the tests, and the transform of constant filters.
 
-Spatial dimensions `D` are 1, 2 or 3 and data is channels-last; docs/architecture.md states the order of indices.
-Everything is computed in float64 and rounded once to the type of the data.
+Spatial dimensions `D` are 1, 2 or 3 and data is channels-last; docs/architecture.md states the order of
+indices. Everything is computed in float64 and rounded once to the type of the data.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-
 from iree.winograd.dialect.algebra.transforms import apply, as_array, transforms
 from iree.winograd.dialect.decomposition import Decomposition
 
@@ -32,8 +31,8 @@ def input_transform(
 ) -> Array:
     """The tiles of all views of `input`, transformed: N x H... x C -> [A*g, T, V*C/g].
 
-    Padding is in elements of zeros per spatial dimension. Raises ValueError when the ranks differ, the channels don't
-    divide into the groups or the kernel is larger than the padded input.
+    Padding is in elements of zeros per spatial dimension. Raises ValueError when the ranks differ, the
+    channels don't divide into the groups or the kernel is larger than the padded input.
     """
     rank = decomposition.spatial_rank
     _check_rank("input", input, rank + 2)
@@ -69,13 +68,15 @@ def input_transform(
     )
     order = (*element_axes, stacked.ndim - 2, 0, *tile_axes, stacked.ndim - 3, stacked.ndim - 1)
     shape = (prod(alpha) * groups, batch * prod(tiles), len(views) * channels // groups)
-    return stacked.transpose(order).reshape(shape).astype(input.dtype)
+    transformed: Array = stacked.transpose(order).reshape(shape).astype(input.dtype)
+    return transformed
 
 
 def filter_transform(filter: Array, decomposition: Decomposition, groups: int = 1) -> Array:
     """The parts of `filter`, transformed: R... x C/g x K -> [A*g, V*C/g, K/g].
 
-    Raises ValueError when the spatial sizes aren't the decomposition's kernel or K doesn't divide into the groups.
+    Raises ValueError when the spatial sizes aren't the decomposition's kernel or K doesn't divide into
+    the groups.
     """
     rank = decomposition.spatial_rank
     _check_rank("filter", filter, rank + 2)
@@ -123,7 +124,8 @@ def output_transform(
     batch = accumulated.shape[1] // prod(tiles)
     if accumulated.shape[0] != prod(alpha) * groups or accumulated.shape[1] != batch * prod(tiles):
         raise ValueError(
-            f"accumulated {accumulated.shape} must be [{prod(alpha) * groups}, N * {prod(tiles)}, K / {groups}]"
+            f"accumulated {accumulated.shape} must be "
+            f"[{prod(alpha) * groups}, N * {prod(tiles)}, K / {groups}]"
         )
     group_features = accumulated.shape[2]
     split = accumulated.astype(np.float64).reshape(
@@ -147,8 +149,9 @@ def output_transform(
         *(t * size * q for t, size, q in zip(per_phase, m, phases, strict=True)),
         groups * group_features,
     )
-    inside = tuple(slice(size) for size in output_shape)
-    return whole[(slice(None), *inside)].astype(accumulated.dtype)
+    inside = (slice(None), *map(slice, output_shape))
+    cropped: Array = whole[inside].astype(accumulated.dtype)
+    return cropped
 
 
 def convolution(
@@ -189,13 +192,17 @@ def convolution(
     weights = filter.astype(np.float64).reshape(*filter.shape[:-1], groups, features // groups)
     total = np.zeros((groups, input.shape[0] * prod(output_shape), features // groups))
     for tap in product(*map(range, filter.shape[:rank])):
-        window = tuple(
-            slice(dilation * index, dilation * index + stride * (size - 1) + 1, stride)
-            for index, dilation, stride, size in zip(tap, dilations, strides, output_shape, strict=True)
+        window = (
+            slice(None),
+            *tuple(
+                slice(dilation * index, dilation * index + stride * (size - 1) + 1, stride)
+                for index, dilation, stride, size in zip(tap, dilations, strides, output_shape, strict=True)
+            ),
         )
-        shifted = padded[(slice(None), *window)].reshape(-1, groups, group_channels)
+        shifted = padded[window].reshape(-1, groups, group_channels)
         total += shifted.swapaxes(0, 1) @ weights[tap].swapaxes(0, 1)
-    return total.swapaxes(0, 1).reshape(input.shape[0], *output_shape, features)
+    ordered: npt.NDArray[np.float64] = total.swapaxes(0, 1).reshape(input.shape[0], *output_shape, features)
+    return ordered
 
 
 def _sizes(decomposition: Decomposition) -> list[tuple[int, int]]:

@@ -1,8 +1,9 @@
 """Cook-Toom: the matrices of a minimal filtering algorithm F(m, r), exact, from its interpolation points.
 
-`m` outputs of an `r`-tap correlation of `alpha = m + r - 1` inputs are `A^T [(G g) . (B^T d)]`. The convolution is
-the transpose of a polynomial product of degree `alpha - 1`, which is known from its values at `alpha` distinct points
-(Winograd, Arithmetic complexity of computations, 1980; Mazaheri et al., EuroSys'20, section 2.1).
+`m` outputs of an `r`-tap correlation of `alpha = m + r - 1` inputs are `A^T [(G g) . (B^T d)]`. The
+convolution is the transpose of a polynomial product of degree `alpha - 1`, which is known from its values
+at `alpha` distinct points (Winograd, Arithmetic complexity of computations, 1980; Mazaheri et al.,
+EuroSys'20, section 2.1).
 """
 
 from __future__ import annotations
@@ -84,12 +85,14 @@ def cook_toom(
 ) -> CookToom:
     """F(m, r) from `alpha = m + r - 1` distinct points, in exact rational arithmetic.
 
-    Without `points` it uses the shipped set for alpha; F(m, 1) and F(1, r) need no interpolation and get the matrices
-    of zeros and ones. Unscaled, the columns of A^T are the powers of the points and the rows of B^T are monic.
-    `output_scale` multiplies the columns of A^T and `input_scale` the rows of B^T, one factor per point; G is divided
-    by both, which leaves the algorithm exact. Scales that are powers of two leave floating point errors unchanged.
+    Without `points` it uses the shipped set for alpha; F(m, 1) and F(1, r) need no interpolation and get
+    the matrices of zeros and ones. Unscaled, the columns of A^T are the powers of the points and the rows
+    of B^T are monic. `output_scale` multiplies the columns of A^T and `input_scale` the rows of B^T, one
+    factor per point; G is divided by both, which leaves the algorithm exact. Scales that are powers of
+    two leave floating point errors unchanged.
 
-    Raises ValueError when m or r is not positive, the points are too few, too many or repeated, or a scale is zero.
+    Raises ValueError when m or r is not positive, the points are too few, too many or repeated, or a
+    scale is zero.
     """
     check_size(m, r)
     alpha = m + r - 1
@@ -106,12 +109,14 @@ def cook_toom(
     for point in points:
         others = [other for other in finite if other != point]
         monic = _polynomial_with_roots(others)
-        # The Lagrange polynomial of a point is the monic one divided by its value there; G takes the division.
+        # The Lagrange polynomial is the monic one divided by its value at the point; G takes the division.
         value_there = Fraction(1) if point is INFINITY else _evaluate(monic, point)
         output_columns.append(_powers(point, m))
         filter_rows.append(tuple(power / value_there for power in _powers(point, r)))
         input_rows.append((*monic, *[Fraction(0)] * (alpha - len(monic))))
-    unscaled = CookToom(m, r, points, tuple(zip(*output_columns)), tuple(filter_rows), tuple(input_rows))
+    unscaled = CookToom(
+        m, r, points, tuple(zip(*output_columns, strict=True)), tuple(filter_rows), tuple(input_rows)
+    )
     return _scaled(unscaled, output_scale, input_scale)
 
 
@@ -153,12 +158,14 @@ def _scaled(
         algorithm.m,
         algorithm.r,
         algorithm.points,
-        tuple(tuple(entry * a for entry, a in zip(row, output_scale)) for row in algorithm.output),
+        tuple(
+            tuple(entry * a for entry, a in zip(row, output_scale, strict=True)) for row in algorithm.output
+        ),
         tuple(
             tuple(entry / (a * b) for entry in row)
-            for row, a, b in zip(algorithm.filter, output_scale, input_scale)
+            for row, a, b in zip(algorithm.filter, output_scale, input_scale, strict=True)
         ),
-        tuple(tuple(entry * b for entry in row) for row, b in zip(algorithm.input, input_scale)),
+        tuple(tuple(entry * b for entry in row) for row, b in zip(algorithm.input, input_scale, strict=True)),
     )
 
 
@@ -174,7 +181,9 @@ def _polynomial_with_roots(roots: Sequence[Fraction]) -> tuple[Fraction, ...]:
     coefficients = [Fraction(1)]
     for root in roots:
         shifted = [Fraction(0), *coefficients]
-        coefficients = [high - root * low for high, low in zip(shifted, [*coefficients, Fraction(0)])]
+        coefficients = [
+            high - root * low for high, low in zip(shifted, [*coefficients, Fraction(0)], strict=True)
+        ]
     return tuple(coefficients)
 
 

@@ -35,7 +35,7 @@ def _shipped() -> dict[str, Any]:
 
 
 def _grown(size: int) -> tuple[Fraction, ...]:
-    """0, +-1, and pairs of simple rationals near 1 with their reciprocals: large tiles are for study, not for speed."""
+    """0, +-1, and pairs of simple rationals near 1 with their reciprocals."""
     candidates = [Fraction(0), Fraction(1), Fraction(-1)]
     for denominator in count(1):
         for numerator in (denominator + 1, 2 * denominator + 1):

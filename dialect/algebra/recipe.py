@@ -1,4 +1,4 @@
-"""Recipes: a 1-D transform as a short straight-line program of additions, multiplications and fused multiply-adds.
+"""Recipes: a 1-D transform as a short straight-line program of additions, multiplications and FMAs.
 
 A fused multiply-add counts as one operation, as it does on the machines that we generate code for.
 """
@@ -68,8 +68,8 @@ class Recipe:
     def apply(self, values: Sequence[Any], fma: Callable[[Any, Any, Any], Any] | None = None) -> list[Any]:
         """The outputs for these inputs: numbers, Fractions or numpy arrays of one floating point type.
 
-        Constants take the type of the operand that they multiply. `fma(constant, a, b)` replaces the product and sum
-        of two roundings. Raises ValueError unless there are `inputs` values.
+        Constants take the type of the operand that they multiply. `fma(constant, a, b)` replaces the
+        product and sum of two roundings. Raises ValueError unless there are `inputs` values.
         """
         if len(values) != self.inputs:
             raise ValueError(f"the recipe takes {self.inputs} values, but {len(values)} were given")
@@ -88,15 +88,15 @@ class Recipe:
             b = rows[operation.b] if operation.b is not None else a
             match operation.kind:
                 case "add":
-                    rows.append(tuple(x + y for x, y in zip(a, b)))
+                    rows.append(tuple(x + y for x, y in zip(a, b, strict=True)))
                 case "subtract":
-                    rows.append(tuple(x - y for x, y in zip(a, b)))
+                    rows.append(tuple(x - y for x, y in zip(a, b, strict=True)))
                 case "negate":
                     rows.append(tuple(-x for x in a))
                 case "multiply":
                     rows.append(tuple(_constant(operation) * x for x in a))
                 case "fma":
-                    rows.append(tuple(_constant(operation) * x + y for x, y in zip(a, b)))
+                    rows.append(tuple(_constant(operation) * x + y for x, y in zip(a, b, strict=True)))
         zero = (Fraction(0),) * self.inputs
         return tuple(zero if value is None else rows[value] for value in self.outputs)
 
@@ -123,8 +123,8 @@ class Recipe:
 
     @cached_property
     def live_values(self) -> int:
-        """The most values needed at once, when inputs are all there at the start and outputs stay to the end."""
-        last_use = {value: -1 for value in range(self.inputs)}
+        """The most values needed at once: all inputs are there at the start, outputs stay to the end."""
+        last_use = dict.fromkeys(range(self.inputs), -1)
         for index, operation in enumerate(self.operations):
             for operand in operation.operands:
                 last_use[operand] = index

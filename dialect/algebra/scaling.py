@@ -1,14 +1,13 @@
-"""Scales of the columns of A^T and the rows of B^T: what they gain there is lost in G, which is folded ahead of time."""
+"""Scales of the columns of A^T and the rows of B^T: G, which is folded ahead of time, takes the inverse."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from itertools import product
 
 import numpy as np
-
 from iree.winograd.dialect.algebra.cook_toom import CookToom, Infinity, Point
 
 _MOST_ASSIGNMENTS = 20_000
@@ -17,14 +16,13 @@ _MOST_ASSIGNMENTS = 20_000
 def short_output_scale(points: Sequence[Point], m: int) -> tuple[Fraction, ...]:
     """A scale per point such that the output transform needs the fewest multiplications.
 
-    A row of A^T saves an operation when it has a coefficient of one. The rows of the constants and of the highest
-    powers have one from the points zero and infinity; for the others a pair of points +-p is scaled by p^-i, which
-    makes its coefficient in row i one. Of equally short choices the one with the smallest rounding of the constants
-    in float32 is taken.
+    A row of A^T saves an operation when it has a coefficient of one. The rows of the constants and of the
+    highest powers have one from the points zero and infinity; for the others a pair of points +-p is
+    scaled by p^-i, which makes its coefficient in row i one. Of equally short choices the one with the
+    smallest rounding of the constants in float32 is taken.
     """
     magnitudes = sorted({abs(point) for point in points if not isinstance(point, Infinity) and point != 0})
     rows = [row for row in range(m - 1) if row > 0 or 0 not in points]
-    choices = [Fraction(1)]
     assignments = [
         [Fraction(1)] if magnitude == 1 else [Fraction(1), *(magnitude**-row for row in rows if row > 0)]
         for magnitude in magnitudes
@@ -35,13 +33,15 @@ def short_output_scale(points: Sequence[Point], m: int) -> tuple[Fraction, ...]:
 
     def cost(scales: tuple[Fraction, ...]) -> tuple[int, float]:
         coefficients = [
-            [scale * magnitude**row for magnitude, scale in zip(magnitudes, scales)] for row in range(m)
+            [scale * magnitude**row for magnitude, scale in zip(magnitudes, scales, strict=True)]
+            for row in range(m)
         ]
         without_one = sum(1 not in coefficients[row] for row in rows)
         return without_one, sum(rounding(entry) for row in coefficients for entry in row)
 
-    choices = list(min(product(*assignments), key=cost))
-    scale_of = dict(zip(magnitudes, choices))
+    candidates: Iterable[tuple[Fraction, ...]] = product(*assignments)
+    choices = min(candidates, key=cost)
+    scale_of = dict(zip(magnitudes, choices, strict=True))
     return tuple(
         Fraction(1) if isinstance(point, Infinity) or point == 0 else scale_of[abs(point)] for point in points
     )
@@ -52,14 +52,14 @@ def balanced_input_scale(algorithm: CookToom) -> tuple[Fraction, ...]:
 
     Float32 results don't change; a 16-bit type gets no overflow from the transform's growth.
     """
-    return tuple(_power_of_two_near(1 / sum(abs(entry) for entry in row)) for row in algorithm.input)
+    return tuple(_power_of_two_near(1 / sum(map(abs, row), Fraction(0))) for row in algorithm.input)
 
 
 def balanced_output_scale(algorithm: CookToom) -> tuple[Fraction, ...]:
-    """Powers of two, one per point, that give the columns of A^T and the rows of G the same 1-norm, nearly."""
+    """Powers of two, one per point, that bring the columns of A^T and the rows of G to equal 1-norms."""
     scales = []
-    for column, row in zip(zip(*algorithm.output), algorithm.filter):
-        ratio = sum(abs(entry) for entry in row) / sum(abs(entry) for entry in column)
+    for column, row in zip(zip(*algorithm.output, strict=True), algorithm.filter, strict=True):
+        ratio = sum(map(abs, row), Fraction(0)) / sum(map(abs, column), Fraction(0))
         scales.append(_power_of_two_near(Fraction(math.sqrt(ratio))))
     return tuple(scales)
 

@@ -1,9 +1,10 @@
 """The search for short straight-line programs of a rational matrix.
 
-A matrix with `t` terms in a row costs `t - 1` operations there (one more without a coefficient of one). Whatever
-`I` rows and `J` columns share as a submatrix of rank one is computed once and used `I` times, which saves
-`(I - 1) (J - 1)` operations: pairs of points +-p, common factors and common subexpressions are all of that form.
-The search takes such rectangles greedily, breaking ties at random, and keeps the best of several restarts.
+A matrix with `t` terms in a row costs `t - 1` operations there (one more without a coefficient of one).
+Whatever `I` rows and `J` columns share as a submatrix of rank one is computed once and used `I` times,
+which saves `(I - 1) (J - 1)` operations: pairs of points +-p, common factors and common subexpressions
+are all of that form. The search takes such rectangles greedily, breaking ties at random, and keeps the
+best of several restarts.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ class _Rectangle:
 
 
 def shortest(matrix: Matrix, restarts: int, seed: int) -> Recipe:
-    """The recipe with the fewest operations of `restarts` greedy factorizations, then least depth and live values."""
+    """The recipe with the fewest operations of `restarts` factorizations, then live values and depth."""
     if not matrix or not matrix[0]:
         raise ValueError("a recipe needs a matrix with at least one row and one column")
     generator = random.Random(seed)
@@ -57,7 +58,7 @@ def _factorized(matrix: Matrix, generator: random.Random) -> Recipe:
 
 
 def _best_rectangle(rows: list[Row], generator: random.Random) -> _Rectangle | None:
-    """A rectangle of rank one with the largest saving, a random one of equals; None when nothing is shared."""
+    """A rectangle of rank one with the largest saving, at random among equals; None if nothing is shared."""
     best: list[_Rectangle] = []
     seen: set[tuple[tuple[int, ...], tuple[int, ...]]] = set()
     for first, second in combinations(range(len(rows)), 2):
@@ -98,7 +99,7 @@ def _grown(rows: list[Row], first: int, columns: list[int]) -> _Rectangle:
 def _scale_of_definition(
     rows: list[Row], rectangle: _Rectangle, targets: int, generator: random.Random
 ) -> Fraction:
-    """The factor of a shared value: it gets a coefficient of one, and so do most rows that need one to use it with."""
+    """The factor of a shared value: the value has a coefficient of one, and is one where a row needs that."""
     needy = []
     columns = {column for column, _ in rectangle.pattern}
     for index, factor in rectangle.factors:

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-
 from iree.winograd.dialect.algebra.cook_toom import CookToom, Matrix, check_size, cook_toom
 from iree.winograd.dialect.algebra.points import points_for
 from iree.winograd.dialect.algebra.recipe import Operation, Recipe, recipe_of
@@ -80,14 +79,15 @@ def apply(
 ) -> Array:
     """The nested transform of an array along some of its axes, in order; each axis keeps its place.
 
-    One transform serves all axes, or a list has one per axis (rectangular nesting, F(4 x 1, 3 x 1) say). A matrix
-    multiplies in the array's type; a recipe is evaluated step by step in it, with `fma(constant, a, b)` for its fused
-    multiply-adds where given. Raises ValueError when an axis doesn't have the length that its transform takes.
+    One transform serves all axes, or a list has one per axis (rectangular nesting, F(4 x 1, 3 x 1) say).
+    A matrix multiplies in the array's type; a recipe is evaluated step by step in it, with `fma(constant,
+    a, b)` for its fused multiply-adds where given. Raises ValueError when an axis doesn't have the length
+    that its transform takes.
     """
     per_axis = list(transform) if isinstance(transform, list) else [transform] * len(axes)
     if len(per_axis) != len(axes):
         raise ValueError(f"{len(axes)} axes need as many transforms, but {len(per_axis)} were given")
-    for one, axis in zip(per_axis, axes):
+    for one, axis in zip(per_axis, axes, strict=True):
         array = _apply_along(one, array, axis, fma)
     return array
 

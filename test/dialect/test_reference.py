@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
 from iree.winograd.dialect import reference
 from iree.winograd.dialect.decomposition import Decomposition, decompose
 
