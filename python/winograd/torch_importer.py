@@ -1,0 +1,193 @@
+"""From a torch model to linalg on tensors, by way of `torch.export` and torch-mlir.
+
+The weights are neither printed nor copied: they enter the program as resources that refer to torch's own memory,
+the passes move these as opaque handles, and the finished program names them.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from iree.winograd.errors import ModelImportError
+from iree.winograd.importers import WEIGHT_ATTRIBUTE, ImportedModel, TensorSignature
+from torch.utils import _pytree as pytree
+from torch_mlir import ir
+from torch_mlir.dialects import torch as torch_dialect
+from torch_mlir.extras import fx_importer
+from torch_mlir.extras.fx_decomp_util import get_decomposition_table
+from torch_mlir.passmanager import PassManager
+
+_TO_LINALG = (
+    "builtin.module(func.func(torch-match-quantized-custom-ops),torchdynamo-export-to-torch-backend-pipeline)",
+    "builtin.module(torch-backend-to-linalg-on-tensors-backend-pipeline{allow-non-finites=true})",
+)
+_RESOURCE = re.compile(r"dense_resource<(\w+)>")
+
+
+def export(
+    model: torch.nn.Module | torch.export.ExportedProgram, arguments: Sequence[Any], dynamic_batch: bool
+) -> torch.export.ExportedProgram:
+    """The graph of `model` in evaluation mode. Raises `ModelImportError` when torch can't trace it."""
+    if isinstance(model, torch.export.ExportedProgram):
+        if arguments or dynamic_batch:
+            raise ModelImportError(
+                "an exported program holds its arguments' types: give neither them nor dynamic_batch"
+            )
+        return model
+    if not isinstance(model, torch.nn.Module):
+        raise ModelImportError(
+            f"expected a torch.nn.Module or an ExportedProgram, got {type(model).__name__}"
+        )
+    shapes = None
+    if dynamic_batch:
+        # A size of 1 would be taken for a constant.
+        arguments = pytree.tree_map_only(
+            torch.Tensor, lambda tensor: torch.cat([tensor, tensor]), tuple(arguments)
+        )
+        batch = torch.export.Dim("batch")
+        shapes = pytree.tree_map(
+            lambda value: {0: batch} if isinstance(value, torch.Tensor) else None, arguments
+        )
+    try:
+        with _evaluation_mode(model):
+            return torch.export.export(model, tuple(arguments), dynamic_shapes=shapes)
+    except Exception as error:
+        raise ModelImportError(f"torch.export could not trace {type(model).__name__}: {error}") from error
+
+
+def lower(exported: torch.export.ExportedProgram, entry: str) -> ImportedModel:
+    """`exported` on linalg and tensors. Raises `ModelImportError` with torch-mlir's diagnostics."""
+    context = ir.Context()
+    torch_dialect.register_dialect(context)
+    context.emit_error_diagnostics = True
+    diagnostics: list[str] = []
+    handler = context.attach_diagnostic_handler(lambda diagnostic: _record(diagnostic, diagnostics))
+    weights = _Weights()
+    try:
+        importer = _Importer(context=context, hooks=weights)
+        importer.import_frozen_program(
+            exported.run_decompositions(get_decomposition_table()), func_name=entry
+        )
+        module = importer.module.operation
+        with context:
+            for pipeline in _TO_LINALG:
+                PassManager.parse(pipeline).run(module)
+    except Exception as error:
+        reason = "\n".join(diagnostics) or str(error)
+        raise ModelImportError(f"torch-mlir could not lower the model: {reason}") from error
+    finally:
+        handler.detach()
+    function = next(
+        op for op in importer.module.body if ir.StringAttr(op.attributes["sym_name"]).value == entry
+    )
+    signature = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
+    _replace_by_placeholders(module)
+    program = io.BytesIO()
+    module.write_bytecode(program)
+    return ImportedModel(
+        program=program.getvalue(),
+        weights=weights.arrays,
+        entry=entry,
+        inputs=tuple(_tensor_signature(type_) for type_ in signature.inputs),
+        outputs=tuple(_tensor_signature(type_) for type_ in signature.results),
+    )
+
+
+class _Weights(fx_importer.FxImporterHooks):  # type: ignore[misc]
+    """Makes every tensor of the graph a resource on torch's own memory."""
+
+    def __init__(self) -> None:
+        self._arrays: dict[str, npt.NDArray[np.uint8]] = {}
+        self._attributes: dict[tuple[Any, ...], ir.Attribute] = {}
+
+    @property
+    def arrays(self) -> Mapping[str, npt.NDArray[np.uint8]]:
+        """The bytes of every tensor by name."""
+        return MappingProxyType(self._arrays)
+
+    def resolve_literal(self, importer: Any, literal: Any, info: Any) -> ir.Value | None:
+        # Scalars stay literals, which torch-mlir folds; so do the tables of integers that operators index with.
+        if not isinstance(literal, torch.Tensor) or literal.numel() <= 1 or not literal.is_floating_point():
+            return None
+        key = (literal.data_ptr(), literal.dtype, tuple(literal.shape), literal.stride())
+        if key not in self._attributes:
+            self._attributes[key] = self._make_resource(literal, importer)
+        return ir.Operation.create(
+            "torch.vtensor.literal",
+            results=[importer._cc.tensor_to_vtensor_type(literal)],
+            attributes={"value": self._attributes[key]},
+        ).result
+
+    def _make_resource(self, tensor: torch.Tensor, importer: Any) -> ir.Attribute:
+        name = f"weight_{len(self._arrays)}"
+        array = tensor.detach().cpu().contiguous().view(torch.uint8).numpy()
+        self._arrays[name] = array
+        element_type = fx_importer.TORCH_DTYPE_TO_MLIR_TYPE[tensor.dtype]()
+        type_ = ir.RankedTensorType.get(list(tensor.shape), element_type)
+        return ir.DenseResourceElementsAttr.get_from_buffer(array, name, type_)
+
+
+class _LayerLocations(fx_importer.ContextCache):  # type: ignore[misc]
+    """Names every operator after the layer that it belongs to, as in "features.init_block.conv"."""
+
+    def get_node_location(self, node: torch.fx.Node) -> ir.Location | None:
+        location = super().get_node_location(node)
+        layers = [path for path, _ in node.meta.get("nn_module_stack", {}).values() if path]
+        if not layers:
+            return location
+        return ir.Location.name(layers[-1], childLoc=location, context=self._c)
+
+
+class _Importer(fx_importer.FxImporter):  # type: ignore[misc]
+    def __init__(self, *, context: ir.Context, hooks: fx_importer.FxImporterHooks) -> None:
+        super().__init__(context=context, hooks=hooks)
+        self._cc = _LayerLocations(context, py_attr_tracker=self._py_attr_tracker)
+
+
+@contextmanager
+def _evaluation_mode(model: torch.nn.Module) -> Iterator[None]:
+    modes = [(module, module.training) for module in model.modules()]
+    model.eval()
+    try:
+        yield
+    finally:
+        for module, training in modes:
+            module.training = training
+
+
+def _record(diagnostic: ir.Diagnostic, messages: list[str]) -> bool:
+    messages.append(f"{diagnostic.location}: {diagnostic.message}")
+    return True
+
+
+def _replace_by_placeholders(operation: ir.Operation) -> None:
+    """Makes the constants that refer to resources zeros that carry the resource's name."""
+    for region in operation.regions:
+        for block in region:
+            for nested in block:
+                _replace_by_placeholders(nested.operation)
+    if operation.name != "arith.constant":
+        return
+    resource = _RESOURCE.match(str(operation.attributes["value"]))
+    if resource is None:
+        return
+    type_ = ir.RankedTensorType(operation.results[0].type)
+    with operation.context:
+        zero = ir.FloatAttr.get(type_.element_type, 0.0, loc=ir.Location.unknown())
+        operation.attributes["value"] = ir.DenseElementsAttr.get_splat(type_, zero)
+        operation.attributes[WEIGHT_ATTRIBUTE] = ir.StringAttr.get(resource[1])
+
+
+def _tensor_signature(type_: ir.Type) -> TensorSignature:
+    if not isinstance(type_, ir.RankedTensorType):
+        raise ModelImportError(f"arguments and results must be tensors, got {type_}")
+    sizes = tuple(None if type_.is_dynamic_dim(index) else size for index, size in enumerate(type_.shape))
+    return TensorSignature(sizes, str(type_.element_type))
