@@ -40,6 +40,14 @@ class Operation:
     def operands(self) -> tuple[int, ...]:
         return (self.a,) if self.b is None else (self.a, self.b)
 
+    @property
+    def factors(self) -> tuple[tuple[int, Fraction], ...]:
+        """The operation as a linear combination: each operand with its factor."""
+        factor = {"negate": Fraction(-1)}.get(self.kind, self.constant or Fraction(1))
+        if self.b is None:
+            return ((self.a, factor),)
+        return ((self.a, factor), (self.b, Fraction(-1 if self.kind == "subtract" else 1)))
+
 
 @dataclass(frozen=True)
 class Recipe:
@@ -84,19 +92,8 @@ class Recipe:
         units = [tuple(Fraction(int(i == j)) for j in range(self.inputs)) for i in range(self.inputs)]
         rows = list(units)
         for operation in self.operations:
-            a = rows[operation.a]
-            b = rows[operation.b] if operation.b is not None else a
-            match operation.kind:
-                case "add":
-                    rows.append(tuple(x + y for x, y in zip(a, b, strict=True)))
-                case "subtract":
-                    rows.append(tuple(x - y for x, y in zip(a, b, strict=True)))
-                case "negate":
-                    rows.append(tuple(-x for x in a))
-                case "multiply":
-                    rows.append(tuple(_constant(operation) * x for x in a))
-                case "fma":
-                    rows.append(tuple(_constant(operation) * x + y for x, y in zip(a, b, strict=True)))
+            terms = [[factor * entry for entry in rows[operand]] for operand, factor in operation.factors]
+            rows.append(tuple(sum(column, Fraction(0)) for column in zip(*terms, strict=True)))
         zero = (Fraction(0),) * self.inputs
         return tuple(zero if value is None else rows[value] for value in self.outputs)
 

@@ -1,0 +1,267 @@
+"""The rounding error of a Winograd layer: what to expect, and what it can't exceed.
+
+Both follow a kernel step by step: the input transform's recipe per dimension, a filter transformed in
+float64 and rounded once, a sum over channels in blocks (one fused multiply-add after the other in a
+block, then one addition per block), and the output transform's recipe per dimension. The model of the
+expected error takes data and filters independent with zero mean and roundings independent of each other,
+so that variances add; it is exact in how values of the transforms correlate. The bound is componentwise
+(Higham, Accuracy and Stability of Numerical Algorithms, section 3; Barabasz et al., Error analysis and
+improving the accuracy of Winograd convolution, 2018).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
+from math import prod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from iree.winograd.dialect.algebra.recipe import Recipe
+from iree.winograd.dialect.algebra.transforms import Transforms, as_array, transforms
+
+Vector = npt.NDArray[np.float64]
+
+UNIT_ROUNDOFF = {
+    "float64": 2.0**-53,
+    "float32": 2.0**-24,
+    "tf32": 2.0**-11,
+    "float16": 2.0**-11,
+    "bfloat16": 2.0**-8,
+}
+"""The largest relative error of one rounding to nearest, per type of the arithmetic."""
+
+_RMS_ROUNDING = 0.392
+"""Root mean square of one rounding, in unit roundoffs, for mantissas spread as those of products and sums are:
+sqrt(ulp^2 / 12) averaged over a logarithmically uniform mantissa."""
+
+
+@dataclass(frozen=True)
+class Accumulation:
+    """A sum of `terms` products: in order within blocks of `block`, then the blocks' sums in order."""
+
+    terms: int
+    block: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.terms < 1:
+            raise ValueError(f"a sum needs at least one term, but terms = {self.terms}")
+        if self.block is not None and self.block < 1:
+            raise ValueError(f"a block of a sum needs at least one term, but block = {self.block}")
+
+    @property
+    def blocks(self) -> list[int]:
+        """The terms in each block."""
+        block = min(self.block or self.terms, self.terms)
+        whole, rest = divmod(self.terms, block)
+        return [block] * whole + [rest] * (rest > 0)
+
+    @property
+    def variance(self) -> float:
+        """Sum over all roundings of the variance of the rounded value, for terms of variance one."""
+        total = 0.0
+        before = 0
+        for block in self.blocks:
+            total += block * (block + 1) / 2
+            total += before + block if before else 0
+            before += block
+        return total
+
+    @property
+    def depth(self) -> int:
+        """Roundings that a term can go through."""
+        return self.blocks[0] + len(self.blocks) - 1
+
+
+@dataclass(frozen=True)
+class _Variances:
+    """How errors of one dimension's transforms reach its `m` outputs, per unit of data and filter variance.
+
+    `rounded` weighs an independent error of one unit per product, `trivial` its part from products with an
+    untransformed filter tap; `input` and `output` hold the sums over the roundings of the recipes. An exact
+    output has variance `r`.
+    """
+
+    r: int
+    rounded: Vector
+    trivial: Vector
+    input: Vector
+    output: Vector
+
+
+def predicted_error(
+    m: Sequence[int],
+    p: Sequence[int],
+    channels: int,
+    *,
+    views: int = 1,
+    data_type: str = "float32",
+    reduction_block: int | None = None,
+) -> float:
+    """The expected relative error, in the 1-norm, of a layer of tiles F(m, p) with `m` and `p` per dimension.
+
+    `channels` (of a group) times `views` products are summed in blocks of `reduction_block`, all in one
+    block by default. The maximum over a layer of n outputs is about sqrt(pi ln n) times as large. m = p =
+    (1, ..., 1) with one view per filter tap is the direct convolution.
+
+    Raises ValueError for sizes below one, ranks that differ or an unknown type.
+    """
+    if len(m) != len(p):
+        raise ValueError(f"m = {tuple(m)} and p = {tuple(p)} must have the same rank")
+    found = [transforms(tile, part) for tile, part in zip(m, p, strict=True)]
+    return predicted_error_of(found, Accumulation(channels * views, reduction_block), data_type)
+
+
+def predicted_error_of(
+    found: Sequence[Transforms], accumulation: Accumulation, data_type: str = "float32"
+) -> float:
+    """`predicted_error` for given transforms, one per dimension."""
+    roundoff = _unit_roundoff(data_type)
+    dimensions = [_variances(one, roundoff) for one in found]
+    terms = accumulation.terms
+    variance = _outer([one.rounded for one in dimensions]) * (accumulation.variance / terms + 1)
+    variance -= _outer([one.trivial for one in dimensions])
+    for index, dimension in enumerate(dimensions):
+        before, after = dimensions[:index], dimensions[index + 1 :]
+        exact = [np.full(len(one.rounded), float(one.r)) for one in dimensions]
+        # Later passes of the input transform mix an error as they do the data; earlier ones have been through
+        # cancellation already. For the output transform it is the other way round.
+        variance += _outer([*(one.rounded for one in before), dimension.input, *exact[index + 1 :]])
+        variance += _outer([*exact[:index], dimension.output, *(one.rounded for one in after)])
+    signal = prod(one.r for one in dimensions)
+    return float(_RMS_ROUNDING * roundoff * np.mean(np.sqrt(variance / signal)))
+
+
+def error_bound(
+    m: Sequence[int],
+    p: Sequence[int],
+    channels: int,
+    *,
+    views: int = 1,
+    data_type: str = "float32",
+    reduction_block: int | None = None,
+) -> float:
+    """A bound on the absolute error of every output, per unit of max|input| and of max|filter|.
+
+    Holds for any data, without overflow and underflow, and with or without fused multiply-adds. Arguments
+    and errors are those of `predicted_error`.
+    """
+    if len(m) != len(p):
+        raise ValueError(f"m = {tuple(m)} and p = {tuple(p)} must have the same rank")
+    roundoff = _unit_roundoff(data_type)
+    accumulation = Accumulation(channels * views, reduction_block)
+    # One rounding of the filter, and of each product where there is no fused multiply-add.
+    roundings = 2 + accumulation.depth
+    magnitude = float(accumulation.terms)
+    for tile, part in zip(m, p, strict=True):
+        found = transforms(tile, part)
+        # Per operation: its constant, its product and its sum.
+        roundings += 3 * (found.input.depth + found.output.depth)
+        inputs = _absolute(found.input) @ np.ones(found.alpha)
+        filters = np.abs(as_array(found.algorithm.filter)) @ np.ones(part)
+        magnitude *= float(np.max(_absolute(found.output) @ (filters * inputs)))
+    return roundings * roundoff / (1 - roundings * roundoff) * magnitude
+
+
+def amplification(found: Transforms) -> float:
+    """Growth of an error per product to the outputs, relative to them: the part of accuracy that the points decide.
+
+    The mean over outputs of sqrt(sum_i A_i^2 |G_i|^2 |B_i|^2 / r); 1 for a direct convolution. Nested
+    transforms multiply theirs.
+    """
+    variances = _variances(found, UNIT_ROUNDOFF["float32"])
+    return float(np.mean(np.sqrt(variances.rounded / found.r)))
+
+
+@cache
+def _variances(found: Transforms, roundoff: float) -> _Variances:
+    output = as_array(found.algorithm.output)
+    filters = as_array(found.algorithm.filter)
+    inputs = as_array(found.algorithm.input)
+    filter_covariance = filters @ filters.T
+    products = filter_covariance * (inputs @ inputs.T)
+    weights = output**2 * np.diag(products)
+    trivial = [
+        sum(entry != 0 for entry in row) == 1 and _is_power_of_two(max(map(abs, row)))
+        for row in found.algorithm.filter
+    ]
+    input_errors = np.zeros(found.m)
+    rows, sensitivities = _linearized(found.input)
+    for variance, sensitivity in zip(
+        _rounded_variances(found.input, rows, np.eye(found.alpha), roundoff), sensitivities, strict=True
+    ):
+        through = output * sensitivity
+        input_errors += variance * np.einsum("oi,ij,oj->o", through, filter_covariance, through)
+    rows, sensitivities = _linearized(found.output)
+    output_errors = _rounded_variances(found.output, rows, products, roundoff) @ sensitivities**2
+    return _Variances(
+        found.r,
+        weights.sum(axis=1),
+        weights[:, trivial].sum(axis=1),
+        input_errors,
+        np.zeros(found.m) + output_errors,
+    )
+
+
+def _rounded_variances(recipe: Recipe, rows: Vector, covariance: Vector, roundoff: float) -> Vector:
+    """Per operation, the variance of its value and what the rounding of its constant adds, in roundings."""
+    variances = np.einsum("ki,ij,kj->k", rows, covariance, rows)
+    rounded = variances[recipe.inputs :].copy()
+    for index, operation in enumerate(recipe.operations):
+        if operation.constant is None:
+            continue
+        exact = float(operation.constant)
+        # The constants of shipped types have at most float64's precision: scale the float32 rounding error.
+        error = abs(float(np.float32(exact)) - exact) * (roundoff / UNIT_ROUNDOFF["float32"])
+        rounded[index] += variances[operation.a] * (error / (_RMS_ROUNDING * roundoff)) ** 2
+    return rounded
+
+
+def _linearized(recipe: Recipe) -> tuple[Vector, Vector]:
+    """Every value as a combination of the inputs, and the outputs' derivatives by every operation's value."""
+    rows = np.zeros((recipe.values, recipe.inputs))
+    rows[: recipe.inputs] = np.eye(recipe.inputs)
+    derivatives = np.zeros((recipe.values, len(recipe.outputs)))
+    for index, value in enumerate(recipe.outputs):
+        if value is not None:
+            derivatives[value, index] = 1
+    for index, operation in enumerate(recipe.operations):
+        rows[recipe.inputs + index] = sum(
+            float(factor) * rows[operand] for operand, factor in operation.factors
+        )
+    for index in reversed(range(len(recipe.operations))):
+        for operand, factor in recipe.operations[index].factors:
+            derivatives[operand] += float(factor) * derivatives[recipe.inputs + index]
+    return rows, derivatives[recipe.inputs :]
+
+
+def _absolute(recipe: Recipe) -> Vector:
+    """The recipe's matrix with every operation adding magnitudes: what its roundings are relative to."""
+    rows = np.zeros((recipe.values, recipe.inputs))
+    rows[: recipe.inputs] = np.eye(recipe.inputs)
+    for index, operation in enumerate(recipe.operations):
+        rows[recipe.inputs + index] = sum(
+            abs(float(factor)) * rows[operand] for operand, factor in operation.factors
+        )
+    zero = np.zeros(recipe.inputs)
+    return np.array([zero if value is None else rows[value] for value in recipe.outputs])
+
+
+def _outer(vectors: Sequence[Vector]) -> Any:
+    result: Any = 1.0
+    for vector in vectors:
+        result = np.multiply.outer(result, vector)
+    return result
+
+
+def _is_power_of_two(value: Fraction) -> bool:
+    return all(part & (part - 1) == 0 for part in (value.numerator, value.denominator))
+
+
+def _unit_roundoff(data_type: str) -> float:
+    if data_type not in UNIT_ROUNDOFF:
+        raise ValueError(f"unknown data type '{data_type}': it is one of {', '.join(UNIT_ROUNDOFF)}")
+    return UNIT_ROUNDOFF[data_type]
