@@ -64,11 +64,10 @@ def emit_executable(
             size = Index(point.block.arguments[0]) if dynamic else Index.of(_static(batch))
             x, y = workgroups(size)
             ir.Operation.create("stream.return", operands=[x.value, y.value, Index(1).value])
-        inner = ir.Module.create()
-        executable.body.blocks[0].append(inner.operation.detach_from_parent() if inner.operation.parent else inner.operation)
+        inner = ir.Operation.create("builtin.module", regions=1)
         binding = ir.Type.parse("!stream.binding")
         types = [binding] * len(signature.operands) + dynamic + [binding]
-        with ir.InsertionPoint(inner.body):
+        with ir.InsertionPoint(inner.regions[0].blocks.append()):
             function = func.FuncOp(name, (types, []))
         function.attributes["translation_info"] = translation
         with ir.InsertionPoint(function.add_entry_block()):

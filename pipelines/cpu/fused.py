@@ -60,7 +60,7 @@ class FusedKernel:
         """
         shape, schedule = self.shape, self.schedule
         recipes = [transforms(m, p) for m, p in zip(shape.decomposition.output_tile, shape.decomposition.part_size, strict=True)]
-        transformed = _scratch((shape.transform_size, schedule.tile_block, shape.reduction + ROW_PADDING), "transformed_tiles")
+        transformed = _scratch((schedule.tile_block, shape.transform_size, shape.reduction + ROW_PADDING), "transformed_tiles")
         products = _scratch((shape.transform_size, schedule.tile_block, schedule.channel_block), "products")
         first_tile = workgroup[0] * schedule.tile_block
 
@@ -73,7 +73,7 @@ class FusedKernel:
         with loop(schedule.tile_block, name="row") as row:
             emit_input_transform(
                 image, transformed, locate_tile(shape, tile_at(row)), row,
-                shape=shape, recipes=[each.input_recipe for each in recipes], target=self.target,
+                shape=shape, recipes=[each.input for each in recipes], target=self.target,
             )
         splits = min(schedule.channel_splits, self.channel_blocks)
         blocks_per_split = -(-self.channel_blocks // splits)
@@ -91,7 +91,7 @@ class FusedKernel:
             with loop(schedule.tile_block, name="row") as row:
                 emit_output_transform(
                     products, output, locate_tile(shape, tile_at(row)), row, first_channel,
-                    shape=shape, recipes=[each.output_recipe for each in recipes], epilogue=epilogue,
+                    shape=shape, recipes=[each.output for each in recipes], epilogue=epilogue,
                     channel_block=schedule.channel_block, width=schedule.vector_width, target=self.target,
                 )
 

@@ -25,10 +25,10 @@ def emit_products(
     `products` is A x tile_block x channel_block.
     """
     with (
-        loop(tiles.extents[0], name="a") as a,
+        loop(tiles.extents[1], name="a") as a,
         loop(schedule.tile_block, schedule.register_tiles, "t") as t,
     ):
-        tile_offset = tiles.offset([a, t, 0])
+        tile_offset = tiles.offset([t, a, 0])
         product_offset = products.offset([a, t, 0])
         for first, extent in _reduction_blocks(reduction, schedule.reduction_block):
             sums = _register_block(
@@ -59,7 +59,7 @@ def _register_block(
         position = tile_offset + c
         updated = []
         for i in range(schedule.register_tiles):
-            value = broadcast(tiles.load_scalar(position + i * tiles.stride(1)), width)
+            value = broadcast(tiles.load_scalar(position + i * tiles.stride(0)), width)
             for v, filter_vector in enumerate(filter_vectors):
                 total = sums[i * schedule.register_vectors + v]
                 updated.append(multiply_add(value, filter_vector, total, target.fused_multiply_add))

@@ -21,6 +21,8 @@ from iree.winograd.pipelines.tiles import (
 
 from .target import CpuTarget
 
+import os
+PREFETCH=int(os.environ.get('PF','1'))
 Epilogue = Callable[[ir.Value, Index, tuple[Index, ...], Index, Condition], ir.Value]
 """From (accumulated vector, image, spatial position, first channel, whether it exists) to the finished vector."""
 
@@ -53,15 +55,22 @@ def emit_input_transform(
             def transform_vector(c: Index) -> None:
                 elements = {e: load(e, c) for e in product(*map(range, alpha))}
                 transformed = emit_nested(recipes, elements, target.fused_multiply_add)
-                first = tiles.offset([0, row, c]) + column
+                first = tiles.offset([row, 0, c]) + column
                 for a, element in enumerate(product(*map(range, alpha))):
-                    tiles.store(transformed[element], first + a * tiles.stride(0))
+                    tiles.store(transformed[element], first + a * tiles.stride(1))
 
             for_each_vector(channels, width, transform_vector, "c")
 
         def inside(positions: list[Positions] = positions) -> None:
             origin = image.offset([tile.image, *(dimension.first for dimension in positions), 0])
-            transform(lambda element, c: image.load(origin + c + _distance(image, positions, element), width))
+
+            def load(element: tuple[int, ...], c: Index) -> ir.Value:
+                position = origin + c + _distance(image, positions, element)
+                if element[-1] >= alpha[-1] - shape.decomposition.output_tile[-1]:
+                    image.prefetch(position + PREFETCH * shape.decomposition.output_tile[-1] * image.stride(2))
+                return image.load(position, width)
+
+            transform(load)
 
         def on_the_edge(positions: list[Positions] = positions) -> None:
             elements = {
