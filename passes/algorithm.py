@@ -1,0 +1,62 @@
+"""What `winograd-select-algorithm` decides of a convolution, and the attribute that says so."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from iree.winograd.dialect.attributes import sizes_attribute, sizes_of
+from iree.winograd.dialect.bindings import ir
+from iree.winograd.dialect.decomposition import Decomposition, decompose
+from iree.winograd.passes.convolution import Convolution
+
+ATTRIBUTE_NAME = "winograd.algorithm"
+
+
+@dataclass(frozen=True)
+class Algorithm:
+    """F(output_tile, part_size), one size per spatial dimension of each."""
+
+    output_tile: tuple[int, ...]
+    part_size: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.output_tile) != len(self.part_size) or min(*self.output_tile, *self.part_size) < 1:
+            raise ValueError(
+                f"output_tile {self.output_tile} and part_size {self.part_size} must be positive sizes of one rank"
+            )
+
+    def __str__(self) -> str:
+        return f"F({'x'.join(map(str, self.output_tile))}, {'x'.join(map(str, self.part_size))})"
+
+    def decompose(self, convolution: Convolution) -> Decomposition:
+        """How the algorithm computes `convolution`. Raises ValueError when their ranks differ."""
+        return decompose(
+            convolution.kernel_size,
+            self.output_tile,
+            strides=convolution.strides,
+            dilations=convolution.dilations,
+            part_size=self.part_size,
+        )
+
+
+def set_algorithm(operation: ir.Operation, algorithm: Algorithm) -> None:
+    """Annotate a convolution."""
+    operation.attributes[ATTRIBUTE_NAME] = ir.DictAttr.get(
+        {
+            "output_tile": sizes_attribute(algorithm.output_tile),
+            "part_size": sizes_attribute(algorithm.part_size),
+        }
+    )
+
+
+def algorithm_of(operation: ir.Operation) -> Algorithm | None:
+    """The annotation of a convolution. Raises ValueError when it is malformed."""
+    if ATTRIBUTE_NAME not in operation.attributes:
+        return None
+    attribute = operation.attributes[ATTRIBUTE_NAME]
+    if not isinstance(attribute, ir.DictAttr) or {entry.name for entry in attribute} != {
+        "output_tile",
+        "part_size",
+    }:
+        raise ValueError(f"expected a dictionary of output_tile and part_size, got {attribute}")
+    return Algorithm(sizes_of(attribute["output_tile"]), sizes_of(attribute["part_size"]))

@@ -1,0 +1,119 @@
+"""Values known at compile time, as arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from iree.winograd.dialect.bindings import arith, ir
+from iree.winograd.dialect.resource_data import resource_data
+from iree.winograd.passes.elementwise import match_elementwise
+from iree.winograd.passes.evaluate import can_evaluate, evaluate_body
+from iree.winograd.passes.rewrite import defining_operation
+
+Array = npt.NDArray[Any]
+
+# Arithmetic on constants is evaluated up to this many elements: per-channel constants, not images.
+MAX_EVALUATED_ELEMENTS = 1 << 16
+
+
+def is_zero(value: ir.Value) -> bool:
+    """Whether `value` is a number, or a tensor filled with one, that is zero."""
+    operation = defining_operation(value)
+    if operation is not None and operation.name == "linalg.fill":
+        return is_zero(operation.operands[0])
+    if operation is None or operation.name != "arith.constant":
+        return False
+    attribute = operation.attributes["value"]
+    if isinstance(attribute, ir.FloatAttr):
+        return bool(attribute.value == 0.0)
+    if isinstance(attribute, ir.DenseElementsAttr) and attribute.is_splat:
+        return bool(attribute.get_splat_value().value == 0)
+    return False
+
+
+def is_constant(value: ir.Value) -> bool:
+    """Whether `value` is an f32 tensor that `constant_array` can tell, but for a failed assertion; costs little."""
+    operation = defining_operation(value)
+    if operation is None or not isinstance(value.type, ir.RankedTensorType):
+        return False
+    if not isinstance(value.type.element_type, ir.F32Type):
+        return False
+    if operation.name == "arith.constant":
+        return True
+    if operation.name in ("linalg.transpose", "tensor.expand_shape", "tensor.collapse_shape"):
+        return value.type.has_static_shape and is_constant(operation.operands[0])
+    return _is_constant_arithmetic(operation)
+
+
+def constant_array(value: ir.Value) -> Array | None:
+    """The elements of an f32 tensor that is known at compile time, read-only; None for any other.
+
+    A constant that is transposed or reshaped is read in place. Elementwise arithmetic on small constants is evaluated
+    in float64, and its result is float64.
+    """
+    return _constant_array(value) if is_constant(value) else None
+
+
+def resource_constant(array: Array, name: str) -> ir.Value:
+    """Build a `dense_resource` constant of f32 elements, rounded once; the attribute keeps the array."""
+    elements = np.ascontiguousarray(array, np.float32)
+    result_type = ir.RankedTensorType.get(list(elements.shape), ir.F32Type.get())
+    return arith.constant(
+        result_type, ir.DenseResourceElementsAttr.get_from_buffer(elements, name, result_type)
+    )
+
+
+def _constant_array(value: ir.Value) -> Array | None:
+    operation = value.owner.operation
+    if operation.name == "arith.constant":
+        return _attribute_array(operation)
+    if operation.name == "linalg.transpose":
+        source = _constant_array(operation.operands[0])
+        return None if source is None else source.transpose(list(operation.attributes["permutation"]))
+    if operation.name in ("tensor.expand_shape", "tensor.collapse_shape"):
+        source = _constant_array(operation.operands[0])
+        return None if source is None else source.reshape(value.type.shape)
+    return _evaluate(operation)
+
+
+def _attribute_array(operation: ir.Operation) -> Array:
+    attribute = operation.attributes["value"]
+    shape = ir.RankedTensorType(operation.results[0].type).shape
+    if isinstance(attribute, ir.DenseResourceElementsAttr):
+        return resource_data(operation, np.float32)
+    if attribute.is_splat:
+        return np.broadcast_to(np.float32(attribute.get_splat_value().value), shape)
+    return np.asarray(attribute)
+
+
+def _is_constant_arithmetic(operation: ir.Operation) -> bool:
+    if len(operation.results) != 1 or not isinstance(operation.results[0].type, ir.RankedTensorType):
+        return False
+    result_type = ir.RankedTensorType(operation.results[0].type)
+    if not result_type.has_static_shape or np.prod(result_type.shape) > MAX_EVALUATED_ELEMENTS:
+        return False
+    elementwise = match_elementwise(operation)
+    if elementwise is None or elementwise.reads_init or not can_evaluate(elementwise.body):
+        return False
+    return all(is_constant(value) for value in elementwise.inputs[:-1])
+
+
+def _evaluate(operation: ir.Operation) -> Array | None:
+    elementwise = match_elementwise(operation)
+    assert elementwise is not None
+    inputs = [_constant_array(value) for value in elementwise.inputs[:-1]]
+    known = [array for array in inputs if array is not None]
+    if len(known) != len(inputs):
+        return None
+    shape = ir.RankedTensorType(elementwise.result.type).shape
+    return evaluate_body(elementwise.body, known, elementwise.indexing_maps, shape, _scalar)
+
+
+def _scalar(value: ir.Value) -> float | None:
+    operation = defining_operation(value)
+    if operation is None or operation.name != "arith.constant":
+        return None
+    attribute = operation.attributes["value"]
+    return float(attribute.value) if isinstance(attribute, ir.FloatAttr) else None

@@ -1,0 +1,134 @@
+"""Rewrite annotated convolutions to winograd ops."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from iree.winograd.dialect import ops
+from iree.winograd.dialect.bindings import arith, ir, linalg
+from iree.winograd.passes.algorithm import Algorithm, algorithm_of
+from iree.winograd.passes.constants import is_zero
+from iree.winograd.passes.convolution import Convolution, convolutions, match_convolution
+from iree.winograd.passes.elementwise import broadcast_source
+from iree.winograd.passes.registry import PassError, register_pass
+from iree.winograd.passes.remarks import remark_applied
+from iree.winograd.passes.rewrite import (
+    erase_if_unused,
+    inverse_permutation,
+    permuted_map,
+    size_of,
+    transposed,
+    zero_filled,
+)
+
+PASS_NAME = "winograd-convert-conv"
+
+
+@register_pass(PASS_NAME)
+@dataclass(frozen=True)
+class ConvertConv:
+    """Rewrite annotated convolutions to winograd ops.
+
+    With the symbols of docs/architecture.md, a convolution of N x H... x C with R... x C x K becomes transforms of its
+    operands to the Winograd domain, A products there, and a transform of the products to its result. A convolution
+    that adds to something else than zeros, its bias for one, does so in the output transform's epilogue.
+
+        %r = linalg.conv_2d_nhwc_hwcf {winograd.algorithm = {
+               output_tile = array<i64: 4, 4>, part_size = array<i64: 3, 3>}}
+               ins(%x, %w : tensor<1x16x16x8xf32>, tensor<3x3x8x4xf32>) outs(%zeros : tensor<1x14x14x4xf32>)
+      becomes
+        %u = "winograd.filter_transform"(%w) : (tensor<3x3x8x4xf32>) -> tensor<36x8x4xf32>
+        %v = "winograd.input_transform"(%x) : (tensor<1x16x16x8xf32>) -> tensor<36x16x8xf32>
+        %m = linalg.batch_matmul ins(%v, %u : ...) outs(%zeros : ...) -> tensor<36x16x4xf32>
+        %r = "winograd.output_transform"(%m) ({ ^bb0(%a: f32): "winograd.yield"(%a) : (f32) -> () })
+               : (tensor<36x16x4xf32>) -> tensor<1x14x14x4xf32>
+    """
+
+    def run(self, module: ir.Operation) -> None:
+        for operation in list(convolutions(module)):
+            try:
+                algorithm = algorithm_of(operation)
+            except ValueError as error:
+                operation.location.emit_error(f"winograd.algorithm: {error}")
+                raise PassError from None
+            if algorithm is not None:
+                _convert_annotated(operation, algorithm)
+
+
+def _convert_annotated(operation: ir.Operation, algorithm: Algorithm) -> None:
+    convolution = match_convolution(operation)
+    if isinstance(convolution, str):
+        operation.location.emit_error(f"an annotated convolution can't be converted: {convolution}")
+        raise PassError
+    if convolution.groups != 1:
+        operation.location.emit_error("an annotated convolution can't be converted: it has groups")
+        raise PassError
+    if len(algorithm.output_tile) != convolution.spatial_rank:
+        operation.location.emit_error(
+            f"winograd.algorithm has {len(algorithm.output_tile)} dimensions, "
+            f"but the convolution has {convolution.spatial_rank}"
+        )
+        raise PassError
+    with operation.location, ir.InsertionPoint(operation):
+        result = _build_winograd_ops(convolution, algorithm)
+    remark_applied(operation, PASS_NAME, f"{_description(convolution)} became {algorithm}")
+    operation.results[0].replace_all_uses_with(result)
+    erase_if_unused([operation])
+
+
+def _build_winograd_ops(convolution: Convolution, algorithm: Algorithm) -> ir.Value:
+    decomposition = algorithm.decompose(convolution)
+    input_layout, filter_layout, output_layout = convolution.channels_last_layouts
+    unpadded = [0] * convolution.spatial_rank
+    activation = transposed(convolution.input, _permutation(convolution.input_layout, input_layout))
+    weights = transposed(convolution.filter, _permutation(convolution.filter_layout, filter_layout))
+    filter_transform = ops.filter_transform(weights, decomposition)
+    input_transform = ops.input_transform(activation, decomposition, unpadded, unpadded)
+    accumulator = _batch_matmul(convolution, input_transform, filter_transform)
+    to_channels_last = _permutation(convolution.output_layout, output_layout)
+    result_type = ir.RankedTensorType(convolution.operation.results[0].type)
+    channels_last_type = ir.RankedTensorType.get(
+        [result_type.shape[dimension] for dimension in to_channels_last], result_type.element_type
+    )
+    operands, indexing_maps = [], []
+    if not is_zero(convolution.init):
+        identity = ir.AffineMap.get_identity(result_type.rank)
+        addend, indexing_map = broadcast_source(convolution.init, identity)
+        operands.append(addend)
+        indexing_maps.append(permuted_map(indexing_map, to_channels_last))
+    output_transform = ops.output_transform(
+        channels_last_type, accumulator, decomposition, 1, operands, indexing_maps
+    )
+    with ir.InsertionPoint(output_transform.body):
+        elements = list(output_transform.body.arguments)
+        ops.yield_value(arith.addf(*elements) if operands else elements[0])
+    return transposed(output_transform.result, inverse_permutation(to_channels_last))
+
+
+def _batch_matmul(
+    convolution: Convolution, activation: ops.InputTransformOp, weights: ops.FilterTransformOp
+) -> ir.Value:
+    points, tiles, _ = activation.result.type.shape
+    filters = weights.result.type.shape[2]
+    if convolution.batch is None:
+        tiles_per_image = activation.decomposition.tiles(convolution.output_size)
+        tiles = _times(size_of(activation.input, 0), tiles_per_image)
+    init = zero_filled([points, tiles, filters], convolution.element_type)
+    return linalg.batch_matmul(activation.result, weights.result, outs=[init])
+
+
+def _times(batch: ir.Value, tiles_per_image: tuple[int, ...]) -> ir.Value:
+    """The number of tiles of all images, as an `index` value."""
+    for tiles in tiles_per_image:
+        batch = arith.muli(batch, arith.constant(ir.IndexType.get(), tiles))
+    return batch
+
+
+def _permutation(layout: str, target: str) -> list[int]:
+    return [layout.index(letter) for letter in target]
+
+
+def _description(convolution: Convolution) -> str:
+    kernel = "x".join(map(str, convolution.kernel_size))
+    channels = f"{convolution.input_channels} to {convolution.output_channels} channels"
+    return f"{kernel} convolution of {channels}"

@@ -1,0 +1,195 @@
+"""One description for every convolution: named or generic, any layout, one to three spatial dimensions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from iree.winograd.dialect.bindings import ir, linalg
+from iree.winograd.passes.rewrite import walk
+
+
+@dataclass(frozen=True)
+class Convolution:
+    """A convolution `out[n, o, f] += input[n, strides*o + dilations*r, c] * filter[r, c, f]`.
+
+    A layout has one letter per dimension of the operand: `n` batch, `g` group, `c` input channel, `f` output channel
+    and `0`, `1`, `2` the spatial dimensions. Spatial sizes are one per spatial dimension.
+    """
+
+    operation: ir.Operation
+    input_layout: str
+    filter_layout: str
+    output_layout: str
+    batch: int | None
+    """None where it is known only at run time."""
+    input_size: tuple[int, ...]
+    output_size: tuple[int, ...]
+    kernel_size: tuple[int, ...]
+    strides: tuple[int, ...]
+    dilations: tuple[int, ...]
+    groups: int
+    input_channels: int
+    """Of all groups."""
+    output_channels: int
+    """Of all groups."""
+    element_type: ir.Type
+
+    @property
+    def input(self) -> ir.Value:
+        return self.operation.operands[0]
+
+    @property
+    def filter(self) -> ir.Value:
+        return self.operation.operands[1]
+
+    @property
+    def init(self) -> ir.Value:
+        """What the convolution is added to."""
+        return self.operation.operands[2]
+
+    @property
+    def spatial_rank(self) -> int:
+        return len(self.kernel_size)
+
+    @property
+    def channels_last_layouts(self) -> tuple[str, str, str]:
+        """The layouts of input, filter and output with channels last, groups outside of channels."""
+        spatial = "".join(map(str, range(self.spatial_rank)))
+        return tuple(
+            leading + "".join(letter for letter in "gcf" if letter in layout)
+            for leading, layout in zip(
+                ("n" + spatial, spatial, "n" + spatial),
+                (self.input_layout, self.filter_layout, self.output_layout),
+                strict=True,
+            )
+        )
+
+    @property
+    def is_channels_last(self) -> bool:
+        return self.channels_last_layouts == (self.input_layout, self.filter_layout, self.output_layout)
+
+
+def convolutions(module: ir.Operation) -> Iterator[ir.Operation]:
+    """The convolutions of `module` in program order."""
+    return (operation for operation in walk(module) if is_convolution(operation))
+
+
+def is_convolution(operation: ir.Operation) -> bool:
+    """Whether `operation` multiplies windows of one operand by another and sums; pooling has no multiplication."""
+    if not operation.name.startswith("linalg.") or not linalg.isa_convolution_op(operation):
+        return False
+    return any(
+        inner.operation.name in ("arith.mulf", "arith.muli")
+        for inner in operation.regions[0].blocks[0].operations
+    )
+
+
+def match_convolution(operation: ir.Operation) -> Convolution | str:
+    """Describe `operation`, for which `is_convolution` holds, or say why its form isn't supported."""
+    if not all(isinstance(operand.type, ir.RankedTensorType) for operand in operation.operands):
+        return "its operands are not tensors"
+    if len(operation.operands) != 3:
+        return "it is quantized"
+    if len({operand.type.element_type for operand in operation.operands}) != 1:
+        return "its operands have different element types"
+    if not _multiplies_and_adds(operation.regions[0].blocks[0]):
+        return "its body is not a multiplication and an addition"
+    dimensions = linalg.infer_convolution_dimensions(operation)
+    if dimensions is None:
+        return "its dimensions can't be inferred"
+    batch, depth = list(dimensions.batch), list(dimensions.depth)
+    input_channel, output_channel = list(dimensions.input_channel), list(dimensions.output_channel)
+    output_image, filter_loop = list(dimensions.output_image), list(dimensions.filter_loop)
+    if len(batch) != 1:
+        return f"it has {len(batch)} batch dimensions"
+    if len(depth) > 1 or len(input_channel) > 1 or len(output_channel) > 1:
+        return "a channel is spread over several dimensions"
+    if not depth and not (input_channel and output_channel):
+        return "it has no channel dimension"
+    if not 1 <= len(output_image) <= 3:
+        return f"it has {len(output_image)} spatial dimensions"
+    letters = {batch[0]: "n"}
+    letters |= (
+        dict.fromkeys(depth, "g") | dict.fromkeys(input_channel, "c") | dict.fromkeys(output_channel, "f")
+    )
+    letters |= {loop: str(index) for index, loop in enumerate(output_image)}
+    letters |= {loop: str(index) for index, loop in enumerate(filter_loop)}
+    layouts = [
+        "".join(letters[_first_dimension(result)] for result in indexing_map.results)
+        for indexing_map in _indexing_maps(operation)
+    ]
+    sizes = [
+        dict(zip(layout, operand.type.shape, strict=True))
+        for layout, operand in zip(layouts, operation.operands, strict=True)
+    ]
+    return _describe(operation, layouts, sizes, tuple(dimensions.strides), tuple(dimensions.dilations))
+
+
+def _describe(
+    operation: ir.Operation,
+    layouts: list[str],
+    sizes: list[dict[str, int]],
+    strides: tuple[int, ...],
+    dilations: tuple[int, ...],
+) -> Convolution | str:
+    input_sizes, filter_sizes, output_sizes = sizes
+    dynamic = ir.ShapedType.get_dynamic_size()
+    spatial = [str(index) for index in range(len(strides))]
+    for name, operand_sizes in zip(("input", "filter", "output"), sizes, strict=True):
+        if any(size == dynamic for letter, size in operand_sizes.items() if letter != "n"):
+            return f"its {name} has a dynamic dimension other than the batch"
+    groups = filter_sizes.get("g", 1)
+    convolution = Convolution(
+        operation=operation,
+        input_layout=layouts[0],
+        filter_layout=layouts[1],
+        output_layout=layouts[2],
+        batch=None if dynamic in (input_sizes["n"], output_sizes["n"]) else output_sizes["n"],
+        input_size=tuple(input_sizes[letter] for letter in spatial),
+        output_size=tuple(output_sizes[letter] for letter in spatial),
+        kernel_size=tuple(filter_sizes[letter] for letter in spatial),
+        strides=strides,
+        dilations=dilations,
+        groups=groups,
+        input_channels=groups * input_sizes.get("c", 1),
+        output_channels=groups * output_sizes.get("f", 1),
+        element_type=operation.operands[0].type.element_type,
+    )
+    readable = tuple(
+        (size - dilation * (taps - 1) - 1) // stride + 1
+        for size, dilation, taps, stride in zip(
+            convolution.input_size, dilations, convolution.kernel_size, strides, strict=True
+        )
+    )
+    if readable != convolution.output_size:
+        return f"its output {convolution.output_size} is smaller than the {readable} that its input allows"
+    return convolution
+
+
+def _indexing_maps(operation: ir.Operation) -> list[ir.AffineMap]:
+    return [ir.AffineMapAttr(attribute).value for attribute in linalg.get_indexing_maps(operation)]
+
+
+def _first_dimension(expression: ir.AffineExpr) -> int:
+    """The dimension of a loop index, or that of an output's position in a sum of it and a tap's."""
+    while not isinstance(expression, ir.AffineDimExpr):
+        expression = expression.lhs
+    return int(expression.position)
+
+
+def _multiplies_and_adds(body: ir.Block) -> bool:
+    """Whether `body` is `accumulator + input * filter`, in any order of operands."""
+    if [operation.operation.name for operation in body.operations] != [
+        "arith.mulf",
+        "arith.addf",
+        "linalg.yield",
+    ]:
+        return False
+    product, total, end = body.operations
+    factor, weight, accumulator = body.arguments
+    return (
+        set(product.operands) == {factor, weight}
+        and set(total.operands) == {product.results[0], accumulator}
+        and end.operands[0] == total.results[0]
+    )

@@ -1,0 +1,101 @@
+"""Elementwise operations, and what is broadcast to them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from iree.winograd.dialect.bindings import ir, linalg
+from iree.winograd.passes.rewrite import defining_operation
+
+
+@dataclass(frozen=True)
+class Elementwise:
+    """A linalg operation whose every result element is computed by `body` from one element of each input.
+
+    Its loops are the dimensions of its only result.
+    """
+
+    operation: ir.Operation
+    inputs: tuple[ir.Value, ...]
+    """All operands that the body reads or could read, the one of the result's shape last."""
+    indexing_maps: tuple[ir.AffineMap, ...]
+    """From a result's index to that in each input."""
+
+    @property
+    def result(self) -> ir.Value:
+        return self.operation.results[0]
+
+    @property
+    def body(self) -> ir.Block:
+        """Its arguments are the elements of `inputs`."""
+        return self.operation.regions[0].blocks[0]
+
+    @property
+    def is_pure(self) -> bool:
+        """Whether the body has nothing but arithmetic: no indices, assertions or other memory."""
+        names = (view.operation.name for view in self.body.operations)
+        return all(name.startswith(("arith.", "math.")) or name == "linalg.yield" for name in names)
+
+    @property
+    def reads_init(self) -> bool:
+        """Whether the result depends on the last input, which otherwise gives but its shape."""
+        return any(True for _ in self.body.arguments[-1].uses)
+
+
+def match_elementwise(operation: ir.Operation) -> Elementwise | None:
+    """Describe `operation` when it is elementwise, named or generic; a transposition or a broadcast is, too.
+
+    Its body may still hold more than arithmetic; see `is_pure`.
+    """
+    if not operation.name.startswith("linalg.") or len(operation.results) != 1 or len(operation.regions) != 1:
+        return None
+    attributes = linalg.get_indexing_maps(operation)
+    if attributes is None:
+        return None
+    indexing_maps = tuple(ir.AffineMapAttr(attribute).value for attribute in attributes)
+    rank = ir.RankedTensorType(operation.results[0].type).rank
+    if indexing_maps[-1] != ir.AffineMap.get_identity(rank):
+        return None
+    if not all(isinstance(operand.type, ir.RankedTensorType) for operand in operation.operands):
+        return None
+    return Elementwise(operation, tuple(operation.operands), indexing_maps)
+
+
+def broadcast_source(value: ir.Value, indexing_map: ir.AffineMap) -> tuple[ir.Value, ir.AffineMap]:
+    """The smallest tensor that holds the elements that `indexing_map` reads of `value`, and the map to read it.
+
+    Looks through broadcasts, copies and reshapes that add dimensions of size 1.
+    """
+    while (source := _broadcast_step(value)) is not None:
+        value, step_map = source
+        indexing_map = ir.AffineMap.get(
+            indexing_map.n_dims, 0, [result.compose(indexing_map) for result in step_map.results]
+        )
+    return value, indexing_map
+
+
+def _broadcast_step(value: ir.Value) -> tuple[ir.Value, ir.AffineMap] | None:
+    operation = defining_operation(value)
+    if operation is None:
+        return None
+    if operation.name == "tensor.expand_shape":
+        return _expanded_source(operation)
+    elementwise = match_elementwise(operation)
+    if elementwise is None or elementwise.body.operations[0].operands[0] != elementwise.body.arguments[0]:
+        return None
+    if len(list(elementwise.body.operations)) != 1:
+        return None
+    return elementwise.inputs[0], elementwise.indexing_maps[0]
+
+
+def _expanded_source(operation: ir.Operation) -> tuple[ir.Value, ir.AffineMap] | None:
+    """The operand of a reshape that only adds dimensions of size 1."""
+    source = operation.operands[0]
+    shape = ir.RankedTensorType(operation.results[0].type).shape
+    results = []
+    for size, group in zip(source.type.shape, operation.attributes["reassociation"], strict=True):
+        kept = [dimension.value for dimension in group if shape[dimension.value] == size]
+        if size != 1 and (not kept or any(shape[d.value] not in (1, size) for d in group)):
+            return None
+        results.append(ir.AffineExpr.get_dim(kept[0]))
+    return source, ir.AffineMap.get(len(shape), 0, results)

@@ -1,0 +1,122 @@
+"""Elementwise arithmetic on arrays, in float64."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from iree.winograd.dialect.bindings import ir
+
+Array = npt.NDArray[Any]
+
+_OPERATIONS: dict[str, Callable[..., Any]] = {
+    "arith.addf": np.add,
+    "arith.subf": np.subtract,
+    "arith.mulf": np.multiply,
+    "arith.divf": np.divide,
+    "arith.negf": np.negative,
+    "arith.maximumf": np.maximum,
+    "arith.minimumf": np.minimum,
+    "arith.maxnumf": np.fmax,
+    "arith.minnumf": np.fmin,
+    "arith.select": np.where,
+    "math.absf": np.abs,
+    "math.exp": np.exp,
+    "math.log": np.log,
+    "math.rsqrt": lambda operand: 1 / np.sqrt(operand),
+    "math.sqrt": np.sqrt,
+    "math.tanh": np.tanh,
+}
+# In the order of arith.cmpf's predicates 0 to 7, which are false on NaNs.
+_COMPARISONS: tuple[Callable[..., Any], ...] = (
+    lambda a, b: np.zeros(np.broadcast_shapes(np.shape(a), np.shape(b)), bool),
+    np.equal,
+    np.greater,
+    np.greater_equal,
+    np.less,
+    np.less_equal,
+    np.not_equal,
+    lambda a, b: np.ones(np.broadcast_shapes(np.shape(a), np.shape(b)), bool),
+)
+
+
+def can_evaluate(body: ir.Block) -> bool:
+    """Whether `evaluate_body` knows all operations of `body`."""
+    known = {*_OPERATIONS, "arith.cmpf", "arith.constant", "cf.assert", "linalg.yield"}
+    return all(view.operation.name in known for view in body.operations)
+
+
+def evaluate_body(
+    body: ir.Block,
+    inputs: Sequence[Array],
+    indexing_maps: Sequence[ir.AffineMap],
+    shape: Sequence[int],
+    constants: Callable[[ir.Value], float | None],
+) -> Array | None:
+    """The result, of `shape`, of an elementwise operation with this body on `inputs`, read through `indexing_maps`.
+
+    `constants` gives the values that the body uses from outside. None when such a value isn't known, an index isn't
+    a loop or 0, or an assertion does not hold.
+    """
+    values: dict[ir.Value, Any] = {}
+    for argument, array, indexing_map in zip(body.arguments, inputs, indexing_maps, strict=False):
+        spread = _spread(array, indexing_map)
+        if spread is None:
+            return None
+        values[argument] = spread
+
+    def value_of(operand: ir.Value) -> Any:
+        if operand not in values:
+            values[operand] = constants(operand)
+        return values[operand]
+
+    for view in body.operations:
+        operation = view.operation
+        operands = [value_of(operand) for operand in operation.operands]
+        if any(operand is None for operand in operands):
+            return None
+        if operation.name == "linalg.yield":
+            return np.broadcast_to(operands[0], tuple(shape))
+        if operation.name == "cf.assert":
+            if not np.all(operands[0]):
+                return None
+            continue
+        values[operation.results[0]] = _evaluate(operation, operands)
+    return None
+
+
+def _evaluate(operation: ir.Operation, operands: list[Any]) -> Any:
+    if operation.name == "arith.constant":
+        return np.float64(operation.attributes["value"].value)
+    with np.errstate(all="ignore"):
+        if operation.name == "arith.cmpf":
+            return _compare(operation.attributes["predicate"].value, *operands)
+        return _OPERATIONS[operation.name](*operands)
+
+
+def _compare(predicate: int, a: Any, b: Any) -> Any:
+    unordered = np.isnan(a) | np.isnan(b)
+    # Predicates 8 to 14 are those of 1 to 7, but true on NaNs; 15 is always true and 14 on NaNs only.
+    if predicate < 8:
+        return _COMPARISONS[predicate](a, b) & ~unordered
+    if predicate == 15:
+        return ~unordered | unordered
+    return unordered if predicate == 14 else _COMPARISONS[predicate - 7](a, b) | unordered
+
+
+def _spread(array: Array, indexing_map: ir.AffineMap) -> Array | None:
+    """`array` as float64 with one dimension per loop, of size 1 for the loops that its index doesn't depend on."""
+    loops = []
+    for dimension in reversed(range(array.ndim)):
+        result = indexing_map.results[dimension]
+        if isinstance(result, ir.AffineConstantExpr):
+            array = array.take(result.value, axis=dimension)
+        elif isinstance(result, ir.AffineDimExpr) and result.position not in loops:
+            loops.insert(0, result.position)
+        else:
+            return None
+    ordered = array.transpose(np.argsort(loops)).astype(np.float64)
+    missing = [loop for loop in range(indexing_map.n_dims) if loop not in loops]
+    return np.expand_dims(ordered, missing)

@@ -1,0 +1,49 @@
+"""Transform constant filters at compile time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from iree.winograd.dialect import ops, reference
+from iree.winograd.dialect.bindings import ir
+from iree.winograd.passes.constants import constant_array, resource_constant
+from iree.winograd.passes.registry import register_pass
+from iree.winograd.passes.rewrite import erase_if_unused, walk
+
+
+@register_pass("winograd-fold-filter")
+@dataclass(frozen=True)
+class FoldFilter:
+    """Transform constant filters at compile time.
+
+    A filter that is a constant, also one that is transposed or reshaped, is transformed in float64 and rounded once.
+    The result is a resource, which takes alpha^D / kernel size times the memory of the filter. A filter known only at
+    run time keeps its op.
+
+        %w = arith.constant dense_resource<w> : tensor<3x3x8x4xf32>
+        %u = "winograd.filter_transform"(%w) : (tensor<3x3x8x4xf32>) -> tensor<36x8x4xf32>
+      becomes
+        %u = arith.constant dense_resource<winograd_filter> : tensor<36x8x4xf32>
+    """
+
+    fold_filters: Literal["compile", "load"] = "compile"
+    """`load` leaves all ops, which IREE then evaluates when the program is loaded: a smaller program."""
+
+    def run(self, module: ir.Operation) -> None:
+        if self.fold_filters == "load":
+            return
+        for operation in list(walk(module)):
+            if operation.name == ops.FilterTransformOp.OPERATION_NAME:
+                _fold(ops.FilterTransformOp(operation))
+
+
+def _fold(transform: ops.FilterTransformOp) -> None:
+    weights = constant_array(transform.filter)
+    if weights is None:
+        return
+    transformed = reference.filter_transform(weights, transform.decomposition, transform.groups)
+    with transform.location, ir.InsertionPoint(transform):
+        constant = resource_constant(transformed, "winograd_filter")
+    transform.result.replace_all_uses_with(constant)
+    erase_if_unused([transform.operation])

@@ -1,0 +1,118 @@
+"""Move elementwise consumers into the output transform."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from iree.winograd.dialect import ops
+from iree.winograd.dialect.bindings import ir
+from iree.winograd.passes.constants import constant_array, is_constant, resource_constant
+from iree.winograd.passes.elementwise import Elementwise, broadcast_source, match_elementwise
+from iree.winograd.passes.registry import register_pass
+from iree.winograd.passes.rewrite import defining_operation, erase_if_unused, inline_block, only_user, walk
+
+
+@register_pass("winograd-fuse-epilogue")
+@dataclass(frozen=True)
+class FuseEpilogue:
+    """Move elementwise consumers into the output transform.
+
+    Chains of elementwise operations that only they use (bias, batch norm, ReLU, a residual's addition, ...) become the
+    transform's epilogue, applied to each output while it is in a register. Their other operands become operands of the
+    transform with the maps to read them; broadcasts are read at their source, and what is computed from constants
+    alone, such as `1 / sqrt(variance + epsilon)`, is evaluated in float64 here. An operation with several results, one
+    that changes the element type, or one that reads the convolution's output transposed ends the chain.
+
+        %y = "winograd.output_transform"(%m) ({ ^bb0(%a: f32): "winograd.yield"(%a) : (f32) -> () })
+        %r = linalg.generic ins(%y, %bias : tensor<1x14x14x4xf32>, tensor<4xf32>) { arith.addf }
+      becomes
+        %r = "winograd.output_transform"(%m, %bias) ({
+          ^bb0(%a: f32, %b: f32):
+            %s = arith.addf %a, %b : f32
+            "winograd.yield"(%s) : (f32) -> ()
+        }) {indexing_maps = [affine_map<(d0, d1, d2, d3) -> (d3)>]}
+    """
+
+    def run(self, module: ir.Operation) -> None:
+        for operation in list(walk(module)):
+            if operation.name == ops.OutputTransformOp.OPERATION_NAME:
+                _fuse_consumers(ops.OutputTransformOp(operation))
+
+
+def _fuse_consumers(transform: ops.OutputTransformOp) -> None:
+    while (consumer := _fusible_consumer(transform)) is not None:
+        with consumer.operation.location, ir.InsertionPoint(consumer.operation):
+            fused = _build_fused(transform, consumer)
+        consumer.result.replace_all_uses_with(fused.result)
+        erase_if_unused([consumer.operation, transform.operation])
+        transform = fused
+
+
+def _fusible_consumer(transform: ops.OutputTransformOp) -> Elementwise | None:
+    user = only_user(transform.result)
+    if user is None or user.block != transform.operation.block:
+        return None
+    consumer = match_elementwise(user)
+    if consumer is None or not consumer.is_pure or consumer.result.type != transform.result.type:
+        return None
+    identity = ir.AffineMap.get_identity(ir.RankedTensorType(transform.result.type).rank)
+    for value, indexing_map in zip(consumer.inputs, consumer.indexing_maps, strict=True):
+        if value == transform.result and indexing_map != identity:
+            return None
+        if not all(
+            isinstance(result, ir.AffineDimExpr | ir.AffineConstantExpr) for result in indexing_map.results
+        ):
+            return None
+    return None if _captures(consumer.body) else consumer
+
+
+def _captures(body: ir.Block) -> bool:
+    """Whether `body` uses a value from outside that isn't a constant."""
+    for view in body.operations:
+        for operand in view.operation.operands:
+            definition = defining_operation(operand)
+            if definition is None:
+                if operand.owner != body:
+                    return True
+            elif definition.block != body and definition.name != "arith.constant":
+                return True
+    return False
+
+
+def _build_fused(transform: ops.OutputTransformOp, consumer: Elementwise) -> ops.OutputTransformOp:
+    """Build the transform whose epilogue is that of `transform`, then the body of `consumer`."""
+    inputs = list(zip(consumer.inputs, consumer.indexing_maps, strict=True))
+    if not consumer.reads_init:
+        inputs.pop()
+    added = [(value, indexing_map) for value, indexing_map in inputs if value != transform.result]
+    simplified = [_smallest_operand(value, indexing_map) for value, indexing_map in added]
+    fused = ops.output_transform(
+        ir.RankedTensorType(consumer.result.type),
+        transform.accumulator,
+        transform.decomposition,
+        transform.groups,
+        [*transform.epilogue_operands, *(value for value, _ in simplified)],
+        [*transform.indexing_maps, *(indexing_map for _, indexing_map in simplified)],
+    )
+    arguments = list(fused.body.arguments)
+    own_count = 1 + len(transform.epilogue_operands)
+    with ir.InsertionPoint(fused.body):
+        (output,) = inline_block(transform.body, arguments[:own_count])
+        elements = iter(arguments[own_count:])
+        consumer_arguments = [output if value == transform.result else next(elements) for value, _ in inputs]
+        if not consumer.reads_init:
+            # The argument for the init has no uses, any value stands in for it.
+            consumer_arguments.append(output)
+        (result,) = inline_block(consumer.body, consumer_arguments)
+        ops.yield_value(result)
+    return fused
+
+
+def _smallest_operand(value: ir.Value, indexing_map: ir.AffineMap) -> tuple[ir.Value, ir.AffineMap]:
+    """The smallest tensor to read an epilogue's operand from, computed now where it follows from constants."""
+    value, indexing_map = broadcast_source(value, indexing_map)
+    definition = defining_operation(value)
+    if not is_constant(value) or definition is None or definition.name == "arith.constant":
+        return value, indexing_map
+    array = constant_array(value)
+    return (value, indexing_map) if array is None else (resource_constant(array, "epilogue"), indexing_map)

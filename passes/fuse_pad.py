@@ -1,0 +1,95 @@
+"""Move padding with zeros into the input transform."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from iree.winograd.dialect import ops
+from iree.winograd.dialect.bindings import ir
+from iree.winograd.passes.constants import is_zero
+from iree.winograd.passes.registry import register_pass
+from iree.winograd.passes.rewrite import defining_operation, erase_if_unused, is_dynamic, walk
+
+
+@register_pass("winograd-fuse-pad")
+@dataclass(frozen=True)
+class FusePad:
+    """Move padding with zeros into the input transform.
+
+    The transform then reads zeros outside of its input, and the padded copy is never made. Padding of the spatial
+    dimensions by sizes known at compile time is moved; any other stays. A tensor inserted into zeros is padding, too.
+
+        %p = tensor.pad %x low[0, 1, 1, 0] high[0, 1, 1, 0] { ... tensor.yield %zero : f32 }
+        %v = "winograd.input_transform"(%p) {padding_low = array<i64: 0, 0>, padding_high = array<i64: 0, 0>, ...}
+      becomes
+        %v = "winograd.input_transform"(%x) {padding_low = array<i64: 1, 1>, padding_high = array<i64: 1, 1>, ...}
+    """
+
+    def run(self, module: ir.Operation) -> None:
+        for operation in list(walk(module)):
+            if operation.name == ops.InputTransformOp.OPERATION_NAME:
+                _fuse(ops.InputTransformOp(operation))
+
+
+@dataclass(frozen=True)
+class Padding:
+    """Zeros around the spatial dimensions of `source`."""
+
+    source: ir.Value
+    low: tuple[int, ...]
+    high: tuple[int, ...]
+
+
+def match_padding(value: ir.Value) -> Padding | None:
+    """The padding that makes `value`; None when it isn't zeros, known at compile time and spatial only."""
+    operation = defining_operation(value)
+    if operation is None:
+        return None
+    if operation.name == "tensor.pad":
+        return _match_pad(operation)
+    if operation.name == "tensor.insert_slice":
+        return _match_insert(operation)
+    return None
+
+
+def _fuse(transform: ops.InputTransformOp) -> None:
+    low, high = transform.padding_low, transform.padding_high
+    source = transform.input
+    while (padding := match_padding(source)) is not None:
+        source = padding.source
+        low = tuple(map(sum, zip(low, padding.low, strict=True)))
+        high = tuple(map(sum, zip(high, padding.high, strict=True)))
+    if source == transform.input:
+        return
+    with transform.location, ir.InsertionPoint(transform):
+        fused = ops.input_transform(source, transform.decomposition, low, high, transform.groups)
+    transform.result.replace_all_uses_with(fused.result)
+    erase_if_unused([transform.operation])
+
+
+def _match_pad(operation: ir.Operation) -> Padding | None:
+    low, high = list(operation.attributes["static_low"]), list(operation.attributes["static_high"])
+    element = operation.regions[0].blocks[0].operations[-1].operation.operands[0]
+    if not is_zero(element):
+        return None
+    return _spatial_padding(operation.operands[0], low, high)
+
+
+def _match_insert(operation: ir.Operation) -> Padding | None:
+    source, destination = operation.operands[0], operation.operands[1]
+    low, sizes = list(operation.attributes["static_offsets"]), list(operation.attributes["static_sizes"])
+    if not is_zero(destination) or set(operation.attributes["static_strides"]) != {1}:
+        return None
+    shape, destination_shape = source.type.shape, destination.type.shape
+    if sizes != shape or not source.type.has_static_shape or not destination.type.has_static_shape:
+        return None
+    high = [whole - offset - size for whole, offset, size in zip(destination_shape, low, sizes, strict=True)]
+    return _spatial_padding(source, low, high)
+
+
+def _spatial_padding(source: ir.Value, low: list[int], high: list[int]) -> Padding | None:
+    if any(is_dynamic(size) or size < 0 for size in (*low, *high)):
+        return None
+    if any(sizes[0] or sizes[-1] for sizes in (low, high)):
+        return None
+    return Padding(source, tuple(low[1:-1]), tuple(high[1:-1]))

@@ -1,0 +1,183 @@
+"""The vocabulary that rewrites share: walking, sizes, tensors, transpositions, erasing the unused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from iree.winograd.dialect import ops
+from iree.winograd.dialect.bindings import arith, ir, linalg, tensor
+
+# Operations of these dialects that the passes leave without uses have no effect of their own.
+_PURE_DIALECTS = ("affine.", "arith.", "linalg.", "math.", "tensor.", "winograd.")
+
+
+def walk(root: ir.Operation) -> Iterator[ir.Operation]:
+    """All operations inside `root` in program order; `root` must not be rewritten meanwhile."""
+    for region in root.regions:
+        for block in region.blocks:
+            for view in block.operations:
+                yield view.operation
+                yield from walk(view.operation)
+
+
+def defining_operation(value: ir.Value) -> ir.Operation | None:
+    """The operation that `value` is a result of; None for a block argument."""
+    return value.owner.operation if isinstance(value, ir.OpResult) else None
+
+
+def only_user(value: ir.Value) -> ir.Operation | None:
+    """The one operation that uses `value`, however often; None when there are several or none."""
+    users = {use.owner.operation for use in value.uses}
+    return users.pop() if len(users) == 1 else None
+
+
+def erase_if_unused(operations: Iterable[ir.Operation]) -> None:
+    """Erase each of `operations` whose results aren't used, then what only it used, and so on.
+
+    Operations that may have effects stay.
+    """
+    pending = list(dict.fromkeys(operations))
+    while pending:
+        operation = pending.pop()
+        if not operation.name.startswith(_PURE_DIALECTS):
+            continue
+        if any(True for result in operation.results for _ in result.uses):
+            continue
+        for operand in operation.operands:
+            definition = defining_operation(operand)
+            if definition is not None and definition not in pending:
+                pending.append(definition)
+        operation.erase()
+
+
+def is_dynamic(size: int) -> bool:
+    return bool(size == ir.ShapedType.get_dynamic_size())
+
+
+def size_of(value: ir.Value, dimension: int) -> int | ir.Value:
+    """The size of a tensor's dimension: a number, or an `index` value where it is known only at run time.
+
+    Such a value is found as far up as the size is the same, so that it doesn't depend on what a rewrite replaces.
+    """
+    size: int = ir.RankedTensorType(value.type).shape[dimension]
+    if not is_dynamic(size):
+        return size
+    operation = defining_operation(value)
+    if operation is not None and operation.name == "tensor.empty":
+        return operation.operands[sum(is_dynamic(other) for other in value.type.shape[:dimension])]
+    source = None if operation is None else _source_of_size(operation, dimension)
+    return tensor.dim(value, index_constant(dimension)) if source is None else size_of(source, dimension)
+
+
+def _source_of_size(operation: ir.Operation, dimension: int) -> ir.Value | None:
+    """The operand whose size in `dimension` is that of the result."""
+    if operation.name.startswith("linalg."):
+        return operation.operands[len(operation.operands) - 1]
+    if operation.name == "tensor.pad":
+        low, high = operation.attributes["static_low"], operation.attributes["static_high"]
+        return operation.operands[0] if low[dimension] == high[dimension] == 0 else None
+    if operation.name == ops.OutputTransformOp.OPERATION_NAME and dimension == 0:
+        # Images: those of the input whose transform was multiplied.
+        product = defining_operation(operation.operands[0])
+        transform = None if product is None else defining_operation(product.operands[0])
+        if transform is not None and transform.name == ops.InputTransformOp.OPERATION_NAME:
+            return transform.operands[0]
+    return None
+
+
+def index_constant(number: int) -> ir.Value:
+    return arith.constant(ir.IndexType.get(), number)
+
+
+def zero_filled(sizes: Sequence[int | ir.Value], element_type: ir.Type) -> ir.Value:
+    """Build a tensor of zeros."""
+    return filled(arith.constant(element_type, 0.0), sizes, element_type)
+
+
+def filled(element: ir.Value, sizes: Sequence[int | ir.Value], element_type: ir.Type) -> ir.Value:
+    """Build a tensor whose elements are all `element`."""
+    return linalg.fill(element, outs=[tensor.empty(list(sizes), element_type)])
+
+
+def transposed(value: ir.Value, permutation: Sequence[int]) -> ir.Value:
+    """Build the tensor whose dimension `i` is dimension `permutation[i]` of `value`.
+
+    A transposition that moves nothing but dimensions of size 1 becomes a pair of reshapes.
+    """
+    if list(permutation) == sorted(permutation):
+        return value
+    shape = ir.RankedTensorType(value.type).shape
+    moved = [dimension for dimension in permutation if shape[dimension] != 1]
+    if moved == sorted(moved) and not any(is_dynamic(size) for size in shape[1:]):
+        return _reshaped(value, [shape[dimension] for dimension in permutation])
+    sizes = [size_of(value, dimension) for dimension in permutation]
+    init = tensor.empty(sizes, value.type.element_type)
+    return linalg.transpose(value, outs=[init], permutation=list(permutation)).results[0]
+
+
+def inverse_permutation(permutation: Sequence[int]) -> list[int]:
+    return [list(permutation).index(dimension) for dimension in range(len(permutation))]
+
+
+def permuted_map(indexing_map: ir.AffineMap, permutation: Sequence[int]) -> ir.AffineMap:
+    """`indexing_map` for loops in the order `permutation`: new loop `i` is old loop `permutation[i]`."""
+    inverse = inverse_permutation(permutation)
+    loops = [ir.AffineExpr.get_dim(position) for position in inverse]
+    reorder = ir.AffineMap.get(len(inverse), 0, loops)
+    return ir.AffineMap.get(len(inverse), 0, [result.compose(reorder) for result in indexing_map.results])
+
+
+def _reshaped(value: ir.Value, shape: Sequence[int]) -> ir.Value:
+    """Build `value` with its dimensions of size 1 placed as in `shape`, whose other sizes are in the same order."""
+    source_shape = ir.RankedTensorType(value.type).shape
+    collapsed_shape = [size for size in source_shape if size != 1] or [1]
+    element_type = value.type.element_type
+    collapsed = tensor.collapse_shape(
+        ir.RankedTensorType.get(collapsed_shape, element_type), value, _reassociation(source_shape)
+    )
+    sizes = [size_of(value, 0) if is_dynamic(size) else size for size in shape]
+    return tensor.expand_shape(
+        ir.RankedTensorType.get(list(shape), element_type),
+        collapsed,
+        _reassociation(shape),
+        [size for size in sizes if not isinstance(size, int)],
+        list(shape),
+    )
+
+
+def _reassociation(shape: Sequence[int]) -> list[list[int]]:
+    """Groups of adjacent dimensions of `shape` that hold at most one whose size is not 1."""
+    groups: list[list[int]] = [[]]
+    filled_group = False
+    for dimension, size in enumerate(shape):
+        if size != 1:
+            if filled_group:
+                groups.append([])
+            filled_group = True
+        groups[-1].append(dimension)
+    return groups
+
+
+def inline_block(block: ir.Block, arguments: Sequence[ir.Value]) -> list[ir.Value]:
+    """Clone the operations of `block` to the current insertion point; returns what its terminator would.
+
+    Constants that `block` uses from outside are cloned as well, so that the copy stands on its own.
+    """
+    values = dict(zip(block.arguments, arguments, strict=True))
+    *body, terminator = [view.operation for view in block.operations]
+    for operation in body:
+        operands = [_inlined(operand, values) for operand in operation.operands]
+        copy = operation.clone()
+        for index, operand in enumerate(operands):
+            copy.operands[index] = operand
+        values |= dict(zip(operation.results, copy.results, strict=True))
+    return [_inlined(operand, values) for operand in terminator.operands]
+
+
+def _inlined(value: ir.Value, values: dict[ir.Value, ir.Value]) -> ir.Value:
+    if value not in values:
+        definition = defining_operation(value)
+        if definition is None or definition.name != "arith.constant":
+            return value
+        values[value] = definition.clone().results[0]
+    return values[value]
