@@ -1,1 +1,50 @@
 """Fast convolutions for MLIR and IREE: Winograd rewrites and kernels on the stock IREE wheels."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from iree.winograd.errors import (
+        CallError,
+        CompilationError,
+        InvalidOptionError,
+        LoadError,
+        ModelImportError,
+        WinogradError,
+    )
+    from iree.winograd.importers import ImportedModel, import_torch
+    from iree.winograd.passes.options import WinogradOptions
+    from iree.winograd.program import RewriteWarning, compile
+    from iree.winograd.runtime import load
+
+__all__ = [
+    "CallError",
+    "CompilationError",
+    "ImportedModel",
+    "InvalidOptionError",
+    "LoadError",
+    "ModelImportError",
+    "RewriteWarning",
+    "WinogradError",
+    "WinogradOptions",
+    "compile",
+    "import_torch",
+    "load",
+]
+
+_MODULES = {
+    **dict.fromkeys((name for name in __all__ if name.endswith("Error")), "iree.winograd.errors"),
+    **dict.fromkeys(("ImportedModel", "import_torch"), "iree.winograd.importers"),
+    **dict.fromkeys(("RewriteWarning", "compile"), "iree.winograd.program"),
+    "WinogradOptions": "iree.winograd.passes.options",
+    "load": "iree.winograd.runtime",
+}
+
+
+def __getattr__(name: str) -> object:
+    # On first use: the algebra needs no compiler, and loading a program needs none either.
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(_MODULES[name]), name)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -11,12 +12,15 @@ from iree.winograd.passes.remarks import CATEGORY
 
 Severity = Literal["error", "warning", "note", "remark"]
 
-_SEVERITIES: dict[object, Severity] = {
+_SEVERITY_OF: dict[object, Severity] = {
     ir.DiagnosticSeverity.ERROR: "error",
     ir.DiagnosticSeverity.WARNING: "warning",
     ir.DiagnosticSeverity.NOTE: "note",
     ir.DiagnosticSeverity.REMARK: "remark",
 }
+
+_POSITION = re.compile(r"(?P<file>[^\n]+?):(?P<line>\d+):(?P<column>\d+): ")
+_NOTES = re.compile(r"\n\n(?=[^\n]+?:\d+:\d+: )")
 
 
 @dataclass(frozen=True)
@@ -61,11 +65,22 @@ def find_position(location: ir.Location) -> SourcePosition | None:
     return None
 
 
+def parse_diagnostics(severity: Severity, text: str) -> Iterator[Diagnostic]:
+    """The diagnostic, then its notes, that IREE's C API gives as one `text`."""
+    for part in _NOTES.split(text):
+        position, message = None, part
+        if match := _POSITION.match(part):
+            position = SourcePosition(match["file"], int(match["line"]), int(match["column"]))
+            message = part[match.end() :]
+        yield Diagnostic(severity, message.rstrip(), position)
+        severity = "note"
+
+
 def capture_diagnostics(context: ir.Context, report: Callable[[Diagnostic], None]) -> None:
-    """Send every diagnostic of `context`, notes after what they belong to, to `report`."""
+    """Send every diagnostic of `context`, each followed by its notes, to `report`."""
 
     def handle(diagnostic: ir.Diagnostic) -> bool:
-        report(_with_location(_SEVERITIES[diagnostic.severity], diagnostic.message, diagnostic.location))
+        report(_with_location(_SEVERITY_OF[diagnostic.severity], diagnostic.message, diagnostic.location))
         for note in diagnostic.notes:
             handle(note)
         return True

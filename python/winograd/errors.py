@@ -23,6 +23,10 @@ class CompilationError(WinogradError):
     """A program can't be compiled."""
 
 
+class InvalidOptionError(WinogradError, ValueError):
+    """An option, a flag or a target that isn't known, or can't have this value."""
+
+
 class LoadError(WinogradError):
     """A compiled program can't be loaded, or the device to run it on isn't there."""
 

@@ -1,0 +1,177 @@
+"""Compile programs with IREE, with this project's passes run in process after the `preprocessing` phase."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from iree.compiler import api
+from iree.compiler.api.ctypes_dl import PipelineType
+
+from iree.winograd import embedding
+from iree.winograd.diagnostics import Diagnostic
+from iree.winograd.dialect.bindings import ir
+from iree.winograd.passes.options import WinogradOptions
+from iree.winograd.pipelines.compile_pipeline import rewrite_module
+
+REWRITE_PHASE = "preprocessing"
+PHASES = (
+    "start",
+    "input",
+    "abi",
+    REWRITE_PHASE,
+    "global-optimization",
+    "dispatch-creation",
+    "flow",
+    "stream",
+    "executable-sources",
+    "executable-configurations",
+    "executable-targets",
+    "hal",
+    "vm",
+    "end",
+)
+"""The phases of IREE's compilation, in order."""
+
+
+@dataclass(frozen=True)
+class Stages:
+    """The part of IREE's pipeline to run: from after phase `compile_from` to the end of phase `compile_to`.
+
+    Raises ValueError for an unknown phase.
+    """
+
+    compile_from: str = "start"
+    compile_to: str = "end"
+    pipeline: PipelineType = PipelineType.IREE_COMPILER_PIPELINE_STD
+    verify: bool = True
+    dump_directory: str | None = None
+
+    def __post_init__(self) -> None:
+        for phase in (self.compile_from, self.compile_to):
+            if phase not in PHASES:
+                raise ValueError(f"phase must be one of {', '.join(PHASES)}, got {phase!r}")
+
+    def contain_rewrite(self) -> bool:
+        """Whether the program is at some point in its state after `preprocessing`."""
+        point = PHASES.index(REWRITE_PHASE)
+        return PHASES.index(self.compile_from) <= point <= PHASES.index(self.compile_to)
+
+
+class Compilation:
+    """A session of IREE's compiler in which programs are compiled, their convolutions rewritten.
+
+    Diagnostics go to `report`; the program's own errors, in console mode, are printed by IREE instead. `warn` is
+    told when the passes of this project failed on a program, which is then compiled without them.
+
+    Close it, or use it in a `with` statement; the results are gone then.
+    """
+
+    def __init__(
+        self,
+        session: api.Session,
+        options: WinogradOptions | None,
+        stages: Stages,
+        *,
+        report: Callable[[Diagnostic], None],
+        warn: Callable[[str], None],
+        console: bool = False,
+    ) -> None:
+        self.session = session
+        self.context: ir.Context = session.context
+        self._options = options
+        self._stages = stages
+        self._report = report
+        self._warn = warn
+        self._console = console
+        self._invocations: list[api.Invocation] = []
+
+    def __enter__(self) -> Compilation:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Free all that belongs to the session; invocations before the session they refer to."""
+        for invocation in self._invocations:
+            invocation.close()
+        self._invocations.clear()
+        self.session.close()
+
+    def compile(self, program: api.Source | ir.Operation) -> api.Invocation | None:
+        """Compile `program`; returns what holds the result, or None after an error diagnostic."""
+        stages = self._stages
+        invocation = self._open(program)
+        if invocation is None:
+            return None
+        if self._options is None or not stages.contain_rewrite():
+            return self._execute(invocation, stages.compile_from, stages.compile_to)
+        if self._execute(invocation, stages.compile_from, REWRITE_PHASE) is None:
+            return None
+        module = invocation.export_module()
+        original = module.clone()
+        result, failure = self._compile_rewritten(module, self._options)
+        if result is not None:
+            return result
+        result = self._execute(self._import(original), REWRITE_PHASE, stages.compile_to)
+        if result is not None:
+            self._warn(f"compiled without iree-winograd, which failed on this program: {failure}")
+        return result
+
+    def _compile_rewritten(
+        self, module: ir.Operation, options: WinogradOptions
+    ) -> tuple[api.Invocation | None, str]:
+        # Errors are held back: only compiling without our passes shows whether they are the program's own.
+        errors: list[Diagnostic] = []
+        invocation = self._new_invocation(lambda diagnostic: self._hold_back_errors(errors, diagnostic))
+        invocation.import_module(module)
+        try:
+            rewrite_module(module, options)
+            module.verify()
+            result = self._execute(invocation, REWRITE_PHASE, self._stages.compile_to)
+        except Exception as error:
+            result = None
+            failure = f"{type(error).__name__}: {error}"
+        else:
+            failure = errors[0].format() if errors else "no diagnostic"
+        if result is None:
+            self._invocations.remove(invocation)
+            invocation.close()
+        return result, failure
+
+    def _hold_back_errors(self, errors: list[Diagnostic], diagnostic: Diagnostic) -> None:
+        belongs_to_error = diagnostic.severity == "note" and errors
+        if diagnostic.severity == "error" or belongs_to_error:
+            errors.append(diagnostic)
+        else:
+            self._report(diagnostic)
+
+    def _open(self, program: api.Source | ir.Operation) -> api.Invocation | None:
+        if not isinstance(program, api.Source):
+            return self._import(program)
+        invocation = self._new_invocation(None if self._console else self._report)
+        return invocation if invocation.parse_source(program) else None
+
+    def _import(self, module: ir.Operation) -> api.Invocation:
+        invocation = self._new_invocation(None if self._console else self._report)
+        invocation.import_module(module)
+        return invocation
+
+    def _new_invocation(self, report: Callable[[Diagnostic], None] | None) -> api.Invocation:
+        invocation = api.Invocation(self.session)
+        self._invocations.append(invocation)
+        if report is None:
+            invocation.enable_console_diagnostics()
+        else:
+            embedding.report_diagnostics(invocation, report)
+        embedding.set_verify(invocation, self._stages.verify)
+        if self._stages.dump_directory is not None:
+            embedding.set_dump_directory(invocation, self._stages.dump_directory)
+        return invocation
+
+    def _execute(
+        self, invocation: api.Invocation, compile_from: str, compile_to: str
+    ) -> api.Invocation | None:
+        embedding.set_phases(invocation, compile_from, compile_to)
+        return invocation if invocation.execute(self._stages.pipeline) else None

@@ -1,0 +1,106 @@
+"""The part of IREE's compiler C API (`iree/compiler/embedding_api.h`) that its Python package doesn't wrap."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from iree.compiler import api
+from iree.compiler.api import ctypes_dl
+
+from iree.winograd.diagnostics import Diagnostic, Severity, parse_diagnostics
+
+_library = ctypes_dl._dylib
+
+_SPLIT_CALLBACK = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
+_DIAGNOSTIC_CALLBACK = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p)
+
+# enum iree_compiler_diagnostic_severity_t
+_SEVERITIES: tuple[Severity, ...] = ("note", "warning", "error", "remark")
+
+for _name, _result, _arguments in (
+    ("ireeCompilerInvocationSetCompileFromPhase", None, [ctypes.c_void_p, ctypes.c_char_p]),
+    ("ireeCompilerInvocationSetCompileToPhase", None, [ctypes.c_void_p, ctypes.c_char_p]),
+    ("ireeCompilerInvocationSetDumpCompilationPhasesTo", None, [ctypes.c_void_p, ctypes.c_char_p]),
+    ("ireeCompilerInvocationSetVerifyIR", None, [ctypes.c_void_p, ctypes.c_bool]),
+    ("ireeCompilerInvocationOutputVMCSource", ctypes.c_void_p, [ctypes.c_void_p, ctypes.c_void_p]),
+    ("ireeCompilerSourceSplit", ctypes.c_void_p, [ctypes.c_void_p, _SPLIT_CALLBACK, ctypes.c_void_p]),
+    (
+        "ireeCompilerInvocationEnableCallbackDiagnostics",
+        None,
+        [ctypes.c_void_p, ctypes.c_int, _DIAGNOSTIC_CALLBACK, ctypes.c_void_p],
+    ),
+):
+    _function = getattr(_library, _name)
+    _function.restype = _result
+    _function.argtypes = _arguments
+
+
+def stock_tool(name: str) -> Path:
+    """The binary `name` that the IREE compiler package ships."""
+    return Path(ctypes_dl.__file__).parents[1] / "_mlir_libs" / name
+
+
+def setup_command_line(program: str, flags: Sequence[str]) -> None:
+    """Parse `flags` as those of every later session; exits the process with a message when it can't."""
+    arguments = [argument.encode() for argument in (program, *flags)]
+    # The compiler keeps pointers to the strings.
+    setup_command_line.kept = argv = (ctypes.c_char_p * (len(arguments) + 1))(*arguments)  # type: ignore[attr-defined]
+    pointer = ctypes.cast(argv, ctypes.POINTER(ctypes.c_char_p))
+    _library.ireeCompilerSetupGlobalCL(len(arguments), pointer, b"IREE compilation driver\n", True)
+
+
+def set_phases(invocation: api.Invocation, compile_from: str, compile_to: str) -> None:
+    """Run `invocation` from after phase `compile_from` to the end of phase `compile_to`."""
+    _library.ireeCompilerInvocationSetCompileFromPhase(invocation._inv_p, compile_from.encode())
+    _library.ireeCompilerInvocationSetCompileToPhase(invocation._inv_p, compile_to.encode())
+
+
+def set_dump_directory(invocation: api.Invocation, directory: str) -> None:
+    """Write the program after each phase of `invocation` to `directory`."""
+    _library.ireeCompilerInvocationSetDumpCompilationPhasesTo(invocation._inv_p, directory.encode())
+
+
+def set_verify(invocation: api.Invocation, verify: bool) -> None:
+    """Whether passes of `invocation` are followed by the verifier."""
+    _library.ireeCompilerInvocationSetVerifyIR(invocation._inv_p, verify)
+
+
+def report_diagnostics(invocation: api.Invocation, report: Callable[[Diagnostic], None]) -> None:
+    """Send the diagnostics of `invocation`, each followed by its notes, to `report` as long as it is open.
+
+    To be called before the invocation gets its program. Handlers in Python's bindings of MLIR would do the same,
+    but they touch Python objects without holding the interpreter's lock while the C API runs.
+    """
+
+    @_DIAGNOSTIC_CALLBACK
+    def receive(severity: int, text: int, size: int, user_data: int) -> None:
+        message = ctypes.string_at(text, size).decode(errors="replace")
+        for diagnostic in parse_diagnostics(_SEVERITIES[severity], message):
+            report(diagnostic)
+
+    # The C side doesn't keep the callback alive.
+    invocation.diagnostic_callback = receive
+    _library.ireeCompilerInvocationEnableCallbackDiagnostics(invocation._inv_p, 0, receive, None)
+
+
+def write_c_source(invocation: api.Invocation, output: api.Output) -> None:
+    """Write the program of `invocation` as C source. Raises ValueError when that fails."""
+    _raise_on_error(_library.ireeCompilerInvocationOutputVMCSource(invocation._inv_p, output._output_p))
+
+
+def split_source(session: api.Session, source: api.Source) -> list[api.Source]:
+    """The parts of `source` between `// -----` lines. Raises ValueError when that fails."""
+    pointers: list[int] = []
+
+    @_SPLIT_CALLBACK
+    def collect(part: int, user_data: int) -> None:
+        pointers.append(part)
+
+    _raise_on_error(_library.ireeCompilerSourceSplit(source._source_p, collect, None))
+    return [api.Source(session, pointer, source) for pointer in pointers]
+
+
+def _raise_on_error(error: int | None) -> None:
+    ctypes_dl._handle_error(error)

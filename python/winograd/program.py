@@ -1,0 +1,144 @@
+"""`compile`: programs in the forms that users have them in, to what `iree.runtime` runs."""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from collections.abc import Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, overload
+
+from iree.compiler import api
+
+from iree.winograd.atomic_file import atomic_file
+from iree.winograd.compilation import Compilation, Stages
+from iree.winograd.diagnostics import Diagnostic, capture_remarks
+from iree.winograd.dialect.bindings import ir
+from iree.winograd.errors import CompilationError, InvalidOptionError
+from iree.winograd.importers import ImportedModel
+from iree.winograd.passes.options import WinogradOptions
+from iree.winograd.targets import target_flags
+
+Source = str | bytes | os.PathLike[str] | ImportedModel
+
+
+class RewriteWarning(UserWarning):
+    """A program was compiled without this project's passes, because they failed on it."""
+
+
+@overload
+def compile(
+    source: Source,
+    *,
+    target: str = "cpu",
+    output: None = None,
+    flags: Sequence[str] = (),
+    enable_winograd: bool = True,
+    **options: Any,
+) -> bytes: ...
+
+
+@overload
+def compile(
+    source: Source,
+    *,
+    target: str = "cpu",
+    output: str | os.PathLike[str],
+    flags: Sequence[str] = (),
+    enable_winograd: bool = True,
+    **options: Any,
+) -> None: ...
+
+
+def compile(
+    source: Source,
+    *,
+    target: str = "cpu",
+    output: str | os.PathLike[str] | None = None,
+    flags: Sequence[str] = (),
+    enable_winograd: bool = True,
+    **options: Any,
+) -> bytes | None:
+    """Compile `source` for `target`; returns the `.vmfb`, or writes it to the file `output`.
+
+    `source` is what `import_torch` returned, MLIR text or bytecode as `bytes`, a path, or a `str`: MLIR text if it
+    has more than one line, else a path. `target` is described at `target_flags`; `flags` are more flags of
+    `iree-compile`, later ones taking precedence. `options` are the fields of `WinogradOptions`. With
+    `enable_winograd=False` the program goes through stock IREE.
+
+    Warns with `RewriteWarning` when the passes of this project failed and the program was compiled without them.
+    Raises `InvalidOptionError` for options, flags or targets that aren't known, and `CompilationError`, which holds
+    the compiler's diagnostics, when `source` or `output` can't be opened or `source` doesn't compile.
+    """
+    winograd_options = _make_options(options)
+    session = api.Session()
+    try:
+        session.set_flags(*target_flags(target), *flags)
+    except ValueError as error:
+        raise InvalidOptionError(" ".join(str(error).split())) from None
+    diagnostics: list[Diagnostic] = []
+    with Compilation(
+        session,
+        winograd_options if enable_winograd else None,
+        Stages(),
+        report=diagnostics.append,
+        warn=lambda message: warnings.warn(message, RewriteWarning, stacklevel=4),
+    ) as compilation:
+        if winograd_options.remarks:
+            capture_remarks(compilation.context, lambda remark: print(remark.format(), file=sys.stderr))
+        try:
+            return _compile(compilation, source, output, diagnostics)
+        finally:
+            compilation.context.finalize_remarks()
+
+
+def _make_options(options: dict[str, Any]) -> WinogradOptions:
+    known = [field.name for field in fields(WinogradOptions)]
+    for name in options:
+        if name not in known:
+            raise InvalidOptionError(f"option {name!r} is not known; known are {', '.join(known)}")
+    try:
+        return WinogradOptions(**options)
+    except ValueError as error:
+        raise InvalidOptionError(str(error)) from None
+
+
+def _compile(
+    compilation: Compilation,
+    source: Source,
+    output: str | os.PathLike[str] | None,
+    diagnostics: list[Diagnostic],
+) -> bytes | None:
+    invocation = compilation.compile(_open(compilation, source))
+    if invocation is None:
+        errors = [diagnostic for diagnostic in diagnostics if diagnostic.severity == "error"]
+        raise CompilationError(
+            errors[0].format() if errors else "the compiler failed without a diagnostic", diagnostics
+        )
+    if output is None:
+        with api.Output.open_membuffer() as buffer:
+            invocation.output_vm_bytecode(buffer)
+            return bytes(buffer.map_memory())
+    try:
+        with atomic_file(os.fspath(output)) as path, api.Output.open_file(path) as file:
+            invocation.output_vm_bytecode(file)
+            file.keep()
+    except OSError as error:
+        raise CompilationError(f"cannot open output file '{error.filename}': {error.strerror}") from None
+    return None
+
+
+def _open(compilation: Compilation, source: Source) -> api.Source | ir.Operation:
+    if isinstance(source, ImportedModel):
+        return source.build(compilation.context).operation
+    if isinstance(source, str) and "\n" in source:
+        source = source.encode()
+    if isinstance(source, bytes):
+        # Text has to end with a null byte; bytecode is recognised by its first bytes.
+        return api.Source.wrap_buffer(compilation.session, source + b"\0")
+    try:
+        return api.Source.open_file(compilation.session, os.fspath(Path(source)))
+    except ValueError as error:
+        raise CompilationError(str(error)) from None

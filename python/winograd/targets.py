@@ -1,0 +1,42 @@
+"""Names for the machines to compile for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from iree.winograd.errors import InvalidOptionError
+
+
+@dataclass(frozen=True)
+class _Target:
+    flags: tuple[str, ...]
+    chip_flag: str
+    default_chip: str | None
+
+
+_TARGETS = {
+    "cpu": _Target(
+        ("--iree-hal-target-device=local", "--iree-hal-local-target-device-backends=llvm-cpu"),
+        "--iree-llvmcpu-target-cpu",
+        "host",
+    ),
+    "vulkan": _Target(("--iree-hal-target-device=vulkan",), "--iree-vulkan-target", None),
+    "cuda": _Target(("--iree-hal-target-device=cuda",), "--iree-cuda-target", None),
+    "hip": _Target(("--iree-hal-target-device=hip",), "--iree-rocm-target", None),
+}
+
+
+def target_flags(target: str) -> tuple[str, ...]:
+    """The flags of `iree-compile` for `target`: `cpu`, `vulkan`, `cuda` or `hip`, or one of them and a chip.
+
+    A chip follows a colon, as in `cpu:znver4`, `vulkan:rdna3`, `cuda:sm_80` or `hip:gfx942`, in the names that the
+    flags of IREE know. Without one `cpu` is the machine that compiles, and the others are IREE's default.
+
+    Raises `InvalidOptionError` for another target.
+    """
+    name, _, chip = target.partition(":")
+    if name not in _TARGETS:
+        raise InvalidOptionError(f"target {target!r} is not known; known are {', '.join(_TARGETS)}")
+    known = _TARGETS[name]
+    chip = chip or known.default_chip or ""
+    return (*known.flags, f"{known.chip_flag}={chip}") if chip else known.flags
