@@ -16,8 +16,8 @@ STANDARD_STREAM = "-"
 def atomic_file(path: str) -> Iterator[str]:
     """Yield a path to write to; what is there becomes `path` when the block ends without an exception.
 
-    A device, a pipe or `-` is written to directly. A file that is replaced keeps its permissions, and a symbolic
-    link to it stays one.
+    A device, a pipe or `-` is written to directly. A file that is replaced keeps its permissions, and a
+    symbolic link to it stays one.
 
     Raises OSError, with `path` as its filename, when `path` can't be written.
     """

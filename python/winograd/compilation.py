@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from iree.compiler import api
 from iree.compiler.api.ctypes_dl import PipelineType
-
 from iree.winograd import embedding
 from iree.winograd.diagnostics import Diagnostic
 from iree.winograd.dialect.bindings import ir
@@ -61,8 +60,8 @@ class Stages:
 class Compilation:
     """A session of IREE's compiler in which programs are compiled, their convolutions rewritten.
 
-    Diagnostics go to `report`; the program's own errors, in console mode, are printed by IREE instead. `warn` is
-    told when the passes of this project failed on a program, which is then compiled without them.
+    Diagnostics go to `report`; the program's own errors, in console mode, are printed by IREE instead.
+    `warn` is told when the passes of this project failed on a program, which is then compiled without them.
 
     Close it, or use it in a `with` statement; the results are gone then.
     """

@@ -1,4 +1,4 @@
-"""The part of IREE's compiler C API (`iree/compiler/embedding_api.h`) that its Python package doesn't wrap."""
+"""The part of IREE's compiler C API (`embedding_api.h`) that its Python package doesn't wrap."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def setup_command_line(program: str, flags: Sequence[str]) -> None:
     """Parse `flags` as those of every later session; exits the process with a message when it can't."""
     arguments = [argument.encode() for argument in (program, *flags)]
     # The compiler keeps pointers to the strings.
-    setup_command_line.kept = argv = (ctypes.c_char_p * (len(arguments) + 1))(*arguments)  # type: ignore[attr-defined]
-    pointer = ctypes.cast(argv, ctypes.POINTER(ctypes.c_char_p))
+    setup_command_line.kept = argv = (ctypes.c_char_p * (len(arguments) + 1))(*arguments)  # type:
+    ignore[attr-defined] pointer = ctypes.cast(argv, ctypes.POINTER(ctypes.c_char_p))
     _library.ireeCompilerSetupGlobalCL(len(arguments), pointer, b"IREE compilation driver\n", True)
 
 
@@ -70,8 +70,8 @@ def set_verify(invocation: api.Invocation, verify: bool) -> None:
 def report_diagnostics(invocation: api.Invocation, report: Callable[[Diagnostic], None]) -> None:
     """Send the diagnostics of `invocation`, each followed by its notes, to `report` as long as it is open.
 
-    To be called before the invocation gets its program. Handlers in Python's bindings of MLIR would do the same,
-    but they touch Python objects without holding the interpreter's lock while the C API runs.
+    To be called before the invocation gets its program. Handlers in Python's bindings of MLIR would do the
+    same, but they touch Python objects without holding the interpreter's lock while the C API runs.
     """
 
     @_DIAGNOSTIC_CALLBACK

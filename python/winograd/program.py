@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, overload
 
 from iree.compiler import api
-
 from iree.winograd.atomic_file import atomic_file
 from iree.winograd.compilation import Compilation, Stages
 from iree.winograd.diagnostics import Diagnostic, capture_remarks
@@ -63,14 +62,15 @@ def compile(
 ) -> bytes | None:
     """Compile `source` for `target`; returns the `.vmfb`, or writes it to the file `output`.
 
-    `source` is what `import_torch` returned, MLIR text or bytecode as `bytes`, a path, or a `str`: MLIR text if it
-    has more than one line, else a path. `target` is described at `target_flags`; `flags` are more flags of
-    `iree-compile`, later ones taking precedence. `options` are the fields of `WinogradOptions`. With
-    `enable_winograd=False` the program goes through stock IREE.
+    `source` is what `import_torch` returned, MLIR text or bytecode as `bytes`, a path, or a `str`: MLIR text
+    if it has more than one line, else a path. `target` is described at `target_flags`; `flags` are more
+    flags of `iree-compile`, later ones taking precedence. `options` are the fields of `WinogradOptions`.
+    With `enable_winograd=False` the program goes through stock IREE.
 
-    Warns with `RewriteWarning` when the passes of this project failed and the program was compiled without them.
-    Raises `InvalidOptionError` for options, flags or targets that aren't known, and `CompilationError`, which holds
-    the compiler's diagnostics, when `source` or `output` can't be opened or `source` doesn't compile.
+    Warns with `RewriteWarning` when the passes of this project failed and the program was compiled without
+    them. Raises `InvalidOptionError` for options, flags or targets that aren't known, and
+    `CompilationError`, which holds the compiler's diagnostics, when `source` or `output` can't be opened or
+    `source` doesn't compile.
     """
     winograd_options = _make_options(options)
     session = api.Session()

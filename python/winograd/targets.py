@@ -29,8 +29,9 @@ _TARGETS = {
 def target_flags(target: str) -> tuple[str, ...]:
     """The flags of `iree-compile` for `target`: `cpu`, `vulkan`, `cuda` or `hip`, or one of them and a chip.
 
-    A chip follows a colon, as in `cpu:znver4`, `vulkan:rdna3`, `cuda:sm_80` or `hip:gfx942`, in the names that the
-    flags of IREE know. Without one `cpu` is the machine that compiles, and the others are IREE's default.
+    A chip follows a colon, as in `cpu:znver4`, `vulkan:rdna3`, `cuda:sm_80` or `hip:gfx942`, in the names
+    that the flags of IREE know. Without one `cpu` is the machine that compiles, and the others are IREE's
+    default.
 
     Raises `InvalidOptionError` for another target.
     """
