@@ -12,28 +12,13 @@ import numpy as np
 import numpy.typing as npt
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.errors import ModelImportError
+from iree.winograd.signatures import TensorSignature
 
 if TYPE_CHECKING:
     import torch
 
 WEIGHT_ATTRIBUTE = "winograd.weight"
 """On an `arith.constant` of zeros: the name of the weight that it stands for."""
-
-
-@dataclass(frozen=True)
-class TensorSignature:
-    """The type of an argument or a result: a size of None is dynamic, `element_type` is MLIR's ("f32")."""
-
-    shape: tuple[int | None, ...]
-    element_type: str
-
-    def __post_init__(self) -> None:
-        if any(size is not None and size < 0 for size in self.shape):
-            raise ValueError(f"sizes must not be negative, got {self.shape}")
-
-    def __str__(self) -> str:
-        sizes = "".join(f"{'?' if size is None else size}x" for size in self.shape)
-        return f"tensor<{sizes}{self.element_type}>"
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +36,7 @@ class ImportedModel:
     outputs: tuple[TensorSignature, ...]
 
     def build(self, context: ir.Context) -> ir.Module:
-        """The whole program in `context`. Its constants refer to the memory of `weights`, kept alive by them."""
+        """The whole program in `context`; its constants refer to (and keep) the memory of `weights`."""
         module = ir.Module.parse(self.program, context)
         with context:
             for constant in _weight_placeholders(module.operation):
@@ -77,12 +62,12 @@ def import_torch(
     """Import `model` as it is in evaluation mode; its forward function becomes the function `entry`.
 
     `arguments` tell the types of the program's arguments, their values don't matter; a program that is
-    exported already needs none. With `dynamic_batch` the first dimension of every tensor argument is one and the
-    same unknown size. The result refers to the memory of the model's weights: don't change them while it is in
-    use.
+    exported already needs none. With `dynamic_batch` the first dimension of every tensor argument is one and
+    the same unknown size. The result refers to the memory of the model's weights: don't change them while it
+    is in use.
 
-    Raises `ModelImportError` when torch or torch-mlir is missing, the model can't be exported, or torch-mlir has
-    no lowering for one of its operators.
+    Raises `ModelImportError` when torch or torch-mlir is missing, the model can't be exported, or torch-mlir
+    has no lowering for one of its operators.
     """
     try:
         from iree.winograd import torch_importer

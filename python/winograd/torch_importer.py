@@ -1,7 +1,7 @@
 """From a torch model to linalg on tensors, by way of `torch.export` and torch-mlir.
 
-The weights are neither printed nor copied: they enter the program as resources that refer to torch's own memory,
-the passes move these as opaque handles, and the finished program names them.
+The weights are neither printed nor copied: they enter the program as resources that refer to torch's own
+memory, the passes move these as opaque handles, and the finished program names them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from iree.winograd.errors import ModelImportError
-from iree.winograd.importers import WEIGHT_ATTRIBUTE, ImportedModel, TensorSignature
+from iree.winograd.importers import WEIGHT_ATTRIBUTE, ImportedModel
+from iree.winograd.signatures import TensorSignature
 from torch.utils import _pytree as pytree
 from torch_mlir import ir
 from torch_mlir.dialects import torch as torch_dialect
@@ -43,9 +44,7 @@ def export(
             )
         return model
     if not isinstance(model, torch.nn.Module):
-        raise ModelImportError(
-            f"expected a torch.nn.Module or an ExportedProgram, got {type(model).__name__}"
-        )
+        raise ModelImportError(f"expected a torch.nn.Module or ExportedProgram, got {type(model).__name__}")
     shapes = None
     if dynamic_batch:
         # A size of 1 would be taken for a constant.
@@ -114,7 +113,8 @@ class _Weights(fx_importer.FxImporterHooks):  # type: ignore[misc]
         return MappingProxyType(self._arrays)
 
     def resolve_literal(self, importer: Any, literal: Any, info: Any) -> ir.Value | None:
-        # Scalars stay literals, which torch-mlir folds; so do the tables of integers that operators index with.
+        # Scalars stay literals, which torch-mlir folds; so do the tables of integers that operators index
+        # with.
         if not isinstance(literal, torch.Tensor) or literal.numel() <= 1 or not literal.is_floating_point():
             return None
         key = (literal.data_ptr(), literal.dtype, tuple(literal.shape), literal.stride())

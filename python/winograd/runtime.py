@@ -1,0 +1,277 @@
+"""Compiled programs as Python functions on numpy arrays and torch tensors.
+
+Arguments on the CPU are handed over without a copy when they are contiguous and aligned to 64 bytes (torch
+tensors are; numpy arrays seldom), results always.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from functools import cache
+from os import PathLike, fspath
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from iree import runtime
+
+# The runtime's own extension: `iree.runtime` doesn't export the function that creates a driver anew.
+from iree.runtime import _binding as binding
+from iree.winograd.errors import CallError, LoadError
+from iree.winograd.signatures import FunctionSignature, TensorSignature, parse_declaration
+
+BUFFER_ALIGNMENT = 64
+"""Bytes; compiled code relies on it."""
+
+_ELEMENT_TYPES: Mapping[str, tuple[np.dtype[Any], Any]] = MappingProxyType(
+    {
+        "f16": (np.dtype(np.float16), runtime.HalElementType.FLOAT_16),
+        "f32": (np.dtype(np.float32), runtime.HalElementType.FLOAT_32),
+        "f64": (np.dtype(np.float64), runtime.HalElementType.FLOAT_64),
+        "i1": (np.dtype(np.bool_), runtime.HalElementType.BOOL_8),
+        "i8": (np.dtype(np.int8), runtime.HalElementType.SINT_8),
+        "i16": (np.dtype(np.int16), runtime.HalElementType.SINT_16),
+        "i32": (np.dtype(np.int32), runtime.HalElementType.SINT_32),
+        "i64": (np.dtype(np.int64), runtime.HalElementType.SINT_64),
+    }
+)
+
+_HOST_DRIVERS = ("local-sync", "local-task")
+
+_INSTANCE = runtime.VmInstance()
+
+
+def load(
+    program: bytes | str | PathLike[str], device: str = "local-task", *, threads: int | None = None
+) -> LoadedProgram:
+    """Load a compiled program, given as the bytes of a .vmfb or as its path, on `device`.
+
+    `device` is a URI of IREE's runtime: "local-sync" (on the calling thread), "local-task" (on `threads`
+    workers, by default one per physical core), "vulkan", "cuda", "hip", each with an optional `://` and path.
+    A file is mapped into memory: leave it as it is while the program is in use.
+
+    Raises `LoadError` when the file can't be read, isn't a compiled program or is compiled for other devices,
+    and when there is no such device; `ValueError` for a number of threads that isn't positive, or that is
+    given for a device other than local-task.
+    """
+    if threads is not None and (threads < 1 or _driver_name(device) != "local-task"):
+        raise ValueError(f"threads must be positive and for local-task, got {threads} for {device!r}")
+    hal_device = open_device(device, threads)
+    name = "the program" if isinstance(program, bytes) else repr(fspath(program))
+    try:
+        if isinstance(program, bytes):
+            module = runtime.VmModule.copy_buffer(_INSTANCE, program)
+        else:
+            with open(program, "rb"):
+                module = runtime.VmModule.mmap(_INSTANCE, fspath(program))
+    except OSError as error:
+        raise LoadError(f"can't read {name}: {error.strerror}") from error
+    except (RuntimeError, ValueError) as error:
+        raise LoadError(f"{name} is not a program compiled by IREE: {error}") from error
+    try:
+        hal_module = runtime.create_hal_module(_INSTANCE, hal_device)
+        context = runtime.VmContext(_INSTANCE, [hal_module, module])
+    except (RuntimeError, ValueError) as error:
+        raise LoadError(f"{name} can't run on {device!r}: {error}") from error
+    return LoadedProgram(context, module, hal_device, _driver_name(device) in _HOST_DRIVERS)
+
+
+class LoadedProgram:
+    """A program on its device. Its functions are attributes; it is called like the only one, or `main`."""
+
+    def __init__(self, context: Any, module: Any, device: Any, in_host_memory: bool) -> None:
+        lock = threading.Lock()
+        self._functions = {
+            name: LoadedFunction(name, signature, context, function, device, in_host_memory, lock)
+            for name, signature, function in _public_functions(module)
+        }
+        self._default = self._functions.get("main")
+        if len(self._functions) == 1:
+            (self._default,) = self._functions.values()
+
+    @property
+    def functions(self) -> tuple[str, ...]:
+        """The names of the functions."""
+        return tuple(self._functions)
+
+    def __getattr__(self, name: str) -> LoadedFunction:
+        try:
+            return self.__dict__["_functions"][name]  # type: ignore[no-any-return]
+        except KeyError:
+            raise AttributeError(f"the program has no function {name!r}, only {self.functions}") from None
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Call the program's function. Raises `CallError` when that isn't unique; see `LoadedFunction`."""
+        if self._default is None:
+            raise CallError(f"the program has no function 'main': call one of {self.functions}")
+        return self._default(*arguments)
+
+
+class LoadedFunction:
+    """A function of a loaded program."""
+
+    def __init__(
+        self,
+        name: str,
+        signature: FunctionSignature,
+        context: Any,
+        function: Any,
+        device: Any,
+        in_host_memory: bool,
+        lock: threading.Lock,
+    ) -> None:
+        self.name = name
+        self.signature = signature
+        self._context = context
+        self._function = function
+        self._device = device
+        self._lock = lock
+        self._in_host_memory = in_host_memory
+        self._parameters = [_Parameter(tensor, index) for index, tensor in enumerate(signature.inputs)]
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Call the function on numpy arrays or torch tensors of the types in `signature`.
+
+        Returns the result, or a tuple of them if there isn't just one: torch tensors if there is one among
+        the arguments, numpy arrays otherwise. Raises `CallError` when the arguments don't fit the signature
+        or the program fails.
+        """
+        if len(arguments) != len(self._parameters):
+            raise CallError(f"{self.name} takes {len(self._parameters)} argument(s), got {len(arguments)}")
+        torch = sys.modules.get("torch")
+        gives_torch = torch is not None and any(isinstance(argument, torch.Tensor) for argument in arguments)
+        arrays = []
+        inputs = runtime.VmVariantList(len(arguments))
+        for parameter, argument in zip(self._parameters, arguments, strict=True):
+            array = parameter.check(self.name, argument, torch)
+            arrays.append(array)
+            inputs.push_ref(self._import(array, parameter))
+        outputs = runtime.VmVariantList(len(self.signature.outputs))
+        try:
+            # A context may run one call at a time, and the runtime lets go of Python's own lock.
+            with self._lock:
+                self._context.invoke(self._function, inputs, outputs)
+        except (RuntimeError, ValueError) as error:
+            raise CallError(f"{self.name} failed: {error}") from error
+        results = [self._export(outputs, index, arrays) for index in range(len(self.signature.outputs))]
+        if gives_torch and torch is not None:
+            results = [torch.from_numpy(result) for result in results]
+        return results[0] if len(results) == 1 else tuple(results)
+
+    def _import(self, array: npt.NDArray[Any], parameter: _Parameter) -> Any:
+        allocator = self._device.allocator
+        if self._in_host_memory and array.__array_interface__["data"][0] % BUFFER_ALIGNMENT == 0:
+            buffer = allocator.import_host_allocation(
+                array, memory_type=_HOST_MEMORY, allowed_usage=_HOST_USAGE
+            )
+            return runtime.HalBufferView(buffer, array.shape, parameter.element_type)
+        return allocator.allocate_buffer_copy(
+            memory_type=runtime.MemoryType.DEVICE_LOCAL,
+            allowed_usage=runtime.BufferUsage.DEFAULT,
+            device=self._device,
+            buffer=array,
+            element_type=parameter.element_type,
+        )
+
+    def _export(self, outputs: Any, index: int, arrays: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+        view = outputs.get_as_object(index, runtime.HalBufferView)
+        dtype, _ = _ELEMENT_TYPES[self.signature.outputs[index].element_type]
+        if not self._in_host_memory:
+            return _copy_to_host(self._device, view, dtype)
+        result: npt.NDArray[Any] = view.map().asarray(view.shape, dtype)
+        # A program may return an argument as it is, but a caller expects memory of his own.
+        return result.copy() if any(np.may_share_memory(result, array) for array in arrays) else result
+
+
+_HOST_MEMORY = int(runtime.MemoryType.DEVICE_LOCAL) | int(runtime.MemoryType.HOST_VISIBLE)
+_HOST_USAGE = int(runtime.BufferUsage.DEFAULT) | int(runtime.BufferUsage.MAPPING)
+_STAGING_MEMORY = int(runtime.MemoryType.HOST_LOCAL) | int(runtime.MemoryType.DEVICE_VISIBLE)
+_STAGING_USAGE = int(runtime.BufferUsage.TRANSFER_TARGET) | int(runtime.BufferUsage.MAPPING_SCOPED)
+
+
+class _Parameter:
+    """What an argument has to be."""
+
+    def __init__(self, signature: TensorSignature, index: int) -> None:
+        self._signature = signature
+        self._index = index
+        self._is_static = None not in signature.shape
+        self._dtype, self.element_type = _ELEMENT_TYPES[signature.element_type]
+
+    def check(self, function: str, argument: Any, torch: Any) -> npt.NDArray[Any]:
+        """The argument as a contiguous array; raises `CallError` if it doesn't fit."""
+        if torch is not None and isinstance(argument, torch.Tensor):
+            if argument.device.type != "cpu":
+                raise self._error(function, f"a tensor on {argument.device}; move it to the CPU")
+            argument = argument.detach().numpy()
+        elif not isinstance(argument, np.ndarray):
+            raise self._error(function, f"{type(argument).__name__}, which is no numpy array or torch tensor")
+        if argument.dtype != self._dtype or not self._fits(argument.shape):
+            raise self._error(function, f"{argument.dtype} of shape {argument.shape}")
+        return np.ascontiguousarray(argument)
+
+    def _fits(self, shape: tuple[int, ...]) -> bool:
+        if self._is_static:
+            return shape == self._signature.shape
+        return len(shape) == len(self._signature.shape) and all(
+            expected is None or size == expected
+            for size, expected in zip(shape, self._signature.shape, strict=True)
+        )
+
+    def _error(self, function: str, what: str) -> CallError:
+        return CallError(f"argument {self._index} of {function} must be {self._signature}, got {what}")
+
+
+def open_device(device: str, threads: int | None = None) -> Any:
+    """The runtime's device for a URI, one per pair of arguments. Raises `LoadError` if there is none."""
+    try:
+        return _open_device(device, threads)
+    except (RuntimeError, ValueError) as error:
+        drivers = ", ".join(sorted(runtime.query_available_drivers()))
+        raise LoadError(f"no device {device!r} (drivers: {drivers}): {error}") from error
+
+
+@cache
+def _open_device(device: str, threads: int | None) -> Any:
+    if _driver_name(device) not in _HOST_DRIVERS:
+        return runtime.get_device(device)
+    # The workers are created with the driver, as many as a flag of the process says.
+    runtime.flags.parse_flags(f"--task_topology_group_count={threads or 0}")
+    # Results come from a cache: large ones would otherwise be mapped, and faulted in, anew on each call.
+    return binding.create_hal_driver(device).create_default_device(allocators=["caching"])
+
+
+def _driver_name(device: str) -> str:
+    return device.split("://", 1)[0]
+
+
+def _public_functions(module: Any) -> Iterator[tuple[str, FunctionSignature, Any]]:
+    """The functions that can be called on arrays."""
+    for name in module.function_names:
+        function = module.lookup_function(name)
+        signature = parse_declaration(function.reflection.get("iree.abi.declaration", ""))
+        if signature is not None and all(
+            tensor.element_type in _ELEMENT_TYPES for tensor in (*signature.inputs, *signature.outputs)
+        ):
+            yield name, signature, function
+
+
+def _copy_to_host(device: Any, view: Any, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    source = view.get_buffer()
+    staging = device.allocator.allocate_buffer(
+        memory_type=_STAGING_MEMORY, allowed_usage=_STAGING_USAGE, allocation_size=source.byte_length()
+    )
+    semaphore = device.create_semaphore(0)
+    done = runtime.HalFence.create_at(semaphore, 1)
+    device.queue_copy(
+        source,
+        staging,
+        wait_semaphores=runtime.HalFence.create_at(semaphore, 0),
+        signal_semaphores=done,
+    )
+    done.wait()
+    result: npt.NDArray[Any] = staging.map().asarray(view.shape, dtype)
+    return result

@@ -1,0 +1,59 @@
+"""The types of a program's functions."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+_VALUE = re.compile(r"%\w+: (tensor<([^>]*)>|[^,]+)")
+_DECLARATION = re.compile(r"sync func @[^(]*\((.*)\) -> \((.*)\)")
+
+
+@dataclass(frozen=True)
+class TensorSignature:
+    """The type of an argument or a result: a size of None is dynamic, `element_type` is MLIR's ("f32")."""
+
+    shape: tuple[int | None, ...]
+    element_type: str
+
+    def __post_init__(self) -> None:
+        if any(size is not None and size < 0 for size in self.shape):
+            raise ValueError(f"sizes must not be negative, got {self.shape}")
+
+    def __str__(self) -> str:
+        sizes = "".join(f"{'?' if size is None else size}x" for size in self.shape)
+        return f"tensor<{sizes}{self.element_type}>"
+
+
+@dataclass(frozen=True)
+class FunctionSignature:
+    """The types of a function's arguments and results."""
+
+    inputs: tuple[TensorSignature, ...]
+    outputs: tuple[TensorSignature, ...]
+
+
+def parse_declaration(declaration: str) -> FunctionSignature | None:
+    """The types in IREE's `iree.abi.declaration` of a compiled function.
+
+    None if the function isn't one that is called synchronously with nothing but tensors. An example:
+    `sync func @main(%input0: tensor<?x64xf32>) -> (%output0: tensor<?x64xf32>)`.
+    """
+    match = _DECLARATION.match(declaration)
+    if match is None:
+        return None
+    sides = []
+    for side in match.groups():
+        values = [_parse_tensor(body) for _, body in _VALUE.findall(side)]
+        tensors = tuple(value for value in values if value is not None)
+        if len(tensors) != len(values):
+            return None
+        sides.append(tensors)
+    return FunctionSignature(inputs=sides[0], outputs=sides[1])
+
+
+def _parse_tensor(body: str) -> TensorSignature | None:
+    if not body:
+        return None
+    *sizes, element_type = body.split("x")
+    return TensorSignature(tuple(None if size == "?" else int(size) for size in sizes), element_type)

@@ -1,0 +1,148 @@
+from collections.abc import Iterator
+from pathlib import Path
+
+import iree.compiler
+import pytest
+import torch
+from iree.winograd.dialect.bindings import ir
+from iree.winograd.errors import ModelImportError
+from iree.winograd.importers import ImportedModel, import_torch
+from iree.winograd.runtime import LoadedProgram, load
+from iree.winograd.signatures import TensorSignature
+
+UNIT_ROUNDOFF = 2.0**-24
+
+
+class Network(torch.nn.Module):
+    """A convolution, batch normalization, a weight that is used twice, and two results."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.convolution = torch.nn.Conv2d(3, 8, 3, padding=1)
+        self.normalization = torch.nn.BatchNorm2d(8)
+        self.scale = torch.nn.Parameter(torch.rand(8, 1, 1))
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        y = torch.relu(self.normalization(self.convolution(x)))
+        return y * self.scale, y.mean(dim=(2, 3)) + self.scale[:, 0, 0]
+
+
+def stock_compile(model: ImportedModel, path: Path) -> LoadedProgram:
+    source, target = path / "model.mlirbc", path / "model.vmfb"
+    model.save(source)
+    iree.compiler.compile_file(
+        str(source),
+        output_file=str(target),
+        extra_args=[
+            "--iree-hal-target-device=local",
+            "--iree-hal-local-target-device-backends=llvm-cpu",
+            "--iree-llvmcpu-target-cpu=host",
+        ],
+    )
+    return load(target, "local-sync")
+
+
+def operations(operation: ir.Operation) -> Iterator[ir.Operation]:
+    for region in operation.regions:
+        for block in region:
+            for nested in block:
+                yield nested.operation
+                yield from operations(nested.operation)
+
+
+@pytest.fixture
+def network() -> Network:
+    torch.manual_seed(0)
+    network = Network().eval()
+    network.normalization.running_mean.normal_()
+    network.normalization.running_var.uniform_(0.5, 2)
+    return network
+
+
+@pytest.mark.parametrize("batch", [1, 2, 5])
+def test_results_are_torchs(network: Network, tmp_path: Path, batch: int) -> None:
+    program = stock_compile(import_torch(network, torch.zeros(1, 3, 9, 7), dynamic_batch=True), tmp_path)
+    x = torch.randn(batch, 3, 9, 7)
+    results = program(x)
+    exact = network.double()(x.double())
+    # Sums of 27 products, then of 63 values, with a few roundings before and after: 128 in all.
+    for result, expected in zip(results, exact, strict=True):
+        error = (result.double() - expected).abs().max() / expected.abs().max()
+        assert error < 128 * UNIT_ROUNDOFF
+
+
+def test_signature(network: Network) -> None:
+    model = import_torch(network, torch.zeros(2, 3, 9, 7), entry="forward")
+    assert model.entry == "forward"
+    assert model.inputs == (TensorSignature((2, 3, 9, 7), "f32"),)
+    assert model.outputs == (TensorSignature((2, 8, 9, 7), "f32"), TensorSignature((2, 8), "f32"))
+    dynamic = import_torch(network, torch.zeros(1, 3, 9, 7), dynamic_batch=True)
+    assert dynamic.inputs == (TensorSignature((None, 3, 9, 7), "f32"),)
+    assert dynamic.outputs == (TensorSignature((None, 8, 9, 7), "f32"), TensorSignature((None, 8), "f32"))
+
+
+def test_weights_are_torchs_memory_and_not_in_the_program() -> None:
+    model = torch.nn.Conv2d(64, 64, 3)
+    imported = import_torch(model, torch.zeros(1, 64, 8, 8))
+    assert {weight.ctypes.data for weight in imported.weights.values()} == {
+        model.weight.data_ptr(),
+        model.bias.data_ptr(),  # type: ignore[union-attr]
+    }
+    assert len(imported.program) < model.weight.nbytes / 8
+
+
+def test_a_weight_used_twice_is_held_once(network: Network) -> None:
+    imported = import_torch(network, torch.zeros(1, 3, 9, 7))
+    pointers = [weight.ctypes.data for weight in imported.weights.values()]
+    assert len(pointers) == len(set(pointers))
+
+
+def test_operations_carry_the_names_of_layers(network: Network) -> None:
+    module = import_torch(network, torch.zeros(1, 3, 9, 7)).build(ir.Context())
+    (convolution,) = (op for op in operations(module.operation) if op.name.startswith("linalg.conv_2d"))
+    assert isinstance(convolution.location, ir.NameLoc)
+    assert convolution.location.name_str == "convolution"
+
+
+def test_evaluation_mode_is_used_and_undone(network: Network) -> None:
+    network.train()
+    network.convolution.eval()
+    mean = network.normalization.running_mean.clone()
+    import_torch(network, torch.randn(4, 3, 9, 7))
+    assert torch.equal(network.normalization.running_mean, mean)
+    assert network.training
+    assert network.normalization.training
+    assert not network.convolution.training
+
+
+def test_exported_programs_are_imported(network: Network) -> None:
+    exported = torch.export.export(network, (torch.zeros(2, 3, 9, 7),))
+    assert import_torch(exported).inputs == (TensorSignature((2, 3, 9, 7), "f32"),)
+    with pytest.raises(ModelImportError, match="give neither them nor dynamic_batch"):
+        import_torch(exported, torch.zeros(2, 3, 9, 7))
+
+
+class DataDependent(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x * 2 if x.sum() > 0 else x
+
+
+class WithoutLowering(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.linalg.eigvalsh(x)
+
+
+def test_a_model_that_cannot_be_traced() -> None:
+    expected = r"torch\.export could not trace DataDependent: .*data-dependent"
+    with pytest.raises(ModelImportError, match=expected):
+        import_torch(DataDependent(), torch.zeros(3))
+
+
+def test_an_operator_without_lowering() -> None:
+    with pytest.raises(ModelImportError, match=r"torch-mlir could not lower the model: .*eig"):
+        import_torch(WithoutLowering(), torch.zeros(3, 3))
+
+
+def test_not_a_model() -> None:
+    with pytest.raises(ModelImportError, match=r"expected a torch\.nn\.Module or ExportedProgram, got int"):
+        import_torch(3, torch.zeros(3))  # type: ignore[arg-type]

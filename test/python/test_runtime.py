@@ -1,0 +1,211 @@
+from collections.abc import Callable
+from pathlib import Path
+
+import iree.compiler
+import numpy as np
+import numpy.typing as npt
+import pytest
+import torch
+from iree.winograd.errors import CallError, LoadError
+from iree.winograd.runtime import BUFFER_ALIGNMENT, LoadedProgram, load
+
+Array = npt.NDArray[np.float32]
+
+PROGRAM = """
+#rows = affine_map<(i, j) -> (i, j)>
+func.func @main(%x: tensor<4x64xf32>) -> tensor<4x64xf32> {
+  %empty = tensor.empty() : tensor<4x64xf32>
+  %doubled = linalg.generic {indexing_maps = [#rows, #rows], iterator_types = ["parallel", "parallel"]}
+      ins(%x : tensor<4x64xf32>) outs(%empty : tensor<4x64xf32>) {
+  ^bb0(%element: f32, %unused: f32):
+    %sum = arith.addf %element, %element : f32
+    linalg.yield %sum : f32
+  } -> tensor<4x64xf32>
+  return %doubled : tensor<4x64xf32>
+}
+func.func @swap(%x: tensor<?x2xf32>, %y: tensor<?x3xi64>) -> (tensor<?x3xi64>, tensor<?x2xf32>) {
+  return %y, %x : tensor<?x3xi64>, tensor<?x2xf32>
+}
+"""
+
+HOST_DEVICES = ["local-sync", "local-task"]
+
+
+def compile_program(text: str) -> bytes:
+    flags = ["--iree-hal-target-device=local", "--iree-hal-local-target-device-backends=llvm-cpu"]
+    return bytes(iree.compiler.compile_str(text, extra_args=[*flags, "--iree-llvmcpu-target-cpu=generic"]))
+
+
+@pytest.fixture(scope="module")
+def vmfb() -> bytes:
+    return compile_program(PROGRAM)
+
+
+@pytest.fixture(params=HOST_DEVICES)
+def program(request: pytest.FixtureRequest, vmfb: bytes) -> LoadedProgram:
+    return load(vmfb, request.param)
+
+
+def random_array(*shape: int) -> Array:
+    return np.random.default_rng(0).standard_normal(shape, np.float32)
+
+
+def aligned(array: Array, offset: int) -> Array:
+    """A copy of `array` whose first element lies `offset` bytes after a multiple of the alignment."""
+    memory = np.empty(array.nbytes + 2 * BUFFER_ALIGNMENT, np.uint8)
+    start = -memory.ctypes.data % BUFFER_ALIGNMENT + offset
+    copy = memory[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
+    copy[...] = array
+    return copy
+
+
+def test_numpy_in_numpy_out(program: LoadedProgram) -> None:
+    x = random_array(4, 64)
+    result = program(x)
+    assert isinstance(result, np.ndarray)
+    assert result.dtype == np.float32
+    np.testing.assert_array_equal(result, 2 * x)
+
+
+def test_torch_in_torch_out(program: LoadedProgram) -> None:
+    x = torch.from_numpy(random_array(4, 64)).requires_grad_()
+    result = program(x)
+    assert isinstance(result, torch.Tensor)
+    assert torch.equal(result, 2 * x.detach())
+
+
+@pytest.mark.parametrize("offset", [0, 4, 16, 32])
+def test_any_alignment(program: LoadedProgram, offset: int) -> None:
+    x = aligned(random_array(4, 64), offset)
+    np.testing.assert_array_equal(program(x), 2 * x)
+
+
+@pytest.mark.parametrize(
+    "view", [lambda x: x[:, ::2], lambda x: x[::-1, :64], lambda x: np.asfortranarray(x[:, :64])]
+)
+def test_views_are_read_in_their_own_order(program: LoadedProgram, view: Callable[[Array], Array]) -> None:
+    x = view(random_array(4, 128))
+    np.testing.assert_array_equal(program(x), 2 * x)
+
+
+def test_functions_are_attributes(program: LoadedProgram) -> None:
+    assert program.functions == ("main", "swap")
+    assert str(program.main.signature.inputs[0]) == "tensor<4x64xf32>"
+    x, y = random_array(5, 2), np.arange(21).reshape(7, 3)
+    first, second = program.swap(x, y)
+    np.testing.assert_array_equal(first, y)
+    np.testing.assert_array_equal(second, x)
+    with pytest.raises(AttributeError, match=r"'other'.*'main', 'swap'"):
+        _ = program.other
+
+
+def test_results_are_memory_of_their_own(program: LoadedProgram) -> None:
+    x, y = aligned(random_array(5, 2), 0), np.zeros((1, 3), np.int64)
+    _, result = program.swap(x, y)
+    expected = x.copy()
+    x[...] = 0
+    np.testing.assert_array_equal(result, expected)
+
+
+def test_results_outlive_the_program_and_later_calls(vmfb: bytes) -> None:
+    program = load(vmfb, "local-sync")
+    results = [program(np.full((4, 64), value, np.float32)) for value in range(8)]
+    del program
+    for value, result in enumerate(results):
+        np.testing.assert_array_equal(result, 2 * value)
+
+
+def test_a_file_is_loaded(vmfb: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "program.vmfb"
+    path.write_bytes(vmfb)
+    x = random_array(4, 64)
+    np.testing.assert_array_equal(load(path, "local-sync")(x), 2 * x)
+    np.testing.assert_array_equal(load(str(path), "local-sync")(x), 2 * x)
+
+
+def test_the_number_of_threads_is_as_asked(vmfb: bytes) -> None:
+    before = thread_count()
+    x = random_array(4, 64)
+    # No other test asks for these, so the devices are new.
+    for threads in (3, 5):
+        np.testing.assert_array_equal(load(vmfb, "local-task", threads=threads)(x), 2 * x)
+    added = thread_count() - before
+    assert 3 + 5 <= added <= 3 + 5 + 2 * 2
+
+
+def thread_count() -> int:
+    return len(list(Path("/proc/self/task").iterdir()))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), r"main takes 1 argument\(s\), got 0"),
+        ((random_array(4, 64), random_array(4, 64)), r"main takes 1 argument\(s\), got 2"),
+        (
+            (random_array(2, 64),),
+            r"argument 0 of main must be tensor<4x64xf32>, got float32 of shape \(2, 64\)",
+        ),
+        ((np.zeros((4, 64)),), r"argument 0 of main must be tensor<4x64xf32>, got float64 of shape"),
+        ((torch.zeros(4, 64, dtype=torch.bool),), "must be tensor<4x64xf32>, got bool"),
+        (([1.0],), "got list, which is no numpy array or torch tensor"),
+        ((torch.zeros(4, 64, device="meta"),), "got a tensor on meta; move it to the CPU"),
+    ],
+)
+def test_arguments_that_do_not_fit(
+    program: LoadedProgram, arguments: tuple[object, ...], message: str
+) -> None:
+    with pytest.raises(CallError, match=message):
+        program(*arguments)
+
+
+def test_static_sizes_beside_dynamic_ones_are_checked(program: LoadedProgram) -> None:
+    expected = r"argument 1 of swap must be tensor<\?x3xi64>, got int64 of shape \(7, 2\)"
+    with pytest.raises(CallError, match=expected):
+        program.swap(random_array(5, 2), np.zeros((7, 2), np.int64))
+    with pytest.raises(CallError, match="argument 0 of swap"):
+        program.swap(random_array(5, 2, 1), np.zeros((7, 3), np.int64))
+
+
+def test_several_functions_without_main_are_called_by_name() -> None:
+    text = PROGRAM.replace("@main", "@double")
+    program = load(compile_program(text), "local-sync")
+    x = random_array(4, 64)
+    np.testing.assert_array_equal(program.double(x), 2 * x)
+    with pytest.raises(CallError, match=r"no function 'main': call one of \('double', 'swap'\)"):
+        program(x)
+
+
+def test_a_missing_file(tmp_path: Path) -> None:
+    with pytest.raises(LoadError, match=r"can't read '.*missing\.vmfb': No such file"):
+        load(tmp_path / "missing.vmfb", "local-sync")
+    with pytest.raises(LoadError, match="Is a directory"):
+        load(tmp_path, "local-sync")
+
+
+@pytest.mark.parametrize("content", [b"", b"neither this nor that" * 10])
+def test_not_a_program(content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "text.vmfb"
+    path.write_bytes(content)
+    with pytest.raises(LoadError, match=r"text\.vmfb' is not a program"):
+        load(path, "local-sync")
+    with pytest.raises(LoadError, match="is not a program"):
+        load(content, "local-sync")
+
+
+def test_an_unknown_device(vmfb: bytes) -> None:
+    with pytest.raises(LoadError, match=r"no device 'abacus' \(drivers: .*local-task.*\)"):
+        load(vmfb, "abacus")
+
+
+def test_a_program_for_another_target() -> None:
+    flags = ["--iree-hal-target-device=vulkan"]
+    vmfb = bytes(iree.compiler.compile_str(PROGRAM, extra_args=flags))
+    with pytest.raises(LoadError, match="can't run on 'local-sync'"):
+        load(vmfb, "local-sync")
+
+
+@pytest.mark.parametrize(("device", "threads"), [("local-task", 0), ("local-sync", 2)])
+def test_a_number_of_threads_that_makes_no_sense(vmfb: bytes, device: str, threads: int) -> None:
+    with pytest.raises(ValueError, match=f"got {threads} for '{device}'"):
+        load(vmfb, device, threads=threads)

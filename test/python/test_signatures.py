@@ -1,0 +1,40 @@
+import pytest
+from iree.winograd.signatures import FunctionSignature, TensorSignature, parse_declaration
+
+
+def test_static_dynamic_and_scalar_shapes() -> None:
+    declaration = (
+        "sync func @main(%input0: tensor<?x64xf32>, %input1: tensor<i64>) -> (%output0: tensor<4x?x3xf16>)"
+    )
+    assert parse_declaration(declaration) == FunctionSignature(
+        inputs=(TensorSignature((None, 64), "f32"), TensorSignature((), "i64")),
+        outputs=(TensorSignature((4, None, 3), "f16"),),
+    )
+
+
+def test_no_arguments() -> None:
+    signature = parse_declaration("sync func @main() -> (%output0: tensor<2xf32>)")
+    assert signature == FunctionSignature(inputs=(), outputs=(TensorSignature((2,), "f32"),))
+
+
+@pytest.mark.parametrize(
+    "declaration",
+    [
+        "",
+        "async func @main(%input0: tensor<2xf32>) -> (%output0: tensor<2xf32>)",
+        "sync func @main(%input0: i32) -> (%output0: tensor<2xf32>)",
+        "sync func @main(%input0: !hal.fence) -> ()",
+    ],
+)
+def test_functions_on_other_things_than_tensors_have_no_signature(declaration: str) -> None:
+    assert parse_declaration(declaration) is None
+
+
+def test_printed_like_mlir() -> None:
+    assert str(TensorSignature((None, 3, 224), "f32")) == "tensor<?x3x224xf32>"
+    assert str(TensorSignature((), "i64")) == "tensor<i64>"
+
+
+def test_negative_sizes_are_rejected() -> None:
+    with pytest.raises(ValueError, match="-1"):
+        TensorSignature((2, -1), "f32")
