@@ -8,10 +8,12 @@ from pathlib import Path
 
 from iree.compiler import api
 from iree.compiler.api import ctypes_dl
-
 from iree.winograd.diagnostics import Diagnostic, Severity, parse_diagnostics
 
 _library = ctypes_dl._dylib
+
+# The compiler keeps pointers to the strings of a command line.
+_command_lines: list[ctypes.Array[ctypes.c_char_p]] = []
 
 _SPLIT_CALLBACK = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
 _DIAGNOSTIC_CALLBACK = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p)
@@ -26,6 +28,11 @@ for _name, _result, _arguments in (
     ("ireeCompilerInvocationSetVerifyIR", None, [ctypes.c_void_p, ctypes.c_bool]),
     ("ireeCompilerInvocationOutputVMCSource", ctypes.c_void_p, [ctypes.c_void_p, ctypes.c_void_p]),
     ("ireeCompilerSourceSplit", ctypes.c_void_p, [ctypes.c_void_p, _SPLIT_CALLBACK, ctypes.c_void_p]),
+    (
+        "ireeCompilerSetupGlobalCL",
+        None,
+        [ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_bool],
+    ),
     (
         "ireeCompilerInvocationEnableCallbackDiagnostics",
         None,
@@ -44,11 +51,12 @@ def stock_tool(name: str) -> Path:
 
 def setup_command_line(program: str, flags: Sequence[str]) -> None:
     """Parse `flags` as those of every later session; exits the process with a message when it can't."""
-    arguments = [argument.encode() for argument in (program, *flags)]
-    # The compiler keeps pointers to the strings.
-    setup_command_line.kept = argv = (ctypes.c_char_p * (len(arguments) + 1))(*arguments)  # type:
-    ignore[attr-defined] pointer = ctypes.cast(argv, ctypes.POINTER(ctypes.c_char_p))
-    _library.ireeCompilerSetupGlobalCL(len(arguments), pointer, b"IREE compilation driver\n", True)
+    encoded = [argument.encode() for argument in (program, *flags)]
+    arguments = (ctypes.c_char_p * (len(encoded) + 1))(*encoded)
+    _command_lines.append(arguments)
+    _library.ireeCompilerSetupGlobalCL(
+        len(encoded), ctypes.byref(arguments), b"IREE compilation driver\n", True
+    )
 
 
 def set_phases(invocation: api.Invocation, compile_from: str, compile_to: str) -> None:

@@ -1,0 +1,36 @@
+"""The `iree-winograd` command."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from iree.winograd.flags import ENABLE
+
+TOOL_DIRECTORY = Path(__file__).with_name("tools")
+"""The folder with our `iree-compile`, for `IREE_TOOL_PATH`."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Entry point of `iree-winograd`; returns its exit code."""
+    arguments = list(sys.argv[1:] if arguments is None else arguments)
+    if arguments and arguments[0] == "compile":
+        # All flags are iree-compile's; argparse would read some of them its own way.
+        from iree.winograd import driver
+
+        return driver.main([f"--{ENABLE}", *arguments[1:]])
+    parser = argparse.ArgumentParser(
+        prog="iree-winograd", description="Fast convolutions on the stock IREE compiler."
+    )
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    commands.add_parser("compile", help=f"iree-compile with --{ENABLE}")
+    commands.add_parser("tool-path", help="print the folder to set IREE_TOOL_PATH to")
+    parser.parse_args(arguments)
+    print(TOOL_DIRECTORY)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,227 @@
+"""`iree-compile` with this project's flags: a strict superset of the stock tool."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import NoReturn
+
+from iree.compiler import api
+from iree.compiler.api.ctypes_dl import PipelineType
+from iree.winograd import embedding
+from iree.winograd.atomic_file import STANDARD_STREAM, atomic_file
+from iree.winograd.compilation import PHASES, Compilation, Stages
+from iree.winograd.diagnostics import Diagnostic, capture_remarks
+from iree.winograd.flags import (
+    HELP,
+    MAIN_BOOLEANS,
+    CommandLine,
+    FlagError,
+    expand_response_files,
+    parse_command_line,
+)
+from iree.winograd.passes.remarks import CATEGORY
+
+_PROGRAM = "iree-compile"
+_PIPELINES = {
+    "std": PipelineType.IREE_COMPILER_PIPELINE_STD,
+    "precompile": PipelineType.IREE_COMPILER_PIPELINE_PRECOMPILE,
+}
+_OUTPUT_FORMATS = ("vm-bytecode", "vm-c", "vm-asm")
+# An exit code that the flag parser doesn't use.
+_ACCEPTED = 42
+_HELP_FLAGS = {f"{dashes}{name}" for dashes in ("-", "--") for name in ("help", "help-hidden", "h")}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Entry point of the `iree-compile` that this project puts in front of the stock one; returns its exit code."""
+    arguments = list(expand_response_files(sys.argv[1:] if arguments is None else arguments))
+    try:
+        command_line = parse_command_line(arguments)
+    except FlagError as error:
+        print(f"{_PROGRAM}: {error}", file=sys.stderr)
+        return 1
+    if _HELP_FLAGS & set(command_line.stock):
+        return _print_help(command_line)
+    stages = _stages(command_line)
+    if (
+        not command_line.enable_winograd
+        or stages is None
+        or not stages.contain_rewrite()
+        or not _is_accepted(command_line)
+    ):
+        become_stock_tool(command_line.stock)
+    code = _compile(command_line, stages)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # The compiler's threads and global state need no orderly end.
+    os._exit(code)
+
+
+def become_stock_tool(arguments: Sequence[str]) -> NoReturn:
+    """Replace this process by the stock `iree-compile`."""
+    binary = embedding.stock_tool(_PROGRAM)
+    sys.stdout.flush()
+    os.execv(binary, [str(binary), *arguments])
+
+
+def _print_help(command_line: CommandLine) -> int:
+    binary = embedding.stock_tool(_PROGRAM)
+    code = subprocess.run([binary, *command_line.stock], check=False).returncode
+    print(f"\n{HELP}", end="")
+    return code
+
+
+def _stages(command_line: CommandLine) -> Stages | None:
+    """What the flags of the main program ask for; None when that is an error or no compilation of tensors."""
+    main = command_line.main
+    if (
+        len(command_line.inputs) != 1
+        or main.get("compile-mode", "std") not in _PIPELINES
+        or main.get("output-format", "vm-bytecode") not in _OUTPUT_FORMATS
+        or main.get("iree-hal-list-target-backends") == "true"
+        or main.get("iree-list-plugins") == "true"
+        or any(main.get(flag, "true") not in ("true", "false") for flag in MAIN_BOOLEANS)
+        or not re.fullmatch(r"-?\d+", main.get("emit-mlir-bytecode-version", "-1"))
+    ):
+        return None
+    compile_from, compile_to = main.get("compile-from", "start"), main.get("compile-to", "end")
+    if compile_from not in PHASES or compile_to not in PHASES:
+        return None
+    return Stages(
+        compile_from,
+        compile_to,
+        _PIPELINES[main.get("compile-mode", "std")],
+        verify=main.get("verify", "true") == "true",
+        dump_directory=main.get("dump-compilation-phases-to") or None,
+    )
+
+
+def _is_accepted(command_line: CommandLine) -> bool:
+    """Whether IREE accepts the flags; it ends the process when not, so that a child has to try."""
+    child = os.fork()
+    if child == 0:
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, 1)
+        os.dup2(null, 2)
+        embedding.setup_command_line(_PROGRAM, command_line.library)
+        os._exit(_ACCEPTED)
+    _, status = os.waitpid(child, 0)
+    return os.WIFEXITED(status) and os.WEXITSTATUS(status) == _ACCEPTED
+
+
+def _compile(command_line: CommandLine, stages: Stages) -> int:
+    embedding.setup_command_line(str(embedding.stock_tool(_PROGRAM)), command_line.library)
+    output = command_line.main.get("o", STANDARD_STREAM)
+    session = api.Session()
+    with Compilation(
+        session,
+        command_line.options,
+        stages,
+        report=_print_diagnostic,
+        warn=lambda message: _print_diagnostic(Diagnostic("warning", message)),
+        console=True,
+    ) as compilation:
+        try:
+            _enable_remarks(compilation, command_line)
+            source = _open_input(session, command_line.inputs[0])
+            with atomic_file(output) as path, _open_output(path) as file:
+                _compile_parts(compilation, source, file, command_line.main)
+                file.keep()
+            compilation.context.finalize_remarks()
+        except OSError as error:
+            # The stock tool says so of outputs, too.
+            _print_error(f"error opening input file: cannot open output file '{output}': {error.strerror}")
+            return 1
+        except _Failure as failure:
+            if failure.message:
+                _print_error(failure.message)
+            return 1
+    return 0
+
+
+class _Failure(Exception):
+    """Ends a compilation without output; `message` is empty when the compiler has already said why."""
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+
+
+def _enable_remarks(compilation: Compilation, command_line: CommandLine) -> None:
+    wanted = command_line.main.get("remarks-filter", "")
+    if not wanted:
+        if command_line.options.remarks:
+            capture_remarks(compilation.context, _print_diagnostic)
+        return
+    try:
+        compilation.context.enable_remarks(
+            output_file=command_line.main.get("remarks-output-file") or None,
+            all_filter=f"{CATEGORY}|{wanted}" if command_line.options.remarks else wanted,
+        )
+    except ValueError:
+        raise _Failure(
+            "<unknown>:0: error: Failed to enable optimization remarks with YAML streamer"
+        ) from None
+
+
+def _open_input(session: api.Session, path: str) -> api.Source:
+    try:
+        return api.Source.open_file(session, path)
+    except ValueError as error:
+        raise _Failure(f"error opening input file: {error}") from None
+
+
+def _open_output(path: str) -> api.Output:
+    try:
+        return api.Output.open_file(path)
+    except ValueError as error:
+        raise _Failure(f"error opening input file: {error}") from None
+
+
+def _compile_parts(
+    compilation: Compilation, source: api.Source, file: api.Output, main_flags: Mapping[str, str]
+) -> None:
+    parts = [source]
+    if main_flags.get("split-input-file") == "true":
+        parts = embedding.split_source(compilation.session, source)
+    for part in parts:
+        invocation = compilation.compile(part)
+        if invocation is None:
+            raise _Failure
+        try:
+            _write(invocation, file, main_flags)
+        except ValueError as error:
+            raise _Failure(str(error)) from None
+
+
+def _write(invocation: api.Invocation, file: api.Output, main_flags: Mapping[str, str]) -> None:
+    output_format = main_flags.get("output-format", "vm-bytecode")
+    is_complete = (
+        main_flags.get("compile-to", "end") == "end" and main_flags.get("compile-mode", "std") == "std"
+    )
+    if is_complete and output_format == "vm-bytecode":
+        invocation.output_vm_bytecode(file)
+    elif is_complete and output_format == "vm-c":
+        embedding.write_c_source(invocation, file)
+    elif main_flags.get("emit-mlir-bytecode") == "true":
+        invocation.output_ir_bytecode(file, int(main_flags.get("emit-mlir-bytecode-version", "-1")))
+    else:
+        invocation.output_ir(file)
+
+
+def _print_diagnostic(diagnostic: Diagnostic) -> None:
+    source = None
+    if diagnostic.position is not None:
+        with suppress(OSError, UnicodeDecodeError):
+            source = Path(diagnostic.position.filename).read_text(encoding="utf-8")
+    _print_error(diagnostic.format(source))
+
+
+def _print_error(message: str) -> None:
+    print(message, file=sys.stderr, flush=True)
