@@ -18,11 +18,11 @@ from iree.winograd.atomic_file import STANDARD_STREAM, atomic_file
 from iree.winograd.compilation import PHASES, Compilation, Stages
 from iree.winograd.diagnostics import Diagnostic, capture_remarks
 from iree.winograd.flags import (
-    HELP,
     MAIN_BOOLEANS,
     CommandLine,
     FlagError,
     expand_response_files,
+    help_text,
     parse_command_line,
 )
 from iree.winograd.passes.remarks import CATEGORY
@@ -33,13 +33,14 @@ _PIPELINES = {
     "precompile": PipelineType.IREE_COMPILER_PIPELINE_PRECOMPILE,
 }
 _OUTPUT_FORMATS = ("vm-bytecode", "vm-c", "vm-asm")
+_REMARKS_ERROR = "<unknown>:0: error: Failed to enable optimization remarks with YAML streamer"
 # An exit code that the flag parser doesn't use.
 _ACCEPTED = 42
 _HELP_FLAGS = {f"{dashes}{name}" for dashes in ("-", "--") for name in ("help", "help-hidden", "h")}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Entry point of the `iree-compile` that this project puts in front of the stock one; returns its exit code."""
+    """Entry point of the `iree-compile` that stands in front of the stock one; returns its exit code."""
     arguments = list(expand_response_files(sys.argv[1:] if arguments is None else arguments))
     try:
         command_line = parse_command_line(arguments)
@@ -73,7 +74,7 @@ def become_stock_tool(arguments: Sequence[str]) -> NoReturn:
 def _print_help(command_line: CommandLine) -> int:
     binary = embedding.stock_tool(_PROGRAM)
     code = subprocess.run([binary, *command_line.stock], check=False).returncode
-    print(f"\n{HELP}", end="")
+    print(f"\n{help_text()}", end="")
     return code
 
 
@@ -138,14 +139,14 @@ def _compile(command_line: CommandLine, stages: Stages) -> int:
             # The stock tool says so of outputs, too.
             _print_error(f"error opening input file: cannot open output file '{output}': {error.strerror}")
             return 1
-        except _Failure as failure:
+        except _CompileError as failure:
             if failure.message:
                 _print_error(failure.message)
             return 1
     return 0
 
 
-class _Failure(Exception):
+class _CompileError(Exception):
     """Ends a compilation without output; `message` is empty when the compiler has already said why."""
 
     def __init__(self, message: str = "") -> None:
@@ -165,7 +166,7 @@ def _enable_remarks(compilation: Compilation, command_line: CommandLine) -> None
             all_filter=f"{CATEGORY}|{wanted}" if command_line.options.remarks else wanted,
         )
     except ValueError:
-        raise _Failure(
+        raise _CompileError(
             "<unknown>:0: error: Failed to enable optimization remarks with YAML streamer"
         ) from None
 
@@ -174,14 +175,14 @@ def _open_input(session: api.Session, path: str) -> api.Source:
     try:
         return api.Source.open_file(session, path)
     except ValueError as error:
-        raise _Failure(f"error opening input file: {error}") from None
+        raise _CompileError(f"error opening input file: {error}") from None
 
 
 def _open_output(path: str) -> api.Output:
     try:
         return api.Output.open_file(path)
     except ValueError as error:
-        raise _Failure(f"error opening input file: {error}") from None
+        raise _CompileError(f"error opening input file: {error}") from None
 
 
 def _compile_parts(
@@ -193,11 +194,11 @@ def _compile_parts(
     for part in parts:
         invocation = compilation.compile(part)
         if invocation is None:
-            raise _Failure
+            raise _CompileError
         try:
             _write(invocation, file, main_flags)
         except ValueError as error:
-            raise _Failure(str(error)) from None
+            raise _CompileError(str(error)) from None
 
 
 def _write(invocation: api.Invocation, file: api.Output, main_flags: Mapping[str, str]) -> None:

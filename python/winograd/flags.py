@@ -55,7 +55,7 @@ _HELP = (
     (f"{DENY}=<pattern>,...", f"Leave these convolutions as they are: {_PATTERNS}"),
     (
         f"{FOLD_FILTERS}=<value>",
-        "When constant filters are transformed: compile (default) or load, a smaller module",
+        "When constant filters are transformed: compile (default) or load time",
     ),
     (f"{OUTPUT_TILE}=<value>", f"Outputs per tile and dimension: 1 to {MAX_OUTPUT_TILE}, or auto (default)"),
     (REMARKS, "Say of every convolution what it became, or why it was left."),
