@@ -41,7 +41,7 @@ def is_constant(value: ir.Value) -> bool:
     if not isinstance(value.type.element_type, ir.F32Type):
         return False
     if operation.name == "arith.constant":
-        return True
+        return _is_dense(operation.attributes["value"])
     if operation.name in ("linalg.transpose", "tensor.expand_shape", "tensor.collapse_shape"):
         return value.type.has_static_shape and is_constant(operation.operands[0])
     return _is_constant_arithmetic(operation)
@@ -78,14 +78,28 @@ def _constant_array(value: ir.Value) -> Array | None:
     return _evaluate(operation)
 
 
-def _attribute_array(operation: ir.Operation) -> Array:
+def _attribute_array(operation: ir.Operation) -> Array | None:
     attribute = operation.attributes["value"]
-    shape = ir.RankedTensorType(operation.results[0].type).shape
-    if isinstance(attribute, ir.DenseResourceElementsAttr):
-        return resource_data(operation, np.float32)
+    if not isinstance(attribute, ir.DenseElementsAttr):
+        try:
+            return resource_data(operation, np.float32)
+        except ValueError:
+            # A module that was printed without its resources is still a module.
+            return None
     if attribute.is_splat:
+        shape = ir.RankedTensorType(operation.results[0].type).shape
         return np.broadcast_to(np.float32(attribute.get_splat_value().value), shape)
     return np.asarray(attribute)
+
+
+def _is_dense(attribute: ir.Attribute) -> bool:
+    if isinstance(attribute, ir.DenseElementsAttr):
+        return True
+    try:
+        ir.DenseResourceElementsAttr(attribute)
+    except ValueError:
+        return False
+    return True
 
 
 def _is_constant_arithmetic(operation: ir.Operation) -> bool:

@@ -64,7 +64,7 @@ def match_elementwise(operation: ir.Operation) -> Elementwise | None:
 def broadcast_source(value: ir.Value, indexing_map: ir.AffineMap) -> tuple[ir.Value, ir.AffineMap]:
     """The smallest tensor that holds the elements that `indexing_map` reads of `value`, and the map to read it.
 
-    Looks through broadcasts, copies and reshapes that add dimensions of size 1.
+    Looks through broadcasts and reshapes that add dimensions of size 1.
     """
     while (source := _broadcast_step(value)) is not None:
         value, step_map = source
@@ -83,7 +83,7 @@ def _broadcast_step(value: ir.Value) -> tuple[ir.Value, ir.AffineMap] | None:
     elementwise = match_elementwise(operation)
     if elementwise is None or elementwise.body.operations[0].operands[0] != elementwise.body.arguments[0]:
         return None
-    if len(list(elementwise.body.operations)) != 1:
+    if len(list(elementwise.body.operations)) != 1 or elementwise.indexing_maps[0].is_permutation:
         return None
     return elementwise.inputs[0], elementwise.indexing_maps[0]
 

@@ -9,7 +9,7 @@ from iree.winograd.dialect import ops, reference
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.constants import constant_array, resource_constant
 from iree.winograd.passes.registry import register_pass
-from iree.winograd.passes.rewrite import erase_if_unused, walk
+from iree.winograd.passes.rewrite import erase_if_unused, transforms
 
 
 @register_pass("winograd-fold-filter")
@@ -33,9 +33,8 @@ class FoldFilter:
     def run(self, module: ir.Operation) -> None:
         if self.fold_filters == "load":
             return
-        for operation in list(walk(module)):
-            if operation.name == ops.FilterTransformOp.OPERATION_NAME:
-                _fold(ops.FilterTransformOp(operation))
+        for transform in transforms(module, ops.FilterTransformOp):
+            _fold(transform)
 
 
 def _fold(transform: ops.FilterTransformOp) -> None:

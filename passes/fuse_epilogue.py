@@ -9,7 +9,13 @@ from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.constants import constant_array, is_constant, resource_constant
 from iree.winograd.passes.elementwise import Elementwise, broadcast_source, match_elementwise
 from iree.winograd.passes.registry import register_pass
-from iree.winograd.passes.rewrite import defining_operation, erase_if_unused, inline_block, only_user, walk
+from iree.winograd.passes.rewrite import (
+    defining_operation,
+    erase_if_unused,
+    inline_block,
+    only_user,
+    transforms,
+)
 
 
 @register_pass("winograd-fuse-epilogue")
@@ -34,9 +40,8 @@ class FuseEpilogue:
     """
 
     def run(self, module: ir.Operation) -> None:
-        for operation in list(walk(module)):
-            if operation.name == ops.OutputTransformOp.OPERATION_NAME:
-                _fuse_consumers(ops.OutputTransformOp(operation))
+        for transform in transforms(module, ops.OutputTransformOp):
+            _fuse_consumers(transform)
 
 
 def _fuse_consumers(transform: ops.OutputTransformOp) -> None:

@@ -8,7 +8,7 @@ from iree.winograd.dialect import ops
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.constants import is_zero
 from iree.winograd.passes.registry import register_pass
-from iree.winograd.passes.rewrite import defining_operation, erase_if_unused, is_dynamic, walk
+from iree.winograd.passes.rewrite import defining_operation, erase_if_unused, is_dynamic, transforms
 
 
 @register_pass("winograd-fuse-pad")
@@ -26,9 +26,8 @@ class FusePad:
     """
 
     def run(self, module: ir.Operation) -> None:
-        for operation in list(walk(module)):
-            if operation.name == ops.InputTransformOp.OPERATION_NAME:
-                _fuse(ops.InputTransformOp(operation))
+        for transform in transforms(module, ops.InputTransformOp):
+            _fuse(transform)
 
 
 @dataclass(frozen=True)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeVar
 
 from iree.winograd.dialect import ops
 from iree.winograd.dialect.bindings import arith, ir, linalg, tensor
+
+Transform = TypeVar("Transform", bound=ops.TransformOp)
 
 # Operations of these dialects that the passes leave without uses have no effect of their own.
 _PURE_DIALECTS = ("affine.", "arith.", "linalg.", "math.", "tensor.", "winograd.")
@@ -18,6 +21,11 @@ def walk(root: ir.Operation) -> Iterator[ir.Operation]:
             for view in block.operations:
                 yield view.operation
                 yield from walk(view.operation)
+
+
+def transforms(root: ir.Operation, kind: type[Transform]) -> list[Transform]:
+    """The transforms of one kind inside `root`, in program order."""
+    return [kind(operation) for operation in walk(root) if operation.name == kind.OPERATION_NAME]
 
 
 def defining_operation(value: ir.Value) -> ir.Operation | None:

@@ -1,0 +1,315 @@
+"""Channels-last versions of single operations.
+
+Each rewrite returns a value with the elements of the operation's result in channels-last layout, or None when it
+leaves the operation alone. The operation itself stays until all are rewritten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from iree.winograd.dialect.bindings import ir, linalg, tensor
+from iree.winograd.passes.algorithm import ATTRIBUTE_NAME, algorithm_of
+from iree.winograd.passes.constants import constant_array, resource_constant
+from iree.winograd.passes.convolution import Convolution, is_convolution, match_convolution
+from iree.winograd.passes.elementwise import Elementwise, match_elementwise
+from iree.winograd.passes.rewrite import (
+    defining_operation,
+    filled,
+    inline_block,
+    inverse_permutation,
+    permuted_map,
+    size_of,
+    transposed,
+)
+
+Versions = dict[ir.Value, ir.Value]
+"""From a value with channels in its second dimension to one with the same elements and channels last."""
+
+_POOLING = {
+    "linalg.pooling_ncw_max": linalg.pooling_nwc_max,
+    "linalg.pooling_ncw_sum": linalg.pooling_nwc_sum,
+    "linalg.pooling_nchw_max": linalg.pooling_nhwc_max,
+    "linalg.pooling_nchw_sum": linalg.pooling_nhwc_sum,
+}
+_CONVOLUTIONS = {
+    ("n0c", "0cf"): linalg.conv_1d_nwc_wcf,
+    ("n01c", "01cf"): linalg.conv_2d_nhwc_hwcf,
+    ("n012c", "012cf"): linalg.conv_3d_ndhwc_dhwcf,
+    ("n0g", "0g"): linalg.depthwise_conv_1d_nwc_wc,
+    ("n01g", "01g"): linalg.depthwise_conv_2d_nhwc_hwc,
+    ("n012g", "012g"): linalg.depthwise_conv_3d_ndhwc_dhwc,
+}
+
+
+def permutation(rank: int) -> list[int]:
+    """Dimension `i` of a channels-last value is dimension `permutation[i]` of what it stands for."""
+    return [0, *range(2, rank), 1]
+
+
+def rewrite_linalg(operation: ir.Operation, versions: Versions) -> ir.Value | None:
+    """Rewrite a convolution, pooling, elementwise operation, or the operands of any other `linalg.generic`."""
+    if not operation.name.startswith("linalg."):
+        return None
+    if operation.name in _POOLING:
+        return _rewrite_pooling(operation, versions)
+    if is_convolution(operation):
+        return _rewrite_convolution(operation, versions)
+    elementwise = match_elementwise(operation)
+    if elementwise is not None and _spreads_layout(elementwise, versions):
+        with ir.InsertionPoint(operation):
+            return _build_elementwise(elementwise, versions)
+    if operation.name == "linalg.generic":
+        _read_versions(operation, versions)
+    return None
+
+
+def rewrite_pad(operation: ir.Operation, versions: Versions) -> ir.Value | None:
+    source = versions.get(operation.operands[0])
+    (element,) = operation.regions[0].blocks[0].operations[-1].operation.operands
+    if source is None or len(operation.operands) != 1 or not _is_outside(element, operation):
+        return None
+    order = permutation(source.type.rank)
+    low, high = (list(operation.attributes[name]) for name in ("static_low", "static_high"))
+    result_type = _permuted_type(operation.results[0].type)
+    with ir.InsertionPoint(operation):
+        pad = tensor.PadOp(result_type, source, [], [], [low[d] for d in order], [high[d] for d in order])
+        index_types = [ir.IndexType.get()] * len(order)
+        body = pad.regions[0].blocks.append(*index_types, arg_locs=[operation.location] * len(order))
+        with ir.InsertionPoint(body):
+            tensor.yield_(element)
+    return pad.results[0]
+
+
+def rewrite_concat(operation: ir.Operation, versions: Versions) -> ir.Value | None:
+    sources = [versions.get(operand) for operand in operation.operands]
+    if None in sources:
+        return None
+    result_type = _permuted_type(operation.results[0].type)
+    dimension = permutation(result_type.rank).index(operation.attributes["dim"].value)
+    with ir.InsertionPoint(operation):
+        return tensor.concat(result_type, dimension, sources)
+
+
+def rewrite_extract_slice(operation: ir.Operation, versions: Versions) -> ir.Value | None:
+    source = versions.get(operation.operands[0])
+    result_type = ir.RankedTensorType(operation.results[0].type)
+    if source is None or len(operation.operands) != 1 or result_type.rank != source.type.rank:
+        return None
+    with ir.InsertionPoint(operation):
+        return tensor.extract_slice(
+            _permuted_type(result_type), source, [], [], [], *_permuted_slice(operation)
+        )
+
+
+def rewrite_insert_slice(operation: ir.Operation, versions: Versions) -> ir.Value | None:
+    source = versions.get(operation.operands[0])
+    result_type = ir.RankedTensorType(operation.results[0].type)
+    if source is None or len(operation.operands) != 2 or result_type.rank != source.type.rank:
+        return None
+    with ir.InsertionPoint(operation):
+        destination = _version(operation.operands[1], versions)
+        return tensor.insert_slice(source, destination, [], [], [], *_permuted_slice(operation))
+
+
+def read_transposition(operation: ir.Operation, versions: Versions) -> ir.Value | None:
+    """Read a transposition's operand in the layout that it has, or remember the operand as the result's version."""
+    source, result = operation.operands[0], operation.results[0]
+    moved = list(operation.attributes["permutation"])
+    if len(moved) < 3:
+        return None
+    back = inverse_permutation(permutation(len(moved)))
+    if source in versions:
+        with ir.InsertionPoint(operation):
+            result.replace_all_uses_with(transposed(versions[source], [back[d] for d in moved]))
+    elif moved == back:
+        versions[result] = source
+    return None
+
+
+def _rewrite_pooling(operation: ir.Operation, versions: Versions) -> ir.Value | None:
+    source = versions.get(operation.operands[0])
+    if source is None:
+        return None
+    with ir.InsertionPoint(operation):
+        return _POOLING[operation.name](
+            source,
+            operation.operands[1],
+            outs=[_version(operation.operands[2], versions)],
+            strides=_window(operation, "strides"),
+            dilations=_window(operation, "dilations"),
+        )
+
+
+def _rewrite_convolution(operation: ir.Operation, versions: Versions) -> ir.Value | None:
+    convolution = match_convolution(operation)
+    if isinstance(convolution, str) or convolution.is_channels_last:
+        return None
+    is_annotated = ATTRIBUTE_NAME in operation.attributes
+    if not is_annotated and convolution.input not in versions:
+        return None
+    input_layout, filter_layout, output_layout = convolution.channels_last_layouts
+    build = _CONVOLUTIONS.get((input_layout, filter_layout))
+    order = permutation(convolution.spatial_rank + 2)
+    former_layouts = (convolution.input_layout, convolution.output_layout)
+    if build is None or former_layouts != tuple(
+        "".join(layout[position] for position in inverse_permutation(order))
+        for layout in (input_layout, output_layout)
+    ):
+        return None
+    source = _spread_version(convolution.input, versions)
+    with ir.InsertionPoint(operation):
+        rewritten = build(
+            source,
+            _filter_version(convolution, filter_layout),
+            outs=[_version(convolution.init, versions)],
+            strides=list(convolution.strides),
+            dilations=list(convolution.dilations),
+        )
+    if is_annotated:
+        rewritten.owner.attributes[ATTRIBUTE_NAME] = operation.attributes[ATTRIBUTE_NAME]
+    return rewritten
+
+
+def _filter_version(convolution: Convolution, layout: str) -> ir.Value:
+    """The filter with channels last: the transposition of an annotated one is left for folding to absorb."""
+    order = [convolution.filter_layout.index(letter) for letter in layout]
+    if algorithm_of(convolution.operation) is None:
+        weights = constant_array(convolution.filter)
+        if weights is not None:
+            return resource_constant(weights.transpose(order), "channels_last_filter")
+    return transposed(convolution.filter, order)
+
+
+def _spreads_layout(elementwise: Elementwise, versions: Versions) -> bool:
+    """Whether an operand of the result's shape is channels last."""
+    if not elementwise.is_pure or elementwise.result.type.rank < 3:
+        return False
+    return any(
+        value in versions and indexing_map == elementwise.indexing_maps[-1]
+        for value, indexing_map in zip(elementwise.inputs[:-1], elementwise.indexing_maps, strict=False)
+    )
+
+
+def _build_elementwise(elementwise: Elementwise, versions: Versions) -> ir.Value:
+    result_type = _permuted_type(elementwise.result.type)
+    order, identity = permutation(result_type.rank), ir.AffineMap.get_identity(result_type.rank)
+    inputs, indexing_maps = [], []
+    for value, indexing_map in zip(elementwise.inputs[:-1], elementwise.indexing_maps, strict=False):
+        if value.type.shape == elementwise.result.type.shape and indexing_map == identity:
+            _spread_version(value, versions)
+        inputs.append(versions.get(value, value))
+        read = _permuted_results(indexing_map) if value in versions else indexing_map
+        indexing_maps.append(permuted_map(read, order))
+    indexing_maps.append(identity)
+    if elementwise.reads_init:
+        init = _version(elementwise.inputs[-1], versions)
+    else:
+        init = _empty_version(elementwise.inputs[-1])
+    generic = linalg.GenericOp(
+        [result_type],
+        inputs,
+        [init],
+        ir.ArrayAttr.get([ir.AffineMapAttr.get(indexing_map) for indexing_map in indexing_maps]),
+        ir.ArrayAttr.get([ir.Attribute.parse("#linalg.iterator_type<parallel>")] * result_type.rank),
+    )
+    types = [argument.type for argument in elementwise.body.arguments]
+    locations = [argument.location for argument in elementwise.body.arguments]
+    body = generic.regions[0].blocks.append(*types, arg_locs=locations)
+    with ir.InsertionPoint(body):
+        linalg.yield_(inline_block(elementwise.body, list(body.arguments)))
+    return generic.results[0]
+
+
+def _read_versions(operation: ir.Operation, versions: Versions) -> None:
+    """Make a generic read the channels-last versions of its inputs, by other maps; its loops stay."""
+    maps = [ir.AffineMapAttr(attribute).value for attribute in operation.attributes["indexing_maps"]]
+    input_count = len(operation.operands) - len(operation.results)
+    for index in range(input_count):
+        version = versions.get(operation.operands[index])
+        if version is not None:
+            operation.operands[index] = version
+            maps[index] = _permuted_results(maps[index])
+    operation.attributes["indexing_maps"] = ir.ArrayAttr.get(
+        [ir.AffineMapAttr.get(indexing_map) for indexing_map in maps]
+    )
+
+
+def _version(value: ir.Value, versions: Versions) -> ir.Value:
+    """The channels-last version of an initial value, rebuilt in place where that takes no transposition."""
+    if value in versions:
+        return versions[value]
+    definition = defining_operation(value)
+    if definition is not None and definition.name == "linalg.fill":
+        sizes = [size_of(value, d) for d in permutation(value.type.rank)]
+        return filled(definition.operands[0], sizes, value.type.element_type)
+    if definition is not None and definition.name == "tensor.empty":
+        return _empty_version(value)
+    elementwise = None if definition is None else match_elementwise(definition)
+    if elementwise is not None and elementwise.is_pure and _only_broadcasts(elementwise):
+        return _build_elementwise(elementwise, versions)
+    return transposed(value, permutation(value.type.rank))
+
+
+def _only_broadcasts(elementwise: Elementwise) -> bool:
+    return not elementwise.reads_init and all(
+        value.type.rank < elementwise.result.type.rank for value in elementwise.inputs[:-1]
+    )
+
+
+def _spread_version(value: ir.Value, versions: Versions) -> ir.Value:
+    """The channels-last version of `value`, transposed where it is defined, once for all that need it.
+
+    Padding is transposed before it is added, so that it stays next to what reads it.
+    """
+    if value in versions:
+        return versions[value]
+    definition = defining_operation(value)
+    if definition is not None and definition.name == "tensor.pad" and len(definition.operands) == 1:
+        _spread_version(definition.operands[0], versions)
+        padded = rewrite_pad(definition, versions)
+        if padded is not None:
+            versions[value] = padded
+            return padded
+    point = (
+        ir.InsertionPoint.at_block_begin(value.owner)
+        if definition is None
+        else ir.InsertionPoint.after(definition)
+    )
+    with point:
+        versions[value] = transposed(value, permutation(value.type.rank))
+    return versions[value]
+
+
+def _empty_version(value: ir.Value) -> ir.Value:
+    sizes = [size_of(value, dimension) for dimension in permutation(value.type.rank)]
+    return tensor.empty(sizes, value.type.element_type)
+
+
+def _permuted_type(former: ir.Type) -> ir.RankedTensorType:
+    shape = ir.RankedTensorType(former).shape
+    return ir.RankedTensorType.get([shape[d] for d in permutation(len(shape))], former.element_type)
+
+
+def _permuted_results(indexing_map: ir.AffineMap) -> ir.AffineMap:
+    results = list(indexing_map.results)
+    return ir.AffineMap.get(indexing_map.n_dims, 0, [results[d] for d in permutation(len(results))])
+
+
+def _permuted_slice(operation: ir.Operation) -> tuple[list[int], list[int], list[int]]:
+    offsets, sizes, strides = (
+        list(operation.attributes[name]) for name in ("static_offsets", "static_sizes", "static_strides")
+    )
+    order = permutation(len(offsets))
+    return [offsets[d] for d in order], [sizes[d] for d in order], [strides[d] for d in order]
+
+
+def _window(operation: ir.Operation, name: str) -> Sequence[int]:
+    return list(ir.DenseIntElementsAttr(operation.attributes[name]))
+
+
+def _is_outside(value: ir.Value, operation: ir.Operation) -> bool:
+    """Whether `value` is defined outside the region of `operation`."""
+    definition = defining_operation(value)
+    block = value.owner if definition is None else definition.block
+    return bool(block != operation.regions[0].blocks[0])

@@ -1,0 +1,92 @@
+"""Bring convolutions, and what lies between them, to channels-last layout."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from iree.winograd.dialect.bindings import ir
+from iree.winograd.passes import channels_last
+from iree.winograd.passes.algorithm import ATTRIBUTE_NAME
+from iree.winograd.passes.convolution import convolutions
+from iree.winograd.passes.registry import register_pass
+from iree.winograd.passes.rewrite import erase_if_unused, inverse_permutation, size_of, transposed, walk
+
+
+@register_pass("winograd-normalize-layout")
+@dataclass(frozen=True)
+class NormalizeLayout:
+    """Bring convolutions, and what lies between them, to channels-last layout.
+
+    Convolutions that `winograd-select-algorithm` annotated get channels-last operands. The layout then spreads from
+    their results to whatever consumes them: elementwise operations, pads, pooling, slices, concatenations, reductions
+    and other convolutions. Where it meets an annotated convolution again there is nothing to transpose, so that
+    transpositions are left only where the layout enters and where something needs the former layout. Programs without
+    annotated convolutions stay as they are.
+
+        %r = linalg.conv_2d_nchw_fchw {winograd.algorithm = ...} ins(%x, %w : tensor<1x8x16x16xf32>, ...)
+        %s = linalg.generic ins(%r : tensor<1x4x14x14xf32>) { arith.maximumf }
+        %t = linalg.conv_2d_nchw_fchw ins(%s, %z : tensor<1x4x14x14xf32>, ...)
+      becomes
+        %x' = linalg.transpose ins(%x) permutation = [0, 2, 3, 1]
+        %r' = linalg.conv_2d_nhwc_hwcf {winograd.algorithm = ...} ins(%x', %w' : tensor<1x16x16x8xf32>, ...)
+        %s' = linalg.generic ins(%r' : tensor<1x14x14x4xf32>) { arith.maximumf }
+        %t' = linalg.conv_2d_nhwc_hwcf ins(%s', %z' : tensor<1x14x14x4xf32>, ...)
+        %t = linalg.transpose ins(%t') permutation = [0, 3, 1, 2]
+    """
+
+    def run(self, module: ir.Operation) -> None:
+        if not any(ATTRIBUTE_NAME in operation.attributes for operation in convolutions(module)):
+            return
+        versions = channels_last.Versions()
+        replaced = []
+        for operation in list(walk(module)):
+            rewrite = _REWRITES.get(operation.name, channels_last.rewrite_linalg)
+            with operation.location:
+                result = rewrite(operation, versions)
+            if result is not None:
+                versions[operation.results[0]] = result
+                replaced.append(operation)
+        _replace(replaced, versions)
+
+
+Rewrite = Callable[[ir.Operation, "channels_last.Versions"], "ir.Value | None"]
+
+_REWRITES: dict[str, Rewrite] = {
+    "linalg.transpose": channels_last.read_transposition,
+    "tensor.concat": channels_last.rewrite_concat,
+    "tensor.extract_slice": channels_last.rewrite_extract_slice,
+    "tensor.insert_slice": channels_last.rewrite_insert_slice,
+    "tensor.pad": channels_last.rewrite_pad,
+}
+
+
+def _replace(operations: list[ir.Operation], versions: channels_last.Versions) -> None:
+    """Erase `operations`, which are in program order, giving remaining users a transposition of the new version."""
+    operands = {value for operation in operations for value in operation.operands}
+    definitions = {value.owner.operation for value in operands if isinstance(value, ir.OpResult)}
+    definitions -= set(operations)
+    for operation in reversed(operations):
+        result, version = operation.results[0], versions[operation.results[0]]
+        with operation.location, ir.InsertionPoint(operation):
+            _redirect_size_queries(result, version)
+            if any(True for _ in result.uses):
+                rank = ir.RankedTensorType(result.type).rank
+                back = inverse_permutation(channels_last.permutation(rank))
+                result.replace_all_uses_with(transposed(version, back))
+        operation.erase()
+    erase_if_unused(definitions)
+
+
+def _redirect_size_queries(result: ir.Value, version: ir.Value) -> None:
+    rank = ir.RankedTensorType(result.type).rank
+    back = inverse_permutation(channels_last.permutation(rank))
+    for query in [use.owner.operation for use in result.uses]:
+        index = query.operands[1].owner if query.name == "tensor.dim" else None
+        if index is None or index.operation.name != "arith.constant":
+            continue
+        with ir.InsertionPoint(query):
+            size = size_of(version, back[index.operation.attributes["value"].value])
+        if isinstance(size, ir.Value):
+            query.results[0].replace_all_uses_with(size)
+            query.erase()
