@@ -8,13 +8,20 @@ import lit.formats
 config.name = "winograd"
 config.test_format = lit.formats.ShTest(execute_external=False)
 config.suffixes = [".mlir"]
+config.excludes = ["Output"]
 config.test_source_root = os.path.dirname(__file__)
-config.test_exec_root = getattr(config, "winograd_build_dir", os.path.join(config.test_source_root, "Output"))
+config.test_exec_root = getattr(
+    config, "winograd_build_directory", os.path.join(config.test_source_root, "Output")
+)
 
 python = getattr(config, "winograd_python", sys.executable)
+modules = {
+    "filecheck": "filecheck",
+    "iree-opt": "iree.compiler.tools.scripts.iree_opt",
+    "iree-winograd": "iree.winograd.cli",
+    "winograd-opt": "iree.winograd.opt",
+}
+# A tool's name counts where a command has it, not inside of a path.
 config.substitutions += [
-    (r"\bwinograd-opt\b", f"{python} -m iree.winograd.opt"),
-    (r"\biree-winograd\b", f"{python} -m iree.winograd.cli"),
-    (r"\bfilecheck\b", f"{python} -m filecheck"),
-    (r"\biree-opt\b", f"{python} -m iree.compiler.tools.scripts.iree_opt"),
+    (rf"(?<![\w/.-]){tool}(?![\w/.-])", f"{python} -m {module}") for tool, module in modules.items()
 ]
