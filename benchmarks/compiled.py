@@ -1,4 +1,4 @@
-"""Compiled programs as contenders: a .vmfb called through the runtime's own objects, with as little Python as possible."""
+"""Compiled programs as contenders: a .vmfb called through the runtime's own objects, on ready arguments."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from iree import runtime
+from iree.winograd.runtime import open_device
 
 from benchmarks.convolutions import Array
 from benchmarks.peers import Peer
@@ -27,18 +28,18 @@ def compile_plain(program: str) -> bytes:
 
 
 def compile_ours(program: str) -> bytes:
-    """The program compiled by IREE with our passes, for this machine."""
+    """The program compiled by IREE with our passes, for this machine and otherwise alike."""
     import iree.winograd
 
-    return bytes(iree.winograd.compile(program, target="cpu"))
+    return bytes(iree.winograd.compile(program, target="cpu", flags=["--iree-opt-level=O3"]))
 
 
 COMPILERS: dict[str, Callable[[str], bytes]] = {"ours": compile_ours, "iree": compile_plain}
 
 
 def compiled_peer(name: str, vmfb: bytes, image: Array, layout: str, threads: int) -> Peer:
-    """Calls function `main` of `vmfb` on `image` in `layout`, on this thread or on as many workers as `threads`."""
-    device = _device(threads)
+    """Calls function `main` of `vmfb` on `image`, on this thread or on `threads` workers if more than one."""
+    device = open_device("local-sync") if threads == 1 else open_device("local-task", threads)
     instance = runtime.VmInstance()
     module = runtime.VmModule.copy_buffer(instance, vmfb)
     context = runtime.VmContext(instance, [runtime.create_hal_module(instance, device), module])
@@ -64,11 +65,3 @@ def compiled_peer(name: str, vmfb: bytes, image: Array, layout: str, threads: in
         return values if layout == "nhwc" else np.ascontiguousarray(values.transpose(0, 2, 3, 1))
 
     return Peer(f"{name}-{layout}", run, output)
-
-
-def _device(threads: int) -> Any:
-    if threads == 1:
-        return runtime.get_device("local-sync")
-    # The worker count is read when the driver is created, which is once per process.
-    runtime.flags.parse_flags(f"--task_topology_max_group_count={threads}")
-    return runtime.get_device("local-task")

@@ -36,6 +36,12 @@ class ConvolutionLayer:
         return 2 * 9 * self.batch * self.height * self.width * self.channels * self.filters
 
     @property
+    def necessary_flops(self) -> int:
+        """`flops` without those on the zeros around the input, which a direct algorithm may skip."""
+        taps = (3 * self.height - 2) * (3 * self.width - 2)
+        return 2 * taps * self.batch * self.channels * self.filters
+
+    @property
     def bytes_moved(self) -> int:
         """Bytes of input, filter, bias and output, each touched once, in single precision."""
         activations = self.batch * self.height * self.width * (self.channels + self.filters)

@@ -2,8 +2,8 @@
 
     python -m benchmarks.layers --network resnet --batch 1 8 --threads 1
 
-The speed-up is our median against the smallest median of torch (eager and fused, both layouts), ONNX Runtime and
-OpenVINO; oneDNN on buffers in its own blocked layout, which no program can hand it for free, is shown apart.
+The speed-up is our median against the smallest median of torch (eager and fused, both layouts), ONNX Runtime
+and OpenVINO. oneDNN on buffers in its own blocked layout, which no program has for free, doesn't count.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from benchmarks.convolutions import (
     resnet_layers,
     vgg_layers,
 )
-from benchmarks.limits import Limits, measure_limits
+from benchmarks.limits import LimitProbes
 from benchmarks.peers import Peer, onnxruntime_peer, openvino_peers, torch_peers
 from benchmarks.programs import LAYOUTS, convolution_program
 from benchmarks.timing import Contender, Timing, time_interleaved
@@ -39,17 +39,15 @@ def main() -> None:
     options = _parse_arguments()
     # Read by OpenMP when torch is loaded, hence before any peer is.
     os.environ["OMP_NUM_THREADS"] = str(options.threads)
-    limits = measure_limits(options.threads)
-    print(f"{options.threads} thread(s), {limits.flops / 1e9:.0f} GFLOP/s, {limits.bandwidth / 1e9:.1f} GB/s")
+    probes = LimitProbes(options.threads)
     records = []
     for layer in _layers(options):
-        records.append(_measure(layer, options, limits))
+        records.append(_measure(layer, options, probes))
         _print(records[-1])
     if options.output is not None:
         report = {
             "machine": platform.processor() or platform.machine(),
             "threads": options.threads,
-            "limits": asdict(limits),
             "layers": records,
         }
         options.output.parent.mkdir(parents=True, exist_ok=True)
@@ -78,17 +76,21 @@ def _layers(options: argparse.Namespace) -> list[ConvolutionLayer]:
     return [layer for layer in layers if options.layer is None or options.layer in layer.name]
 
 
-def _measure(layer: ConvolutionLayer, options: argparse.Namespace, limits: Limits) -> dict[str, Any]:
+def _measure(layer: ConvolutionLayer, options: argparse.Namespace, probes: LimitProbes) -> dict[str, Any]:
     operands = layer.random_operands()
     exact = reference(operands)
     peers = [*_compiled(layer, operands, options), *_peers(layer, operands, options)]
     errors = {peer.name: relative_error(peer.output()[0], exact) for peer in peers}
     timings = time_interleaved(
-        [Contender(peer.name, peer.run) for peer in peers], rounds=options.rounds, burst_seconds=options.burst
+        [*(Contender(peer.name, peer.run) for peer in peers), *probes.contenders],
+        rounds=options.rounds,
+        burst_seconds=options.burst,
     )
+    limits = probes.limits(timings)
     return {
         "layer": layer.name,
         **asdict(layer),
+        "limits": asdict(limits),
         "contenders": {
             peer.name: {
                 "milliseconds": 1e3 * timings[peer.name].median,
@@ -135,7 +137,8 @@ def _peers(layer: ConvolutionLayer, operands: Operands, options: argparse.Namesp
 
 
 def _print(record: dict[str, Any]) -> None:
-    print(f"\n{record['layer']}")
+    limits = record["limits"]
+    print(f"\n{record['layer']}  ({limits['flops'] / 1e9:.0f} GFLOP/s, {limits['bandwidth'] / 1e9:.0f} GB/s)")
     for name, values in sorted(record["contenders"].items(), key=lambda item: item[1]["milliseconds"]):
         speedup = record["speedups"].get(name)
         print(

@@ -1,7 +1,7 @@
 """One convolution layer in the other tools, each set up the way that is fastest for it.
 
-Every function returns a `Peer` whose `run` does one inference on prepared buffers, with single-precision
-arithmetic and as many threads as asked for, and whose `output` gives the result of the last run as N x H x W x K.
+The `run` of a `Peer` does one inference on prepared buffers, with single-precision arithmetic and as many
+threads as asked for; its `output` gives the result as N x H x W x K.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ def openvino_peers(layer: ConvolutionLayer, operands: Operands, threads: int) ->
 
 
 def _openvino_peer(layer: ConvolutionLayer, operands: Operands, threads: int, layout: str) -> Peer:
-    """A Convolution + Add + Relu model in single precision; `layout` ("nchw" or "nhwc") is its interface's."""
+    """A Convolution + Add + Relu model; `layout` ("nchw" or "nhwc") is that of its interface."""
     import openvino
     from openvino import opset13 as ops
 

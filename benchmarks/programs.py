@@ -18,7 +18,8 @@ func.func @main(%image: tensor<{n}x{h}x{w}x{c}xf32>) -> tensor<{n}x{h}x{w}x{k}xf
     tensor.yield %zero : f32
   }} : tensor<{n}x{h}x{w}x{c}xf32> to tensor<{n}x{hp}x{wp}x{c}xf32>
   %empty = tensor.empty() : tensor<{n}x{h}x{w}x{k}xf32>
-  %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<{n}x{h}x{w}x{k}xf32>) -> tensor<{n}x{h}x{w}x{k}xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<{n}x{h}x{w}x{k}xf32>)
+    -> tensor<{n}x{h}x{w}x{k}xf32>
   %convolved = linalg.conv_2d_nhwc_hwcf
     ins(%padded, %kernel : tensor<{n}x{hp}x{wp}x{c}xf32>, tensor<3x3x{c}x{k}xf32>)
     outs(%init : tensor<{n}x{h}x{w}x{k}xf32>) -> tensor<{n}x{h}x{w}x{k}xf32>
@@ -48,7 +49,8 @@ func.func @main(%image: tensor<{n}x{c}x{h}x{w}xf32>) -> tensor<{n}x{k}x{h}x{w}xf
     tensor.yield %zero : f32
   }} : tensor<{n}x{c}x{h}x{w}xf32> to tensor<{n}x{c}x{hp}x{wp}xf32>
   %empty = tensor.empty() : tensor<{n}x{k}x{h}x{w}xf32>
-  %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<{n}x{k}x{h}x{w}xf32>) -> tensor<{n}x{k}x{h}x{w}xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<{n}x{k}x{h}x{w}xf32>)
+    -> tensor<{n}x{k}x{h}x{w}xf32>
   %convolved = linalg.conv_2d_nchw_fchw
     ins(%padded, %kernel : tensor<{n}x{c}x{hp}x{wp}xf32>, tensor<{k}x{c}x3x3xf32>)
     outs(%init : tensor<{n}x{k}x{h}x{w}xf32>) -> tensor<{n}x{k}x{h}x{w}xf32>
@@ -70,7 +72,7 @@ func.func @main(%image: tensor<{n}x{c}x{h}x{w}xf32>) -> tensor<{n}x{k}x{h}x{w}xf
 def convolution_program(layer: ConvolutionLayer, operands: Operands, layout: str) -> str:
     """The layer as a function `main` of its image, with kernel and bias as resources.
 
-    `layout` is "nhwc" (kernel R x S x C x K) or "nchw" (kernel K x C x R x S), for activations and image alike.
+    `layout` is "nhwc" (with a kernel R x S x C x K) or "nchw" (with a kernel K x C x R x S).
     """
     if layout not in LAYOUTS:
         raise ValueError(f"layout must be one of {LAYOUTS}, got {layout!r}")

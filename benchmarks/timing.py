@@ -1,15 +1,15 @@
-"""Times contenders side by side: interleaved rounds, so that a slow spell of the machine hits all of them alike.
+"""Times contenders side by side, in interleaved rounds: a slow spell of the machine hits all of them alike.
 
-A round gives every contender one burst: an untimed call that brings its data and code back into the caches, then
-calls until the burst lasted long enough. A burst's time is the median of its calls; a contender's is the median
-of its bursts.
+A round gives every contender one burst: an untimed call that brings its data and code back into the caches,
+then calls until the burst lasted long enough. A burst's time is the median of its calls; a contender's is the
+median of its bursts.
 """
 
 from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -88,11 +88,3 @@ def _burst(run: Callable[[], Any], seconds: float, clock: Callable[[], float]) -
         now = clock()
         calls.append(now - start)
     return statistics.median(calls)
-
-
-def best_of(timings: Mapping[str, Timing], names: Sequence[str]) -> str:
-    """The name with the smallest median among `names`; raises `ValueError` when none of them was timed."""
-    timed = [name for name in names if name in timings]
-    if not timed:
-        raise ValueError(f"none of {list(names)} was timed")
-    return min(timed, key=lambda name: timings[name].median)

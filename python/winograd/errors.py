@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from iree.winograd.diagnostics import Diagnostic
+if TYPE_CHECKING:
+    from iree.winograd.diagnostics import Diagnostic
 
 
 class WinogradError(Exception):
