@@ -35,7 +35,7 @@ def test_bytes_are_those_of_the_arrays() -> None:
 
 
 def test_layers_are_those_of_the_networks() -> None:
-    assert [layer.name for layer in resnet_layers(8)][0] == "resnet 8x56x56 64->64"
+    assert resnet_layers(8)[0].name == "resnet 8x56x56 64->64"
     assert len(resnet_layers(1)) == 4
     # Thirteen layers, four of which repeat another one.
     assert len(set(vgg_layers(1))) == 9
