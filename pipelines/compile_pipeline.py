@@ -3,8 +3,36 @@
 from __future__ import annotations
 
 from iree.winograd.dialect.bindings import ir
+from iree.winograd.passes.convert_conv import ConvertConv
+from iree.winograd.passes.fold_filter import FoldFilter
+from iree.winograd.passes.fuse_epilogue import FuseEpilogue
+from iree.winograd.passes.fuse_pad import FusePad
+from iree.winograd.passes.normalize_layout import NormalizeLayout
 from iree.winograd.passes.options import WinogradOptions
+from iree.winograd.passes.registry import Pass
+from iree.winograd.passes.select_algorithm import SelectAlgorithm
+
+from .lower_to_dispatch import LowerToDispatch
+
+
+def compile_pipeline(options: WinogradOptions) -> list[Pass]:
+    """The passes that rewrite a program between IREE's `preprocessing` and the rest of it, in order."""
+    return [
+        NormalizeLayout(),
+        SelectAlgorithm(output_tile=options.output_tile, allow=options.allow, deny=options.deny),
+        ConvertConv(),
+        FusePad(),
+        FuseEpilogue(),
+        FoldFilter(fold_filters=options.fold_filters),
+        LowerToDispatch(),
+    ]
 
 
 def rewrite_module(module: ir.Operation, options: WinogradOptions) -> None:
-    """Rewrite the convolutions of `module`, as it is after IREE's `preprocessing` phase, in place."""
+    """Rewrites the convolutions of `module`, as it is after IREE's `preprocessing` phase, in place.
+
+    Raises PassError after an error diagnostic.
+    """
+    with module.context, module.location:
+        for pass_ in compile_pipeline(options):
+            pass_.run(module)

@@ -207,10 +207,12 @@ def vector_type(width: int, element: ir.Type | None = None) -> ir.VectorType:
     return ir.VectorType.get([width], element or ir.F32Type.get())
 
 
-def splat(value: float, width: int) -> ir.Value:
-    """A constant vector of `width` equal f32 lanes."""
-    element = ir.FloatAttr.get(ir.F32Type.get(), float(value))
-    return arith.constant(vector_type(width), ir.DenseElementsAttr.get_splat(vector_type(width), element))
+def splat(value: float, width: int, element: ir.Type | None = None) -> ir.Value:
+    """A constant vector of `width` equal lanes, f32 unless another element type is given."""
+    type_ = vector_type(width, element)
+    return arith.constant(
+        type_, ir.DenseElementsAttr.get_splat(type_, ir.FloatAttr.get(type_.element_type, float(value)))
+    )
 
 
 def broadcast(scalar: ir.Value, width: int) -> ir.Value:

@@ -15,7 +15,8 @@ TilePosition = tuple[int, ...]
 
 def emit_recipe(recipe: Recipe, inputs: list[ir.Value], fused_multiply_add: bool) -> list[ir.Value]:
     """Applies a 1-D transform to vectors; without FMA in the target a product and a sum take its place."""
-    width = ir.VectorType(inputs[0].type).shape[0]
+    vector_type = ir.VectorType(inputs[0].type)
+    width, element = vector_type.shape[0], vector_type.element_type
     values = list(inputs)
 
     def emit(operation: Operation) -> ir.Value:
@@ -26,14 +27,14 @@ def emit_recipe(recipe: Recipe, inputs: list[ir.Value], fused_multiply_add: bool
             return arith.subf(a, values[operation.b])
         if operation.kind == "negate":
             return arith.negf(a)
-        factor = splat(float(operation.constant), width)
+        factor = splat(float(operation.constant), width, element)
         if operation.kind == "multiply":
             return arith.mulf(a, factor)
         return multiply_add(a, factor, values[operation.b], fused_multiply_add)
 
     for operation in recipe.operations:
         values.append(emit(operation))
-    return [splat(0.0, width) if output is None else values[output] for output in recipe.outputs]
+    return [splat(0.0, width, element) if output is None else values[output] for output in recipe.outputs]
 
 
 def emit_nested(

@@ -56,6 +56,8 @@ def _register_block(
     def step(c: Index, sums: list[ir.Value]) -> list[ir.Value]:
         row = filter_offset + c * schedule.channel_block
         filter_vectors = [filters.load(row + v * width, width) for v in range(schedule.register_vectors)]
+        for v in range(schedule.register_vectors):
+            filters.prefetch(row + (v * width + schedule.filter_prefetch * schedule.channel_block))
         position = tile_offset + c
         updated = []
         for i in range(schedule.register_tiles):

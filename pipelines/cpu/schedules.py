@@ -17,6 +17,7 @@ class FusedSchedule:
     `tile_block` tiles are transformed, multiplied and transformed back while they stay in the L2 cache. The product
     keeps `register_tiles` x `register_vectors` accumulators of `vector_width` lanes in registers, and adds up
     channels in blocks of `reduction_block`: sums of sums, which costs little and rounds less than one long sum.
+    Filters are fetched `filter_prefetch` channels ahead: the hardware's prefetcher stops at every page.
     `channel_splits` workgroups share a tile block, each computing its part of the output channels.
 
     Raises ValueError for sizes that are not positive.
@@ -27,6 +28,7 @@ class FusedSchedule:
     register_tiles: int
     register_vectors: int
     reduction_block: int
+    filter_prefetch: int = 96
     channel_splits: int = 1
 
     def __post_init__(self) -> None:

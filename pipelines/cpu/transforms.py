@@ -8,7 +8,7 @@ from itertools import product
 from iree.winograd.dialect.algebra.recipe import Recipe
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.pipelines.convolution import ConvolutionShape
-from iree.winograd.pipelines.emit import Buffer, Condition, Index, for_each_vector, vector_width_for, when
+from iree.winograd.pipelines.emit import Buffer, Index, for_each_vector, vector_width_for, when
 from iree.winograd.pipelines.emit_recipe import emit_nested
 from iree.winograd.pipelines.tiles import (
     Positions,
@@ -21,10 +21,8 @@ from iree.winograd.pipelines.tiles import (
 
 from .target import CpuTarget
 
-import os
-PREFETCH=int(os.environ.get('PF','1'))
-Epilogue = Callable[[ir.Value, Index, tuple[Index, ...], Index, Condition], ir.Value]
-"""From (accumulated vector, image, spatial position, first channel, whether it exists) to the finished vector."""
+Epilogue = Callable[[ir.Value, Index, tuple[Index, ...], Index], ir.Value]
+"""From (accumulated vector, image, spatial position, first channel) to the finished vector."""
 
 
 def emit_input_transform(
@@ -45,6 +43,7 @@ def emit_input_transform(
     channels = shape.input_channels
     width = vector_width_for(channels, target.vector_width)
     alpha = shape.decomposition.alpha
+    tile_step = shape.decomposition.output_tile[-1]
     for number, view in enumerate(shape.decomposition.views):
         positions = input_positions(shape, tile, view)
         column = number * channels
@@ -63,11 +62,13 @@ def emit_input_transform(
 
         def inside(positions: list[Positions] = positions) -> None:
             origin = image.offset([tile.image, *(dimension.first for dimension in positions), 0])
+            new_columns = range(alpha[-1] - tile_step, alpha[-1])
+            to_next_tile = tile_step * shape.decomposition.step[-1] * image.stride(-2)
 
             def load(element: tuple[int, ...], c: Index) -> ir.Value:
                 position = origin + c + _distance(image, positions, element)
-                if element[-1] >= alpha[-1] - shape.decomposition.output_tile[-1]:
-                    image.prefetch(position + PREFETCH * shape.decomposition.output_tile[-1] * image.stride(2))
+                if element[-1] in new_columns:
+                    image.prefetch(position + to_next_tile)
                 return image.load(position, width)
 
             transform(load)
@@ -128,7 +129,7 @@ def emit_output_transform(
             position = tuple(
                 dimension.first + i * dimension.spacing for dimension, i in zip(positions, element, strict=True)
             )
-            finished = epilogue(value, tile.image, position, k, Condition(True))
+            finished = epilogue(value, tile.image, position, k)
             image.store(finished, origin + k + _distance(image, positions, element))
 
         transform(store)
@@ -137,8 +138,9 @@ def emit_output_transform(
         elements = clamped_elements(positions)
 
         def store(element: tuple[int, ...], value: ir.Value, k: Index) -> None:
+            # A position that doesn't exist was moved to one that does, where the epilogue may read.
             position, exists = elements[element]
-            finished = epilogue(value, tile.image, position, k, exists)
+            finished = epilogue(value, tile.image, position, k)
             image.store(finished, image.offset([tile.image, *position, 0]) + k, exists)
 
         transform(store)

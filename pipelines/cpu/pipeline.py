@@ -1,0 +1,136 @@
+"""From a group of winograd ops to dispatches of CPU kernels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import prod
+
+from iree.winograd.dialect.bindings import ir
+from iree.winograd.passes.constants import constant_array, resource_constant
+from iree.winograd.passes.rewrite import index_constant, size_of
+from iree.winograd.pipelines.convolution import ConvolutionShape
+from iree.winograd.pipelines.dispatch import (
+    DispatchSignature,
+    KernelFunction,
+    emit_dispatch,
+    emit_executable,
+)
+from iree.winograd.pipelines.emit import Index
+from iree.winograd.pipelines.emit_epilogue import VectorEpilogue
+from iree.winograd.pipelines.group import ConvolutionGroup
+
+from .filters import emit_filter_transform, pack_filters
+from .fused import FusedKernel
+from .schedules import default_schedule
+from .target import CpuTarget
+
+CODEGEN_PIPELINE = "canonicalize,cse"
+"""The passes that the kernels go through before IREE converts them to LLVM: they come as vectors and loops already."""
+
+
+@dataclass
+class CpuPipeline:
+    """Lowers the groups of one module; kernels that are equal share an executable."""
+
+    module: ir.Operation
+    target: CpuTarget
+    _executables: dict[object, str] = field(default_factory=dict)
+
+    def lower(self, group: ConvolutionGroup) -> ir.Value:
+        """Emits the dispatch that computes the group's output transform, at the insertion point."""
+        shape = group.shape
+        kernel = FusedKernel(shape, default_schedule(shape, self.target), self.target)
+        filters = self._packed_filters(kernel, group)
+        transform = group.output_transform
+        operands = [group.input_transform.input, filters, *transform.epilogue_operands]
+        signature = DispatchSignature(
+            tuple(ir.RankedTensorType(operand.type) for operand in operands),
+            ir.RankedTensorType(transform.result.type),
+            dynamic_batch=shape.batch is None,
+        )
+
+        def tiles(batch: Index) -> Index:
+            return batch * prod(shape.tiles_per_image)
+
+        def workgroups(batch: Index) -> tuple[Index, Index]:
+            blocks, parts = kernel.workgroups(tiles(batch))
+            return blocks, Index(parts)
+
+        def body(function: KernelFunction) -> None:
+            image, packed, *epilogue_operands, output = function.buffers
+            epilogue = VectorEpilogue(transform, epilogue_operands)
+            kernel.emit(function.workgroup, tiles(function.batch), image, packed, output, epilogue.emit)
+
+        name = self._executable(
+            (kernel, signature.operands, _epilogue_text(group)),
+            _kernel_name("winograd", shape),
+            signature,
+            shape.batch,
+            workgroups,
+            body,
+        )
+        batch = None if shape.batch is not None else _as_value(size_of(group.input_transform.input, 0))
+        return emit_dispatch(name, signature, operands, batch)
+
+    def _packed_filters(self, kernel: FusedKernel, group: ConvolutionGroup) -> ir.Value:
+        folded = constant_array(group.transformed_filter)
+        if folded is not None:
+            return resource_constant(pack_filters(kernel, folded), "winograd_packed_filter")
+        transform = group.filter_transform
+        assert transform is not None, "filters that are neither folded nor transformed"
+        signature = DispatchSignature(
+            (ir.RankedTensorType(transform.filter.type),),
+            ir.RankedTensorType.get(list(kernel.packed_filter_shape), ir.F32Type.get()),
+            dynamic_batch=False,
+        )
+
+        def body(function: KernelFunction) -> None:
+            filters, packed = function.buffers
+            emit_filter_transform(kernel, function.workgroup[0], filters, packed)
+
+        name = self._executable(
+            ("filters", kernel),
+            _kernel_name("winograd_filter", kernel.shape),
+            signature,
+            1,
+            lambda _: (Index(kernel.channel_blocks), Index(1)),
+            body,
+        )
+        return emit_dispatch(name, signature, [transform.filter], None)
+
+    def _executable(
+        self,
+        key: object,
+        name: str,
+        signature: DispatchSignature,
+        batch: int | None,
+        workgroups: object,
+        body: object,
+    ) -> str:
+        if key not in self._executables:
+            unique = name if name not in self._executables.values() else f"{name}_{len(self._executables)}"
+            translation = ir.Attribute.parse(
+                f'#iree_codegen.translation_info<pipeline = #iree_codegen.pass_pipeline<"{CODEGEN_PIPELINE}">>'
+            )
+            emit_executable(self.module, unique, signature, translation, batch, workgroups, body)  # type: ignore[arg-type]
+            self._executables[key] = unique
+        return self._executables[key]
+
+
+def _as_value(size: int | ir.Value) -> ir.Value:
+    return index_constant(size) if isinstance(size, int) else size
+
+
+def _kernel_name(prefix: str, shape: ConvolutionShape) -> str:
+    decomposition = shape.decomposition
+    tile = "x".join(map(str, decomposition.output_tile))
+    kernel = "x".join(map(str, decomposition.kernel_size))
+    size = "x".join(map(str, shape.output_size))
+    return f"{prefix}_f{tile}_{kernel}_{size}x{shape.output_channels}_from_{shape.input_channels}"
+
+
+def _epilogue_text(group: ConvolutionGroup) -> str:
+    """What distinguishes one epilogue from another."""
+    transform = group.output_transform
+    body = "\n".join(operation.operation.get_asm(use_local_scope=True) for operation in transform.body.operations)
+    return f"{body}\n{transform.attributes['indexing_maps']}"

@@ -1,0 +1,89 @@
+"""The epilogue region of `winograd.output_transform` as vector code."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from iree.winograd.dialect.bindings import arith, ir
+from iree.winograd.dialect.ops import OutputTransformOp
+
+from .emit import Buffer, Index, broadcast
+
+
+@dataclass(frozen=True)
+class VectorEpilogue:
+    """An epilogue whose scalar operations are emitted on vectors along the output channels.
+
+    Everything in the region is elementwise, so an operation on vectors is the scalar one with vector types.
+    """
+
+    transform: OutputTransformOp
+    operands: Sequence[Buffer]
+
+    def emit(
+        self, accumulated: ir.Value, image: Index, position: tuple[Index, ...], channel: Index
+    ) -> ir.Value:
+        """The finished outputs of `image` at `position`, from `channel` on, one per lane of `accumulated`.
+
+        The position has to exist: operands are read there without conditions.
+        """
+        width = ir.VectorType(accumulated.type).shape[0]
+        indices = [image, *position, channel]
+        body = self.transform.body
+        values: dict[ir.Value, ir.Value] = {body.arguments[0]: accumulated}
+        for argument, operand, indexing_map in zip(
+            list(body.arguments)[1:], self.operands, self.transform.indexing_maps, strict=True
+        ):
+            values[argument] = _load_operand(operand, indexing_map, indices, width)
+        *operations, terminator = [view.operation for view in body.operations]
+        for operation in operations:
+            for scalar, vector_value in zip(
+                operation.results, _emit_vectorized(operation, values, width), strict=True
+            ):
+                values[scalar] = vector_value
+        return values[terminator.operands[0]]
+
+
+def unsupported_operand(indexing_map: ir.AffineMap) -> str | None:
+    """Why an epilogue can't read an operand by this map, or None: it reads along channels, or not at all."""
+    channel = indexing_map.n_dims - 1
+    for position, expression in enumerate(indexing_map.results):
+        if not isinstance(expression, (ir.AffineDimExpr, ir.AffineConstantExpr)):
+            return f"result {position} of {indexing_map} is neither a dimension nor a constant"
+        is_channel = isinstance(expression, ir.AffineDimExpr) and expression.position == channel
+        if is_channel and position != len(indexing_map.results) - 1:
+            return f"{indexing_map} does not read channels contiguously"
+    return None
+
+
+def _load_operand(
+    operand: Buffer, indexing_map: ir.AffineMap, indices: list[Index], width: int
+) -> ir.Value:
+    channel = indexing_map.n_dims - 1
+    selected: list[Index] = []
+    along_channels = False
+    for expression in indexing_map.results:
+        if isinstance(expression, ir.AffineConstantExpr):
+            selected.append(Index(expression.value))
+            continue
+        selected.append(indices[expression.position])
+        along_channels = along_channels or expression.position == channel
+    offset = operand.offset(selected)
+    if along_channels:
+        return operand.load(offset, width)
+    return broadcast(operand.load_scalar(offset), width)
+
+
+def _emit_vectorized(
+    operation: ir.Operation, values: dict[ir.Value, ir.Value], width: int
+) -> list[ir.Value]:
+    result_types = [ir.VectorType.get([width], result.type) for result in operation.results]
+    if operation.name == "arith.constant":
+        splat = ir.DenseElementsAttr.get_splat(result_types[0], operation.attributes["value"])
+        return [arith.constant(result_types[0], splat)]
+    attributes = {name: operation.attributes[name] for name in operation.attributes}
+    emitted = ir.Operation.create(
+        operation.name, result_types, [values[operand] for operand in operation.operands], attributes
+    )
+    return list(emitted.results)

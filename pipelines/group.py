@@ -1,0 +1,54 @@
+"""The ops of one convolution, found from its output transform."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from iree.winograd.dialect.bindings import ir
+from iree.winograd.dialect.ops import FilterTransformOp, InputTransformOp, OutputTransformOp
+from iree.winograd.passes.rewrite import defining_operation, is_dynamic
+
+from .convolution import ConvolutionShape
+
+
+@dataclass(frozen=True)
+class ConvolutionGroup:
+    """`input_transform` and filters, their `linalg.batch_matmul`, and the `output_transform` of the products."""
+
+    input_transform: InputTransformOp
+    transformed_filter: ir.Value
+    product: ir.Operation
+    output_transform: OutputTransformOp
+
+    @property
+    def filter_transform(self) -> FilterTransformOp | None:
+        """The op that transforms the filters when the program runs; None for folded ones."""
+        operation = defining_operation(self.transformed_filter)
+        is_transform = operation is not None and operation.name == FilterTransformOp.OPERATION_NAME
+        return FilterTransformOp(operation) if is_transform else None
+
+    @property
+    def shape(self) -> ConvolutionShape:
+        batch, *input_size, input_channels = ir.RankedTensorType(self.input_transform.input.type).shape
+        _, *output_size, output_channels = ir.RankedTensorType(self.output_transform.result.type).shape
+        return ConvolutionShape(
+            batch=None if is_dynamic(batch) else batch,
+            input_size=tuple(input_size),
+            output_size=tuple(output_size),
+            input_channels=input_channels,
+            output_channels=output_channels,
+            groups=self.output_transform.groups,
+            padding_low=self.input_transform.padding_low,
+            decomposition=self.output_transform.decomposition,
+        )
+
+
+def match_group(output_transform: OutputTransformOp) -> ConvolutionGroup | str:
+    """The group that ends in `output_transform`, or why its operands don't form one."""
+    product = defining_operation(output_transform.accumulator)
+    if product is None or product.name != "linalg.batch_matmul":
+        return "its operand is not the result of linalg.batch_matmul"
+    transform = defining_operation(product.operands[0])
+    if transform is None or transform.name != InputTransformOp.OPERATION_NAME:
+        return "the left operand of its linalg.batch_matmul is not the result of winograd.input_transform"
+    return ConvolutionGroup(InputTransformOp(transform), product.operands[1], product, output_transform)

@@ -1,0 +1,43 @@
+"""The executable targets that a module is compiled for, as IREE states them in it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from iree.winograd.dialect.bindings import ir
+
+_EXECUTABLE_TARGET = re.compile(r'#hal\.executable\.target<"(?P<backend>[^"]+)", "(?P<format>[^"]+)"')
+_STRING_FIELD = r'\b{name} = "(?P<value>[^"]*)"'
+
+
+@dataclass(frozen=True)
+class ExecutableTarget:
+    """One `#hal.executable.target`: a back end, its format, and its configuration as MLIR text."""
+
+    backend: str
+    format: str
+    configuration: str
+
+    def field(self, name: str) -> str:
+        """A string of the configuration, empty if it isn't there."""
+        match = re.search(_STRING_FIELD.format(name=re.escape(name)), self.configuration)
+        return "" if match is None else match["value"]
+
+
+def executable_targets(module: ir.Operation) -> tuple[ExecutableTarget, ...]:
+    """All targets of the devices that the module declares, in their order, each once."""
+    found: dict[ExecutableTarget, None] = {}
+    for operation in module.regions[0].blocks[0].operations:
+        if operation.operation.name != "util.global" or "initial_value" not in operation.attributes:
+            continue
+        if str(ir.TypeAttr(operation.attributes["type"]).value) != "!hal.device":
+            continue
+        # The bindings have no accessors for device attributes; their text is all there is.
+        text = str(operation.attributes["initial_value"])
+        starts = [match.start() for match in _EXECUTABLE_TARGET.finditer(text)]
+        for start, end in zip(starts, [*starts[1:], len(text)], strict=True):
+            match = _EXECUTABLE_TARGET.match(text, start)
+            assert match is not None
+            found[ExecutableTarget(match["backend"], match["format"], text[start:end])] = None
+    return tuple(found)
