@@ -18,6 +18,8 @@ from iree.winograd.dialect.attributes import (
 from iree.winograd.dialect.bindings import dialect_registry, ir
 from iree.winograd.dialect.decomposition import Decomposition
 
+MAX_EPILOGUE_OPERANDS = 8
+
 
 @dialect_registry.register_dialect
 class WinogradDialect(ir.Dialect):
@@ -154,6 +156,18 @@ def filter_transform_type(
     return ir.RankedTensorType.get(shape, filter_type.element_type)
 
 
+def accumulator_type(
+    result_type: ir.RankedTensorType, decomposition: Decomposition, groups: int
+) -> ir.RankedTensorType:
+    """The type `[A*g, T, K/g]` of what gives an output of `result_type`; T is dynamic when a size is."""
+    batch, *spatial, filters = result_type.shape
+    dynamic = ir.ShapedType.get_dynamic_size()
+    is_static = dynamic not in (batch, *spatial)
+    tile_count = batch * prod(decomposition.tiles(spatial)) if is_static else dynamic
+    shape = [decomposition.point_count * groups, tile_count, filters // groups]
+    return ir.RankedTensorType.get(shape, result_type.element_type)
+
+
 def input_transform(
     activation: ir.Value,
     decomposition: Decomposition,
@@ -198,14 +212,17 @@ def output_transform(
 ) -> OutputTransformOp:
     """Builds a `winograd.output_transform` whose body has its block arguments but no operations yet.
 
-    The caller ends the body with `yield_value`.
+    The caller ends the body with `yield_value`. Raises ValueError for more than `MAX_EPILOGUE_OPERANDS`.
     """
+    if len(epilogue_operands) > MAX_EPILOGUE_OPERANDS:
+        raise ValueError(f"{len(epilogue_operands)} epilogue operands are more than {MAX_EPILOGUE_OPERANDS}")
     attributes = {
         "decomposition": decomposition_attribute(decomposition),
         "groups": _groups_attribute(groups),
         "indexing_maps": ir.ArrayAttr.get(
             [ir.AffineMapAttr.get(indexing_map) for indexing_map in indexing_maps]
         ),
+        "operandSegmentSizes": segment_sizes_attribute(len(epilogue_operands)),
     }
     operation = ir.Operation.create(
         OutputTransformOp.OPERATION_NAME,
@@ -222,6 +239,16 @@ def output_transform(
 def yield_value(value: ir.Value) -> YieldOp:
     """Builds a `winograd.yield` of `value`, at the current insertion point and location."""
     return YieldOp(ir.Operation.create(YieldOp.OPERATION_NAME, [], [value]))
+
+
+def segment_sizes_attribute(epilogue_operand_count: int) -> ir.DenseI32ArrayAttr:
+    """Which of the operands that the IRDL definition knows an output transform has.
+
+    IRDL asks the operands of one variadic to be of the same type, so each epilogue operand is an optional
+    one.
+    """
+    absent = MAX_EPILOGUE_OPERANDS - epilogue_operand_count
+    return ir.DenseI32ArrayAttr.get([1] + [1] * epilogue_operand_count + [0] * absent)
 
 
 def _groups_attribute(groups: int) -> ir.IntegerAttr:

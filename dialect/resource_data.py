@@ -1,7 +1,8 @@
 """The data of `dense_resource` attributes.
 
-The bindings create these attributes from a buffer but can't read them back, so the data is taken from the bytecode of
-an operation that holds the attribute. In MLIR's bytecode format a resource is the last thing in its section, as it is.
+The bindings create these attributes from a buffer but can't read them back, so the data is taken from the
+bytecode of an operation that holds the attribute. In MLIR's bytecode format a resource is the last thing in
+its section, as it is.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ def _section(bytecode: memoryview, wanted: int) -> memoryview:
 
 
 def _variable_length_integer(bytecode: memoryview, position: int) -> tuple[int, int]:
-    """The integer at `position` and where it ends; zeros at its low end count the bytes that follow the first."""
+    """The integer at `position` and where it ends; low zeros count the bytes that follow the first."""
     first = bytecode[position]
     if first == 0:
         return int.from_bytes(bytecode[position + 1 : position + 9], "little"), position + 9

@@ -22,7 +22,7 @@ class Algorithm:
     def __post_init__(self) -> None:
         if len(self.output_tile) != len(self.part_size) or min(*self.output_tile, *self.part_size) < 1:
             raise ValueError(
-                f"output_tile {self.output_tile} and part_size {self.part_size} must be positive sizes of one rank"
+                f"output_tile {self.output_tile} and part_size {self.part_size} must be sizes of one rank"
             )
 
     def __str__(self) -> str:

@@ -1,7 +1,7 @@
 """Channels-last versions of single operations.
 
-Each rewrite returns a value with the elements of the operation's result in channels-last layout, or None when it
-leaves the operation alone. The operation itself stays until all are rewritten.
+Each rewrite returns a value with the elements of the operation's result in channels-last layout, or None when
+it leaves the operation alone. The operation itself stays until all are rewritten.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def permutation(rank: int) -> list[int]:
 
 
 def rewrite_linalg(operation: ir.Operation, versions: Versions) -> ir.Value | None:
-    """Rewrite a convolution, pooling, elementwise operation, or the operands of any other `linalg.generic`."""
+    """Rewrite a convolution, pooling, elementwise operation, or what any other generic reads."""
     if not operation.name.startswith("linalg."):
         return None
     if operation.name in _POOLING:
@@ -113,7 +113,7 @@ def rewrite_insert_slice(operation: ir.Operation, versions: Versions) -> ir.Valu
 
 
 def read_transposition(operation: ir.Operation, versions: Versions) -> ir.Value | None:
-    """Read a transposition's operand in the layout that it has, or remember the operand as the result's version."""
+    """Read a transposition's operand in the layout that it has, or remember it as the result's version."""
     source, result = operation.operands[0], operation.results[0]
     moved = list(operation.attributes["permutation"])
     if len(moved) < 3:
@@ -145,9 +145,6 @@ def _rewrite_convolution(operation: ir.Operation, versions: Versions) -> ir.Valu
     convolution = match_convolution(operation)
     if isinstance(convolution, str) or convolution.is_channels_last:
         return None
-    is_annotated = ATTRIBUTE_NAME in operation.attributes
-    if not is_annotated and convolution.input not in versions:
-        return None
     input_layout, filter_layout, output_layout = convolution.channels_last_layouts
     build = _CONVOLUTIONS.get((input_layout, filter_layout))
     order = permutation(convolution.spatial_rank + 2)
@@ -166,7 +163,7 @@ def _rewrite_convolution(operation: ir.Operation, versions: Versions) -> ir.Valu
             strides=list(convolution.strides),
             dilations=list(convolution.dilations),
         )
-    if is_annotated:
+    if ATTRIBUTE_NAME in operation.attributes:
         rewritten.owner.attributes[ATTRIBUTE_NAME] = operation.attributes[ATTRIBUTE_NAME]
     return rewritten
 

@@ -34,7 +34,7 @@ def is_zero(value: ir.Value) -> bool:
 
 
 def is_constant(value: ir.Value) -> bool:
-    """Whether `value` is an f32 tensor that `constant_array` can tell, but for a failed assertion; costs little."""
+    """Whether `value` is an f32 tensor that `constant_array` tells, but for failed assertions; costs little."""
     operation = defining_operation(value)
     if operation is None or not isinstance(value.type, ir.RankedTensorType):
         return False
@@ -50,8 +50,8 @@ def is_constant(value: ir.Value) -> bool:
 def constant_array(value: ir.Value) -> Array | None:
     """The elements of an f32 tensor that is known at compile time, read-only; None for any other.
 
-    A constant that is transposed or reshaped is read in place. Elementwise arithmetic on small constants is evaluated
-    in float64, and its result is float64.
+    A constant that is transposed or reshaped is read in place. Elementwise arithmetic on small constants is
+    evaluated in float64, and its result is float64.
     """
     return _constant_array(value) if is_constant(value) else None
 

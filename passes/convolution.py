@@ -13,8 +13,8 @@ from iree.winograd.passes.rewrite import walk
 class Convolution:
     """A convolution `out[n, o, f] += input[n, strides*o + dilations*r, c] * filter[r, c, f]`.
 
-    A layout has one letter per dimension of the operand: `n` batch, `g` group, `c` input channel, `f` output channel
-    and `0`, `1`, `2` the spatial dimensions. Spatial sizes are one per spatial dimension.
+    A layout has one letter per dimension of the operand: `n` batch, `g` group, `c` input channel, `f` output
+    channel and `0`, `1`, `2` the spatial dimensions. Spatial sizes are one per spatial dimension.
     """
 
     operation: ir.Operation
@@ -76,7 +76,7 @@ def convolutions(module: ir.Operation) -> Iterator[ir.Operation]:
 
 
 def is_convolution(operation: ir.Operation) -> bool:
-    """Whether `operation` multiplies windows of one operand by another and sums; pooling has no multiplication."""
+    """Whether `operation` multiplies windows of one operand by another and sums; pooling only sums."""
     if not operation.name.startswith("linalg.") or not linalg.isa_convolution_op(operation):
         return False
     return any(

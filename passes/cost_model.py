@@ -8,18 +8,18 @@ from iree.winograd.dialect.algebra.transforms import transforms
 from iree.winograd.passes.algorithm import Algorithm
 from iree.winograd.passes.convolution import Convolution
 
-# A transformed filter is read from memory once per image batch, however few tiles there are to multiply it by.
-# Reading one element of it takes about as long as this many multiply-adds.
+# A transformed filter is read from memory once per image batch, however few tiles there are to multiply it
+# by. Reading one element of it takes about as long as this many multiply-adds.
 FILTER_ELEMENT_COST = 8
 
 
 def algorithm_cost(convolution: Convolution, algorithm: Algorithm) -> int:
-    """Multiply-adds of `algorithm`: products, transforms of input and output, and reading the transformed filter.
+    """Multiply-adds of `algorithm`: products, transforms of input and output, reading the filter.
 
         A*C*V*K/g * (T + filter element cost) + T * (V*C * input transform + K * output transform)
 
-    in the symbols of docs/architecture.md. Filters are transformed before the program runs and cost nothing. A
-    convolution whose batch is known only at run time is counted for a batch of 1.
+    in the symbols of docs/architecture.md. Filters are transformed before the program runs and cost nothing.
+    A convolution whose batch is known only at run time is counted for a batch of 1.
     """
     decomposition = algorithm.decompose(convolution)
     tiles = (convolution.batch or 1) * prod(decomposition.tiles(convolution.output_size))

@@ -62,7 +62,7 @@ def match_elementwise(operation: ir.Operation) -> Elementwise | None:
 
 
 def broadcast_source(value: ir.Value, indexing_map: ir.AffineMap) -> tuple[ir.Value, ir.AffineMap]:
-    """The smallest tensor that holds the elements that `indexing_map` reads of `value`, and the map to read it.
+    """The smallest tensor that holds the elements that `indexing_map` reads of `value`, and its map.
 
     Looks through broadcasts and reshapes that add dimensions of size 1.
     """

@@ -55,10 +55,10 @@ def evaluate_body(
     shape: Sequence[int],
     constants: Callable[[ir.Value], float | None],
 ) -> Array | None:
-    """The result, of `shape`, of an elementwise operation with this body on `inputs`, read through `indexing_maps`.
+    """The result, of `shape`, of this elementwise body on `inputs`, read through `indexing_maps`.
 
-    `constants` gives the values that the body uses from outside. None when such a value isn't known, an index isn't
-    a loop or 0, or an assertion does not hold.
+    `constants` gives the values that the body uses from outside. None when such a value isn't known, an index
+    isn't a loop or 0, or an assertion does not hold.
     """
     values: dict[ir.Value, Any] = {}
     for argument, array, indexing_map in zip(body.arguments, inputs, indexing_maps, strict=False):
@@ -107,7 +107,7 @@ def _compare(predicate: int, a: Any, b: Any) -> Any:
 
 
 def _spread(array: Array, indexing_map: ir.AffineMap) -> Array | None:
-    """`array` as float64 with one dimension per loop, of size 1 for the loops that its index doesn't depend on."""
+    """`array` as float64 with one dimension per loop, of size 1 where its index doesn't depend on it."""
     loops = []
     for dimension in reversed(range(array.ndim)):
         result = indexing_map.results[dimension]

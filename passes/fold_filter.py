@@ -17,9 +17,9 @@ from iree.winograd.passes.rewrite import erase_if_unused, transforms
 class FoldFilter:
     """Transform constant filters at compile time.
 
-    A filter that is a constant, also one that is transposed or reshaped, is transformed in float64 and rounded once.
-    The result is a resource, which takes alpha^D / kernel size times the memory of the filter. A filter known only at
-    run time keeps its op.
+    A filter that is a constant, also one that is transposed or reshaped, is transformed in float64 and
+    rounded once. The result is a resource, which takes alpha^D / kernel size times the memory of the filter.
+    A filter known only at run time keeps its op.
 
         %w = arith.constant dense_resource<w> : tensor<3x3x8x4xf32>
         %u = "winograd.filter_transform"(%w) : (tensor<3x3x8x4xf32>) -> tensor<36x8x4xf32>

@@ -23,11 +23,12 @@ from iree.winograd.passes.rewrite import (
 class FuseEpilogue:
     """Move elementwise consumers into the output transform.
 
-    Chains of elementwise operations that only they use (bias, batch norm, ReLU, a residual's addition, ...) become the
-    transform's epilogue, applied to each output while it is in a register. Their other operands become operands of the
-    transform with the maps to read them; broadcasts are read at their source, and what is computed from constants
-    alone, such as `1 / sqrt(variance + epsilon)`, is evaluated in float64 here. An operation with several results, one
-    that changes the element type, or one that reads the convolution's output transposed ends the chain.
+    Chains of elementwise operations that only they use (bias, batch norm, ReLU, a residual's addition, ...)
+    become the transform's epilogue, applied to each output while it is in a register. Their other operands
+    become operands of the transform with the maps to read them; broadcasts are read at their source, and what
+    is computed from constants alone, such as `1 / sqrt(variance + epsilon)`, is evaluated in float64 here. An
+    operation with several results, one that changes the element type, or one that reads the convolution's
+    output transposed ends the chain.
 
         %y = "winograd.output_transform"(%m) ({ ^bb0(%a: f32): "winograd.yield"(%a) : (f32) -> () })
         %r = linalg.generic ins(%y, %bias : tensor<1x14x14x4xf32>, tensor<4xf32>) { arith.addf }
@@ -68,6 +69,8 @@ def _fusible_consumer(transform: ops.OutputTransformOp) -> Elementwise | None:
             isinstance(result, ir.AffineDimExpr | ir.AffineConstantExpr) for result in indexing_map.results
         ):
             return None
+    if len(transform.epilogue_operands) + len(consumer.inputs) - 1 > ops.MAX_EPILOGUE_OPERANDS:
+        return None
     return None if _captures(consumer.body) else consumer
 
 
@@ -114,7 +117,7 @@ def _build_fused(transform: ops.OutputTransformOp, consumer: Elementwise) -> ops
 
 
 def _smallest_operand(value: ir.Value, indexing_map: ir.AffineMap) -> tuple[ir.Value, ir.AffineMap]:
-    """The smallest tensor to read an epilogue's operand from, computed now where it follows from constants."""
+    """The smallest tensor to read an epilogue's operand from, computed now if from constants."""
     value, indexing_map = broadcast_source(value, indexing_map)
     definition = defining_operation(value)
     if not is_constant(value) or definition is None or definition.name == "arith.constant":

@@ -16,13 +16,14 @@ from iree.winograd.passes.rewrite import defining_operation, erase_if_unused, is
 class FusePad:
     """Move padding with zeros into the input transform.
 
-    The transform then reads zeros outside of its input, and the padded copy is never made. Padding of the spatial
-    dimensions by sizes known at compile time is moved; any other stays. A tensor inserted into zeros is padding, too.
+    The transform then reads zeros outside of its input, and the padded copy is never made. Padding of the
+    spatial dimensions by sizes known at compile time is moved; any other stays. A tensor inserted into zeros
+    is padding, too.
 
         %p = tensor.pad %x low[0, 1, 1, 0] high[0, 1, 1, 0] { ... tensor.yield %zero : f32 }
-        %v = "winograd.input_transform"(%p) {padding_low = array<i64: 0, 0>, padding_high = array<i64: 0, 0>, ...}
+        %v = "winograd.input_transform"(%p) {padding_low = array<i64: 0, 0>, ...}
       becomes
-        %v = "winograd.input_transform"(%x) {padding_low = array<i64: 1, 1>, padding_high = array<i64: 1, 1>, ...}
+        %v = "winograd.input_transform"(%x) {padding_low = array<i64: 1, 1>, ...}
     """
 
     def run(self, module: ir.Operation) -> None:

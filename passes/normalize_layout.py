@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes import channels_last
-from iree.winograd.passes.algorithm import ATTRIBUTE_NAME
-from iree.winograd.passes.convolution import convolutions
 from iree.winograd.passes.registry import register_pass
 from iree.winograd.passes.rewrite import erase_if_unused, inverse_permutation, size_of, transposed, walk
 
@@ -18,26 +16,24 @@ from iree.winograd.passes.rewrite import erase_if_unused, inverse_permutation, s
 class NormalizeLayout:
     """Bring convolutions, and what lies between them, to channels-last layout.
 
-    Convolutions that `winograd-select-algorithm` annotated get channels-last operands. The layout then spreads from
-    their results to whatever consumes them: elementwise operations, pads, pooling, slices, concatenations, reductions
-    and other convolutions. Where it meets an annotated convolution again there is nothing to transpose, so that
-    transpositions are left only where the layout enters and where something needs the former layout. Programs without
-    annotated convolutions stay as they are.
+    Convolutions get channels-last operands, also those that stay convolutions: IREE computes them 2 to 30
+    times faster in this layout. It spreads from their results to whatever consumes them: elementwise
+    operations, pads, pooling, slices, concatenations and reductions. Where it meets a convolution again there
+    is nothing to transpose, so that transpositions are left only where the layout enters, and where something
+    else needs the former one.
 
-        %r = linalg.conv_2d_nchw_fchw {winograd.algorithm = ...} ins(%x, %w : tensor<1x8x16x16xf32>, ...)
+        %r = linalg.conv_2d_nchw_fchw ins(%x, %w : tensor<1x8x16x16xf32>, ...)
         %s = linalg.generic ins(%r : tensor<1x4x14x14xf32>) { arith.maximumf }
         %t = linalg.conv_2d_nchw_fchw ins(%s, %z : tensor<1x4x14x14xf32>, ...)
       becomes
         %x' = linalg.transpose ins(%x) permutation = [0, 2, 3, 1]
-        %r' = linalg.conv_2d_nhwc_hwcf {winograd.algorithm = ...} ins(%x', %w' : tensor<1x16x16x8xf32>, ...)
+        %r' = linalg.conv_2d_nhwc_hwcf ins(%x', %w' : tensor<1x16x16x8xf32>, ...)
         %s' = linalg.generic ins(%r' : tensor<1x14x14x4xf32>) { arith.maximumf }
         %t' = linalg.conv_2d_nhwc_hwcf ins(%s', %z' : tensor<1x14x14x4xf32>, ...)
         %t = linalg.transpose ins(%t') permutation = [0, 3, 1, 2]
     """
 
     def run(self, module: ir.Operation) -> None:
-        if not any(ATTRIBUTE_NAME in operation.attributes for operation in convolutions(module)):
-            return
         versions = channels_last.Versions()
         replaced = []
         for operation in list(walk(module)):
@@ -62,7 +58,7 @@ _REWRITES: dict[str, Rewrite] = {
 
 
 def _replace(operations: list[ir.Operation], versions: channels_last.Versions) -> None:
-    """Erase `operations`, which are in program order, giving remaining users a transposition of the new version."""
+    """Erase `operations`, which are in program order; remaining users get the new version transposed."""
     operands = {value for operation in operations for value in operation.operands}
     definitions = {value.owner.operation for value in operands if isinstance(value, ir.OpResult)}
     definitions -= set(operations)

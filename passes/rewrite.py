@@ -65,7 +65,8 @@ def is_dynamic(size: int) -> bool:
 def size_of(value: ir.Value, dimension: int) -> int | ir.Value:
     """The size of a tensor's dimension: a number, or an `index` value where it is known only at run time.
 
-    Such a value is found as far up as the size is the same, so that it doesn't depend on what a rewrite replaces.
+    Such a value is found as far up as the size is the same, so that it doesn't depend on what a rewrite
+    replaces.
     """
     size: int = ir.RankedTensorType(value.type).shape[dimension]
     if not is_dynamic(size):
@@ -136,7 +137,7 @@ def permuted_map(indexing_map: ir.AffineMap, permutation: Sequence[int]) -> ir.A
 
 
 def _reshaped(value: ir.Value, shape: Sequence[int]) -> ir.Value:
-    """Build `value` with its dimensions of size 1 placed as in `shape`, whose other sizes are in the same order."""
+    """Build `value` with its dimensions of size 1 placed as in `shape`; the others keep their order."""
     source_shape = ir.RankedTensorType(value.type).shape
     collapsed_shape = [size for size in source_shape if size != 1] or [1]
     element_type = value.type.element_type

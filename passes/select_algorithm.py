@@ -23,10 +23,10 @@ OUTPUT_TILES = (2, 4, 6)
 class SelectAlgorithm:
     """Annotate the convolutions to be rewritten with the algorithm that computes them.
 
-    Folding a filter freezes the size of its tiles, so this decision comes before any rewrite. A convolution that
-    Winograd's algorithm suits gets the output tile, possibly of different sizes per dimension, that `cost_model.py`
-    finds to cost least; one that it does not suit, that costs more than its definition, or that the layer patterns
-    exclude stays as it is, with a remark saying why.
+    Folding a filter freezes the size of its tiles, so this decision comes before any rewrite. A convolution
+    that Winograd's algorithm suits gets the output tile, possibly of different sizes per dimension, that
+    `cost_model.py` finds to cost least; one that it does not suit, that costs more than its definition, or
+    that the layer patterns exclude stays as it is, with a remark saying why.
 
         %r = linalg.conv_2d_nhwc_hwcf ins(%x, %w : ...) outs(%y : ...)
       becomes
@@ -96,5 +96,5 @@ def _candidates(convolution: Convolution, output_tiles: tuple[int, ...]) -> list
 
 
 def _part_size(convolution: Convolution, output_tile: tuple[int, ...]) -> tuple[int, ...]:
-    """The whole kernel in one part; single taps where a tile has a single output, which is a plain matrix product."""
+    """The whole kernel in one part; single taps where a tile has a single output: a plain matrix product."""
     return tuple(1 if m == 1 else taps for m, taps in zip(output_tile, convolution.kernel_size, strict=True))
