@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import re
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import MappingProxyType
@@ -56,7 +57,8 @@ def export(
             lambda value: {0: batch} if isinstance(value, torch.Tensor) else None, arguments
         )
     try:
-        with _evaluation_mode(model):
+        with _evaluation_mode(model), warnings.catch_warnings():
+            _ignore_own_deprecations()
             return torch.export.export(model, tuple(arguments), dynamic_shapes=shapes)
     except Exception as error:
         raise ModelImportError(f"torch.export could not trace {type(model).__name__}: {error}") from error
@@ -72,9 +74,7 @@ def lower(exported: torch.export.ExportedProgram, entry: str) -> ImportedModel:
     weights = _Weights()
     try:
         importer = _Importer(context=context, hooks=weights)
-        importer.import_frozen_program(
-            exported.run_decompositions(get_decomposition_table()), func_name=entry
-        )
+        importer.import_frozen_program(_decompose(exported), func_name=entry)
         module = importer.module.operation
         with context:
             for pipeline in _TO_LINALG:
@@ -150,6 +150,18 @@ class _Importer(fx_importer.FxImporter):  # type: ignore[misc]
     def __init__(self, *, context: ir.Context, hooks: fx_importer.FxImporterHooks) -> None:
         super().__init__(context=context, hooks=hooks)
         self._cc = _LayerLocations(context, py_attr_tracker=self._py_attr_tracker)
+
+
+def _decompose(exported: torch.export.ExportedProgram) -> torch.export.ExportedProgram:
+    """In terms of the operators that torch-mlir knows."""
+    with warnings.catch_warnings():
+        _ignore_own_deprecations()
+        return exported.run_decompositions(get_decomposition_table())
+
+
+def _ignore_own_deprecations() -> None:
+    """Torch warns of what it uses itself."""
+    warnings.filterwarnings("ignore", category=FutureWarning, message=".*treespec")
 
 
 @contextmanager
