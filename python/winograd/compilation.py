@@ -172,5 +172,7 @@ class Compilation:
     def _execute(
         self, invocation: api.Invocation, compile_from: str, compile_to: str
     ) -> api.Invocation | None:
+        if compile_from == compile_to:
+            return invocation
         embedding.set_phases(invocation, compile_from, compile_to)
         return invocation if invocation.execute(self._stages.pipeline) else None

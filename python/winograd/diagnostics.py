@@ -72,7 +72,7 @@ def parse_diagnostics(severity: Severity, text: str) -> Iterator[Diagnostic]:
         if match := _POSITION.match(part):
             position = SourcePosition(match["file"], int(match["line"]), int(match["column"]))
             message = part[match.end() :]
-        yield Diagnostic(severity, message.rstrip(), position)
+        yield Diagnostic(severity, message, position)
         severity = "note"
 
 

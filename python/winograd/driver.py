@@ -92,7 +92,7 @@ def _stages(command_line: CommandLine) -> Stages | None:
     ):
         return None
     compile_from, compile_to = main.get("compile-from", "start"), main.get("compile-to", "end")
-    if compile_from not in PHASES or compile_to not in PHASES:
+    if compile_from not in PHASES or compile_to not in PHASES or compile_from == compile_to:
         return None
     return Stages(
         compile_from,
@@ -180,7 +180,8 @@ def _open_input(session: api.Session, path: str) -> api.Source:
 
 def _open_output(path: str) -> api.Output:
     try:
-        return api.Output.open_file(path)
+        # LLVM's own stream for `-` would be flushed by an orderly exit only.
+        return embedding.open_standard_output() if path == STANDARD_STREAM else api.Output.open_file(path)
     except ValueError as error:
         raise _CompileError(f"error opening input file: {error}") from None
 

@@ -26,6 +26,7 @@ for _name, _result, _arguments in (
     ("ireeCompilerInvocationSetCompileToPhase", None, [ctypes.c_void_p, ctypes.c_char_p]),
     ("ireeCompilerInvocationSetDumpCompilationPhasesTo", None, [ctypes.c_void_p, ctypes.c_char_p]),
     ("ireeCompilerInvocationSetVerifyIR", None, [ctypes.c_void_p, ctypes.c_bool]),
+    ("ireeCompilerOutputOpenFD", ctypes.c_void_p, [ctypes.c_int, ctypes.c_void_p]),
     ("ireeCompilerInvocationOutputVMCSource", ctypes.c_void_p, [ctypes.c_void_p, ctypes.c_void_p]),
     ("ireeCompilerSourceSplit", ctypes.c_void_p, [ctypes.c_void_p, _SPLIT_CALLBACK, ctypes.c_void_p]),
     (
@@ -96,6 +97,13 @@ def report_diagnostics(invocation: api.Invocation, report: Callable[[Diagnostic]
 def write_c_source(invocation: api.Invocation, output: api.Output) -> None:
     """Write the program of `invocation` as C source. Raises ValueError when that fails."""
     _raise_on_error(_library.ireeCompilerInvocationOutputVMCSource(invocation._inv_p, output._output_p))
+
+
+def open_standard_output() -> api.Output:
+    """The standard output of the process, written when it is closed. Raises ValueError when that fails."""
+    pointer = ctypes.c_void_p()
+    _raise_on_error(_library.ireeCompilerOutputOpenFD(1, ctypes.byref(pointer)))
+    return api.Output(pointer)
 
 
 def split_source(session: api.Session, source: api.Source) -> list[api.Source]:

@@ -108,8 +108,8 @@ def parse_command_line(arguments: Sequence[str]) -> CommandLine:
         name, value = _split_flag(argument)
         if name in _OWN:
             if value is None and name not in _OWN_BOOLEANS:
-                value = next(remaining, None)
-            own.setdefault(name, []).append(_check_own(name, value))
+                value = _required_value(name, remaining)
+            own.setdefault(name, []).append(_check_own(name, value or ""))
             continue
         stock.append(argument)
         if name is None:
@@ -118,7 +118,7 @@ def parse_command_line(arguments: Sequence[str]) -> CommandLine:
             main[name] = _boolean(value or "")
         elif name in _MAIN_VALUES:
             if value is None:
-                value = next(remaining, "")
+                value = _required_value(name, remaining)
                 stock.append(value)
             main[name] = value
         else:
@@ -186,6 +186,14 @@ def _split_flag(argument: str) -> tuple[str | None, str | None]:
     return name, value if equals else None
 
 
+def _required_value(name: str, remaining: Iterator[str]) -> str:
+    value = next(remaining, None)
+    if value is None:
+        dashes = "-" if len(name) == 1 else "--"
+        raise FlagError(f"for the {dashes}{name} option: requires a value!")
+    return value
+
+
 def _boolean(value: str) -> str:
     """ "true", "false", or `value` when it is neither."""
     if value in _TRUE:
@@ -193,16 +201,14 @@ def _boolean(value: str) -> str:
     return "false" if value in _FALSE else value
 
 
-def _check_own(name: str, value: str | None) -> str:
+def _check_own(name: str, value: str) -> str:
     if name in _OWN_BOOLEANS:
-        checked = _boolean(value or "")
+        checked = _boolean(value)
         if checked not in ("true", "false"):
             raise FlagError(
                 f"for the --{name} option: '{value}' is invalid value for boolean argument! Try 0 or 1"
             )
         return checked
-    if value is None:
-        raise FlagError(f"for the --{name} option: requires a value!")
     if name in _OWN_CHOICES and value not in _OWN_CHOICES[name]:
         raise FlagError(f"for the --{name} option: Cannot find option named '{value}'!")
     if name in _OWN_LISTS and not all(value.split(",")):

@@ -1,0 +1,251 @@
+"""The driver against the stock `iree-compile`: without convolutions both must do exactly the same."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from iree.winograd.cli import TOOL_DIRECTORY
+from iree.winograd.embedding import stock_tool
+
+TARGET = (
+    "--iree-hal-target-device=local",
+    "--iree-hal-local-target-device-backends=llvm-cpu",
+    "--iree-llvmcpu-target-cpu=host",
+)
+ENABLE = "--iree-enable-winograd"
+
+ADD = """\
+func.func @add(%lhs: tensor<8xf32>, %rhs: tensor<8xf32>) -> tensor<8xf32> {
+  %sum = arith.addf %lhs, %rhs : tensor<8xf32>
+  return %sum : tensor<8xf32>
+}
+"""
+CONVOLUTION = """\
+func.func @convolution(%image: tensor<1x18x18x16xf32>) -> tensor<1x16x16x16xf32> {
+  %filter = arith.constant dense<0.5> : tensor<3x3x16x16xf32>
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<1x16x16x16xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<1x16x16x16xf32>) -> tensor<1x16x16x16xf32>
+  %result = linalg.conv_2d_nhwc_hwcf
+    {dilations = dense<1> : tensor<2xi64>, strides = dense<1> : tensor<2xi64>}
+    ins(%image, %filter : tensor<1x18x18x16xf32>, tensor<3x3x16x16xf32>)
+    outs(%init : tensor<1x16x16x16xf32>) -> tensor<1x16x16x16xf32>
+  return %result : tensor<1x16x16x16xf32>
+}
+"""
+TYPE_ERROR = ADD.replace("arith.addf", "arith.addi")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a command left behind, timing and addresses aside."""
+
+    code: int
+    stdout: bytes
+    stderr: str
+    files: dict[str, bytes]
+
+
+def run(tool: Path, arguments: Sequence[str], folder: Path, stdin: bytes = b"") -> Outcome:
+    environment = {**os.environ, "IREE_WINOGRAD_PYTHON": sys.executable}
+    completed = subprocess.run(
+        [tool, *arguments], cwd=folder, input=stdin, capture_output=True, env=environment, check=False
+    )
+    paths = (path for path in sorted(folder.rglob("*")) if path.is_file())
+    files = {str(path.relative_to(folder)): path.read_bytes() for path in paths}
+    return Outcome(completed.returncode, completed.stdout, completed.stderr.decode(), files)
+
+
+@pytest.fixture
+def folders(tmp_path: Path) -> tuple[Path, Path]:
+    """Two folders of the same contents, for the stock tool and for ours."""
+    for name in ("stock", "ours"):
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / "add.mlir").write_text(ADD)
+        (folder / "two.mlir").write_text(ADD + "\n// -----\n\n" + ADD.replace("@add", "@add_again"))
+        (folder / "type_error.mlir").write_text(TYPE_ERROR)
+        (folder / "garbage.mlirbc").write_bytes(b"ML\xefR" + bytes(range(256)))
+        (folder / "folder").mkdir()
+        (folder / "options").write_text("--compile-to=flow 'add.mlir'\n-o flow\\ of\\ add.mlir @more_options")
+        (folder / "more_options").write_text("--iree-opt-level=O2")
+    return tmp_path / "stock", tmp_path / "ours"
+
+
+def check_same(folders: tuple[Path, Path], arguments: Sequence[str], stdin: bytes = b"") -> Outcome:
+    """Run both tools and compare all that can be seen; returns what the stock one did."""
+    stock = run(stock_tool("iree-compile"), [*TARGET, *arguments], folders[0], stdin)
+    ours = run(TOOL_DIRECTORY / "iree-compile", [ENABLE, *TARGET, *arguments], folders[1], stdin)
+    assert ours == stock
+    return stock
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "add.mlir -o add.vmfb",
+        "add.mlir",
+        "-o=add.vmfb add.mlir",
+        "add.mlir --compile-to=input -o add.out.mlir",
+        "add.mlir --compile-to=preprocessing -o add.out.mlir",
+        "add.mlir -compile-to stream",
+        "add.mlir --compile-to=vm --emit-mlir-bytecode -o add.mlirbc",
+        "add.mlir --compile-to=flow --emit-mlir-bytecode --emit-mlir-bytecode-version=6 -o add.mlirbc",
+        "add.mlir --compile-mode=precompile -o add.out.mlir",
+        "add.mlir --output-format=vm-asm",
+        "add.mlir --output-format=vm-c -o add.c",
+        "two.mlir --split-input-file --compile-to=flow",
+        "add.mlir --dump-compilation-phases-to=phases -o add.vmfb",
+        "add.mlir --mlir-print-ir-after=iree-stream-refine-usage,iree-abi-wrap-entry-points -o add.vmfb",
+        "add.mlir --verify=false -o /dev/null",
+        "add.mlir --iree-llvmcpu-target-cpu= -o add.vmfb",
+        "@options",
+        "--version",
+        "--iree-hal-list-target-backends",
+    ],
+)
+def test_success_is_the_stock_tools(folders: tuple[Path, Path], arguments: str) -> None:
+    assert check_same(folders, arguments.split()).code == 0
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "type_error.mlir -o out.vmfb",
+        "garbage.mlirbc -o out.vmfb",
+        "missing.mlir -o out.vmfb",
+        "folder -o out.vmfb",
+        "add.mlir -o folder",
+        "add.mlir -o missing/out.vmfb",
+        "add.mlir -o",
+        "",
+        "add.mlir two.mlir",
+        "add.mlir --no-such-flag",
+        "add.mlir --iree-opt-level=O9",
+        "add.mlir --compile-to=nowhere",
+        "add.mlir --compile-from=hal --compile-to=flow",
+        "add.mlir --compile-from=preprocessing --compile-to=preprocessing",
+        "add.mlir --compile-mode=wrong",
+        "add.mlir --output-format=wrong",
+        "add.mlir --verify=perhaps",
+        "add.mlir --emit-mlir-bytecode-version=new",
+        "add.mlir --iree-hal-target-device=no-such-device -o out.vmfb",
+        "add.mlir --remarks-filter=. --remarks-output-file=missing/remarks.yaml -o out.vmfb",
+        "@missing",
+    ],
+)
+def test_failure_is_the_stock_tools(folders: tuple[Path, Path], arguments: str) -> None:
+    outcome = check_same(folders, arguments.split())
+    assert outcome.code == 1
+    assert "error" in outcome.stderr or outcome.stderr.startswith("iree-compile: ")
+    assert not any(name.startswith("out.") for name in outcome.files)
+
+
+def test_dumps_of_all_passes(folders: tuple[Path, Path]) -> None:
+    arguments = [*TARGET, "add.mlir", "--mlir-print-ir-after-all", "--compile-to=flow", "-o", "add.flow.mlir"]
+    stock = run(stock_tool("iree-compile"), arguments, folders[0])
+    ours = run(TOOL_DIRECTORY / "iree-compile", [ENABLE, *arguments], folders[1])
+    assert ours.files == stock.files
+    headings = iter(re.findall("^// -----// IR Dump After .*", ours.stderr, re.MULTILINE))
+    # IREE begins each half of the compilation with a few passes that change nothing the second time.
+    for heading in re.findall("^// -----// IR Dump After .*", stock.stderr, re.MULTILINE):
+        assert heading in headings
+
+
+def test_standard_streams(folders: tuple[Path, Path]) -> None:
+    assert check_same(folders, ["-", "-o", "-"], ADD.encode()).stdout
+    assert check_same(folders, ["-"], TYPE_ERROR.encode()).code == 1
+
+
+def test_phases_compose(folders: tuple[Path, Path]) -> None:
+    for phase in ("input", "preprocessing", "flow"):
+        check_same(folders, ["add.mlir", f"--compile-to={phase}", "-o", f"{phase}.mlir"])
+        outcome = check_same(folders, [f"{phase}.mlir", f"--compile-from={phase}", "-o", f"{phase}.vmfb"])
+        assert outcome.code == 0
+
+
+@pytest.mark.parametrize("arguments", [["add.mlir", "--no-such-flag"], ["add.mlir"], ["--version"]])
+def test_without_our_flags(folders: tuple[Path, Path], arguments: list[str]) -> None:
+    stock = run(stock_tool("iree-compile"), [*TARGET, *arguments], folders[0])
+    ours = run(TOOL_DIRECTORY / "iree-compile", [*TARGET, *arguments], folders[1])
+    disabled = run(TOOL_DIRECTORY / "iree-compile", [*TARGET, f"{ENABLE}=false", *arguments], folders[1])
+    pattern = re.compile(r"\S*/iree-compile\b")
+    for outcome in (ours, disabled):
+        assert (outcome.code, outcome.stdout) == (stock.code, stock.stdout)
+        assert pattern.sub("", outcome.stderr) == pattern.sub("", stock.stderr)
+
+
+def test_our_flags_in_a_response_file(tmp_path: Path) -> None:
+    (tmp_path / "convolution.mlir").write_text(CONVOLUTION)
+    (tmp_path / "nested").write_text(f'{ENABLE} "--iree-winograd-output-tile=9"')
+    (tmp_path / "options").write_text("@nested convolution.mlir")
+    outcome = run(TOOL_DIRECTORY / "iree-compile", ["@options"], tmp_path)
+    assert outcome.code == 1
+    assert "iree-winograd-output-tile" in outcome.stderr
+
+
+@pytest.mark.parametrize(
+    ("flag", "message"),
+    [
+        ("output-tile=9", "for the --iree-winograd-output-tile option: Cannot find option named '9'!"),
+        ("output-tile=0", "for the --iree-winograd-output-tile option: Cannot find option named '0'!"),
+        (
+            "fold-filters=never",
+            "for the --iree-winograd-fold-filters option: Cannot find option named 'never'!",
+        ),
+        ("remarks=maybe", "'maybe' is invalid value for boolean argument! Try 0 or 1"),
+        ("deny-layers=1,,2", "for the --iree-winograd-deny-layers option: '1,,2' holds an empty pattern"),
+        ("deny-layers", "for the --iree-winograd-deny-layers option: requires a value!"),
+        ("no-such-flag", "Unknown command line argument '--iree-winograd-no-such-flag'"),
+    ],
+)
+def test_bad_values_of_our_flags(tmp_path: Path, flag: str, message: str) -> None:
+    (tmp_path / "add.mlir").write_text(ADD)
+    arguments = [*TARGET, ENABLE, "add.mlir", "-o", "out.vmfb", f"--iree-winograd-{flag}"]
+    outcome = run(TOOL_DIRECTORY / "iree-compile", arguments, tmp_path)
+    assert outcome.code == 1
+    assert outcome.stderr.startswith("iree-compile: ")
+    assert message in outcome.stderr
+    assert list(outcome.files) == ["add.mlir"]
+
+
+def test_help_has_a_section_of_ours(tmp_path: Path) -> None:
+    stock = run(stock_tool("iree-compile"), ["--help"], tmp_path)
+    ours = run(TOOL_DIRECTORY / "iree-compile", ["--help"], tmp_path)
+    assert ours.code == 0
+    assert ours.stdout.startswith(stock.stdout)
+    added = ours.stdout[len(stock.stdout) :].decode()
+    assert added.startswith("\niree-winograd options:\n")
+    for flag in ("enable-winograd", "winograd-output-tile", "winograd-remarks", "winograd-allow-layers"):
+        assert f"--iree-{flag}" in added
+
+
+def test_output_replaces_a_file_only_when_complete(folders: tuple[Path, Path]) -> None:
+    _, folder = folders
+    output = folder / "out.vmfb"
+    output.write_bytes(b"before")
+    output.chmod(0o640)
+    tool = TOOL_DIRECTORY / "iree-compile"
+    run(tool, [ENABLE, *TARGET, "type_error.mlir", "-o", "out.vmfb"], folder)
+    assert output.read_bytes() == b"before"
+    (folder / "link.vmfb").symlink_to(output)
+    assert run(tool, [ENABLE, *TARGET, "add.mlir", "-o", "link.vmfb"], folder).code == 0
+    assert (folder / "link.vmfb").is_symlink()
+    assert output.read_bytes() != b"before"
+    assert stat.S_IMODE(output.stat().st_mode) == 0o640
+    assert not list(folder.glob(".winograd-*"))
+
+
+def test_iree_winograd_compile_is_the_driver_enabled(folders: tuple[Path, Path]) -> None:
+    stock = run(stock_tool("iree-compile"), [*TARGET, "add.mlir"], folders[0])
+    command = [sys.executable, "-m", "iree.winograd.cli", "compile", *TARGET, "add.mlir"]
+    completed = subprocess.run(command, cwd=folders[1], capture_output=True, check=False)
+    assert (completed.returncode, completed.stdout) == (0, stock.stdout)
