@@ -15,7 +15,7 @@ from iree.winograd.dialect.attributes import (
     sizes_attribute,
     sizes_of,
 )
-from iree.winograd.dialect.bindings import dialect_registry, ir
+from iree.winograd.dialect.bindings import dialect_registry, ir, vector
 from iree.winograd.dialect.decomposition import Decomposition
 
 MAX_EPILOGUE_OPERANDS = 8
@@ -102,21 +102,8 @@ class OutputTransformOp(TransformOp):
 
     @property
     def body(self) -> ir.Block:
-        """The epilogue: from one output and the operands' elements to what `winograd.yield` returns."""
+        """The epilogue: from one output and the operands' elements to what the terminator yields."""
         return self.regions[0].blocks[0]
-
-
-@dialect_registry.register_operation(WinogradDialect)
-class YieldOp(ir.OpView):
-    """`winograd.yield`: ends an epilogue with the element of the result."""
-
-    OPERATION_NAME = "winograd.yield"
-    _ODS_REGIONS = (0, True)
-
-    @property
-    def value(self) -> ir.Value:
-        """The element of the result."""
-        return self.operands[0]
 
 
 TRANSFORM_OPS: tuple[type[TransformOp], ...] = (InputTransformOp, FilterTransformOp, OutputTransformOp)
@@ -236,15 +223,19 @@ def output_transform(
     return OutputTransformOp(operation)
 
 
-def yield_value(value: ir.Value) -> YieldOp:
-    """Builds a `winograd.yield` of `value`, at the current insertion point and location."""
-    return YieldOp(ir.Operation.create(YieldOp.OPERATION_NAME, [], [value]))
+def yield_value(value: ir.Value) -> None:
+    """Ends an epilogue with `value`, at the current insertion point and location.
+
+    The terminator is `vector.yield`, whose meaning is what the operation around it says: IRDL can't declare
+    terminators, so the dialect has none of its own.
+    """
+    vector.YieldOp([value])
 
 
 def segment_sizes_attribute(epilogue_operand_count: int) -> ir.DenseI32ArrayAttr:
     """Which of the operands that the IRDL definition knows an output transform has.
 
-    IRDL asks the operands of one variadic to be of the same type, so each epilogue operand is an optional
+    IRDL asks the operands of one variadic to be of one type, so each operand is an optional one.
     one.
     """
     absent = MAX_EPILOGUE_OPERANDS - epilogue_operand_count

@@ -138,24 +138,17 @@ def _verify_body(transform: ops.OutputTransformOp, result_type: ir.RankedTensorT
             f"block arguments must be of types {_listed(expected)}, but are {_listed(actual)}"
         )
     operations = [view.operation for view in blocks[0].operations]
-    if not operations or operations[-1].name != ops.YieldOp.OPERATION_NAME:
-        raise InvalidOperationError("must end its region with winograd.yield")
+    if not operations or operations[-1].name != "vector.yield":
+        raise InvalidOperationError("must end its region with vector.yield")
     yielded = [operand.type for operand in operations[-1].operands]
     if yielded != [result_type.element_type]:
         raise InvalidOperationError(f"must yield {result_type.element_type}, but yields {_listed(yielded)}")
-
-
-def _verify_yield(operation: ir.Operation) -> None:
-    parent = operation.parent
-    if parent is None or parent.operation.name != ops.OutputTransformOp.OPERATION_NAME:
-        raise InvalidOperationError(f"must be inside {ops.OutputTransformOp.OPERATION_NAME}")
 
 
 _CHECKS: dict[str, Callable[[ir.Operation], None]] = {
     ops.FilterTransformOp.OPERATION_NAME: _verify_filter_transform,
     ops.InputTransformOp.OPERATION_NAME: _verify_input_transform,
     ops.OutputTransformOp.OPERATION_NAME: _verify_output_transform,
-    ops.YieldOp.OPERATION_NAME: _verify_yield,
 }
 
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from iree.winograd.dialect.bindings import ir, linalg, tensor
-from iree.winograd.passes.algorithm import ATTRIBUTE_NAME, algorithm_of
-from iree.winograd.passes.constants import constant_array, resource_constant
+from iree.winograd.passes.algorithm import ATTRIBUTE_NAME
 from iree.winograd.passes.convolution import Convolution, is_convolution, match_convolution
 from iree.winograd.passes.elementwise import Elementwise, match_elementwise
 from iree.winograd.passes.rewrite import (
@@ -169,13 +168,8 @@ def _rewrite_convolution(operation: ir.Operation, versions: Versions) -> ir.Valu
 
 
 def _filter_version(convolution: Convolution, layout: str) -> ir.Value:
-    """The filter with channels last: the transposition of an annotated one is left for folding to absorb."""
-    order = [convolution.filter_layout.index(letter) for letter in layout]
-    if algorithm_of(convolution.operation) is None:
-        weights = constant_array(convolution.filter)
-        if weights is not None:
-            return resource_constant(weights.transpose(order), "channels_last_filter")
-    return transposed(convolution.filter, order)
+    """The filter with output channels last; `winograd-fold-filter` transposes a constant."""
+    return transposed(convolution.filter, [convolution.filter_layout.index(letter) for letter in layout])
 
 
 def _spreads_layout(elementwise: Elementwise, versions: Versions) -> bool:

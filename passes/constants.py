@@ -34,7 +34,7 @@ def is_zero(value: ir.Value) -> bool:
 
 
 def is_constant(value: ir.Value) -> bool:
-    """Whether `value` is an f32 tensor that `constant_array` tells, but for failed assertions; costs little."""
+    """Whether `value` is an f32 tensor that `constant_array` tells, but for failed assertions."""
     operation = defining_operation(value)
     if operation is None or not isinstance(value.type, ir.RankedTensorType):
         return False

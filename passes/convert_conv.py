@@ -41,7 +41,7 @@ class ConvertConv:
         %u = "winograd.filter_transform"(%w) : (tensor<3x3x8x4xf32>) -> tensor<36x8x4xf32>
         %v = "winograd.input_transform"(%x) : (tensor<1x16x16x8xf32>) -> tensor<36x16x8xf32>
         %m = linalg.batch_matmul ins(%v, %u : ...) outs(%zeros : ...) -> tensor<36x16x4xf32>
-        %r = "winograd.output_transform"(%m) ({ ^bb0(%a: f32): "winograd.yield"(%a) : (f32) -> () })
+        %r = "winograd.output_transform"(%m) ({ ^bb0(%a: f32): vector.yield %a : f32 })
                : (tensor<36x16x4xf32>) -> tensor<1x14x14x4xf32>
     """
 

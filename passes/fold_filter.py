@@ -8,8 +8,9 @@ from typing import Literal
 from iree.winograd.dialect import ops, reference
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.constants import constant_array, resource_constant
+from iree.winograd.passes.convolution import convolutions
 from iree.winograd.passes.registry import register_pass
-from iree.winograd.passes.rewrite import erase_if_unused, transforms
+from iree.winograd.passes.rewrite import defining_operation, erase_if_unused, transforms
 
 
 @register_pass("winograd-fold-filter")
@@ -35,6 +36,8 @@ class FoldFilter:
             return
         for transform in transforms(module, ops.FilterTransformOp):
             _fold(transform)
+        for operation in list(convolutions(module)):
+            _fold_layout(operation.operands[1])
 
 
 def _fold(transform: ops.FilterTransformOp) -> None:
@@ -46,3 +49,16 @@ def _fold(transform: ops.FilterTransformOp) -> None:
         constant = resource_constant(transformed, "winograd_filter")
     transform.result.replace_all_uses_with(constant)
     erase_if_unused([transform.operation])
+
+
+def _fold_layout(weights: ir.Value) -> None:
+    """Give a constant filter of a convolution that stays one the layout that it is transposed to."""
+    definition = defining_operation(weights)
+    if definition is None or definition.name != "linalg.transpose":
+        return
+    array = constant_array(weights)
+    if array is None:
+        return
+    with definition.location, ir.InsertionPoint(definition):
+        weights.replace_all_uses_with(resource_constant(array, "channels_last_filter"))
+    erase_if_unused([definition])

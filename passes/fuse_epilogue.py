@@ -30,13 +30,13 @@ class FuseEpilogue:
     operation with several results, one that changes the element type, or one that reads the convolution's
     output transposed ends the chain.
 
-        %y = "winograd.output_transform"(%m) ({ ^bb0(%a: f32): "winograd.yield"(%a) : (f32) -> () })
+        %y = "winograd.output_transform"(%m) ({ ^bb0(%a: f32): vector.yield %a : f32 })
         %r = linalg.generic ins(%y, %bias : tensor<1x14x14x4xf32>, tensor<4xf32>) { arith.addf }
       becomes
         %r = "winograd.output_transform"(%m, %bias) ({
           ^bb0(%a: f32, %b: f32):
             %s = arith.addf %a, %b : f32
-            "winograd.yield"(%s) : (f32) -> ()
+            vector.yield %s : f32
         }) {indexing_maps = [affine_map<(d0, d1, d2, d3) -> (d3)>]}
     """
 
