@@ -1,0 +1,50 @@
+"""Naming layers by number and by location."""
+
+from __future__ import annotations
+
+import pytest
+from iree.winograd.dialect.bindings import ir
+from iree.winograd.passes.layer_filter import is_layer_allowed, location_names
+from iree.winograd.passes.options import WinogradOptions
+
+LOCATION = 'fused["layer1.0.conv1"("model.py":3:4), callsite("layer1/relu"("a.py":1:1) at "b.py":2:2)]'
+
+
+def make_operation(location: str) -> ir.Operation:
+    context = ir.Context()
+    context.allow_unregistered_dialects = True
+    text = f'"test.operation"() : () -> () loc({location})'
+    return ir.Module.parse(text, context).body.operations[0].operation
+
+
+def test_names_in_nested_locations() -> None:
+    operation = make_operation(LOCATION)
+    assert list(location_names(operation.location)) == ["layer1.0.conv1", "layer1/relu"]
+
+
+@pytest.mark.parametrize(
+    ("allow", "deny", "allowed"),
+    [
+        ((), (), True),
+        (("3",), (), True),
+        (("2", "4-9"), (), False),
+        (("2-5",), (), True),
+        (("2-5",), ("3",), False),
+        (("layer1.*",), (), True),
+        (("layer2.*",), (), False),
+        ((), ("*/relu",), False),
+        ((), ("layer1",), True),
+        (("layer2.*", "3"), ("layer3.*",), True),
+    ],
+)
+def test_allow_and_deny(allow: tuple[str, ...], deny: tuple[str, ...], allowed: bool) -> None:
+    options = WinogradOptions(allow=allow, deny=deny)
+    assert is_layer_allowed(options, 3, make_operation(LOCATION)) is allowed
+
+
+@pytest.mark.parametrize(
+    "fields", [{"output_tile": 0}, {"output_tile": 9}, {"fold_filters": "never"}, {"deny": ("",)}]
+)
+def test_options_out_of_range(fields: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match=next(iter(fields)) if "deny" not in fields else "pattern"):
+        WinogradOptions(**fields)  # type: ignore[arg-type]
