@@ -128,10 +128,11 @@ class Compilation:
         try:
             rewrite_module(module, options)
             module.verify()
+            _require_lowered(module)
             result = self._execute(invocation, REWRITE_PHASE, self._stages.compile_to)
         except Exception as error:
             result = None
-            failure = f"{type(error).__name__}: {error}"
+            failure = errors[0].format() if errors else _summarize(error)
         else:
             failure = errors[0].format() if errors else "no diagnostic"
         if result is None:
@@ -176,3 +177,25 @@ class Compilation:
             return invocation
         embedding.set_phases(invocation, compile_from, compile_to)
         return invocation if invocation.execute(self._stages.pipeline) else None
+
+
+def _require_lowered(module: ir.Operation) -> None:
+    """Raise ValueError when ops of our dialect are left in `module`: IREE crashes on ops it doesn't know."""
+    left: set[str] = set()
+
+    def visit(operation: ir.Operation) -> ir.WalkResult:
+        if operation.name.startswith("winograd."):
+            left.add(operation.name)
+        return ir.WalkResult.ADVANCE
+
+    module.walk(visit)
+    if left:
+        raise ValueError(f"not lowered: {', '.join(sorted(left))}")
+
+
+def _summarize(error: Exception) -> str:
+    """One line on `error`. Those raised in callbacks of MLIR arrive as the text of their traceback."""
+    lines = str(error).splitlines() or [""]
+    if "Traceback" in lines[0] or "callback" in lines[0]:
+        return lines[-1]
+    return f"{type(error).__name__}: {' '.join(lines)}"

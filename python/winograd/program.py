@@ -22,6 +22,8 @@ from iree.winograd.targets import target_flags
 
 Source = str | bytes | os.PathLike[str] | ImportedModel
 
+_BYTECODE_MAGIC = b"ML\xefR"
+
 
 class RewriteWarning(UserWarning):
     """A program was compiled without this project's passes, because they failed on it."""
@@ -84,7 +86,7 @@ def compile(
         winograd_options if enable_winograd else None,
         Stages(),
         report=diagnostics.append,
-        warn=lambda message: warnings.warn(message, RewriteWarning, stacklevel=4),
+        warn=lambda message: warnings.warn(message, RewriteWarning, stacklevel=5),
     ) as compilation:
         if winograd_options.remarks:
             capture_remarks(compilation.context, lambda remark: print(remark.format(), file=sys.stderr))
@@ -136,8 +138,9 @@ def _open(compilation: Compilation, source: Source) -> api.Source | ir.Operation
     if isinstance(source, str) and "\n" in source:
         source = source.encode()
     if isinstance(source, bytes):
-        # Text has to end with a null byte; bytecode is recognised by its first bytes.
-        return api.Source.wrap_buffer(compilation.session, source + b"\0")
+        is_bytecode = source.startswith(_BYTECODE_MAGIC)
+        # IREE wants text to end with a null byte.
+        return api.Source.wrap_buffer(compilation.session, source if is_bytecode else source + b"\0")
     try:
         return api.Source.open_file(compilation.session, os.fspath(Path(source)))
     except ValueError as error:

@@ -1,0 +1,143 @@
+"""`iree.winograd.compile`: forms of programs, targets, options, and what happens when something fails."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import iree.winograd as winograd
+import numpy as np
+import pytest
+from iree import runtime
+from iree.winograd import compilation
+from iree.winograd.dialect.bindings import ir
+from iree.winograd.passes.options import WinogradOptions
+
+ADD = """\
+func.func @add(%lhs: tensor<8xf32>, %rhs: tensor<8xf32>) -> tensor<8xf32> {
+  %sum = arith.addf %lhs, %rhs : tensor<8xf32>
+  return %sum : tensor<8xf32>
+}
+"""
+MATMUL = """\
+func.func @matmul(
+    %lhs: tensor<64x64xf32>, %rhs: tensor<64x64xf32>, %out: tensor<64x64xf32>) -> tensor<64x64xf32> {
+  %result = linalg.matmul ins(%lhs, %rhs : tensor<64x64xf32>, tensor<64x64xf32>)
+    outs(%out : tensor<64x64xf32>) -> tensor<64x64xf32>
+  return %result : tensor<64x64xf32>
+}
+"""
+TYPE_ERROR = ADD.replace("arith.addf", "arith.addi")
+
+
+def run_add(vmfb: bytes) -> None:
+    config = runtime.Config("local-sync")
+    module = runtime.load_vm_module(runtime.VmModule.copy_buffer(config.vm_instance, vmfb), config)
+    lhs, rhs = np.arange(8, dtype=np.float32), np.full(8, 0.5, np.float32)
+    np.testing.assert_array_equal(module.add(lhs, rhs).to_host(), lhs + rhs)
+
+
+def test_every_form_of_a_program(tmp_path: Path) -> None:
+    path = tmp_path / "add.mlir"
+    path.write_text(ADD)
+    context = ir.Context()
+    bytecode = tmp_path / "add.mlirbc"
+    with bytecode.open("wb") as file:
+        ir.Module.parse(ADD, context).operation.write_bytecode(file)
+    for source in (path, str(path), ADD, ADD.encode(), bytecode.read_bytes(), bytecode):
+        run_add(winograd.compile(source))
+
+
+def test_output_file(tmp_path: Path) -> None:
+    output = tmp_path / "add.vmfb"
+    assert winograd.compile(ADD, output=output) is None  # type: ignore[func-returns-value]
+    run_add(output.read_bytes())
+
+
+@pytest.mark.parametrize(
+    ("target", "magic"), [("cpu", b"ELF"), ("cpu:x86-64-v3", b"ELF"), ("vulkan:rdna3", b"\x03\x02\x23\x07")]
+)
+def test_targets(target: str, magic: bytes) -> None:
+    assert magic in winograd.compile(ADD, target=target)
+
+
+def test_flags_take_precedence_over_the_target() -> None:
+    flags = ["--iree-hal-local-target-device-backends=vmvx"]
+    assert b"vmvx" in winograd.compile(ADD, flags=flags)
+
+
+def test_a_program_that_is_wrong() -> None:
+    with pytest.raises(winograd.CompilationError, match="must be signless") as raised:
+        winograd.compile(TYPE_ERROR)
+    (diagnostic,) = (found for found in raised.value.diagnostics if found.severity == "error")
+    assert diagnostic.position is not None
+    assert diagnostic.position.line == 2
+    assert str(raised.value) == diagnostic.format()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"source": "no-such-file.mlir"}, winograd.CompilationError, "No such file or directory"),
+        ({"source": "."}, winograd.CompilationError, "Is a directory"),
+        ({"source": ADD, "output": "."}, winograd.CompilationError, "Is a directory"),
+        (
+            {"source": ADD, "output": "no/such/out.vmfb"},
+            winograd.CompilationError,
+            "no/such/out.vmfb': No such",
+        ),
+        (
+            {"source": ADD, "target": "abacus"},
+            winograd.InvalidOptionError,
+            "known are cpu, vulkan, cuda, hip",
+        ),
+        ({"source": ADD, "flags": ["--no-such"]}, winograd.InvalidOptionError, "option not found: no-such"),
+        (
+            {"source": ADD, "output_tile": 9},
+            winograd.InvalidOptionError,
+            "output_tile must be None or 1 to 8",
+        ),
+        ({"source": ADD, "tile": 4}, winograd.InvalidOptionError, "option 'tile' is not known"),
+    ],
+)
+def test_bad_input(arguments: dict[str, object], error: type[winograd.WinogradError], message: str) -> None:
+    with pytest.raises(error, match=message):
+        winograd.compile(**arguments)  # type: ignore[call-overload]
+
+
+def leave_an_op(module: ir.Operation, options: WinogradOptions) -> None:
+    """Forget to lower an op of our dialect."""
+
+    def visit(operation: ir.Operation) -> ir.WalkResult:
+        if operation.name == "arith.addf":
+            with ir.InsertionPoint(operation), operation.location:
+                unknown = ir.Operation.create(
+                    "winograd.unknown", [operation.results[0].type], list(operation.operands)
+                )
+            operation.results[0].replace_all_uses_with(unknown.results[0])
+        return ir.WalkResult.ADVANCE
+
+    module.walk(visit)
+
+
+def emit_error(module: ir.Operation, options: WinogradOptions) -> None:
+    module.location.emit_error("not today")
+    raise RuntimeError("the pass gave up")
+
+
+@pytest.mark.parametrize(
+    ("rewrite", "reason"),
+    [(emit_error, "error: not today"), (leave_an_op, "not lowered: winograd.unknown")],
+)
+def test_falls_back_to_stock_iree(monkeypatch: pytest.MonkeyPatch, rewrite: object, reason: str) -> None:
+    monkeypatch.setattr(compilation, "rewrite_module", rewrite)
+    with pytest.warns(winograd.RewriteWarning, match=f"without iree-winograd.*{reason}"):
+        run_add(winograd.compile(ADD))
+
+
+def test_programs_own_errors_are_reported_once() -> None:
+    """What fails with and without our passes is reported as stock IREE reports it."""
+    with pytest.raises(winograd.CompilationError) as stock:
+        winograd.compile(MATMUL, target="cuda:sm_1", enable_winograd=False)
+    with pytest.raises(winograd.CompilationError) as ours:
+        winograd.compile(MATMUL, target="cuda:sm_1")
+    assert ours.value.diagnostics == stock.value.diagnostics
