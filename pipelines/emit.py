@@ -155,7 +155,7 @@ def named(name: str) -> Iterator[None]:
 def loop(upper: IndexLike, step: int = 1, name: str = "i") -> Iterator[Index]:
     """`for i in range(0, upper, step)`; a loop of one known iteration is only its body."""
     upper = Index.of(upper)
-    if upper.known is not None and upper.known <= step:
+    if upper.known is not None and 0 < upper.known <= step:
         yield Index(0)
         return
     with ir.Location.name(name):
@@ -271,6 +271,40 @@ class Buffer:
 
     def load_scalar(self, offset: IndexLike) -> ir.Value:
         return memref.load(self.memref, [Index.of(offset).value])
+
+
+def copy_elements(
+    source: Buffer, source_offset: Index, target: Buffer, target_offset: Index, count: Index, width: int
+) -> None:
+    """Copies `count` neighbouring elements, by vectors and then one by one."""
+    _by_vectors(
+        count,
+        width,
+        lambda i, lanes: target.store(source.load(source_offset + i, lanes), target_offset + i),
+    )
+
+
+def clear_elements(target: Buffer, offset: Index, count: Index, width: int) -> None:
+    """Sets `count` neighbouring elements to zero, by vectors and then one by one."""
+    _by_vectors(count, width, lambda i, lanes: target.store(splat(0.0, lanes), offset + i))
+
+
+def _by_vectors(count: Index, width: int, body: Callable[[Index, int], None]) -> None:
+    whole = count // width * width
+    with loop(whole, width) as i:
+        body(i, width)
+    with loop(count - whole) as i:
+        body(whole + i, 1)
+
+
+def scratch(extents: tuple[int, ...], name: str) -> Buffer:
+    """Memory of one workgroup, supplied by the runtime."""
+    space = ir.Attribute.parse("#iree_codegen.workgroup_local")
+    with ir.Location.name(name):
+        allocation = memref.AllocOp(
+            ir.MemRefType.get([prod(extents)], ir.F32Type.get(), memory_space=space), [], []
+        )
+    return Buffer(allocation.result, extents)
 
 
 def vector_width_for(extent: int, widest: int) -> int:

@@ -1,4 +1,4 @@
-"""Filters for the fused kernel: packed while compiling, or transformed and packed by a kernel when loading."""
+"""Filters for the kernels: packed while compiling, or transformed and packed by a kernel when loading."""
 
 from __future__ import annotations
 
@@ -13,49 +13,64 @@ from iree.winograd.dialect.bindings import arith, ir
 from iree.winograd.pipelines.emit import Buffer, Index, for_each_vector, loop, splat, vector_type
 from iree.winograd.pipelines.emit_recipe import emit_nested
 
+from .direct import DirectKernel
 from .fused import FusedKernel
 
 
-def pack_filters(kernel: FusedKernel, transformed: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
-    """The transformed filters [A, V*C, K] in the order in which `kernel` reads them, `packed_filter_shape`."""
+CpuKernel = FusedKernel | DirectKernel
+
+
+def pack_filters(kernel: CpuKernel, transformed: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
+    """The transformed filters [A*g, V*C/g, K/g] in the order in which `kernel` reads them, `packed_filter_shape`."""
+    shape, blocks = kernel.shape, kernel.blocks
+    group_channels = shape.input_channels // shape.groups
+    by_group = transformed.reshape(
+        shape.transform_size, shape.groups, len(kernel.view_order), group_channels, blocks.per_group
+    )
     packed = np.empty(kernel.packed_filter_shape, np.float32)
-    for block in range(kernel.channel_blocks):
-        first = kernel.first_channel(block)
-        packed[block] = transformed[:, :, first : first + kernel.schedule.channel_block]
+    for number in range(blocks.count):
+        block = Index(number)
+        group, first = blocks.group(block).known, blocks.first_in_group(block).known
+        assert group is not None and first is not None
+        chosen = by_group[:, group, :, :, first : first + blocks.size]
+        packed[number] = chosen[:, kernel.view_order].reshape(shape.transform_size, shape.reduction, blocks.size)
     return packed
 
 
-def emit_filter_transform(kernel: FusedKernel, block: Index, filters: Buffer, packed: Buffer) -> None:
-    """packed[block, a, v*C + c, k] = (G g)[a] for view v, in float64 and rounded once as compile time does.
+def emit_filter_transform(kernel: CpuKernel, block: Index, filters: Buffer, packed: Buffer) -> None:
+    """packed[block, a, v*C/g + c, k] = (G g)[a] for view v, in float64 and rounded once as compile time does.
 
-    `filters` is R... x C x K, `packed` is `packed_filter_shape`; one workgroup packs one block of channels.
+    `filters` is R... x C/g x K, `packed` is `packed_filter_shape`; one workgroup packs one block of channels.
     """
-    shape, schedule = kernel.shape, kernel.schedule
+    shape = kernel.shape
     decomposition = shape.decomposition
+    group_channels = shape.input_channels // shape.groups
     recipes = [
         transforms(m, p).filter
         for m, p in zip(decomposition.output_tile, decomposition.part_size, strict=True)
     ]
-    width = schedule.vector_width
-    first_channel = (block * schedule.channel_block).minimum(shape.output_channels - schedule.channel_block)
+    width = kernel.schedule.vector_width
     double = vector_type(width, ir.F64Type.get())
-    for number, view in enumerate(decomposition.views):
-        taps = dict(
-            zip(product(*map(range, decomposition.part_size)), decomposition.taps(view), strict=True)
-        )
-        with loop(shape.input_channels, name="c") as c:
+    first_channel = kernel.blocks.first(block)
+    for order, number in enumerate(kernel.view_order):
+        parts = product(*map(range, decomposition.part_size))
+        taps = dict(zip(parts, decomposition.taps(decomposition.views[number]), strict=True))
 
-            def transform_vector(k: Index, c: Index = c, number: int = number, taps: Any = taps) -> None:
-                elements = {
-                    position: splat(0.0, width, ir.F64Type.get())
-                    if tap is None
-                    else arith.extf(double, filters.load(filters.offset([*tap, c, first_channel + k]), width))
-                    for position, tap in taps.items()
-                }
-                transformed = emit_nested(recipes, elements, kernel.target.fused_multiply_add)
-                row = c + number * shape.input_channels
-                for a, position in enumerate(product(*map(range, decomposition.alpha))):
-                    value = arith.truncf(vector_type(width), transformed[position])
-                    packed.store(value, packed.offset([block, a, row, k]))
+        def load(tap: tuple[int, ...] | None, c: Index, k: Index) -> ir.Value:
+            if tap is None:
+                return splat(0.0, width, ir.F64Type.get())
+            return arith.extf(double, filters.load(filters.offset([*tap, c, first_channel + k]), width))
 
-            for_each_vector(schedule.channel_block, width, transform_vector, "k")
+        def transform_vector(
+            k: Index, c: Index, taps: dict[tuple[int, ...], tuple[int, ...] | None] = taps, order: int = order
+        ) -> None:
+            elements = {position: load(tap, c, k) for position, tap in taps.items()}
+            transformed = emit_nested(recipes, elements, kernel.target.fused_multiply_add)
+            for a, position in enumerate(product(*map(range, decomposition.alpha))):
+                value = arith.truncf(vector_type(width), transformed[position])
+                packed.store(value, packed.offset([block, a, c + order * group_channels, k]))
+
+        with loop(group_channels, name="c") as c:
+            for_each_vector(
+                kernel.schedule.channel_block, width, lambda k, c=c: transform_vector(k, c), "k"
+            )

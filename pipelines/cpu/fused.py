@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 
 from iree.winograd.dialect.algebra.transforms import transforms
-from iree.winograd.dialect.bindings import ir, memref
 from iree.winograd.pipelines.convolution import ConvolutionShape
-from iree.winograd.pipelines.emit import Buffer, Index, loop
-from iree.winograd.pipelines.tiles import locate_tile
+from iree.winograd.pipelines.emit import Buffer, Index, ceildiv, loop, scratch
+from iree.winograd.pipelines.tiles import Tile, locate_tile
 
+from .channel_blocks import ChannelBlocks
 from .gemm import emit_products
 from .schedules import FusedSchedule
 from .target import CpuTarget
@@ -28,80 +29,96 @@ class FusedKernel:
     target: CpuTarget
 
     @property
-    def channel_blocks(self) -> int:
+    def blocks(self) -> ChannelBlocks:
         """Passes over the transformed tiles, one per block of output channels."""
-        return -(-self.shape.output_channels // self.schedule.channel_block)
+        return ChannelBlocks(self.shape.output_channels, self.shape.groups, self.schedule.channel_block)
 
     @property
     def packed_filter_shape(self) -> tuple[int, int, int, int]:
         """channel blocks x A x reduction x channel_block: the order in which the kernel reads the filters."""
-        return (
-            self.channel_blocks,
-            self.shape.transform_size,
-            self.shape.reduction,
-            self.schedule.channel_block,
-        )
+        return (self.blocks.count, self.shape.transform_size, self.shape.reduction, self.schedule.channel_block)
 
-    def first_channel(self, block: int) -> int:
-        """The first output channel of a block; the last block overlaps its neighbour rather than be cut short."""
-        return min(block * self.schedule.channel_block, self.shape.output_channels - self.schedule.channel_block)
+    @property
+    def view_order(self) -> list[int]:
+        """The order of views along the packed filters' reduction dimension."""
+        return list(range(len(self.shape.decomposition.views)))
 
-    def workgroups(self, tiles: Index) -> tuple[Index, int]:
-        """Blocks of tiles, and parts of the output channels, for a number of tiles."""
-        blocks = (tiles + (self.schedule.tile_block - 1)) // self.schedule.tile_block
-        return blocks, min(self.schedule.channel_splits, self.channel_blocks)
+    def workgroups(self, batch: Index) -> tuple[Index, Index]:
+        """Blocks of tiles of all images, and parts of the output channels."""
+        return ceildiv(self._tiles(batch), self.schedule.tile_block), Index(self._channel_parts)
 
     def emit(
-        self, workgroup: tuple[Index, Index], tiles: Index, image: Buffer, filters: Buffer, output: Buffer, epilogue: Epilogue
+        self,
+        workgroup: tuple[Index, Index],
+        batch: Index,
+        image: Buffer,
+        filters: Buffer,
+        output: Buffer,
+        epilogue: Epilogue,
     ) -> None:
         """Emits the work of one workgroup at the insertion point.
 
-        `image` is N x H... x C, `filters` is `packed_filter_shape`, `output` is N x OH... x K; `tiles` is T.
+        `image` is N x H... x C, `filters` is `packed_filter_shape`, `output` is N x OH... x K.
         """
         shape, schedule = self.shape, self.schedule
-        recipes = [transforms(m, p) for m, p in zip(shape.decomposition.output_tile, shape.decomposition.part_size, strict=True)]
-        transformed = _scratch((schedule.tile_block, shape.transform_size, shape.reduction + ROW_PADDING), "transformed_tiles")
-        products = _scratch((shape.transform_size, schedule.tile_block, schedule.channel_block), "products")
+        decomposition = shape.decomposition
+        recipes = [
+            transforms(m, p)
+            for m, p in zip(decomposition.output_tile, decomposition.part_size, strict=True)
+        ]
+        columns = shape.groups * shape.reduction + ROW_PADDING
+        transformed = scratch((schedule.tile_block, shape.transform_size, columns), "transformed_tiles")
+        products = scratch((shape.transform_size, schedule.tile_block, schedule.channel_block), "products")
         first_tile = workgroup[0] * schedule.tile_block
+        tiles = self._tiles(batch)
 
-        def tile_at(row: Index) -> Index:
+        def tile_at(row: Index) -> Tile:
             # Rows past the last tile repeat it: they compute and write what is written anyway.
             number = first_tile + row
             exact = tiles.known is not None and tiles.known % schedule.tile_block == 0
-            return number if exact else number.minimum(tiles - 1)
+            return locate_tile(shape, number if exact else number.minimum(tiles - 1))
 
         with loop(schedule.tile_block, name="row") as row:
             emit_input_transform(
-                image, transformed, locate_tile(shape, tile_at(row)), row,
-                shape=shape, recipes=[each.input for each in recipes], target=self.target,
+                image,
+                transformed,
+                tile_at(row),
+                row,
+                shape=shape,
+                recipes=[each.input for each in recipes],
+                target=self.target,
             )
-        splits = min(schedule.channel_splits, self.channel_blocks)
-        blocks_per_split = -(-self.channel_blocks // splits)
-        with loop(blocks_per_split, name="channel_block") as step:
-            block = workgroup[1] * blocks_per_split + step
-            if self.channel_blocks % blocks_per_split:
-                block = block.minimum(self.channel_blocks - 1)
+        with loop(self.blocks.split(self._channel_parts), name="channel_block") as step:
+            block = self.blocks.at(workgroup[1], self._channel_parts, step)
             emit_products(
-                transformed, filters, products,
-                filter_block=block, reduction=shape.reduction, schedule=schedule, target=self.target,
+                transformed,
+                filters,
+                products,
+                first_column=self.blocks.group(block) * shape.reduction,
+                filter_block=block,
+                reduction=shape.reduction,
+                schedule=schedule,
+                target=self.target,
             )
-            first_channel = (block * schedule.channel_block)
-            if shape.output_channels % schedule.channel_block:
-                first_channel = first_channel.minimum(shape.output_channels - schedule.channel_block)
+            first_channel = self.blocks.first(block)
             with loop(schedule.tile_block, name="row") as row:
                 emit_output_transform(
-                    products, output, locate_tile(shape, tile_at(row)), row, first_channel,
-                    shape=shape, recipes=[each.output for each in recipes], epilogue=epilogue,
-                    channel_block=schedule.channel_block, width=schedule.vector_width, target=self.target,
+                    products,
+                    output,
+                    tile_at(row),
+                    row,
+                    first_channel,
+                    shape=shape,
+                    recipes=[each.output for each in recipes],
+                    epilogue=epilogue,
+                    channel_block=schedule.channel_block,
+                    width=schedule.vector_width,
+                    target=self.target,
                 )
 
+    @property
+    def _channel_parts(self) -> int:
+        return min(self.schedule.channel_splits, self.blocks.count)
 
-def _scratch(extents: tuple[int, ...], name: str) -> Buffer:
-    """Memory of one workgroup, supplied by the runtime."""
-    size = 1
-    for extent in extents:
-        size *= extent
-    space = ir.Attribute.parse("#iree_codegen.workgroup_local")
-    with ir.Location.name(name):
-        allocation = memref.AllocOp(ir.MemRefType.get([size], ir.F32Type.get(), memory_space=space), [], [])
-    return Buffer(allocation.result, extents)
+    def _tiles(self, batch: Index) -> Index:
+        return batch * prod(self.shape.tiles_per_image)

@@ -14,21 +14,22 @@ def emit_products(
     filters: Buffer,
     products: Buffer,
     *,
+    first_column: Index,
     filter_block: Index,
     reduction: int,
     schedule: FusedSchedule,
     target: CpuTarget,
 ) -> None:
-    """products[a, t, k] = sum over c of tiles[a, t, c] * filters[filter_block, a, c, k] for one channel block.
+    """products[a, t, k] = sum over c of tiles[t, a, first_column + c] * filters[filter_block, a, c, k].
 
-    `tiles` is A x tile_block x (reduction, padded), `filters` is blocks x A x reduction x channel_block and
+    `tiles` is tile_block x A x (groups * reduction, padded), `filters` is blocks x A x reduction x channel_block and
     `products` is A x tile_block x channel_block.
     """
     with (
         loop(tiles.extents[1], name="a") as a,
         loop(schedule.tile_block, schedule.register_tiles, "t") as t,
     ):
-        tile_offset = tiles.offset([t, a, 0])
+        tile_offset = tiles.offset([t, a, first_column])
         product_offset = products.offset([a, t, 0])
         for first, extent in _reduction_blocks(reduction, schedule.reduction_block):
             sums = _register_block(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from math import prod
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.constants import constant_array, resource_constant
@@ -19,13 +19,22 @@ from iree.winograd.pipelines.emit import Index
 from iree.winograd.pipelines.emit_epilogue import VectorEpilogue
 from iree.winograd.pipelines.group import ConvolutionGroup
 
-from .filters import emit_filter_transform, pack_filters
+from .direct import DirectKernel
+from .filters import CpuKernel, emit_filter_transform, pack_filters
 from .fused import FusedKernel
-from .schedules import default_schedule
+from .schedules import default_direct_schedule, default_fused_schedule
 from .target import CpuTarget
 
 CODEGEN_PIPELINE = "canonicalize,cse"
 """The passes that the kernels go through before IREE converts them to LLVM: they come as vectors and loops already."""
+
+
+def kernel_for(shape: ConvolutionShape, target: CpuTarget) -> CpuKernel:
+    """The kernel that computes a convolution: the direct one where tiles and parts are single elements."""
+    decomposition = shape.decomposition
+    if set(decomposition.output_tile) == set(decomposition.part_size) == {1}:
+        return DirectKernel(shape, default_direct_schedule(shape, target), target)
+    return FusedKernel(shape, default_fused_schedule(shape, target), target)
 
 
 @dataclass
@@ -39,7 +48,7 @@ class CpuPipeline:
     def lower(self, group: ConvolutionGroup) -> ir.Value:
         """Emits the dispatch that computes the group's output transform, at the insertion point."""
         shape = group.shape
-        kernel = FusedKernel(shape, default_schedule(shape, self.target), self.target)
+        kernel = kernel_for(shape, self.target)
         filters = self._packed_filters(kernel, group)
         transform = group.output_transform
         operands = [group.input_transform.input, filters, *transform.epilogue_operands]
@@ -49,30 +58,23 @@ class CpuPipeline:
             dynamic_batch=shape.batch is None,
         )
 
-        def tiles(batch: Index) -> Index:
-            return batch * prod(shape.tiles_per_image)
-
-        def workgroups(batch: Index) -> tuple[Index, Index]:
-            blocks, parts = kernel.workgroups(tiles(batch))
-            return blocks, Index(parts)
-
         def body(function: KernelFunction) -> None:
             image, packed, *epilogue_operands, output = function.buffers
             epilogue = VectorEpilogue(transform, epilogue_operands)
-            kernel.emit(function.workgroup, tiles(function.batch), image, packed, output, epilogue.emit)
+            kernel.emit(function.workgroup, function.batch, image, packed, output, epilogue.emit)
 
         name = self._executable(
             (kernel, signature.operands, _epilogue_text(group)),
             _kernel_name("winograd", shape),
             signature,
             shape.batch,
-            workgroups,
+            kernel.workgroups,
             body,
         )
         batch = None if shape.batch is not None else _as_value(size_of(group.input_transform.input, 0))
         return emit_dispatch(name, signature, operands, batch)
 
-    def _packed_filters(self, kernel: FusedKernel, group: ConvolutionGroup) -> ir.Value:
+    def _packed_filters(self, kernel: CpuKernel, group: ConvolutionGroup) -> ir.Value:
         folded = constant_array(group.transformed_filter)
         if folded is not None:
             return resource_constant(pack_filters(kernel, folded), "winograd_packed_filter")
@@ -93,7 +95,7 @@ class CpuPipeline:
             _kernel_name("winograd_filter", kernel.shape),
             signature,
             1,
-            lambda _: (Index(kernel.channel_blocks), Index(1)),
+            lambda _: (Index(kernel.blocks.count), Index(1)),
             body,
         )
         return emit_dispatch(name, signature, [transform.filter], None)
@@ -104,15 +106,15 @@ class CpuPipeline:
         name: str,
         signature: DispatchSignature,
         batch: int | None,
-        workgroups: object,
-        body: object,
+        workgroups: Callable[[Index], tuple[Index, Index]],
+        body: Callable[[KernelFunction], None],
     ) -> str:
         if key not in self._executables:
             unique = name if name not in self._executables.values() else f"{name}_{len(self._executables)}"
             translation = ir.Attribute.parse(
                 f'#iree_codegen.translation_info<pipeline = #iree_codegen.pass_pipeline<"{CODEGEN_PIPELINE}">>'
             )
-            emit_executable(self.module, unique, signature, translation, batch, workgroups, body)  # type: ignore[arg-type]
+            emit_executable(self.module, unique, signature, translation, batch, workgroups, body)
             self._executables[key] = unique
         return self._executables[key]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 
 from iree.winograd.pipelines.convolution import ConvolutionShape
 from iree.winograd.pipelines.emit import vector_width_for
@@ -42,28 +43,91 @@ class FusedSchedule:
         return self.vector_width * self.register_vectors
 
 
+@dataclass(frozen=True)
+class DirectSchedule:
+    """How one workgroup of the direct kernel works through its rows of outputs.
+
+    `register_pixels` x `register_vectors` sums of `vector_width` lanes are kept in registers. `row_block` rows of
+    `pixel_block` outputs share each block of filters while it is in the L2 cache. `filter_prefetch` and
+    `channel_splits` are as in `FusedSchedule`.
+
+    Raises ValueError for sizes that are not positive.
+    """
+
+    vector_width: int
+    register_pixels: int
+    register_vectors: int
+    row_block: int
+    pixel_block: int
+    filter_prefetch: int = 96
+    channel_splits: int = 1
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if value < 1:
+                raise ValueError(f"{name} must be at least 1, not {value}")
+
+    @property
+    def channel_block(self) -> int:
+        """Output channels of one pass over the pixels."""
+        return self.vector_width * self.register_vectors
+
+
 MAX_TILE_BLOCK = 64
 MAX_REDUCTION_BLOCK = 64
+MAX_PIXEL_BLOCK = 112
 
 
-def default_schedule(shape: ConvolutionShape, target: CpuTarget) -> FusedSchedule:
-    """The fused schedule that needs no measurement: registers full, tiles and their products within L2."""
-    width = vector_width_for(shape.output_channels // shape.groups, target.vector_width)
-    register_vectors = min(2, shape.output_channels // shape.groups // width)
-    # One register holds the broadcast input, one each the filter vectors.
-    most_register_tiles = (target.vector_registers - register_vectors - 1) // register_vectors
-    tiles = shape.tiles or 64
-    bytes_per_tile = 4 * shape.transform_size * (shape.reduction + width * register_vectors)
-    most_tiles = max(most_register_tiles, min(MAX_TILE_BLOCK, target.l2_bytes // bytes_per_tile))
-    blocks = -(-tiles // most_tiles)
+def default_fused_schedule(shape: ConvolutionShape, target: CpuTarget) -> FusedSchedule:
+    """The fused schedule that needs no measurement: registers full, filters read as seldom as scratch allows."""
+    group_outputs = shape.output_channels // shape.groups
+    width = vector_width_for(group_outputs, target.vector_width)
+    register_vectors = min(2, group_outputs // width)
+    most_register_tiles = _most_register_rows(register_vectors, target)
+    tiles = MAX_TILE_BLOCK if shape.tiles is None else shape.tiles
+    blocks = -(-tiles // (MAX_TILE_BLOCK + 1))
     tile_block = -(-tiles // blocks)
     rows = -(-tile_block // most_register_tiles)
     register_tiles = -(-tile_block // rows)
-    tile_block = register_tiles * rows
     return FusedSchedule(
         vector_width=width,
-        tile_block=tile_block,
+        tile_block=register_tiles * rows,
         register_tiles=register_tiles,
         register_vectors=register_vectors,
         reduction_block=min(shape.reduction, MAX_REDUCTION_BLOCK),
     )
+
+
+def default_direct_schedule(shape: ConvolutionShape, target: CpuTarget) -> DirectSchedule:
+    """The direct schedule that needs no measurement: the register block that wastes least of this shape."""
+    group_outputs = shape.output_channels // shape.groups
+    width = vector_width_for(group_outputs, target.vector_width)
+    pixels = shape.output_size[-1]
+
+    def cycles(block: tuple[int, int]) -> float:
+        rows, vectors = block
+        passes = -(-pixels // rows) * -(-group_outputs // (vectors * width))
+        # Two multiply-adds or loads a cycle, and four cycles until a sum can be added to.
+        return passes * max(rows * vectors / 2, (rows + vectors) / 2, 4)
+
+    blocks = [
+        (rows, vectors)
+        for vectors in range(1, min(4, group_outputs // width) + 1)
+        for rows in range(1, min(pixels, _most_register_rows(vectors, target)) + 1)
+    ]
+    register_pixels, register_vectors = min(blocks, key=cycles)
+    pixel_blocks = -(-pixels // MAX_PIXEL_BLOCK)
+    pixel_block = min(pixels, -(-pixels // pixel_blocks // register_pixels) * register_pixels)
+    rows = prod(shape.output_size[:-1])
+    return DirectSchedule(
+        vector_width=width,
+        register_pixels=register_pixels,
+        register_vectors=register_vectors,
+        row_block=min(rows, max(1, MAX_PIXEL_BLOCK // pixel_block)),
+        pixel_block=pixel_block,
+    )
+
+
+def _most_register_rows(vectors: int, target: CpuTarget) -> int:
+    """Rows of a register block: one register holds the broadcast input, one each the filter vectors."""
+    return max(1, (target.vector_registers - vectors - 1) // vectors)

@@ -8,7 +8,7 @@ from itertools import product
 from iree.winograd.dialect.algebra.recipe import Recipe
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.pipelines.convolution import ConvolutionShape
-from iree.winograd.pipelines.emit import Buffer, Index, for_each_vector, vector_width_for, when
+from iree.winograd.pipelines.emit import Buffer, Index, for_each_vector, loop, vector_width_for, when
 from iree.winograd.pipelines.emit_recipe import emit_nested
 from iree.winograd.pipelines.tiles import (
     Positions,
@@ -35,12 +35,12 @@ def emit_input_transform(
     recipes: list[Recipe],
     target: CpuTarget,
 ) -> None:
-    """tiles[a, row, v*C + c] = (B^T d)[a] for each view v of one tile, all channels.
+    """tiles[row, a, column] = (B^T d)[a] for each group, view and channel of one tile, in this order of columns.
 
-    `image` is N x H... x C, `tiles` is A x tile_block x (V*C, padded). Tiles inside of the image read their elements
+    `image` is N x H... x C, `tiles` is tile_block x A x (groups * views * C/groups, padded). Tiles inside of the image read their elements
     at known distances from the first; the others read each element on condition that it exists.
     """
-    channels = shape.input_channels
+    channels = shape.input_channels // shape.groups
     width = vector_width_for(channels, target.vector_width)
     alpha = shape.decomposition.alpha
     tile_step = shape.decomposition.output_tile[-1]
@@ -51,14 +51,15 @@ def emit_input_transform(
         def transform(
             load: Callable[[tuple[int, ...], Index], ir.Value], column: int = column
         ) -> None:
-            def transform_vector(c: Index) -> None:
-                elements = {e: load(e, c) for e in product(*map(range, alpha))}
+            def transform_vector(group: Index, c: Index) -> None:
+                elements = {e: load(e, group * channels + c) for e in product(*map(range, alpha))}
                 transformed = emit_nested(recipes, elements, target.fused_multiply_add)
-                first = tiles.offset([row, 0, c]) + column
+                first = tiles.offset([row, 0, group * shape.reduction + c]) + column
                 for a, element in enumerate(product(*map(range, alpha))):
                     tiles.store(transformed[element], first + a * tiles.stride(1))
 
-            for_each_vector(channels, width, transform_vector, "c")
+            with loop(shape.groups, name="group") as group:
+                for_each_vector(channels, width, lambda c: transform_vector(group, c), "c")
 
         def inside(positions: list[Positions] = positions) -> None:
             origin = image.offset([tile.image, *(dimension.first for dimension in positions), 0])

@@ -1,0 +1,280 @@
+"""The direct CPU kernel: output tile 1, an implicit matrix product that reads the input in place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from iree.winograd.dialect.bindings import ir
+from iree.winograd.pipelines.convolution import ConvolutionShape
+from iree.winograd.pipelines.emit import (
+    Buffer,
+    Condition,
+    Index,
+    all_of,
+    broadcast,
+    clear_elements,
+    copy_elements,
+    loop,
+    loop_carried,
+    multiply_add,
+    scratch,
+    splat,
+    when,
+)
+
+from .channel_blocks import ChannelBlocks
+from .schedules import DirectSchedule
+from .target import CpuTarget
+from .transforms import Epilogue
+
+
+@dataclass(frozen=True)
+class DirectKernel:
+    """One direct kernel: a workgroup computes `row_block` rows of `pixel_block` outputs of one image.
+
+    A row is a line of outputs along the last spatial dimension; `register_pixels` neighbours in it are summed at once.
+    What one output needs of one row of taps lies side by side in the input, taps and channels alike, so that the
+    innermost loop runs over both. Where the convolution pads, the input that a workgroup needs is first copied between
+    zeros, a row of the input for each outer tap; else it is read in place.
+    """
+
+    shape: ConvolutionShape
+    schedule: DirectSchedule
+    target: CpuTarget
+
+    @property
+    def blocks(self) -> ChannelBlocks:
+        """Passes over the pixels, one per block of output channels."""
+        return ChannelBlocks(self.shape.output_channels, self.shape.groups, self.schedule.channel_block)
+
+    @property
+    def packed_filter_shape(self) -> tuple[int, int, int, int]:
+        """channel blocks x 1 x (taps, row-major, times a group's channels) x channel_block: the order of reading."""
+        return (self.blocks.count, 1, self.shape.reduction, self.schedule.channel_block)
+
+    @property
+    def view_order(self) -> list[int]:
+        """The views in row-major order of the taps that they hold."""
+        views = self.shape.decomposition.views
+        return sorted(range(len(views)), key=lambda number: views[number])
+
+    def workgroups(self, batch: Index) -> tuple[Index, Index]:
+        """Blocks of outputs of all images, and parts of the output channels."""
+        return batch * (self._row_blocks * self._pixel_blocks), Index(self._channel_parts)
+
+    def emit(
+        self,
+        workgroup: tuple[Index, Index],
+        batch: Index,
+        image: Buffer,
+        filters: Buffer,
+        output: Buffer,
+        epilogue: Epilogue,
+    ) -> None:
+        """Emits the work of one workgroup at the insertion point.
+
+        `image` is N x H... x C, `filters` is `packed_filter_shape`, `output` is N x OH... x K.
+        """
+        schedule = self.schedule
+        blocks_per_image = self._row_blocks * self._pixel_blocks
+        number = workgroup[0] // blocks_per_image
+        # The last blocks overlap their neighbours rather than be cut short.
+        row_block = workgroup[0] // self._pixel_blocks % self._row_blocks
+        first_row = (row_block * schedule.row_block).minimum(self._rows - schedule.row_block)
+        first_pixel = (workgroup[0] % self._pixel_blocks * schedule.pixel_block).minimum(
+            self.shape.output_size[-1] - schedule.pixel_block
+        )
+        staged = self._stage(image, number, first_row, first_pixel) if self._pads else None
+        with loop(self.blocks.split(self._channel_parts), name="channel_block") as step:
+            block = self.blocks.at(workgroup[1], self._channel_parts, step)
+            with loop(schedule.row_block, name="row") as row:
+                position = self._row_position(first_row + row)
+                with loop(schedule.pixel_block, schedule.register_pixels, "pixel") as start:
+                    pixel = start.minimum(schedule.pixel_block - schedule.register_pixels)
+                    if staged is None:
+                        source = image
+                        origin = self._origin_in_place(image, number, position, first_pixel + pixel)
+                        tap_strides = [
+                            dilation * image.stride(1 + d)
+                            for d, dilation in enumerate(self.shape.decomposition.dilation[:-1])
+                        ]
+                    else:
+                        source = staged
+                        step_elements = self.shape.decomposition.step[-1]
+                        origin = staged.offset([row, 0, pixel * step_elements, 0])
+                        tap_strides = [staged.stride(1)]
+                    sums = self._sum(source, origin, tap_strides, filters, block)
+                    self._store(sums, output, number, (*position, first_pixel + pixel), block, epilogue)
+
+    def _sum(
+        self, source: Buffer, origin: Index, tap_strides: list[int], filters: Buffer, block: Index
+    ) -> list[ir.Value]:
+        """The outputs of `register_pixels` neighbours for one block of channels, `register_vectors` each."""
+        shape, schedule = self.shape, self.schedule
+        decomposition = shape.decomposition
+        group_channels = shape.input_channels // shape.groups
+        origin = origin + self.blocks.group(block) * group_channels
+        filter_origin = filters.offset([block, 0, 0, 0])
+        width = schedule.vector_width
+        pixel_stride = decomposition.step[-1] * shape.input_channels
+
+        def multiply(first: Index, filter_first: Index, extent: int, sums: list[ir.Value]) -> list[ir.Value]:
+            def step(c: Index, sums: list[ir.Value]) -> list[ir.Value]:
+                row = filter_first + c * schedule.channel_block
+                vectors = [filters.load(row + v * width, width) for v in range(schedule.register_vectors)]
+                for v in range(schedule.register_vectors):
+                    filters.prefetch(row + (v * width + schedule.filter_prefetch * schedule.channel_block))
+                updated = []
+                for i in range(schedule.register_pixels):
+                    value = broadcast(source.load_scalar(first + c + i * pixel_stride), width)
+                    for v, filter_vector in enumerate(vectors):
+                        total = sums[i * schedule.register_vectors + v]
+                        updated.append(
+                            multiply_add(value, filter_vector, total, self.target.fused_multiply_add)
+                        )
+                return updated
+
+            return loop_carried(extent, 1, sums, step, "c")
+
+        def multiply_row(tap_row: Index, sums: list[ir.Value]) -> list[ir.Value]:
+            first = origin + self._tap_offset(tap_row, tap_strides)
+            taps = decomposition.kernel_size[-1]
+            filter_first = filter_origin + tap_row * (taps * group_channels * schedule.channel_block)
+            if decomposition.dilation[-1] == 1 and shape.groups == 1:
+                return multiply(first, filter_first, taps * group_channels, sums)
+
+            def multiply_tap(tap: Index, sums: list[ir.Value]) -> list[ir.Value]:
+                return multiply(
+                    first + tap * (decomposition.dilation[-1] * shape.input_channels),
+                    filter_first + tap * (group_channels * schedule.channel_block),
+                    group_channels,
+                    sums,
+                )
+
+            return loop_carried(taps, 1, sums, multiply_tap, "tap")
+
+        zeros = [splat(0.0, width)] * (schedule.register_pixels * schedule.register_vectors)
+        return loop_carried(self._outer_taps, 1, zeros, multiply_row, "tap_row")
+
+    def _store(
+        self,
+        sums: list[ir.Value],
+        output: Buffer,
+        number: Index,
+        position: tuple[Index, ...],
+        block: Index,
+        epilogue: Epilogue,
+    ) -> None:
+        schedule = self.schedule
+        first_channel = self.blocks.first(block)
+        origin = output.offset([number, *position, first_channel])
+        for i, v in ((i, v) for i in range(schedule.register_pixels) for v in range(schedule.register_vectors)):
+            pixel = (*position[:-1], position[-1] + i)
+            channel = first_channel + v * schedule.vector_width
+            finished = epilogue(sums[i * schedule.register_vectors + v], number, pixel, channel)
+            output.store(finished, origin + (i * output.stride(-2) + v * schedule.vector_width))
+
+    def _stage(self, image: Buffer, number: Index, first_row: Index, first_pixel: Index) -> Buffer:
+        """The input of the workgroup's outputs as rows between zeros: one per row of outputs and outer tap."""
+        shape, decomposition, width = self.shape, self.shape.decomposition, self.target.vector_width
+        channels = shape.input_channels
+        last_tap = (decomposition.kernel_size[-1] - 1) * decomposition.dilation[-1]
+        columns = (self.schedule.pixel_block - 1) * decomposition.step[-1] + last_tap + 1
+        staged = scratch((self.schedule.row_block, self._outer_taps, columns, channels), "staged_rows")
+        first_column = first_pixel * decomposition.step[-1] - shape.padding_low[-1]
+        begin = (Index(0) - first_column).maximum(0).minimum(columns)
+        end = (Index(shape.input_size[-1]) - first_column).minimum(columns).maximum(begin)
+        with loop(self.schedule.row_block, name="row") as row, loop(self._outer_taps, name="tap") as tap:
+            outputs = self._row_position(first_row + row)
+            position, exists = self._input_row(outputs, tap)
+            target = staged.offset([row, tap, 0, 0])
+
+            def copy() -> None:
+                source = image.offset([number, *position, 0, 0]) + (first_column + begin) * channels
+                clear_elements(staged, target, begin * channels, width)
+                copy_elements(image, source, staged, target + begin * channels, (end - begin) * channels, width)
+                clear_elements(staged, target + end * channels, (Index(columns) - end) * channels, width)
+
+            when(exists, copy, lambda: clear_elements(staged, target, Index(columns * channels), width))
+        return staged
+
+    def _input_row(self, outputs: tuple[Index, ...], tap: Index) -> tuple[list[Index], Condition]:
+        """The outer input coordinates of an outer tap of a row of outputs, and whether they exist."""
+        decomposition = self.shape.decomposition
+        position, conditions = [], []
+        for d, tap_index in enumerate(self._tap_position(tap)):
+            coordinate = (
+                outputs[d] * decomposition.step[d]
+                + tap_index * decomposition.dilation[d]
+                - self.shape.padding_low[d]
+            )
+            position.append(coordinate)
+            conditions += [coordinate.at_least(0), coordinate.less_than(self.shape.input_size[d])]
+        return position, all_of(conditions)
+
+    def _origin_in_place(self, image: Buffer, number: Index, row: tuple[Index, ...], pixel: Index) -> Index:
+        steps = self.shape.decomposition.step
+        coordinates = [output * step for output, step in zip((*row, pixel), steps, strict=True)]
+        return image.offset([number, *coordinates, 0])
+
+    def _row_position(self, row: Index) -> tuple[Index, ...]:
+        """The outer spatial coordinates of a row of outputs."""
+        return _unflatten(row, self.shape.output_size[:-1])
+
+    def _tap_position(self, tap_row: Index) -> tuple[Index, ...]:
+        return _unflatten(tap_row, self.shape.decomposition.kernel_size[:-1])
+
+    def _tap_offset(self, tap_row: Index, tap_strides: list[int]) -> Index:
+        if len(tap_strides) == 1:
+            return tap_row * tap_strides[0]
+        offset = Index(0)
+        for coordinate, stride in zip(self._tap_position(tap_row), tap_strides, strict=True):
+            offset = offset + coordinate * stride
+        return offset
+
+    @property
+    def _pads(self) -> bool:
+        """Whether some output needs an element outside of the image."""
+        shape, decomposition = self.shape, self.shape.decomposition
+        return any(
+            low > 0 or (outputs - 1) * step + (taps - 1) * dilation - low >= size
+            for low, outputs, step, taps, dilation, size in zip(
+                shape.padding_low,
+                shape.output_size,
+                decomposition.step,
+                decomposition.kernel_size,
+                decomposition.dilation,
+                shape.input_size,
+                strict=True,
+            )
+        )
+
+    @property
+    def _channel_parts(self) -> int:
+        return min(self.schedule.channel_splits, self.blocks.count)
+
+    @property
+    def _rows(self) -> int:
+        return prod(self.shape.output_size[:-1])
+
+    @property
+    def _row_blocks(self) -> int:
+        return -(-self._rows // self.schedule.row_block)
+
+    @property
+    def _pixel_blocks(self) -> int:
+        return -(-self.shape.output_size[-1] // self.schedule.pixel_block)
+
+    @property
+    def _outer_taps(self) -> int:
+        return prod(self.shape.decomposition.kernel_size[:-1])
+
+
+def _unflatten(number: Index, sizes: tuple[int, ...]) -> tuple[Index, ...]:
+    """The row-major coordinates of a position that is numbered within `sizes`."""
+    coordinates: list[Index] = []
+    for size in reversed(sizes[1:]):
+        coordinates.insert(0, number % size)
+        number = number // size
+    return (number, *coordinates) if sizes else ()
