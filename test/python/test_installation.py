@@ -1,0 +1,149 @@
+"""The package as users get it: a wheel and an editable install, each in an environment of its own."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import sys
+import sysconfig
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from iree.winograd.embedding import stock_tool
+
+ROOT = Path(__file__).parents[2]
+SOURCES = {
+    "python/winograd": "iree/winograd",
+    "dialect": "iree/winograd/dialect",
+    "passes": "iree/winograd/passes",
+    "pipelines": "iree/winograd/pipelines",
+}
+PROGRAM = """\
+func.func @add(%lhs: tensor<8xf32>, %rhs: tensor<8xf32>) -> tensor<8xf32> {
+  %sum = arith.addf %lhs, %rhs : tensor<8xf32>
+  return %sum : tensor<8xf32>
+}
+"""
+FLAGS = ("--iree-hal-target-backends=llvm-cpu", "--iree-llvmcpu-target-cpu=host")
+ENABLE = "--iree-enable-winograd"
+COMPILE_STR = """\
+import sys, iree.compiler
+program = open("program.mlir").read()
+sys.stdout.buffer.write(iree.compiler.compile_str(program, extra_args=sys.argv[1:]))
+"""
+
+
+class Environment:
+    """A virtual environment that sees the packages around this test, but not their iree-winograd."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
+        self.python = folder / "bin" / "python"
+        # Lines of a .pth file extend sys.path, but .pth files in there aren't run.
+        site = Path(self.output("-c", "import sysconfig; print(sysconfig.get_path('purelib'))").strip())
+        (site / "surrounding.pth").write_text(sysconfig.get_path("purelib"))
+
+    def pip(self, *arguments: str) -> None:
+        command = [sys.executable, "-m", "pip", "--python", str(self.python), "--quiet", *arguments]
+        subprocess.run(command, check=True, env=clean_environment())
+
+    def run(self, command: Sequence[str | Path], **variables: str) -> subprocess.CompletedProcess[bytes]:
+        environment = {**clean_environment(), **variables}
+        return subprocess.run(command, cwd=self.folder, capture_output=True, env=environment, check=False)
+
+    def output(self, *arguments: str) -> str:
+        completed = self.run([self.python, *arguments])
+        assert completed.returncode == 0, completed.stderr.decode()
+        return completed.stdout.decode()
+
+    def files(self) -> set[Path]:
+        return {path for path in self.folder.rglob("*") if path.is_file() and path.suffix != ".pyc"}
+
+
+def clean_environment() -> dict[str, str]:
+    ours = ("IREE_TOOL_PATH", "IREE_WINOGRAD_PYTHON", "VIRTUAL_ENV", "PYTHONPATH")
+    return {name: value for name, value in os.environ.items() if name not in ours}
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("wheel")
+    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", folder, ROOT]
+    subprocess.run(command, check=True)
+    (path,) = folder.glob("iree_winograd-*.whl")
+    return path
+
+
+@pytest.fixture(scope="module", params=["wheel", "editable"])
+def environment(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, wheel: Path
+) -> Environment:
+    environment = Environment(tmp_path_factory.mktemp("environment"))
+    before = environment.files()
+    source = [str(wheel)] if request.param == "wheel" else ["--editable", str(ROOT)]
+    environment.pip("install", "--no-deps", *source)
+    (environment.folder / "program.mlir").write_text(PROGRAM)
+    request.addfinalizer(lambda: check_uninstall(environment, before))
+    return environment
+
+
+def check_uninstall(environment: Environment, before: set[Path]) -> None:
+    environment.pip("uninstall", "--yes", "iree-winograd")
+    left = environment.files() - before
+    assert all(path.suffix in (".mlir", ".vmfb") for path in left), left
+    assert environment.output("-c", "import os; print(os.environ.get('IREE_TOOL_PATH'))") == "None\n"
+
+
+def test_wheel_holds_every_file(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        packed = {info.filename: stat.S_IMODE(info.external_attr >> 16) for info in archive.infolist()}
+    for source, target in SOURCES.items():
+        for path in (ROOT / source).rglob("*"):
+            name = f"{target}/{path.relative_to(ROOT / source)}"
+            if path.is_file() and path.suffix != ".pyc":
+                assert name in packed, name
+    assert packed["iree/winograd/tools/iree-compile"] & 0o111
+    assert "iree_winograd.pth" in packed
+    assert "iree/__init__.py" not in packed
+    assert not any(name.startswith("iree/compiler") or "/scripts/" in name for name in packed)
+
+
+def test_stock_commands_accept_our_flags(environment: Environment) -> None:
+    script = [environment.python, "-m", "iree.compiler.tools.scripts.iree_compile", "program.mlir", *FLAGS]
+    stock = environment.run([stock_tool("iree-compile"), "program.mlir", *FLAGS])
+    assert stock.returncode == 0, stock.stderr
+    for flags in ([], [ENABLE], [ENABLE, "--iree-winograd-output-tile=4"]):
+        completed = environment.run([*script, *flags])
+        assert (completed.returncode, completed.stdout, completed.stderr) == (0, stock.stdout, b"")
+        completed = environment.run([environment.python, "-c", COMPILE_STR, *FLAGS, *flags])
+        assert (completed.returncode, completed.stdout[:2]) == (0, b"PK"), completed.stderr
+    completed = environment.run([*script, "--iree-winograd-output-tile=9"])
+    assert completed.returncode == 1
+    assert b"iree-winograd-output-tile option" in completed.stderr
+
+
+def test_a_tool_path_of_the_users_stays(environment: Environment) -> None:
+    command = [environment.python, "-c", "import os; print(os.environ['IREE_TOOL_PATH'])"]
+    assert environment.run(command, IREE_TOOL_PATH="/elsewhere").stdout == b"/elsewhere\n"
+    assert environment.run(command, IREE_TOOL_PATH="").stdout == b"\n"
+
+
+def test_our_own_commands(environment: Environment) -> None:
+    commands = environment.folder / "bin"
+    folder = environment.run([commands / "iree-winograd", "tool-path"]).stdout.decode().strip()
+    assert environment.output("-c", "import os; print(os.environ['IREE_TOOL_PATH'])").strip() == folder
+    completed = environment.run(
+        [commands / "iree-winograd", "compile", "program.mlir", *FLAGS, "-o", "own.vmfb"]
+    )
+    assert completed.returncode == 0, completed.stderr
+    completed = environment.run([commands / "winograd-opt", "program.mlir", "--canonicalize"])
+    assert b"arith.addf" in completed.stdout
+    # From a shell that has the environment active.
+    activated = {"VIRTUAL_ENV": str(environment.folder), "PATH": f"{commands}:{os.environ['PATH']}"}
+    for flags in ([], [ENABLE]):
+        command = [f"{folder}/iree-compile", "program.mlir", *FLAGS, *flags, "-o", "shell.vmfb"]
+        assert environment.run(command, **activated).returncode == 0
