@@ -35,8 +35,9 @@ UNIT_ROUNDOFF = {
 """The largest relative error of one rounding to nearest, per type of the arithmetic."""
 
 _RMS_ROUNDING = 0.392
-"""Root mean square of one rounding, in unit roundoffs, for mantissas spread as those of products and sums are:
-sqrt(ulp^2 / 12) averaged over a logarithmically uniform mantissa."""
+"""Root mean square of one rounding, in unit roundoffs.
+
+sqrt(ulp^2 / 12), averaged over a logarithmically uniform mantissa, as products and sums have."""
 
 
 @dataclass(frozen=True)
@@ -119,8 +120,15 @@ def predicted_error_of(
     found: Sequence[Transforms], accumulation: Accumulation, data_type: str = "float32"
 ) -> float:
     """`predicted_error` for given transforms, one per dimension."""
+    return float(np.mean(predicted_errors_of(found, accumulation, data_type)))
+
+
+def predicted_errors_of(
+    found: Sequence[Transforms], accumulation: Accumulation, data_type: str = "float32"
+) -> Vector:
+    """The expected relative error of each output of a tile (m per dimension)."""
     roundoff = _unit_roundoff(data_type)
-    dimensions = [_variances(one, roundoff) for one in found]
+    dimensions = [_variances(one) for one in found]
     terms = accumulation.terms
     variance = _outer([one.rounded for one in dimensions]) * (accumulation.variance / terms + 1)
     variance -= _outer([one.trivial for one in dimensions])
@@ -132,7 +140,8 @@ def predicted_error_of(
         variance += _outer([*(one.rounded for one in before), dimension.input, *exact[index + 1 :]])
         variance += _outer([*exact[:index], dimension.output, *(one.rounded for one in after)])
     signal = prod(one.r for one in dimensions)
-    return float(_RMS_ROUNDING * roundoff * np.mean(np.sqrt(variance / signal)))
+    errors: Vector = _RMS_ROUNDING * roundoff * np.sqrt(variance / signal)
+    return errors
 
 
 def error_bound(
@@ -167,17 +176,17 @@ def error_bound(
 
 
 def amplification(found: Transforms) -> float:
-    """Growth of an error per product to the outputs, relative to them: the part of accuracy that the points decide.
+    """Growth of an error per product to the outputs, relative to them: what the points decide.
 
     The mean over outputs of sqrt(sum_i A_i^2 |G_i|^2 |B_i|^2 / r); 1 for a direct convolution. Nested
     transforms multiply theirs.
     """
-    variances = _variances(found, UNIT_ROUNDOFF["float32"])
+    variances = _variances(found)
     return float(np.mean(np.sqrt(variances.rounded / found.r)))
 
 
 @cache
-def _variances(found: Transforms, roundoff: float) -> _Variances:
+def _variances(found: Transforms) -> _Variances:
     output = as_array(found.algorithm.output)
     filters = as_array(found.algorithm.filter)
     inputs = as_array(found.algorithm.input)
@@ -191,12 +200,12 @@ def _variances(found: Transforms, roundoff: float) -> _Variances:
     input_errors = np.zeros(found.m)
     rows, sensitivities = _linearized(found.input)
     for variance, sensitivity in zip(
-        _rounded_variances(found.input, rows, np.eye(found.alpha), roundoff), sensitivities, strict=True
+        _rounded_variances(found.input, rows, np.eye(found.alpha)), sensitivities, strict=True
     ):
         through = output * sensitivity
         input_errors += variance * np.einsum("oi,ij,oj->o", through, filter_covariance, through)
     rows, sensitivities = _linearized(found.output)
-    output_errors = _rounded_variances(found.output, rows, products, roundoff) @ sensitivities**2
+    output_errors = _rounded_variances(found.output, rows, products) @ sensitivities**2
     return _Variances(
         found.r,
         weights.sum(axis=1),
@@ -206,17 +215,17 @@ def _variances(found: Transforms, roundoff: float) -> _Variances:
     )
 
 
-def _rounded_variances(recipe: Recipe, rows: Vector, covariance: Vector, roundoff: float) -> Vector:
+def _rounded_variances(recipe: Recipe, rows: Vector, covariance: Vector) -> Vector:
     """Per operation, the variance of its value and what the rounding of its constant adds, in roundings."""
-    variances = np.einsum("ki,ij,kj->k", rows, covariance, rows)
-    rounded = variances[recipe.inputs :].copy()
+    variances: Vector = np.einsum("ki,ij,kj->k", rows, covariance, rows)
+    rounded: Vector = variances[recipe.inputs :].copy()
     for index, operation in enumerate(recipe.operations):
         if operation.constant is None:
             continue
         exact = float(operation.constant)
-        # The constants of shipped types have at most float64's precision: scale the float32 rounding error.
-        error = abs(float(np.float32(exact)) - exact) * (roundoff / UNIT_ROUNDOFF["float32"])
-        rounded[index] += variances[operation.a] * (error / (_RMS_ROUNDING * roundoff)) ** 2
+        # Float32's rounding of the constant stands for that of other types, scaled.
+        error = abs(float(np.float32(exact)) - exact) / UNIT_ROUNDOFF["float32"]
+        rounded[index] += variances[operation.a] * (error / _RMS_ROUNDING) ** 2
     return rounded
 
 

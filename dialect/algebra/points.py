@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 from importlib.resources import files
@@ -10,6 +11,23 @@ from itertools import count
 from typing import Any
 
 from iree.winograd.dialect.algebra.cook_toom import INFINITY, Point
+
+
+@dataclass(frozen=True)
+class TileErrors:
+    """Relative errors of a tile of one channel and 3-tap filters, from `measurement.measured_tile_error`."""
+
+    one_dimensional: float
+    two_dimensional: float
+
+
+@dataclass(frozen=True)
+class MeasuredPoints:
+    """Finite points with their errors, and those of the set that Mazaheri et al. published for this alpha."""
+
+    points: tuple[Fraction, ...]
+    errors: TileErrors
+    published: TileErrors | None
 
 
 def points_for(alpha: int) -> tuple[Point, ...]:
@@ -25,6 +43,18 @@ def points_for(alpha: int) -> tuple[Point, ...]:
     if str(alpha) in shipped:
         return (*(Fraction(point) for point in shipped[str(alpha)]["points"]), INFINITY)
     return (*_grown(alpha - 1), INFINITY)
+
+
+def measured_points() -> dict[int, MeasuredPoints]:
+    """The shipped sets by alpha, with the errors that were measured when they were chosen."""
+    return {
+        int(alpha): MeasuredPoints(
+            tuple(map(Fraction, entry["points"])),
+            TileErrors(*entry["error"].values()),
+            None if entry["published"] is None else TileErrors(*entry["published"].values()),
+        )
+        for alpha, entry in _shipped().items()
+    }
 
 
 @cache

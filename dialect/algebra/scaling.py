@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
-from itertools import product
 
 import numpy as np
 from iree.winograd.dialect.algebra.cook_toom import CookToom, Infinity, Point
-
-_MOST_ASSIGNMENTS = 20_000
 
 
 def short_output_scale(points: Sequence[Point], m: int) -> tuple[Fraction, ...]:
@@ -22,26 +19,22 @@ def short_output_scale(points: Sequence[Point], m: int) -> tuple[Fraction, ...]:
     smallest rounding of the constants in float32 is taken.
     """
     magnitudes = sorted({abs(point) for point in points if not isinstance(point, Infinity) and point != 0})
-    rows = [row for row in range(m - 1) if row > 0 or 0 not in points]
-    assignments = [
-        [Fraction(1)] if magnitude == 1 else [Fraction(1), *(magnitude**-row for row in rows if row > 0)]
-        for magnitude in magnitudes
-    ]
-    while math.prod(len(options) for options in assignments) > _MOST_ASSIGNMENTS:
-        longest = max(range(len(assignments)), key=lambda index: len(assignments[index]))
-        assignments[longest] = assignments[longest][:-1]
-
-    def cost(scales: tuple[Fraction, ...]) -> tuple[int, float]:
-        coefficients = [
-            [scale * magnitude**row for magnitude, scale in zip(magnitudes, scales, strict=True)]
-            for row in range(m)
-        ]
-        without_one = sum(1 not in coefficients[row] for row in rows)
-        return without_one, sum(rounding(entry) for row in coefficients for entry in row)
-
-    candidates: Iterable[tuple[Fraction, ...]] = product(*assignments)
-    choices = min(candidates, key=cost)
-    scale_of = dict(zip(magnitudes, choices, strict=True))
+    rows = range(int(0 in points), m - 1)
+    # Rows that have a coefficient of one -> the least rounding of the constants and the scales that give it.
+    best: dict[frozenset[int], tuple[float, tuple[Fraction, ...]]] = {frozenset(): (0.0, ())}
+    for magnitude in magnitudes:
+        extended: dict[frozenset[int], tuple[float, tuple[Fraction, ...]]] = {}
+        for covered, (error, scales) in best.items():
+            for power in {0, *(row for row in rows if row not in covered and magnitude != 1)}:
+                scale = magnitude**-power
+                entries = [scale * magnitude**row for row in range(m)]
+                now = covered | {row for row in rows if entries[row] == 1}
+                total = error + sum(map(rounding, entries))
+                if now not in extended or total < extended[now][0]:
+                    extended[now] = (total, (*scales, scale))
+        best = extended
+    _, scales = best[max(best, key=lambda covered: (len(covered), -best[covered][0]))]
+    scale_of = dict(zip(magnitudes, scales, strict=True))
     return tuple(
         Fraction(1) if isinstance(point, Infinity) or point == 0 else scale_of[abs(point)] for point in points
     )
