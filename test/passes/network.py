@@ -1,0 +1,237 @@
+"""Small networks as MLIR text, the way torch-mlir writes them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Layer:
+    """One of the names that `Network` has a method for."""
+
+    name: str
+
+
+@dataclass
+class Network:
+    """A function of one image, built layer by layer. Layouts are `nchw` or `nhwc`; spatial sizes are kept per layer."""
+
+    layout: str
+    batch: str
+    size: tuple[int, int]
+    channels: int
+    generator: np.random.Generator
+    value: str = "%input"
+    lines: list[str] = field(default_factory=list)
+    count: int = 0
+
+    def name(self) -> str:
+        self.count += 1
+        return f"%v{self.count}"
+
+    def emit(self, text: str) -> str:
+        name = self.name()
+        self.lines.append(f"{name} = {text}")
+        return name
+
+    def shape(self, channels: int, size: tuple[int, int]) -> list:
+        return [self.batch, channels, *size] if self.layout == "nchw" else [self.batch, *size, channels]
+
+    def type(self, channels: int | None = None, size: tuple[int, int] | None = None) -> str:
+        shape = self.shape(self.channels if channels is None else channels, self.size if size is None else size)
+        return f"tensor<{'x'.join(map(str, shape))}xf32>"
+
+    def spatial(self, values: Sequence[int]) -> str:
+        full = [0, 0, *values] if self.layout == "nchw" else [0, *values, 0]
+        return f"[{', '.join(map(str, full))}]"
+
+    def empty(self, tensor_type: str) -> str:
+        return self.emit(f"tensor.empty({'%batch' if self.batch == '?' else ''}) : {tensor_type}")
+
+    def filled(self, element: str, tensor_type: str) -> str:
+        empty = self.empty(tensor_type)
+        return self.emit(f"linalg.fill ins({element} : f32) outs({empty} : {tensor_type}) -> {tensor_type}")
+
+    def constant(self, *shape: int, positive: bool = False) -> tuple[str, str]:
+        array = self.generator.standard_normal(shape).astype(np.float32)
+        array = np.abs(array) + 0.5 if positive else array
+        text = np.array2string(array, separator=",", threshold=10**9, floatmode="unique").replace("\n", "")
+        tensor_type = f"tensor<{'x'.join(map(str, shape))}xf32>"
+        return self.emit(f"arith.constant dense<{_as_mlir(array)}> : {tensor_type}") if text else "", tensor_type
+
+    def pad(self, element: str) -> str:
+        size = (self.size[0] + 2, self.size[1] + 2)
+        indices = ", ".join(f"%i{axis}: index" for axis in range(4))
+        ones = self.spatial((1, 1))
+        return self.emit(
+            f"tensor.pad {self.value} low{ones} high{ones} {{\n^bb0({indices}):\n"
+            f"tensor.yield {element} : f32\n}} : {self.type()} to {self.type(size=size)}"
+        )
+
+    def convolution(self, kernel: int, stride: int, bias: bool) -> None:
+        filters = self.channels + 1
+        value, size = self.value, self.size
+        if kernel == 3:
+            value, size = self.pad("%zero"), (size[0] + 2, size[1] + 2)
+        input_type = self.type(size=size)
+        output_size = tuple((extent - kernel) // stride + 1 for extent in size)
+        output_type = self.type(filters, output_size)
+        if self.layout == "nchw":
+            operation, shape = "conv_2d_nchw_fchw", (filters, self.channels, kernel, kernel)
+        else:
+            operation, shape = "conv_2d_nhwc_hwcf", (kernel, kernel, self.channels, filters)
+        weights, weights_type = self.constant(*shape)
+        init = self.filled("%zero", output_type)
+        if bias:
+            vector, vector_type = self.constant(filters)
+            dimensions = "[0, 2, 3]" if self.layout == "nchw" else "[0, 1, 2]"
+            empty = self.empty(output_type)
+            init = self.emit(
+                f"linalg.broadcast ins({vector} : {vector_type}) outs({empty} : {output_type}) "
+                f"dimensions = {dimensions}"
+            )
+        self.value = self.emit(
+            f"linalg.{operation} {{dilations = dense<1> : vector<2xi64>, "
+            f"strides = dense<{stride}> : vector<2xi64>}} "
+            f"ins({value}, {weights} : {input_type}, {weights_type}) outs({init} : {output_type}) -> {output_type}"
+        )
+        self.channels, self.size = filters, output_size
+
+    def elementwise(self, operands: Sequence[tuple[str, str, str]], body: str) -> None:
+        """Applies `body` to `%a`, an element of the value, and `%b0`, `%b1`, ... of operands (name, type, map)."""
+        identity = "affine_map<(d0, d1, d2, d3) -> (d0, d1, d2, d3)>"
+        maps = [identity, *(f"affine_map<(d0, d1, d2, d3) -> {index}>" for _, _, index in operands), identity]
+        tensor_type = self.type()
+        names = ", ".join([self.value, *(name for name, _, _ in operands)])
+        types = ", ".join([tensor_type, *(operand_type for _, operand_type, _ in operands)])
+        arguments = "".join(f", %b{index}: f32" for index in range(len(operands)))
+        empty = self.empty(tensor_type)
+        self.value = self.emit(
+            f"linalg.generic {{indexing_maps = [{', '.join(maps)}], "
+            f'iterator_types = ["parallel", "parallel", "parallel", "parallel"]}} '
+            f"ins({names} : {types}) outs({empty} : {tensor_type}) {{\n"
+            f"^bb0(%a: f32{arguments}, %out: f32):\n{body}\nlinalg.yield %r : f32\n}} -> {tensor_type}"
+        )
+
+    def conv3x3(self) -> None:
+        self.convolution(3, 1, bias=False)
+
+    def conv3x3_bias(self) -> None:
+        self.convolution(3, 1, bias=True)
+
+    def conv3x3_stride2(self) -> None:
+        self.convolution(3, 2, bias=False)
+
+    def conv1x1(self) -> None:
+        self.convolution(1, 1, bias=False)
+
+    def relu(self) -> None:
+        self.elementwise([], "%c = arith.cmpf ugt, %a, %zero : f32\n%r = arith.select %c, %a, %zero : f32")
+
+    def tanh(self) -> None:
+        self.elementwise([], "%r = math.tanh %a : f32")
+
+    def batch_norm(self) -> None:
+        """As torch-mlir writes it: per-channel arithmetic on constants, then four elementwise operations."""
+        vectors = [self.constant(self.channels) for _ in range(3)]
+        variance, vector_type = self.constant(self.channels, positive=True)
+        empty = self.emit(f"tensor.empty() : {vector_type}")
+        deviation = self.emit(
+            "linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>], "
+            f'iterator_types = ["parallel"]}} ins({variance} : {vector_type}) outs({empty} : {vector_type}) {{\n'
+            "^bb0(%a: f32, %out: f32):\n%s = math.sqrt %a : f32\n%q = arith.divf %one, %s : f32\n"
+            f"linalg.yield %q : f32\n}} -> {vector_type}"
+        )
+        (mean, _), (weight, _), (bias, _) = vectors
+        expanded_type = f"tensor<{self.channels}x1x1xf32>"
+        for operation, operand in (("subf", mean), ("mulf", deviation), ("mulf", weight), ("addf", bias)):
+            if self.layout == "nhwc":
+                operands = [(operand, vector_type, "(d3)")]
+            else:
+                expanded = self.emit(
+                    f"tensor.expand_shape {operand} [[0, 1, 2]] output_shape [{self.channels}, 1, 1] "
+                    f": {vector_type} into {expanded_type}"
+                )
+                operands = [(expanded, expanded_type, "(d1, 0, 0)")]
+            self.elementwise(operands, f"%r = arith.{operation} %a, %b0 : f32")
+
+    def residual(self) -> None:
+        """Adds the value to a function of itself, so that it has several users."""
+        shortcut = self.value
+        self.tanh()
+        self.elementwise([(shortcut, self.type(), "(d0, d1, d2, d3)")], "%r = arith.addf %a, %b0 : f32")
+
+    def scale_rows(self) -> None:
+        """Multiplies by a constant that depends on the row only."""
+        rows, rows_type = self.constant(self.size[0])
+        index = "(d2)" if self.layout == "nchw" else "(d1)"
+        self.elementwise([(rows, rows_type, index)], "%r = arith.mulf %a, %b0 : f32")
+
+    def max_pool(self) -> None:
+        padded = self.pad("%lowest")
+        padded_type = self.type(size=(self.size[0] + 2, self.size[1] + 2))
+        size = ((self.size[0] - 1) // 2 + 1, (self.size[1] - 1) // 2 + 1)
+        output_type = self.type(size=size)
+        window = self.emit("tensor.empty() : tensor<3x3xf32>")
+        init = self.filled("%lowest", output_type)
+        self.value = self.emit(
+            f"linalg.pooling_{self.layout}_max {{dilations = dense<1> : vector<2xi64>, "
+            f"strides = dense<2> : vector<2xi64>}} ins({padded}, {window} : {padded_type}, tensor<3x3xf32>) "
+            f"outs({init} : {output_type}) -> {output_type}"
+        )
+        self.size = size
+
+    def concat(self) -> None:
+        axis = 1 if self.layout == "nchw" else 3
+        former = self.type()
+        self.value, value = "", self.value
+        self.channels *= 2
+        self.value = self.emit(
+            f"tensor.concat dim({axis}) {value}, {value} : ({former}, {former}) -> {self.type()}"
+        )
+
+    def slice(self) -> None:
+        """Drops the last channel and, where that is static, keeps the rest of each image."""
+        if self.channels == 1 or self.batch == "?":
+            return
+        former = self.type()
+        self.channels -= 1
+        sizes = self.shape(self.channels, self.size)
+        self.value = self.emit(
+            f"tensor.extract_slice {self.value}[0, 0, 0, 0] [{', '.join(map(str, sizes))}] [1, 1, 1, 1] "
+            f": {former} to {self.type()}"
+        )
+
+
+def network_source(
+    layers: Sequence[Layer], shape: Sequence[int], layout: str, dynamic_batch: bool, seed: int
+) -> str:
+    """A module with one function: `layers` in order on an image of `shape`."""
+    size = tuple(shape[2:] if layout == "nchw" else shape[1:3])
+    channels = shape[1] if layout == "nchw" else shape[3]
+    batch = "?" if dynamic_batch else str(shape[0])
+    network = Network(layout, batch, size, channels, np.random.default_rng(seed))
+    input_type = network.type()
+    for layer in layers:
+        getattr(network, layer.name)()
+    header = [
+        "%zero = arith.constant 0.0 : f32",
+        "%one = arith.constant 1.0 : f32",
+        "%lowest = arith.constant -1.0e+30 : f32",
+        "%first = arith.constant 0 : index",
+        f"%batch = tensor.dim %input, %first : {input_type}",
+    ]
+    body = "\n".join([*header, *network.lines])
+    return (
+        f"func.func @network(%input: {input_type}) -> {network.type()} {{\n{body}\n"
+        f"return {network.value} : {network.type()}\n}}"
+    )
+
+
+def _as_mlir(array: np.ndarray) -> str:
+    if array.ndim == 0:
+        return f"{float(array):.9e}"
+    return "[" + ", ".join(map(_as_mlir, array)) + "]"

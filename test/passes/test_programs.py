@@ -1,0 +1,98 @@
+"""Rewritten programs compute what they did before: random networks, run in float64 before and after the passes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from interpreter import run_function
+from iree.winograd.dialect.bindings import ir
+from iree.winograd.dialect.ops import register_dialect
+from iree.winograd.passes.convert_conv import ConvertConv
+from iree.winograd.passes.fold_filter import FoldFilter
+from iree.winograd.passes.fuse_epilogue import FuseEpilogue
+from iree.winograd.passes.fuse_pad import FusePad
+from iree.winograd.passes.normalize_layout import NormalizeLayout
+from iree.winograd.passes.rewrite import walk
+from iree.winograd.passes.select_algorithm import SelectAlgorithm
+from iree.winograd.passes.verify import Verify
+from network import Layer, network_source
+
+# Both sides compute in float64, F(6, 3) in two dimensions with a condition of about 1e4.
+FLOAT64_TOLERANCE = 1e-10
+# A batch norm's 1 / sqrt(variance) is computed when it is fused, and rounded to float32: 6e-8 per layer of up to 7.
+FUSED_TOLERANCE = 1e-6
+# Folding rounds each element of a filter's transform to float32 once, and the output transform of F(6x6, 3x3) weighs
+# the errors of 64 products by up to 32 * 32.
+FOLDED_TOLERANCE = 1e-3
+
+TENSOR_PASSES = (NormalizeLayout(), ConvertConv(), FusePad(), FuseEpilogue(), Verify())
+
+
+def rewrite_and_compare(source: str, passes, input_shape, tolerance: float) -> list[str]:
+    """Checks that `passes` keep what `source` computes; returns the names of the operations left."""
+    image = np.random.default_rng(0).standard_normal(input_shape)
+    with ir.Context() as context:
+        register_dialect(context)
+        module = ir.Module.parse(source)
+        (expected,) = run_function(module.body.operations[0].operation, [image])
+        with ir.Location.unknown():
+            for pass_ in passes:
+                pass_.run(module.operation)
+        module.operation.verify()
+        (actual,) = run_function(module.body.operations[0].operation, [image])
+        names = [operation.name for operation in walk(module.operation)]
+    assert np.isfinite(expected).all()
+    np.testing.assert_allclose(actual, expected, atol=tolerance * max(1.0, np.abs(expected).max()), rtol=0)
+    return names
+
+
+layers = st.lists(
+    st.sampled_from(
+        ["conv3x3", "conv3x3_bias", "conv1x1", "conv3x3_stride2", "batch_norm", "relu", "tanh", "max_pool"]
+        + ["residual", "concat", "slice", "scale_rows"]
+    ),
+    min_size=1,
+    max_size=7,
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    layers=layers,
+    layout=st.sampled_from(["nchw", "nhwc"]),
+    output_tile=st.sampled_from([2, 3, 4, 6]),
+    dynamic_batch=st.booleans(),
+    size=st.integers(5, 9),
+    seed=st.integers(0, 2**16),
+)
+def test_random_networks_compute_the_same(layers, layout, output_tile, dynamic_batch, size, seed):
+    shape = (2, 3, size, size + 1) if layout == "nchw" else (2, size, size + 1, 3)
+    source = network_source([Layer(name) for name in layers], shape, layout, dynamic_batch, seed)
+    passes = (SelectAlgorithm(output_tile=output_tile), *TENSOR_PASSES)
+    tolerance = FUSED_TOLERANCE if "batch_norm" in layers else FLOAT64_TOLERANCE
+    names = rewrite_and_compare(source, passes, shape, tolerance)
+    converted = sum(name in ("conv3x3", "conv3x3_bias") for name in layers)
+    assert names.count("winograd.output_transform") == converted
+
+
+@pytest.mark.parametrize("layout", ["nchw", "nhwc"])
+@pytest.mark.parametrize("output_tile", [None, 2, 4, 6])
+def test_folded_filters_compute_the_same(layout, output_tile):
+    shape = (1, 3, 12, 12) if layout == "nchw" else (1, 12, 12, 3)
+    layers = [Layer(name) for name in ("conv3x3_bias", "batch_norm", "relu", "conv3x3", "residual", "relu")]
+    source = network_source(layers, shape, layout, dynamic_batch=False, seed=7)
+    passes = (SelectAlgorithm(output_tile=output_tile), *TENSOR_PASSES, FoldFilter(), Verify())
+    names = rewrite_and_compare(source, passes, shape, FOLDED_TOLERANCE)
+    assert "winograd.filter_transform" not in names
+
+
+def test_layout_can_come_before_or_after_selection():
+    layers = [Layer(name) for name in ("conv3x3", "relu", "conv1x1", "max_pool", "conv3x3", "batch_norm")]
+    shape = (1, 3, 12, 12)
+    source = network_source(layers, shape, "nchw", dynamic_batch=False, seed=3)
+    select, layout, *others = SelectAlgorithm(output_tile=4), *TENSOR_PASSES
+    before = rewrite_and_compare(source, (layout, select, *others), shape, FUSED_TOLERANCE)
+    after = rewrite_and_compare(source, (select, layout, *others), shape, FUSED_TOLERANCE)
+    assert before == after
