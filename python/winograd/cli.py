@@ -24,10 +24,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="iree-winograd", description="Fast convolutions on the stock IREE compiler."
     )
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
     commands.add_parser("compile", help=f"iree-compile with --{ENABLE}")
-    commands.add_parser("tool-path", help="print the folder to set IREE_TOOL_PATH to")
-    parser.parse_args(arguments)
+    tool_path = commands.add_parser("tool-path", help="print the folder to set IREE_TOOL_PATH to")
+    tool_path.set_defaults(run=_print_tool_path)
+    options = parser.parse_args(arguments)
+    code: int = options.run(options)
+    return code
+
+
+def _print_tool_path(options: argparse.Namespace) -> int:
     print(TOOL_DIRECTORY)
     return 0
 
