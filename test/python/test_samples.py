@@ -1,0 +1,44 @@
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import iree.winograd
+import numpy as np
+
+SAMPLES = Path(__file__).parents[2] / "samples"
+
+
+def run_sample(name: str, *arguments: object, folder: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, SAMPLES / name, *map(str, arguments)]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+
+
+def test_torch_network_is_right_for_every_batch(tmp_path: Path) -> None:
+    result = run_sample("torch_network.py", folder=tmp_path)
+    assert result.returncode == 0, result.stderr
+    errors = [float(error) for error in re.findall(r"batch \d: largest error (\S+)", result.stdout)]
+    # Sums of 288 products in three layers.
+    assert len(errors) == 3
+    assert max(errors) < 288 * 2.0**-24
+    assert "of a numpy array: ndarray of shape (2, 10)" in result.stdout
+    assert "remark: " in result.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_convolution_is_compiled_and_run(tmp_path: Path) -> None:
+    program = tmp_path / "convolution.vmfb"
+    iree.winograd.compile(SAMPLES / "convolution.mlir", output=program)
+    result = run_sample("run_program.py", program, "--device", "local-sync", folder=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.startswith("float32[1, 28, 28, 32]: ")
+    # In the middle all sums are of 288 equal products.
+    output = iree.winograd.load(program)(np.ones((1, 28, 28, 32), np.float32))
+    first = 0.01 * 288 + 0.5
+    np.testing.assert_allclose(output[0, 10, 10], 0.01 * 288 * first + 0.5, rtol=1e-5)
+
+
+def test_run_program_names_what_is_wrong(tmp_path: Path) -> None:
+    result = run_sample("run_program.py", "missing.vmfb", folder=tmp_path)
+    assert result.returncode == 1
+    assert result.stderr == "error: can't read 'missing.vmfb': No such file or directory\n"
