@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from iree.winograd.dialect.bindings import ir
+from iree.winograd.passes.layer_filter import location_names
 from iree.winograd.passes.remarks import CATEGORY
 
 Severity = Literal["error", "warning", "note", "remark"]
@@ -93,8 +94,11 @@ def capture_remarks(context: ir.Context, report: Callable[[Diagnostic], None]) -
     """Enable the remarks of this project's passes on `context` and send them to `report`."""
 
     def handle(remark: ir.Remark) -> None:
-        message = dict(remark.args)["Remark"]
-        report(_with_location("remark", f"{message} [{remark.remark_name}]", remark.location))
+        message = f"{dict(remark.args)['Remark']} [{remark.remark_name}]"
+        # Frontends name layers; the place in the source is often the same for all of them.
+        if name := next(location_names(remark.location), None):
+            message = f"{name}: {message}"
+        report(_with_location("remark", message, remark.location))
 
     context.enable_remarks(callback=handle, all_filter=CATEGORY)
 

@@ -11,6 +11,7 @@ import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -31,6 +32,8 @@ _TO_LINALG = (
     "builtin.module(func.func(torch-match-quantized-custom-ops),torchdynamo-export-to-torch-backend-pipeline)",
     "builtin.module(torch-backend-to-linalg-on-tensors-backend-pipeline{allow-non-finites=true})",
 )
+_FRAME = re.compile(r'File "([^"]+)", line (\d+)')
+_TORCH = Path(torch.__file__).parent
 _RESOURCE = re.compile(r"dense_resource<(\w+)>")
 
 
@@ -139,11 +142,15 @@ class _LayerLocations(fx_importer.ContextCache):  # type: ignore[misc]
     """Names every operator after the layer that it belongs to, as in "features.init_block.conv"."""
 
     def get_node_location(self, node: torch.fx.Node) -> ir.Location | None:
-        location = super().get_node_location(node)
+        """The line of the model that made `node`, under the name of its layer."""
+        frames = _FRAME.findall(node.meta.get("stack_trace") or "")
+        frames = [(file, line) for file, line in frames if not Path(file).is_relative_to(_TORCH)]
+        location = ir.Location.unknown(context=self._c)
+        if frames:
+            file, line = frames[-1]
+            location = ir.Location.file(file, int(line), col=1, context=self._c)
         layers = [path for path, _ in node.meta.get("nn_module_stack", {}).values() if path]
-        if not layers:
-            return location
-        return ir.Location.name(layers[-1], childLoc=location, context=self._c)
+        return ir.Location.name(layers[-1], childLoc=location, context=self._c) if layers else location
 
 
 class _Importer(fx_importer.FxImporter):  # type: ignore[misc]

@@ -102,6 +102,10 @@ def test_operations_carry_the_names_of_layers(network: Network) -> None:
     (convolution,) = (op for op in operations(module.operation) if op.name.startswith("linalg.conv_2d"))
     assert isinstance(convolution.location, ir.NameLoc)
     assert convolution.location.name_str == "convolution"
+    line = convolution.location.child_loc
+    assert isinstance(line, ir.FileLineColLoc)
+    assert line.filename == __file__
+    assert "self.convolution(x)" in Path(__file__).read_text().splitlines()[line.start_line - 1]
 
 
 def test_evaluation_mode_is_used_and_undone(network: Network) -> None:
