@@ -1,4 +1,8 @@
-"""Measured rounding errors: kernels simulated in float32, step by step, against float64."""
+"""Measured rounding errors: kernels simulated in float32, step by step, against float64.
+
+`python -m iree.winograd.dialect.algebra.measurement` prints the table of measured layers in
+docs/transforms.md.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +12,8 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-from iree.winograd.dialect.algebra.numerics import Accumulation
-from iree.winograd.dialect.algebra.transforms import Array, Transforms, apply, as_array
+from iree.winograd.dialect.algebra.numerics import Accumulation, predicted_error
+from iree.winograd.dialect.algebra.transforms import Array, Transforms, apply, as_array, transforms
 
 Distribution = Literal["uniform", "normal"]
 
@@ -135,3 +139,61 @@ def _exact(data: Array, filters: Array, rank: int) -> npt.NDArray[np.float64]:
 def _compared(actual: Array, exact: npt.NDArray[np.float64]) -> MeasuredError:
     error = np.abs(actual.astype(np.float64) - exact)
     return MeasuredError(float(error.sum() / np.abs(exact).sum()), float(error.max() / np.abs(exact).max()))
+
+
+def layer_table(
+    channels: Sequence[int] = (64, 128, 256, 512), blocks: Sequence[int] = (16, 32, 64), seeds: int = 4
+) -> str:
+    """Measured errors of 2-D layers, also relative to the direct convolution's and to predicted ones.
+
+    The direct convolution has one sum over taps and channels. Data is uniform for even seeds and normal
+    for others.
+    """
+    lines = [
+        "| channels | algorithm | summation | relative | maximum | of direct | of predicted |\n",
+        "| --- | --- | --- | --- | --- | --- | --- |\n",
+    ]
+    for r, tiles in ((3, (2, 4, 6)), (5, (2, 4))):
+        for count in channels:
+            direct = _mean([measured_direct_error((r, r), count, **_data(seed)) for seed in range(seeds)])
+            expected = predicted_error((1, 1), (1, 1), count, views=r * r)
+            lines.append(_layer_row(count, f"direct {r}x{r}", None, direct, direct, expected))
+            for m in tiles:
+                for block in blocks:
+                    both = [transforms(m, r)] * 2
+                    error = _mean(
+                        [measured_error(both, count, block, tiles=24, **_data(seed)) for seed in range(seeds)]
+                    )
+                    expected = predicted_error((m, m), (r, r), count, reduction_block=block)
+                    lines.append(_layer_row(count, f"F({m}, {r})", block, error, direct, expected))
+    return "".join(lines)
+
+
+def _layer_row(
+    channels: int,
+    algorithm: str,
+    block: int | None,
+    error: MeasuredError,
+    direct: MeasuredError,
+    expected: float,
+) -> str:
+    order = "one sum" if block is None else f"blocks of {block}"
+    return (
+        f"| {channels} | {algorithm} | {order} | {error.relative:.2e} | {error.maximum:.2e} "
+        f"| {error.relative / direct.relative:.2f} | {error.relative / expected:.2f} |\n"
+    )
+
+
+def _data(seed: int) -> dict[str, Any]:
+    return {"distribution": "normal" if seed % 2 else "uniform", "seed": seed}
+
+
+def _mean(errors: Sequence[MeasuredError]) -> MeasuredError:
+    return MeasuredError(
+        float(np.mean([error.relative for error in errors])),
+        float(np.mean([error.maximum for error in errors])),
+    )
+
+
+if __name__ == "__main__":
+    print(layer_table(), end="")

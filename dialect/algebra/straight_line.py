@@ -16,6 +16,7 @@ from itertools import combinations
 
 from iree.winograd.dialect.algebra.cook_toom import Matrix
 from iree.winograd.dialect.algebra.recipe import Kind, Operation, Recipe
+from iree.winograd.dialect.algebra.scaling import rounding
 
 Row = dict[int, Fraction]
 
@@ -99,7 +100,7 @@ def _grown(rows: list[Row], first: int, columns: list[int]) -> _Rectangle:
 def _scale_of_definition(
     rows: list[Row], rectangle: _Rectangle, targets: int, generator: random.Random
 ) -> Fraction:
-    """The factor of a shared value: the value has a coefficient of one, and is one where a row needs that."""
+    """The factor of a shared value: it has a coefficient of one, is one where a row needs that, and exact."""
     needy = []
     columns = {column for column, _ in rectangle.pattern}
     for index, factor in rectangle.factors:
@@ -108,9 +109,14 @@ def _scale_of_definition(
             needy.append(factor)
     candidates = [1 / coefficient for _, coefficient in rectangle.pattern]
     generator.shuffle(candidates)
-    return max(
-        candidates, key=lambda scale: sum(2 * (factor == scale) + (factor == -scale) for factor in needy)
-    )
+
+    def fitness(scale: Fraction) -> tuple[int, float]:
+        constants = [coefficient * scale for _, coefficient in rectangle.pattern]
+        constants += [factor / scale for _, factor in rectangle.factors]
+        ones = sum(2 * (factor == scale) + (factor == -scale) for factor in needy)
+        return ones, -sum(map(rounding, constants))
+
+    return max(candidates, key=fitness)
 
 
 def _scheduled(inputs: int, rows: list[Row], targets: int, definitions: dict[int, int]) -> Recipe:
