@@ -121,6 +121,7 @@ def read_transposition(operation: ir.Operation, versions: Versions) -> ir.Value 
     if source in versions:
         with ir.InsertionPoint(operation):
             result.replace_all_uses_with(transposed(versions[source], [back[d] for d in moved]))
+        operation.erase()
     elif moved == back:
         versions[result] = source
     return None

@@ -1,0 +1,63 @@
+// RUN: winograd-opt --winograd-fold-filter --winograd-verify --split-input-file %s | filecheck %s
+// RUN: winograd-opt --winograd-fold-filter --split-input-file %s | iree-opt --irdl-file=%S/../../dialect/winograd.irdl.mlir --split-input-file -o %t
+// RUN: winograd-opt --winograd-fold-filter=fold-filters=load --split-input-file %s | filecheck %s --check-prefix=LOAD
+
+#f2 = {dilation = array<i64: 1>, kernel_size = array<i64: 3>, output_tile = array<i64: 2>, part_size = array<i64: 3>, spacing = array<i64: 1>, step = array<i64: 1>, views = [array<i64: 0>]}
+
+// F(2, 3) of the filter [8, 8, 8], whose last element is the last tap, in the order that the op wants.
+// CHECK-LABEL: @constant
+// CHECK-NEXT: %[[U:.*]] = arith.constant dense_resource<winograd_filter> : tensor<4x1x1xf32>
+// CHECK-NEXT: return %[[U]]
+// CHECK: winograd_filter: "0x04000000{{[0-9A-F]*}}00000041"
+// LOAD-LABEL: @constant
+// LOAD: "winograd.filter_transform"
+func.func @constant() -> tensor<4x1x1xf32> {
+  %w = arith.constant dense<8.0> : tensor<1x1x3xf32>
+  %e = tensor.empty() : tensor<3x1x1xf32>
+  %t = linalg.transpose ins(%w : tensor<1x1x3xf32>) outs(%e : tensor<3x1x1xf32>) permutation = [2, 1, 0]
+  %u = "winograd.filter_transform"(%t) {decomposition = #f2, groups = 1 : i64} : (tensor<3x1x1xf32>) -> tensor<4x1x1xf32>
+  return %u : tensor<4x1x1xf32>
+}
+
+// -----
+
+#f2 = {dilation = array<i64: 1>, kernel_size = array<i64: 3>, output_tile = array<i64: 2>, part_size = array<i64: 3>, spacing = array<i64: 1>, step = array<i64: 1>, views = [array<i64: 0>]}
+
+// Resources are read and written as they are; the filter is [1, 2, 3].
+// CHECK-LABEL: @resource
+// CHECK: arith.constant dense_resource<winograd_filter> : tensor<4x1x1xf32>
+// CHECK-NOT: "winograd.filter_transform"
+func.func @resource() -> tensor<4x1x1xf32> {
+  %w = arith.constant dense_resource<w> : tensor<3x1x1xf32>
+  %u = "winograd.filter_transform"(%w) {decomposition = #f2, groups = 1 : i64} : (tensor<3x1x1xf32>) -> tensor<4x1x1xf32>
+  return %u : tensor<4x1x1xf32>
+}
+{-# dialect_resources: { builtin: { w: "0x040000000000803F0000004000004040" } } #-}
+
+// -----
+
+#f2 = {dilation = array<i64: 1>, kernel_size = array<i64: 3>, output_tile = array<i64: 2>, part_size = array<i64: 3>, spacing = array<i64: 1>, step = array<i64: 1>, views = [array<i64: 0>]}
+
+// A filter known only at run time keeps its op.
+// CHECK-LABEL: @argument
+// CHECK: "winograd.filter_transform"
+func.func @argument(%w: tensor<3x1x1xf32>) -> tensor<4x1x1xf32> {
+  %u = "winograd.filter_transform"(%w) {decomposition = #f2, groups = 1 : i64} : (tensor<3x1x1xf32>) -> tensor<4x1x1xf32>
+  return %u : tensor<4x1x1xf32>
+}
+
+// -----
+
+// The transposition of a constant filter is done for a convolution that stays one, too.
+// CHECK-LABEL: @convolution
+// CHECK-NOT: linalg.transpose
+// CHECK: %[[W:.*]] = arith.constant dense_resource<channels_last_filter> : tensor<1x1x8x4xf32>
+// CHECK: linalg.conv_2d_nhwc_hwcf ins(%{{.*}}, %[[W]]
+func.func @convolution(%x: tensor<1x4x4x8xf32>, %y: tensor<1x4x4x4xf32>) -> tensor<1x4x4x4xf32> {
+  %w = arith.constant dense<8.0> : tensor<4x8x1x1xf32>
+  %e = tensor.empty() : tensor<1x1x8x4xf32>
+  %t = linalg.transpose ins(%w : tensor<4x8x1x1xf32>) outs(%e : tensor<1x1x8x4xf32>) permutation = [2, 3, 1, 0]
+  %r = linalg.conv_2d_nhwc_hwcf ins(%x, %t : tensor<1x4x4x8xf32>, tensor<1x1x8x4xf32>)
+    outs(%y : tensor<1x4x4x4xf32>) -> tensor<1x4x4x4xf32>
+  return %r : tensor<1x4x4x4xf32>
+}

@@ -1,0 +1,145 @@
+// RUN: winograd-opt --winograd-normalize-layout --split-input-file %s | filecheck %s
+
+// Two convolutions and what lies between them: one transposition on the way in, one on the way out.
+// CHECK-LABEL: @network
+// CHECK-SAME: (%[[X:.*]]: tensor<1x8x16x16xf32>, %[[SHORTCUT:.*]]: tensor<1x4x16x16xf32>,
+func.func @network(%x: tensor<1x8x16x16xf32>, %shortcut: tensor<1x4x16x16xf32>, %w: tensor<4x8x3x3xf32>,
+    %v: tensor<4x4x1x1xf32>) -> tensor<1x4x8x8xf32> {
+  %zero = arith.constant 0.0 : f32
+  // The padding is added after the transposition, next to the convolution.
+  // CHECK: %[[XT:.*]] = linalg.transpose ins(%[[X]] : {{.*}}) {{.*}} permutation = [0, 2, 3, 1]
+  // CHECK: %[[P:.*]] = tensor.pad %[[XT]] low[0, 1, 1, 0] high[0, 1, 1, 0]
+  %p = tensor.pad %x low[0, 0, 1, 1] high[0, 0, 1, 1] {
+  ^bb0(%i: index, %j: index, %k: index, %l: index):
+    tensor.yield %zero : f32
+  } : tensor<1x8x16x16xf32> to tensor<1x8x18x18xf32>
+  // CHECK: %[[WT:.*]] = linalg.transpose ins(%{{.*}} : tensor<4x8x3x3xf32>) {{.*}} permutation = [2, 3, 1, 0]
+  // CHECK: %[[INIT:.*]] = linalg.fill {{.*}} -> tensor<1x16x16x4xf32>
+  // CHECK: %[[CONV:.*]] = linalg.conv_2d_nhwc_hwcf {{.*}} ins(%[[P]], %[[WT]] : {{.*}}) outs(%[[INIT]] : {{.*}})
+  %e = tensor.empty() : tensor<1x4x16x16xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<1x4x16x16xf32>) -> tensor<1x4x16x16xf32>
+  %c = linalg.conv_2d_nchw_fchw ins(%p, %w : tensor<1x8x18x18xf32>, tensor<4x8x3x3xf32>)
+    outs(%f : tensor<1x4x16x16xf32>) -> tensor<1x4x16x16xf32>
+  // CHECK: %[[SUM:.*]] = linalg.generic {{.*}} ins(%[[CONV]], %{{.*}} : tensor<1x16x16x4xf32>, tensor<1x16x16x4xf32>)
+  %s = linalg.generic {
+    indexing_maps = [affine_map<(a, b, c, d) -> (a, b, c, d)>, affine_map<(a, b, c, d) -> (a, b, c, d)>,
+                     affine_map<(a, b, c, d) -> (a, b, c, d)>],
+    iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
+    ins(%c, %shortcut : tensor<1x4x16x16xf32>, tensor<1x4x16x16xf32>) outs(%e : tensor<1x4x16x16xf32>) {
+  ^bb0(%l: f32, %r: f32, %out: f32):
+    %sum = arith.addf %l, %r : f32
+    linalg.yield %sum : f32
+  } -> tensor<1x4x16x16xf32>
+  // CHECK: %[[POOL:.*]] = linalg.pooling_nhwc_max {{.*}} ins(%[[SUM]], %{{.*}} : {{.*}}) {{.*}} -> tensor<1x8x8x4xf32>
+  %window = tensor.empty() : tensor<2x2xf32>
+  %pe = tensor.empty() : tensor<1x4x8x8xf32>
+  %pf = linalg.fill ins(%zero : f32) outs(%pe : tensor<1x4x8x8xf32>) -> tensor<1x4x8x8xf32>
+  %pool = linalg.pooling_nchw_max {dilations = dense<1> : vector<2xi64>, strides = dense<2> : vector<2xi64>}
+    ins(%s, %window : tensor<1x4x16x16xf32>, tensor<2x2xf32>) outs(%pf : tensor<1x4x8x8xf32>) -> tensor<1x4x8x8xf32>
+  // CHECK: %[[LAST:.*]] = linalg.conv_2d_nhwc_hwcf {{.*}} ins(%[[POOL]],
+  %q = linalg.conv_2d_nchw_fchw ins(%pool, %v : tensor<1x4x8x8xf32>, tensor<4x4x1x1xf32>)
+    outs(%pf : tensor<1x4x8x8xf32>) -> tensor<1x4x8x8xf32>
+  // CHECK: %[[BACK:.*]] = linalg.transpose ins(%[[LAST]] : {{.*}}) {{.*}} permutation = [0, 3, 1, 2]
+  // CHECK: return %[[BACK]]
+  return %q : tensor<1x4x8x8xf32>
+}
+
+// -----
+
+// The annotation of a convolution stays with it, and a bias is broadcast along the last dimension.
+// CHECK-LABEL: @annotated
+// CHECK: linalg.generic {{.*}} ins(%{{.*}} : tensor<4xf32>) outs(%{{.*}} : tensor<1x6x6x4xf32>)
+// CHECK: linalg.conv_2d_nhwc_hwcf {{.*}}winograd.algorithm = "any"
+func.func @annotated(%x: tensor<1x8x8x8xf32>, %w: tensor<4x8x3x3xf32>, %bias: tensor<4xf32>) -> tensor<1x4x6x6xf32> {
+  %e = tensor.empty() : tensor<1x4x6x6xf32>
+  %b = linalg.broadcast ins(%bias : tensor<4xf32>) outs(%e : tensor<1x4x6x6xf32>) dimensions = [0, 2, 3]
+  %c = linalg.conv_2d_nchw_fchw {winograd.algorithm = "any"} ins(%x, %w : tensor<1x8x8x8xf32>, tensor<4x8x3x3xf32>)
+    outs(%b : tensor<1x4x6x6xf32>) -> tensor<1x4x6x6xf32>
+  return %c : tensor<1x4x6x6xf32>
+}
+
+// -----
+
+// Transpositions that a program has already are used up.
+// CHECK-LABEL: @transposed_program
+// CHECK-SAME: (%[[X:.*]]: tensor<1x8x8x8xf32>,
+// CHECK-NOT: permutation = [0, 3, 1, 2]
+// CHECK: linalg.conv_2d_nhwc_hwcf {{.*}} ins(%[[X]],
+// CHECK-NOT: permutation = [0, 2, 3, 1]
+// CHECK: return
+func.func @transposed_program(%x: tensor<1x8x8x8xf32>, %w: tensor<4x8x3x3xf32>, %y: tensor<1x4x6x6xf32>)
+    -> tensor<1x6x6x4xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<1x8x8x8xf32>
+  %t = linalg.transpose ins(%x : tensor<1x8x8x8xf32>) outs(%e : tensor<1x8x8x8xf32>) permutation = [0, 3, 1, 2]
+  %g = tensor.empty() : tensor<1x4x6x6xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%g : tensor<1x4x6x6xf32>) -> tensor<1x4x6x6xf32>
+  %c = linalg.conv_2d_nchw_fchw ins(%t, %w : tensor<1x8x8x8xf32>, tensor<4x8x3x3xf32>)
+    outs(%f : tensor<1x4x6x6xf32>) -> tensor<1x4x6x6xf32>
+  %h = tensor.empty() : tensor<1x6x6x4xf32>
+  %r = linalg.transpose ins(%c : tensor<1x4x6x6xf32>) outs(%h : tensor<1x6x6x4xf32>) permutation = [0, 2, 3, 1]
+  return %r : tensor<1x6x6x4xf32>
+}
+
+// -----
+
+// A global average needs no transposition, one that moves only dimensions of size 1 is a reshape, and the number of
+// images may be known only at run time.
+// CHECK-LABEL: @average
+// CHECK: %[[CONV:.*]] = linalg.conv_2d_nhwc_hwcf
+// CHECK: linalg.generic {indexing_maps = [#[[MAP:.*]], #{{.*}}], iterator_types = ["parallel", "parallel", "reduction",
+// CHECK-SAME: ins(%[[CONV]] : tensor<?x6x6x4xf32>)
+func.func @average(%x: tensor<?x8x8x8xf32>, %w: tensor<4x8x3x3xf32>, %n: index) -> tensor<?x4xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty(%n) : tensor<?x4x6x6xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<?x4x6x6xf32>) -> tensor<?x4x6x6xf32>
+  %c = linalg.conv_2d_nchw_fchw ins(%x, %w : tensor<?x8x8x8xf32>, tensor<4x8x3x3xf32>)
+    outs(%f : tensor<?x4x6x6xf32>) -> tensor<?x4x6x6xf32>
+  %s = tensor.empty(%n) : tensor<?x4xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%s : tensor<?x4xf32>) -> tensor<?x4xf32>
+  %r = linalg.generic {
+    indexing_maps = [affine_map<(a, b, c, d) -> (a, b, c, d)>, affine_map<(a, b, c, d) -> (a, b)>],
+    iterator_types = ["parallel", "parallel", "reduction", "reduction"]}
+    ins(%c : tensor<?x4x6x6xf32>) outs(%z : tensor<?x4xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %sum = arith.addf %in, %out : f32
+    linalg.yield %sum : f32
+  } -> tensor<?x4xf32>
+  return %r : tensor<?x4xf32>
+}
+
+// -----
+
+// A depthwise convolution is moved, too; in one and three dimensions likewise.
+// CHECK-LABEL: @others
+// CHECK: linalg.depthwise_conv_2d_nhwc_hwc
+// CHECK: linalg.conv_1d_nwc_wcf
+// CHECK: linalg.conv_3d_ndhwc_dhwcf
+func.func @others(%x: tensor<1x8x8x8xf32>, %w: tensor<8x3x3xf32>, %y: tensor<1x8x6x6xf32>, %x1: tensor<1x8x8xf32>,
+    %w1: tensor<4x8x3xf32>, %y1: tensor<1x4x6xf32>, %x3: tensor<1x2x4x4x4xf32>, %w3: tensor<4x2x3x3x3xf32>,
+    %y3: tensor<1x4x2x2x2xf32>) -> (tensor<1x8x6x6xf32>, tensor<1x4x6xf32>, tensor<1x4x2x2x2xf32>) {
+  %0 = linalg.depthwise_conv_2d_nchw_chw ins(%x, %w : tensor<1x8x8x8xf32>, tensor<8x3x3xf32>)
+    outs(%y : tensor<1x8x6x6xf32>) -> tensor<1x8x6x6xf32>
+  %1 = linalg.conv_1d_ncw_fcw ins(%x1, %w1 : tensor<1x8x8xf32>, tensor<4x8x3xf32>)
+    outs(%y1 : tensor<1x4x6xf32>) -> tensor<1x4x6xf32>
+  %2 = linalg.conv_3d_ncdhw_fcdhw ins(%x3, %w3 : tensor<1x2x4x4x4xf32>, tensor<4x2x3x3x3xf32>)
+    outs(%y3 : tensor<1x4x2x2x2xf32>) -> tensor<1x4x2x2x2xf32>
+  return %0, %1, %2 : tensor<1x8x6x6xf32>, tensor<1x4x6xf32>, tensor<1x4x2x2x2xf32>
+}
+
+// -----
+
+// Without a convolution there is nothing to do, and one that is channels last already stays as it is.
+// CHECK-LABEL: @nothing
+// CHECK-NOT: linalg.transpose
+// CHECK: linalg.pooling_nchw_max
+// CHECK: linalg.conv_2d_nhwc_hwcf
+func.func @nothing(%x: tensor<1x8x8x8xf32>, %y: tensor<1x8x7x7xf32>, %w: tensor<3x3x8x4xf32>, %z: tensor<1x6x6x4xf32>)
+    -> (tensor<1x8x7x7xf32>, tensor<1x6x6x4xf32>) {
+  %window = tensor.empty() : tensor<2x2xf32>
+  %0 = linalg.pooling_nchw_max {dilations = dense<1> : vector<2xi64>, strides = dense<1> : vector<2xi64>}
+    ins(%x, %window : tensor<1x8x8x8xf32>, tensor<2x2xf32>) outs(%y : tensor<1x8x7x7xf32>) -> tensor<1x8x7x7xf32>
+  %1 = linalg.conv_2d_nhwc_hwcf ins(%x, %w : tensor<1x8x8x8xf32>, tensor<3x3x8x4xf32>)
+    outs(%z : tensor<1x6x6x4xf32>) -> tensor<1x6x6x4xf32>
+  return %0, %1 : tensor<1x8x7x7xf32>, tensor<1x6x6x4xf32>
+}

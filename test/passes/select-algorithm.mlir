@@ -1,0 +1,95 @@
+// RUN: winograd-opt --winograd-select-algorithm %s | filecheck %s
+// RUN: winograd-opt --winograd-select-algorithm=output-tile=6 %s | filecheck %s --check-prefix=FORCED
+// RUN: winograd-opt --winograd-select-algorithm --split-input-file --verify-diagnostics %s
+
+// Large images with many channels get large tiles.
+// CHECK-LABEL: @large_image
+// CHECK: linalg.conv_2d_nhwc_hwcf
+// CHECK-SAME: winograd.algorithm = {output_tile = array<i64: 6, 6>, part_size = array<i64: 3, 3>}
+func.func @large_image(%x: tensor<1x58x58x64xf32>, %w: tensor<3x3x64x64xf32>, %y: tensor<1x56x56x64xf32>)
+    -> tensor<1x56x56x64xf32> {
+  %r = linalg.conv_2d_nhwc_hwcf {dilations = dense<1> : vector<2xi64>, strides = dense<1> : vector<2xi64>}
+    ins(%x, %w : tensor<1x58x58x64xf32>, tensor<3x3x64x64xf32>)
+    outs(%y : tensor<1x56x56x64xf32>) -> tensor<1x56x56x64xf32>
+  return %r : tensor<1x56x56x64xf32>
+}
+
+// -----
+
+// The tile fits each dimension: 4 rows are one tile of 4, not of 6. Any layout is understood, dilations as tensors too.
+// CHECK-LABEL: @few_rows
+// CHECK: winograd.algorithm = {output_tile = array<i64: 4, 6>, part_size = array<i64: 3, 3>}
+// FORCED-LABEL: @few_rows
+// FORCED: winograd.algorithm = {output_tile = array<i64: 6, 6>, part_size = array<i64: 3, 3>}
+func.func @few_rows(%x: tensor<8x64x6x38xf32>, %w: tensor<64x64x3x3xf32>, %y: tensor<8x64x4x36xf32>)
+    -> tensor<8x64x4x36xf32> {
+  %r = linalg.conv_2d_nchw_fchw {dilations = dense<1> : tensor<2xi64>, strides = dense<1> : tensor<2xi64>}
+    ins(%x, %w : tensor<8x64x6x38xf32>, tensor<64x64x3x3xf32>)
+    outs(%y : tensor<8x64x4x36xf32>) -> tensor<8x64x4x36xf32>
+  return %r : tensor<8x64x4x36xf32>
+}
+
+// -----
+
+// A generic that is a convolution counts as one.
+// CHECK-LABEL: @generic
+// CHECK: linalg.generic
+// CHECK-SAME: winograd.algorithm
+func.func @generic(%x: tensor<1x58x58x64xf32>, %w: tensor<3x3x64x64xf32>, %y: tensor<1x56x56x64xf32>)
+    -> tensor<1x56x56x64xf32> {
+  %r = linalg.generic {
+    indexing_maps = [affine_map<(n, h, w, k, r, s, c) -> (n, h + r, w + s, c)>,
+                     affine_map<(n, h, w, k, r, s, c) -> (r, s, c, k)>,
+                     affine_map<(n, h, w, k, r, s, c) -> (n, h, w, k)>],
+    iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]}
+    ins(%x, %w : tensor<1x58x58x64xf32>, tensor<3x3x64x64xf32>) outs(%y : tensor<1x56x56x64xf32>) {
+  ^bb0(%a: f32, %b: f32, %acc: f32):
+    %p = arith.mulf %a, %b : f32
+    %s = arith.addf %acc, %p : f32
+    linalg.yield %s : f32
+  } -> tensor<1x56x56x64xf32>
+  return %r : tensor<1x56x56x64xf32>
+}
+
+// -----
+
+// CHECK-LABEL: @left
+// CHECK-NOT: winograd.algorithm
+func.func @left(%x: tensor<1x9x9x4xf32>, %w: tensor<3x3x4x4xf32>, %w1: tensor<1x1x4x4xf32>, %h: tensor<1x9x9x4xf16>,
+    %wh: tensor<3x3x4x4xf16>, %d: tensor<1x?x9x4xf32>, %g: tensor<3x3x4xf32>, %y4: tensor<1x4x4x4xf32>,
+    %y5: tensor<1x5x5x4xf32>, %y6: tensor<1x6x7x4xf32>, %y7: tensor<1x7x7x4xf32>, %y9: tensor<1x9x9x4xf32>,
+    %yh: tensor<1x7x7x4xf16>, %yd: tensor<1x?x7x4xf32>) {
+  // expected-remark @below {{convolution left as it is: its strides are 2x2}}
+  %0 = linalg.conv_2d_nhwc_hwcf {strides = dense<2> : vector<2xi64>}
+    ins(%x, %w : tensor<1x9x9x4xf32>, tensor<3x3x4x4xf32>) outs(%y4 : tensor<1x4x4x4xf32>) -> tensor<1x4x4x4xf32>
+  // expected-remark @below {{convolution left as it is: its dilations are 2x2}}
+  %1 = linalg.conv_2d_nhwc_hwcf {dilations = dense<2> : vector<2xi64>}
+    ins(%x, %w : tensor<1x9x9x4xf32>, tensor<3x3x4x4xf32>) outs(%y5 : tensor<1x5x5x4xf32>) -> tensor<1x5x5x4xf32>
+  // expected-remark @below {{convolution left as it is: its kernel is 1x1, not 3x3}}
+  %2 = linalg.conv_2d_nhwc_hwcf
+    ins(%x, %w1 : tensor<1x9x9x4xf32>, tensor<1x1x4x4xf32>) outs(%y9 : tensor<1x9x9x4xf32>) -> tensor<1x9x9x4xf32>
+  // expected-remark @below {{convolution left as it is: its element type is f16, not f32}}
+  %3 = linalg.conv_2d_nhwc_hwcf
+    ins(%h, %wh : tensor<1x9x9x4xf16>, tensor<3x3x4x4xf16>) outs(%yh : tensor<1x7x7x4xf16>) -> tensor<1x7x7x4xf16>
+  // expected-remark @below {{convolution left as it is: its input has a dynamic dimension other than the batch}}
+  %4 = linalg.conv_2d_nhwc_hwcf
+    ins(%d, %w : tensor<1x?x9x4xf32>, tensor<3x3x4x4xf32>) outs(%yd : tensor<1x?x7x4xf32>) -> tensor<1x?x7x4xf32>
+  // expected-remark @below {{convolution left as it is: it has 4 groups}}
+  %5 = linalg.depthwise_conv_2d_nhwc_hwc
+    ins(%x, %g : tensor<1x9x9x4xf32>, tensor<3x3x4xf32>) outs(%y7 : tensor<1x7x7x4xf32>) -> tensor<1x7x7x4xf32>
+  // expected-remark @below {{its output (6, 7) is smaller than the (7, 7) that its input allows}}
+  %6 = linalg.conv_2d_nhwc_hwcf
+    ins(%x, %w : tensor<1x9x9x4xf32>, tensor<3x3x4x4xf32>) outs(%y6 : tensor<1x6x7x4xf32>) -> tensor<1x6x7x4xf32>
+  return
+}
+
+// -----
+
+// With one channel in and out, the transforms cost more than they save.
+func.func @single_channel(%x: tensor<1x9x9x1xf32>, %w: tensor<3x3x1x1xf32>, %y: tensor<1x7x7x1xf32>)
+    -> tensor<1x7x7x1xf32> {
+  // expected-remark @below {{F(2x2, 3x3) costs no less than the convolution's definition}}
+  %r = linalg.conv_2d_nhwc_hwcf ins(%x, %w : tensor<1x9x9x1xf32>, tensor<3x3x1x1xf32>)
+    outs(%y : tensor<1x7x7x1xf32>) -> tensor<1x7x7x1xf32>
+  return %r : tensor<1x7x7x1xf32>
+}
