@@ -10,7 +10,7 @@ MAX_OUTPUT_TILE = 8
 
 @dataclass(frozen=True)
 class WinogradOptions:
-    """Options of `rewrite_module`, the same for the command line and the Python API.
+    """Options of `compile_pipeline`, the same for the command line and the Python API.
 
     Layers are named by patterns. A number (or a range of them, `4-7`) is that of the convolution, counted
     from 0 in program order; any other pattern is a shell-style glob that has to match one of the names in its

@@ -10,8 +10,11 @@ from iree.compiler.api.ctypes_dl import PipelineType
 from iree.winograd import embedding
 from iree.winograd.diagnostics import Diagnostic
 from iree.winograd.dialect.bindings import ir
+from iree.winograd.ir_dumps import IRDumps
+from iree.winograd.pass_pipeline import run_passes
 from iree.winograd.passes.options import WinogradOptions
-from iree.winograd.pipelines.compile_pipeline import rewrite_module
+from iree.winograd.passes.rewrite import walk
+from iree.winograd.pipelines.compile_pipeline import compile_pipeline
 
 REWRITE_PHASE = "preprocessing"
 PHASES = (
@@ -57,6 +60,9 @@ class Stages:
         return PHASES.index(self.compile_from) <= point <= PHASES.index(self.compile_to)
 
 
+NO_DUMPS = IRDumps()
+
+
 class Compilation:
     """A session of IREE's compiler in which programs are compiled, their convolutions rewritten.
 
@@ -75,14 +81,17 @@ class Compilation:
         report: Callable[[Diagnostic], None],
         warn: Callable[[str], None],
         console: bool = False,
+        dumps: IRDumps = NO_DUMPS,
     ) -> None:
         self.session = session
         self.context: ir.Context = session.context
+        self.context.emit_error_diagnostics = True
         self._options = options
         self._stages = stages
         self._report = report
         self._warn = warn
         self._console = console
+        self._dumps = dumps
         self._invocations: list[api.Invocation] = []
 
     def __enter__(self) -> Compilation:
@@ -126,8 +135,7 @@ class Compilation:
         invocation = self._new_invocation(lambda diagnostic: self._hold_back_errors(errors, diagnostic))
         invocation.import_module(module)
         try:
-            rewrite_module(module, options)
-            module.verify()
+            run_passes(module, compile_pipeline(options), self._dumps)
             _require_lowered(module)
             result = self._execute(invocation, REWRITE_PHASE, self._stages.compile_to)
         except Exception as error:
@@ -181,14 +189,7 @@ class Compilation:
 
 def _require_lowered(module: ir.Operation) -> None:
     """Raise ValueError when ops of our dialect are left in `module`: IREE crashes on ops it doesn't know."""
-    left: set[str] = set()
-
-    def visit(operation: ir.Operation) -> ir.WalkResult:
-        if operation.name.startswith("winograd."):
-            left.add(operation.name)
-        return ir.WalkResult.ADVANCE
-
-    module.walk(visit)
+    left = {operation.name for operation in walk(module) if operation.name.startswith("winograd.")}
     if left:
         raise ValueError(f"not lowered: {', '.join(sorted(left))}")
 

@@ -25,6 +25,7 @@ from iree.winograd.flags import (
     help_text,
     parse_command_line,
 )
+from iree.winograd.ir_dumps import take_ir_dumps
 from iree.winograd.passes.remarks import CATEGORY
 
 _PROGRAM = "iree-compile"
@@ -110,14 +111,16 @@ def _is_accepted(command_line: CommandLine) -> bool:
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, 1)
         os.dup2(null, 2)
-        embedding.setup_command_line(_PROGRAM, command_line.library)
+        _, library = take_ir_dumps(command_line.library)
+        embedding.setup_command_line(_PROGRAM, library)
         os._exit(_ACCEPTED)
     _, status = os.waitpid(child, 0)
     return os.WIFEXITED(status) and os.WEXITSTATUS(status) == _ACCEPTED
 
 
 def _compile(command_line: CommandLine, stages: Stages) -> int:
-    embedding.setup_command_line(str(embedding.stock_tool(_PROGRAM)), command_line.library)
+    dumps, library = take_ir_dumps(command_line.library)
+    embedding.setup_command_line(str(embedding.stock_tool(_PROGRAM)), library)
     output = command_line.main.get("o", STANDARD_STREAM)
     session = api.Session()
     with Compilation(
@@ -127,6 +130,7 @@ def _compile(command_line: CommandLine, stages: Stages) -> int:
         report=_print_diagnostic,
         warn=lambda message: _print_diagnostic(Diagnostic("warning", message)),
         console=True,
+        dumps=dumps,
     ) as compilation:
         try:
             _enable_remarks(compilation, command_line)

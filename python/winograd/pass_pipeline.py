@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from iree.winograd.dialect.bindings import PassManager, ir
+from iree.winograd.ir_dumps import IRDumps
 from iree.winograd.passes.registry import (
     Pass,
     PassError,
@@ -43,7 +44,7 @@ def parse_pass_pipeline(text: str, context: ir.Context) -> PassManager:
     return build_pass_manager(split_pipeline(body), context)
 
 
-def build_pass_manager(elements: Iterator[str] | list[str], context: ir.Context) -> PassManager:
+def build_pass_manager(elements: Iterable[str], context: ir.Context) -> PassManager:
     """Build a pass manager on modules that runs `elements`, each the text of a pass or a nested pipeline."""
     own_passes = load_passes()
     manager = PassManager(_ANCHOR, context)
@@ -57,6 +58,18 @@ def build_pass_manager(elements: Iterator[str] | list[str], context: ir.Context)
         except ValueError as error:
             raise PassSyntaxError(str(error).strip()) from None
     return manager
+
+
+def run_passes(module: ir.Operation, passes: Iterable[Pass], dumps: IRDumps) -> None:
+    """Run `passes` on `module`, printing it as `dumps` say.
+
+    Raises MLIRError when a pass fails, after error diagnostics, and whatever else a pass raises.
+    """
+    for pass_ in passes:
+        manager = PassManager(_ANCHOR, module.context)
+        _add_own_pass(manager, pass_)
+        dumps.enable(manager, pass_name(pass_))
+        manager.run(module)
 
 
 def split_pipeline(text: str) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import iree.winograd as winograd
@@ -10,7 +11,9 @@ import pytest
 from iree import runtime
 from iree.winograd import compilation
 from iree.winograd.dialect.bindings import ir
-from iree.winograd.passes.options import WinogradOptions
+from iree.winograd.passes import registry
+from iree.winograd.passes.registry import Pass, PassError
+from iree.winograd.passes.rewrite import walk
 
 ADD = """\
 func.func @add(%lhs: tensor<8xf32>, %rhs: tensor<8xf32>) -> tensor<8xf32> {
@@ -104,34 +107,52 @@ def test_bad_input(arguments: dict[str, object], error: type[winograd.WinogradEr
         winograd.compile(**arguments)  # type: ignore[call-overload]
 
 
-def leave_an_op(module: ir.Operation, options: WinogradOptions) -> None:
-    """Forget to lower an op of our dialect."""
+@dataclass(frozen=True)
+class EmitError:
+    """Fails as a pass should."""
 
-    def visit(operation: ir.Operation) -> ir.WalkResult:
-        if operation.name == "arith.addf":
-            with ir.InsertionPoint(operation), operation.location:
-                unknown = ir.Operation.create(
-                    "winograd.unknown", [operation.results[0].type], list(operation.operands)
-                )
-            operation.results[0].replace_all_uses_with(unknown.results[0])
-        return ir.WalkResult.ADVANCE
-
-    module.walk(visit)
+    def run(self, module: ir.Operation) -> None:
+        module.location.emit_error("not today")
+        raise PassError
 
 
-def emit_error(module: ir.Operation, options: WinogradOptions) -> None:
-    module.location.emit_error("not today")
-    raise RuntimeError("the pass gave up")
+@dataclass(frozen=True)
+class Crash:
+    """Fails as a pass should not."""
+
+    def run(self, module: ir.Operation) -> None:
+        raise KeyError("an oversight")
+
+
+@dataclass(frozen=True)
+class LeaveAnOp:
+    """Forgets to lower an op of our dialect."""
+
+    def run(self, module: ir.Operation) -> None:
+        (sum_,) = (operation for operation in walk(module) if operation.name == "arith.addf")
+        with ir.InsertionPoint(sum_), sum_.location:
+            unknown = ir.Operation.create(
+                "winograd.unknown", [sum_.results[0].type], operands=list(sum_.operands)
+            )
+        sum_.results[0].replace_all_uses_with(unknown.results[0])
 
 
 @pytest.mark.parametrize(
-    ("rewrite", "reason"),
-    [(emit_error, "error: not today"), (leave_an_op, "not lowered: winograd.unknown")],
+    ("pass_class", "reason"),
+    [
+        (EmitError, "error: not today"),
+        (Crash, "KeyError: 'an oversight'"),
+        (LeaveAnOp, "not lowered: winograd.unknown"),
+    ],
 )
-def test_falls_back_to_stock_iree(monkeypatch: pytest.MonkeyPatch, rewrite: object, reason: str) -> None:
-    monkeypatch.setattr(compilation, "rewrite_module", rewrite)
-    with pytest.warns(winograd.RewriteWarning, match=f"without iree-winograd.*{reason}"):
+def test_falls_back_to_stock_iree(
+    monkeypatch: pytest.MonkeyPatch, pass_class: type[Pass], reason: str
+) -> None:
+    monkeypatch.setitem(registry._names, pass_class, "winograd-test")
+    monkeypatch.setattr(compilation, "compile_pipeline", lambda options: [pass_class()])
+    with pytest.warns(winograd.RewriteWarning, match=f"without iree-winograd.*{reason}$") as warnings:
         run_add(winograd.compile(ADD))
+    assert warnings[0].filename == __file__
 
 
 def test_programs_own_errors_are_reported_once() -> None:

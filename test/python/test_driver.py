@@ -160,6 +160,42 @@ def test_dumps_of_all_passes(folders: tuple[Path, Path]) -> None:
         assert heading in headings
 
 
+def test_dumps_of_our_passes(tmp_path: Path) -> None:
+    (tmp_path / "convolution.mlir").write_text(CONVOLUTION)
+    passes = "winograd-convert-conv,iree-abi-wrap-entry-points"
+    flags = [ENABLE, *TARGET, f"--mlir-print-ir-after={passes}", "-o", "convolution.vmfb"]
+    outcome = run(TOOL_DIRECTORY / "iree-compile", [*flags, "convolution.mlir"], tmp_path)
+    assert outcome.code == 0, outcome.stderr
+    wrapped, converted = re.split("^// -----// IR Dump After .*", outcome.stderr, flags=re.MULTILINE)[1:]
+    assert "linalg.conv_2d" in wrapped
+    assert "winograd.input_transform" in converted
+
+
+def test_remarks_name_line_and_layer(tmp_path: Path) -> None:
+    (tmp_path / "convolution.mlir").write_text(CONVOLUTION)
+    flags = [ENABLE, *TARGET, "--iree-winograd-remarks", "convolution.mlir", "-o", "convolution.vmfb"]
+    became = run(TOOL_DIRECTORY / "iree-compile", [*flags, "--iree-winograd-output-tile=4"], tmp_path)
+    assert became.code == 0
+    assert became.stderr.startswith("convolution.mlir:6:13: remark: ")
+    assert "F(4x4, 3x3)" in became.stderr
+    left = run(TOOL_DIRECTORY / "iree-compile", [*flags, "--iree-winograd-deny-layers=0"], tmp_path)
+    assert left.code == 0
+    assert left.stderr.startswith("convolution.mlir:6:13: remark: ")
+    assert "F(4x4, 3x3)" not in left.stderr
+    flags = [*TARGET, "convolution.mlir", "-o", "convolution.vmfb"]
+    stock = run(stock_tool("iree-compile"), flags, tmp_path)
+    assert left.files["convolution.vmfb"] == stock.files["convolution.vmfb"]
+    assert became.files["convolution.vmfb"] != stock.files["convolution.vmfb"]
+
+
+def test_remarks_go_where_those_of_iree_go(tmp_path: Path) -> None:
+    (tmp_path / "convolution.mlir").write_text(CONVOLUTION)
+    flags = [ENABLE, *TARGET, "--remarks-filter=winograd", "--remarks-output-file=remarks.yaml"]
+    outcome = run(TOOL_DIRECTORY / "iree-compile", [*flags, "convolution.mlir", "-o", "out.vmfb"], tmp_path)
+    assert outcome.code == 0
+    assert b"winograd-convert-conv" in outcome.files["remarks.yaml"]
+
+
 def test_standard_streams(folders: tuple[Path, Path]) -> None:
     assert check_same(folders, ["-", "-o", "-"], ADD.encode()).stdout
     assert check_same(folders, ["-"], TYPE_ERROR.encode()).code == 1
