@@ -8,13 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import prod
 
 from iree.winograd.dialect.bindings import flow, func, ir, stream
 
 from .emit import Buffer, Index
 
-WorkgroupId = tuple[Index, Index]
+WorkgroupId = tuple[Index, Index, Index]
+
+Binding = Callable[[ir.Value, Index], Buffer]
+"""From a kernel's argument and its batch size to the buffer that the argument is."""
 
 
 @dataclass(frozen=True)
@@ -41,13 +45,17 @@ def emit_executable(
     signature: DispatchSignature,
     translation: ir.Attribute,
     batch: int | None,
-    workgroups: Callable[[Index], tuple[Index, Index]],
+    workgroups: Callable[[Index], tuple[Index, ...]],
     body: Callable[[KernelFunction], None],
+    bindings: Sequence[Binding] | None = None,
 ) -> None:
     """Adds `stream.executable @name` with one function of the same name to the start of the module.
 
-    `workgroups` gives the size of the grid for a batch size; `body` emits the kernel.
+    `workgroups` gives the size of the grid, of up to three dimensions, for a batch size; `body` emits the kernel.
+    `bindings` has one entry per operand and one for the result; by default all are arrays of f32.
     """
+    if bindings is None:
+        bindings = [partial(_bind, tensor) for tensor in (*signature.operands, signature.result)]
     symbol = ir.StringAttr.get(name)
     private = ir.StringAttr.get("private")
     public = ir.StringAttr.get("public")
@@ -62,8 +70,8 @@ def emit_executable(
         )
         with ir.InsertionPoint(export.operation.regions[0].blocks.append(*dynamic)) as point:
             size = Index(point.block.arguments[0]) if dynamic else Index.of(_static(batch))
-            x, y = workgroups(size)
-            ir.Operation.create("stream.return", operands=[x.value, y.value, Index(1).value])
+            grid = [extent.value for extent in (*workgroups(size), Index(1), Index(1))[:3]]
+            ir.Operation.create("stream.return", operands=grid)
         inner = ir.Operation.create("builtin.module", regions=1)
         binding = ir.Type.parse("!stream.binding")
         types = [binding] * len(signature.operands) + dynamic + [binding]
@@ -73,16 +81,13 @@ def emit_executable(
         with ir.InsertionPoint(function.add_entry_block()):
             arguments = list(function.arguments)
             size = Index(arguments[-2]) if dynamic else Index.of(_static(batch))
-            bindings = [*arguments[: len(signature.operands)], arguments[-1]]
-            buffers = [
-                _buffer(argument, tensor, size)
-                for argument, tensor in zip(bindings, [*signature.operands, signature.result], strict=True)
-            ]
-            workgroup = tuple(
+            bound = [*arguments[: len(signature.operands)], arguments[-1]]
+            buffers = [bind(argument, size) for bind, argument in zip(bindings, bound, strict=True)]
+            x, y, z = (
                 Index(stream.dispatch_workgroup_id(ir.IntegerAttr.get(index, dimension)))
-                for dimension in range(2)
+                for dimension in range(3)
             )
-            body(KernelFunction((workgroup[0], workgroup[1]), size, buffers))
+            body(KernelFunction((x, y, z), size, buffers))
             func.ReturnOp([])
         ir.Operation.create("stream.executable.end")
 
@@ -103,7 +108,7 @@ def emit_dispatch(
     return dispatch.results[0]
 
 
-def _buffer(argument: ir.Value, tensor: ir.RankedTensorType, batch: Index) -> Buffer:
+def _bind(tensor: ir.RankedTensorType, argument: ir.Value, batch: Index) -> Buffer:
     element = tensor.element_type
     if tensor.rank > 0 and tensor.is_dynamic_dim(0):
         inner = tuple(tensor.shape[1:])

@@ -61,7 +61,7 @@ class CpuPipeline:
         def body(function: KernelFunction) -> None:
             image, packed, *epilogue_operands, output = function.buffers
             epilogue = VectorEpilogue(transform, epilogue_operands)
-            kernel.emit(function.workgroup, function.batch, image, packed, output, epilogue.emit)
+            kernel.emit(function.workgroup[:2], function.batch, image, packed, output, epilogue.emit)
 
         name = self._executable(
             (kernel, signature.operands, _epilogue_text(group)),
