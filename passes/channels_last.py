@@ -82,7 +82,7 @@ def rewrite_pad(operation: ir.Operation, versions: Versions) -> ir.Value | None:
 
 def rewrite_concat(operation: ir.Operation, versions: Versions) -> ir.Value | None:
     sources = [versions.get(operand) for operand in operation.operands]
-    if None in sources:
+    if any(source is None for source in sources):
         return None
     result_type = _permuted_type(operation.results[0].type)
     dimension = permutation(result_type.rank).index(operation.attributes["dim"].value)

@@ -56,6 +56,15 @@ def constant_array(value: ir.Value) -> Array | None:
     return _constant_array(value) if is_constant(value) else None
 
 
+def scalar_constant(value: ir.Value) -> float | None:
+    """The number that a scalar constant is; None for any other value."""
+    operation = defining_operation(value)
+    if operation is None or operation.name != "arith.constant":
+        return None
+    attribute = operation.attributes["value"]
+    return float(attribute.value) if isinstance(attribute, ir.FloatAttr) else None
+
+
 def resource_constant(array: Array, name: str) -> ir.Value:
     """Build a `dense_resource` constant of f32 elements, rounded once; the attribute keeps the array."""
     elements = np.ascontiguousarray(array, np.float32)
@@ -122,12 +131,4 @@ def _evaluate(operation: ir.Operation) -> Array | None:
     if len(known) != len(inputs):
         return None
     shape = ir.RankedTensorType(elementwise.result.type).shape
-    return evaluate_body(elementwise.body, known, elementwise.indexing_maps, shape, _scalar)
-
-
-def _scalar(value: ir.Value) -> float | None:
-    operation = defining_operation(value)
-    if operation is None or operation.name != "arith.constant":
-        return None
-    attribute = operation.attributes["value"]
-    return float(attribute.value) if isinstance(attribute, ir.FloatAttr) else None
+    return evaluate_body(elementwise.body, known, elementwise.indexing_maps, shape, scalar_constant)

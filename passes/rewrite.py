@@ -173,7 +173,12 @@ def inline_block(block: ir.Block, arguments: Sequence[ir.Value]) -> list[ir.Valu
     Constants that `block` uses from outside are cloned as well, so that the copy stands on its own.
     """
     values = dict(zip(block.arguments, arguments, strict=True))
-    *body, terminator = [view.operation for view in block.operations]
+    return inline_operations([view.operation for view in block.operations], values)
+
+
+def inline_operations(operations: Sequence[ir.Operation], values: dict[ir.Value, ir.Value]) -> list[ir.Value]:
+    """Clone `operations`, which end with a terminator, with `values` for operands; returns what it would."""
+    *body, terminator = operations
     for operation in body:
         operands = [_inlined(operand, values) for operand in operation.operands]
         copy = operation.clone()

@@ -62,7 +62,9 @@ def run_operation(operation: ir.Operation, operands: list, values: dict):
         return np.pad(operands[0], list(zip(low, high, strict=True)), constant_values=element)
     if name in ("tensor.expand_shape", "tensor.collapse_shape"):
         shape = operation.results[0].type.shape
-        return operands[0].reshape([-1 if size == ir.ShapedType.get_dynamic_size() else size for size in shape])
+        return operands[0].reshape(
+            [-1 if size == ir.ShapedType.get_dynamic_size() else size for size in shape]
+        )
     if name == "tensor.concat":
         return np.concatenate(operands, operation.attributes["dim"].value)
     if name == "tensor.extract_slice":

@@ -17,7 +17,7 @@ class Layer:
 
 @dataclass
 class Network:
-    """A function of one image, built layer by layer. Layouts are `nchw` or `nhwc`; spatial sizes are kept per layer."""
+    """A function of one image, built layer by layer, in layout `nchw` or `nhwc`."""
 
     layout: str
     batch: str
@@ -41,7 +41,9 @@ class Network:
         return [self.batch, channels, *size] if self.layout == "nchw" else [self.batch, *size, channels]
 
     def type(self, channels: int | None = None, size: tuple[int, int] | None = None) -> str:
-        shape = self.shape(self.channels if channels is None else channels, self.size if size is None else size)
+        shape = self.shape(
+            self.channels if channels is None else channels, self.size if size is None else size
+        )
         return f"tensor<{'x'.join(map(str, shape))}xf32>"
 
     def spatial(self, values: Sequence[int]) -> str:
@@ -58,9 +60,8 @@ class Network:
     def constant(self, *shape: int, positive: bool = False) -> tuple[str, str]:
         array = self.generator.standard_normal(shape).astype(np.float32)
         array = np.abs(array) + 0.5 if positive else array
-        text = np.array2string(array, separator=",", threshold=10**9, floatmode="unique").replace("\n", "")
         tensor_type = f"tensor<{'x'.join(map(str, shape))}xf32>"
-        return self.emit(f"arith.constant dense<{_as_mlir(array)}> : {tensor_type}") if text else "", tensor_type
+        return self.emit(f"arith.constant dense<{_as_mlir(array)}> : {tensor_type}"), tensor_type
 
     def pad(self, element: str) -> str:
         size = (self.size[0] + 2, self.size[1] + 2)
@@ -96,12 +97,13 @@ class Network:
         self.value = self.emit(
             f"linalg.{operation} {{dilations = dense<1> : vector<2xi64>, "
             f"strides = dense<{stride}> : vector<2xi64>}} "
-            f"ins({value}, {weights} : {input_type}, {weights_type}) outs({init} : {output_type}) -> {output_type}"
+            f"ins({value}, {weights} : {input_type}, {weights_type}) "
+            f"outs({init} : {output_type}) -> {output_type}"
         )
         self.channels, self.size = filters, output_size
 
     def elementwise(self, operands: Sequence[tuple[str, str, str]], body: str) -> None:
-        """Applies `body` to `%a`, an element of the value, and `%b0`, `%b1`, ... of operands (name, type, map)."""
+        """Applies `body` to `%a`, an element of the value, and `%b0`, ... of operands (name, type, map)."""
         identity = "affine_map<(d0, d1, d2, d3) -> (d0, d1, d2, d3)>"
         maps = [identity, *(f"affine_map<(d0, d1, d2, d3) -> {index}>" for _, _, index in operands), identity]
         tensor_type = self.type()
@@ -141,7 +143,8 @@ class Network:
         empty = self.emit(f"tensor.empty() : {vector_type}")
         deviation = self.emit(
             "linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>], "
-            f'iterator_types = ["parallel"]}} ins({variance} : {vector_type}) outs({empty} : {vector_type}) {{\n'
+            f'iterator_types = ["parallel"]}} ins({variance} : {vector_type}) '
+            f"outs({empty} : {vector_type}) {{\n"
             "^bb0(%a: f32, %out: f32):\n%s = math.sqrt %a : f32\n%q = arith.divf %one, %s : f32\n"
             f"linalg.yield %q : f32\n}} -> {vector_type}"
         )

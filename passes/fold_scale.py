@@ -1,0 +1,179 @@
+"""Move constant per-channel factors of the epilogue into the filter."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from iree.winograd.dialect import ops
+from iree.winograd.dialect.bindings import arith, ir
+from iree.winograd.passes.constants import Array, constant_array, resource_constant, scalar_constant
+from iree.winograd.passes.registry import register_pass
+from iree.winograd.passes.rewrite import defining_operation, erase_if_unused, inline_operations, transforms
+
+
+@register_pass("winograd-fold-scale")
+@dataclass(frozen=True)
+class FoldScale:
+    """Move constant per-channel factors of the epilogue into the filter.
+
+    An epilogue that begins with additions, subtractions, multiplications and divisions by constants per
+    channel, as a batch norm does, computes `scale * output + shift`. Convolution is linear, so the scale can
+    multiply the filter: what is left is one addition. Both are computed in float64 and rounded once. Needs a
+    filter that is a constant and that no other operation uses.
+
+        %y = "winograd.output_transform"(%m, %mean, %deviation, %weight, %bias) ({
+          ^bb0(%a: f32, %b: f32, %c: f32, %d: f32, %e: f32):
+            %p = arith.subf %a, %b : f32
+            %q = arith.mulf %p, %c : f32
+            %r = arith.mulf %q, %d : f32
+            %s = arith.addf %r, %e : f32
+            vector.yield %s : f32
+        })
+      becomes, with a filter multiplied by deviation * weight,
+        %y = "winograd.output_transform"(%m, %shift) ({
+          ^bb0(%a: f32, %b: f32):
+            %s = arith.addf %a, %b : f32
+            vector.yield %s : f32
+        })
+    """
+
+    def run(self, module: ir.Operation) -> None:
+        for transform in transforms(module, ops.OutputTransformOp):
+            _fold(transform)
+
+
+@dataclass
+class Affine:
+    """`scale * output + shift`, per channel, and the operations of an epilogue that compute it."""
+
+    scale: Array
+    shift: Array
+    result: ir.Value
+    operations: list[ir.Operation] = field(default_factory=list)
+
+
+def _fold(transform: ops.OutputTransformOp) -> None:
+    weights = _only_filter(transform)
+    if weights is None:
+        return
+    affine = _leading_affine(transform)
+    array = constant_array(weights.filter) if affine.operations else None
+    if array is None or not np.isfinite(affine.scale).all():
+        return
+    with weights.location, ir.InsertionPoint(weights):
+        scaled = resource_constant(array * affine.scale, "scaled_filter")
+        rebuilt = ops.filter_transform(scaled, weights.decomposition, weights.groups)
+    weights.result.replace_all_uses_with(rebuilt.result)
+    with transform.location, ir.InsertionPoint(transform):
+        shifted = _build_shifted(transform, affine)
+    transform.result.replace_all_uses_with(shifted.result)
+    erase_if_unused([weights.operation, transform.operation])
+
+
+def _only_filter(transform: ops.OutputTransformOp) -> ops.FilterTransformOp | None:
+    """The transform of the filter whose products `transform` reads, when nothing else reads them."""
+    product = defining_operation(transform.accumulator)
+    if product is None or product.name != "linalg.batch_matmul":
+        return None
+    weights = defining_operation(product.operands[1])
+    if weights is None or weights.name != ops.FilterTransformOp.OPERATION_NAME:
+        return None
+    if any(len(list(value.uses)) != 1 for value in (transform.accumulator, weights.results[0])):
+        return None
+    return ops.FilterTransformOp(weights)
+
+
+def _leading_affine(transform: ops.OutputTransformOp) -> Affine:
+    """What the epilogue does to the output before anything that isn't a constant per channel comes in."""
+    channels = transform.result.type.shape[-1]
+    body = transform.body
+    affine = Affine(np.ones(channels), np.zeros(channels), body.arguments[0])
+    constants = _channel_constants(transform)
+    while True:
+        users = [use.owner.operation for use in affine.result.uses]
+        if len(users) != 1 or len(list(users[0].operands)) != 2 or not _apply(affine, users[0], constants):
+            return affine
+        affine.operations.append(users[0])
+        affine.result = users[0].results[0]
+
+
+def _apply(affine: Affine, operation: ir.Operation, constants: dict[ir.Value, Array]) -> bool:
+    """Extend `affine` by one operation of the epilogue, if that is possible."""
+    left, right = operation.operands
+    is_left = left == affine.result
+    other = _constant_element(right if is_left else left, constants)
+    if other is None:
+        return False
+    if operation.name == "arith.addf":
+        affine.shift = affine.shift + other
+    elif operation.name == "arith.mulf":
+        affine.scale, affine.shift = affine.scale * other, affine.shift * other
+    elif operation.name == "arith.subf" and is_left:
+        affine.shift = affine.shift - other
+    elif operation.name == "arith.divf" and is_left and np.all(other != 0):
+        affine.scale, affine.shift = affine.scale / other, affine.shift / other
+    else:
+        return False
+    return True
+
+
+def _channel_constants(transform: ops.OutputTransformOp) -> dict[ir.Value, Array]:
+    """The block arguments that are constants per channel, as float64 arrays with one element per channel."""
+    channel = ir.AffineExpr.get_dim(ir.RankedTensorType(transform.result.type).rank - 1)
+    constants = {}
+    for argument, operand, indexing_map in zip(
+        list(transform.body.arguments)[1:], transform.epilogue_operands, transform.indexing_maps, strict=True
+    ):
+        if list(indexing_map.results) != [channel]:
+            continue
+        array = constant_array(operand)
+        if array is not None:
+            constants[argument] = array.astype(np.float64)
+    return constants
+
+
+def _constant_element(value: ir.Value, constants: dict[ir.Value, Array]) -> Array | None:
+    if value in constants:
+        return constants[value]
+    scalar = scalar_constant(value)
+    return None if scalar is None else np.float64(scalar)
+
+
+def _build_shifted(transform: ops.OutputTransformOp, affine: Affine) -> ops.OutputTransformOp:
+    """Build `transform` with an epilogue that adds the shift and goes on after the operations of `affine`."""
+    folded = set(affine.operations)
+    rank = ir.RankedTensorType(transform.result.type).rank
+    kept = [
+        (argument, operand, indexing_map)
+        for argument, operand, indexing_map in zip(
+            list(transform.body.arguments)[1:],
+            transform.epilogue_operands,
+            transform.indexing_maps,
+            strict=True,
+        )
+        if any(use.owner.operation not in folded for use in argument.uses)
+    ]
+    operands = [operand for _, operand, _ in kept]
+    indexing_maps = [indexing_map for _, _, indexing_map in kept]
+    shifts = bool(np.any(affine.shift))
+    if shifts:
+        operands.insert(0, resource_constant(affine.shift, "shift"))
+        indexing_maps.insert(0, ir.AffineMap.get(rank, 0, [ir.AffineExpr.get_dim(rank - 1)]))
+    shifted = ops.output_transform(
+        ir.RankedTensorType(transform.result.type),
+        transform.accumulator,
+        transform.decomposition,
+        transform.groups,
+        operands,
+        indexing_maps,
+    )
+    arguments = list(shifted.body.arguments)
+    with ir.InsertionPoint(shifted.body):
+        output = arith.addf(arguments[0], arguments[1]) if shifts else arguments[0]
+        values = dict(zip((argument for argument, _, _ in kept), arguments[1 + shifts :], strict=True))
+        values[affine.result] = output
+        rest = [view.operation for view in transform.body.operations if view.operation not in folded]
+        (result,) = inline_operations(rest, values)
+        ops.yield_value(result)
+    return shifted
