@@ -56,13 +56,11 @@ class Convolution:
     def channels_last_layouts(self) -> tuple[str, str, str]:
         """The layouts of input, filter and output with channels last, groups outside of channels."""
         spatial = "".join(map(str, range(self.spatial_rank)))
-        return tuple(
-            leading + "".join(letter for letter in "gcf" if letter in layout)
-            for leading, layout in zip(
-                ("n" + spatial, spatial, "n" + spatial),
-                (self.input_layout, self.filter_layout, self.output_layout),
-                strict=True,
-            )
+        image = "n" + spatial
+        return (
+            image + _channels(self.input_layout),
+            spatial + _channels(self.filter_layout),
+            image + _channels(self.output_layout),
         )
 
     @property
@@ -165,6 +163,10 @@ def _describe(
     if readable != convolution.output_size:
         return f"its output {convolution.output_size} is smaller than the {readable} that its input allows"
     return convolution
+
+
+def _channels(layout: str) -> str:
+    return "".join(letter for letter in "gcf" if letter in layout)
 
 
 def _indexing_maps(operation: ir.Operation) -> list[ir.AffineMap]:

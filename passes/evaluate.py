@@ -108,7 +108,7 @@ def _compare(predicate: int, a: Any, b: Any) -> Any:
 
 def _spread(array: Array, indexing_map: ir.AffineMap) -> Array | None:
     """`array` as float64 with one dimension per loop, of size 1 where its index doesn't depend on it."""
-    loops = []
+    loops: list[int] = []
     for dimension in reversed(range(array.ndim)):
         result = indexing_map.results[dimension]
         if isinstance(result, ir.AffineConstantExpr):

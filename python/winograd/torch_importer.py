@@ -103,7 +103,7 @@ def lower(exported: torch.export.ExportedProgram, entry: str) -> ImportedModel:
     )
 
 
-class _Weights(fx_importer.FxImporterHooks):  # type: ignore[misc]
+class _Weights(fx_importer.FxImporterHooks):
     """Makes every tensor of the graph a resource on torch's own memory."""
 
     def __init__(self) -> None:
@@ -138,7 +138,7 @@ class _Weights(fx_importer.FxImporterHooks):  # type: ignore[misc]
         return ir.DenseResourceElementsAttr.get_from_buffer(array, name, type_)
 
 
-class _LayerLocations(fx_importer.ContextCache):  # type: ignore[misc]
+class _LayerLocations(fx_importer.ContextCache):
     """Names every operator after the layer that it belongs to, as in "features.init_block.conv"."""
 
     def get_node_location(self, node: torch.fx.Node) -> ir.Location | None:
@@ -153,7 +153,7 @@ class _LayerLocations(fx_importer.ContextCache):  # type: ignore[misc]
         return ir.Location.name(layers[-1], childLoc=location, context=self._c) if layers else location
 
 
-class _Importer(fx_importer.FxImporter):  # type: ignore[misc]
+class _Importer(fx_importer.FxImporter):
     def __init__(self, *, context: ir.Context, hooks: fx_importer.FxImporterHooks) -> None:
         super().__init__(context=context, hooks=hooks)
         self._cc = _LayerLocations(context, py_attr_tracker=self._py_attr_tracker)
@@ -163,7 +163,8 @@ def _decompose(exported: torch.export.ExportedProgram) -> torch.export.ExportedP
     """In terms of the operators that torch-mlir knows."""
     with warnings.catch_warnings():
         _ignore_own_deprecations()
-        return exported.run_decompositions(get_decomposition_table())
+        decomposed: torch.export.ExportedProgram = exported.run_decompositions(get_decomposition_table())
+        return decomposed
 
 
 def _ignore_own_deprecations() -> None:
