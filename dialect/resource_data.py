@@ -35,8 +35,8 @@ def resource_data(constant: ir.Operation, dtype: npt.DTypeLike) -> npt.NDArray[A
     section = _section(memoryview(buffer.getvalue()), _RESOURCE_SECTION)
     if len(section) < size:
         raise ValueError(f"the resource has {len(section)} bytes, but its type needs {size}")
-    values: npt.NDArray[Any] = np.frombuffer(section[len(section) - size :], dtype)
-    return values.reshape(shape)
+    values: npt.NDArray[Any] = np.frombuffer(section[len(section) - size :], dtype).reshape(shape)
+    return values
 
 
 def _section(bytecode: memoryview, wanted: int) -> memoryview:
