@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import product
 
 from iree.winograd.dialect.algebra.recipe import Operation, Recipe
 from iree.winograd.dialect.bindings import arith, ir
 
-from .emit import multiply_add, splat
+from .emit import Buffer, Index, loop, multiply_add, splat
 
-TilePosition = tuple[int, ...]
+Position = tuple[Index, ...]
+"""The position of an element within a tile."""
+Load = Callable[[Position], ir.Value]
+Store = Callable[[Position, ir.Value], None]
 
 
-def emit_recipe(recipe: Recipe, inputs: list[ir.Value], fused_multiply_add: bool) -> list[ir.Value]:
+def emit_recipe(recipe: Recipe, inputs: Sequence[ir.Value], fused_multiply_add: bool) -> list[ir.Value]:
     """Applies a 1-D transform to vectors; without FMA in the target a product and a sum take its place."""
     vector_type = ir.VectorType(inputs[0].type)
     width, element = vector_type.shape[0], vector_type.element_type
@@ -21,36 +25,85 @@ def emit_recipe(recipe: Recipe, inputs: list[ir.Value], fused_multiply_add: bool
 
     def emit(operation: Operation) -> ir.Value:
         a = values[operation.a]
-        if operation.kind == "add":
-            return arith.addf(a, values[operation.b])
-        if operation.kind == "subtract":
-            return arith.subf(a, values[operation.b])
         if operation.kind == "negate":
             return arith.negf(a)
-        factor = splat(float(operation.constant), width, element)
         if operation.kind == "multiply":
-            return arith.mulf(a, factor)
-        return multiply_add(a, factor, values[operation.b], fused_multiply_add)
+            return arith.mulf(a, splat(float(operation.constant or 0), width, element))
+        assert operation.b is not None
+        b = values[operation.b]
+        if operation.kind == "add":
+            return arith.addf(a, b)
+        if operation.kind == "subtract":
+            return arith.subf(a, b)
+        factor = splat(float(operation.constant or 0), width, element)
+        return multiply_add(a, factor, b, fused_multiply_add)
 
     for operation in recipe.operations:
         values.append(emit(operation))
     return [splat(0.0, width, element) if output is None else values[output] for output in recipe.outputs]
 
 
-def emit_nested(
-    recipes: list[Recipe], tile: Mapping[TilePosition, ir.Value], fused_multiply_add: bool
-) -> dict[TilePosition, ir.Value]:
-    """Applies one recipe per dimension to a D-dimensional tile of vectors, the first dimension first."""
-    current = dict(tile)
+def emit_unrolled(recipes: Sequence[Recipe], load: Load, store: Store, fused_multiply_add: bool) -> None:
+    """Applies one recipe per dimension to a tile, the first dimension first, all of it straight-line code."""
     extents = [recipe.inputs for recipe in recipes]
+    current = {e: load(tuple(map(Index, e))) for e in product(*map(range, extents))}
     for dimension, recipe in enumerate(recipes):
-        others = [range(extent) for d, extent in enumerate(extents) if d != dimension]
-        transformed: dict[TilePosition, ir.Value] = {}
-        for rest in product(*others):
-            line = [(*rest[:dimension], i, *rest[dimension:]) for i in range(recipe.inputs)]
-            outputs = emit_recipe(recipe, [current[position] for position in line], fused_multiply_add)
-            for i, output in enumerate(outputs):
-                transformed[(*rest[:dimension], i, *rest[dimension:])] = output
+        transformed: dict[tuple[int, ...], ir.Value] = {}
+        for rest in product(*(range(extent) for d, extent in enumerate(extents) if d != dimension)):
+            line = [current[(*rest[:dimension], i, *rest[dimension:])] for i in range(recipe.inputs)]
+            for i, value in enumerate(emit_recipe(recipe, line, fused_multiply_add)):
+                transformed[(*rest[:dimension], i, *rest[dimension:])] = value
         current = transformed
         extents[dimension] = len(recipe.outputs)
-    return current
+    for element, value in current.items():
+        store(tuple(map(Index, element)), value)
+
+
+def emit_rolled(
+    recipes: Sequence[Recipe], load: Load, store: Store, fused_multiply_add: bool, temporaries: Sequence[Buffer]
+) -> None:
+    """Applies one recipe per dimension to a tile, the first dimension first, as a loop over lines for each.
+
+    `temporaries` hold a tile between two dimensions, one fewer than there are recipes; their innermost extent is the
+    vectors' width. Large tiles don't fit in registers either way, and loops keep the code short.
+    """
+    extents = [recipe.inputs for recipe in recipes]
+    for dimension, recipe in enumerate(recipes):
+        last = dimension == len(recipes) - 1
+        with _positions([extent for d, extent in enumerate(extents) if d != dimension]) as rest:
+
+            def place(i: int, rest: Position = rest, dimension: int = dimension) -> Position:
+                return (*rest[:dimension], Index(i), *rest[dimension:])
+
+            source = load if dimension == 0 else _loader(temporaries[dimension - 1])
+            line = [source(place(i)) for i in range(recipe.inputs)]
+            for i, value in enumerate(emit_recipe(recipe, line, fused_multiply_add)):
+                if last:
+                    store(place(i), value)
+                else:
+                    target = temporaries[dimension]
+                    target.store(value, target.offset([*place(i), 0]))
+        extents[dimension] = len(recipe.outputs)
+
+
+@contextmanager
+def _positions(extents: Sequence[int]) -> Iterator[Position]:
+    """A loop over all positions within `extents`."""
+    if not extents:
+        yield ()
+        return
+    with loop(extents[0], name="line") as first, _positions(extents[1:]) as rest:
+        yield (first, *rest)
+
+
+def _loader(buffer: Buffer) -> Load:
+    width = buffer.extents[-1]
+    return lambda position: buffer.load(buffer.offset([*position, 0]), width)
+
+
+def flattened(element: Position, alpha: Sequence[int]) -> Index:
+    """The row-major number of an element within a tile."""
+    number = Index(0)
+    for i, extent in zip(element, alpha, strict=True):
+        number = number * extent + i
+    return number

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import product
 
 from .convolution import ConvolutionShape
-from .emit import Condition, Index, all_of
+from .emit import Condition, Index, IndexLike, all_of
 
 
 @dataclass(frozen=True)
@@ -71,37 +71,38 @@ class Positions:
         high = Condition(True) if highest_last < self.size else last.less_than(self.size)
         return low & high
 
-    def clamped(self) -> list[tuple[Index, Condition]]:
-        """Per element, its position moved into the range if need be, and whether it exists there."""
-        elements = []
-        for i in range(self.count):
-            position = self.first + i * self.spacing
-            exists = Condition(True)
-            if self.lowest_first + i * self.spacing < 0:
-                exists = exists & position.at_least(0)
-            if self.highest_first + i * self.spacing >= self.size:
-                exists = exists & position.less_than(self.size)
-            if exists.known is None:
-                position = position.maximum(0).minimum(self.size - 1)
-            elements.append((position, exists))
-        return elements
+    def clamped(self, element: Index) -> tuple[Index, Condition]:
+        """The position of an element, moved into the range if need be, and whether it exists there."""
+        position = self.first + element * self.spacing
+        least, most = (0, self.count - 1) if element.known is None else (element.known, element.known)
+        exists = Condition(True)
+        if self.lowest_first + least * self.spacing < 0:
+            exists = exists & position.at_least(0)
+        if self.highest_first + most * self.spacing >= self.size:
+            exists = exists & position.less_than(self.size)
+        if exists.known is None:
+            position = position.maximum(0).minimum(self.size - 1)
+        return position, exists
 
 
-def input_positions(shape: ConvolutionShape, tile: Tile, view: tuple[int, ...]) -> list[Positions]:
-    """Where the input elements of one view of a tile lie, per dimension."""
+def input_positions(shape: ConvolutionShape, tile: Tile, view: Sequence[IndexLike]) -> list[Positions]:
+    """Where the input elements of one view of a tile lie, per dimension; `view` is one of the decomposition's."""
     decomposition = shape.decomposition
     last_tiles = _last_first_outputs(shape)
-    return [
-        Positions(
-            first=tile.first_output[d] * decomposition.step[d] + (view[d] - shape.padding_low[d]),
-            spacing=decomposition.spacing[d],
-            count=decomposition.alpha[d],
-            size=shape.input_size[d],
-            lowest_first=view[d] - shape.padding_low[d],
-            highest_first=last_tiles[d] * decomposition.step[d] + view[d] - shape.padding_low[d],
+    positions = []
+    for d, offset in enumerate(map(Index.of, view)):
+        offsets = [each[d] for each in decomposition.views] if offset.known is None else [offset.known]
+        positions.append(
+            Positions(
+                first=tile.first_output[d] * decomposition.step[d] + (offset - shape.padding_low[d]),
+                spacing=decomposition.spacing[d],
+                count=decomposition.alpha[d],
+                size=shape.input_size[d],
+                lowest_first=min(offsets) - shape.padding_low[d],
+                highest_first=last_tiles[d] * decomposition.step[d] + max(offsets) - shape.padding_low[d],
+            )
         )
-        for d in range(len(shape.input_size))
-    ]
+    return positions
 
 
 def output_positions(shape: ConvolutionShape, tile: Tile) -> list[Positions]:
@@ -125,19 +126,12 @@ def all_inside(positions: list[Positions]) -> Condition:
     return all_of([dimension.inside() for dimension in positions])
 
 
-def clamped_elements(
-    positions: list[Positions],
-) -> dict[tuple[int, ...], tuple[tuple[Index, ...], Condition]]:
-    """Per element of a tile, its position moved into the array, and whether it exists."""
-    per_dimension = [dimension.clamped() for dimension in positions]
-    elements = {}
-    for element in product(*(range(dimension.count) for dimension in positions)):
-        chosen = [per_dimension[d][i] for d, i in enumerate(element)]
-        elements[element] = (
-            tuple(position for position, _ in chosen),
-            all_of([exists for _, exists in chosen]),
-        )
-    return elements
+def clamped_element(
+    positions: list[Positions], element: tuple[Index, ...]
+) -> tuple[tuple[Index, ...], Condition]:
+    """The position of a tile's element, moved into the array if need be, and whether it exists there."""
+    clamped = [dimension.clamped(i) for dimension, i in zip(positions, element, strict=True)]
+    return tuple(position for position, _ in clamped), all_of([exists for _, exists in clamped])
 
 
 def _last_first_outputs(shape: ConvolutionShape) -> list[int]:

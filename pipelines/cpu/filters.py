@@ -11,7 +11,7 @@ import numpy.typing as npt
 from iree.winograd.dialect.algebra.transforms import transforms
 from iree.winograd.dialect.bindings import arith, ir
 from iree.winograd.pipelines.emit import Buffer, Index, for_each_vector, loop, splat, vector_type
-from iree.winograd.pipelines.emit_recipe import emit_nested
+from iree.winograd.pipelines.emit_recipe import Position, emit_unrolled, flattened
 
 from .direct import DirectKernel
 from .fused import FusedKernel
@@ -64,11 +64,18 @@ def emit_filter_transform(kernel: CpuKernel, block: Index, filters: Buffer, pack
         def transform_vector(
             k: Index, c: Index, taps: dict[tuple[int, ...], tuple[int, ...] | None] = taps, order: int = order
         ) -> None:
-            elements = {position: load(tap, c, k) for position, tap in taps.items()}
-            transformed = emit_nested(recipes, elements, kernel.target.fused_multiply_add)
-            for a, position in enumerate(product(*map(range, decomposition.alpha))):
-                value = arith.truncf(vector_type(width), transformed[position])
-                packed.store(value, packed.offset([block, a, c + order * group_channels, k]))
+            first = packed.offset([block, 0, c + order * group_channels, k])
+
+            def store(position: Position, value: ir.Value) -> None:
+                number = flattened(position, decomposition.alpha)
+                packed.store(arith.truncf(vector_type(width), value), first + number * packed.stride(1))
+
+            emit_unrolled(
+                recipes,
+                lambda position: load(taps[tuple(i.known or 0 for i in position)], c, k),
+                store,
+                kernel.target.fused_multiply_add,
+            )
 
         with loop(group_channels, name="c") as c:
             for_each_vector(

@@ -8,7 +8,7 @@ from math import prod
 from iree.winograd.pipelines.convolution import ConvolutionShape
 from iree.winograd.pipelines.emit import vector_width_for
 
-from .target import CpuTarget
+from .target import KIBIBYTE, CpuTarget
 
 
 @dataclass(frozen=True)
@@ -77,15 +77,29 @@ MAX_TILE_BLOCK = 64
 MAX_REDUCTION_BLOCK = 64
 MAX_PIXEL_BLOCK = 112
 
+L2_SHARE_OF_TILES = 0.75
+"""The part of L2 that transformed tiles may take; products and filters pass through the rest."""
+STREAMED_FILTERS = 16 * 1024 * KIBIBYTE
+"""Bytes of transformed filters from which on they come from memory rather than from a shared cache."""
+
 
 def default_fused_schedule(shape: ConvolutionShape, target: CpuTarget) -> FusedSchedule:
-    """The fused schedule that needs no measurement: registers full, filters read as seldom as scratch allows."""
+    """The fused schedule that needs no measurement.
+
+    Registers full; as many tiles as L2 holds, but so many that the multiplications of a block outlast the reading of
+    its filters: two register blocks of tiles for filters in a shared cache, four for filters in memory.
+    """
     group_outputs = shape.output_channels // shape.groups
     width = vector_width_for(group_outputs, target.vector_width)
     register_vectors = min(2, group_outputs // width)
     most_register_tiles = _most_register_rows(register_vectors, target)
     tiles = MAX_TILE_BLOCK if shape.tiles is None else shape.tiles
-    blocks = -(-tiles // (MAX_TILE_BLOCK + 1))
+    bytes_per_tile = 4 * shape.transform_size * shape.reduction * shape.groups
+    filter_bytes = 4 * shape.transform_size * shape.reduction * shape.output_channels
+    least_tiles = most_register_tiles * (4 if filter_bytes > STREAMED_FILTERS else 2)
+    tiles_in_l2 = int(target.l2_bytes * L2_SHARE_OF_TILES) // bytes_per_tile
+    most_tiles = max(least_tiles, min(MAX_TILE_BLOCK, tiles_in_l2))
+    blocks = -(-tiles // most_tiles)
     tile_block = -(-tiles // blocks)
     rows = -(-tile_block // most_register_tiles)
     register_tiles = -(-tile_block // rows)

@@ -1,0 +1,1 @@
+"""Kernels for GPUs: one generator for Vulkan (SPIR-V), CUDA and HIP; targets differ by data."""

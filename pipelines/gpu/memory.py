@@ -1,0 +1,135 @@
+"""Memory as GPU kernels see it: buffers of quads (four f32), the memory that a workgroup shares, its threads.
+
+Quads are what all GPUs load and store best. SPIR-V has no loads of vectors from arrays of scalars, so an array is
+bound as one of quads where its rows are whole quads, and else as one of scalars that are gathered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from iree.winograd.dialect.bindings import arith, gpu, ir, memref, vector
+from iree.winograd.pipelines.emit import Buffer, Condition, Index, IndexLike, splat, vector_type, when
+
+QUAD = 4
+
+
+def thread_id() -> Index:
+    """The number of this thread in its workgroup."""
+    return Index(gpu.thread_id(ir.Attribute.parse("#gpu<dim x>")))
+
+
+def barrier() -> None:
+    """Waits until all threads of the workgroup are here and see what the others wrote."""
+    gpu.barrier()
+
+
+def select_index(condition: Condition, yes: IndexLike, no: IndexLike) -> Index:
+    """`yes` where the condition holds, `no` elsewhere."""
+    if condition.known is not None:
+        return Index.of(yes if condition.known else no)
+    return Index(arith.select(condition.value, Index.of(yes).value, Index.of(no).value))
+
+
+def quad_or_zero(condition: Condition, value: ir.Value) -> ir.Value:
+    """The quad where the condition holds, zeros elsewhere."""
+    if condition.known is not None:
+        return value if condition.known else splat(0.0, QUAD)
+    # Vulkan's SPIR-V before 1.4 selects vectors by vectors only.
+    lanes = ir.VectorType.get([QUAD], ir.IntegerType.get_signless(1))
+    return arith.select(vector.broadcast(lanes, condition.value), value, splat(0.0, QUAD))
+
+
+def lane(quad: ir.Value, number: int) -> ir.Value:
+    """One element of a quad."""
+    return vector.extract(quad, [], [number])
+
+
+def quad_of(elements: Sequence[ir.Value]) -> ir.Value:
+    """Four scalars as a quad."""
+    return vector.from_elements(vector_type(QUAD), list(elements))
+
+
+def transposed(quads: Sequence[ir.Value]) -> list[ir.Value]:
+    """Four rows of four elements as four columns."""
+    return [quad_of([lane(row, column) for row in quads]) for column in range(QUAD)]
+
+
+@dataclass(frozen=True)
+class GlobalBuffer(Buffer):
+    """A dense row-major array of f32 in the device's memory, addressed by element offsets.
+
+    `by_quads` says that its memref has quads for elements: all offsets are then multiples of four. `size` counts
+    elements.
+    """
+
+    by_quads: bool
+    size: Index
+
+    def load(self, offset: IndexLike, width: int = QUAD, valid: Condition | None = None) -> ir.Value:
+        """The quad from `offset` on, or zeros where the condition does not hold.
+
+        The offset has to be within the array in either case. Elements of a quad that would lie behind the end of
+        the array are some others of it.
+        """
+        assert width == QUAD
+        offset = Index.of(offset)
+        if self.by_quads:
+            value = memref.load(self.memref, [(offset // QUAD).value])
+        else:
+            value = quad_of(
+                [self.load_scalar((offset + i).minimum(self.size - 1)) for i in range(QUAD)]
+            )
+        return value if valid is None else quad_or_zero(valid, value)
+
+    def store(self, value: ir.Value, offset: IndexLike, valid: Condition | None = None) -> None:
+        """Writes a quad from `offset` on where the condition holds."""
+        self.store_first(value, offset, Index(QUAD), Condition(True) if valid is None else valid)
+
+    def load_first(self, offset: Index, count: Index, valid: Condition) -> ir.Value:
+        """As `load`, with zeros for all but the first `count` elements. An array by quads has all of them."""
+        if self.by_quads:
+            return self.load(offset, QUAD, valid)
+        zero = lane(splat(0.0, QUAD), 0)
+        elements = []
+        for i in range(QUAD):
+            exists = valid & Index(i).less_than(count)
+            scalar = self.load_scalar((offset + i).minimum(self.size - 1))
+            elements.append(scalar if exists.known else arith.select(exists.value, scalar, zero))
+        return quad_of(elements)
+
+    def store_first(self, value: ir.Value, offset: IndexLike, count: Index, valid: Condition) -> None:
+        """Writes the first `count` elements of a quad where the condition holds; an array by quads, all of them."""
+        offset = Index.of(offset)
+        if self.by_quads:
+            when(valid, lambda: _store(value, self.memref, offset // QUAD))
+            return
+        for i in range(QUAD):
+            exists = valid & Index(i).less_than(count)
+            when(exists, lambda i=i: _store(lane(value, i), self.memref, offset + i))  # type: ignore[misc]
+
+
+@dataclass(frozen=True)
+class SharedBuffer:
+    """Quads in the memory that the threads of a workgroup share."""
+
+    memref: ir.Value
+
+    @staticmethod
+    def allocate(extents: tuple[int, ...], name: str) -> SharedBuffer:
+        """Memory for `extents` quads."""
+        space = ir.Attribute.parse("#gpu.address_space<workgroup>")
+        with ir.Location.name(name):
+            type_ = ir.MemRefType.get(list(extents), vector_type(QUAD), memory_space=space)
+            return SharedBuffer(memref.AllocOp(type_, [], []).result)
+
+    def load(self, indices: Sequence[IndexLike]) -> ir.Value:
+        return memref.load(self.memref, [Index.of(index).value for index in indices])
+
+    def store(self, value: ir.Value, indices: Sequence[IndexLike]) -> None:
+        memref.store(value, self.memref, [Index.of(index).value for index in indices])
+
+
+def _store(value: ir.Value, target: ir.Value, index: Index) -> None:
+    memref.store(value, target, [index.value])

@@ -1,0 +1,148 @@
+"""The layout of what passes between the kernels of one convolution: whole blocks, padded with zeros.
+
+With `b` a block of `B` tiles, `a` a product, `r` its reduction dimension and `k` an output channel of a group:
+
+    transformed input  [b, a*g + group, tile within b, r]     r padded to whole reduction blocks
+    filters            [a*g + group, r, k]                    r alike, k padded to whole blocks
+    products           [b, a*g + group, tile within b, k]
+
+`r` numbers views, then the channels of a group, these in quads.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from iree.winograd.pipelines.convolution import ConvolutionShape
+from iree.winograd.pipelines.emit import Index, ceildiv
+
+from .memory import QUAD, select_index
+from .schedules import GemmSchedule
+
+
+@dataclass(frozen=True)
+class Packing:
+    """The packed layouts of a convolution for a schedule of its products."""
+
+    shape: ConvolutionShape
+    schedule: GemmSchedule
+
+    @property
+    def group_channels(self) -> int:
+        """Input channels of one group."""
+        return self.shape.input_channels // self.shape.groups
+
+    @property
+    def group_filters(self) -> int:
+        """Output channels of one group."""
+        return self.shape.output_channels // self.shape.groups
+
+    @property
+    def channel_quads(self) -> int:
+        """Quads that hold the input channels of one group."""
+        return -(-self.group_channels // QUAD)
+
+    @property
+    def filter_quads(self) -> int:
+        """Quads that hold the output channels of one group."""
+        return -(-self.group_filters // QUAD)
+
+    @property
+    def views(self) -> int:
+        return len(self.shape.decomposition.views)
+
+    @property
+    def reduction(self) -> int:
+        """The reduction dimension without the padding at its end."""
+        return self.views * self.channel_quads * QUAD
+
+    @property
+    def padded_reduction(self) -> int:
+        return _round_up(self.reduction, self.schedule.block_reduction)
+
+    @property
+    def padded_filters(self) -> int:
+        return _round_up(self.group_filters, self.schedule.block_columns)
+
+    @property
+    def products(self) -> int:
+        """A*g, the number of matrix products."""
+        return self.shape.transform_size * self.shape.groups
+
+    @property
+    def image_by_quads(self) -> bool:
+        """Whether the channels of each group of the input are whole quads."""
+        return self.group_channels % QUAD == 0
+
+    @property
+    def output_by_quads(self) -> bool:
+        """Whether the channels of each group of the output are whole quads."""
+        return self.group_filters % QUAD == 0
+
+    def tiles(self, batch: Index) -> Index:
+        """T, the tiles of all images."""
+        return batch * prod(self.shape.tiles_per_image)
+
+    def row_blocks(self, batch: Index) -> Index:
+        """Blocks of tiles."""
+        return ceildiv(self.tiles(batch), self.schedule.block_rows)
+
+    def input_extents(self) -> tuple[int, ...]:
+        """The transformed input of one block of tiles."""
+        return (self.products, self.schedule.block_rows, self.padded_reduction)
+
+    def product_extents(self) -> tuple[int, ...]:
+        """The products of one block of tiles."""
+        return (self.products, self.schedule.block_rows, self.padded_filters)
+
+    def filter_extents(self) -> tuple[int, int, int]:
+        return (self.products, self.padded_reduction, self.padded_filters)
+
+    def pack_filters(self, transformed: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
+        """The transformed filters [A*g, V*C/g, K/g] in the packed layout."""
+        by_view = transformed.reshape(self.products, self.views, self.group_channels, self.group_filters)
+        by_quads = np.zeros((self.products, self.views, self.channel_quads * QUAD, self.group_filters), np.float32)
+        by_quads[:, :, : self.group_channels] = by_view
+        packed = np.zeros(self.filter_extents(), np.float32)
+        packed[:, : self.reduction, : self.group_filters] = by_quads.reshape(
+            self.products, self.reduction, self.group_filters
+        )
+        return packed
+
+    def view_offsets(self, view: Index) -> tuple[Index, ...]:
+        """The offset of a view that is known only when the kernel runs."""
+        if view.known is not None:
+            return tuple(map(Index, self.shape.decomposition.views[view.known]))
+        return tuple(
+            _entry(view, [offsets[d] for offsets in self.shape.decomposition.views])
+            for d in range(self.shape.decomposition.spatial_rank)
+        )
+
+
+def _entry(position: Index, entries: list[int]) -> Index:
+    """The entry of a table at a position; arithmetic where the table repeats, selection elsewhere."""
+    period = next(p for p in range(1, len(entries) + 1) if entries == _tiled(entries[:p], len(entries)))
+    if period < len(entries):
+        return _entry(position % period, entries[:period])
+    run = next((i for i, entry in enumerate(entries) if entry != entries[0]), len(entries))
+    if run > 1 and all(entries[i] == entries[i - i % run] for i in range(len(entries))):
+        return _entry(position // run, entries[::run])
+    step = entries[1] - entries[0] if len(entries) > 1 else 0
+    if entries == [entries[0] + i * step for i in range(len(entries))] and step >= 0:
+        return position * step + entries[0]
+    result = Index(entries[-1])
+    for i in reversed(range(len(entries) - 1)):
+        result = select_index(position.less_than(i + 1), entries[i], result)
+    return result
+
+
+def _tiled(entries: list[int], length: int) -> list[int]:
+    return [entries[i % len(entries)] for i in range(length)]
+
+
+def _round_up(size: int, block: int) -> int:
+    return -(-size // block) * block

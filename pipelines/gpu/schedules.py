@@ -1,0 +1,121 @@
+"""The schedules of the GPU kernels as data, and the rule that gives good ones without measuring."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from iree.winograd.pipelines.convolution import ConvolutionShape
+
+from .memory import QUAD
+from .target import GpuTarget
+
+BYTES_PER_ELEMENT = 4
+
+
+@dataclass(frozen=True)
+class GemmSchedule:
+    """How a workgroup multiplies: a block of the product per workgroup, a smaller one per thread, in registers.
+
+    A workgroup computes `block_rows` x `block_columns` sums over blocks of `block_reduction`, which it keeps in
+    shared memory twice: one block is multiplied while the next one is loaded. A thread keeps `thread_rows` x
+    `thread_columns` sums.
+
+    Raises ValueError for blocks that don't divide into such parts, or that the threads can't load in equal shares.
+    """
+
+    block_rows: int
+    block_columns: int
+    block_reduction: int
+    thread_rows: int = 8
+    thread_columns: int = 8
+
+    def __post_init__(self) -> None:
+        for block, part in (("block_rows", "thread_rows"), ("block_columns", "thread_columns")):
+            if getattr(self, part) % QUAD or getattr(self, block) % getattr(self, part):
+                raise ValueError(
+                    f"{block} {getattr(self, block)} must be a multiple of {part} {getattr(self, part)}, "
+                    f"and that a multiple of {QUAD}"
+                )
+        if self.block_reduction % QUAD:
+            raise ValueError(f"block_reduction {self.block_reduction} must be a multiple of {QUAD}")
+        if self.left_blocks % self.left_threads or self.right_quads % self.right_threads:
+            raise ValueError(f"{self.threads} threads can't share the loads of {self} equally")
+
+    @property
+    def threads(self) -> int:
+        """Threads of a workgroup."""
+        return (self.block_rows // self.thread_rows) * (self.block_columns // self.thread_columns)
+
+    @property
+    def shared_memory_bytes(self) -> int:
+        return 2 * self.block_reduction * (self.block_rows + self.block_columns) * BYTES_PER_ELEMENT
+
+    @property
+    def left_blocks(self) -> int:
+        """The left operand is loaded, and transposed, in blocks of four rows and four columns."""
+        return self.block_rows * self.block_reduction // QUAD**2
+
+    @property
+    def right_quads(self) -> int:
+        """The right operand is loaded in quads."""
+        return self.block_columns * self.block_reduction // QUAD
+
+    @property
+    def splits_loads(self) -> bool:
+        """Whether one half of the threads loads the left operand, the other half the right one."""
+        return self.left_blocks == self.threads // 2
+
+    @property
+    def left_threads(self) -> int:
+        """The threads that load the left operand, from the first on."""
+        return self.threads // 2 if self.splits_loads else self.threads
+
+    @property
+    def right_threads(self) -> int:
+        """The threads that load the right operand, up to the last."""
+        return self.threads // 2 if self.splits_loads else self.threads
+
+
+GEMM_SCHEDULES = (
+    GemmSchedule(128, 128, 16),
+    GemmSchedule(128, 64, 16),
+    GemmSchedule(64, 64, 16),
+    GemmSchedule(64, 32, 16, thread_rows=8, thread_columns=4),
+    GemmSchedule(32, 32, 16, thread_rows=4, thread_columns=4),
+)
+"""From the one that reads its operands most seldom to the one that wastes least of small products."""
+
+# A workgroup of the largest block keeps its multiprocessor busy; small ones run beside each other, and read more
+# from shared memory per multiplication. As fractions of the arithmetic peak.
+_EFFICIENCY = dict(zip(GEMM_SCHEDULES, (0.85, 0.8, 0.7, 0.5, 0.4), strict=True))
+MULTIPROCESSORS = 128
+"""Those of a large GPU; the number only matters for products too small to fill it."""
+TRANSFORM_THREADS = 128
+WORKGROUP_QUADS = 16
+"""Neighbouring quads of channels that a workgroup of a transform takes: 256 bytes, whole lines of the cache."""
+
+
+def fits(schedule: GemmSchedule, target: GpuTarget) -> bool:
+    """Whether the schedule keeps the target's limits."""
+    return schedule.threads <= target.max_threads and schedule.shared_memory_bytes <= target.shared_memory_bytes
+
+
+def default_gemm_schedule(shape: ConvolutionShape, target: GpuTarget) -> GemmSchedule:
+    """The blocks that take least time: whole waves of workgroups at each schedule's efficiency.
+
+    A dynamic batch is taken to be large.
+    """
+    rows = (shape.batch or 64) * prod(shape.tiles_per_image)
+    columns = shape.output_channels // shape.groups
+    products = shape.transform_size * shape.groups
+
+    def time(schedule: GemmSchedule) -> float:
+        area = schedule.block_rows * schedule.block_columns
+        workgroups = -(-rows // schedule.block_rows) * -(-columns // schedule.block_columns) * products
+        # A multiprocessor is busy with as many sums as the largest block has.
+        resident = max(1, GEMM_SCHEDULES[0].block_rows * GEMM_SCHEDULES[0].block_columns // area)
+        waves = -(-workgroups // (MULTIPROCESSORS * resident))
+        return waves * area * resident / _EFFICIENCY[schedule]
+
+    return min((schedule for schedule in GEMM_SCHEDULES if fits(schedule, target)), key=time)

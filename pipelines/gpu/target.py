@@ -1,0 +1,56 @@
+"""What a GPU kernel needs to know of its target, read from IREE's executable target."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from iree.winograd.pipelines.target import ExecutableTarget
+
+BACKENDS = ("vulkan-spirv", "cuda", "rocm")
+KIBIBYTE = 1024
+
+# What every implementation of Vulkan has.
+_LEAST_THREADS = 128
+_LEAST_SHARED_MEMORY = 16 * KIBIBYTE
+# The static shared memory of a CUDA kernel, whatever the multiprocessor has.
+_MOST_STATIC_SHARED_MEMORY = 48 * KIBIBYTE
+
+
+@dataclass(frozen=True)
+class GpuTarget:
+    """The limits of one workgroup: threads, and bytes of the memory that they share.
+
+    Raises ValueError for limits below those of every GPU.
+    """
+
+    max_threads: int
+    shared_memory_bytes: int
+
+    def __post_init__(self) -> None:
+        if self.max_threads < _LEAST_THREADS or self.shared_memory_bytes < _LEAST_SHARED_MEMORY:
+            raise ValueError(
+                f"a GPU has workgroups of at least {_LEAST_THREADS} threads and {_LEAST_SHARED_MEMORY} bytes, "
+                f"not {self.max_threads} and {self.shared_memory_bytes}"
+            )
+
+    @staticmethod
+    def of(target: ExecutableTarget) -> GpuTarget:
+        """Reads the limits from `#iree_gpu.target`; what it doesn't say is taken to be the least of all GPUs."""
+
+        def limit(name: str, least: int) -> int:
+            match = re.search(rf"\b{name} = (\d+)", target.configuration)
+            return least if match is None else int(match[1])
+
+        shared = limit("max_workgroup_memory_bytes", _LEAST_SHARED_MEMORY)
+        return GpuTarget(
+            max_threads=limit("max_thread_count_per_workgroup", _LEAST_THREADS),
+            shared_memory_bytes=min(shared, _MOST_STATIC_SHARED_MEMORY),
+        )
+
+    def least(self, other: GpuTarget) -> GpuTarget:
+        """The limits that both targets keep."""
+        return GpuTarget(
+            min(self.max_threads, other.max_threads),
+            min(self.shared_memory_bytes, other.shared_memory_bytes),
+        )
