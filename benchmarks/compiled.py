@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -39,9 +40,26 @@ COMPILERS: dict[str, Callable[[str], bytes]] = {"ours": compile_ours, "iree": co
 
 def compiled_peer(name: str, vmfb: bytes, image: Array, layout: str, threads: int) -> Peer:
     """Calls function `main` of `vmfb` on `image`, on this thread or on `threads` workers if more than one."""
+    run, output = bind_program(vmfb, image, threads)
+
+    def channels_last_output() -> Array:
+        values = output()
+        return values if layout == "nhwc" else np.ascontiguousarray(values.transpose(0, 2, 3, 1))
+
+    return Peer(f"{name}-{layout}", run, channels_last_output)
+
+
+def bind_program(
+    program: bytes | Path, image: Array, threads: int
+) -> tuple[Callable[[], Any], Callable[[], Array]]:
+    """Function `main` of a compiled program as a call on `image`, and as one that also gives its result."""
     device = open_device("local-sync") if threads == 1 else open_device("local-task", threads)
     instance = runtime.VmInstance()
-    module = runtime.VmModule.copy_buffer(instance, vmfb)
+    module = (
+        runtime.VmModule.copy_buffer(instance, program)
+        if isinstance(program, bytes)
+        else runtime.VmModule.mmap(instance, str(program))
+    )
     context = runtime.VmContext(instance, [runtime.create_hal_module(instance, device), module])
     function = module.lookup_function("main")
     view = device.allocator.allocate_buffer_copy(
@@ -61,7 +79,6 @@ def compiled_peer(name: str, vmfb: bytes, image: Array, layout: str, threads: in
 
     def output() -> Array:
         result = run().get_as_object(0, runtime.HalBufferView)
-        values = np.array(runtime.DeviceArray(device, result).to_host())
-        return values if layout == "nhwc" else np.ascontiguousarray(values.transpose(0, 2, 3, 1))
+        return np.array(runtime.DeviceArray(device, result).to_host())
 
-    return Peer(f"{name}-{layout}", run, output)
+    return run, output

@@ -1,0 +1,172 @@
+"""A whole network in each of the tools, set up the way that is fastest for it, and what that cost.
+
+Every function takes the network, a batch of images N x C x H x W and the number of threads.
+"""
+
+from __future__ import annotations
+
+import copy
+import io
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from benchmarks.compiled import PLAIN_FLAGS, bind_program
+
+Array = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class PreparedModel:
+    """`run` does one inference, `output` also gives its result; `size` is that of the program in bytes."""
+
+    run: Callable[[], Any]
+    output: Callable[[], Array]
+    import_seconds: float = 0.0
+    compile_seconds: float = 0.0
+    size: int = 0
+
+
+Prepare = Callable[[torch.nn.Module, torch.Tensor, int], PreparedModel]
+
+
+def torch_eager(model: torch.nn.Module, images: torch.Tensor, threads: int) -> PreparedModel:
+    """Operator by operator, on channels-last tensors."""
+    torch.set_num_threads(threads)
+    channels_last = copy.deepcopy(model).to(memory_format=torch.channels_last)
+    return _torch_model(channels_last, images.contiguous(memory_format=torch.channels_last))
+
+
+def torch_frozen(model: torch.nn.Module, images: torch.Tensor, threads: int) -> PreparedModel:
+    """Traced and frozen: batch normalization folded, oneDNN's fused operators in its own layout."""
+    torch.set_num_threads(threads)
+    begin = time.perf_counter()
+    frozen = torch.jit.optimize_for_inference(torch.jit.freeze(torch.jit.trace(model, images)))
+    return _torch_model(frozen, images, time.perf_counter() - begin)
+
+
+def _torch_model(model: Any, images: torch.Tensor, compile_seconds: float = 0.0) -> PreparedModel:
+    def run() -> Any:
+        with torch.inference_mode():
+            return model(images)
+
+    return PreparedModel(run, lambda: run().numpy(), compile_seconds=compile_seconds)
+
+
+def onnxruntime_model(model: torch.nn.Module, images: torch.Tensor, threads: int) -> PreparedModel:
+    """From ONNX, with inputs and outputs bound to buffers beforehand."""
+    import onnxruntime
+
+    program, import_seconds = _timed(lambda: _to_onnx(model, images))
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    session, compile_seconds = _timed(
+        lambda: onnxruntime.InferenceSession(program, options, providers=["CPUExecutionProvider"])
+    )
+    pixels = images.numpy()
+    binding = session.io_binding()
+    binding.bind_ortvalue_input("images", onnxruntime.OrtValue.ortvalue_from_numpy(pixels))
+    shape = session.get_outputs()[0].shape
+    result = onnxruntime.OrtValue.ortvalue_from_shape_and_type(shape, np.float32)
+    binding.bind_ortvalue_output("result", result)
+
+    def run() -> None:
+        session.run_with_iobinding(binding)
+
+    def output() -> Array:
+        # The runtime borrows the images' memory without holding on to the array.
+        assert pixels.size
+        run()
+        return np.array(result.numpy())
+
+    return PreparedModel(run, output, import_seconds, compile_seconds, len(program))
+
+
+def openvino_model(model: torch.nn.Module, images: torch.Tensor, threads: int) -> PreparedModel:
+    """From ONNX, in single precision, with inputs and outputs set beforehand."""
+    import openvino
+
+    program, import_seconds = _timed(lambda: _to_onnx(model, images))
+    core = openvino.Core()
+    settings = {
+        "INFERENCE_PRECISION_HINT": "f32",
+        "PERFORMANCE_HINT": "LATENCY",
+        "INFERENCE_NUM_THREADS": threads,
+        "ENABLE_CPU_PINNING": False,
+    }
+    compiled, compile_seconds = _timed(lambda: core.compile_model(core.read_model(program), "CPU", settings))
+    request = compiled.create_infer_request()
+    source = openvino.Tensor(images.numpy(), shared_memory=True)
+    result = np.zeros(list(compiled.output().shape), np.float32)
+    request.set_output_tensor(openvino.Tensor(result, shared_memory=True))
+    # The binding's own `infer`: the Python class above it also copies the results into a dictionary.
+    infer = openvino._pyopenvino.InferRequest.infer
+
+    def run() -> Any:
+        return infer(request, source, True, False)
+
+    def output() -> Array:
+        run()
+        return result.copy()
+
+    return PreparedModel(run, output, import_seconds, compile_seconds, len(program))
+
+
+def _to_onnx(model: torch.nn.Module, images: torch.Tensor) -> bytes:
+    program = io.BytesIO()
+    torch.onnx.export(
+        model, (images,), program, dynamo=False, input_names=["images"], output_names=["result"]
+    )
+    return program.getvalue()
+
+
+def stock_iree(model: torch.nn.Module, images: torch.Tensor, threads: int) -> PreparedModel:
+    """IREE alone, at its highest optimization level."""
+    return _compiled_model(model, images, threads, enable_winograd=False)
+
+
+def iree_winograd(model: torch.nn.Module, images: torch.Tensor, threads: int) -> PreparedModel:
+    """IREE with our passes, otherwise alike."""
+    return _compiled_model(model, images, threads, enable_winograd=True)
+
+
+def _compiled_model(
+    model: torch.nn.Module, images: torch.Tensor, threads: int, *, enable_winograd: bool
+) -> PreparedModel:
+    import iree.winograd
+
+    imported, import_seconds = _timed(lambda: iree.winograd.import_torch(model, images))
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "model.vmfb")
+        _, compile_seconds = _timed(
+            lambda: iree.winograd.compile(
+                imported, output=path, flags=PLAIN_FLAGS, enable_winograd=enable_winograd
+            )
+        )
+        # The file stays mapped after it is gone.
+        run, output = bind_program(path, images.numpy(), threads)
+        return PreparedModel(run, output, import_seconds, compile_seconds, path.stat().st_size)
+
+
+def _timed(work: Callable[[], Any]) -> tuple[Any, float]:
+    begin = time.perf_counter()
+    result = work()
+    return result, time.perf_counter() - begin
+
+
+TOOLS: dict[str, Prepare] = {
+    "ours": iree_winograd,
+    "iree": stock_iree,
+    "torch": torch_eager,
+    "torch-frozen": torch_frozen,
+    "onnxruntime": onnxruntime_model,
+    "openvino": openvino_model,
+}

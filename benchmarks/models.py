@@ -1,0 +1,158 @@
+"""Times whole networks against the other tools, side by side, and measures what it costs to get there.
+
+    python -m benchmarks.models --network resnet18 vgg16 --batch 1 8 --threads 1
+
+Each tool imports and compiles the network in a process of its own, whose peak of memory is reported; then one
+process holds the network in all tools and times them turn by turn.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import subprocess
+import sys
+import warnings
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks.timing import Contender, Timing, time_interleaved
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a process of its own measures: cost or time of a network at a batch size in some tools."""
+
+    measure: str
+    network: str
+    batch: int
+    threads: int
+    tools: tuple[str, ...]
+    rounds: int
+
+
+def main() -> None:
+    if len(sys.argv) > 1 and sys.argv[1].startswith("{"):
+        print(json.dumps(_work(Task(**json.loads(sys.argv[1])))))
+        return
+    options = _parse_arguments()
+    records = []
+    for network in options.network:
+        for batch in options.batch:
+            costs = {tool: _in_process(Task("cost", network, batch, 1, (tool,), 1)) for tool in options.tools}
+            for threads in options.threads:
+                task = Task("time", network, batch, threads, tuple(options.tools), options.rounds)
+                records.append({**asdict(task), "costs": costs, "times": _in_process(task)})
+                _print(records[-1])
+    if options.output is not None:
+        options.output.parent.mkdir(parents=True, exist_ok=True)
+        options.output.write_text(json.dumps(records, indent=1))
+
+
+def _parse_arguments() -> argparse.Namespace:
+    from benchmarks.model_tools import TOOLS
+    from benchmarks.networks.catalog import NETWORKS
+
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--network", nargs="+", choices=NETWORKS, default=list(NETWORKS))
+    parser.add_argument("--batch", nargs="+", type=int, default=[1, 8])
+    every = len(os.sched_getaffinity(0))
+    parser.add_argument("--threads", nargs="+", type=int, default=sorted({1, every}))
+    parser.add_argument("--tools", nargs="+", choices=TOOLS, default=list(TOOLS))
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--output", type=Path, help="a JSON file, e.g. benchmarks/results/models.json")
+    return parser.parse_args()
+
+
+def _in_process(task: Task) -> dict[str, Any]:
+    environment = {**os.environ, "OMP_NUM_THREADS": str(task.threads)}
+    command = [sys.executable, "-m", "benchmarks.models", json.dumps(asdict(task))]
+    process = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    if process.returncode != 0:
+        reason = process.stderr.strip().splitlines()[-1:] or [f"exit code {process.returncode}"]
+        return {"failure": reason[0]}
+    result: dict[str, Any] = json.loads(process.stdout.splitlines()[-1])
+    return result
+
+
+def _work(task: Task) -> dict[str, Any]:
+    import numpy as np
+    import torch
+    from iree.winograd import RewriteWarning
+
+    from benchmarks.model_tools import TOOLS
+    from benchmarks.networks.catalog import NETWORKS, build_network
+
+    warnings.simplefilter("ignore")
+    warnings.simplefilter("error", RewriteWarning)
+    torch.set_grad_enabled(False)
+    model = build_network(task.network)
+    images = torch.randn(task.batch, *NETWORKS[task.network].input_shape)
+    if task.measure == "cost":
+        before = _peak_memory()
+        prepared = TOOLS[task.tools[0]](model, images, task.threads)
+        prepared.run()
+        return {
+            "import_seconds": prepared.import_seconds,
+            "compile_seconds": prepared.compile_seconds,
+            "size": prepared.size,
+            "weights": sum(parameter.nbytes for parameter in model.parameters()),
+            "memory_before": before,
+            "peak_memory": _peak_memory(),
+        }
+    exact = model.double()(images.double()).numpy()
+    model.float()
+    contenders, errors = [], {}
+    for tool in task.tools:
+        prepared = TOOLS[tool](model, images, task.threads)
+        errors[tool] = float(np.abs(prepared.output() - exact).max() / np.abs(exact).max())
+        contenders.append(Contender(tool, prepared.run))
+    timings = time_interleaved(contenders, rounds=task.rounds, burst_seconds=0.2)
+    return {
+        tool: {
+            "milliseconds": 1e3 * timing.median,
+            "spread": timing.spread,
+            "error": errors[tool],
+            "speedup": speedup(timings, tool),
+        }
+        for tool, timing in timings.items()
+    }
+
+
+def _peak_memory() -> int:
+    """Bytes; Linux counts in units of 1024."""
+    return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+def speedup(timings: dict[str, Timing], tool: str) -> float | None:
+    """How many times faster `tool` is than the best of the others that don't use IREE; None without one."""
+    others = [timing.median for name, timing in timings.items() if name not in (tool, "ours", "iree")]
+    return min(others) / timings[tool].median if others else None
+
+
+def _print(record: dict[str, Any]) -> None:
+    print(f"\n{record['network']}, batch {record['batch']}, {record['threads']} thread(s)")
+    if "failure" in record["times"]:
+        print(f"  failed: {record['times']['failure']}")
+        return
+    for tool, values in sorted(record["times"].items(), key=lambda item: float(item[1]["milliseconds"])):
+        cost = record["costs"][tool]
+        details = cost.get("failure") or (
+            f"import {cost['import_seconds']:5.1f} s  compile {cost['compile_seconds']:5.1f} s"
+            f"  {cost['size'] / 1e6:6.0f} MB  memory {cost['peak_memory'] / 1e6:6.0f} MB"
+        )
+        ratio = "" if values["speedup"] is None else f"{values['speedup']:5.2f}"
+        print(
+            f"  {tool:13}{values['milliseconds']:10.2f} ms +-{50 * values['spread']:4.1f}%  {ratio:>5}"
+            f"  error {values['error']:.1e}  {details}"
+        )
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()
