@@ -84,7 +84,8 @@ def reference(operands: Operands) -> npt.NDArray[np.float64]:
     for row in range(3):
         for column in range(3):
             total += padded[row : row + height, column : column + width] @ kernel[row, column]
-    return np.maximum(total, 0)
+    result: npt.NDArray[np.float64] = np.maximum(total, 0)
+    return result
 
 
 def relative_error(output: Array, exact: npt.NDArray[np.float64]) -> float:

@@ -6,7 +6,6 @@ Every function takes the network, a batch of images N x C x H x W and the number
 from __future__ import annotations
 
 import copy
-import io
 import tempfile
 import time
 from collections.abc import Callable
@@ -40,15 +39,16 @@ Prepare = Callable[[torch.nn.Module, torch.Tensor, int], PreparedModel]
 def torch_eager(model: torch.nn.Module, images: torch.Tensor, threads: int) -> PreparedModel:
     """Operator by operator, on channels-last tensors."""
     torch.set_num_threads(threads)
-    channels_last = copy.deepcopy(model).to(memory_format=torch.channels_last)
-    return _torch_model(channels_last, images.contiguous(memory_format=torch.channels_last))
+    layout: dict[str, Any] = {"memory_format": torch.channels_last}
+    return _torch_model(copy.deepcopy(model).to(**layout), images.contiguous(**layout))
 
 
 def torch_frozen(model: torch.nn.Module, images: torch.Tensor, threads: int) -> PreparedModel:
     """Traced and frozen: batch normalization folded, oneDNN's fused operators in its own layout."""
     torch.set_num_threads(threads)
     begin = time.perf_counter()
-    frozen = torch.jit.optimize_for_inference(torch.jit.freeze(torch.jit.trace(model, images)))
+    trace: Callable[..., Any] = torch.jit.trace
+    frozen = torch.jit.optimize_for_inference(torch.jit.freeze(trace(model, images)))
     return _torch_model(frozen, images, time.perf_counter() - begin)
 
 
@@ -115,17 +115,18 @@ def openvino_model(model: torch.nn.Module, images: torch.Tensor, threads: int) -
 
     def output() -> Array:
         run()
-        return result.copy()
+        return np.array(result)
 
     return PreparedModel(run, output, import_seconds, compile_seconds, len(program))
 
 
 def _to_onnx(model: torch.nn.Module, images: torch.Tensor) -> bytes:
-    program = io.BytesIO()
-    torch.onnx.export(
-        model, (images,), program, dynamo=False, input_names=["images"], output_names=["result"]
-    )
-    return program.getvalue()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "model.onnx")
+        torch.onnx.export(
+            model, (images,), path, dynamo=False, input_names=["images"], output_names=["result"]
+        )
+        return path.read_bytes()
 
 
 def stock_iree(model: torch.nn.Module, images: torch.Tensor, threads: int) -> PreparedModel:
