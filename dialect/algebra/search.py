@@ -145,6 +145,8 @@ def descend(family: Family, alpha: int, r: int, restarts: int, seed: int) -> dic
         values = np.concatenate([values, -values])
     count = family.unknowns(alpha)
     minima: dict[tuple[float, ...], float] = {}
+    if count == 0:
+        return minima
     for _ in range(restarts):
         current = generator.choice(values, count, replace=False)
         score = np.inf
