@@ -162,7 +162,7 @@ def decompose(
 
     `strides` and `dilations` are 1 by default. `part_size` is by default the least size that needs no more
     parts than the strides do: the whole kernel for unit strides. Views are in row-major order of their
-    dimensions, phases of the stride outermost within one.
+    offsets.
 
     Raises ValueError for sizes below 1 and for ranks that differ.
     """
@@ -203,8 +203,9 @@ def decompose(
 def _view_offsets(taps: int, part_size: int, spacing: int, dilation: int) -> list[int]:
     """The offsets of one dimension's views: for each phase of the stride, its taps in runs of `part_size`."""
     phase_count = spacing // dilation
-    return [
-        dilation * first_tap
+    first_taps = (
+        first_tap
         for phase in range(min(phase_count, taps))
         for first_tap in range(phase, taps, phase_count * part_size)
-    ]
+    )
+    return [dilation * first_tap for first_tap in sorted(first_taps)]
