@@ -1,7 +1,7 @@
 """Kernels as IREE dispatches: an executable of ours in the module, and the op that launches it.
 
-A `stream.executable` whose function names its own codegen pipeline goes through all of IREE untouched by IREE's
-own kernel configuration: streams, allocation, translation and linking are the stock ones.
+A `stream.executable` whose function names its own codegen pipeline goes through all of IREE untouched by
+IREE's own kernel configuration: streams, allocation, translation and linking are the stock ones.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class KernelFunction:
 
 @dataclass(frozen=True)
 class DispatchSignature:
-    """The buffers of a dispatch as tensor types, operands then results; a dynamic leading dimension is the batch."""
+    """The buffers of a dispatch as tensor types; a dynamic leading dimension is the batch."""
 
     operands: tuple[ir.RankedTensorType, ...]
     result: ir.RankedTensorType
@@ -51,8 +51,8 @@ def emit_executable(
 ) -> None:
     """Adds `stream.executable @name` with one function of the same name to the start of the module.
 
-    `workgroups` gives the size of the grid, of up to three dimensions, for a batch size; `body` emits the kernel.
-    `bindings` has one entry per operand and one for the result; by default all are arrays of f32.
+    `workgroups` gives the size of the grid, of up to three dimensions, for a batch size; `body` emits the
+    kernel. `bindings` has one entry per operand and one for the result; by default all are arrays of f32.
     """
     if bindings is None:
         bindings = [partial(_bind, tensor) for tensor in (*signature.operands, signature.result)]
@@ -65,9 +65,7 @@ def emit_executable(
     index = ir.IndexType.get()
     dynamic = [index] if signature.dynamic_batch else []
     with ir.InsertionPoint(executable.body.blocks.append()):
-        export = stream.ExecutableExportOp(
-            symbol, ir.FlatSymbolRefAttr.get(name), sym_visibility=public
-        )
+        export = stream.ExecutableExportOp(symbol, ir.FlatSymbolRefAttr.get(name), sym_visibility=public)
         with ir.InsertionPoint(export.operation.regions[0].blocks.append(*dynamic)) as point:
             size = Index(point.block.arguments[0]) if dynamic else Index.of(_static(batch))
             grid = [extent.value for extent in (*workgroups(size), Index(1), Index(1))[:3]]
@@ -98,11 +96,17 @@ def emit_dispatch(
     """Launches the kernel on tensors at the insertion point; gives its result."""
     dynamic = [batch] if batch is not None else []
     entry = ir.ArrayAttr.get([ir.SymbolRefAttr.get([name, name])])
-    operand_dimensions = [
-        dimension for tensor in signature.operands if tensor.is_dynamic_dim(0) for dimension in dynamic
-    ] if dynamic else []
+    operand_dimensions = (
+        [dimension for tensor in signature.operands if tensor.is_dynamic_dim(0) for dimension in dynamic]
+        if dynamic
+        else []
+    )
     dispatch = flow.DispatchOp(
-        [signature.result], dynamic, entry, [*operands, *dynamic], operand_dimensions,
+        [signature.result],
+        dynamic,
+        entry,
+        [*operands, *dynamic],
+        operand_dimensions,
         dynamic if signature.result.is_dynamic_dim(0) else [],
     )
     return dispatch.results[0]

@@ -1,7 +1,8 @@
 """The vocabulary that kernels are written in: index arithmetic that folds, loops, guards, buffers of vectors.
 
-Everything emits at the current insertion point. An `Index` that is known while the kernel is built stays a Python
-integer until an op needs it, so a kernel written for any shape prints as if it had been written for its shape.
+Everything emits at the current insertion point. An `Index` that is known while the kernel is built stays a
+Python integer until an op needs it, so a kernel written for any shape prints as if it had been written for
+its shape.
 """
 
 from __future__ import annotations
@@ -183,10 +184,8 @@ def loop_carried(
     return list(for_op.results)
 
 
-def when(
-    condition: Condition, then: Callable[[], None], otherwise: Callable[[], None] | None = None
-) -> None:
-    """Emits `then` under the condition and `otherwise` under its negation; a known condition emits one of them."""
+def when(condition: Condition, then: Callable[[], None], otherwise: Callable[[], None] | None = None) -> None:
+    """Emits `then` under the condition, `otherwise` under its negation; one of them if it is known."""
     if condition.known is not None:
         if condition.known:
             then()
@@ -228,16 +227,16 @@ def multiply_add(a: ir.Value, b: ir.Value, addend: ir.Value, fused: bool) -> ir.
 class Buffer:
     """A dense row-major array of f32 in a 1-D memref, addressed by element offsets.
 
-    Kernels compute one offset per tile and add known distances to it, which become displacements of the machine's
-    addressing modes; a memref of full rank would leave that to be rediscovered by the optimiser.
+    Kernels compute one offset per tile and add known distances to it, which become displacements of the
+    machine's addressing modes; a memref of full rank would leave that to be rediscovered by the optimiser.
     """
 
     memref: ir.Value
     extents: tuple[int, ...]
 
     def stride(self, dimension: int) -> int:
-        """Elements between neighbours along a dimension; the first extent (a dynamic batch, say) is never used."""
-        return prod(self.extents[dimension + 1 :]) if dimension >= 0 else self.stride(len(self.extents) + dimension)
+        """Elements between neighbours along a dimension; the first extent, maybe dynamic, has no part."""
+        return prod(self.extents[dimension % len(self.extents) + 1 :])
 
     def offset(self, indices: Sequence[IndexLike]) -> Index:
         """The element offset of a position."""
@@ -318,8 +317,8 @@ def vector_width_for(extent: int, widest: int) -> int:
 def for_each_vector(extent: int, width: int, body: Callable[[Index], None], name: str) -> None:
     """Covers `extent >= width` elements by vectors; the last one overlaps its neighbour rather than run over.
 
-    Overlap instead of masks: every access is in bounds and unmasked on every target, and what is written twice
-    is written with the same values.
+    Overlap instead of masks: every access is in bounds and unmasked on every target, and what is written
+    twice is written with the same values.
     """
     with loop(extent, width, name) as start:
         body(start if extent % width == 0 else start.minimum(extent - width))

@@ -57,27 +57,30 @@ def unsupported_operand(indexing_map: ir.AffineMap) -> str | None:
     return None
 
 
-def _load_operand(
-    operand: Buffer, indexing_map: ir.AffineMap, indices: list[Index], width: int
-) -> ir.Value:
+def reads_along_channels(indexing_map: ir.AffineMap) -> bool:
+    """Whether an operand that is read by this map has a value per channel."""
     channel = indexing_map.n_dims - 1
-    selected: list[Index] = []
-    along_channels = False
-    for expression in indexing_map.results:
-        if isinstance(expression, ir.AffineConstantExpr):
-            selected.append(Index(expression.value))
-            continue
-        selected.append(indices[expression.position])
-        along_channels = along_channels or expression.position == channel
-    offset = operand.offset(selected)
-    if along_channels:
+    return any(
+        isinstance(expression, ir.AffineDimExpr) and expression.position == channel
+        for expression in indexing_map.results
+    )
+
+
+def _load_operand(operand: Buffer, indexing_map: ir.AffineMap, indices: list[Index], width: int) -> ir.Value:
+    offset = operand.offset(
+        [
+            expression.value
+            if isinstance(expression, ir.AffineConstantExpr)
+            else indices[expression.position]
+            for expression in indexing_map.results
+        ]
+    )
+    if reads_along_channels(indexing_map):
         return operand.load(offset, width)
     return broadcast(operand.load_scalar(offset), width)
 
 
-def _emit_vectorized(
-    operation: ir.Operation, values: dict[ir.Value, ir.Value], width: int
-) -> list[ir.Value]:
+def _emit_vectorized(operation: ir.Operation, values: dict[ir.Value, ir.Value], width: int) -> list[ir.Value]:
     result_types = [ir.VectorType.get([width], result.type) for result in operation.results]
     if operation.name == "arith.constant":
         splat = ir.DenseElementsAttr.get_splat(result_types[0], operation.attributes["value"])

@@ -1,10 +1,12 @@
-"""Recipes as vector code: one straight-line program per 1-D transform, nested over the dimensions of a tile."""
+"""Recipes as vector code: one straight-line program per 1-D transform, nested over the dimensions of a tile.
+Recipes as vector code: one straight-line program per 1-D transform, nested over the dimensions of a tile."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import product
+from typing import TypeVar
 
 from iree.winograd.dialect.algebra.recipe import Operation, Recipe
 from iree.winograd.dialect.bindings import arith, ir
@@ -13,6 +15,7 @@ from .emit import Buffer, Index, loop, multiply_add, splat
 
 Position = tuple[Index, ...]
 """The position of an element within a tile."""
+Coordinate = TypeVar("Coordinate", int, Index)
 Load = Callable[[Position], ir.Value]
 Store = Callable[[Position, ir.Value], None]
 
@@ -50,9 +53,9 @@ def emit_unrolled(recipes: Sequence[Recipe], load: Load, store: Store, fused_mul
     for dimension, recipe in enumerate(recipes):
         transformed: dict[tuple[int, ...], ir.Value] = {}
         for rest in product(*(range(extent) for d, extent in enumerate(extents) if d != dimension)):
-            line = [current[(*rest[:dimension], i, *rest[dimension:])] for i in range(recipe.inputs)]
+            line = [current[_inserted(rest, dimension, i)] for i in range(recipe.inputs)]
             for i, value in enumerate(emit_recipe(recipe, line, fused_multiply_add)):
-                transformed[(*rest[:dimension], i, *rest[dimension:])] = value
+                transformed[_inserted(rest, dimension, i)] = value
         current = transformed
         extents[dimension] = len(recipe.outputs)
     for element, value in current.items():
@@ -60,12 +63,16 @@ def emit_unrolled(recipes: Sequence[Recipe], load: Load, store: Store, fused_mul
 
 
 def emit_rolled(
-    recipes: Sequence[Recipe], load: Load, store: Store, fused_multiply_add: bool, temporaries: Sequence[Buffer]
+    recipes: Sequence[Recipe],
+    load: Load,
+    store: Store,
+    fused_multiply_add: bool,
+    temporaries: Sequence[Buffer],
 ) -> None:
     """Applies one recipe per dimension to a tile, the first dimension first, as a loop over lines for each.
 
-    `temporaries` hold a tile between two dimensions, one fewer than there are recipes; their innermost extent is the
-    vectors' width. Large tiles don't fit in registers either way, and loops keep the code short.
+    `temporaries` hold a tile between two dimensions, one fewer than there are recipes; their innermost extent
+    is the vectors' width. Large tiles don't fit in registers either way, and loops keep the code short.
     """
     extents = [recipe.inputs for recipe in recipes]
     for dimension, recipe in enumerate(recipes):
@@ -73,7 +80,7 @@ def emit_rolled(
         with _positions([extent for d, extent in enumerate(extents) if d != dimension]) as rest:
 
             def place(i: int, rest: Position = rest, dimension: int = dimension) -> Position:
-                return (*rest[:dimension], Index(i), *rest[dimension:])
+                return _inserted(rest, dimension, Index(i))
 
             source = load if dimension == 0 else _loader(temporaries[dimension - 1])
             line = [source(place(i)) for i in range(recipe.inputs)]
@@ -84,6 +91,12 @@ def emit_rolled(
                     target = temporaries[dimension]
                     target.store(value, target.offset([*place(i), 0]))
         extents[dimension] = len(recipe.outputs)
+
+
+def _inserted(rest: Sequence[Coordinate], dimension: int, i: Coordinate) -> tuple[Coordinate, ...]:
+    coordinates = list(rest)
+    coordinates.insert(dimension, i)
+    return tuple(coordinates)
 
 
 @contextmanager

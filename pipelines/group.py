@@ -13,7 +13,7 @@ from .convolution import ConvolutionShape
 
 @dataclass(frozen=True)
 class ConvolutionGroup:
-    """`input_transform` and filters, their `linalg.batch_matmul`, and the `output_transform` of the products."""
+    """`input_transform` and filters, their `linalg.batch_matmul`, and its `output_transform`."""
 
     input_transform: InputTransformOp
     transformed_filter: ir.Value

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.dialect.ops import OutputTransformOp
@@ -11,6 +12,9 @@ from iree.winograd.passes.rewrite import erase_if_unused, transforms
 
 from .cpu.pipeline import CpuPipeline
 from .cpu.target import CpuTarget
+from .gpu import target as gpu_target
+from .gpu.pipeline import GpuPipeline
+from .gpu.target import GpuTarget
 from .group import match_group
 from .target import ExecutableTarget, executable_targets
 
@@ -20,9 +24,10 @@ from .target import ExecutableTarget, executable_targets
 class LowerToDispatch:
     """Lower groups of winograd ops to dispatches of this project's kernels.
 
-    A group is an `output_transform`, the `linalg.batch_matmul` it reads, that one's `input_transform` and filters. It
-    becomes one dispatch of a kernel that is generated for the module's target, and an executable that holds the
-    kernel. Filters are packed into the order in which the kernel reads them: constants here, others by a dispatch.
+    A group is an `output_transform`, the `linalg.batch_matmul` it reads, that one's `input_transform` and
+    filters. It becomes dispatches of kernels that are generated for the module's target, and executables
+    that hold them: one for a CPU, as shown, up to three for a GPU. Filters are packed into the order in which the kernel reads them: constants here,
+    others by a dispatch.
 
         %v = "winograd.input_transform"(%x) : (tensor<1x14x14x32xf32>) -> tensor<36x9x32xf32>
         %m = linalg.batch_matmul ins(%v, %u : tensor<36x9x32xf32>, tensor<36x32x32xf32>) outs(%zeros : ...)
@@ -36,7 +41,7 @@ class LowerToDispatch:
         outputs = transforms(module, OutputTransformOp)
         if not outputs:
             return
-        pipeline = CpuPipeline(module, _cpu_target(module))
+        pipeline = _pipeline(module)
         for output_transform in outputs:
             group = match_group(output_transform)
             if isinstance(group, str):
@@ -54,20 +59,25 @@ def unsupported_target(module: ir.Operation) -> str | None:
     if not targets:
         return "the module names no target device"
     for target in targets:
-        if not _is_x86(target):
+        if not _is_x86(target) and target.backend not in gpu_target.BACKENDS:
             return f'there are no kernels for target "{target.backend}" ({target.format})'
+    if len({_is_x86(target) for target in targets}) > 1:
+        return "there are no kernels that run on CPUs and GPUs alike"
     return None
 
 
-def _is_x86(target: ExecutableTarget) -> bool:
-    return target.backend == "llvm-cpu" and target.field("target_triple").startswith("x86_64")
-
-
-def _cpu_target(module: ir.Operation) -> CpuTarget:
+def _pipeline(module: ir.Operation) -> CpuPipeline | GpuPipeline:
+    """The lowering for the module's targets: code that has to run on all of them makes do with the least."""
     reason = unsupported_target(module)
     if reason is not None:
         module.location.emit_error(f"winograd ops can't be lowered: {reason}")
         raise PassError
-    # Code that has to run on all of the targets has to make do with the least of them.
-    candidates = [CpuTarget.from_features(target.field("cpu_features")) for target in executable_targets(module)]
-    return min(candidates, key=lambda candidate: candidate.vector_width)
+    targets = executable_targets(module)
+    if _is_x86(targets[0]):
+        cpus = [CpuTarget.from_features(target.field("cpu_features")) for target in targets]
+        return CpuPipeline(module, min(cpus, key=lambda cpu: cpu.vector_width))
+    return GpuPipeline(module, reduce(GpuTarget.least, map(GpuTarget.of, targets)))
+
+
+def _is_x86(target: ExecutableTarget) -> bool:
+    return target.backend == "llvm-cpu" and target.field("target_triple").startswith("x86_64")

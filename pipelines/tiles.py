@@ -18,7 +18,7 @@ class Tile:
 
 
 def locate_tile(shape: ConvolutionShape, number: Index) -> Tile:
-    """The tile with this number; numbers run row-major over (image, tile per dimension), phase-major within one."""
+    """The tile with this number: row-major over (image, tile per dimension), phase-major within one."""
     decomposition = shape.decomposition
     coordinates = []
     for tiles in reversed(shape.tiles_per_image):
@@ -41,7 +41,8 @@ def locate_tile(shape: ConvolutionShape, number: Index) -> Tile:
 class Positions:
     """The positions of a tile's elements along one dimension, and whether each exists.
 
-    `first` plus a multiple of `spacing` is where an element lies; positions outside of `[0, size)` don't exist.
+    `first` plus a multiple of `spacing` is where an element lies; positions outside of `[0, size)` don't
+    exist.
     """
 
     first: Index
@@ -86,7 +87,7 @@ class Positions:
 
 
 def input_positions(shape: ConvolutionShape, tile: Tile, view: Sequence[IndexLike]) -> list[Positions]:
-    """Where the input elements of one view of a tile lie, per dimension; `view` is one of the decomposition's."""
+    """Where the input elements of one of the decomposition's views of a tile lie, per dimension."""
     decomposition = shape.decomposition
     last_tiles = _last_first_outputs(shape)
     positions = []

@@ -11,8 +11,8 @@ from iree.winograd.pipelines.emit import Index
 class ChannelBlocks:
     """The output channels of `groups` groups in blocks of `size`, no block across groups.
 
-    The last block of a group overlaps its neighbour rather than be cut short: what two blocks compute, they compute
-    alike. Raises ValueError when a group has fewer channels than a block.
+    The last block of a group overlaps its neighbour rather than be cut short: what two blocks compute, they
+    compute alike. Raises ValueError when a group has fewer channels than a block.
     """
 
     channels: int

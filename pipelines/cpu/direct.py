@@ -33,10 +33,10 @@ from .transforms import Epilogue
 class DirectKernel:
     """One direct kernel: a workgroup computes `row_block` rows of `pixel_block` outputs of one image.
 
-    A row is a line of outputs along the last spatial dimension; `register_pixels` neighbours in it are summed at once.
-    What one output needs of one row of taps lies side by side in the input, taps and channels alike, so that the
-    innermost loop runs over both. Where the convolution pads, the input that a workgroup needs is first copied between
-    zeros, a row of the input for each outer tap; else it is read in place.
+    A row is a line of outputs along the last spatial dimension; `register_pixels` neighbours in it are summed
+    at once. What one output needs of one row of taps lies side by side in the input, taps and channels alike,
+    so that the innermost loop runs over both. Where the convolution pads, the input that a workgroup needs is
+    first copied between zeros, a row of the input for each outer tap; else it is read in place.
     """
 
     shape: ConvolutionShape
@@ -50,7 +50,7 @@ class DirectKernel:
 
     @property
     def packed_filter_shape(self) -> tuple[int, int, int, int]:
-        """channel blocks x 1 x (taps, row-major, times a group's channels) x channel_block: the order of reading."""
+        """channel blocks x 1 x (taps, row-major, times a group's channels) x channel_block."""
         return (self.blocks.count, 1, self.shape.reduction, self.schedule.channel_block)
 
     @property
@@ -169,14 +169,16 @@ class DirectKernel:
         schedule = self.schedule
         first_channel = self.blocks.first(block)
         origin = output.offset([number, *position, first_channel])
-        for i, v in ((i, v) for i in range(schedule.register_pixels) for v in range(schedule.register_vectors)):
+        for i, v in (
+            (i, v) for i in range(schedule.register_pixels) for v in range(schedule.register_vectors)
+        ):
             pixel = (*position[:-1], position[-1] + i)
             channel = first_channel + v * schedule.vector_width
             finished = epilogue(sums[i * schedule.register_vectors + v], number, pixel, channel)
             output.store(finished, origin + (i * output.stride(-2) + v * schedule.vector_width))
 
     def _stage(self, image: Buffer, number: Index, first_row: Index, first_pixel: Index) -> Buffer:
-        """The input of the workgroup's outputs as rows between zeros: one per row of outputs and outer tap."""
+        """The input of the workgroup's outputs between zeros: a row per row of outputs and outer tap."""
         shape, decomposition, width = self.shape, self.shape.decomposition, self.target.vector_width
         channels = shape.input_channels
         last_tap = (decomposition.kernel_size[-1] - 1) * decomposition.dilation[-1]
@@ -193,7 +195,9 @@ class DirectKernel:
             def copy() -> None:
                 source = image.offset([number, *position, 0, 0]) + (first_column + begin) * channels
                 clear_elements(staged, target, begin * channels, width)
-                copy_elements(image, source, staged, target + begin * channels, (end - begin) * channels, width)
+                copy_elements(
+                    image, source, staged, target + begin * channels, (end - begin) * channels, width
+                )
                 clear_elements(staged, target + end * channels, (Index(columns) - end) * channels, width)
 
             when(exists, copy, lambda: clear_elements(staged, target, Index(columns * channels), width))

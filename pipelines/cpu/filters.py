@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import product
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-
 from iree.winograd.dialect.algebra.transforms import transforms
 from iree.winograd.dialect.bindings import arith, ir
 from iree.winograd.pipelines.emit import Buffer, Index, for_each_vector, loop, splat, vector_type
@@ -16,12 +16,11 @@ from iree.winograd.pipelines.emit_recipe import Position, emit_unrolled, flatten
 from .direct import DirectKernel
 from .fused import FusedKernel
 
-
 CpuKernel = FusedKernel | DirectKernel
 
 
 def pack_filters(kernel: CpuKernel, transformed: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
-    """The transformed filters [A*g, V*C/g, K/g] in the order in which `kernel` reads them, `packed_filter_shape`."""
+    """The transformed filters [A*g, V*C/g, K/g] as `packed_filter_shape`, in the order of reading."""
     shape, blocks = kernel.shape, kernel.blocks
     group_channels = shape.input_channels // shape.groups
     by_group = transformed.reshape(
@@ -33,7 +32,9 @@ def pack_filters(kernel: CpuKernel, transformed: npt.NDArray[Any]) -> npt.NDArra
         group, first = blocks.group(block).known, blocks.first_in_group(block).known
         assert group is not None and first is not None
         chosen = by_group[:, group, :, :, first : first + blocks.size]
-        packed[number] = chosen[:, kernel.view_order].reshape(shape.transform_size, shape.reduction, blocks.size)
+        packed[number] = chosen[:, kernel.view_order].reshape(
+            shape.transform_size, shape.reduction, blocks.size
+        )
     return packed
 
 
@@ -62,7 +63,7 @@ def emit_filter_transform(kernel: CpuKernel, block: Index, filters: Buffer, pack
             return arith.extf(double, filters.load(filters.offset([*tap, c, first_channel + k]), width))
 
         def transform_vector(
-            k: Index, c: Index, taps: dict[tuple[int, ...], tuple[int, ...] | None] = taps, order: int = order
+            c: Index, k: Index, taps: dict[tuple[int, ...], tuple[int, ...] | None] = taps, order: int = order
         ) -> None:
             first = packed.offset([block, 0, c + order * group_channels, k])
 
@@ -78,6 +79,4 @@ def emit_filter_transform(kernel: CpuKernel, block: Index, filters: Buffer, pack
             )
 
         with loop(group_channels, name="c") as c:
-            for_each_vector(
-                kernel.schedule.channel_block, width, lambda k, c=c: transform_vector(k, c), "k"
-            )
+            for_each_vector(kernel.schedule.channel_block, width, partial(transform_vector, c), "k")

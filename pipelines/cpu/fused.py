@@ -17,7 +17,8 @@ from .target import CpuTarget
 from .transforms import Epilogue, emit_input_transform, emit_output_transform
 
 ROW_PADDING = 16
-"""f32 elements after each row of transformed tiles: rows a power of two apart would share few sets of the cache."""
+"""f32 elements after each row of transformed tiles: rows a power of two apart would share few sets of the
+cache."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,12 @@ class FusedKernel:
     @property
     def packed_filter_shape(self) -> tuple[int, int, int, int]:
         """channel blocks x A x reduction x channel_block: the order in which the kernel reads the filters."""
-        return (self.blocks.count, self.shape.transform_size, self.shape.reduction, self.schedule.channel_block)
+        return (
+            self.blocks.count,
+            self.shape.transform_size,
+            self.shape.reduction,
+            self.schedule.channel_block,
+        )
 
     @property
     def view_order(self) -> list[int]:
@@ -63,8 +69,7 @@ class FusedKernel:
         shape, schedule = self.shape, self.schedule
         decomposition = shape.decomposition
         recipes = [
-            transforms(m, p)
-            for m, p in zip(decomposition.output_tile, decomposition.part_size, strict=True)
+            transforms(m, p) for m, p in zip(decomposition.output_tile, decomposition.part_size, strict=True)
         ]
         columns = shape.groups * shape.reduction + ROW_PADDING
         transformed = scratch((schedule.tile_block, shape.transform_size, columns), "transformed_tiles")

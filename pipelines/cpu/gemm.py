@@ -22,8 +22,8 @@ def emit_products(
 ) -> None:
     """products[a, t, k] = sum over c of tiles[t, a, first_column + c] * filters[filter_block, a, c, k].
 
-    `tiles` is tile_block x A x (groups * reduction, padded), `filters` is blocks x A x reduction x channel_block and
-    `products` is A x tile_block x channel_block.
+    `tiles` is tile_block x A x (groups * reduction, padded), `filters` is blocks x A x reduction x
+    channel_block and `products` is A x tile_block x channel_block.
     """
     with (
         loop(tiles.extents[1], name="a") as a,
@@ -49,7 +49,13 @@ def _reduction_blocks(reduction: int, block: int) -> list[tuple[int, int]]:
 
 
 def _register_block(
-    tiles: Buffer, filters: Buffer, tile_offset: Index, filter_offset: Index, extent: int, schedule: FusedSchedule, target: CpuTarget
+    tiles: Buffer,
+    filters: Buffer,
+    tile_offset: Index,
+    filter_offset: Index,
+    extent: int,
+    schedule: FusedSchedule,
+    target: CpuTarget,
 ) -> list[ir.Value]:
     """Sums over `extent` channels, kept in registers: register_tiles rows of register_vectors vectors."""
     width = schedule.vector_width

@@ -26,7 +26,8 @@ from .schedules import default_direct_schedule, default_fused_schedule
 from .target import CpuTarget
 
 CODEGEN_PIPELINE = "canonicalize,cse"
-"""The passes that the kernels go through before IREE converts them to LLVM: they come as vectors and loops already."""
+"""The passes that the kernels go through before IREE converts them to LLVM: they come as vectors and loops
+already."""
 
 
 def kernel_for(shape: ConvolutionShape, target: CpuTarget) -> CpuKernel:
@@ -112,7 +113,8 @@ class CpuPipeline:
         if key not in self._executables:
             unique = name if name not in self._executables.values() else f"{name}_{len(self._executables)}"
             translation = ir.Attribute.parse(
-                f'#iree_codegen.translation_info<pipeline = #iree_codegen.pass_pipeline<"{CODEGEN_PIPELINE}">>'
+                "#iree_codegen.translation_info<pipeline = "
+                f'#iree_codegen.pass_pipeline<"{CODEGEN_PIPELINE}">>'
             )
             emit_executable(self.module, unique, signature, translation, batch, workgroups, body)
             self._executables[key] = unique
@@ -134,5 +136,7 @@ def _kernel_name(prefix: str, shape: ConvolutionShape) -> str:
 def _epilogue_text(group: ConvolutionGroup) -> str:
     """What distinguishes one epilogue from another."""
     transform = group.output_transform
-    body = "\n".join(operation.operation.get_asm(use_local_scope=True) for operation in transform.body.operations)
+    body = "\n".join(
+        operation.operation.get_asm(use_local_scope=True) for operation in transform.body.operations
+    )
     return f"{body}\n{transform.attributes['indexing_maps']}"

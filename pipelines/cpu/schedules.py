@@ -15,11 +15,11 @@ from .target import KIBIBYTE, CpuTarget
 class FusedSchedule:
     """How one workgroup of the fused kernel works through its block of tiles.
 
-    `tile_block` tiles are transformed, multiplied and transformed back while they stay in the L2 cache. The product
-    keeps `register_tiles` x `register_vectors` accumulators of `vector_width` lanes in registers, and adds up
-    channels in blocks of `reduction_block`: sums of sums, which costs little and rounds less than one long sum.
-    Filters are fetched `filter_prefetch` channels ahead: the hardware's prefetcher stops at every page.
-    `channel_splits` workgroups share a tile block, each computing its part of the output channels.
+    `tile_block` tiles are transformed, multiplied and transformed back while they stay in the L2 cache. The
+    product keeps `register_tiles` x `register_vectors` accumulators of `vector_width` lanes in registers, and
+    adds up channels in blocks of `reduction_block`: sums of sums, which costs little and rounds less than one
+    long sum. Filters are fetched `filter_prefetch` channels ahead: the hardware's prefetcher stops at every
+    page. `channel_splits` workgroups share a tile block, each computing its part of the output channels.
 
     Raises ValueError for sizes that are not positive.
     """
@@ -47,9 +47,9 @@ class FusedSchedule:
 class DirectSchedule:
     """How one workgroup of the direct kernel works through its rows of outputs.
 
-    `register_pixels` x `register_vectors` sums of `vector_width` lanes are kept in registers. `row_block` rows of
-    `pixel_block` outputs share each block of filters while it is in the L2 cache. `filter_prefetch` and
-    `channel_splits` are as in `FusedSchedule`.
+    `register_pixels` x `register_vectors` sums of `vector_width` lanes are kept in registers. `row_block`
+    rows of `pixel_block` outputs share each block of filters while it is in the L2 cache. `filter_prefetch`
+    and `channel_splits` are as in `FusedSchedule`.
 
     Raises ValueError for sizes that are not positive.
     """
@@ -86,8 +86,9 @@ STREAMED_FILTERS = 16 * 1024 * KIBIBYTE
 def default_fused_schedule(shape: ConvolutionShape, target: CpuTarget) -> FusedSchedule:
     """The fused schedule that needs no measurement.
 
-    Registers full; as many tiles as L2 holds, but so many that the multiplications of a block outlast the reading of
-    its filters: two register blocks of tiles for filters in a shared cache, four for filters in memory.
+    Registers full; as many tiles as L2 holds, but so many that the multiplications of a block outlast the
+    reading of its filters: two register blocks of tiles for filters in a shared cache, four for filters in
+    memory.
     """
     group_outputs = shape.output_channels // shape.groups
     width = vector_width_for(group_outputs, target.vector_width)

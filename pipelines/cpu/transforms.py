@@ -43,10 +43,12 @@ def emit_input_transform(
     recipes: list[Recipe],
     target: CpuTarget,
 ) -> None:
-    """tiles[row, a, column] = (B^T d)[a] for each group, view and channel of one tile, in this order of columns.
+    """tiles[row, a, column] = (B^T d)[a] for each group, view and channel of one tile, in this order of
+    columns.
 
-    `image` is N x H... x C, `tiles` is tile_block x A x (groups * views * C/groups, padded). Tiles inside of the image
-    read their elements at known distances from the first; the others read each element on condition that it exists.
+    `image` is N x H... x C, `tiles` is tile_block x A x (groups * views * C/groups, padded). Tiles inside of
+    the image read their elements at known distances from the first; the others read each element on condition
+    that it exists.
     """
     channels = shape.input_channels // shape.groups
     width = vector_width_for(channels, target.vector_width)
@@ -71,7 +73,9 @@ def emit_input_transform(
 
         def inside(positions: list[Positions] = positions) -> None:
             origin = image.offset([tile.image, *(dimension.first for dimension in positions), 0])
-            to_next_tile = shape.decomposition.output_tile[-1] * shape.decomposition.step[-1] * image.stride(-2)
+            to_next_tile = (
+                shape.decomposition.output_tile[-1] * shape.decomposition.step[-1] * image.stride(-2)
+            )
 
             def load(element: Position, c: Index) -> ir.Value:
                 position = origin + c + _distance(image, positions, element)
@@ -107,7 +111,8 @@ def emit_output_transform(
     width: int,
     target: CpuTarget,
 ) -> None:
-    """image[n, o..., k] = epilogue((A^T M)[o, k]) for one tile and `channel_block` channels from `first_channel` on.
+    """image[n, o..., k] = epilogue((A^T M)[o, k]) for one tile and `channel_block` channels from
+    `first_channel` on.
 
     `products` is A x tile_block x channel_block, `image` is N x OH... x K.
     """
@@ -130,7 +135,8 @@ def emit_output_transform(
 
         def store(element: Position, value: ir.Value, k: Index) -> None:
             position = tuple(
-                dimension.first + i * dimension.spacing for dimension, i in zip(positions, element, strict=True)
+                dimension.first + i * dimension.spacing
+                for dimension, i in zip(positions, element, strict=True)
             )
             finished = epilogue(value, tile.image, position, k)
             image.store(finished, origin + k + _distance(image, positions, element))
