@@ -15,7 +15,7 @@ demo: $(installed)
 test: $(installed) typecheck
 	$(python) -m ruff format --check .
 	$(python) -m ruff check .
-	$(python) -m lit.main -q test
+	$(venv)/bin/lit -q test
 	$(python) -m pytest -q
 
 # mypy follows folders, so the four source roots have to lie as they are imported.
