@@ -1,0 +1,74 @@
+"""Prints the results of `benchmarks.layers` or `benchmarks.models` as Markdown tables.
+
+python -m benchmarks.report benchmarks/results/layers.json
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+
+def main() -> None:
+    for path in sys.argv[1:]:
+        results = json.loads(Path(path).read_text())
+        print("\n".join(layer_table(results) if "layers" in results else model_table(results)))
+
+
+def layer_table(results: dict[str, Any]) -> list[str]:
+    """A row per layer: our times in both layouts against the best of the other tools, and the errors of both."""
+    lines = [
+        "| N x H x W, C -> K | best other | ms | ours NHWC, ms | ours NCHW, ms | speed-up NHWC | NCHW "
+        "| effective GFLOP/s | machine's | error, ours | other |",
+        "|" + " --- |" * 11,
+    ]
+    for layer in results["layers"]:
+        contenders = layer["contenders"]
+        others = {
+            name: values
+            for name, values in contenders.items()
+            if not name.startswith(("ours", "iree", "onednn"))
+        }
+        best = min(others, key=lambda name: float(others[name]["milliseconds"]))
+        nhwc, nchw = contenders["ours-nhwc"], contenders["ours-nchw"]
+        shape = f"{layer['batch']} x {layer['height']} x {layer['width']}"
+        cells = [
+            f"{shape}, {layer['channels']} -> {layer['filters']}",
+            best,
+            f"{others[best]['milliseconds']:.3f}",
+            f"{nhwc['milliseconds']:.3f}",
+            f"{nchw['milliseconds']:.3f}",
+            f"{layer['speedups']['ours-nhwc']:.2f}",
+            f"{layer['speedups']['ours-nchw']:.2f}",
+            f"{nhwc['gflops']:.0f}",
+            f"{layer['limits']['flops'] / 1e9:.0f}",
+            f"{nhwc['error']:.1e}",
+            f"{others[best]['error']:.1e}",
+        ]
+        lines.append(f"| {' | '.join(cells)} |")
+    return lines
+
+
+def model_table(results: list[dict[str, Any]]) -> list[str]:
+    """A row per network, batch size and number of threads: the milliseconds of every tool, and our speed-up."""
+    tools = list(dict.fromkeys(tool for record in results for tool in record["tools"]))
+    lines = [
+        f"| network | batch | threads | {' | '.join(f'{tool}, ms' for tool in tools)} | speed-up | error |",
+        "|" + " --- |" * (len(tools) + 5),
+    ]
+    for record in results:
+        times = record["times"]
+        if "failure" in times:
+            continue
+        cells = [record["network"], str(record["batch"]), str(record["threads"])]
+        cells += [f"{times[tool]['milliseconds']:.2f}" if tool in times else "" for tool in tools]
+        ours = times.get("ours", {})
+        cells += [f"{ours['speedup']:.2f}" if ours.get("speedup") else "", f"{ours.get('error', 0):.1e}"]
+        lines.append(f"| {' | '.join(cells)} |")
+    return lines
+
+
+if __name__ == "__main__":
+    main()

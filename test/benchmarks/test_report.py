@@ -1,0 +1,37 @@
+from benchmarks.report import layer_table, model_table
+
+
+def contender(milliseconds: float, error: float) -> dict[str, float]:
+    return {"milliseconds": milliseconds, "error": error, "gflops": 100 / milliseconds}
+
+
+def test_layers_are_compared_with_the_best_tool_that_counts() -> None:
+    layer = {
+        "batch": 2, "height": 5, "width": 7, "channels": 3, "filters": 4,
+        "limits": {"flops": 3e11},
+        "speedups": {"ours-nhwc": 4.0, "ours-nchw": 2.0},
+        "contenders": {
+            "ours-nhwc": contender(1, 1e-6), "ours-nchw": contender(2, 1e-6),
+            "iree-nhwc": contender(0.5, 1e-7), "onednn-blocked": contender(0.25, 1e-7),
+            "torch-nchw": contender(6, 2e-7), "openvino-nhwc": contender(4, 3e-7),
+        },
+    }  # fmt: skip
+    _, _, row = layer_table({"layers": [layer]})
+    expected = "2 x 5 x 7, 3 -> 4 | openvino-nhwc | 4.000 | 1.000 | 2.000 | 4.00 | 2.00 | 100 | 300 | 1.0e-06 | 3.0e-07"
+    assert row == f"| {expected} |"
+
+
+def test_models_have_a_column_per_tool() -> None:
+    tools = ["ours", "torch"]
+    record = {
+        "network": "net", "batch": 8, "threads": 1, "tools": tools,
+        "times": {
+            "ours": {"milliseconds": 2.0, "speedup": 3.0, "error": 1e-6},
+            "torch": {"milliseconds": 6.0, "speedup": None, "error": 1e-7},
+        },
+    }  # fmt: skip
+    failed = {**record, "times": {"failure": "out of memory"}}
+    header, rule, row = model_table([record, failed])
+    assert header == "| network | batch | threads | ours, ms | torch, ms | speed-up | error |"
+    assert rule.count("---") == 7
+    assert row == "| net | 8 | 1 | 2.00 | 6.00 | 3.00 | 1.0e-06 |"
