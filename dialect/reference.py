@@ -19,8 +19,8 @@ from iree.winograd.dialect.decomposition import Decomposition
 
 Array = npt.NDArray[Any]
 
-# Products this small stay in the cache and in one thread: BLAS would wake others for larger ones, which on a busy
-# machine made folding ResNet-18's filters take seconds instead of 0.05 s.
+# Products this small stay in the cache and in one thread: BLAS would wake others for larger ones, which on a
+# busy machine made folding ResNet-18's filters take seconds instead of 0.05 s.
 _CACHED_COLUMNS = 512
 
 
