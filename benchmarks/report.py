@@ -18,7 +18,7 @@ def main() -> None:
 
 
 def layer_table(results: dict[str, Any]) -> list[str]:
-    """A row per layer: our times in both layouts against the best of the other tools, and the errors of both."""
+    """A row per layer: our times in both layouts, those of the best other tool, and the errors of both."""
     lines = [
         "| N x H x W, C -> K | best other | ms | ours NHWC, ms | ours NCHW, ms | speed-up NHWC | NCHW "
         "| effective GFLOP/s | machine's | error, ours | other |",
@@ -52,7 +52,7 @@ def layer_table(results: dict[str, Any]) -> list[str]:
 
 
 def model_table(results: list[dict[str, Any]]) -> list[str]:
-    """A row per network, batch size and number of threads: the milliseconds of every tool, and our speed-up."""
+    """A row per network, batch size and number of threads: every tool's milliseconds, and our speed-up."""
     tools = list(dict.fromkeys(tool for record in results for tool in record["tools"]))
     lines = [
         f"| network | batch | threads | {' | '.join(f'{tool}, ms' for tool in tools)} | speed-up | error |",

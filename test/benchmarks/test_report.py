@@ -17,8 +17,8 @@ def test_layers_are_compared_with_the_best_tool_that_counts() -> None:
         },
     }  # fmt: skip
     _, _, row = layer_table({"layers": [layer]})
-    expected = "2 x 5 x 7, 3 -> 4 | openvino-nhwc | 4.000 | 1.000 | 2.000 | 4.00 | 2.00 | 100 | 300 | 1.0e-06 | 3.0e-07"
-    assert row == f"| {expected} |"
+    times = "openvino-nhwc | 4.000 | 1.000 | 2.000"
+    assert row == f"| 2 x 5 x 7, 3 -> 4 | {times} | 4.00 | 2.00 | 100 | 300 | 1.0e-06 | 3.0e-07 |"
 
 
 def test_models_have_a_column_per_tool() -> None:
