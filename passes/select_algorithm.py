@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import product
 
 from iree.winograd.dialect.bindings import ir
-from iree.winograd.passes.algorithm import Algorithm, set_algorithm
+from iree.winograd.passes.algorithm import ATTRIBUTE_NAME, Algorithm, set_algorithm
 from iree.winograd.passes.convolution import Convolution, convolutions, match_convolution
 from iree.winograd.passes.cost_model import algorithm_cost, direct_cost
 from iree.winograd.passes.layer_filter import is_layer_allowed
@@ -26,7 +26,8 @@ class SelectAlgorithm:
     Folding a filter freezes the size of its tiles, so this decision comes before any rewrite. A convolution
     that Winograd's algorithm suits gets the output tile, possibly of different sizes per dimension, that
     `cost_model.py` finds to cost least; one that it does not suit, that costs more than its definition, or
-    that the layer patterns exclude stays as it is, with a remark saying why.
+    that the layer patterns exclude stays as it is, with a remark saying why. An annotation that a convolution comes
+    with is kept.
 
         %r = linalg.conv_2d_nhwc_hwcf ins(%x, %w : ...) outs(%y : ...)
       becomes
@@ -45,6 +46,8 @@ class SelectAlgorithm:
 
     def run(self, module: ir.Operation) -> None:
         for number, operation in enumerate(convolutions(module)):
+            if ATTRIBUTE_NAME in operation.attributes:
+                continue
             decision = (
                 self._select(operation)
                 if is_layer_allowed(self._options(), number, operation)

@@ -1,0 +1,94 @@
+"""CPU kernels against float64, within the a-priori error bound of their algorithm."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from convolution_program import Program
+
+WINOGRAD = [Program((14, 14), 32, 48, (3, 3), (m, m), (3, 3), low=(1, 1), high=(1, 1)) for m in range(2, 9)]
+EDGES = [
+    # Tiles that overhang on every side, images smaller than a tile, and asymmetric padding.
+    Program((7, 7), 16, 16, (3, 3), (4, 4), (3, 3), low=(1, 1), high=(1, 1)),
+    Program((5, 3), 16, 16, (3, 3), (6, 6), (3, 3), low=(1, 1), high=(1, 1)),
+    Program((13, 18), 16, 32, (3, 3), (4, 4), (3, 3)),
+    Program((13, 11), 16, 32, (3, 3), (4, 4), (3, 3), low=(0, 2), high=(3, 1)),
+    Program((1, 1), 8, 8, (3, 3), (2, 2), (3, 3), low=(1, 1), high=(1, 1)),
+]
+CHANNELS = [
+    Program((10, 10), channels, outputs, (3, 3), (4, 4), (3, 3), low=(1, 1), high=(1, 1))
+    for channels, outputs in [(1, 1), (3, 10), (5, 64), (17, 33), (100, 7), (16, 100), (130, 40)]
+]
+RECTANGULAR = [
+    Program((12, 13), 16, 16, (3, 3), (2, 4), (3, 3), low=(1, 1), high=(1, 1)),
+    Program((9, 17), 24, 16, (1, 7), (1, 4), (1, 7), low=(0, 3), high=(0, 3)),
+    Program((17, 9), 24, 16, (7, 1), (4, 1), (7, 1), low=(3, 0), high=(3, 0)),
+    Program((9, 9), 16, 16, (3, 2), (4, 3), (3, 2)),
+]
+VIEWS = [
+    Program((12, 12), 16, 16, (5, 5), (4, 4), (3, 3), low=(2, 2), high=(2, 2)),
+    Program((12, 12), 16, 16, (7, 7), (2, 2), (4, 4), low=(3, 3), high=(3, 3)),
+    Program((15, 15), 8, 16, (11, 11), (2, 2), (3, 3), strides=(4, 4), low=(2, 2), high=(2, 2)),
+    Program((14, 14), 16, 16, (3, 3), (4, 4), (2, 2), strides=(2, 2), low=(1, 1), high=(1, 1)),
+    Program((15, 15), 16, 16, (3, 3), (2, 2), (1, 1), strides=(3, 3), low=(1, 1), high=(1, 1)),
+    Program((15, 17), 16, 16, (3, 3), (4, 4), (3, 3), dilations=(2, 2), low=(2, 2), high=(2, 2)),
+    Program(
+        (19, 17), 8, 16, (3, 3), (2, 2), (2, 3), strides=(2, 1), dilations=(3, 2), low=(3, 2), high=(3, 2)
+    ),
+]
+DIRECT = [
+    Program((14, 14), 32, 64, (1, 1), (1, 1), (1, 1)),
+    Program((14, 15), 32, 40, (1, 1), (1, 1), (1, 1), strides=(2, 2)),
+    Program((1, 1), 32, 9, (1, 1), (1, 1), (1, 1)),
+    Program((21, 21), 3, 64, (7, 7), (1, 1), (1, 1), strides=(2, 2), low=(3, 3), high=(3, 3)),
+    Program((9, 130), 3, 20, (3, 3), (1, 1), (1, 1), low=(1, 1), high=(1, 1)),
+    Program((13, 11), 5, 10, (5, 3), (1, 1), (1, 1), dilations=(2, 2), low=(2, 0), high=(1, 2)),
+    Program(
+        (14, 14), 16, 17, (3, 3), (1, 1), (1, 1), strides=(2, 3), dilations=(3, 2), low=(3, 2), high=(3, 2)
+    ),
+]
+SPATIAL_RANKS = [
+    Program((33,), 16, 24, (3,), (6,), (3,), low=(1,), high=(1,)),
+    Program((33,), 16, 24, (5,), (1,), (1,), strides=(2,), low=(2,), high=(2,)),
+    Program((6, 7, 8), 8, 16, (3, 3, 3), (2, 2, 2), (3, 3, 3), low=(1, 1, 1), high=(1, 1, 1)),
+    Program((6, 7, 8), 8, 16, (3, 3, 3), (4, 2, 4), (3, 3, 3)),
+    Program(
+        (6, 7, 8), 8, 16, (3, 3, 3), (1, 1, 1), (1, 1, 1), strides=(2, 1, 1), low=(1, 1, 1), high=(1, 1, 1)
+    ),
+]
+BATCHES = [
+    Program((9, 9), 16, 16, (3, 3), (4, 4), (3, 3), batch=5, low=(1, 1), high=(1, 1)),
+    Program((9, 9), 16, 16, (3, 3), (4, 4), (3, 3), batch=3, low=(1, 1), high=(1, 1), dynamic_batch=True),
+    Program((30, 30), 16, 16, (3, 3), (2, 2), (3, 3), batch=2, low=(1, 1), high=(1, 1), dynamic_batch=True),
+    Program((9, 9), 16, 16, (3, 3), (1, 1), (1, 1), batch=3, low=(1, 1), high=(1, 1), dynamic_batch=True),
+]
+ALL = [*WINOGRAD, *EDGES, *CHANNELS, *RECTANGULAR, *VIEWS, *DIRECT, *SPATIAL_RANKS, *BATCHES]
+
+
+@pytest.mark.parametrize("program", ALL, ids=str)
+def test_agrees_with_float64(program: Program) -> None:
+    program.check()
+
+
+@pytest.mark.parametrize("cpu", ["x86-64", "haswell"])
+@pytest.mark.parametrize(
+    "program", [WINOGRAD[0], WINOGRAD[4], EDGES[0], CHANNELS[3], VIEWS[3], DIRECT[3]], ids=str
+)
+def test_agrees_with_float64_on_lesser_targets(program: Program, cpu: str) -> None:
+    program.check(flags=[f"--iree-llvmcpu-target-cpu={cpu}"])
+
+
+@pytest.mark.parametrize("program", [WINOGRAD[2], VIEWS[3], DIRECT[4]], ids=str)
+def test_transforms_filters_known_only_at_run_time(program: Program) -> None:
+    replace(program, constant_filter=False).check()
+
+
+@pytest.mark.parametrize("program", [EDGES[3], DIRECT[4], BATCHES[2]], ids=str)
+def test_workgroups_run_in_parallel(program: Program) -> None:
+    program.check(device="local-task")
