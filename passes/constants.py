@@ -65,6 +65,20 @@ def scalar_constant(value: ir.Value) -> float | None:
     return float(attribute.value) if isinstance(attribute, ir.FloatAttr) else None
 
 
+def uniform_constant(value: ir.Value) -> float | None:
+    """The number that all elements of a constant tensor are, if it is splat or has one; None otherwise."""
+    operation = defining_operation(value)
+    if operation is None or not is_constant(value):
+        return None
+    attribute = operation.attributes["value"] if operation.name == "arith.constant" else None
+    if isinstance(attribute, ir.DenseElementsAttr) and attribute.is_splat:
+        return float(attribute.get_splat_value().value)
+    if int(np.prod(value.type.shape)) != 1:
+        return None
+    array = constant_array(value)
+    return None if array is None else float(array.item())
+
+
 def resource_constant(array: Array, name: str) -> ir.Value:
     """Build a `dense_resource` constant of f32 elements, rounded once; the attribute keeps the array."""
     elements = np.ascontiguousarray(array, np.float32)

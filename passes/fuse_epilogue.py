@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from iree.winograd.dialect import ops
-from iree.winograd.dialect.bindings import ir
-from iree.winograd.passes.constants import constant_array, is_constant, resource_constant
+from iree.winograd.dialect.bindings import arith, ir
+from iree.winograd.passes.constants import constant_array, is_constant, resource_constant, uniform_constant
 from iree.winograd.passes.elementwise import Elementwise, broadcast_source, match_elementwise
 from iree.winograd.passes.registry import register_pass
 from iree.winograd.passes.rewrite import (
@@ -92,7 +92,12 @@ def _build_fused(transform: ops.OutputTransformOp, consumer: Elementwise) -> ops
     inputs = list(zip(consumer.inputs, consumer.indexing_maps, strict=True))
     if not consumer.reads_init:
         inputs.pop()
-    added = [(value, indexing_map) for value, indexing_map in inputs if value != transform.result]
+    numbers = {value: number for value, _ in inputs if (number := _number(value)) is not None}
+    added = [
+        (value, indexing_map)
+        for value, indexing_map in inputs
+        if value != transform.result and value not in numbers
+    ]
     simplified = [_smallest_operand(value, indexing_map) for value, indexing_map in added]
     fused = ops.output_transform(
         ir.RankedTensorType(consumer.result.type),
@@ -107,13 +112,26 @@ def _build_fused(transform: ops.OutputTransformOp, consumer: Elementwise) -> ops
     with ir.InsertionPoint(fused.body):
         (output,) = inline_block(transform.body, arguments[:own_count])
         elements = iter(arguments[own_count:])
-        consumer_arguments = [output if value == transform.result else next(elements) for value, _ in inputs]
+        consumer_arguments = [
+            output
+            if value == transform.result
+            else arith.constant(value.type.element_type, numbers[value])
+            if value in numbers
+            else next(elements)
+            for value, _ in inputs
+        ]
         if not consumer.reads_init:
             # The argument for the init has no uses, any value stands in for it.
             consumer_arguments.append(output)
         (result,) = inline_block(consumer.body, consumer_arguments)
         ops.yield_value(result)
     return fused
+
+
+def _number(value: ir.Value) -> float | None:
+    """The number that `value` is everywhere, which the epilogue needs no operand for."""
+    source, _ = broadcast_source(value, ir.AffineMap.get_identity(ir.RankedTensorType(value.type).rank))
+    return uniform_constant(source)
 
 
 def _smallest_operand(value: ir.Value, indexing_map: ir.AffineMap) -> tuple[ir.Value, ir.AffineMap]:

@@ -52,8 +52,8 @@ func.func @chain(%m: tensor<36x16x4xf32>, %bias: tensor<4xf32>, %x: tensor<1x14x
 
 #f4 = {dilation = array<i64: 1, 1>, kernel_size = array<i64: 3, 3>, output_tile = array<i64: 4, 4>, part_size = array<i64: 3, 3>, spacing = array<i64: 1, 1>, step = array<i64: 1, 1>, views = [array<i64: 0, 0>]}
 
-// What follows from constants is computed here; a broadcast, or a reshape to more dimensions, is read at its source.
-// Both uses of the convolution's output by one operation count as one.
+// What follows from constants is computed here; a broadcast, or a reshape to more dimensions, is read at its source; a
+// tensor that is one number is no operand. Both uses of the convolution's output by one operation count as one.
 // CHECK-LABEL: @operands
 // CHECK-SAME: %[[SCALE:[a-z0-9]*]]: tensor<4xf32>)
 // CHECK-NOT: math.rsqrt
@@ -61,13 +61,16 @@ func.func @chain(%m: tensor<36x16x4xf32>, %bias: tensor<4xf32>, %x: tensor<1x14x
 // CHECK: %[[DEVIATION:.*]] = arith.constant dense_resource<epilogue> : tensor<4xf32>
 // CHECK: "winograd.output_transform"(%{{.*}}, %[[SCALE]], %[[DEVIATION]])
 // CHECK: arith.mulf
+// CHECK: %[[THREE:.*]] = arith.constant 3.0
 // CHECK: arith.addf
 // CHECK: arith.mulf
+// CHECK: arith.minimumf %{{.*}}, %[[THREE]]
 // CHECK: indexing_maps = [#[[CHANNEL:.*]], #[[CHANNEL]]]
 // CHECK: dialect_resources
 // CHECK: epilogue: "0x040000000000003F0000003F0000003F0000003F"
 func.func @operands(%m: tensor<36x16x4xf32>, %scale: tensor<4xf32>) -> tensor<1x14x14x4xf32> {
   %variance = arith.constant dense<4.0> : tensor<4xf32>
+  %three = arith.constant dense<3.0> : tensor<f32>
   %e = tensor.empty() : tensor<1x14x14x4xf32>
   %v = tensor.empty() : tensor<4xf32>
   %deviation = linalg.elementwise <rsqrt> ins(%variance : tensor<4xf32>) outs(%v : tensor<4xf32>) -> tensor<4xf32>
@@ -81,13 +84,14 @@ func.func @operands(%m: tensor<36x16x4xf32>, %scale: tensor<4xf32>) -> tensor<1x
     outs(%e : tensor<1x14x14x4xf32>) -> tensor<1x14x14x4xf32>
   %column = tensor.expand_shape %deviation [[0, 1]] output_shape [1, 4] : tensor<4xf32> into tensor<1x4xf32>
   %r = linalg.generic {indexing_maps = [affine_map<(n, h, w, k) -> (n, h, w, k)>, affine_map<(n, h, w, k) -> (n, h, w, k)>,
-      affine_map<(n, h, w, k) -> (0, k)>, affine_map<(n, h, w, k) -> (n, h, w, k)>], iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
-    ins(%s, %s, %column : tensor<1x14x14x4xf32>, tensor<1x14x14x4xf32>, tensor<1x4xf32>)
+      affine_map<(n, h, w, k) -> (0, k)>, affine_map<(n, h, w, k) -> ()>, affine_map<(n, h, w, k) -> (n, h, w, k)>], iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
+    ins(%s, %s, %column, %three : tensor<1x14x14x4xf32>, tensor<1x14x14x4xf32>, tensor<1x4xf32>, tensor<f32>)
     outs(%e : tensor<1x14x14x4xf32>) {
-  ^bb0(%a: f32, %b: f32, %c: f32, %out: f32):
+  ^bb0(%a: f32, %b: f32, %c: f32, %d: f32, %out: f32):
     %t = arith.addf %a, %b : f32
     %u = arith.mulf %t, %c : f32
-    linalg.yield %u : f32
+    %z = arith.minimumf %u, %d : f32
+    linalg.yield %z : f32
   } -> tensor<1x14x14x4xf32>
   return %r : tensor<1x14x14x4xf32>
 }
