@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 from iree.winograd.dialect import ops
-from iree.winograd.dialect.bindings import arith, ir
+from iree.winograd.dialect.bindings import arith, ir, tensor
 from iree.winograd.passes.constants import constant_array, is_constant, resource_constant, uniform_constant
 from iree.winograd.passes.elementwise import Elementwise, broadcast_source, match_elementwise
 from iree.winograd.passes.registry import register_pass
@@ -27,8 +28,8 @@ class FuseEpilogue:
     become the transform's epilogue, applied to each output while it is in a register. Their other operands
     become operands of the transform with the maps to read them; broadcasts are read at their source, and what
     is computed from constants alone, such as `1 / sqrt(variance + epsilon)`, is evaluated in float64 here. An
-    operation with several results, one that changes the element type, or one that reads the convolution's
-    output transposed ends the chain.
+    operation with several results, one that changes the element type, and one that reads the convolution's
+    output transposed or another operand with its channels anywhere but innermost end the chain.
 
         %y = "winograd.output_transform"(%m) ({ ^bb0(%a: f32): vector.yield %a : f32 })
         %r = linalg.generic ins(%y, %bias : tensor<1x14x14x4xf32>, tensor<4xf32>) { arith.addf }
@@ -61,17 +62,28 @@ def _fusible_consumer(transform: ops.OutputTransformOp) -> Elementwise | None:
     consumer = match_elementwise(user)
     if consumer is None or not consumer.is_pure or consumer.result.type != transform.result.type:
         return None
-    identity = ir.AffineMap.get_identity(ir.RankedTensorType(transform.result.type).rank)
-    for value, indexing_map in zip(consumer.inputs, consumer.indexing_maps, strict=True):
-        if value == transform.result and indexing_map != identity:
-            return None
-        if not all(
-            isinstance(result, ir.AffineDimExpr | ir.AffineConstantExpr) for result in indexing_map.results
-        ):
-            return None
+    if not all(
+        _is_readable(transform, *read) for read in zip(consumer.inputs, consumer.indexing_maps, strict=True)
+    ):
+        return None
     if len(transform.epilogue_operands) + len(consumer.inputs) - 1 > ops.MAX_EPILOGUE_OPERANDS:
         return None
     return None if _captures(consumer.body) else consumer
+
+
+def _is_readable(transform: ops.OutputTransformOp, value: ir.Value, indexing_map: ir.AffineMap) -> bool:
+    """Whether an epilogue can read `value`: its own result as it is, others with channels innermost."""
+    rank = ir.RankedTensorType(transform.result.type).rank
+    if value == transform.result:
+        return bool(indexing_map == ir.AffineMap.get_identity(rank))
+    if value.type.element_type != transform.result.type.element_type:
+        return False
+    source, read = broadcast_source(value, indexing_map)
+    if not all(isinstance(index, ir.AffineDimExpr | ir.AffineConstantExpr) for index in read.results):
+        return False
+    channel = ir.AffineExpr.get_dim(rank - 1)
+    outer = [read.results[dimension] for dimension in _kept_dimensions(source, read)[:-1]]
+    return channel not in outer
 
 
 def _captures(body: ir.Block) -> bool:
@@ -138,7 +150,34 @@ def _smallest_operand(value: ir.Value, indexing_map: ir.AffineMap) -> tuple[ir.V
     """The smallest tensor to read an epilogue's operand from, computed now if from constants."""
     value, indexing_map = broadcast_source(value, indexing_map)
     definition = defining_operation(value)
-    if not is_constant(value) or definition is None or definition.name == "arith.constant":
+    if is_constant(value) and definition is not None and definition.name != "arith.constant":
+        array = constant_array(value)
+        value = value if array is None else resource_constant(array, "epilogue")
+    return _without_unit_dimensions(value, indexing_map)
+
+
+def _kept_dimensions(value: ir.Value, indexing_map: ir.AffineMap) -> list[int]:
+    """The dimensions of `value` that are not of size 1 and read at a constant."""
+    shape = ir.RankedTensorType(value.type).shape
+    return [
+        dimension
+        for dimension, (size, index) in enumerate(zip(shape, indexing_map.results, strict=True))
+        if size != 1 or not isinstance(index, ir.AffineConstantExpr)
+    ]
+
+
+def _without_unit_dimensions(value: ir.Value, indexing_map: ir.AffineMap) -> tuple[ir.Value, ir.AffineMap]:
+    kept = _kept_dimensions(value, indexing_map)
+    shape = ir.RankedTensorType(value.type).shape
+    if len(kept) in (0, len(shape)):
         return value, indexing_map
-    array = constant_array(value)
-    return (value, indexing_map) if array is None else (resource_constant(array, "epilogue"), indexing_map)
+    starts = [0, *kept[1:], len(shape)]
+    groups = [list(range(start, end)) for start, end in pairwise(starts)]
+    collapsed_type = ir.RankedTensorType.get(
+        [shape[dimension] for dimension in kept], value.type.element_type
+    )
+    results = [indexing_map.results[dimension] for dimension in kept]
+    return (
+        tensor.collapse_shape(collapsed_type, value, groups),
+        ir.AffineMap.get(indexing_map.n_dims, 0, results),
+    )

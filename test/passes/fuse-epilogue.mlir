@@ -149,3 +149,69 @@ func.func @left(%m: tensor<36x16x4xf32>) -> (tensor<1x14x14x4xf32>, tensor<1x14x
   return %y, %r, %two#0, %two#1, %t : tensor<1x14x14x4xf32>, tensor<1x14x14x4xf32>, tensor<1x14x14x4xf32>,
     tensor<1x14x14x4xf32>, tensor<1x14x14x4xf32>
 }
+
+// -----
+
+#f4 = {dilation = array<i64: 1, 1>, kernel_size = array<i64: 3, 3>, output_tile = array<i64: 4, 4>, part_size = array<i64: 3, 3>, spacing = array<i64: 1, 1>, step = array<i64: 1, 1>, views = [array<i64: 0, 0>]}
+
+// Dimensions of size 1 of an operand known only at run time are dropped, so that its channels are innermost.
+// CHECK-DAG: #[[IMAGE_CHANNEL:.*]] = affine_map<(d0, d1, d2, d3) -> (d0, d3)>
+// CHECK-LABEL: @excitation
+// CHECK-SAME: %[[SCALE:[a-z0-9]*]]: tensor<1x4x1x1xf32>)
+// CHECK: %[[COLLAPSED:.*]] = tensor.collapse_shape %[[SCALE]] {{.*}}, [1, 2, 3]]
+// CHECK: "winograd.output_transform"(%{{.*}}, %[[COLLAPSED]])
+// CHECK: indexing_maps = [#[[IMAGE_CHANNEL]]]
+func.func @excitation(%m: tensor<36x16x4xf32>, %scale: tensor<1x4x1x1xf32>) -> tensor<1x14x14x4xf32> {
+  %e = tensor.empty() : tensor<1x14x14x4xf32>
+  %y = "winograd.output_transform"(%m) ({
+  ^bb0(%a: f32):
+    vector.yield %a : f32
+  }) {decomposition = #f4, groups = 1 : i64, indexing_maps = [],
+      operandSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0>} : (tensor<36x16x4xf32>) -> tensor<1x14x14x4xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(n, h, w, k) -> (n, h, w, k)>,
+      affine_map<(n, h, w, k) -> (n, k, 0, 0)>, affine_map<(n, h, w, k) -> (n, h, w, k)>], iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
+    ins(%y, %scale : tensor<1x14x14x4xf32>, tensor<1x4x1x1xf32>) outs(%e : tensor<1x14x14x4xf32>) {
+  ^bb0(%a: f32, %b: f32, %out: f32):
+    %t = arith.mulf %a, %b : f32
+    linalg.yield %t : f32
+  } -> tensor<1x14x14x4xf32>
+  return %r : tensor<1x14x14x4xf32>
+}
+
+// -----
+
+#f4 = {dilation = array<i64: 1, 1>, kernel_size = array<i64: 3, 3>, output_tile = array<i64: 4, 4>, part_size = array<i64: 3, 3>, spacing = array<i64: 1, 1>, step = array<i64: 1, 1>, views = [array<i64: 0, 0>]}
+
+// Operands with channels outside of other dimensions, or of another type, aren't read by an epilogue.
+// CHECK-LABEL: @unreadable
+// CHECK-COUNT-2: linalg.generic
+func.func @unreadable(%m: tensor<36x16x4xf32>, %z: tensor<1x4x14x14xf32>, %mask: tensor<4xi1>)
+    -> (tensor<1x14x14x4xf32>, tensor<1x14x14x4xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<1x14x14x4xf32>
+  %y = "winograd.output_transform"(%m) ({
+  ^bb0(%a: f32):
+    vector.yield %a : f32
+  }) {decomposition = #f4, groups = 1 : i64, indexing_maps = [],
+      operandSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0>} : (tensor<36x16x4xf32>) -> tensor<1x14x14x4xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(n, h, w, k) -> (n, h, w, k)>,
+      affine_map<(n, h, w, k) -> (n, k, h, w)>, affine_map<(n, h, w, k) -> (n, h, w, k)>], iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
+    ins(%y, %z : tensor<1x14x14x4xf32>, tensor<1x4x14x14xf32>) outs(%e : tensor<1x14x14x4xf32>) {
+  ^bb0(%a: f32, %b: f32, %out: f32):
+    %t = arith.mulf %a, %b : f32
+    linalg.yield %t : f32
+  } -> tensor<1x14x14x4xf32>
+  %y2 = "winograd.output_transform"(%m) ({
+  ^bb0(%a: f32):
+    vector.yield %a : f32
+  }) {decomposition = #f4, groups = 1 : i64, indexing_maps = [],
+      operandSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0>} : (tensor<36x16x4xf32>) -> tensor<1x14x14x4xf32>
+  %s = linalg.generic {indexing_maps = [affine_map<(n, h, w, k) -> (n, h, w, k)>,
+      affine_map<(n, h, w, k) -> (k)>, affine_map<(n, h, w, k) -> (n, h, w, k)>], iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
+    ins(%y2, %mask : tensor<1x14x14x4xf32>, tensor<4xi1>) outs(%e : tensor<1x14x14x4xf32>) {
+  ^bb0(%a: f32, %b: i1, %out: f32):
+    %t = arith.select %b, %a, %zero : f32
+    linalg.yield %t : f32
+  } -> tensor<1x14x14x4xf32>
+  return %r, %s : tensor<1x14x14x4xf32>, tensor<1x14x14x4xf32>
+}
