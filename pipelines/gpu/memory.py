@@ -17,7 +17,7 @@ QUAD = 4
 
 def thread_id() -> Index:
     """The number of this thread in its workgroup."""
-    return Index(gpu.thread_id(ir.Attribute.parse("#gpu<dim x>")))
+    return Index(gpu.thread_id(gpu.Dimension.x))
 
 
 def barrier() -> None:
@@ -78,9 +78,7 @@ class GlobalBuffer(Buffer):
         if self.by_quads:
             value = memref.load(self.memref, [(offset // QUAD).value])
         else:
-            value = quad_of(
-                [self.load_scalar((offset + i).minimum(self.size - 1)) for i in range(QUAD)]
-            )
+            value = quad_of([self.load_scalar((offset + i).minimum(self.size - 1)) for i in range(QUAD)])
         return value if valid is None else quad_or_zero(valid, value)
 
     def store(self, value: ir.Value, offset: IndexLike, valid: Condition | None = None) -> None:

@@ -105,7 +105,9 @@ class Packing:
     def pack_filters(self, transformed: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
         """The transformed filters [A*g, V*C/g, K/g] in the packed layout."""
         by_view = transformed.reshape(self.products, self.views, self.group_channels, self.group_filters)
-        by_quads = np.zeros((self.products, self.views, self.channel_quads * QUAD, self.group_filters), np.float32)
+        by_quads = np.zeros(
+            (self.products, self.views, self.channel_quads * QUAD, self.group_filters), np.float32
+        )
         by_quads[:, :, : self.group_channels] = by_view
         packed = np.zeros(self.filter_extents(), np.float32)
         packed[:, : self.reduction, : self.group_filters] = by_quads.reshape(

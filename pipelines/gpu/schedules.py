@@ -98,7 +98,9 @@ WORKGROUP_QUADS = 16
 
 def fits(schedule: GemmSchedule, target: GpuTarget) -> bool:
     """Whether the schedule keeps the target's limits."""
-    return schedule.threads <= target.max_threads and schedule.shared_memory_bytes <= target.shared_memory_bytes
+    return (
+        schedule.threads <= target.max_threads and schedule.shared_memory_bytes <= target.shared_memory_bytes
+    )
 
 
 def default_gemm_schedule(shape: ConvolutionShape, target: GpuTarget) -> GemmSchedule:

@@ -1,0 +1,188 @@
+"""The blocked product of GPU kernels: shared memory in two buffers, sums in registers.
+
+Both operands lie in shared memory with the reduction dimension outermost, so that a thread reads what it multiplies
+as quads, neighbouring threads neighbouring quads: free of bank conflicts. The left operand comes with its rows along
+the reduction dimension; threads transpose blocks of 4 x 4 of it in registers on the way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from iree.winograd.dialect.bindings import ir, scf, vector
+from iree.winograd.pipelines.emit import Condition, Index, broadcast, splat, vector_type, when
+
+from .memory import QUAD, SharedBuffer, barrier, lane, thread_id, transposed
+from .schedules import GemmSchedule
+
+# Neighbouring threads load blocks of neighbouring rows: a quarter of a warp stores to all banks at once.
+_NEIGHBOURING_ROWS = 8
+
+LoadRows = Callable[[Index], list[ir.Value]]
+"""From a position along the reduction dimension to the quads of four rows there."""
+LoadQuad = Callable[[Index, Index], ir.Value]
+"""From a position along the reduction dimension and a column to a quad of columns."""
+StoreQuad = Callable[[int, Index, Index, ir.Value], None]
+"""Takes the number of a thread's row, that row and column within the block, and a quad of sums."""
+
+
+@dataclass(frozen=True)
+class _LeftLoad:
+    """A block of 4 x 4 of the left operand that a thread loads: its quad of rows and of the reduction."""
+
+    row_quad: Index
+    reduction_quad: Index
+    load: LoadRows
+
+
+@dataclass(frozen=True)
+class _RightLoad:
+    """A quad of the right operand that a thread loads: its position along the reduction, and its quad of columns."""
+
+    reduction: Index
+    column_quad: Index
+
+
+def emit_product(
+    schedule: GemmSchedule,
+    reduction: int,
+    left_rows: Callable[[Index], LoadRows],
+    load_right: LoadQuad,
+    store: StoreQuad,
+) -> None:
+    """Emits one workgroup's block of a matrix product, `reduction` long, a multiple of the schedule's block.
+
+    `left_rows` is asked once per thread for what loads four rows, from the given row of the block on.
+    """
+    thread = thread_id()
+    rows, columns = schedule.block_rows // QUAD, schedule.block_columns // QUAD
+    left_shared = SharedBuffer.allocate((2, schedule.block_reduction, rows), "left_block")
+    right_shared = SharedBuffer.allocate((2, schedule.block_reduction, columns), "right_block")
+    left_loads = _left_loads(schedule, thread, left_rows)
+    right_loads = _right_loads(schedule, thread)
+    loads_left = thread.less_than(schedule.left_threads)
+
+    def load(first: Index) -> list[ir.Value]:
+        def load_left() -> list[ir.Value]:
+            return [quad for each in left_loads for quad in each.load(first + each.reduction_quad * QUAD)]
+
+        def load_rights() -> list[ir.Value]:
+            return [load_right(first + each.reduction, each.column_quad * QUAD) for each in right_loads]
+
+        if not schedule.splits_loads:
+            return load_left() + load_rights()
+        return _either(loads_left, load_left, load_rights, len(left_loads) * QUAD)
+
+    def stage(quads: Sequence[ir.Value], buffer: Index) -> None:
+        def stage_left() -> None:
+            for number, each in enumerate(left_loads):
+                block = quads[number * QUAD : (number + 1) * QUAD]
+                for i, quad in enumerate(transposed(block)):
+                    left_shared.store(quad, [buffer, each.reduction_quad * QUAD + i, each.row_quad])
+
+        def stage_right() -> None:
+            own = quads if schedule.splits_loads else quads[len(left_loads) * QUAD :]
+            for each, quad in zip(right_loads, own, strict=True):
+                right_shared.store(quad, [buffer, each.reduction, each.column_quad])
+
+        if schedule.splits_loads:
+            when(loads_left, stage_left, stage_right)
+        else:
+            stage_left()
+            stage_right()
+
+    tiling = _ThreadTiling(schedule, thread)
+    stage(load(Index(0)), Index(0))
+    barrier()
+    zero = splat(0.0, QUAD)
+    sums = [zero] * (schedule.thread_rows * schedule.thread_columns // QUAD)
+    last = reduction - schedule.block_reduction
+    if last > 0:
+        loop = scf.ForOp(
+            Index(0).value,
+            Index(last).value,
+            Index(schedule.block_reduction).value,
+            [*sums, Index(0).value],
+        )
+        with ir.InsertionPoint(loop.body):
+            *current, buffer = loop.inner_iter_args
+            ahead = load(Index(loop.induction_variable) + schedule.block_reduction)
+            current = tiling.multiply(left_shared, right_shared, Index(buffer), current)
+            other = Index(1) - Index(buffer)
+            stage(ahead, other)
+            barrier()
+            scf.yield_([*current, other.value])
+        *sums, final = loop.results
+    else:
+        final = Index(0).value
+    sums = tiling.multiply(left_shared, right_shared, Index(final), sums)
+    for i in range(schedule.thread_rows):
+        for j, column_quad in enumerate(tiling.column_quads):
+            row = tiling.row_quads[i // QUAD] * QUAD + i % QUAD
+            store(i, row, column_quad * QUAD, sums[i * len(tiling.column_quads) + j])
+
+
+class _ThreadTiling:
+    """The rows and columns of a block whose sums a thread keeps, in quads spread over the block."""
+
+    def __init__(self, schedule: GemmSchedule, thread: Index) -> None:
+        self._schedule = schedule
+        across = schedule.block_columns // schedule.thread_columns
+        down = schedule.block_rows // schedule.thread_rows
+        self.row_quads = [thread // across + i * down for i in range(schedule.thread_rows // QUAD)]
+        self.column_quads = [thread % across + j * across for j in range(schedule.thread_columns // QUAD)]
+
+    def multiply(
+        self, left: SharedBuffer, right: SharedBuffer, buffer: Index, sums: Sequence[ir.Value]
+    ) -> list[ir.Value]:
+        """Adds the product of the blocks in shared memory to the thread's sums."""
+        sums = list(sums)
+        for r in range(self._schedule.block_reduction):
+            left_quads = [left.load([buffer, r, quad]) for quad in self.row_quads]
+            right_quads = [right.load([buffer, r, quad]) for quad in self.column_quads]
+            for i in range(self._schedule.thread_rows):
+                factor = broadcast(lane(left_quads[i // QUAD], i % QUAD), QUAD)
+                for j, right_quad in enumerate(right_quads):
+                    position = i * len(right_quads) + j
+                    sums[position] = vector.fma(factor, right_quad, sums[position])
+        return sums
+
+
+def _left_loads(
+    schedule: GemmSchedule, thread: Index, left_rows: Callable[[Index], LoadRows]
+) -> list[_LeftLoad]:
+    reduction_quads = schedule.block_reduction // QUAD
+    loads = []
+    for i in range(schedule.left_blocks // schedule.left_threads):
+        number = thread % schedule.left_threads + i * schedule.left_threads
+        row_quad = (
+            number % _NEIGHBOURING_ROWS
+            + number // (_NEIGHBOURING_ROWS * reduction_quads) * _NEIGHBOURING_ROWS
+        )
+        reduction_quad = number // _NEIGHBOURING_ROWS % reduction_quads
+        loads.append(_LeftLoad(row_quad, reduction_quad, left_rows(row_quad * QUAD)))
+    return loads
+
+
+def _right_loads(schedule: GemmSchedule, thread: Index) -> list[_RightLoad]:
+    columns = schedule.block_columns // QUAD
+    loads = []
+    for i in range(schedule.right_quads // schedule.right_threads):
+        number = thread % schedule.right_threads + i * schedule.right_threads
+        loads.append(_RightLoad(number // columns, number % columns))
+    return loads
+
+
+def _either(
+    condition: Condition,
+    then: Callable[[], list[ir.Value]],
+    otherwise: Callable[[], list[ir.Value]],
+    count: int,
+) -> list[ir.Value]:
+    """The `count` quads of one of two alternatives."""
+    branch = scf.IfOp(condition.value, [vector_type(QUAD)] * count, has_else=True)
+    for block, emit in ((branch.then_block, then), (branch.else_block, otherwise)):
+        with ir.InsertionPoint(block):
+            scf.yield_(emit())
+    return list(branch.results)

@@ -1,0 +1,123 @@
+"""Kernels as dispatches of one module: tensors that are bound by quads, executables that equal kernels share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from math import prod
+
+from iree.winograd.dialect.bindings import arith, flow, ir, stream
+from iree.winograd.pipelines.dispatch import DispatchSignature, KernelFunction, emit_executable
+from iree.winograd.pipelines.emit import Index, vector_type
+
+from .memory import QUAD, GlobalBuffer
+
+
+@dataclass(frozen=True)
+class TensorArgument:
+    """A tensor of f32 as an argument of a kernel; `leading` gives its first extent where the batch is dynamic."""
+
+    extents: tuple[int | None, ...]
+    by_quads: bool
+    leading: Callable[[Index], Index] = lambda batch: batch
+
+    @staticmethod
+    def of(value: ir.Value, by_quads: bool) -> TensorArgument:
+        """A tensor of the program: a dynamic first extent is the batch."""
+        shape = ir.RankedTensorType(value.type).shape
+        dynamic = ir.ShapedType.get_dynamic_size()
+        return TensorArgument(tuple(None if size == dynamic else size for size in shape), by_quads)
+
+    @property
+    def is_dynamic(self) -> bool:
+        return bool(self.extents) and self.extents[0] is None
+
+    @property
+    def type(self) -> ir.RankedTensorType:
+        sizes = [ir.ShapedType.get_dynamic_size() if size is None else size for size in self.extents]
+        return ir.RankedTensorType.get(sizes, ir.F32Type.get())
+
+    def bind(self, argument: ir.Value, batch: Index) -> GlobalBuffer:
+        """The kernel's view of the tensor."""
+        inner = tuple(size for size in self.extents[1:] if size is not None)
+        first = self.leading(batch) if self.is_dynamic else Index(prod(self.extents[:1]))
+        size = first * prod(inner)
+        element = vector_type(QUAD) if self.by_quads else ir.F32Type.get()
+        count = size // (QUAD if self.by_quads else 1)
+        dynamic = ir.ShapedType.get_dynamic_size()
+        layout = ir.StridedLayoutAttr.get(ir.ShapedType.get_dynamic_stride_or_offset(), [1])
+        type_ = ir.MemRefType.get([dynamic if count.known is None else count.known], element, layout)
+        sizes = [count.value] if count.known is None else []
+        span = stream.binding_subspan(type_, argument, _opaque_zero(), sizes)
+        return GlobalBuffer(span, (0, *inner), self.by_quads, size)
+
+
+@dataclass
+class Launcher:
+    """Launches kernels in one module."""
+
+    module: ir.Operation
+    _executables: dict[object, str] = field(default_factory=dict)
+
+    def launch(
+        self,
+        key: object,
+        name: str,
+        threads: int,
+        operands: Sequence[tuple[ir.Value, TensorArgument]],
+        result: TensorArgument,
+        batch: int | ir.Value,
+        workgroups: Callable[[Index], tuple[Index, ...]],
+        body: Callable[[KernelFunction], None],
+    ) -> ir.Value:
+        """Emits a dispatch at the insertion point, and the kernel it runs unless one of equal `key` exists.
+
+        `batch` is a value where it is known only at run time. Gives the dispatch's result.
+        """
+        arguments = [argument for _, argument in operands]
+        is_dynamic = not isinstance(batch, int)
+        signature = DispatchSignature(tuple(each.type for each in arguments), result.type, is_dynamic)
+        key = (key, *((each.extents, each.by_quads) for each in (*arguments, result)))
+        if key not in self._executables:
+            unique = name if name not in self._executables.values() else f"{name}_{len(self._executables)}"
+            self._executables[key] = unique
+            emit_executable(
+                self.module,
+                unique,
+                signature,
+                _translation(threads),
+                None if is_dynamic else batch,
+                workgroups,
+                body,
+                [each.bind for each in (*arguments, result)],
+            )
+        workload = [batch] if is_dynamic else []
+        entry = ir.ArrayAttr.get([ir.SymbolRefAttr.get([self._executables[key]] * 2)])
+        extents = [each.leading(Index(batch)).value for each in arguments if each.is_dynamic]
+        dispatch = flow.DispatchOp(
+            [result.type],
+            workload,
+            entry,
+            [*(value for value, _ in operands), *workload],
+            extents,
+            [result.leading(Index(batch)).value] if result.is_dynamic else [],
+        )
+        return dispatch.results[0]
+
+
+def _opaque_zero() -> ir.Value:
+    """An offset of zero that IREE can't see to be zero.
+
+    Intermediate tensors get offsets in shared allocations after this, and IREE lowers a buffer to SPIR-V only if its
+    type admits an offset just where there is one. No grid has so many workgroups.
+    """
+    x = stream.dispatch_workgroup_id(ir.IntegerAttr.get(ir.IndexType.get(), 0))
+    return arith.shrui(x, Index(31).value)
+
+
+def _translation(threads: int) -> ir.Attribute:
+    """A codegen pipeline of IREE's for kernels that come as vectors and loops already."""
+    return ir.Attribute.parse(
+        '#iree_codegen.translation_info<pipeline = #iree_codegen.pass_pipeline<"canonicalize,cse"> '
+        f"workgroup_size = [{threads}, 1, 1]>"
+    )

@@ -1,0 +1,222 @@
+"""From a group of winograd ops to dispatches of GPU kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+from iree.winograd.dialect.bindings import ir
+from iree.winograd.dialect.ops import OutputTransformOp
+from iree.winograd.passes.constants import constant_array, resource_constant
+from iree.winograd.passes.rewrite import size_of
+from iree.winograd.pipelines.dispatch import KernelFunction
+from iree.winograd.pipelines.emit import Index
+from iree.winograd.pipelines.emit_epilogue import VectorEpilogue, reads_along_channels
+from iree.winograd.pipelines.group import ConvolutionGroup
+
+from .depthwise import DepthwiseKernel, is_depthwise
+from .launch import Launcher, TensorArgument
+from .memory import QUAD
+from .packing import Packing
+from .products import ProductKernel
+from .schedules import TRANSFORM_THREADS, default_gemm_schedule
+from .target import GpuTarget
+from .transforms import FilterTransformKernel, InputTransformKernel, OutputTransformKernel
+
+
+@dataclass
+class GpuPipeline:
+    """Lowers the groups of one module; kernels that are equal share an executable."""
+
+    module: ir.Operation
+    target: GpuTarget
+    _launcher: Launcher = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._launcher = Launcher(self.module)
+
+    def lower(self, group: ConvolutionGroup) -> ir.Value:
+        """Emits the dispatches that compute the group's output transform, at the insertion point."""
+        shape = group.shape
+        lowering = _Lowering(self._launcher, group, Packing(shape, default_gemm_schedule(shape, self.target)))
+        if is_depthwise(shape):
+            return lowering.depthwise()
+        return lowering.direct() if shape.transform_size == 1 else lowering.transformed()
+
+
+@dataclass(frozen=True)
+class _Lowering:
+    """The dispatches of one group."""
+
+    launcher: Launcher
+    group: ConvolutionGroup
+    packing: Packing
+
+    def transformed(self) -> ir.Value:
+        """Three kernels: transform the input, multiply, transform the products."""
+        packing = self.packing
+        multiply, finish = ProductKernel(packing), OutputTransformKernel(packing)
+        products = self._packed(packing.product_extents())
+        product = self.launcher.launch(
+            multiply,
+            self._name("products"),
+            packing.schedule.threads,
+            [self._transformed_input(), self._filters()],
+            products,
+            self._batch,
+            multiply.workgroups,
+            lambda function: multiply.emit(function.workgroup, function.batch, *function.buffers),
+        )
+        return self._finish(
+            finish, "output", TRANSFORM_THREADS, [(product, products)], finish.workgroups, finish.emit
+        )
+
+    def direct(self) -> ir.Value:
+        """One kernel where it can read the image in place, else also one that packs it."""
+        packing = self.packing
+        kernel = ProductKernel(packing, in_place_input=packing.image_by_quads)
+        left = self._image if packing.image_by_quads else self._transformed_input()
+        return self._finish(
+            kernel,
+            "direct",
+            packing.schedule.threads,
+            [left, self._filters()],
+            kernel.workgroups,
+            kernel.emit_finished,
+        )
+
+    def depthwise(self) -> ir.Value:
+        """One kernel without a matrix product."""
+        kernel = DepthwiseKernel(self.packing.shape)
+        filters = self._depthwise_filters(kernel)
+        by_quads = self.packing.shape.output_channels % QUAD == 0
+        return self._finish(
+            kernel,
+            "depthwise",
+            TRANSFORM_THREADS,
+            [
+                (self._image[0], TensorArgument.of(self._image[0], by_quads)),
+                (filters, TensorArgument.of(filters, by_quads)),
+            ],
+            kernel.workgroups,
+            kernel.emit,
+            by_quads,
+        )
+
+    def _finish(
+        self,
+        kernel: object,
+        stage: str,
+        threads: int,
+        operands: list[tuple[ir.Value, TensorArgument]],
+        workgroups: Callable[[Index], tuple[Index, ...]],
+        emit: Callable[..., None],
+        by_quads: bool | None = None,
+    ) -> ir.Value:
+        """Launches the kernel that applies the epilogue and writes the result."""
+        transform = self.group.output_transform
+        by_quads = self.packing.output_by_quads if by_quads is None else by_quads
+        epilogue_operands = [
+            (operand, TensorArgument.of(operand, by_quads and reads_along_channels(indexing_map)))
+            for operand, indexing_map in zip(
+                transform.epilogue_operands, transform.indexing_maps, strict=True
+            )
+        ]
+
+        def body(function: KernelFunction) -> None:
+            *buffers, output = function.buffers
+            own, others = buffers[: len(operands)], buffers[len(operands) :]
+            epilogue = VectorEpilogue(transform, others)
+            emit(function.workgroup, function.batch, *own, output, epilogue.emit)
+
+        return self.launcher.launch(
+            (kernel, _epilogue_text(transform)),
+            self._name(stage),
+            threads,
+            [*operands, *epilogue_operands],
+            TensorArgument.of(transform.result, by_quads),
+            self._batch,
+            workgroups,
+            body,
+        )
+
+    def _transformed_input(self) -> tuple[ir.Value, TensorArgument]:
+        kernel = InputTransformKernel(self.packing)
+        result = self._packed(self.packing.input_extents())
+        transformed = self.launcher.launch(
+            kernel,
+            self._name("input"),
+            TRANSFORM_THREADS,
+            [self._image],
+            result,
+            self._batch,
+            kernel.workgroups,
+            lambda function: kernel.emit(function.workgroup, function.batch, *function.buffers),
+        )
+        return transformed, result
+
+    def _filters(self) -> tuple[ir.Value, TensorArgument]:
+        """The packed filters: a constant, or what a kernel transforms and packs."""
+        folded = constant_array(self.group.transformed_filter)
+        if folded is not None:
+            constant = resource_constant(self.packing.pack_filters(folded), "winograd_packed_filter")
+            return constant, TensorArgument.of(constant, True)
+        kernel = FilterTransformKernel(self.packing)
+        result = TensorArgument(self.packing.filter_extents(), True)
+        filters = self._runtime_filter()
+        by_quads = self.packing.output_by_quads
+        packed = self.launcher.launch(
+            kernel,
+            self._name("filter"),
+            TRANSFORM_THREADS,
+            [(filters, TensorArgument.of(filters, by_quads))],
+            result,
+            1,
+            kernel.workgroups,
+            lambda function: kernel.emit(function.workgroup, *function.buffers),
+        )
+        return packed, result
+
+    def _depthwise_filters(self, kernel: DepthwiseKernel) -> ir.Value:
+        """Filters with one row of channels per tap, row-major."""
+        folded = constant_array(self.group.transformed_filter)
+        if folded is None:
+            return self._runtime_filter()
+        rows = np.empty(kernel.filter_extents, np.float32)
+        rows[list(kernel.tap_of_view)] = folded[:, :, 0].T
+        return resource_constant(rows, "depthwise_filter")
+
+    def _runtime_filter(self) -> ir.Value:
+        transform = self.group.filter_transform
+        assert transform is not None, "filters that are neither folded nor transformed"
+        return transform.filter
+
+    def _packed(self, extents: tuple[int, ...]) -> TensorArgument:
+        """An intermediate tensor of the given extents per block of tiles."""
+        if isinstance(self._batch, int):
+            blocks = self.packing.row_blocks(Index(self._batch)).known
+            return TensorArgument((blocks, *extents), True)
+        return TensorArgument((None, *extents), True, self.packing.row_blocks)
+
+    @property
+    def _image(self) -> tuple[ir.Value, TensorArgument]:
+        image = self.group.input_transform.input
+        return image, TensorArgument.of(image, self.packing.image_by_quads)
+
+    @property
+    def _batch(self) -> int | ir.Value:
+        return size_of(self.group.input_transform.input, 0)
+
+    def _name(self, stage: str) -> str:
+        shape = self.packing.shape
+        tile = "x".join(map(str, shape.decomposition.output_tile))
+        kernel = "x".join(map(str, shape.decomposition.kernel_size))
+        size = "x".join(map(str, shape.output_size))
+        return f"winograd_{stage}_f{tile}_{kernel}_{size}x{shape.output_channels}_from_{shape.input_channels}"
+
+
+def _epilogue_text(transform: OutputTransformOp) -> str:
+    """What distinguishes one epilogue from another."""
+    operations = [operation.operation.get_asm(use_local_scope=True) for operation in transform.body.operations]
+    return "\n".join([*operations, str(transform.attributes["indexing_maps"])])

@@ -1,0 +1,162 @@
+"""The kernels that multiply: of packed operands, and of images read and written in place for output tile 1."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from iree.winograd.dialect.bindings import ir
+from iree.winograd.pipelines.emit import Condition, Index, all_of, ceildiv, when
+from iree.winograd.pipelines.tiles import (
+    clamped_element,
+    input_positions,
+    locate_tile,
+    output_positions,
+)
+
+from .gemm import LoadRows, StoreQuad, emit_product
+from .memory import QUAD, GlobalBuffer
+from .packing import Packing
+from .transforms import Epilogue
+
+
+@dataclass(frozen=True)
+class ProductKernel:
+    """products[b, a*g + group, t, k] = sum over r of transformed[b, a*g + group, t, r] * filters[a*g + group, r, k].
+
+    A workgroup computes a block of tiles and channels of one product. A convolution of output tile 1 has one
+    product per group, and its result needs no transform: `in_place_input` reads the image in place of packed rows,
+    `emit_finished` writes the image in place of packed products.
+    """
+
+    packing: Packing
+    in_place_input: bool = False
+
+    def __post_init__(self) -> None:
+        if self.in_place_input and not (self._is_direct and self.packing.image_by_quads):
+            raise ValueError("only a direct convolution of whole quads of channels can read its input in place")
+
+    def workgroups(self, batch: Index) -> tuple[Index, Index, Index]:
+        """Blocks of tiles, blocks of output channels, products."""
+        packing = self.packing
+        columns = ceildiv(packing.group_filters, packing.schedule.block_columns)
+        return packing.row_blocks(batch), columns, Index(packing.products)
+
+    def emit(
+        self,
+        workgroup: tuple[Index, ...],
+        batch: Index,
+        left: GlobalBuffer,
+        filters: GlobalBuffer,
+        products: GlobalBuffer,
+    ) -> None:
+        """Emits the kernel that leaves its products packed."""
+
+        def store(number: int, row: Index, column: Index, value: ir.Value) -> None:
+            products.store(value, origin + row * products.stride(2) + column)
+
+        block, first_column, product = self._place(workgroup)
+        origin = products.offset([block, product, 0, first_column])
+        self._emit(workgroup, batch, left, filters, store)
+
+    def emit_finished(
+        self,
+        workgroup: tuple[Index, ...],
+        batch: Index,
+        left: GlobalBuffer,
+        filters: GlobalBuffer,
+        output: GlobalBuffer,
+        epilogue: Epilogue,
+    ) -> None:
+        """Emits the kernel of a direct convolution that writes finished outputs, N x OH... x K."""
+        if not self._is_direct:
+            raise ValueError(f"{self.packing.shape.decomposition} is no direct convolution")
+        packing = self.packing
+        block, first_column, group = self._place(workgroup)
+        tiles = packing.tiles(batch)
+        whole_rows = tiles.known is not None and tiles.known % packing.schedule.block_rows == 0
+
+        def store(number: int, row: Index, column: Index, value: ir.Value) -> None:
+            tile_number = block * packing.schedule.block_rows + row
+            exists = Condition(True) if whole_rows else tile_number.less_than(tiles)
+            first = first_column + column
+            if packing.group_filters != packing.padded_filters:
+                exists = exists & first.less_than(packing.group_filters)
+
+            def finish() -> None:
+                tile = locate_tile(packing.shape, tile_number)
+                position = tuple(each.first for each in output_positions(packing.shape, tile))
+                channel = group * packing.group_filters + first
+                finished = epilogue(value, tile.image, position, channel)
+                output.store_first(
+                    finished,
+                    output.offset([tile.image, *position, channel]),
+                    Index(packing.group_filters) - first,
+                    Condition(True),
+                )
+
+            when(exists, finish)
+
+        self._emit(workgroup, batch, left, filters, store)
+
+    def _emit(
+        self,
+        workgroup: tuple[Index, ...],
+        batch: Index,
+        left: GlobalBuffer,
+        filters: GlobalBuffer,
+        store: StoreQuad,
+    ) -> None:
+        packing = self.packing
+        block, first_column, product = self._place(workgroup)
+        filter_origin = filters.offset([product, 0, first_column])
+
+        def packed_rows(row: Index) -> LoadRows:
+            origin = left.offset([block, product, row, 0])
+            return lambda r: [left.load(origin + r + i * left.stride(2)) for i in range(QUAD)]
+
+        def image_rows(row: Index) -> LoadRows:
+            return self._image_rows(left, batch, product, block * packing.schedule.block_rows + row)
+
+        emit_product(
+            packing.schedule,
+            packing.padded_reduction,
+            image_rows if self.in_place_input else packed_rows,
+            lambda r, column: filters.load(filter_origin + r * packing.padded_filters + column),
+            store,
+        )
+
+    def _image_rows(self, image: GlobalBuffer, batch: Index, group: Index, first: Index) -> LoadRows:
+        """What loads the inputs of four outputs, from the given one on; those past the last repeat it."""
+        packing, shape = self.packing, self.packing.shape
+        last = packing.tiles(batch) - 1
+        tiles = [locate_tile(shape, (first + i).minimum(last)) for i in range(QUAD)]
+
+        def load(r: Index) -> list[ir.Value]:
+            is_tap = Condition(True)
+            if packing.reduction != packing.padded_reduction:
+                is_tap = r.less_than(packing.reduction)
+                r = r.minimum(packing.reduction - QUAD)
+            view = r // packing.group_channels if packing.views > 1 else Index(0)
+            channel = r % packing.group_channels if packing.views > 1 else r
+            offsets = packing.view_offsets(view)
+            quads = []
+            for tile in tiles:
+                origin = (Index(0),) * shape.decomposition.spatial_rank
+                position, exists = clamped_element(input_positions(shape, tile, offsets), origin)
+                offset = image.offset([tile.image, *position, group * packing.group_channels + channel])
+                quads.append(image.load(offset, QUAD, all_of([exists, is_tap])))
+            return quads
+
+        return load
+
+    def _place(self, workgroup: tuple[Index, ...]) -> tuple[Index, Index, Index]:
+        """This workgroup's block of tiles, first column, and product."""
+        packing = self.packing
+        first_column = workgroup[1] * packing.schedule.block_columns
+        if packing.padded_filters == packing.schedule.block_columns:
+            first_column = Index(0)
+        return workgroup[0], first_column, workgroup[2] if packing.products > 1 else Index(0)
+
+    @property
+    def _is_direct(self) -> bool:
+        return self.packing.shape.transform_size == 1

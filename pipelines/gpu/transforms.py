@@ -1,0 +1,229 @@
+"""Transforms on the GPU: one tile and quad of channels per thread, neighbouring threads neighbouring quads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import product
+
+from iree.winograd.dialect.algebra.transforms import transforms
+from iree.winograd.dialect.bindings import ir
+from iree.winograd.pipelines.emit import Condition, Index, all_of, ceildiv, splat, when
+from iree.winograd.pipelines.emit_recipe import Position, emit_unrolled, flattened
+from iree.winograd.pipelines.tiles import clamped_element, input_positions, locate_tile, output_positions
+
+from .memory import QUAD, GlobalBuffer, thread_id
+from .packing import Packing
+from .schedules import TRANSFORM_THREADS, WORKGROUP_QUADS
+
+Epilogue = Callable[[ir.Value, Index, tuple[Index, ...], Index], ir.Value]
+"""From (accumulated quad, image, spatial position, first channel) to the finished quad."""
+
+
+@dataclass(frozen=True)
+class ThreadGrid:
+    """Threads over rows (tiles, say) and quads of columns, in workgroups of `TRANSFORM_THREADS`."""
+
+    quads: int
+
+    @property
+    def quads_per_workgroup(self) -> int:
+        """A power of two."""
+        return min(WORKGROUP_QUADS, 1 << (self.quads - 1).bit_length())
+
+    @property
+    def rows_per_workgroup(self) -> int:
+        return TRANSFORM_THREADS // self.quads_per_workgroup
+
+    def workgroups(self, rows: Index) -> tuple[Index, Index]:
+        """The extent of the grid along rows, and along quads."""
+        return ceildiv(rows, self.rows_per_workgroup), ceildiv(self.quads, self.quads_per_workgroup)
+
+    def place(self, workgroup: tuple[Index, ...], rows: Index) -> tuple[Index, Index, Condition]:
+        """This thread's row and quad, and whether they exist."""
+        thread = thread_id()
+        row = workgroup[0] * self.rows_per_workgroup + thread // self.quads_per_workgroup
+        quad = workgroup[1] * self.quads_per_workgroup + thread % self.quads_per_workgroup
+        exists = Condition(True)
+        if rows.known is None or rows.known % self.rows_per_workgroup:
+            exists = row.less_than(rows)
+        if self.quads % self.quads_per_workgroup:
+            exists = exists & quad.less_than(self.quads)
+        return row, quad, exists
+
+
+@dataclass(frozen=True)
+class InputTransformKernel:
+    """transformed[b, a*g + group, t, view, c] = (B^T d)[a] of a view of a tile; zeros up to the end of a row."""
+
+    packing: Packing
+
+    def workgroups(self, batch: Index) -> tuple[Index, Index, Index]:
+        """Tiles, channels, views."""
+        return (*self._grid.workgroups(self.packing.tiles(batch)), Index(self.packing.views))
+
+    def emit(
+        self, workgroup: tuple[Index, ...], batch: Index, image: GlobalBuffer, transformed: GlobalBuffer
+    ) -> None:
+        """`image` is N x H... x C."""
+        tile, quad, exists = self._grid.place(workgroup, self.packing.tiles(batch))
+        view = workgroup[2] if self.packing.views > 1 else Index(0)
+        when(exists, lambda: self._transform(tile, quad, view, image, transformed))
+
+    @property
+    def _grid(self) -> ThreadGrid:
+        return ThreadGrid(self.packing.shape.groups * self.packing.channel_quads)
+
+    def _transform(
+        self, number: Index, quad: Index, view: Index, image: GlobalBuffer, transformed: GlobalBuffer
+    ) -> None:
+        packing, shape = self.packing, self.packing.shape
+        decomposition = shape.decomposition
+        tile = locate_tile(shape, number)
+        positions = input_positions(shape, tile, packing.view_offsets(view))
+        group, first = quad // packing.channel_quads, quad % packing.channel_quads * QUAD
+        channel = group * packing.group_channels + first
+        block_rows = packing.schedule.block_rows
+        origin = transformed.offset([number // block_rows, group, number % block_rows, 0])
+        column = origin + view * (packing.channel_quads * QUAD) + first
+        stride = shape.groups * transformed.stride(1)
+
+        def load(element: Position) -> ir.Value:
+            position, exists = clamped_element(positions, element)
+            offset = image.offset([tile.image, *position, channel])
+            return image.load_first(offset, Index(packing.group_channels) - first, exists)
+
+        def store(element: Position, value: ir.Value) -> None:
+            transformed.store(value, column + flattened(element, decomposition.alpha) * stride)
+
+        recipes = [
+            transforms(m, p).input
+            for m, p in zip(decomposition.output_tile, decomposition.part_size, strict=True)
+        ]
+        emit_unrolled(recipes, load, store, True)
+        if packing.padded_reduction == packing.reduction:
+            return
+
+        def clear_padding() -> None:
+            for a, c in product(
+                range(shape.transform_size), range(packing.reduction, packing.padded_reduction, QUAD)
+            ):
+                transformed.store(splat(0.0, QUAD), origin + (a * stride + c))
+
+        is_first = all_of([first.less_than(1), view.less_than(1)])
+        when(is_first, clear_padding)
+
+
+@dataclass(frozen=True)
+class OutputTransformKernel:
+    """output[n, o..., k] = epilogue((A^T M)[o, k]) for a tile and a quad of channels."""
+
+    packing: Packing
+
+    def workgroups(self, batch: Index) -> tuple[Index, Index]:
+        """Tiles, channels."""
+        return self._grid.workgroups(self.packing.tiles(batch))
+
+    def emit(
+        self,
+        workgroup: tuple[Index, ...],
+        batch: Index,
+        products: GlobalBuffer,
+        output: GlobalBuffer,
+        epilogue: Epilogue,
+    ) -> None:
+        """`output` is N x OH... x K."""
+        tile, quad, exists = self._grid.place(workgroup, self.packing.tiles(batch))
+        when(exists, lambda: self._transform(tile, quad, products, output, epilogue))
+
+    @property
+    def _grid(self) -> ThreadGrid:
+        return ThreadGrid(self.packing.shape.groups * self.packing.filter_quads)
+
+    def _transform(
+        self, number: Index, quad: Index, products: GlobalBuffer, output: GlobalBuffer, epilogue: Epilogue
+    ) -> None:
+        packing, shape = self.packing, self.packing.shape
+        decomposition = shape.decomposition
+        tile = locate_tile(shape, number)
+        positions = output_positions(shape, tile)
+        group, first = quad // packing.filter_quads, quad % packing.filter_quads * QUAD
+        channel = group * packing.group_filters + first
+        block_rows = packing.schedule.block_rows
+        origin = products.offset([number // block_rows, group, number % block_rows, first])
+        stride = shape.groups * products.stride(1)
+
+        def load(element: Position) -> ir.Value:
+            return products.load(origin + flattened(element, decomposition.alpha) * stride)
+
+        def store(element: Position, value: ir.Value) -> None:
+            # A position that doesn't exist was moved to one that does, where the epilogue may read.
+            position, exists = clamped_element(positions, element)
+            finished = epilogue(value, tile.image, position, channel)
+            offset = output.offset([tile.image, *position, channel])
+            output.store_first(finished, offset, Index(packing.group_filters) - first, exists)
+
+        recipes = [
+            transforms(m, p).output
+            for m, p in zip(decomposition.output_tile, decomposition.part_size, strict=True)
+        ]
+        emit_unrolled(recipes, load, store, True)
+
+
+@dataclass(frozen=True)
+class FilterTransformKernel:
+    """packed[a*g + group, view, c, k] = (G g)[a] of a view's taps; zeros wherever the packed layout is padded."""
+
+    packing: Packing
+
+    def workgroups(self, batch: Index) -> tuple[Index, Index, Index]:
+        """Positions along the reduction dimension, output channels, groups."""
+        return (
+            *self._grid.workgroups(Index(self.packing.padded_reduction)),
+            Index(self.packing.shape.groups),
+        )
+
+    def emit(self, workgroup: tuple[Index, ...], filters: GlobalBuffer, packed: GlobalBuffer) -> None:
+        """`filters` is R... x C/g x K."""
+        row, quad, exists = self._grid.place(workgroup, Index(self.packing.padded_reduction))
+        group = workgroup[2] if self.packing.shape.groups > 1 else Index(0)
+        when(exists, lambda: self._transform(row, quad * QUAD, group, filters, packed))
+
+    @property
+    def _grid(self) -> ThreadGrid:
+        return ThreadGrid(self.packing.padded_filters // QUAD)
+
+    def _transform(
+        self, row: Index, column: Index, group: Index, filters: GlobalBuffer, packed: GlobalBuffer
+    ) -> None:
+        packing, shape = self.packing, self.packing.shape
+        decomposition = shape.decomposition
+        padded_channels = packing.channel_quads * QUAD
+        view = (row // padded_channels).minimum(packing.views - 1)
+        offsets = packing.view_offsets(view)
+        channel = row % padded_channels
+        inside = all_of([row.less_than(packing.reduction), channel.less_than(packing.group_channels)])
+        first = group * packing.group_filters + column
+
+        def load(element: Position) -> ir.Value:
+            tap, exists = [], inside
+            for d, i in enumerate(element):
+                # Offsets of views meet the kernel's taps exactly.
+                index = (offsets[d] + i * decomposition.spacing[d]) // decomposition.dilation[d]
+                exists = exists & index.less_than(decomposition.kernel_size[d])
+                tap.append(index.minimum(decomposition.kernel_size[d] - 1))
+            offset = filters.offset([*tap, channel.minimum(packing.group_channels - 1), first])
+            # Columns of the padding would be behind the end of the array.
+            safe = offset.minimum(filters.size - (QUAD if filters.by_quads else 1))
+            remaining = Index(packing.group_filters) - column
+            return filters.load_first(safe, remaining, exists & column.less_than(packing.group_filters))
+
+        def store(element: Position, value: ir.Value) -> None:
+            product_number = flattened(element, decomposition.alpha) * shape.groups + group
+            packed.store(value, packed.offset([product_number, row, column]))
+
+        recipes = [
+            transforms(m, p).filter
+            for m, p in zip(decomposition.output_tile, decomposition.part_size, strict=True)
+        ]
+        emit_unrolled(recipes, load, store, True)
