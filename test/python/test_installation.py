@@ -6,11 +6,11 @@ import os
 import stat
 import subprocess
 import sys
-import sysconfig
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy
 import pytest
 from iree.winograd.embedding import stock_tool
 
@@ -29,6 +29,8 @@ func.func @add(%lhs: tensor<8xf32>, %rhs: tensor<8xf32>) -> tensor<8xf32> {
 """
 FLAGS = ("--iree-hal-target-backends=llvm-cpu", "--iree-llvmcpu-target-cpu=host")
 ENABLE = "--iree-enable-winograd"
+# Without what pip knows them by, so that it leaves them alone.
+BORROWED = ("compiler", "runtime", "_runtime", "numpy", "ml_dtypes")
 COMPILE_STR = """\
 import sys, iree.compiler
 program = open("program.mlir").read()
@@ -37,15 +39,19 @@ sys.stdout.buffer.write(iree.compiler.compile_str(program, extra_args=sys.argv[1
 
 
 class Environment:
-    """A virtual environment that sees the packages around this test, but not their iree-winograd."""
+    """A virtual environment with the packages that iree-winograd needs, borrowed from around this test."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
         self.python = folder / "bin" / "python"
-        # Lines of a .pth file extend sys.path, but .pth files in there aren't run.
         site = Path(self.output("-c", "import sysconfig; print(sysconfig.get_path('purelib'))").strip())
-        (site / "surrounding.pth").write_text(sysconfig.get_path("purelib"))
+        (folder / "borrowed" / "iree").mkdir(parents=True)
+        for package in ("iree", "."):
+            for path in (Path(numpy.__file__).parents[1] / package).iterdir():
+                if path.name.startswith(BORROWED) and not path.name.endswith(".dist-info"):
+                    (folder / "borrowed" / package / path.name).symlink_to(path)
+        (site / "borrowed.pth").write_text(str(folder / "borrowed"))
 
     def pip(self, *arguments: str) -> None:
         command = [sys.executable, "-m", "pip", "--python", str(self.python), "--quiet", *arguments]
