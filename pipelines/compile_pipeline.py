@@ -5,6 +5,7 @@ from __future__ import annotations
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.convert_conv import ConvertConv
 from iree.winograd.passes.fold_filter import FoldFilter
+from iree.winograd.passes.fold_scale import FoldScale
 from iree.winograd.passes.fuse_epilogue import FuseEpilogue
 from iree.winograd.passes.fuse_pad import FusePad
 from iree.winograd.passes.normalize_layout import NormalizeLayout
@@ -23,6 +24,7 @@ def compile_pipeline(options: WinogradOptions) -> list[Pass]:
         ConvertConv(),
         FusePad(),
         FuseEpilogue(),
+        FoldScale(),
         FoldFilter(fold_filters=options.fold_filters),
         LowerToDispatch(),
     ]
