@@ -26,8 +26,8 @@ class SelectAlgorithm:
     Folding a filter freezes the size of its tiles, so this decision comes before any rewrite. A convolution
     that Winograd's algorithm suits gets the output tile, possibly of different sizes per dimension, that
     `cost_model.py` finds to cost least; one that it does not suit, that costs more than its definition, or
-    that the layer patterns exclude stays as it is, with a remark saying why. An annotation that a convolution comes
-    with is kept.
+    that the layer patterns exclude stays as it is, with a remark saying why. An annotation that a convolution
+    comes with is kept.
 
         %r = linalg.conv_2d_nhwc_hwcf ins(%x, %w : ...) outs(%y : ...)
       becomes
