@@ -65,7 +65,7 @@ class DirectKernel:
 
     def emit(
         self,
-        workgroup: tuple[Index, Index],
+        workgroup: tuple[Index, ...],
         batch: Index,
         image: Buffer,
         filters: Buffer,

@@ -14,9 +14,9 @@ from iree.winograd.pipelines.emit import Buffer, Index, for_each_vector, loop, s
 from iree.winograd.pipelines.emit_recipe import Position, emit_unrolled, flattened
 
 from .direct import DirectKernel
-from .fused import FusedKernel
+from .winograd import WinogradKernel
 
-CpuKernel = FusedKernel | DirectKernel
+CpuKernel = WinogradKernel | DirectKernel
 
 
 def pack_filters(kernel: CpuKernel, transformed: npt.NDArray[Any]) -> npt.NDArray[np.float32]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from iree.winograd.dialect.bindings import arith, ir
 from iree.winograd.pipelines.emit import Buffer, Index, broadcast, loop, loop_carried, multiply_add, splat
 
-from .schedules import FusedSchedule
+from .schedules import WinogradSchedule
 from .target import CpuTarget
 
 
@@ -14,13 +14,14 @@ def emit_products(
     filters: Buffer,
     products: Buffer,
     *,
+    first_tile: Index,
     first_column: Index,
     filter_block: Index,
     reduction: int,
-    schedule: FusedSchedule,
+    schedule: WinogradSchedule,
     target: CpuTarget,
 ) -> None:
-    """products[a, t, k] = sum over c of tiles[t, a, first_column + c] * filters[filter_block, a, c, k].
+    """products[a, t, k] = sum over c of tiles[first_tile + t, a, first_column + c] * filters[block, a, c, k].
 
     `tiles` is tile_block x A x (groups * reduction, padded), `filters` is blocks x A x reduction x
     channel_block and `products` is A x tile_block x channel_block.
@@ -29,7 +30,7 @@ def emit_products(
         loop(tiles.extents[1], name="a") as a,
         loop(schedule.tile_block, schedule.register_tiles, "t") as t,
     ):
-        tile_offset = tiles.offset([t, a, first_column])
+        tile_offset = tiles.offset([first_tile + t, a, first_column])
         product_offset = products.offset([a, t, 0])
         for first, extent in _reduction_blocks(reduction, schedule.reduction_block):
             sums = _register_block(
@@ -54,7 +55,7 @@ def _register_block(
     tile_offset: Index,
     filter_offset: Index,
     extent: int,
-    schedule: FusedSchedule,
+    schedule: WinogradSchedule,
     target: CpuTarget,
 ) -> list[ir.Value]:
     """Sums over `extent` channels, kept in registers: register_tiles rows of register_vectors vectors."""
@@ -79,7 +80,7 @@ def _register_block(
 
 
 def _accumulate(
-    products: Buffer, offset: Index, sums: list[ir.Value], schedule: FusedSchedule, first_block: bool
+    products: Buffer, offset: Index, sums: list[ir.Value], schedule: WinogradSchedule, first_block: bool
 ) -> None:
     for position, value in enumerate(sums):
         i, v = divmod(position, schedule.register_vectors)

@@ -21,9 +21,9 @@ from iree.winograd.pipelines.group import ConvolutionGroup
 
 from .direct import DirectKernel
 from .filters import CpuKernel, emit_filter_transform, pack_filters
-from .fused import FusedKernel
-from .schedules import default_direct_schedule, default_fused_schedule
+from .schedules import default_direct_schedule, default_winograd_schedule
 from .target import CpuTarget
+from .winograd import WinogradKernel
 
 CODEGEN_PIPELINE = "canonicalize,cse"
 """The passes that the kernels go through before IREE converts them to LLVM: they come as vectors and loops
@@ -35,7 +35,7 @@ def kernel_for(shape: ConvolutionShape, target: CpuTarget) -> CpuKernel:
     decomposition = shape.decomposition
     if set(decomposition.output_tile) == set(decomposition.part_size) == {1}:
         return DirectKernel(shape, default_direct_schedule(shape, target), target)
-    return FusedKernel(shape, default_fused_schedule(shape, target), target)
+    return WinogradKernel(shape, default_winograd_schedule(shape, target), target)
 
 
 @dataclass
@@ -47,12 +47,15 @@ class CpuPipeline:
     _executables: dict[object, str] = field(default_factory=dict)
 
     def lower(self, group: ConvolutionGroup) -> ir.Value:
-        """Emits the dispatch that computes the group's output transform, at the insertion point."""
+        """Emits the dispatches that compute the group's output transform, at the insertion point."""
         shape = group.shape
         kernel = kernel_for(shape, self.target)
+        source = group.input_transform.input
+        if isinstance(kernel, WinogradKernel) and kernel.schedule.input_block is not None:
+            source = self._transformed_input(kernel, group)
         filters = self._packed_filters(kernel, group)
         transform = group.output_transform
-        operands = [group.input_transform.input, filters, *transform.epilogue_operands]
+        operands = [source, filters, *transform.epilogue_operands]
         signature = DispatchSignature(
             tuple(ir.RankedTensorType(operand.type) for operand in operands),
             ir.RankedTensorType(transform.result.type),
@@ -60,9 +63,9 @@ class CpuPipeline:
         )
 
         def body(function: KernelFunction) -> None:
-            image, packed, *epilogue_operands, output = function.buffers
+            source, packed, *epilogue_operands, output = function.buffers
             epilogue = VectorEpilogue(transform, epilogue_operands)
-            kernel.emit(function.workgroup[:2], function.batch, image, packed, output, epilogue.emit)
+            kernel.emit(function.workgroup, function.batch, source, packed, output, epilogue.emit)
 
         name = self._executable(
             (kernel, signature.operands, _epilogue_text(group)),
@@ -74,6 +77,28 @@ class CpuPipeline:
         )
         batch = None if shape.batch is not None else _as_value(size_of(group.input_transform.input, 0))
         return emit_dispatch(name, signature, operands, batch)
+
+    def _transformed_input(self, kernel: WinogradKernel, group: ConvolutionGroup) -> ir.Value:
+        image = group.input_transform.input
+        signature = DispatchSignature(
+            (ir.RankedTensorType(image.type),),
+            ir.RankedTensorType.get(list(kernel.transformed_shape), ir.F32Type.get()),
+            dynamic_batch=False,
+        )
+
+        def body(function: KernelFunction) -> None:
+            source, transformed = function.buffers
+            kernel.emit_input(function.workgroup, function.batch, source, transformed)
+
+        name = self._executable(
+            ("input", kernel, signature.operands),
+            _kernel_name("winograd_input", kernel.shape),
+            signature,
+            kernel.shape.batch,
+            kernel.input_workgroups,
+            body,
+        )
+        return emit_dispatch(name, signature, [image], None)
 
     def _packed_filters(self, kernel: CpuKernel, group: ConvolutionGroup) -> ir.Value:
         folded = constant_array(group.transformed_filter)

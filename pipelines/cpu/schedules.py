@@ -12,14 +12,15 @@ from .target import KIBIBYTE, CpuTarget
 
 
 @dataclass(frozen=True)
-class FusedSchedule:
-    """How one workgroup of the fused kernel works through its block of tiles.
+class WinogradSchedule:
+    """How one workgroup of the Winograd kernel works through its block of tiles.
 
     `tile_block` tiles are transformed, multiplied and transformed back while they stay in the L2 cache. The
     product keeps `register_tiles` x `register_vectors` accumulators of `vector_width` lanes in registers, and
     adds up channels in blocks of `reduction_block`: sums of sums, which costs little and rounds less than one
     long sum. Filters are fetched `filter_prefetch` channels ahead: the hardware's prefetcher stops at every
-    page. `channel_splits` workgroups share a tile block, each computing its part of the output channels.
+    page. `channel_splits` workgroups share a tile block, each computing its part of the output channels; the
+    input is then transformed by workgroups of their own, `input_block` tiles each, None where it is not.
 
     Raises ValueError for sizes that are not positive.
     """
@@ -31,10 +32,11 @@ class FusedSchedule:
     reduction_block: int
     filter_prefetch: int = 96
     channel_splits: int = 1
+    input_block: int | None = None
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
-            if value < 1:
+            if value is not None and value < 1:
                 raise ValueError(f"{name} must be at least 1, not {value}")
 
     @property
@@ -49,7 +51,7 @@ class DirectSchedule:
 
     `register_pixels` x `register_vectors` sums of `vector_width` lanes are kept in registers. `row_block`
     rows of `pixel_block` outputs share each block of filters while it is in the L2 cache. `filter_prefetch`
-    and `channel_splits` are as in `FusedSchedule`.
+    and `channel_splits` are as in `WinogradSchedule`.
 
     Raises ValueError for sizes that are not positive.
     """
@@ -77,13 +79,19 @@ MAX_TILE_BLOCK = 64
 MAX_REDUCTION_BLOCK = 64
 MAX_PIXEL_BLOCK = 112
 
+WORKGROUPS = 16
+"""Workgroups that a dispatch should have, for threads to share: more than most machines have cores for one.
+Workgroups that a dispatch should have, for threads to share: more than most machines have cores for one."""
+WORKGROUP_PRODUCTS = 1 << 21
+"""Multiplications below which a workgroup isn't worth waking a thread for, about 15 microseconds."""
+
 L2_SHARE_OF_TILES = 0.75
 """The part of L2 that transformed tiles may take; products and filters pass through the rest."""
 STREAMED_FILTERS = 16 * 1024 * KIBIBYTE
 """Bytes of transformed filters from which on they come from memory rather than from a shared cache."""
 
 
-def default_fused_schedule(shape: ConvolutionShape, target: CpuTarget) -> FusedSchedule:
+def default_winograd_schedule(shape: ConvolutionShape, target: CpuTarget) -> WinogradSchedule:
     """The fused schedule that needs no measurement.
 
     Registers full; as many tiles as L2 holds, but so many that the multiplications of a block outlast the
@@ -104,12 +112,17 @@ def default_fused_schedule(shape: ConvolutionShape, target: CpuTarget) -> FusedS
     tile_block = -(-tiles // blocks)
     rows = -(-tile_block // most_register_tiles)
     register_tiles = -(-tile_block // rows)
-    return FusedSchedule(
+    channel_blocks = shape.groups * -(-group_outputs // (width * register_vectors))
+    multiplications = tiles * shape.transform_size * shape.reduction * shape.output_channels
+    splits = 1 if shape.tiles is None else _splits(blocks, channel_blocks, multiplications)
+    return WinogradSchedule(
         vector_width=width,
         tile_block=register_tiles * rows,
         register_tiles=register_tiles,
         register_vectors=register_vectors,
         reduction_block=min(shape.reduction, MAX_REDUCTION_BLOCK),
+        channel_splits=splits,
+        input_block=None if splits == 1 else max(1, tiles // WORKGROUPS),
     )
 
 
@@ -134,15 +147,27 @@ def default_direct_schedule(shape: ConvolutionShape, target: CpuTarget) -> Direc
     pixel_blocks = -(-pixels // MAX_PIXEL_BLOCK)
     pixel_block = min(pixels, -(-pixels // pixel_blocks // register_pixels) * register_pixels)
     rows = prod(shape.output_size[:-1])
+    row_block = min(rows, max(1, MAX_PIXEL_BLOCK // pixel_block))
+    workgroups = (shape.batch or 1) * -(-rows // row_block) * -(-pixels // pixel_block)
+    channel_blocks = shape.groups * -(-group_outputs // (width * register_vectors))
+    multiplications = (shape.batch or 1) * rows * pixels * shape.reduction * shape.output_channels
     return DirectSchedule(
         vector_width=width,
         register_pixels=register_pixels,
         register_vectors=register_vectors,
-        row_block=min(rows, max(1, MAX_PIXEL_BLOCK // pixel_block)),
+        row_block=row_block,
         pixel_block=pixel_block,
+        channel_splits=_splits(workgroups, channel_blocks, multiplications),
     )
 
 
 def _most_register_rows(vectors: int, target: CpuTarget) -> int:
     """Rows of a register block: one register holds the broadcast input, one each the filter vectors."""
     return max(1, (target.vector_registers - vectors - 1) // vectors)
+
+
+def _splits(workgroups: int, channel_blocks: int, multiplications: int) -> int:
+    """The parts to divide output channels into so that threads have enough workgroups, of enough work each.
+    The parts to divide output channels into so that threads have enough workgroups, of enough work each."""
+    wanted = min(WORKGROUPS, multiplications // WORKGROUP_PRODUCTS)
+    return max(1, min(channel_blocks, wanted // workgroups))

@@ -1,0 +1,178 @@
+"""The Winograd CPU kernel: input transform, products and output transform of one block of tiles after
+another."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from iree.winograd.dialect.algebra.transforms import Transforms, transforms
+from iree.winograd.pipelines.convolution import ConvolutionShape
+from iree.winograd.pipelines.emit import Buffer, Index, ceildiv, loop, scratch
+from iree.winograd.pipelines.tiles import Tile, locate_tile
+
+from .channel_blocks import ChannelBlocks
+from .gemm import emit_products
+from .schedules import WinogradSchedule
+from .target import CpuTarget
+from .transforms import Epilogue, emit_input_transform, emit_output_transform
+
+ROW_PADDING = 16
+"""f32 elements after each row of transformed tiles: rows a power of two apart would share few sets of the
+cache."""
+
+
+@dataclass(frozen=True)
+class WinogradKernel:
+    """One convolution, how to compute it, and for which CPU.
+
+    Fused, a workgroup transforms the tiles of its block into memory of its own, multiplies and transforms
+    back, all within L2. Where blocks are fewer than there may be threads, the input transform is a dispatch
+    of its own, which the workgroups that share a block and divide the output channels among them then all
+    read.
+    """
+
+    shape: ConvolutionShape
+    schedule: WinogradSchedule
+    target: CpuTarget
+
+    @property
+    def blocks(self) -> ChannelBlocks:
+        """Passes over the transformed tiles, one per block of output channels."""
+        return ChannelBlocks(self.shape.output_channels, self.shape.groups, self.schedule.channel_block)
+
+    @property
+    def packed_filter_shape(self) -> tuple[int, int, int, int]:
+        """channel blocks x A x reduction x channel_block: the order in which the kernel reads the filters."""
+        return (
+            self.blocks.count,
+            self.shape.transform_size,
+            self.shape.reduction,
+            self.schedule.channel_block,
+        )
+
+    @property
+    def view_order(self) -> list[int]:
+        """The order of views along the packed filters' reduction dimension."""
+        return list(range(len(self.shape.decomposition.views)))
+
+    @property
+    def transformed_shape(self) -> tuple[int, int, int]:
+        """tiles x A x columns of the tiles that a workgroup, or with a separate input transform all, work on.
+        tiles x A x columns of the tiles that a workgroup, or with a separate input transform all, work on."""
+        blocks = 1
+        if self.schedule.input_block is not None:
+            assert self.shape.tiles is not None, "a separate input transform needs a static batch"
+            blocks = -(-self.shape.tiles // self.schedule.tile_block)
+        columns = self.shape.groups * self.shape.reduction + ROW_PADDING
+        return (blocks * self.schedule.tile_block, self.shape.transform_size, columns)
+
+    def input_workgroups(self, batch: Index) -> tuple[Index, Index]:
+        """Blocks of tiles of the separate input transform."""
+        assert self.schedule.input_block is not None
+        return Index(-(-self.transformed_shape[0] // self.schedule.input_block)), Index(1)
+
+    def workgroups(self, batch: Index) -> tuple[Index, Index]:
+        """Blocks of tiles of all images, and parts of the output channels."""
+        return ceildiv(self._tiles(batch), self.schedule.tile_block), Index(self._channel_parts)
+
+    def emit_input(
+        self, workgroup: tuple[Index, ...], batch: Index, image: Buffer, transformed: Buffer
+    ) -> None:
+        """Emits the separate input transform of one workgroup: N x H... x C to `transformed_shape`."""
+        assert self.schedule.input_block is not None
+        rows = transformed.extents[0]
+        first = (workgroup[0] * self.schedule.input_block).minimum(max(0, rows - self.schedule.input_block))
+        self._transform_input(image, transformed, first, first, min(rows, self.schedule.input_block), batch)
+
+    def emit(
+        self,
+        workgroup: tuple[Index, ...],
+        batch: Index,
+        source: Buffer,
+        filters: Buffer,
+        output: Buffer,
+        epilogue: Epilogue,
+    ) -> None:
+        """Emits the work of one workgroup at the insertion point.
+
+        `source` is N x H... x C, or `transformed_shape` after a separate input transform; `filters` is
+        `packed_filter_shape`, `output` is N x OH... x K.
+        """
+        schedule = self.schedule
+        first_tile = workgroup[0] * schedule.tile_block
+        if schedule.input_block is None:
+            transformed, first_row = scratch(self.transformed_shape, "transformed_tiles"), Index(0)
+            self._transform_input(source, transformed, Index(0), first_tile, schedule.tile_block, batch)
+        else:
+            transformed, first_row = source, first_tile
+        product_shape = (self.shape.transform_size, schedule.tile_block, schedule.channel_block)
+        products = scratch(product_shape, "products")
+        with loop(self.blocks.split(self._channel_parts), name="channel_block") as step:
+            block = self.blocks.at(workgroup[1], self._channel_parts, step)
+            emit_products(
+                transformed,
+                filters,
+                products,
+                first_tile=first_row,
+                first_column=self.blocks.group(block) * self.shape.reduction,
+                filter_block=block,
+                reduction=self.shape.reduction,
+                schedule=schedule,
+                target=self.target,
+            )
+            first_channel = self.blocks.first(block)
+            with loop(schedule.tile_block, name="row") as row:
+                emit_output_transform(
+                    products,
+                    output,
+                    self._tile_at(first_tile + row, batch),
+                    row,
+                    first_channel,
+                    shape=self.shape,
+                    recipes=[each.output for each in self._transforms],
+                    epilogue=epilogue,
+                    channel_block=schedule.channel_block,
+                    width=schedule.vector_width,
+                    target=self.target,
+                )
+
+    def _transform_input(
+        self,
+        image: Buffer,
+        transformed: Buffer,
+        first_row: Index,
+        first_tile: Index,
+        count: int,
+        batch: Index,
+    ) -> None:
+        with loop(count, name="row") as row:
+            emit_input_transform(
+                image,
+                transformed,
+                self._tile_at(first_tile + row, batch),
+                first_row + row,
+                shape=self.shape,
+                recipes=[each.input for each in self._transforms],
+                target=self.target,
+            )
+
+    def _tile_at(self, number: Index, batch: Index) -> Tile:
+        """The tile of a row; rows past the last tile repeat it: they write what is written anyway."""
+        tiles = self._tiles(batch)
+        exact = tiles.known is not None and tiles.known % self.schedule.tile_block == 0
+        return locate_tile(self.shape, number if exact else number.minimum(tiles - 1))
+
+    @property
+    def _transforms(self) -> list[Transforms]:
+        decomposition = self.shape.decomposition
+        return [
+            transforms(m, p) for m, p in zip(decomposition.output_tile, decomposition.part_size, strict=True)
+        ]
+
+    @property
+    def _channel_parts(self) -> int:
+        return min(self.schedule.channel_splits, self.blocks.count)
+
+    def _tiles(self, batch: Index) -> Index:
+        return batch * prod(self.shape.tiles_per_image)
