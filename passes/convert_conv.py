@@ -46,17 +46,17 @@ class ConvertConv:
     """
 
     def run(self, module: ir.Operation) -> None:
-        for operation in list(convolutions(module)):
+        for number, operation in enumerate(list(convolutions(module))):
             try:
                 algorithm = algorithm_of(operation)
             except ValueError as error:
                 operation.location.emit_error(f"winograd.algorithm: {error}")
                 raise PassError from None
             if algorithm is not None:
-                _convert_annotated(operation, algorithm)
+                _convert_annotated(operation, number, algorithm)
 
 
-def _convert_annotated(operation: ir.Operation, algorithm: Algorithm) -> None:
+def _convert_annotated(operation: ir.Operation, number: int, algorithm: Algorithm) -> None:
     convolution = match_convolution(operation)
     if isinstance(convolution, str):
         operation.location.emit_error(f"an annotated convolution can't be converted: {convolution}")
@@ -72,7 +72,9 @@ def _convert_annotated(operation: ir.Operation, algorithm: Algorithm) -> None:
         raise PassError
     with operation.location, ir.InsertionPoint(operation):
         result = _build_winograd_ops(convolution, algorithm)
-    remark_applied(operation, PASS_NAME, f"{_description(convolution)} became {algorithm}")
+    remark_applied(
+        operation, PASS_NAME, f"convolution {number} ({_description(convolution)}) became {algorithm}"
+    )
     operation.results[0].replace_all_uses_with(result)
     erase_if_unused([operation])
 
@@ -132,4 +134,4 @@ def _permutation(layout: str, target: str) -> list[int]:
 def _description(convolution: Convolution) -> str:
     kernel = "x".join(map(str, convolution.kernel_size))
     channels = f"{convolution.input_channels} to {convolution.output_channels} channels"
-    return f"{kernel} convolution of {channels}"
+    return f"{kernel}, {channels}"

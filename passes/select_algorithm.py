@@ -51,12 +51,12 @@ class SelectAlgorithm:
             decision = (
                 self._select(operation)
                 if is_layer_allowed(self._options(), number, operation)
-                else f"the layer patterns exclude convolution {number}"
+                else "the layer patterns exclude it"
             )
             if isinstance(decision, Algorithm):
                 set_algorithm(operation, decision)
             else:
-                remark_missed(operation, PASS_NAME, f"convolution left as it is: {decision}")
+                remark_missed(operation, PASS_NAME, f"convolution {number} left as it is: {decision}")
 
     def _options(self) -> WinogradOptions:
         return WinogradOptions(output_tile=self.output_tile, allow=self.allow, deny=self.deny)

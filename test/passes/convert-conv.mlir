@@ -21,7 +21,7 @@ func.func @zeros(%x: tensor<1x16x16x8xf32>, %w: tensor<3x3x8x4xf32>) -> tensor<1
   %zero = arith.constant 0.0 : f32
   %e = tensor.empty() : tensor<1x14x14x4xf32>
   %zeros = linalg.fill ins(%zero : f32) outs(%e : tensor<1x14x14x4xf32>) -> tensor<1x14x14x4xf32>
-  // expected-remark @below {{3x3 convolution of 8 to 4 channels became F(4x4, 3x3)}}
+  // expected-remark @below {{convolution 0 (3x3, 8 to 4 channels) became F(4x4, 3x3)}}
   %r = linalg.conv_2d_nhwc_hwcf {winograd.algorithm = {output_tile = array<i64: 4, 4>, part_size = array<i64: 3, 3>}}
     ins(%x, %w : tensor<1x16x16x8xf32>, tensor<3x3x8x4xf32>)
     outs(%zeros : tensor<1x14x14x4xf32>) -> tensor<1x14x14x4xf32>
@@ -79,7 +79,7 @@ func.func @dynamic_batch(%x: tensor<?x16x16x8xf32>, %w: tensor<3x3x8x4xf32>, %y:
 // CHECK-SAME: spacing = array<i64: 2>, step = array<i64: 2>, views = [array<i64: 0>, array<i64: 1>]
 // CHECK-SAME: -> tensor<3x4x16xf32>
 func.func @views(%x: tensor<1x17x8xf32>, %w: tensor<3x8x4xf32>, %y: tensor<1x8x4xf32>) -> tensor<1x8x4xf32> {
-  // expected-remark @below {{3 convolution of 8 to 4 channels became F(2, 2)}}
+  // expected-remark @below {{convolution 0 (3, 8 to 4 channels) became F(2, 2)}}
   %r = linalg.conv_1d_nwc_wcf {strides = dense<2> : vector<1xi64>,
       winograd.algorithm = {output_tile = array<i64: 2>, part_size = array<i64: 2>}}
     ins(%x, %w : tensor<1x17x8xf32>, tensor<3x8x4xf32>) outs(%y : tensor<1x8x4xf32>) -> tensor<1x8x4xf32>

@@ -59,22 +59,22 @@ func.func @left(%x: tensor<1x9x9x4xf32>, %w: tensor<3x3x4x4xf32>, %w1: tensor<1x
     %wh: tensor<3x3x4x4xf16>, %d: tensor<1x?x9x4xf32>, %g: tensor<3x3x4xf32>, %y4: tensor<1x4x4x4xf32>,
     %y5: tensor<1x5x5x4xf32>, %y6: tensor<1x6x7x4xf32>, %y7: tensor<1x7x7x4xf32>, %y9: tensor<1x9x9x4xf32>,
     %yh: tensor<1x7x7x4xf16>, %yd: tensor<1x?x7x4xf32>) {
-  // expected-remark @below {{convolution left as it is: its strides are 2x2}}
+  // expected-remark @below {{convolution 0 left as it is: its strides are 2x2}}
   %0 = linalg.conv_2d_nhwc_hwcf {strides = dense<2> : vector<2xi64>}
     ins(%x, %w : tensor<1x9x9x4xf32>, tensor<3x3x4x4xf32>) outs(%y4 : tensor<1x4x4x4xf32>) -> tensor<1x4x4x4xf32>
-  // expected-remark @below {{convolution left as it is: its dilations are 2x2}}
+  // expected-remark @below {{convolution 1 left as it is: its dilations are 2x2}}
   %1 = linalg.conv_2d_nhwc_hwcf {dilations = dense<2> : vector<2xi64>}
     ins(%x, %w : tensor<1x9x9x4xf32>, tensor<3x3x4x4xf32>) outs(%y5 : tensor<1x5x5x4xf32>) -> tensor<1x5x5x4xf32>
-  // expected-remark @below {{convolution left as it is: its kernel is 1x1, not 3x3}}
+  // expected-remark @below {{convolution 2 left as it is: its kernel is 1x1, not 3x3}}
   %2 = linalg.conv_2d_nhwc_hwcf
     ins(%x, %w1 : tensor<1x9x9x4xf32>, tensor<1x1x4x4xf32>) outs(%y9 : tensor<1x9x9x4xf32>) -> tensor<1x9x9x4xf32>
-  // expected-remark @below {{convolution left as it is: its element type is f16, not f32}}
+  // expected-remark @below {{convolution 3 left as it is: its element type is f16, not f32}}
   %3 = linalg.conv_2d_nhwc_hwcf
     ins(%h, %wh : tensor<1x9x9x4xf16>, tensor<3x3x4x4xf16>) outs(%yh : tensor<1x7x7x4xf16>) -> tensor<1x7x7x4xf16>
-  // expected-remark @below {{convolution left as it is: its input has a dynamic dimension other than the batch}}
+  // expected-remark @below {{convolution 4 left as it is: its input has a dynamic dimension other than the batch}}
   %4 = linalg.conv_2d_nhwc_hwcf
     ins(%d, %w : tensor<1x?x9x4xf32>, tensor<3x3x4x4xf32>) outs(%yd : tensor<1x?x7x4xf32>) -> tensor<1x?x7x4xf32>
-  // expected-remark @below {{convolution left as it is: it has 4 groups}}
+  // expected-remark @below {{convolution 5 left as it is: it has 4 groups}}
   %5 = linalg.depthwise_conv_2d_nhwc_hwc
     ins(%x, %g : tensor<1x9x9x4xf32>, tensor<3x3x4xf32>) outs(%y7 : tensor<1x7x7x4xf32>) -> tensor<1x7x7x4xf32>
   // expected-remark @below {{its output (6, 7) is smaller than the (7, 7) that its input allows}}
