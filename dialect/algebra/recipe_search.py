@@ -27,7 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(
         prog="python -m iree.winograd.dialect.algebra.recipe_search", description=__doc__
     )
-    parser.add_argument("--restarts", type=int, default=100, help="random factorizations per matrix")
+    parser.add_argument("--restarts", type=int, default=30, help="random factorizations per matrix")
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--output", type=Path, default=Path(__file__).with_name("recipes.json"))
     options = parser.parse_args(arguments)
