@@ -105,7 +105,7 @@ def predicted_error(
     """The expected relative error, in the 1-norm, of a layer of tiles F(m, p) with `m` and `p` per dimension.
 
     `channels` (of a group) times `views` products are summed in blocks of `reduction_block`, all in one
-    block by default. The maximum over a layer of n outputs is about sqrt(pi ln n) times as large. m = p =
+    block by default. The largest error of n outputs is about sqrt(pi ln n) times the mean error. m = p =
     (1, ..., 1) with one view per filter tap is the direct convolution.
 
     Raises ValueError for sizes below one, ranks that differ or an unknown type.

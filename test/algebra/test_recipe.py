@@ -75,8 +75,7 @@ def test_fused_multiply_adds_go_to_the_callers_function() -> None:
     ("m", "input_operations", "output_operations"),
     [
         # Lavin and Gray, Fast algorithms for convolutional neural networks, 2016: 2-D counts of 32 and 24 for
-        # F(2x2, 3x3), of 144 and 100 for F(4x4, 3x3). The factored forms of F(6x6, 3x3) in NNPACK and ncnn
-        # take 24 and 20 per dimension.
+        # F(2x2, 3x3), of 144 and 100 for F(4x4, 3x3). NNPACK has 27 and 20 per dimension for F(6, 3).
         (2, 4, 4),
         (4, 12, 10),
         (6, 24, 20),
