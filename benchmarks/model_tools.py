@@ -37,10 +37,16 @@ Prepare = Callable[[torch.nn.Module, torch.Tensor, int], PreparedModel]
 
 
 def torch_eager(model: torch.nn.Module, images: torch.Tensor, threads: int) -> PreparedModel:
-    """Operator by operator, on channels-last tensors."""
+    """Operator by operator, on channels-last tensors if the model can use them."""
     torch.set_num_threads(threads)
     layout: dict[str, Any] = {"memory_format": torch.channels_last}
-    return _torch_model(copy.deepcopy(model).to(**layout), images.contiguous(**layout))
+    prepared = _torch_model(copy.deepcopy(model).to(**layout), images.contiguous(**layout))
+    try:
+        prepared.run()
+    except RuntimeError:
+        # A view of the features, as in AlexNet, asks for contiguous ones.
+        return _torch_model(model, images)
+    return prepared
 
 
 def torch_frozen(model: torch.nn.Module, images: torch.Tensor, threads: int) -> PreparedModel:

@@ -107,13 +107,17 @@ def _work(task: Task) -> dict[str, Any]:
         }
     exact = model.double()(images.double()).numpy()
     model.float()
-    contenders, errors = [], {}
+    contenders, errors, failures = [], {}, {}
     for tool in task.tools:
-        prepared = TOOLS[tool](model, images, task.threads)
-        errors[tool] = float(np.abs(prepared.output() - exact).max() / np.abs(exact).max())
-        contenders.append(Contender(tool, prepared.run))
+        try:
+            prepared = TOOLS[tool](model, images, task.threads)
+            errors[tool] = float(np.abs(prepared.output() - exact).max() / np.abs(exact).max())
+        except Exception as failure:
+            failures[tool] = {"failure": str(failure).splitlines()[0]}
+        else:
+            contenders.append(Contender(tool, prepared.run))
     timings = time_interleaved(contenders, rounds=task.rounds, burst_seconds=0.2)
-    return {
+    return failures | {
         tool: {
             "milliseconds": 1e3 * timing.median,
             "spread": timing.spread,
@@ -140,7 +144,11 @@ def _print(record: dict[str, Any]) -> None:
     if "failure" in record["times"]:
         print(f"  failed: {record['times']['failure']}")
         return
-    for tool, values in sorted(record["times"].items(), key=lambda item: float(item[1]["milliseconds"])):
+    for tool, values in record["times"].items():
+        if "failure" in values:
+            print(f"  {tool:13} failed: {values['failure']}")
+    timed = {tool: values for tool, values in record["times"].items() if "failure" not in values}
+    for tool, values in sorted(timed.items(), key=lambda item: float(item[1]["milliseconds"])):
         cost = record["costs"][tool]
         details = cost.get("failure") or (
             f"import {cost['import_seconds']:5.1f} s  compile {cost['compile_seconds']:5.1f} s"

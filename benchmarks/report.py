@@ -10,6 +10,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+_OURS = {"speedup": ".2f", "error": ".1e"}
+
 
 def main() -> None:
     for path in sys.argv[1:]:
@@ -59,13 +61,12 @@ def model_table(results: list[dict[str, Any]]) -> list[str]:
         "|" + " --- |" * (len(tools) + 5),
     ]
     for record in results:
-        times = record["times"]
-        if "failure" in times:
-            continue
+        times = {tool: record["times"].get(tool, {}) for tool in tools}
+        times = {tool: values for tool, values in times.items() if "milliseconds" in values}
         cells = [record["network"], str(record["batch"]), str(record["threads"])]
         cells += [f"{times[tool]['milliseconds']:.2f}" if tool in times else "" for tool in tools]
         ours = times.get("ours", {})
-        cells += [f"{ours['speedup']:.2f}" if ours.get("speedup") else "", f"{ours.get('error', 0):.1e}"]
+        cells += [f"{ours[key]:{style}}" if ours.get(key) else "" for key, style in _OURS.items()]
         lines.append(f"| {' | '.join(cells)} |")
     return lines
 

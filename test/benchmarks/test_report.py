@@ -1,3 +1,5 @@
+from typing import Any
+
 from benchmarks.report import layer_table, model_table
 
 
@@ -23,7 +25,7 @@ def test_layers_are_compared_with_the_best_tool_that_counts() -> None:
 
 def test_models_have_a_column_per_tool() -> None:
     tools = ["ours", "torch"]
-    record = {
+    record: dict[str, Any] = {
         "network": "net", "batch": 8, "threads": 1, "tools": tools,
         "times": {
             "ours": {"milliseconds": 2.0, "speedup": 3.0, "error": 1e-6},
@@ -31,7 +33,10 @@ def test_models_have_a_column_per_tool() -> None:
         },
     }  # fmt: skip
     failed = {**record, "times": {"failure": "out of memory"}}
-    header, rule, row = model_table([record, failed])
+    partly = {**record, "times": {**record["times"], "ours": {"failure": "no"}}}
+    header, rule, row, empty, other = model_table([record, failed, partly])
     assert header == "| network | batch | threads | ours, ms | torch, ms | speed-up | error |"
     assert rule.count("---") == 7
     assert row == "| net | 8 | 1 | 2.00 | 6.00 | 3.00 | 1.0e-06 |"
+    assert empty == "| net | 8 | 1 |  |  |  |  |"
+    assert other == "| net | 8 | 1 |  | 6.00 |  |  |"
