@@ -42,3 +42,20 @@ class ConvolutionShape:
     def reduction(self) -> int:
         """The reduction dimension of one product: views times input channels of a group."""
         return len(self.decomposition.views) * self.input_channels // self.groups
+
+    @property
+    def pads(self) -> bool:
+        """Whether some output needs an element outside of the input."""
+        decomposition = self.decomposition
+        return any(
+            low > 0 or (outputs - 1) * step + (taps - 1) * dilation - low >= size
+            for low, outputs, step, taps, dilation, size in zip(
+                self.padding_low,
+                self.output_size,
+                decomposition.step,
+                decomposition.kernel_size,
+                decomposition.dilation,
+                self.input_size,
+                strict=True,
+            )
+        )

@@ -25,9 +25,9 @@ class LowerToDispatch:
     """Lower groups of winograd ops to dispatches of this project's kernels.
 
     A group is an `output_transform`, the `linalg.batch_matmul` it reads, that one's `input_transform` and
-    filters. It becomes dispatches of kernels that are generated for the module's target, and executables
-    that hold them: one for a CPU, as shown, up to three for a GPU. Filters are packed into the order in which the kernel reads them: constants here,
-    others by a dispatch.
+    filters. It becomes dispatches of kernels that are generated for the module's target, and executables that
+    hold them: one for a CPU, as shown, up to three for a GPU. Filters are packed into the order in which the
+    kernel reads them: constants here, others by a dispatch.
 
         %v = "winograd.input_transform"(%x) : (tensor<1x14x14x32xf32>) -> tensor<36x9x32xf32>
         %m = linalg.batch_matmul ins(%v, %u : tensor<36x9x32xf32>, tensor<36x32x32xf32>) outs(%zeros : ...)
@@ -74,8 +74,8 @@ def _pipeline(module: ir.Operation) -> CpuPipeline | GpuPipeline:
         raise PassError
     targets = executable_targets(module)
     if _is_x86(targets[0]):
-        cpus = [CpuTarget.from_features(target.field("cpu_features")) for target in targets]
-        return CpuPipeline(module, min(cpus, key=lambda cpu: cpu.vector_width))
+        cpus = [CpuTarget.of(target.field("cpu"), target.field("cpu_features")) for target in targets]
+        return CpuPipeline(module, reduce(CpuTarget.least, cpus))
     return GpuPipeline(module, reduce(GpuTarget.least, map(GpuTarget.of, targets)))
 
 

@@ -85,7 +85,7 @@ class DirectKernel:
         first_pixel = (workgroup[0] % self._pixel_blocks * schedule.pixel_block).minimum(
             self.shape.output_size[-1] - schedule.pixel_block
         )
-        staged = self._stage(image, number, first_row, first_pixel) if self._pads else None
+        staged = self._stage(image, number, first_row, first_pixel) if self.shape.pads else None
         with loop(self.blocks.split(self._channel_parts), name="channel_block") as step:
             block = self.blocks.at(workgroup[1], self._channel_parts, step)
             with loop(schedule.row_block, name="row") as row:
@@ -236,23 +236,6 @@ class DirectKernel:
         for coordinate, stride in zip(self._tap_position(tap_row), tap_strides, strict=True):
             offset = offset + coordinate * stride
         return offset
-
-    @property
-    def _pads(self) -> bool:
-        """Whether some output needs an element outside of the image."""
-        shape, decomposition = self.shape, self.shape.decomposition
-        return any(
-            low > 0 or (outputs - 1) * step + (taps - 1) * dilation - low >= size
-            for low, outputs, step, taps, dilation, size in zip(
-                shape.padding_low,
-                shape.output_size,
-                decomposition.step,
-                decomposition.kernel_size,
-                decomposition.dilation,
-                shape.input_size,
-                strict=True,
-            )
-        )
 
     @property
     def _channel_parts(self) -> int:

@@ -78,52 +78,70 @@ class DirectSchedule:
 MAX_TILE_BLOCK = 64
 MAX_REDUCTION_BLOCK = 64
 MAX_PIXEL_BLOCK = 112
+ROW_PADDING = 16
+"""f32 elements after each row of transformed tiles: rows a power of two apart would share few cache sets."""
 
 WORKGROUPS = 16
 """Workgroups that a dispatch should have, for threads to share: more than most machines have cores for one.
 Workgroups that a dispatch should have, for threads to share: more than most machines have cores for one."""
 WORKGROUP_PRODUCTS = 1 << 21
 """Multiplications below which a workgroup isn't worth waking a thread for, about 15 microseconds."""
-
-L2_SHARE_OF_TILES = 0.75
-"""The part of L2 that transformed tiles may take; products and filters pass through the rest."""
 STREAMED_FILTERS = 16 * 1024 * KIBIBYTE
 """Bytes of transformed filters from which on they come from memory rather than from a shared cache."""
 
 
 def default_winograd_schedule(shape: ConvolutionShape, target: CpuTarget) -> WinogradSchedule:
-    """The fused schedule that needs no measurement.
+    """The Winograd schedule that needs no measurement.
 
     Registers full; as many tiles as L2 holds, but so many that the multiplications of a block outlast the
     reading of its filters: two register blocks of tiles for filters in a shared cache, four for filters in
-    memory.
+    memory. Where L2 doesn't hold that many, or there would be fewer workgroups than threads, the input
+    transform becomes a dispatch of its own.
     """
     group_outputs = shape.output_channels // shape.groups
     width = vector_width_for(group_outputs, target.vector_width)
     register_vectors = min(2, group_outputs // width)
-    most_register_tiles = _most_register_rows(register_vectors, target)
     tiles = MAX_TILE_BLOCK if shape.tiles is None else shape.tiles
-    bytes_per_tile = 4 * shape.transform_size * shape.reduction * shape.groups
     filter_bytes = 4 * shape.transform_size * shape.reduction * shape.output_channels
-    least_tiles = most_register_tiles * (4 if filter_bytes > STREAMED_FILTERS else 2)
-    tiles_in_l2 = int(target.l2_bytes * L2_SHARE_OF_TILES) // bytes_per_tile
-    most_tiles = max(least_tiles, min(MAX_TILE_BLOCK, tiles_in_l2))
-    blocks = -(-tiles // most_tiles)
-    tile_block = -(-tiles // blocks)
-    rows = -(-tile_block // most_register_tiles)
-    register_tiles = -(-tile_block // rows)
+    most_register_tiles = _most_register_rows(register_vectors, target)
+    wanted = min(tiles, most_register_tiles * (4 if filter_bytes > STREAMED_FILTERS else 2))
+
+    # A tile's row of inputs and of products, in f32; a workgroup's memory also holds a tile between two
+    # passes.
+    available = target.l2_bytes // 4 - shape.transform_size * target.vector_width
+    product_row = shape.transform_size * width * register_vectors
+    input_row = shape.transform_size * (shape.groups * shape.reduction + ROW_PADDING)
+    most_fused = min(MAX_TILE_BLOCK, available // (input_row + product_row))
+
+    blocks = -(-tiles // max(1, most_fused))
     channel_blocks = shape.groups * -(-group_outputs // (width * register_vectors))
     multiplications = tiles * shape.transform_size * shape.reduction * shape.output_channels
-    splits = 1 if shape.tiles is None else _splits(blocks, channel_blocks, multiplications)
+    splits = _splits(blocks, channel_blocks, multiplications)
+    fused = shape.tiles is None or (most_fused >= wanted and splits == 1)
+    tile_block, register_tiles = _divide_tiles(
+        tiles,
+        most_fused if fused else min(MAX_TILE_BLOCK, available // product_row),
+        most_register_tiles,
+    )
     return WinogradSchedule(
         vector_width=width,
-        tile_block=register_tiles * rows,
+        tile_block=tile_block,
         register_tiles=register_tiles,
         register_vectors=register_vectors,
         reduction_block=min(shape.reduction, MAX_REDUCTION_BLOCK),
-        channel_splits=splits,
-        input_block=None if splits == 1 else max(1, tiles // WORKGROUPS),
+        channel_splits=1 if fused else _splits(-(-tiles // tile_block), channel_blocks, multiplications),
+        input_block=None if fused else min(MAX_TILE_BLOCK, max(1, tiles // WORKGROUPS)),
     )
+
+
+def _divide_tiles(tiles: int, most: int, most_register_tiles: int) -> tuple[int, int]:
+    """Tiles of a workgroup, at most `most`, and of a register block, whose multiple they are."""
+    most_rows = max(1, most // most_register_tiles)
+    blocks = -(-tiles // min(max(1, most), most_rows * most_register_tiles))
+    per_block = -(-tiles // blocks)
+    rows = -(-per_block // most_register_tiles)
+    register_tiles = min(-(-per_block // rows), max(1, most) // rows)
+    return register_tiles * rows, register_tiles
 
 
 def default_direct_schedule(shape: ConvolutionShape, target: CpuTarget) -> DirectSchedule:
@@ -144,10 +162,8 @@ def default_direct_schedule(shape: ConvolutionShape, target: CpuTarget) -> Direc
         for rows in range(1, min(pixels, _most_register_rows(vectors, target)) + 1)
     ]
     register_pixels, register_vectors = min(blocks, key=cycles)
-    pixel_blocks = -(-pixels // MAX_PIXEL_BLOCK)
-    pixel_block = min(pixels, -(-pixels // pixel_blocks // register_pixels) * register_pixels)
+    row_block, pixel_block, register_pixels = _direct_blocks(shape, target, register_pixels)
     rows = prod(shape.output_size[:-1])
-    row_block = min(rows, max(1, MAX_PIXEL_BLOCK // pixel_block))
     workgroups = (shape.batch or 1) * -(-rows // row_block) * -(-pixels // pixel_block)
     channel_blocks = shape.groups * -(-group_outputs // (width * register_vectors))
     multiplications = (shape.batch or 1) * rows * pixels * shape.reduction * shape.output_channels
@@ -159,6 +175,37 @@ def default_direct_schedule(shape: ConvolutionShape, target: CpuTarget) -> Direc
         pixel_block=pixel_block,
         channel_splits=_splits(workgroups, channel_blocks, multiplications),
     )
+
+
+def _direct_blocks(shape: ConvolutionShape, target: CpuTarget, register_pixels: int) -> tuple[int, int, int]:
+    """Rows and pixels of a workgroup and pixels of a register block, whose input L2 holds if it is copied.
+
+    Raises ValueError when it doesn't hold the input of a single output.
+    """
+    pixels, rows = shape.output_size[-1], prod(shape.output_size[:-1])
+    pixel_blocks = -(-pixels // MAX_PIXEL_BLOCK)
+    pixel_block = min(pixels, -(-pixels // pixel_blocks // register_pixels) * register_pixels)
+    row_block = min(rows, max(1, MAX_PIXEL_BLOCK // pixel_block))
+    if not shape.pads:
+        return row_block, pixel_block, register_pixels
+    while 4 * staged_elements(shape, row_block, pixel_block) > target.l2_bytes:
+        if row_block > 1:
+            row_block -= 1
+        elif pixel_block > register_pixels:
+            pixel_block -= register_pixels
+        elif register_pixels > 1:
+            register_pixels = pixel_block = register_pixels - 1
+        else:
+            raise ValueError(f"the input of one output exceeds the L2 cache of {target.l2_bytes} bytes")
+    return row_block, pixel_block, register_pixels
+
+
+def staged_elements(shape: ConvolutionShape, row_block: int, pixel_block: int) -> int:
+    """Elements of the input that a block of outputs reads, a row for each row of outputs and outer tap."""
+    decomposition = shape.decomposition
+    last_tap = (decomposition.kernel_size[-1] - 1) * decomposition.dilation[-1]
+    columns = (pixel_block - 1) * decomposition.step[-1] + last_tap + 1
+    return row_block * prod(decomposition.kernel_size[:-1]) * columns * shape.input_channels
 
 
 def _most_register_rows(vectors: int, target: CpuTarget) -> int:

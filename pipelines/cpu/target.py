@@ -6,24 +6,57 @@ from dataclasses import dataclass
 
 KIBIBYTE = 1024
 
+L2_KIBIBYTES = {
+    "znver1": 512,
+    "znver2": 512,
+    "znver3": 512,
+    "znver4": 1024,
+    "znver5": 1024,
+    "skylake-avx512": 1024,
+    "cascadelake": 1024,
+    "cooperlake": 1024,
+    "icelake-server": 1280,
+    "tigerlake": 1280,
+    "alderlake": 1280,
+    "raptorlake": 1280,
+    "sapphirerapids": 2048,
+    "emeraldrapids": 2048,
+    "graniterapids": 2048,
+}
+"""The L2 cache of one core, by LLVM's name of the processor; the least where its models differ.
+
+IREE's runtime gives a workgroup as much memory of its own as this cache holds, so a kernel may not need more.
+"""
+
 
 @dataclass(frozen=True)
 class CpuTarget:
-    """An x86-64 target: lanes of f32 in a vector register, the number of these, and whether it has FMA."""
+    """An x86-64 target: f32 lanes of a vector register, how many of these, whether it has FMA, and its L2."""
 
     vector_width: int
     vector_registers: int
     fused_multiply_add: bool
-    l2_bytes: int = 1024 * KIBIBYTE
+    l2_bytes: int
 
     @staticmethod
-    def from_features(features: str) -> CpuTarget:
-        """Reads LLVM's feature string, e.g. "+avx2,+fma,-avx512f"."""
+    def of(cpu: str, features: str) -> CpuTarget:
+        """Reads LLVM's names of a processor and its features, e.g. "haswell" and "+avx2,+fma,-avx512f"."""
         enabled: set[str] = set()
         for feature in filter(None, features.split(",")):
             (enabled.add if feature[0] == "+" else enabled.discard)(feature[1:])
         if "avx512f" in enabled:
-            return CpuTarget(vector_width=16, vector_registers=32, fused_multiply_add=True)
+            return CpuTarget(16, 32, True, L2_KIBIBYTES.get(cpu, 512) * KIBIBYTE)
+        l2_bytes = L2_KIBIBYTES.get(cpu, 256) * KIBIBYTE
         if "avx2" in enabled and "fma" in enabled:
-            return CpuTarget(vector_width=8, vector_registers=16, fused_multiply_add=True)
-        return CpuTarget(vector_width=4, vector_registers=16, fused_multiply_add=False)
+            return CpuTarget(8, 16, True, l2_bytes)
+        return CpuTarget(4, 16, False, l2_bytes)
+
+    @staticmethod
+    def least(one: CpuTarget, other: CpuTarget) -> CpuTarget:
+        """What code can rely on that has to run on both."""
+        return CpuTarget(
+            min(one.vector_width, other.vector_width),
+            min(one.vector_registers, other.vector_registers),
+            one.fused_multiply_add and other.fused_multiply_add,
+            min(one.l2_bytes, other.l2_bytes),
+        )

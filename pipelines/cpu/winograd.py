@@ -13,13 +13,9 @@ from iree.winograd.pipelines.tiles import Tile, locate_tile
 
 from .channel_blocks import ChannelBlocks
 from .gemm import emit_products
-from .schedules import WinogradSchedule
+from .schedules import ROW_PADDING, WinogradSchedule
 from .target import CpuTarget
 from .transforms import Epilogue, emit_input_transform, emit_output_transform
-
-ROW_PADDING = 16
-"""f32 elements after each row of transformed tiles: rows a power of two apart would share few sets of the
-cache."""
 
 
 @dataclass(frozen=True)
