@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import prod
+from typing import Generic, TypeVar
 
 from iree.winograd.dialect.bindings import flow, func, ir, stream
 
@@ -17,17 +18,19 @@ from .emit import Buffer, Index
 
 WorkgroupId = tuple[Index, Index, Index]
 
-Binding = Callable[[ir.Value, Index], Buffer]
+BufferType = TypeVar("BufferType", bound=Buffer)
+
+Binding = Callable[[ir.Value, Index], BufferType]
 """From a kernel's argument and its batch size to the buffer that the argument is."""
 
 
 @dataclass(frozen=True)
-class KernelFunction:
+class KernelFunction(Generic[BufferType]):
     """What a kernel's body is emitted with: its workgroup, its batch size and its buffers, results last."""
 
     workgroup: WorkgroupId
     batch: Index
-    buffers: list[Buffer]
+    buffers: list[BufferType]
 
 
 @dataclass(frozen=True)
@@ -38,6 +41,10 @@ class DispatchSignature:
     result: ir.RankedTensorType
     dynamic_batch: bool
 
+    def bindings(self) -> list[Binding[Buffer]]:
+        """Those of dense row-major arrays of f32, for the operands and the result."""
+        return [partial(_bind, tensor) for tensor in (*self.operands, self.result)]
+
 
 def emit_executable(
     module: ir.Operation,
@@ -46,16 +53,14 @@ def emit_executable(
     translation: ir.Attribute,
     batch: int | None,
     workgroups: Callable[[Index], tuple[Index, ...]],
-    body: Callable[[KernelFunction], None],
-    bindings: Sequence[Binding] | None = None,
+    body: Callable[[KernelFunction[BufferType]], None],
+    bindings: Sequence[Binding[BufferType]],
 ) -> None:
     """Adds `stream.executable @name` with one function of the same name to the start of the module.
 
     `workgroups` gives the size of the grid, of up to three dimensions, for a batch size; `body` emits the
-    kernel. `bindings` has one entry per operand and one for the result; by default all are arrays of f32.
+    kernel. `bindings` has one entry per operand and one for the result.
     """
-    if bindings is None:
-        bindings = [partial(_bind, tensor) for tensor in (*signature.operands, signature.result)]
     symbol = ir.StringAttr.get(name)
     private = ir.StringAttr.get("private")
     public = ir.StringAttr.get("public")

@@ -15,7 +15,7 @@ from iree.winograd.pipelines.dispatch import (
     emit_dispatch,
     emit_executable,
 )
-from iree.winograd.pipelines.emit import Index
+from iree.winograd.pipelines.emit import Buffer, Index
 from iree.winograd.pipelines.emit_epilogue import VectorEpilogue
 from iree.winograd.pipelines.group import ConvolutionGroup
 
@@ -62,7 +62,7 @@ class CpuPipeline:
             dynamic_batch=shape.batch is None,
         )
 
-        def body(function: KernelFunction) -> None:
+        def body(function: KernelFunction[Buffer]) -> None:
             source, packed, *epilogue_operands, output = function.buffers
             epilogue = VectorEpilogue(transform, epilogue_operands)
             kernel.emit(function.workgroup, function.batch, source, packed, output, epilogue.emit)
@@ -86,7 +86,7 @@ class CpuPipeline:
             dynamic_batch=False,
         )
 
-        def body(function: KernelFunction) -> None:
+        def body(function: KernelFunction[Buffer]) -> None:
             source, transformed = function.buffers
             kernel.emit_input(function.workgroup, function.batch, source, transformed)
 
@@ -112,7 +112,7 @@ class CpuPipeline:
             dynamic_batch=False,
         )
 
-        def body(function: KernelFunction) -> None:
+        def body(function: KernelFunction[Buffer]) -> None:
             filters, packed = function.buffers
             emit_filter_transform(kernel, function.workgroup[0], filters, packed)
 
@@ -133,7 +133,7 @@ class CpuPipeline:
         signature: DispatchSignature,
         batch: int | None,
         workgroups: Callable[[Index], tuple[Index, Index]],
-        body: Callable[[KernelFunction], None],
+        body: Callable[[KernelFunction[Buffer]], None],
     ) -> str:
         if key not in self._executables:
             unique = name if name not in self._executables.values() else f"{name}_{len(self._executables)}"
@@ -141,7 +141,9 @@ class CpuPipeline:
                 "#iree_codegen.translation_info<pipeline = "
                 f'#iree_codegen.pass_pipeline<"{CODEGEN_PIPELINE}">>'
             )
-            emit_executable(self.module, unique, signature, translation, batch, workgroups, body)
+            emit_executable(
+                self.module, unique, signature, translation, batch, workgroups, body, signature.bindings()
+            )
             self._executables[key] = unique
         return self._executables[key]
 

@@ -68,7 +68,7 @@ class Launcher:
         result: TensorArgument,
         batch: int | ir.Value,
         workgroups: Callable[[Index], tuple[Index, ...]],
-        body: Callable[[KernelFunction], None],
+        body: Callable[[KernelFunction[GlobalBuffer]], None],
     ) -> ir.Value:
         """Emits a dispatch at the insertion point, and the kernel it runs unless one of equal `key` exists.
 

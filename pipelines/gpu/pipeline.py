@@ -17,7 +17,7 @@ from iree.winograd.pipelines.group import ConvolutionGroup
 
 from .depthwise import DepthwiseKernel, is_depthwise
 from .launch import Launcher, TensorArgument
-from .memory import QUAD
+from .memory import QUAD, GlobalBuffer
 from .packing import Packing
 from .products import ProductKernel
 from .schedules import TRANSFORM_THREADS, default_gemm_schedule
@@ -124,7 +124,7 @@ class _Lowering:
             )
         ]
 
-        def body(function: KernelFunction) -> None:
+        def body(function: KernelFunction[GlobalBuffer]) -> None:
             *buffers, output = function.buffers
             own, others = buffers[: len(operands)], buffers[len(operands) :]
             epilogue = VectorEpilogue(transform, others)
