@@ -39,7 +39,9 @@ class DepthwiseKernel:
         """The row-major number of the one tap that each view holds."""
         decomposition = self.shape.decomposition
         taps = list(product(*map(range, decomposition.kernel_size)))
-        return tuple(taps.index(tap) for view in decomposition.views for tap in decomposition.taps(view) if tap)
+        return tuple(
+            taps.index(tap) for view in decomposition.views for tap in decomposition.taps(view) if tap
+        )
 
     def workgroups(self, batch: Index) -> tuple[Index, Index]:
         """Outputs, channels."""

@@ -218,5 +218,7 @@ class _Lowering:
 
 def _epilogue_text(transform: OutputTransformOp) -> str:
     """What distinguishes one epilogue from another."""
-    operations = [operation.operation.get_asm(use_local_scope=True) for operation in transform.body.operations]
+    operations = [
+        operation.operation.get_asm(use_local_scope=True) for operation in transform.body.operations
+    ]
     return "\n".join([*operations, str(transform.attributes["indexing_maps"])])

@@ -33,7 +33,9 @@ class ProductKernel:
 
     def __post_init__(self) -> None:
         if self.in_place_input and not (self._is_direct and self.packing.image_by_quads):
-            raise ValueError("only a direct convolution of whole quads of channels can read its input in place")
+            raise ValueError(
+                "only a direct convolution of whole quads of channels can read its input in place"
+            )
 
     def workgroups(self, batch: Index) -> tuple[Index, Index, Index]:
         """Blocks of tiles, blocks of output channels, products."""
