@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 from iree.winograd.dialect.attributes import sizes_attribute, sizes_of
 from iree.winograd.dialect.bindings import ir
@@ -26,17 +27,36 @@ class Algorithm:
             )
 
     def __str__(self) -> str:
+        if self.is_direct:
+            return "a direct convolution"
         return f"F({'x'.join(map(str, self.output_tile))}, {'x'.join(map(str, self.part_size))})"
+
+    @property
+    def is_direct(self) -> bool:
+        """Whether nothing is transformed: every output is computed by itself, as convolution is defined."""
+        return set(self.output_tile) == set(self.part_size) == {1}
 
     def decompose(self, convolution: Convolution) -> Decomposition:
         """How the algorithm computes `convolution`. Raises ValueError when their ranks differ."""
-        return decompose(
+        return _decompose(
             convolution.kernel_size,
             self.output_tile,
-            strides=convolution.strides,
-            dilations=convolution.dilations,
-            part_size=self.part_size,
+            convolution.strides,
+            convolution.dilations,
+            self.part_size,
         )
+
+
+@cache
+def _decompose(
+    kernel_size: tuple[int, ...],
+    output_tile: tuple[int, ...],
+    strides: tuple[int, ...],
+    dilations: tuple[int, ...],
+    part_size: tuple[int, ...],
+) -> Decomposition:
+    # Networks repeat their convolutions, and each considers many algorithms.
+    return decompose(kernel_size, output_tile, strides=strides, dilations=dilations, part_size=part_size)
 
 
 def set_algorithm(operation: ir.Operation, algorithm: Algorithm) -> None:

@@ -2,20 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from itertools import product
+from math import lcm
 
+from iree.winograd.dialect.algebra.numerics import predicted_error
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.algorithm import ATTRIBUTE_NAME, Algorithm, set_algorithm
 from iree.winograd.passes.convolution import Convolution, convolutions, match_convolution
-from iree.winograd.passes.cost_model import algorithm_cost, direct_cost
+from iree.winograd.passes.cost_model import algorithm_cost
 from iree.winograd.passes.layer_filter import is_layer_allowed
 from iree.winograd.passes.options import WinogradOptions
 from iree.winograd.passes.registry import register_pass
 from iree.winograd.passes.remarks import remark_missed
 
 PASS_NAME = "winograd-select-algorithm"
-OUTPUT_TILES = (2, 4, 6)
+LARGEST_OUTPUT_TILE = 6
+LARGEST_ALPHA = 8
+MOST_PARTS = 4
+"""Parts that the taps of one dimension and phase of the stride are split into at most."""
+MAX_PREDICTED_ERROR = 1e-5
+"""Relative error in the 1-norm, predicted, beyond which an algorithm is not chosen without being asked for.
+Relative error in the 1-norm, predicted, beyond which an algorithm is not chosen without being asked for."""
+COST_TOLERANCE = 0.03
+"""Relative difference in cost that is no difference: the more accurate algorithm is chosen then."""
+LEAST_GROUP_CHANNELS = 4
+"""Channels of a group below which vectors along channels don't pay."""
 
 
 @register_pass(PASS_NAME)
@@ -24,10 +38,10 @@ class SelectAlgorithm:
     """Annotate the convolutions to be rewritten with the algorithm that computes them.
 
     Folding a filter freezes the size of its tiles, so this decision comes before any rewrite. A convolution
-    that Winograd's algorithm suits gets the output tile, possibly of different sizes per dimension, that
-    `cost_model.py` finds to cost least; one that it does not suit, that costs more than its definition, or
-    that the layer patterns exclude stays as it is, with a remark saying why. An annotation that a convolution
-    comes with is kept.
+    gets the output tile and part size, possibly different per dimension, that cost least by `cost_model.py`
+    among those whose predicted error is small; output tile 1 is the direct convolution. One that the kernels
+    don't compute, or that the layer patterns exclude, stays as it is, with a remark saying why. An annotation
+    that a convolution comes with is kept.
 
         %r = linalg.conv_2d_nhwc_hwcf ins(%x, %w : ...) outs(%y : ...)
       becomes
@@ -67,37 +81,83 @@ class SelectAlgorithm:
             return convolution
         if reason := _unsuited(convolution):
             return reason
-        candidates = _candidates(
-            convolution, OUTPUT_TILES if self.output_tile is None else (self.output_tile,)
+        costs = {
+            candidate: algorithm_cost(convolution, candidate)
+            for candidate in _candidates(convolution, self.output_tile)
+        }
+        by_cost = sorted(costs, key=lambda candidate: costs[candidate])
+        accurate = by_cost if self.output_tile is not None else _accurate(convolution, by_cost)
+        best = next(iter(accurate))
+        return min(
+            (candidate for candidate in by_cost if costs[candidate] <= costs[best] * (1 + COST_TOLERANCE)),
+            key=lambda candidate: _predicted_error(convolution, candidate),
         )
-        best = min(candidates, key=lambda candidate: algorithm_cost(convolution, candidate))
-        if self.output_tile is None and algorithm_cost(convolution, best) >= direct_cost(convolution):
-            return f"{best} costs no less than the convolution's definition"
-        return best
+
+
+def _accurate(convolution: Convolution, algorithms: list[Algorithm]) -> Iterator[Algorithm]:
+    """Those whose predicted error is small enough; the direct convolution always is."""
+    return (
+        algorithm
+        for algorithm in algorithms
+        if algorithm.is_direct or _predicted_error(convolution, algorithm) <= MAX_PREDICTED_ERROR
+    )
 
 
 def _unsuited(convolution: Convolution) -> str | None:
     """Why `convolution` isn't one that the kernels compute."""
     if not isinstance(convolution.element_type, ir.F32Type):
         return f"its element type is {convolution.element_type}, not f32"
-    if convolution.groups != 1:
-        return f"it has {convolution.groups} groups"
-    if convolution.kernel_size != (3, 3):
-        return f"its kernel is {'x'.join(map(str, convolution.kernel_size))}, not 3x3"
-    if set(convolution.strides) != {1}:
-        return f"its strides are {'x'.join(map(str, convolution.strides))}"
-    if set(convolution.dilations) != {1}:
-        return f"its dilations are {'x'.join(map(str, convolution.dilations))}"
+    if convolution.groups == 1:
+        return None
+    group_inputs = convolution.input_channels // convolution.groups
+    group_outputs = convolution.output_channels // convolution.groups
+    if group_inputs == 1:
+        return "it is depthwise"
+    if group_outputs < LEAST_GROUP_CHANNELS:
+        return f"its groups have only {group_outputs} output channels"
     return None
 
 
-def _candidates(convolution: Convolution, output_tiles: tuple[int, ...]) -> list[Algorithm]:
-    return [
-        Algorithm(output_tile, _part_size(convolution, output_tile))
-        for output_tile in product(output_tiles, repeat=convolution.spatial_rank)
+def _candidates(convolution: Convolution, output_tile: int | None) -> Iterator[Algorithm]:
+    """The algorithms to choose from; with an `output_tile`, only those of this size where tiles have a gain.
+
+    A dimension of a single tap, or of one tap per phase of its stride, has none.
+    """
+    rank = convolution.spatial_rank
+    direct = Algorithm((1,) * rank, (1,) * rank)
+    if output_tile == 1:
+        yield direct
+        return
+    tiled = [
+        Algorithm(tuple(m for m, _ in chosen), tuple(p for _, p in chosen))
+        for chosen in product(*(_tiles_and_parts(convolution, d, output_tile) for d in range(rank)))
     ]
+    if output_tile is None or tiled == [direct]:
+        yield direct
+    yield from (algorithm for algorithm in tiled if not algorithm.is_direct)
 
 
-def _part_size(convolution: Convolution, output_tile: tuple[int, ...]) -> tuple[int, ...]:
-    """The whole kernel in one part; single taps where a tile has a single output: a plain matrix product."""
-    return tuple(1 if m == 1 else taps for m, taps in zip(output_tile, convolution.kernel_size, strict=True))
+def _tiles_and_parts(
+    convolution: Convolution, dimension: int, output_tile: int | None
+) -> Iterator[tuple[int, int]]:
+    stride, dilation = convolution.strides[dimension], convolution.dilations[dimension]
+    taps_per_phase = -(-convolution.kernel_size[dimension] // (lcm(stride, dilation) // dilation))
+    if taps_per_phase == 1:
+        yield (1, 1)
+        return
+    sizes = range(2, LARGEST_OUTPUT_TILE + 1) if output_tile is None else (output_tile,)
+    part_sizes = sorted({-(-taps_per_phase // parts) for parts in range(1, MOST_PARTS + 1)} - {1})
+    for m, p in product(sizes, part_sizes):
+        if output_tile is not None or m + p - 1 <= LARGEST_ALPHA:
+            yield (m, p)
+
+
+def _predicted_error(convolution: Convolution, algorithm: Algorithm) -> float:
+    views = algorithm.decompose(convolution).view_count
+    group_channels = convolution.input_channels // convolution.groups
+    return _cached_error(algorithm.output_tile, algorithm.part_size, group_channels, views)
+
+
+@cache
+def _cached_error(m: tuple[int, ...], p: tuple[int, ...], channels: int, views: int) -> float:
+    return predicted_error(m, p, channels, views=views)

@@ -2,10 +2,10 @@
 // RUN: winograd-opt --winograd-select-algorithm=output-tile=6 %s | filecheck %s --check-prefix=FORCED
 // RUN: winograd-opt --winograd-select-algorithm --split-input-file --verify-diagnostics %s
 
-// Large images with many channels get large tiles.
+// Large images with many channels get large tiles; of those that cost about the same, the most accurate.
 // CHECK-LABEL: @large_image
 // CHECK: linalg.conv_2d_nhwc_hwcf
-// CHECK-SAME: winograd.algorithm = {output_tile = array<i64: 6, 6>, part_size = array<i64: 3, 3>}
+// CHECK-SAME: winograd.algorithm = {output_tile = array<i64: 4, 4>, part_size = array<i64: 3, 3>}
 func.func @large_image(%x: tensor<1x58x58x64xf32>, %w: tensor<3x3x64x64xf32>, %y: tensor<1x56x56x64xf32>)
     -> tensor<1x56x56x64xf32> {
   %r = linalg.conv_2d_nhwc_hwcf {dilations = dense<1> : vector<2xi64>, strides = dense<1> : vector<2xi64>}
@@ -16,17 +16,18 @@ func.func @large_image(%x: tensor<1x58x58x64xf32>, %w: tensor<3x3x64x64xf32>, %y
 
 // -----
 
-// The tile fits each dimension: 4 rows are one tile of 4, not of 6. Any layout is understood, dilations as tensors too.
+// The tile fits each dimension: 4 rows are one tile of 4, 10 columns are two of 5. Any layout is understood, dilations
+// as tensors too.
 // CHECK-LABEL: @few_rows
-// CHECK: winograd.algorithm = {output_tile = array<i64: 4, 6>, part_size = array<i64: 3, 3>}
+// CHECK: winograd.algorithm = {output_tile = array<i64: 4, 5>, part_size = array<i64: 3, 3>}
 // FORCED-LABEL: @few_rows
 // FORCED: winograd.algorithm = {output_tile = array<i64: 6, 6>, part_size = array<i64: 3, 3>}
-func.func @few_rows(%x: tensor<8x64x6x38xf32>, %w: tensor<64x64x3x3xf32>, %y: tensor<8x64x4x36xf32>)
-    -> tensor<8x64x4x36xf32> {
+func.func @few_rows(%x: tensor<8x64x6x12xf32>, %w: tensor<64x64x3x3xf32>, %y: tensor<8x64x4x10xf32>)
+    -> tensor<8x64x4x10xf32> {
   %r = linalg.conv_2d_nchw_fchw {dilations = dense<1> : tensor<2xi64>, strides = dense<1> : tensor<2xi64>}
-    ins(%x, %w : tensor<8x64x6x38xf32>, tensor<64x64x3x3xf32>)
-    outs(%y : tensor<8x64x4x36xf32>) -> tensor<8x64x4x36xf32>
-  return %r : tensor<8x64x4x36xf32>
+    ins(%x, %w : tensor<8x64x6x12xf32>, tensor<64x64x3x3xf32>)
+    outs(%y : tensor<8x64x4x10xf32>) -> tensor<8x64x4x10xf32>
+  return %r : tensor<8x64x4x10xf32>
 }
 
 // -----
@@ -53,43 +54,67 @@ func.func @generic(%x: tensor<1x58x58x64xf32>, %w: tensor<3x3x64x64xf32>, %y: te
 
 // -----
 
-// CHECK-LABEL: @left
-// CHECK-NOT: winograd.algorithm
-func.func @left(%x: tensor<1x9x9x4xf32>, %w: tensor<3x3x4x4xf32>, %w1: tensor<1x1x4x4xf32>, %h: tensor<1x9x9x4xf16>,
-    %wh: tensor<3x3x4x4xf16>, %d: tensor<1x?x9x4xf32>, %g: tensor<3x3x4xf32>, %y4: tensor<1x4x4x4xf32>,
-    %y5: tensor<1x5x5x4xf32>, %y6: tensor<1x6x7x4xf32>, %y7: tensor<1x7x7x4xf32>, %y9: tensor<1x9x9x4xf32>,
-    %yh: tensor<1x7x7x4xf16>, %yd: tensor<1x?x7x4xf32>) {
-  // expected-remark @below {{convolution 0 left as it is: its strides are 2x2}}
-  %0 = linalg.conv_2d_nhwc_hwcf {strides = dense<2> : vector<2xi64>}
-    ins(%x, %w : tensor<1x9x9x4xf32>, tensor<3x3x4x4xf32>) outs(%y4 : tensor<1x4x4x4xf32>) -> tensor<1x4x4x4xf32>
-  // expected-remark @below {{convolution 1 left as it is: its dilations are 2x2}}
-  %1 = linalg.conv_2d_nhwc_hwcf {dilations = dense<2> : vector<2xi64>}
-    ins(%x, %w : tensor<1x9x9x4xf32>, tensor<3x3x4x4xf32>) outs(%y5 : tensor<1x5x5x4xf32>) -> tensor<1x5x5x4xf32>
-  // expected-remark @below {{convolution 2 left as it is: its kernel is 1x1, not 3x3}}
-  %2 = linalg.conv_2d_nhwc_hwcf
-    ins(%x, %w1 : tensor<1x9x9x4xf32>, tensor<1x1x4x4xf32>) outs(%y9 : tensor<1x9x9x4xf32>) -> tensor<1x9x9x4xf32>
-  // expected-remark @below {{convolution 3 left as it is: its element type is f16, not f32}}
-  %3 = linalg.conv_2d_nhwc_hwcf
-    ins(%h, %wh : tensor<1x9x9x4xf16>, tensor<3x3x4x4xf16>) outs(%yh : tensor<1x7x7x4xf16>) -> tensor<1x7x7x4xf16>
-  // expected-remark @below {{convolution 4 left as it is: its input has a dynamic dimension other than the batch}}
-  %4 = linalg.conv_2d_nhwc_hwcf
-    ins(%d, %w : tensor<1x?x9x4xf32>, tensor<3x3x4x4xf32>) outs(%yd : tensor<1x?x7x4xf32>) -> tensor<1x?x7x4xf32>
-  // expected-remark @below {{convolution 5 left as it is: it has 4 groups}}
-  %5 = linalg.depthwise_conv_2d_nhwc_hwc
-    ins(%x, %g : tensor<1x9x9x4xf32>, tensor<3x3x4xf32>) outs(%y7 : tensor<1x7x7x4xf32>) -> tensor<1x7x7x4xf32>
-  // expected-remark @below {{its output (6, 7) is smaller than the (7, 7) that its input allows}}
-  %6 = linalg.conv_2d_nhwc_hwcf
-    ins(%x, %w : tensor<1x9x9x4xf32>, tensor<3x3x4x4xf32>) outs(%y6 : tensor<1x6x7x4xf32>) -> tensor<1x6x7x4xf32>
-  return
+// Strides and large kernels are split into parts: 3 taps at stride 2 are two phases of up to 2 taps, 7 taps a part
+// of 7 or two of 4.
+// CHECK-LABEL: @strided
+// CHECK: winograd.algorithm = {output_tile = array<i64: 4, 4>, part_size = array<i64: 2, 2>}
+// CHECK-LABEL: @large_kernel
+// CHECK: winograd.algorithm = {output_tile = array<i64: 2, 4>, part_size = array<i64: 7, 4>}
+func.func @strided(%x: tensor<1x57x57x128xf32>, %w: tensor<3x3x128x128xf32>, %y: tensor<1x28x28x128xf32>)
+    -> tensor<1x28x28x128xf32> {
+  %r = linalg.conv_2d_nhwc_hwcf {strides = dense<2> : vector<2xi64>}
+    ins(%x, %w : tensor<1x57x57x128xf32>, tensor<3x3x128x128xf32>)
+    outs(%y : tensor<1x28x28x128xf32>) -> tensor<1x28x28x128xf32>
+  return %r : tensor<1x28x28x128xf32>
+}
+func.func @large_kernel(%x: tensor<1x14x14x64xf32>, %w: tensor<7x7x64x64xf32>, %y: tensor<1x8x8x64xf32>)
+    -> tensor<1x8x8x64xf32> {
+  %r = linalg.conv_2d_nhwc_hwcf
+    ins(%x, %w : tensor<1x14x14x64xf32>, tensor<7x7x64x64xf32>)
+    outs(%y : tensor<1x8x8x64xf32>) -> tensor<1x8x8x64xf32>
+  return %r : tensor<1x8x8x64xf32>
 }
 
 // -----
 
-// With one channel in and out, the transforms cost more than they save.
-func.func @single_channel(%x: tensor<1x9x9x1xf32>, %w: tensor<3x3x1x1xf32>, %y: tensor<1x7x7x1xf32>)
+// Where tiles have no gain, or their transforms cost more than they save, a direct convolution it is.
+// CHECK-LABEL: @pointwise
+// CHECK: winograd.algorithm = {output_tile = array<i64: 1, 1>, part_size = array<i64: 1, 1>}
+// FORCED-LABEL: @pointwise
+// FORCED: winograd.algorithm = {output_tile = array<i64: 1, 1>, part_size = array<i64: 1, 1>}
+// CHECK-LABEL: @few_channels
+// CHECK: winograd.algorithm = {output_tile = array<i64: 1, 1>, part_size = array<i64: 1, 1>}
+func.func @pointwise(%x: tensor<1x9x9x4xf32>, %w: tensor<1x1x4x4xf32>, %y: tensor<1x9x9x4xf32>)
+    -> tensor<1x9x9x4xf32> {
+  %r = linalg.conv_2d_nhwc_hwcf
+    ins(%x, %w : tensor<1x9x9x4xf32>, tensor<1x1x4x4xf32>) outs(%y : tensor<1x9x9x4xf32>) -> tensor<1x9x9x4xf32>
+  return %r : tensor<1x9x9x4xf32>
+}
+func.func @few_channels(%x: tensor<1x9x9x1xf32>, %w: tensor<3x3x1x1xf32>, %y: tensor<1x7x7x1xf32>)
     -> tensor<1x7x7x1xf32> {
-  // expected-remark @below {{F(2x2, 3x3) costs no less than the convolution's definition}}
   %r = linalg.conv_2d_nhwc_hwcf ins(%x, %w : tensor<1x9x9x1xf32>, tensor<3x3x1x1xf32>)
     outs(%y : tensor<1x7x7x1xf32>) -> tensor<1x7x7x1xf32>
   return %r : tensor<1x7x7x1xf32>
+}
+
+// -----
+
+// CHECK-LABEL: @left
+// CHECK-NOT: winograd.algorithm
+func.func @left(%x: tensor<1x9x9x4xf32>, %w: tensor<3x3x4x4xf32>, %h: tensor<1x9x9x4xf16>,
+    %wh: tensor<3x3x4x4xf16>, %d: tensor<1x?x9x4xf32>, %g: tensor<3x3x4xf32>, %y6: tensor<1x6x7x4xf32>,
+    %y7: tensor<1x7x7x4xf32>, %yh: tensor<1x7x7x4xf16>, %yd: tensor<1x?x7x4xf32>) {
+  // expected-remark @below {{convolution 0 left as it is: its element type is f16, not f32}}
+  %0 = linalg.conv_2d_nhwc_hwcf
+    ins(%h, %wh : tensor<1x9x9x4xf16>, tensor<3x3x4x4xf16>) outs(%yh : tensor<1x7x7x4xf16>) -> tensor<1x7x7x4xf16>
+  // expected-remark @below {{convolution 1 left as it is: its input has a dynamic dimension other than the batch}}
+  %1 = linalg.conv_2d_nhwc_hwcf
+    ins(%d, %w : tensor<1x?x9x4xf32>, tensor<3x3x4x4xf32>) outs(%yd : tensor<1x?x7x4xf32>) -> tensor<1x?x7x4xf32>
+  // expected-remark @below {{convolution 2 left as it is: it is depthwise}}
+  %2 = linalg.depthwise_conv_2d_nhwc_hwc
+    ins(%x, %g : tensor<1x9x9x4xf32>, tensor<3x3x4xf32>) outs(%y7 : tensor<1x7x7x4xf32>) -> tensor<1x7x7x4xf32>
+  // expected-remark @below {{its output (6, 7) is smaller than the (7, 7) that its input allows}}
+  %3 = linalg.conv_2d_nhwc_hwcf
+    ins(%x, %w : tensor<1x9x9x4xf32>, tensor<3x3x4x4xf32>) outs(%y6 : tensor<1x6x7x4xf32>) -> tensor<1x6x7x4xf32>
+  return
 }
