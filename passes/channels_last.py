@@ -124,6 +124,11 @@ def read_transposition(operation: ir.Operation, versions: Versions) -> ir.Value 
         operation.erase()
     elif moved == back:
         versions[result] = source
+    elif moved == permutation(len(moved)):
+        with ir.InsertionPoint(operation):
+            version = _rebuilt_version(source, versions)
+        result.replace_all_uses_with(_spread_version(source, versions) if version is None else version)
+        operation.erase()
     return None
 
 
@@ -231,6 +236,12 @@ def _version(value: ir.Value, versions: Versions) -> ir.Value:
     """The channels-last version of an initial value, rebuilt in place where that takes no transposition."""
     if value in versions:
         return versions[value]
+    rebuilt = _rebuilt_version(value, versions)
+    return transposed(value, permutation(value.type.rank)) if rebuilt is None else rebuilt
+
+
+def _rebuilt_version(value: ir.Value, versions: Versions) -> ir.Value | None:
+    """The channels-last version of what is filled, empty or broadcast, built again."""
     definition = defining_operation(value)
     if definition is not None and definition.name == "linalg.fill":
         sizes = [size_of(value, d) for d in permutation(value.type.rank)]
@@ -240,7 +251,7 @@ def _version(value: ir.Value, versions: Versions) -> ir.Value:
     elementwise = None if definition is None else match_elementwise(definition)
     if elementwise is not None and elementwise.is_pure and _only_broadcasts(elementwise):
         return _build_elementwise(elementwise, versions)
-    return transposed(value, permutation(value.type.rank))
+    return None
 
 
 def _only_broadcasts(elementwise: Elementwise) -> bool:

@@ -10,6 +10,7 @@ from iree.winograd.passes.algorithm import Algorithm, algorithm_of
 from iree.winograd.passes.constants import is_zero
 from iree.winograd.passes.convolution import Convolution, convolutions, match_convolution
 from iree.winograd.passes.elementwise import broadcast_source
+from iree.winograd.passes.grouped import fold_merged, merged, split
 from iree.winograd.passes.registry import PassError, register_pass
 from iree.winograd.passes.remarks import remark_applied
 from iree.winograd.passes.rewrite import (
@@ -61,9 +62,6 @@ def _convert_annotated(operation: ir.Operation, number: int, algorithm: Algorith
     if isinstance(convolution, str):
         operation.location.emit_error(f"an annotated convolution can't be converted: {convolution}")
         raise PassError
-    if convolution.groups != 1:
-        operation.location.emit_error("an annotated convolution can't be converted: it has groups")
-        raise PassError
     if len(algorithm.output_tile) != convolution.spatial_rank:
         operation.location.emit_error(
             f"winograd.algorithm has {len(algorithm.output_tile)} dimensions, "
@@ -77,46 +75,74 @@ def _convert_annotated(operation: ir.Operation, number: int, algorithm: Algorith
     )
     operation.results[0].replace_all_uses_with(result)
     erase_if_unused([operation])
+    fold_merged(result)
 
 
 def _build_winograd_ops(convolution: Convolution, algorithm: Algorithm) -> ir.Value:
     decomposition = algorithm.decompose(convolution)
-    input_layout, filter_layout, output_layout = convolution.channels_last_layouts
+    groups = convolution.groups
+    input_layout, _, output_layout = convolution.channels_last_layouts
     unpadded = [0] * convolution.spatial_rank
-    activation = transposed(convolution.input, _permutation(convolution.input_layout, input_layout))
-    weights = transposed(convolution.filter, _permutation(convolution.filter_layout, filter_layout))
-    filter_transform = ops.filter_transform(weights, decomposition)
-    input_transform = ops.input_transform(activation, decomposition, unpadded, unpadded)
+    activation = _with_merged_channels(
+        transposed(convolution.input, _permutation(convolution.input_layout, input_layout)), input_layout
+    )
+    filter_transform = ops.filter_transform(_channels_last_filter(convolution), decomposition, groups)
+    input_transform = ops.input_transform(activation, decomposition, unpadded, unpadded, groups)
     accumulator = _batch_matmul(convolution, input_transform, filter_transform)
     to_channels_last = _permutation(convolution.output_layout, output_layout)
-    result_type = ir.RankedTensorType(convolution.operation.results[0].type)
-    channels_last_type = ir.RankedTensorType.get(
-        [result_type.shape[dimension] for dimension in to_channels_last], result_type.element_type
-    )
-    operands, indexing_maps = [], []
+    init, operands, indexing_maps = convolution.init, [], []
+    *image, channels = [ir.RankedTensorType(init.type).shape[d] for d in to_channels_last]
+    is_merged = _has_merged_channels(output_layout)
+    if is_merged:
+        channels *= image.pop()
+        init = _with_merged_channels(transposed(init, to_channels_last), output_layout)
+    result_type = ir.RankedTensorType.get([*image, channels], convolution.element_type)
     if not is_zero(convolution.init):
-        identity = ir.AffineMap.get_identity(result_type.rank)
-        addend, indexing_map = broadcast_source(convolution.init, identity)
+        addend, indexing_map = broadcast_source(init, ir.AffineMap.get_identity(result_type.rank))
         operands.append(addend)
-        indexing_maps.append(permuted_map(indexing_map, to_channels_last))
+        indexing_maps.append(indexing_map if is_merged else permuted_map(indexing_map, to_channels_last))
     output_transform = ops.output_transform(
-        channels_last_type, accumulator, decomposition, 1, operands, indexing_maps
+        result_type, accumulator, decomposition, groups, operands, indexing_maps
     )
     with ir.InsertionPoint(output_transform.body):
         elements = list(output_transform.body.arguments)
         ops.yield_value(arith.addf(*elements) if operands else elements[0])
-    return transposed(output_transform.result, inverse_permutation(to_channels_last))
+    result = output_transform.result
+    if is_merged:
+        result = split(result, result_type.rank - 1, (groups, convolution.output_channels // groups))
+    return transposed(result, inverse_permutation(to_channels_last))
+
+
+def _channels_last_filter(convolution: Convolution) -> ir.Value:
+    """The filter as R... x C/g x K."""
+    _, layout, _ = convolution.channels_last_layouts
+    weights = transposed(convolution.filter, _permutation(convolution.filter_layout, layout))
+    weights = _with_merged_channels(weights, layout)
+    if "c" in layout:
+        return weights
+    rank = ir.RankedTensorType(weights.type).rank
+    return split(weights, rank - 1, (1, convolution.output_channels))
+
+
+def _has_merged_channels(layout: str) -> bool:
+    """Whether the last two dimensions are groups and the channels of each."""
+    return layout[-2] == "g"
+
+
+def _with_merged_channels(value: ir.Value, layout: str) -> ir.Value:
+    """`value` of `layout` with the channels of all groups in its last dimension."""
+    return merged(value, len(layout) - 2) if _has_merged_channels(layout) else value
 
 
 def _batch_matmul(
     convolution: Convolution, activation: ops.InputTransformOp, weights: ops.FilterTransformOp
 ) -> ir.Value:
-    points, tiles, _ = activation.result.type.shape
+    products, tiles, _ = activation.result.type.shape
     filters = weights.result.type.shape[2]
     if convolution.batch is None:
         tiles_per_image = activation.decomposition.tiles(convolution.output_size)
         tiles = _times(size_of(activation.input, 0), tiles_per_image)
-    init = zero_filled([points, tiles, filters], convolution.element_type)
+    init = zero_filled([products, tiles, filters], convolution.element_type)
     return linalg.batch_matmul(activation.result, weights.result, outs=[init])
 
 
@@ -134,4 +160,4 @@ def _permutation(layout: str, target: str) -> list[int]:
 def _description(convolution: Convolution) -> str:
     kernel = "x".join(map(str, convolution.kernel_size))
     channels = f"{convolution.input_channels} to {convolution.output_channels} channels"
-    return f"{kernel}, {channels}"
+    return f"{kernel}, {channels}" + (f" in {convolution.groups} groups" if convolution.groups > 1 else "")

@@ -54,7 +54,10 @@ class Convolution:
 
     @property
     def channels_last_layouts(self) -> tuple[str, str, str]:
-        """The layouts of input, filter and output with channels last, groups outside of channels."""
+        """The layouts of input, filter and output with channels last, groups outside of channels.
+
+        In a filter groups are outside of output channels only: together they are the channels of the output.
+        """
         spatial = "".join(map(str, range(self.spatial_rank)))
         image = "n" + spatial
         return (
@@ -166,7 +169,8 @@ def _describe(
 
 
 def _channels(layout: str) -> str:
-    return "".join(letter for letter in "gcf" if letter in layout)
+    # A filter has both c and f; in an image g is outside of the one that it has.
+    return "".join(letter for letter in ("cgf" if "f" in layout else "gc") if letter in layout)
 
 
 def _indexing_maps(operation: ir.Operation) -> list[ir.AffineMap]:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes import channels_last
+from iree.winograd.passes.convolution import convolutions
+from iree.winograd.passes.grouped import rewrite_grouped
 from iree.winograd.passes.registry import register_pass
 from iree.winograd.passes.rewrite import erase_if_unused, inverse_permutation, size_of, transposed, walk
 
@@ -34,6 +36,8 @@ class NormalizeLayout:
     """
 
     def run(self, module: ir.Operation) -> None:
+        for operation in list(convolutions(module)):
+            rewrite_grouped(operation)
         versions = channels_last.Versions()
         replaced = []
         for operation in list(walk(module)):

@@ -97,3 +97,48 @@ func.func @not_annotated(%x: tensor<1x16x16x8xf32>, %w: tensor<3x3x8x4xf32>, %y:
     outs(%y : tensor<1x14x14x4xf32>) -> tensor<1x14x14x4xf32>
   return %r : tensor<1x14x14x4xf32>
 }
+
+// -----
+
+// Groups are products of their own; their channels are merged, which undoes how images were split for the convolution.
+// CHECK-LABEL: @groups
+// CHECK-SAME: (%[[X:.*]]: tensor<1x6x8xf32>, %[[W:.*]]: tensor<3x2x4x3xf32>, %[[Y:.*]]: tensor<1x4x12xf32>)
+// CHECK: %[[WM:.*]] = tensor.collapse_shape %[[W]] {{.*}} into tensor<3x2x12xf32>
+// CHECK: "winograd.filter_transform"(%[[WM]]) {{.*}}groups = 4 : i64{{.*}} -> tensor<16x2x3xf32>
+// CHECK: "winograd.input_transform"(%[[X]]) {{.*}}groups = 4 : i64{{.*}} -> tensor<16x2x2xf32>
+// CHECK: linalg.batch_matmul {{.*}} -> tensor<16x2x3xf32>
+// CHECK: %[[R:.*]] = "winograd.output_transform"(%{{.*}}, %[[Y]])
+// CHECK: -> tensor<1x4x12xf32>
+// CHECK: return %[[R]]
+func.func @groups(%x: tensor<1x6x8xf32>, %w: tensor<3x2x4x3xf32>, %y: tensor<1x4x12xf32>) -> tensor<1x4x12xf32> {
+  %xg = tensor.expand_shape %x [[0], [1], [2, 3]] output_shape [1, 6, 4, 2] : tensor<1x6x8xf32> into tensor<1x6x4x2xf32>
+  %yg = tensor.expand_shape %y [[0], [1], [2, 3]] output_shape [1, 4, 4, 3] : tensor<1x4x12xf32> into tensor<1x4x4x3xf32>
+  // expected-remark @below {{convolution 0 (3, 8 to 12 channels in 4 groups) became F(2, 3)}}
+  %c = linalg.generic {
+    indexing_maps = [affine_map<(n, o, g, f, c, r) -> (n, o + r, g, c)>, affine_map<(n, o, g, f, c, r) -> (r, c, g, f)>,
+                     affine_map<(n, o, g, f, c, r) -> (n, o, g, f)>],
+    iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction", "reduction"]}
+    ins(%xg, %w : tensor<1x6x4x2xf32>, tensor<3x2x4x3xf32>) outs(%yg : tensor<1x4x4x3xf32>)
+    attrs = {winograd.algorithm = {output_tile = array<i64: 2>, part_size = array<i64: 3>}} {
+  ^bb0(%in: f32, %weight: f32, %out: f32):
+    %product = arith.mulf %in, %weight : f32
+    %sum = arith.addf %out, %product : f32
+    linalg.yield %sum : f32
+  } -> tensor<1x4x4x3xf32>
+  %r = tensor.collapse_shape %c [[0], [1], [2, 3]] : tensor<1x4x4x3xf32> into tensor<1x4x12xf32>
+  return %r : tensor<1x4x12xf32>
+}
+
+// -----
+
+// A depthwise convolution has as many groups as channels.
+// CHECK-LABEL: @depthwise
+// CHECK: "winograd.filter_transform"(%{{.*}}) {{.*}}groups = 8 : i64{{.*}} : (tensor<3x3x1x8xf32>) -> tensor<128x1x1xf32>
+// CHECK: "winograd.input_transform"(%{{.*}}) {{.*}}groups = 8 : i64{{.*}} -> tensor<128x9x1xf32>
+func.func @depthwise(%x: tensor<1x8x8x8xf32>, %w: tensor<3x3x8xf32>, %y: tensor<1x6x6x8xf32>) -> tensor<1x6x6x8xf32> {
+  // expected-remark @below {{convolution 0 (3x3, 8 to 8 channels in 8 groups) became F(2x2, 3x3)}}
+  %r = linalg.depthwise_conv_2d_nhwc_hwc {
+      winograd.algorithm = {output_tile = array<i64: 2, 2>, part_size = array<i64: 3, 3>}}
+    ins(%x, %w : tensor<1x8x8x8xf32>, tensor<3x3x8xf32>) outs(%y : tensor<1x6x6x8xf32>) -> tensor<1x6x6x8xf32>
+  return %r : tensor<1x6x6x8xf32>
+}

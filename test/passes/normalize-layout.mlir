@@ -143,3 +143,45 @@ func.func @nothing(%x: tensor<1x8x8x8xf32>, %y: tensor<1x8x7x7xf32>, %w: tensor<
     outs(%z : tensor<1x6x6x4xf32>) -> tensor<1x6x6x4xf32>
   return %0, %1 : tensor<1x8x7x7xf32>, tensor<1x6x6x4xf32>
 }
+
+// -----
+
+// A grouped convolution reads channels-last images with groups and channels in one dimension; the reshapes stay next to
+// it, so that its neighbours are channels last, too. Other than depthwise ones it has no name and is a generic.
+// CHECK-DAG: #[[IN:.*]] = affine_map<(d0, d1, d2, d3, d4, d5, d6, d7) -> (d0, d1 * 2 + d6, d2 + d7 * 2, d3, d5)>
+// CHECK-DAG: #[[FILTER:.*]] = affine_map<(d0, d1, d2, d3, d4, d5, d6, d7) -> (d6, d7, d5, d3, d4)>
+// CHECK-DAG: #[[OUT:.*]] = affine_map<(d0, d1, d2, d3, d4, d5, d6, d7) -> (d0, d1, d2, d3, d4)>
+// CHECK-LABEL: @grouped
+// CHECK-SAME: (%[[X:.*]]: tensor<?x8x9x9xf32>, %[[W:.*]]: tensor<4x3x2x3x3xf32>, %[[BIAS:.*]]: tensor<12xf32>,
+// CHECK: %[[XT:.*]] = linalg.transpose ins(%[[X]] : {{.*}}) {{.*}} permutation = [0, 2, 3, 1]
+// CHECK: %[[XG:.*]] = tensor.expand_shape %[[XT]] {{.*}} into tensor<?x9x9x4x2xf32>
+// CHECK: %[[WT:.*]] = linalg.transpose ins(%[[W]] : {{.*}}) {{.*}} permutation = [3, 4, 2, 0, 1]
+// CHECK: %[[INIT:.*]] = linalg.generic {{.*}} ins(%[[BIAS]] : tensor<12xf32>) outs(%{{.*}} : tensor<?x4x5x12xf32>)
+// CHECK: %[[INITG:.*]] = tensor.expand_shape %[[INIT]] {{.*}} into tensor<?x4x5x4x3xf32>
+// CHECK: %[[CONV:.*]] = linalg.generic {indexing_maps = [#[[IN]], #[[FILTER]], #[[OUT]]]
+// CHECK-SAME: ins(%[[XG]], %[[WT]] : {{.*}}) outs(%[[INITG]] : tensor<?x4x5x4x3xf32>)
+// CHECK: %[[Y:.*]] = tensor.collapse_shape %[[CONV]] {{.*}} into tensor<?x4x5x12xf32>
+// CHECK: %[[TANH:.*]] = linalg.generic {{.*}} ins(%[[Y]] : tensor<?x4x5x12xf32>)
+// CHECK: linalg.transpose ins(%[[TANH]] : {{.*}}) {{.*}} permutation = [0, 3, 1, 2]
+func.func @grouped(%x: tensor<?x8x9x9xf32>, %w: tensor<4x3x2x3x3xf32>, %bias: tensor<12xf32>, %n: index)
+    -> tensor<?x12x4x5xf32> {
+  %e = tensor.empty(%n) : tensor<?x12x4x5xf32>
+  %b = linalg.broadcast ins(%bias : tensor<12xf32>) outs(%e : tensor<?x12x4x5xf32>) dimensions = [0, 2, 3]
+  %xg = tensor.expand_shape %x [[0], [1, 2], [3], [4]] output_shape [%n, 4, 2, 9, 9]
+    : tensor<?x8x9x9xf32> into tensor<?x4x2x9x9xf32>
+  %bg = tensor.expand_shape %b [[0], [1, 2], [3], [4]] output_shape [%n, 4, 3, 4, 5]
+    : tensor<?x12x4x5xf32> into tensor<?x4x3x4x5xf32>
+  %c = linalg.conv_2d_ngchw_gfchw {dilations = dense<[1, 2]> : vector<2xi64>, strides = dense<[2, 1]> : vector<2xi64>}
+    ins(%xg, %w : tensor<?x4x2x9x9xf32>, tensor<4x3x2x3x3xf32>) outs(%bg : tensor<?x4x3x4x5xf32>)
+    -> tensor<?x4x3x4x5xf32>
+  %y = tensor.collapse_shape %c [[0], [1, 2], [3], [4]] : tensor<?x4x3x4x5xf32> into tensor<?x12x4x5xf32>
+  %r = linalg.generic {
+    indexing_maps = [affine_map<(a, b, c, d) -> (a, b, c, d)>, affine_map<(a, b, c, d) -> (a, b, c, d)>],
+    iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
+    ins(%y : tensor<?x12x4x5xf32>) outs(%e : tensor<?x12x4x5xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %t = math.tanh %in : f32
+    linalg.yield %t : f32
+  } -> tensor<?x12x4x5xf32>
+  return %r : tensor<?x12x4x5xf32>
+}

@@ -1,0 +1,170 @@
+"""Grouped convolutions of channels-last images, with groups and channels in one dimension.
+
+A linalg convolution has a dimension of its own for groups, so that images are reshaped around it.
+"""
+
+from __future__ import annotations
+
+from iree.winograd.dialect.bindings import arith, ir, linalg, tensor
+from iree.winograd.passes.algorithm import ATTRIBUTE_NAME
+from iree.winograd.passes.convolution import Convolution, match_convolution
+from iree.winograd.passes.rewrite import (
+    defining_operation,
+    erase_if_unused,
+    is_dynamic,
+    size_of,
+    transposed,
+)
+
+
+def rewrite_grouped(operation: ir.Operation) -> None:
+    """Give a grouped convolution channels-last operands, which are reshaped and transposed around it.
+
+    Images of N x g x C/g x H... or any other layout are read as N x H... x C, where another rewrite may find
+    a version of that layout. Leaves convolutions without groups, depthwise and channels-last ones alone.
+    """
+    convolution = match_convolution(operation)
+    if isinstance(convolution, str) or convolution.is_channels_last:
+        return
+    if not all("g" in layout for layout in _layouts(convolution)) or "c" not in convolution.input_layout:
+        return
+    input_layout, filter_layout, output_layout = layouts = convolution.channels_last_layouts
+    with operation.location, ir.InsertionPoint(operation):
+        image = _regrouped(convolution.input, convolution.input_layout, input_layout)
+        weights = transposed(
+            convolution.filter, [convolution.filter_layout.index(letter) for letter in filter_layout]
+        )
+        init = _regrouped(convolution.init, convolution.output_layout, output_layout)
+        rewritten = _build_convolution(convolution, layouts, image, weights, init)
+        result = _regrouped(rewritten, output_layout, convolution.output_layout)
+    if ATTRIBUTE_NAME in operation.attributes:
+        rewritten.owner.attributes[ATTRIBUTE_NAME] = operation.attributes[ATTRIBUTE_NAME]
+    operation.results[0].replace_all_uses_with(result)
+    erase_if_unused([operation])
+    fold_merged(result)
+
+
+def merged(value: ir.Value, dimension: int) -> ir.Value:
+    """Build `value` with `dimension` and the one after it as one; reads what was split to make it."""
+    rank = ir.RankedTensorType(value.type).rank
+    definition = defining_operation(value)
+    reassociation = _merging(rank, dimension)
+    is_split = definition is not None and definition.name == "tensor.expand_shape"
+    if is_split and _reassociation_of(definition) == reassociation:
+        return definition.operands[0]
+    shape = ir.RankedTensorType(value.type).shape
+    size = shape[dimension] * shape[dimension + 1]
+    merged_type = ir.RankedTensorType.get(
+        [*shape[:dimension], size, *shape[dimension + 2 :]], value.type.element_type
+    )
+    return tensor.collapse_shape(merged_type, value, reassociation)
+
+
+def split(value: ir.Value, dimension: int, sizes: tuple[int, int]) -> ir.Value:
+    """Build `value` with `dimension` as two of `sizes`."""
+    shape = ir.RankedTensorType(value.type).shape
+    split_shape = [*shape[:dimension], *sizes, *shape[dimension + 1 :]]
+    return tensor.expand_shape(
+        ir.RankedTensorType.get(split_shape, value.type.element_type),
+        value,
+        _merging(len(split_shape), dimension),
+        [size_of(value, d) for d, size in enumerate(shape) if is_dynamic(size)],
+        split_shape,
+    )
+
+
+def fold_merged(value: ir.Value) -> None:
+    """Make users that merge dimensions that `value` was made by splitting read what was split."""
+    definition = defining_operation(value)
+    if definition is None or definition.name != "tensor.expand_shape":
+        return
+    splits = _reassociation_of(definition)
+    position = {dimension: index for index, group in enumerate(splits) for dimension in group}
+    for user in list({use.owner.operation for use in value.uses}):
+        if user.name != "tensor.collapse_shape":
+            continue
+        merges = [sorted({position[dimension] for dimension in group}) for group in _reassociation_of(user)]
+        if sum(map(len, merges)) != len(splits):
+            continue
+        source = definition.operands[0]
+        with user.location, ir.InsertionPoint(user):
+            if len(merges) < len(splits):
+                source = tensor.collapse_shape(user.results[0].type, source, merges)
+        user.results[0].replace_all_uses_with(source)
+        user.erase()
+    erase_if_unused([definition])
+
+
+def _layouts(convolution: Convolution) -> tuple[str, str, str]:
+    return convolution.input_layout, convolution.filter_layout, convolution.output_layout
+
+
+def _regrouped(value: ir.Value, layout: str, target: str) -> ir.Value:
+    """`value` transposed from `layout` to `target`, in which groups are next to a letter that they stay with.
+
+    Where they are next to it in `layout`, too, the transposition is that of an image with one dimension for
+    both.
+    """
+    if layout == target:
+        return value
+    group = layout.index("g")
+    channel = layout[group + 1 : group + 2]
+    if not channel or channel not in "cf":
+        return transposed(value, [layout.index(letter) for letter in target])
+    sizes = tuple(ir.RankedTensorType(value.type).shape[group : group + 2])
+    image_layout, image_target = layout.replace(channel, ""), target.replace(channel, "")
+    image = merged(value, group)
+    moved = transposed(image, [image_layout.index(letter) for letter in image_target])
+    return split(moved, target.index("g"), sizes)
+
+
+def _build_convolution(
+    convolution: Convolution,
+    layouts: tuple[str, str, str],
+    image: ir.Value,
+    weights: ir.Value,
+    init: ir.Value,
+) -> ir.Value:
+    """A generic convolution of operands in these layouts."""
+    rank = convolution.spatial_rank
+    output = [*layouts[2], "c", *(f"r{d}" for d in range(rank))]
+    loops = {name: ir.AffineExpr.get_dim(index) for index, name in enumerate(output)}
+    taps = {str(d): loops[f"r{d}"] for d in range(rank)}
+    positions = {
+        str(d): loops[str(d)] * convolution.strides[d] + taps[str(d)] * convolution.dilations[d]
+        for d in range(rank)
+    }
+    indices = [
+        [{**loops, **positions}[letter] for letter in layouts[0]],
+        [{**loops, **taps}[letter] for letter in layouts[1]],
+        [loops[letter] for letter in layouts[2]],
+    ]
+    generic = linalg.GenericOp(
+        [init.type],
+        [image, weights],
+        [init],
+        ir.ArrayAttr.get(
+            [ir.AffineMapAttr.get(ir.AffineMap.get(len(loops), 0, results)) for results in indices]
+        ),
+        ir.ArrayAttr.get(_iterators(rank + 3, rank + 1)),
+    )
+    types = [convolution.element_type] * 3
+    body = generic.regions[0].blocks.append(*types, arg_locs=[convolution.operation.location] * 3)
+    with ir.InsertionPoint(body):
+        element, weight, accumulator = body.arguments
+        linalg.yield_([arith.addf(accumulator, arith.mulf(element, weight))])
+    return generic.results[0]
+
+
+def _iterators(parallel: int, reduction: int) -> list[ir.Attribute]:
+    kinds = ["parallel"] * parallel + ["reduction"] * reduction
+    return [ir.Attribute.parse(f"#linalg.iterator_type<{kind}>") for kind in kinds]
+
+
+def _merging(rank: int, dimension: int) -> list[list[int]]:
+    """The groups of dimensions that merge `dimension` and the next of `rank`."""
+    return [[d, d + 1] if d == dimension else [d] for d in range(rank) if d != dimension + 1]
+
+
+def _reassociation_of(operation: ir.Operation) -> list[list[int]]:
+    return [[dimension.value for dimension in group] for group in operation.attributes["reassociation"]]
