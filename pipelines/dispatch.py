@@ -6,7 +6,7 @@ IREE's own kernel configuration: streams, allocation, translation and linking ar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import prod
@@ -55,11 +55,12 @@ def emit_executable(
     workgroups: Callable[[Index], tuple[Index, ...]],
     body: Callable[[KernelFunction[BufferType]], None],
     bindings: Sequence[Binding[BufferType]],
+    attributes: Mapping[str, ir.Attribute] | None = None,
 ) -> None:
     """Adds `stream.executable @name` with one function of the same name to the start of the module.
 
     `workgroups` gives the size of the grid, of up to three dimensions, for a batch size; `body` emits the
-    kernel. `bindings` has one entry per operand and one for the result.
+    kernel. `bindings` has one entry per operand and one for the result. The function gets `attributes`.
     """
     symbol = ir.StringAttr.get(name)
     private = ir.StringAttr.get("private")
@@ -80,7 +81,8 @@ def emit_executable(
         types = [binding] * len(signature.operands) + dynamic + [binding]
         with ir.InsertionPoint(inner.regions[0].blocks.append()):
             function = func.FuncOp(name, (types, []))
-        function.attributes["translation_info"] = translation
+        for key, attribute in {"translation_info": translation, **(attributes or {})}.items():
+            function.attributes[key] = attribute
         with ir.InsertionPoint(function.add_entry_block()):
             arguments = list(function.arguments)
             size = Index(arguments[-2]) if dynamic else Index.of(_static(batch))

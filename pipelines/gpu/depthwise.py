@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import product
 
-from iree.winograd.dialect.bindings import ir, vector
+from iree.winograd.dialect.bindings import vector
 from iree.winograd.pipelines.convolution import ConvolutionShape
 from iree.winograd.pipelines.emit import Index, splat, when
 from iree.winograd.pipelines.tiles import clamped_element, input_positions, locate_tile
@@ -21,7 +21,7 @@ def is_depthwise(shape: ConvolutionShape) -> bool:
 
 @dataclass(frozen=True)
 class DepthwiseKernel:
-    """output[n, o..., c] = epilogue(sum over taps of image[n, i..., c] * filters[tap, c]): a quad per thread."""
+    """output[n, o..., c] = epilogue(sum over taps of image[n, i..., c] * filters[tap, c])."""
 
     shape: ConvolutionShape
 

@@ -1,8 +1,8 @@
 """The blocked product of GPU kernels: shared memory in two buffers, sums in registers.
 
-Both operands lie in shared memory with the reduction dimension outermost, so that a thread reads what it multiplies
-as quads, neighbouring threads neighbouring quads: free of bank conflicts. The left operand comes with its rows along
-the reduction dimension; threads transpose blocks of 4 x 4 of it in registers on the way.
+Both operands lie in shared memory with the reduction dimension outermost, so that a thread reads what it
+multiplies as quads, neighbouring threads neighbouring quads: free of bank conflicts. The left operand comes
+with its rows along the reduction dimension; threads transpose blocks of 4 x 4 of it in registers on the way.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class _LeftLoad:
 
 @dataclass(frozen=True)
 class _RightLoad:
-    """A quad of the right operand that a thread loads: its position along the reduction, and its quad of columns."""
+    """A quad of the right operand that a thread loads: its position along the reduction and its columns."""
 
     reduction: Index
     column_quad: Index

@@ -1,4 +1,4 @@
-"""Kernels as dispatches of one module: tensors that are bound by quads, executables that equal kernels share."""
+"""Kernels as dispatches of one module: tensors bound by quads, executables that equal kernels share."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from iree.winograd.pipelines.dispatch import DispatchSignature, KernelFunction, 
 from iree.winograd.pipelines.emit import Index, vector_type
 
 from .memory import QUAD, GlobalBuffer
+from .target import GpuTarget
 
 
 @dataclass(frozen=True)
 class TensorArgument:
-    """A tensor of f32 as an argument of a kernel; `leading` gives its first extent where the batch is dynamic."""
+    """A tensor of f32 as an argument of a kernel; `leading` gives its first extent for a dynamic batch."""
 
     extents: tuple[int | None, ...]
     by_quads: bool
@@ -54,9 +55,10 @@ class TensorArgument:
 
 @dataclass
 class Launcher:
-    """Launches kernels in one module."""
+    """Launches kernels in one module, for one target."""
 
     module: ir.Operation
+    target: GpuTarget
     _executables: dict[object, str] = field(default_factory=dict)
 
     def launch(
@@ -69,10 +71,12 @@ class Launcher:
         batch: int | ir.Value,
         workgroups: Callable[[Index], tuple[Index, ...]],
         body: Callable[[KernelFunction[GlobalBuffer]], None],
+        resident_threads: int | None = None,
     ) -> ir.Value:
         """Emits a dispatch at the insertion point, and the kernel it runs unless one of equal `key` exists.
 
-        `batch` is a value where it is known only at run time. Gives the dispatch's result.
+        `batch` is a value where it is known only at run time. `resident_threads` is how many threads a
+        multiprocessor should have registers for, if the target can be told. Gives the dispatch's result.
         """
         arguments = [argument for _, argument in operands]
         is_dynamic = not isinstance(batch, int)
@@ -90,6 +94,7 @@ class Launcher:
                 workgroups,
                 body,
                 [each.bind for each in (*arguments, result)],
+                self._residency(threads, resident_threads),
             )
         workload = [batch] if is_dynamic else []
         entry = ir.ArrayAttr.get([ir.SymbolRefAttr.get([self._executables[key]] * 2)])
@@ -104,12 +109,19 @@ class Launcher:
         )
         return dispatch.results[0]
 
+    def _residency(self, threads: int, resident_threads: int | None) -> dict[str, ir.Attribute]:
+        name = self.target.residency_attribute
+        if name is None or resident_threads is None:
+            return {}
+        workgroups = max(1, resident_threads // threads)
+        return {name: ir.IntegerAttr.get(ir.IntegerType.get_signless(32), workgroups)}
+
 
 def _opaque_zero() -> ir.Value:
     """An offset of zero that IREE can't see to be zero.
 
-    Intermediate tensors get offsets in shared allocations after this, and IREE lowers a buffer to SPIR-V only if its
-    type admits an offset just where there is one. No grid has so many workgroups.
+    Intermediate tensors get offsets in shared allocations after this, and IREE lowers a buffer to SPIR-V only
+    if its type admits an offset just where there is one. No grid has so many workgroups.
     """
     x = stream.dispatch_workgroup_id(ir.IntegerAttr.get(ir.IndexType.get(), 0))
     return arith.shrui(x, Index(31).value)

@@ -1,7 +1,7 @@
 """Memory as GPU kernels see it: buffers of quads (four f32), the memory that a workgroup shares, its threads.
 
-Quads are what all GPUs load and store best. SPIR-V has no loads of vectors from arrays of scalars, so an array is
-bound as one of quads where its rows are whole quads, and else as one of scalars that are gathered.
+Quads are what all GPUs load and store best. SPIR-V has no loads of vectors from arrays of scalars, so an
+array is bound as one of quads where its rows are whole quads, and else as one of scalars that are gathered.
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ def transposed(quads: Sequence[ir.Value]) -> list[ir.Value]:
 class GlobalBuffer(Buffer):
     """A dense row-major array of f32 in the device's memory, addressed by element offsets.
 
-    `by_quads` says that its memref has quads for elements: all offsets are then multiples of four. `size` counts
-    elements.
+    `by_quads` says that its memref has quads for elements: all offsets are then multiples of four. `size`
+    counts elements.
     """
 
     by_quads: bool
@@ -70,8 +70,8 @@ class GlobalBuffer(Buffer):
     def load(self, offset: IndexLike, width: int = QUAD, valid: Condition | None = None) -> ir.Value:
         """The quad from `offset` on, or zeros where the condition does not hold.
 
-        The offset has to be within the array in either case. Elements of a quad that would lie behind the end of
-        the array are some others of it.
+        The offset has to be within the array in either case. Elements of a quad that would lie behind the end
+        of the array are some others of it.
         """
         assert width == QUAD
         offset = Index.of(offset)
@@ -98,7 +98,7 @@ class GlobalBuffer(Buffer):
         return quad_of(elements)
 
     def store_first(self, value: ir.Value, offset: IndexLike, count: Index, valid: Condition) -> None:
-        """Writes the first `count` elements of a quad where the condition holds; an array by quads, all of them."""
+        """Writes the first `count` elements of a quad where the condition holds; all of them if by quads."""
         offset = Index.of(offset)
         if self.by_quads:
             when(valid, lambda: _store(value, self.memref, offset // QUAD))

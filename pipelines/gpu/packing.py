@@ -1,6 +1,6 @@
 """The layout of what passes between the kernels of one convolution: whole blocks, padded with zeros.
 
-With `b` a block of `B` tiles, `a` a product, `r` its reduction dimension and `k` an output channel of a group:
+With `b` a block of tiles, `a` a product, `r` its reduction dimension and `k` an output channel of a group:
 
     transformed input  [b, a*g + group, tile within b, r]     r padded to whole reduction blocks
     filters            [a*g + group, r, k]                    r alike, k padded to whole blocks

@@ -20,7 +20,7 @@ from .launch import Launcher, TensorArgument
 from .memory import QUAD, GlobalBuffer
 from .packing import Packing
 from .products import ProductKernel
-from .schedules import TRANSFORM_THREADS, default_gemm_schedule
+from .schedules import RESIDENT_THREADS, TRANSFORM_THREADS, default_gemm_schedule
 from .target import GpuTarget
 from .transforms import FilterTransformKernel, InputTransformKernel, OutputTransformKernel
 
@@ -34,7 +34,7 @@ class GpuPipeline:
     _launcher: Launcher = field(init=False)
 
     def __post_init__(self) -> None:
-        self._launcher = Launcher(self.module)
+        self._launcher = Launcher(self.module, self.target)
 
     def lower(self, group: ConvolutionGroup) -> ir.Value:
         """Emits the dispatches that compute the group's output transform, at the insertion point."""
@@ -67,6 +67,7 @@ class _Lowering:
             self._batch,
             multiply.workgroups,
             lambda function: multiply.emit(function.workgroup, function.batch, *function.buffers),
+            RESIDENT_THREADS,
         )
         return self._finish(
             finish, "output", TRANSFORM_THREADS, [(product, products)], finish.workgroups, finish.emit
@@ -84,6 +85,7 @@ class _Lowering:
             [left, self._filters()],
             kernel.workgroups,
             kernel.emit_finished,
+            resident_threads=RESIDENT_THREADS,
         )
 
     def depthwise(self) -> ir.Value:
@@ -113,6 +115,7 @@ class _Lowering:
         workgroups: Callable[[Index], tuple[Index, ...]],
         emit: Callable[..., None],
         by_quads: bool | None = None,
+        resident_threads: int | None = None,
     ) -> ir.Value:
         """Launches the kernel that applies the epilogue and writes the result."""
         transform = self.group.output_transform
@@ -139,6 +142,7 @@ class _Lowering:
             self._batch,
             workgroups,
             body,
+            resident_threads,
         )
 
     def _transformed_input(self) -> tuple[ir.Value, TensorArgument]:

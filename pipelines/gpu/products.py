@@ -1,4 +1,4 @@
-"""The kernels that multiply: of packed operands, and of images read and written in place for output tile 1."""
+"""The kernels that multiply packed operands, or images in place for output tile 1."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from .transforms import Epilogue
 
 @dataclass(frozen=True)
 class ProductKernel:
-    """products[b, a*g + group, t, k] = sum over r of transformed[b, a*g + group, t, r] * filters[a*g + group, r, k].
+    """products[b, a*g + group, t, k] = sum over r of transformed[b, a*g + group, t, r] * filters[..., r, k].
 
     A workgroup computes a block of tiles and channels of one product. A convolution of output tile 1 has one
-    product per group, and its result needs no transform: `in_place_input` reads the image in place of packed rows,
-    `emit_finished` writes the image in place of packed products.
+    product per group, and its result needs no transform: `in_place_input` reads the image in place of packed
+    rows, `emit_finished` writes the image in place of packed products.
     """
 
     packing: Packing

@@ -21,22 +21,26 @@ _MOST_STATIC_SHARED_MEMORY = 48 * KIBIBYTE
 class GpuTarget:
     """The limits of one workgroup: threads, and bytes of the memory that they share.
 
+    `residency_attribute` names the attribute by which a kernel asks for registers few enough that so many
+    workgroups are resident on a multiprocessor; None where the target's compiler knows no such thing.
+
     Raises ValueError for limits below those of every GPU.
     """
 
     max_threads: int
     shared_memory_bytes: int
+    residency_attribute: str | None = None
 
     def __post_init__(self) -> None:
         if self.max_threads < _LEAST_THREADS or self.shared_memory_bytes < _LEAST_SHARED_MEMORY:
             raise ValueError(
-                f"a GPU has workgroups of at least {_LEAST_THREADS} threads and {_LEAST_SHARED_MEMORY} bytes, "
-                f"not {self.max_threads} and {self.shared_memory_bytes}"
+                f"a GPU has workgroups of at least {_LEAST_THREADS} threads and "
+                f"{_LEAST_SHARED_MEMORY} bytes, not {self.max_threads} and {self.shared_memory_bytes}"
             )
 
     @staticmethod
     def of(target: ExecutableTarget) -> GpuTarget:
-        """Reads the limits from `#iree_gpu.target`; what it doesn't say is taken to be the least of all GPUs."""
+        """Reads the limits from `#iree_gpu.target`; where it says nothing, those of the least GPU hold."""
 
         def limit(name: str, least: int) -> int:
             match = re.search(rf"\b{name} = (\d+)", target.configuration)
@@ -46,6 +50,7 @@ class GpuTarget:
         return GpuTarget(
             max_threads=limit("max_thread_count_per_workgroup", _LEAST_THREADS),
             shared_memory_bytes=min(shared, _MOST_STATIC_SHARED_MEMORY),
+            residency_attribute="nvvm.minctasm" if target.backend == "cuda" else None,
         )
 
     def least(self, other: GpuTarget) -> GpuTarget:
@@ -53,4 +58,5 @@ class GpuTarget:
         return GpuTarget(
             min(self.max_threads, other.max_threads),
             min(self.shared_memory_bytes, other.shared_memory_bytes),
+            self.residency_attribute if self.residency_attribute == other.residency_attribute else None,
         )

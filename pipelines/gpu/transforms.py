@@ -1,4 +1,4 @@
-"""Transforms on the GPU: one tile and quad of channels per thread, neighbouring threads neighbouring quads."""
+"""Transforms on the GPU: one tile and quad of channels per thread."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class ThreadGrid:
 
 @dataclass(frozen=True)
 class InputTransformKernel:
-    """transformed[b, a*g + group, t, view, c] = (B^T d)[a] of a view of a tile; zeros up to the end of a row."""
+    """transformed[b, a*g + group, t, view, c] = (B^T d)[a] of a view of a tile; zeros to the end of a row."""
 
     packing: Packing
 
@@ -172,7 +172,7 @@ class OutputTransformKernel:
 
 @dataclass(frozen=True)
 class FilterTransformKernel:
-    """packed[a*g + group, view, c, k] = (G g)[a] of a view's taps; zeros wherever the packed layout is padded."""
+    """packed[a*g + group, view, c, k] = (G g)[a] of a view's taps; zeros where the layout is padded."""
 
     packing: Packing
 
