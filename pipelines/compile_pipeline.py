@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.convert_conv import ConvertConv
 from iree.winograd.passes.fold_filter import FoldFilter
 from iree.winograd.passes.fold_scale import FoldScale
@@ -28,13 +27,3 @@ def compile_pipeline(options: WinogradOptions) -> list[Pass]:
         FoldFilter(fold_filters=options.fold_filters),
         LowerToDispatch(),
     ]
-
-
-def rewrite_module(module: ir.Operation, options: WinogradOptions) -> None:
-    """Rewrites the convolutions of `module`, as it is after IREE's `preprocessing` phase, in place.
-
-    Raises PassError after an error diagnostic.
-    """
-    with module.context, module.location:
-        for pass_ in compile_pipeline(options):
-            pass_.run(module)

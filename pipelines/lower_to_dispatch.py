@@ -57,12 +57,16 @@ def unsupported_target(module: ir.Operation) -> str | None:
     """Why the module's targets have no kernels here, or None."""
     targets = executable_targets(module)
     if not targets:
-        return "the module names no target device"
+        # In the words of IREE, which gives this error, too, but only in a later phase.
+        return (
+            "no HAL devices defined in the module; use the module-level hal.device.targets attribute, the "
+            "--iree-hal-target-device= flag, or provide inputs with global !hal.devices defined"
+        )
     for target in targets:
         if not _is_x86(target) and target.backend not in gpu_target.BACKENDS:
-            return f'there are no kernels for target "{target.backend}" ({target.format})'
+            return f'iree-winograd has no kernels for target "{target.backend}" ({target.format})'
     if len({_is_x86(target) for target in targets}) > 1:
-        return "there are no kernels that run on CPUs and GPUs alike"
+        return "iree-winograd has no kernels that run on CPUs and GPUs alike"
     return None
 
 

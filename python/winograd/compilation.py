@@ -12,9 +12,11 @@ from iree.winograd.diagnostics import Diagnostic
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.ir_dumps import IRDumps
 from iree.winograd.pass_pipeline import run_passes
+from iree.winograd.passes.convolution import convolutions
 from iree.winograd.passes.options import WinogradOptions
 from iree.winograd.passes.rewrite import walk
 from iree.winograd.pipelines.compile_pipeline import compile_pipeline
+from iree.winograd.pipelines.lower_to_dispatch import unsupported_target
 
 REWRITE_PHASE = "preprocessing"
 PHASES = (
@@ -63,11 +65,21 @@ class Stages:
 NO_DUMPS = IRDumps()
 
 
+def session_flags(options: WinogradOptions) -> tuple[str, ...]:
+    """The flags of IREE that `options` imply; flags of the user's are to follow them, and win.
+
+    IREE evaluates what it can of constants by running it, our kernels that transform filters among it, and
+    stores the results. Transforming filters at load time takes that out, for all constants of the program.
+    """
+    return ("--iree-opt-const-eval=false",) if options.fold_filters == "load" else ()
+
+
 class Compilation:
     """A session of IREE's compiler in which programs are compiled, their convolutions rewritten.
 
     Diagnostics go to `report`; the program's own errors, in console mode, are printed by IREE instead.
-    `warn` is told when the passes of this project failed on a program, which is then compiled without them.
+    Convolutions for a target without kernels are an error. `warn` is told when the passes of this project
+    failed on a program, which is then compiled without them.
 
     Close it, or use it in a `with` statement; the results are gone then.
     """
@@ -118,6 +130,10 @@ class Compilation:
         if self._execute(invocation, stages.compile_from, REWRITE_PHASE) is None:
             return None
         module = invocation.export_module()
+        reason = unsupported_target(module)
+        if reason is not None and any(convolutions(module)):
+            module.location.emit_error(reason)
+            return None
         original = module.clone()
         result, failure = self._compile_rewritten(module, self._options)
         if result is not None:

@@ -15,7 +15,7 @@ from iree.compiler import api
 from iree.compiler.api.ctypes_dl import PipelineType
 from iree.winograd import embedding
 from iree.winograd.atomic_file import STANDARD_STREAM, atomic_file
-from iree.winograd.compilation import PHASES, Compilation, Stages
+from iree.winograd.compilation import PHASES, Compilation, Stages, session_flags
 from iree.winograd.diagnostics import Diagnostic, capture_remarks
 from iree.winograd.flags import (
     MAIN_BOOLEANS,
@@ -27,6 +27,7 @@ from iree.winograd.flags import (
 )
 from iree.winograd.ir_dumps import take_ir_dumps
 from iree.winograd.passes.remarks import CATEGORY
+from iree.winograd.targets import find_crash
 
 _PROGRAM = "iree-compile"
 _PIPELINES = {
@@ -34,7 +35,6 @@ _PIPELINES = {
     "precompile": PipelineType.IREE_COMPILER_PIPELINE_PRECOMPILE,
 }
 _OUTPUT_FORMATS = ("vm-bytecode", "vm-c", "vm-asm")
-_REMARKS_ERROR = "<unknown>:0: error: Failed to enable optimization remarks with YAML streamer"
 # An exit code that the flag parser doesn't use.
 _ACCEPTED = 42
 _HELP_FLAGS = {f"{dashes}{name}" for dashes in ("-", "--") for name in ("help", "help-hidden", "h")}
@@ -58,6 +58,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         or not _is_accepted(command_line)
     ):
         become_stock_tool(command_line.stock)
+    if crash := find_crash(command_line.library):
+        _print_diagnostic(Diagnostic("error", crash))
+        return 1
     code = _compile(command_line, stages)
     sys.stdout.flush()
     sys.stderr.flush()
@@ -120,7 +123,8 @@ def _is_accepted(command_line: CommandLine) -> bool:
 
 def _compile(command_line: CommandLine, stages: Stages) -> int:
     dumps, library = take_ir_dumps(command_line.library)
-    embedding.setup_command_line(str(embedding.stock_tool(_PROGRAM)), library)
+    flags = (*session_flags(command_line.options), *library)
+    embedding.setup_command_line(str(embedding.stock_tool(_PROGRAM)), flags)
     output = command_line.main.get("o", STANDARD_STREAM)
     session = api.Session()
     with Compilation(

@@ -12,13 +12,13 @@ from typing import Any, overload
 
 from iree.compiler import api
 from iree.winograd.atomic_file import atomic_file
-from iree.winograd.compilation import Compilation, Stages
+from iree.winograd.compilation import Compilation, Stages, session_flags
 from iree.winograd.diagnostics import Diagnostic, capture_remarks
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.errors import CompilationError, InvalidOptionError
 from iree.winograd.importers import ImportedModel
 from iree.winograd.passes.options import WinogradOptions
-from iree.winograd.targets import target_flags
+from iree.winograd.targets import find_crash, target_flags
 
 Source = str | bytes | os.PathLike[str] | ImportedModel
 
@@ -71,24 +71,21 @@ def compile(
 
     Warns with `RewriteWarning` when the passes of this project failed and the program was compiled without
     them. Raises `InvalidOptionError` for options, flags or targets that aren't known, and
-    `CompilationError`, which holds the compiler's diagnostics, when `source` or `output` can't be opened or
-    `source` doesn't compile.
+    `CompilationError`, which holds the compiler's diagnostics, when `source` or `output` can't be opened,
+    `source` doesn't compile, or has convolutions and there are no kernels for `target`.
     """
-    winograd_options = _make_options(options)
-    session = api.Session()
-    try:
-        session.set_flags(*target_flags(target), *flags)
-    except ValueError as error:
-        raise InvalidOptionError(" ".join(str(error).split())) from None
+    checked_options = _make_options(options)
+    winograd_options = checked_options if enable_winograd else None
+    session = _open_session((*target_flags(target), *flags), winograd_options)
     diagnostics: list[Diagnostic] = []
     with Compilation(
         session,
-        winograd_options if enable_winograd else None,
+        winograd_options,
         Stages(),
         report=diagnostics.append,
         warn=lambda message: warnings.warn(message, RewriteWarning, stacklevel=5),
     ) as compilation:
-        if winograd_options.remarks:
+        if winograd_options is not None and winograd_options.remarks:
             capture_remarks(compilation.context, lambda remark: print(remark.format(), file=sys.stderr))
         try:
             return _compile(compilation, source, output, diagnostics)
@@ -105,6 +102,18 @@ def _make_options(options: dict[str, Any]) -> WinogradOptions:
         return WinogradOptions(**options)
     except ValueError as error:
         raise InvalidOptionError(str(error)) from None
+
+
+def _open_session(flags: tuple[str, ...], options: WinogradOptions | None) -> api.Session:
+    session = api.Session()
+    implied = () if options is None else session_flags(options)
+    try:
+        session.set_flags(*implied, *flags)
+    except ValueError as error:
+        raise InvalidOptionError(" ".join(str(error).split())) from None
+    if crash := find_crash(flags):
+        raise InvalidOptionError(crash)
+    return session
 
 
 def _compile(

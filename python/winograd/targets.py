@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import subprocess
 from dataclasses import dataclass
+from functools import cache
 
+from iree.winograd import embedding
 from iree.winograd.errors import InvalidOptionError
 
 
@@ -41,3 +44,24 @@ def target_flags(target: str) -> tuple[str, ...]:
     known = _TARGETS[name]
     chip = chip or known.default_chip or ""
     return (*known.flags, f"{known.chip_flag}={chip}") if chip else known.flags
+
+
+@cache
+def find_crash(flags: tuple[str, ...]) -> str | None:
+    """What IREE says last before it crashes on `flags`, those of `iree-compile`, or None.
+
+    Names of targets that it doesn't know end its process. So they are tried in another one, on a program of
+    nothing, which takes 20 ms.
+    """
+    tool = embedding.stock_tool("iree-compile")
+    trial = subprocess.run(
+        [tool, *flags, "--compile-to=preprocessing", "-"],
+        input=b"module {}",
+        capture_output=True,
+        check=False,
+    )
+    if trial.returncode >= 0:
+        return None
+    said, _, _ = trial.stderr.decode(errors="replace").partition("Please report issues")
+    lines = said.strip().splitlines() or ["IREE crashes on these flags"]
+    return lines[-1].removeprefix("<unknown>:0: error: ")

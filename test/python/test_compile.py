@@ -7,6 +7,7 @@ from pathlib import Path
 
 import iree.winograd as winograd
 import numpy as np
+import numpy.typing as npt
 import pytest
 from iree import runtime
 from iree.winograd import compilation
@@ -29,7 +30,25 @@ func.func @matmul(
   return %result : tensor<64x64xf32>
 }
 """
+CONVOLUTION = """\
+func.func @convolution(%image: tensor<1x18x18x16xf32>) -> tensor<1x16x16x16xf32> {{
+  %filter = arith.constant dense<"0x{filters}"> : tensor<3x3x16x16xf32>
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<1x16x16x16xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<1x16x16x16xf32>) -> tensor<1x16x16x16xf32>
+  %result = linalg.conv_2d_nhwc_hwcf
+    {{dilations = dense<1> : tensor<2xi64>, strides = dense<1> : tensor<2xi64>}}
+    ins(%image, %filter : tensor<1x18x18x16xf32>, tensor<3x3x16x16xf32>)
+    outs(%init : tensor<1x16x16x16xf32>) -> tensor<1x16x16x16xf32>
+  return %result : tensor<1x16x16x16xf32>
+}}
+"""
 TYPE_ERROR = ADD.replace("arith.addf", "arith.addi")
+
+
+def convolution(filters: npt.NDArray[np.float32]) -> str:
+    """A convolution by constant filters, 3x3x16x16."""
+    return CONVOLUTION.format(filters=filters.tobytes().hex())
 
 
 def run_add(vmfb: bytes) -> None:
@@ -105,6 +124,38 @@ def test_a_program_that_is_wrong() -> None:
 def test_bad_input(arguments: dict[str, object], error: type[winograd.WinogradError], message: str) -> None:
     with pytest.raises(error, match=message):
         winograd.compile(**arguments)  # type: ignore[call-overload]
+
+
+@pytest.mark.parametrize("target", ["vulkan:no-such", "cuda:no-such"])
+def test_targets_that_would_crash_iree(target: str) -> None:
+    with pytest.raises(winograd.InvalidOptionError, match=r"Unknown .* target 'no-such'"):
+        winograd.compile(ADD, target=target)
+
+
+def test_a_target_without_kernels(capfd: pytest.CaptureFixture[str]) -> None:
+    flags = ["--iree-hal-local-target-device-backends=vmvx"]
+    with pytest.raises(winograd.CompilationError, match='no kernels for target "vmvx"') as raised:
+        winograd.compile(convolution(np.ones((3, 3, 16, 16), np.float32)), flags=flags, remarks=True)
+    assert len(raised.value.diagnostics) == 1
+    assert capfd.readouterr().err == ""
+    assert winograd.compile(ADD, flags=flags)
+
+
+def test_filters_transformed_at_load_time() -> None:
+    random = np.random.default_rng(0)
+    image = random.standard_normal((1, 18, 18, 16), np.float32)
+    filters = random.standard_normal((3, 3, 16, 16), np.float32)
+    windows = np.lib.stride_tricks.sliding_window_view(image[0], (3, 3), (0, 1)).astype(np.float64)
+    expected = np.einsum("hwcrs,rsck->hwk", windows, filters)[None]
+    vmfbs = [
+        winograd.compile(convolution(filters), output_tile=4, fold_filters=when)
+        for when in ("compile", "load")
+    ]
+    # The filters themselves are in the file in place of what F(4x4, 3x3) makes of them.
+    assert len(vmfbs[0]) > 36 * 16 * 16 * 4 > len(vmfbs[1])
+    for vmfb in vmfbs:
+        result = winograd.load(vmfb, device="local-sync")(image)
+        assert np.abs(result - expected).max() < 1e-5 * np.abs(expected).max()
 
 
 @dataclass(frozen=True)

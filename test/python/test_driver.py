@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import stat
 import subprocess
 import sys
@@ -253,6 +254,65 @@ def test_bad_values_of_our_flags(tmp_path: Path, flag: str, message: str) -> Non
     assert list(outcome.files) == ["add.mlir"]
 
 
+@pytest.mark.parametrize(
+    ("flags", "target"),
+    [
+        ("--iree-hal-local-target-device-backends=vmvx", '"vmvx" (vmvx-bytecode-fb)'),
+        (
+            "--iree-llvmcpu-target-triple=aarch64-linux-gnu --iree-llvmcpu-target-cpu=generic",
+            '"llvm-cpu" (embedded-elf-arm_64)',
+        ),
+        ("--iree-hal-target-device=metal", '"metal-spirv" (metal-msl-fb)'),
+    ],
+)
+def test_targets_without_kernels(tmp_path: Path, flags: str, target: str) -> None:
+    (tmp_path / "convolution.mlir").write_text(CONVOLUTION)
+    arguments = [ENABLE, *TARGET, *flags.split(), "--iree-winograd-remarks", "convolution.mlir"]
+    outcome = run(TOOL_DIRECTORY / "iree-compile", [*arguments, "-o", "out.vmfb"], tmp_path)
+    message = f"convolution.mlir:0:0: error: iree-winograd has no kernels for target {target}\n"
+    assert (outcome.code, outcome.stderr) == (1, message)
+    assert list(outcome.files) == ["convolution.mlir"]
+
+
+def test_without_a_target(tmp_path: Path) -> None:
+    (tmp_path / "convolution.mlir").write_text(CONVOLUTION)
+    stock = run(stock_tool("iree-compile"), ["convolution.mlir"], tmp_path)
+    assert stock.code == 1
+    assert run(TOOL_DIRECTORY / "iree-compile", [ENABLE, "convolution.mlir"], tmp_path) == stock
+
+
+@pytest.mark.parametrize(
+    ("flag", "message"),
+    [
+        (
+            "--iree-hal-local-target-device-backends=no-such",
+            "Default target backend not registered: no-such",
+        ),
+        (
+            "--iree-llvmcpu-target-triple=abacus",
+            "createTargetMachine(abacus-unknown-unknown-eabi-elf) failed; machine may not be enabled in LLVM",
+        ),
+    ],
+)
+def test_targets_that_crash_the_stock_tool(tmp_path: Path, flag: str, message: str) -> None:
+    (tmp_path / "add.mlir").write_text(ADD)
+    arguments = [ENABLE, *TARGET, flag, "add.mlir", "-o", "out.vmfb"]
+    outcome = run(TOOL_DIRECTORY / "iree-compile", arguments, tmp_path)
+    assert (outcome.code, outcome.stderr) == (1, f"<unknown>:0: error: {message}\n")
+    assert list(outcome.files) == ["add.mlir"]
+
+
+def test_filters_transformed_at_load_time_make_a_smaller_file(tmp_path: Path) -> None:
+    (tmp_path / "convolution.mlir").write_text(CONVOLUTION)
+    transformed = 36 * 16 * 16 * 4
+    load = "--iree-winograd-fold-filters=load"
+    for flags, is_stored in (([], True), ([load], False), ([load, "--iree-opt-const-eval=true"], True)):
+        arguments = [ENABLE, *TARGET, "--iree-winograd-output-tile=4", *flags, "convolution.mlir"]
+        outcome = run(TOOL_DIRECTORY / "iree-compile", arguments, tmp_path)
+        assert outcome.code == 0
+        assert (len(outcome.stdout) > transformed) == is_stored
+
+
 def test_help_has_a_section_of_ours(tmp_path: Path) -> None:
     stock = run(stock_tool("iree-compile"), ["--help"], tmp_path)
     ours = run(TOOL_DIRECTORY / "iree-compile", ["--help"], tmp_path)
@@ -278,6 +338,19 @@ def test_output_replaces_a_file_only_when_complete(folders: tuple[Path, Path]) -
     assert output.read_bytes() != b"before"
     assert stat.S_IMODE(output.stat().st_mode) == 0o640
     assert not list(folder.glob(".winograd-*"))
+
+
+def test_a_checkout_in_a_folder_named_like_a_program(tmp_path: Path) -> None:
+    """The script looks for a Python above itself; here it would find `bin/env`."""
+    tools = tmp_path / "home" / "env" / "checkout" / "python" / "winograd" / "tools"
+    shutil.copytree(TOOL_DIRECTORY, tools)
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "env").symlink_to("/bin/false")
+    environment = {**os.environ, "VIRTUAL_ENV": sys.prefix}
+    environment.pop("IREE_WINOGRAD_PYTHON", None)
+    tool = tools / "iree-compile"
+    completed = subprocess.run([tool, "--version"], capture_output=True, env=environment, check=False)
+    assert (completed.returncode, completed.stdout[:4]) == (0, b"IREE")
 
 
 def test_iree_winograd_compile_is_the_driver_enabled(folders: tuple[Path, Path]) -> None:
