@@ -123,17 +123,14 @@ func.func @main({arguments}) -> {output} {{
 }}
 """
 
-    def check(self, flags: Sequence[str] = (), device: str = "local-sync") -> None:
+    def check(self, flags: Sequence[str] = (), device: str = "local-sync", target: str = "cpu") -> None:
         """Compiles and runs the program; its error against float64 has to be within the a-priori bound."""
         generator = np.random.default_rng(0)
         image = generator.uniform(-1, 1, (self.batch, *self.size, self.channels)).astype(np.float32)
         filters = generator.uniform(-1, 1, (*self.kernel, self.channels, self.outputs)).astype(np.float32)
         bias = generator.uniform(-1, 1, self.outputs).astype(np.float32)
         text = self.text(filters if self.constant_filter else None)
-        with warnings.catch_warnings():
-            # A program that was compiled without our kernels would test nothing.
-            warnings.simplefilter("error")
-            compiled = iree.winograd.compile(text, target="cpu", flags=flags)
+        compiled = compile_rewritten(text, target, flags)
         arguments = (image, bias) if self.constant_filter else (image, bias, filters)
         result = np.asarray(iree.winograd.load(compiled, device=device)(*arguments))
         expected = self.expected(image, filters, bias)
@@ -160,6 +157,13 @@ func.func @main({arguments}) -> {output} {{
         convolution_bound = error_bound(self.m, self.p, self.channels, views=decomposition.view_count)
         largest = prod(self.kernel) * self.channels + 1
         return convolution_bound + 2 * largest * 2.0**-24
+
+
+def compile_rewritten(text: str, target: str, flags: Sequence[str] = ()) -> Any:
+    """The compiled program; raises RewriteWarning when it would run without our kernels and test nothing."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        return iree.winograd.compile(text, target=target, flags=flags)
 
 
 def _tensor(*sizes: object) -> str:

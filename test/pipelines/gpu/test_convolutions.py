@@ -1,0 +1,77 @@
+"""GPU kernels on Vulkan against float64, within the a-priori error bound of their algorithm."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from convolution_program import Program
+
+WINOGRAD = [Program((14, 14), 32, 48, (3, 3), (m, m), (3, 3), low=(1, 1), high=(1, 1)) for m in (2, 3, 4, 6)]
+EDGES = [
+    # Tiles that overhang, images smaller than a tile, asymmetric padding, blocks of tiles that are not full.
+    Program((5, 3), 16, 16, (3, 3), (6, 6), (3, 3), low=(1, 1), high=(1, 1)),
+    Program((13, 11), 16, 32, (3, 3), (4, 4), (3, 3), low=(0, 2), high=(3, 1)),
+    Program((1, 1), 8, 8, (3, 3), (2, 2), (3, 3), low=(1, 1), high=(1, 1)),
+    Program((30, 30), 20, 68, (3, 3), (2, 2), (3, 3)),
+]
+CHANNELS = [
+    # Channels that are no whole quads, and reductions that are no whole blocks.
+    Program((10, 10), channels, outputs, (3, 3), (m, m), (p, p), low=(1, 1), high=(1, 1))
+    for m, p in [(4, 3), (1, 1)]
+    for channels, outputs in [(1, 1), (3, 10), (17, 36), (36, 7), (40, 130)]
+]
+VIEWS = [
+    Program((9, 17), 24, 16, (1, 7), (1, 4), (1, 7), low=(0, 3), high=(0, 3)),
+    Program((12, 12), 16, 16, (5, 5), (4, 4), (3, 3), low=(2, 2), high=(2, 2)),
+    Program((15, 15), 6, 16, (7, 7), (2, 2), (2, 2), strides=(2, 2), low=(3, 3), high=(3, 3)),
+    Program((14, 14), 16, 16, (3, 3), (4, 4), (2, 2), strides=(2, 2), low=(1, 1), high=(1, 1)),
+    Program(
+        (19, 17), 8, 16, (3, 3), (2, 2), (2, 3), strides=(2, 1), dilations=(3, 2), low=(3, 2), high=(3, 2)
+    ),
+]
+DIRECT = [
+    Program((14, 14), 32, 64, (1, 1), (1, 1), (1, 1)),
+    Program((14, 15), 32, 40, (1, 1), (1, 1), (1, 1), strides=(2, 2)),
+    Program((21, 21), 3, 64, (7, 7), (1, 1), (1, 1), strides=(2, 2), low=(3, 3), high=(3, 3)),
+    Program(
+        (14, 14), 16, 17, (3, 3), (1, 1), (1, 1), strides=(2, 3), dilations=(3, 2), low=(3, 2), high=(3, 2)
+    ),
+]
+SPATIAL_RANKS = [
+    Program((33,), 16, 24, (3,), (6,), (3,), low=(1,), high=(1,)),
+    Program((6, 7, 8), 8, 16, (3, 3, 3), (2, 2, 2), (3, 3, 3), low=(1, 1, 1), high=(1, 1, 1)),
+    Program(
+        (6, 7, 8), 8, 16, (3, 3, 3), (1, 1, 1), (1, 1, 1), strides=(2, 1, 1), low=(1, 1, 1), high=(1, 1, 1)
+    ),
+]
+BATCHES = [
+    Program((9, 9), 16, 16, (3, 3), (4, 4), (3, 3), batch=20, low=(1, 1), high=(1, 1)),
+    Program((9, 9), 16, 16, (3, 3), (4, 4), (3, 3), batch=3, low=(1, 1), high=(1, 1), dynamic_batch=True),
+    Program((9, 9), 18, 18, (3, 3), (4, 4), (3, 3), batch=3, low=(1, 1), high=(1, 1), dynamic_batch=True),
+    Program((9, 9), 16, 16, (3, 3), (1, 1), (1, 1), batch=3, low=(1, 1), high=(1, 1), dynamic_batch=True),
+]
+ALL = [*WINOGRAD, *EDGES, *CHANNELS, *VIEWS, *DIRECT, *SPATIAL_RANKS, *BATCHES]
+
+
+@pytest.mark.parametrize("program", ALL, ids=str)
+def test_agrees_with_float64(program: Program) -> None:
+    program.check(target="vulkan", device="vulkan")
+
+
+@pytest.mark.parametrize(
+    "program", [WINOGRAD[2], CHANNELS[1], CHANNELS[6], VIEWS[2], VIEWS[4], DIRECT[2]], ids=str
+)
+def test_transforms_filters_known_only_at_run_time(program: Program) -> None:
+    replace(program, constant_filter=False).check(target="vulkan", device="vulkan")
+
+
+@pytest.mark.parametrize("program", [WINOGRAD[2], EDGES[3], DIRECT[3]], ids=str)
+def test_larger_blocks_of_desktop_targets_agree_with_float64(program: Program) -> None:
+    larger = replace(program, outputs=136, batch=9)
+    larger.check(target="vulkan:rdna3", device="vulkan")
