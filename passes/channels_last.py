@@ -17,6 +17,7 @@ from iree.winograd.passes.rewrite import (
     filled,
     inline_block,
     inverse_permutation,
+    is_dynamic,
     permuted_map,
     size_of,
     transposed,
@@ -93,22 +94,34 @@ def rewrite_concat(operation: ir.Operation, versions: Versions) -> ir.Value | No
 def rewrite_extract_slice(operation: ir.Operation, versions: Versions) -> ir.Value | None:
     source = versions.get(operation.operands[0])
     result_type = ir.RankedTensorType(operation.results[0].type)
-    if source is None or len(operation.operands) != 1 or result_type.rank != source.type.rank:
+    batch = _dynamic_batch(operation, 1)
+    if source is None or batch is None or result_type.rank != source.type.rank:
         return None
     with ir.InsertionPoint(operation):
         return tensor.extract_slice(
-            _permuted_type(result_type), source, [], [], [], *_permuted_slice(operation)
+            _permuted_type(result_type), source, [], batch, [], *_permuted_slice(operation)
         )
 
 
 def rewrite_insert_slice(operation: ir.Operation, versions: Versions) -> ir.Value | None:
     source = versions.get(operation.operands[0])
     result_type = ir.RankedTensorType(operation.results[0].type)
-    if source is None or len(operation.operands) != 2 or result_type.rank != source.type.rank:
+    batch = _dynamic_batch(operation, 2)
+    if source is None or batch is None or result_type.rank != source.type.rank:
         return None
     with ir.InsertionPoint(operation):
         destination = _version(operation.operands[1], versions)
-        return tensor.insert_slice(source, destination, [], [], [], *_permuted_slice(operation))
+        return tensor.insert_slice(source, destination, [], batch, [], *_permuted_slice(operation))
+
+
+def _dynamic_batch(operation: ir.Operation, tensors: int) -> list[ir.Value] | None:
+    """The sizes of a slice that are known only at run time, which follow `tensors` operands.
+
+    At most that of the batch, which no layout moves; None when anything else is.
+    """
+    dynamic = list(operation.operands)[tensors:]
+    is_batch = is_dynamic(operation.attributes["static_sizes"][0])
+    return dynamic if len(dynamic) == is_batch else None
 
 
 def read_transposition(operation: ir.Operation, versions: Versions) -> ir.Value | None:

@@ -10,6 +10,7 @@ from iree.winograd.dialect.bindings import arith, ir
 from iree.winograd.dialect.resource_data import resource_data
 from iree.winograd.passes.elementwise import match_elementwise
 from iree.winograd.passes.evaluate import can_evaluate, evaluate_body
+from iree.winograd.passes.reversal import Reversal, match_reversal
 from iree.winograd.passes.rewrite import defining_operation
 
 Array = npt.NDArray[Any]
@@ -17,11 +18,22 @@ Array = npt.NDArray[Any]
 # Arithmetic on constants is evaluated up to this many elements: per-channel constants, not images.
 MAX_EVALUATED_ELEMENTS = 1 << 16
 
+_OF_SAME_ELEMENTS = ("linalg.fill", "linalg.transpose", "tensor.collapse_shape", "tensor.expand_shape")
+
+# Operations whose result holds elements of their first operand, with how many operands they have when their
+# sizes are known at compile time.
+_READ_IN_PLACE = {
+    "linalg.transpose": 2,
+    "tensor.collapse_shape": 1,
+    "tensor.expand_shape": 1,
+    "tensor.extract_slice": 1,
+}
+
 
 def is_zero(value: ir.Value) -> bool:
     """Whether `value` is a number, or a tensor filled with one, that is zero."""
     operation = defining_operation(value)
-    if operation is not None and operation.name == "linalg.fill":
+    if operation is not None and operation.name in _OF_SAME_ELEMENTS:
         return is_zero(operation.operands[0])
     if operation is None or operation.name != "arith.constant":
         return False
@@ -42,16 +54,20 @@ def is_constant(value: ir.Value) -> bool:
         return False
     if operation.name == "arith.constant":
         return _is_dense(operation.attributes["value"])
-    if operation.name in ("linalg.transpose", "tensor.expand_shape", "tensor.collapse_shape"):
-        return value.type.has_static_shape and is_constant(operation.operands[0])
+    if operation.name in _READ_IN_PLACE:
+        is_static = len(operation.operands) == _READ_IN_PLACE[operation.name]
+        return is_static and value.type.has_static_shape and is_constant(operation.operands[0])
+    reversal = match_reversal(operation)
+    if reversal is not None:
+        return is_constant(reversal.source)
     return _is_constant_arithmetic(operation)
 
 
 def constant_array(value: ir.Value) -> Array | None:
     """The elements of an f32 tensor that is known at compile time, read-only; None for any other.
 
-    A constant that is transposed or reshaped is read in place. Elementwise arithmetic on small constants is
-    evaluated in float64, and its result is float64.
+    A constant that is transposed, reshaped, reversed or sliced is read in place. Elementwise arithmetic on
+    small constants is evaluated in float64, and its result is float64.
     """
     return _constant_array(value) if is_constant(value) else None
 
@@ -98,7 +114,28 @@ def _constant_array(value: ir.Value) -> Array | None:
     if operation.name in ("tensor.expand_shape", "tensor.collapse_shape"):
         source = _constant_array(operation.operands[0])
         return None if source is None else source.reshape(value.type.shape)
+    if operation.name == "tensor.extract_slice":
+        source = _constant_array(operation.operands[0])
+        return None if source is None else source[_slices(operation)].reshape(value.type.shape)
+    reversal = match_reversal(operation)
+    if reversal is not None:
+        source = _constant_array(reversal.source)
+        return None if source is None else _reversed(source, reversal)
     return _evaluate(operation)
+
+
+def _slices(operation: ir.Operation) -> tuple[slice, ...]:
+    """The elements that a `tensor.extract_slice` of sizes known at compile time reads."""
+    bounds = (operation.attributes[name] for name in ("static_offsets", "static_sizes", "static_strides"))
+    return tuple(
+        slice(offset, offset + (size - 1) * stride + 1, stride)
+        for offset, size, stride in zip(*bounds, strict=True)
+    )
+
+
+def _reversed(source: Array, reversal: Reversal) -> Array:
+    steps = tuple(slice(None, None, -1 if is_reversed else 1) for is_reversed in reversal.reversed)
+    return source.transpose(reversal.permutation)[steps]
 
 
 def _attribute_array(operation: ir.Operation) -> Array | None:

@@ -5,8 +5,9 @@ A linalg convolution has a dimension of its own for groups, so that images are r
 
 from __future__ import annotations
 
-from iree.winograd.dialect.bindings import arith, ir, linalg, tensor
+from iree.winograd.dialect.bindings import ir, tensor
 from iree.winograd.passes.algorithm import ATTRIBUTE_NAME
+from iree.winograd.passes.build_convolution import build_convolution
 from iree.winograd.passes.convolution import Convolution, match_convolution
 from iree.winograd.passes.rewrite import (
     defining_operation,
@@ -35,7 +36,9 @@ def rewrite_grouped(operation: ir.Operation) -> None:
             convolution.filter, [convolution.filter_layout.index(letter) for letter in filter_layout]
         )
         init = _regrouped(convolution.init, convolution.output_layout, output_layout)
-        rewritten = _build_convolution(convolution, layouts, image, weights, init)
+        rewritten = build_convolution(
+            layouts, convolution.strides, convolution.dilations, (image, weights, init)
+        )
         result = _regrouped(rewritten, output_layout, convolution.output_layout)
     if ATTRIBUTE_NAME in operation.attributes:
         rewritten.owner.attributes[ATTRIBUTE_NAME] = operation.attributes[ATTRIBUTE_NAME]
@@ -44,20 +47,31 @@ def rewrite_grouped(operation: ir.Operation) -> None:
     fold_merged(result)
 
 
+def merged_layout(layout: str) -> str:
+    """`layout` with groups and the channels of each, where these are adjacent, as one dimension `g`."""
+    return layout.replace("gc", "g").replace("gf", "g")
+
+
+def split_source(value: ir.Value, dimension: int) -> ir.Value | None:
+    """The tensor that was reshaped to split one of its dimensions into `dimension` and the one after it."""
+    definition = defining_operation(value)
+    if definition is None or definition.name != "tensor.expand_shape":
+        return None
+    merging = _merging(ir.RankedTensorType(value.type).rank, dimension)
+    return definition.operands[0] if _reassociation_of(definition) == merging else None
+
+
 def merged(value: ir.Value, dimension: int) -> ir.Value:
     """Build `value` with `dimension` and the one after it as one; reads what was split to make it."""
-    rank = ir.RankedTensorType(value.type).rank
-    definition = defining_operation(value)
-    reassociation = _merging(rank, dimension)
-    is_split = definition is not None and definition.name == "tensor.expand_shape"
-    if is_split and _reassociation_of(definition) == reassociation:
-        return definition.operands[0]
+    source = split_source(value, dimension)
+    if source is not None:
+        return source
     shape = ir.RankedTensorType(value.type).shape
     size = shape[dimension] * shape[dimension + 1]
     merged_type = ir.RankedTensorType.get(
         [*shape[:dimension], size, *shape[dimension + 2 :]], value.type.element_type
     )
-    return tensor.collapse_shape(merged_type, value, reassociation)
+    return tensor.collapse_shape(merged_type, value, _merging(len(shape), dimension))
 
 
 def split(value: ir.Value, dimension: int, sizes: tuple[int, int]) -> ir.Value:
@@ -107,58 +121,13 @@ def _regrouped(value: ir.Value, layout: str, target: str) -> ir.Value:
     """
     if layout == target:
         return value
-    group = layout.index("g")
-    channel = layout[group + 1 : group + 2]
-    if not channel or channel not in "cf":
+    image_layout, image_target = merged_layout(layout), merged_layout(target)
+    if image_layout == layout:
         return transposed(value, [layout.index(letter) for letter in target])
+    group = layout.index("g")
     sizes = tuple(ir.RankedTensorType(value.type).shape[group : group + 2])
-    image_layout, image_target = layout.replace(channel, ""), target.replace(channel, "")
-    image = merged(value, group)
-    moved = transposed(image, [image_layout.index(letter) for letter in image_target])
+    moved = transposed(merged(value, group), [image_layout.index(letter) for letter in image_target])
     return split(moved, target.index("g"), sizes)
-
-
-def _build_convolution(
-    convolution: Convolution,
-    layouts: tuple[str, str, str],
-    image: ir.Value,
-    weights: ir.Value,
-    init: ir.Value,
-) -> ir.Value:
-    """A generic convolution of operands in these layouts."""
-    rank = convolution.spatial_rank
-    output = [*layouts[2], "c", *(f"r{d}" for d in range(rank))]
-    loops = {name: ir.AffineExpr.get_dim(index) for index, name in enumerate(output)}
-    taps = {str(d): loops[f"r{d}"] for d in range(rank)}
-    positions = {
-        str(d): loops[str(d)] * convolution.strides[d] + taps[str(d)] * convolution.dilations[d]
-        for d in range(rank)
-    }
-    indices = [
-        [{**loops, **positions}[letter] for letter in layouts[0]],
-        [{**loops, **taps}[letter] for letter in layouts[1]],
-        [loops[letter] for letter in layouts[2]],
-    ]
-    generic = linalg.GenericOp(
-        [init.type],
-        [image, weights],
-        [init],
-        ir.ArrayAttr.get(
-            [ir.AffineMapAttr.get(ir.AffineMap.get(len(loops), 0, results)) for results in indices]
-        ),
-        ir.ArrayAttr.get(_iterators(rank + 3, rank + 1)),
-    )
-    types = [convolution.element_type] * 3
-    body = generic.regions[0].blocks.append(*types, arg_locs=[convolution.operation.location] * 3)
-    with ir.InsertionPoint(body):
-        element, weight, accumulator = body.arguments
-        linalg.yield_([arith.addf(accumulator, arith.mulf(element, weight))])
-    return generic.results[0]
-
-
-def _iterators(parallel: int, reduction: int) -> list[ir.Attribute]:
-    kinds = ["parallel"] * parallel + ["reduction"] * reduction
-    return [ir.Attribute.parse(f"#linalg.iterator_type<{kind}>") for kind in kinds]
 
 
 def _merging(rank: int, dimension: int) -> list[list[int]]:

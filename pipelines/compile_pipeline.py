@@ -11,6 +11,7 @@ from iree.winograd.passes.normalize_layout import NormalizeLayout
 from iree.winograd.passes.options import WinogradOptions
 from iree.winograd.passes.registry import Pass
 from iree.winograd.passes.select_algorithm import SelectAlgorithm
+from iree.winograd.passes.split_transposed import SplitTransposed
 
 from .lower_to_dispatch import LowerToDispatch
 
@@ -18,6 +19,7 @@ from .lower_to_dispatch import LowerToDispatch
 def compile_pipeline(options: WinogradOptions) -> list[Pass]:
     """The passes that rewrite a program between IREE's `preprocessing` and the rest of it, in order."""
     return [
+        SplitTransposed(),
         NormalizeLayout(),
         SelectAlgorithm(output_tile=options.output_tile, allow=options.allow, deny=options.deny),
         ConvertConv(),

@@ -1,0 +1,177 @@
+"""Rewrite transposed convolutions to convolutions of the phases of their output."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from iree.winograd.dialect.bindings import arith, ir, linalg, tensor
+from iree.winograd.passes.build_convolution import build_convolution
+from iree.winograd.passes.constants import is_zero
+from iree.winograd.passes.convolution import Convolution, convolutions
+from iree.winograd.passes.elementwise import broadcast_source
+from iree.winograd.passes.grouped import fold_merged, merged, merged_layout, split
+from iree.winograd.passes.registry import register_pass
+from iree.winograd.passes.remarks import remark_applied
+from iree.winograd.passes.rewrite import (
+    erase_if_unused,
+    is_dynamic,
+    size_of,
+    zero_filled,
+)
+from iree.winograd.passes.transposed_convolution import (
+    DimensionPhase,
+    TransposedConvolution,
+    match_transposed,
+)
+
+PASS_NAME = "winograd-split-transposed"
+
+
+@register_pass(PASS_NAME)
+@dataclass(frozen=True)
+class SplitTransposed:
+    """Rewrite transposed convolutions to convolutions of the phases of their output.
+
+    A transposed convolution of stride s arrives as a convolution of an image with s - 1 zeros between its
+    elements, so that most products are with zeros. The outputs o = s*q + phase, for each phase below s, read
+    only every s-th position: they are a convolution of the image itself with the taps that meet its elements,
+
+        out[s*q + phase] = sum over k of  image[q + offset + dilation*k] * filter[first + step*k]
+
+    where image is zero outside. With `spread` elements d apart for a dilation of the filter, `step` is
+    s / gcd(s, d) and `dilation` d / gcd(s, d). A phase that meets no tap is what the convolution is added to.
+
+        %z = tensor.insert_slice %x into %zeros[0, 0, 1] [1, 8, 9] [1, 1, 2] : ... into tensor<1x8x20xf32>
+        %r = linalg.conv_1d_ncw_fcw ins(%z, %w : ..., tensor<4x8x3xf32>) outs(%y : tensor<1x4x18xf32>)
+      becomes
+        %even = linalg.generic ins(%x, %w[.., 1:2]) outs(%zeros : tensor<1x4x9xf32>)   one tap
+        %p = tensor.pad %x low[0, 0, 0] high[0, 0, 1]
+        %odd = linalg.generic ins(%p, %w[.., 0:3:2]) outs(%zeros : tensor<1x4x9xf32>)  two taps
+        %s = tensor.insert_slice %even into %empty[0, 0, 0] [1, 4, 9] [1, 1, 2]
+        %r = tensor.insert_slice %odd into %s[0, 0, 1] [1, 4, 9] [1, 1, 2]
+    """
+
+    def run(self, module: ir.Operation) -> None:
+        for operation in list(convolutions(module)):
+            transposed = match_transposed(operation)
+            if transposed is None:
+                continue
+            with operation.location, ir.InsertionPoint(operation):
+                result = _build_phases(transposed)
+            phases = len(transposed.phases)
+            remark_applied(operation, PASS_NAME, f"a transposed convolution became one per phase: {phases}")
+            operation.results[0].replace_all_uses_with(result)
+            erase_if_unused([operation])
+            fold_merged(result)
+
+
+def _build_phases(transposed: TransposedConvolution) -> ir.Value:
+    """Every phase's outputs, inserted where they belong."""
+    convolution = transposed.convolution
+    layout = merged_layout(convolution.output_layout)
+    is_split = layout != convolution.output_layout
+    init = merged(convolution.init, layout.index("g")) if is_split else convolution.init
+    result = init
+    if transposed.covers_output:
+        result = tensor.empty([size_of(init, d) for d in range(len(layout))], convolution.element_type)
+    for phase in transposed.phases:
+        addend = _phase_init(init, layout, phase, transposed.strides)
+        sizes = _group_sizes(convolution)
+        if is_split:
+            addend = split(addend, layout.index("g"), sizes)
+        outputs = build_convolution(
+            (convolution.input_layout, convolution.filter_layout, convolution.output_layout),
+            [1] * convolution.spatial_rank,
+            [dimension.dilation for dimension in phase],
+            (_phase_image(transposed, phase), _phase_filter(convolution, phase), addend),
+        )
+        if is_split:
+            outputs = merged(outputs, layout.index("g"))
+        offsets, steps = [0] * len(layout), [1] * len(layout)
+        for d, dimension in enumerate(phase):
+            offsets[layout.index(str(d))] = dimension.index
+            steps[layout.index(str(d))] = transposed.strides[d]
+        batch = [size_of(outputs, 0)] if is_dynamic(outputs.type.shape[0]) else []
+        result = tensor.insert_slice(outputs, result, [], batch, [], offsets, list(outputs.type.shape), steps)
+    return split(result, layout.index("g"), _group_sizes(convolution)) if is_split else result
+
+
+def _phase_image(transposed: TransposedConvolution, phase: Sequence[DimensionPhase]) -> ir.Value:
+    """What the phase reads of the image, padded with zeros or cropped."""
+    convolution, image = transposed.convolution, transposed.image
+    layout = merged_layout(convolution.input_layout)
+    shape = list(image.type.shape)
+    low, high, start = [0] * len(shape), [0] * len(shape), [0] * len(shape)
+    for d, dimension in enumerate(phase):
+        axis = layout.index(str(d))
+        start[axis] = max(0, dimension.offset)
+        end = min(shape[axis], dimension.read_end)
+        low[axis], high[axis] = max(0, -dimension.offset), max(0, dimension.read_end - shape[axis])
+        shape[axis] = end - start[axis]
+    if shape != list(image.type.shape):
+        batch = [size_of(image, 0)] if is_dynamic(shape[0]) else []
+        cropped_type = ir.RankedTensorType.get(shape, convolution.element_type)
+        image = tensor.extract_slice(cropped_type, image, [], batch, [], start, shape, [1] * len(shape))
+    if any(low) or any(high):
+        image = _padded(image, low, high)
+    if layout == convolution.input_layout:
+        return image
+    groups = convolution.groups
+    return split(image, layout.index("g"), (groups, convolution.input_channels // groups))
+
+
+def _padded(value: ir.Value, low: list[int], high: list[int]) -> ir.Value:
+    """`value` with zeros around it."""
+    value_type = ir.RankedTensorType(value.type)
+    shape = [
+        size if is_dynamic(size) else before + size + after
+        for before, size, after in zip(low, value_type.shape, high, strict=True)
+    ]
+    zero = arith.constant(value_type.element_type, 0.0)
+    pad = tensor.PadOp(ir.RankedTensorType.get(shape, value_type.element_type), value, [], [], low, high)
+    index_types = [ir.IndexType.get()] * len(shape)
+    body = pad.regions[0].blocks.append(*index_types, arg_locs=[ir.Location.current] * len(shape))
+    with ir.InsertionPoint(body):
+        tensor.yield_(zero)
+    return pad.results[0]
+
+
+def _phase_filter(convolution: Convolution, phase: Sequence[DimensionPhase]) -> ir.Value:
+    """The taps that the phase meets."""
+    shape = list(convolution.filter.type.shape)
+    offsets, steps = [0] * len(shape), [1] * len(shape)
+    for d, dimension in enumerate(phase):
+        axis = convolution.filter_layout.index(str(d))
+        offsets[axis], shape[axis], steps[axis] = dimension.first_tap, dimension.taps, dimension.tap_step
+    phase_type = ir.RankedTensorType.get(shape, convolution.element_type)
+    return tensor.extract_slice(phase_type, convolution.filter, [], [], [], offsets, shape, steps)
+
+
+def _phase_init(
+    init: ir.Value, layout: str, phase: Sequence[DimensionPhase], strides: tuple[int, ...]
+) -> ir.Value:
+    """What is added to the phase's outputs: zeros and broadcasts along the image are built again."""
+    spatial = [layout.index(str(d)) for d in range(len(phase))]
+    sizes = [size_of(init, d) for d in range(len(layout))]
+    for axis, dimension in zip(spatial, phase, strict=True):
+        sizes[axis] = dimension.outputs
+    element_type = init.type.element_type
+    if is_zero(init):
+        return zero_filled(sizes, element_type)
+    source, read = broadcast_source(init, ir.AffineMap.get_identity(len(layout)))
+    positions = [index.position for index in read.results if isinstance(index, ir.AffineDimExpr)]
+    if len(positions) == len(read.results) and positions == sorted(set(positions) - set(spatial)):
+        added = [d for d in range(len(layout)) if d not in positions]
+        return linalg.broadcast(source, outs=[tensor.empty(sizes, element_type)], dimensions=added).results[0]
+    offsets, steps = [0] * len(layout), [1] * len(layout)
+    for axis, dimension, stride in zip(spatial, phase, strides, strict=True):
+        offsets[axis], steps[axis] = dimension.index, stride
+    shape = [size if isinstance(size, int) else ir.ShapedType.get_dynamic_size() for size in sizes]
+    phase_type = ir.RankedTensorType.get(shape, element_type)
+    dynamic = [size for size in sizes if not isinstance(size, int)]
+    return tensor.extract_slice(phase_type, init, [], dynamic, [], offsets, shape, steps)
+
+
+def _group_sizes(convolution: Convolution) -> tuple[int, int]:
+    return convolution.groups, convolution.output_channels // convolution.groups

@@ -1,0 +1,127 @@
+"""Transposed convolutions, recognised by the zeros between the elements of their input."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+
+from iree.winograd.dialect.bindings import ir
+from iree.winograd.passes.constants import is_zero
+from iree.winograd.passes.convolution import Convolution, match_convolution
+from iree.winograd.passes.grouped import merged_layout, split_source
+from iree.winograd.passes.rewrite import defining_operation
+
+
+@dataclass(frozen=True)
+class DimensionPhase:
+    """The outputs `stride*q + index` of one spatial dimension, for q < outputs."""
+
+    index: int
+    outputs: int
+    offset: int
+    """Of the first tap's element from the output q: negative ones are padding."""
+    first_tap: int
+    tap_step: int
+    taps: int
+    dilation: int
+
+    @property
+    def read_end(self) -> int:
+        """One past the last element of the image that is read."""
+        return self.offset + self.outputs + self.dilation * (self.taps - 1)
+
+
+@dataclass(frozen=True)
+class TransposedConvolution:
+    """A unit-stride convolution of `image`, whose elements were spread apart, zeros between them.
+
+    Its element `i` is at position `starts + strides*i` of the convolution's input, which may be outside.
+    """
+
+    convolution: Convolution
+    image: ir.Value
+    strides: tuple[int, ...]
+    starts: tuple[int, ...]
+
+    @property
+    def phases(self) -> list[tuple[DimensionPhase, ...]]:
+        """Those that any tap meets."""
+        phases = product(*(self._dimension_phases(d) for d in range(self.convolution.spatial_rank)))
+        return [phase for phase in phases if all(dimension.taps for dimension in phase)]
+
+    @property
+    def covers_output(self) -> bool:
+        """Whether every output belongs to one of the `phases`."""
+        dimensions = range(self.convolution.spatial_rank)
+        return all(phase.taps for d in dimensions for phase in self._dimension_phases(d))
+
+    def _dimension_phases(self, dimension: int) -> list[DimensionPhase]:
+        stride, start = self.strides[dimension], self.starts[dimension]
+        spread = self.convolution.dilations[dimension]
+        outputs = self.convolution.output_size[dimension]
+        phases = []
+        for index in range(min(stride, outputs)):
+            met = [
+                tap
+                for tap in range(self.convolution.kernel_size[dimension])
+                if (index + spread * tap - start) % stride == 0
+            ]
+            step = met[1] - met[0] if len(met) > 1 else 1
+            first = met[0] if met else 0
+            phases.append(
+                DimensionPhase(
+                    index=index,
+                    outputs=-(-(outputs - index) // stride),
+                    offset=(index + spread * first - start) // stride,
+                    first_tap=first,
+                    tap_step=step,
+                    taps=len(met),
+                    dilation=spread * step // stride if len(met) > 1 else 1,
+                )
+            )
+        return phases
+
+
+def match_transposed(operation: ir.Operation) -> TransposedConvolution | None:
+    """Describe a convolution of an image inserted into zeros with strides; None for any other."""
+    convolution = match_convolution(operation)
+    if isinstance(convolution, str) or set(convolution.strides) != {1}:
+        return None
+    layout = merged_layout(convolution.input_layout)
+    spread: ir.Value | None = convolution.input
+    if layout != convolution.input_layout:
+        spread = split_source(spread, layout.index("g"))
+    if spread is None or merged_layout(convolution.output_layout).count("f") + layout.count("g") != 1:
+        return None
+    shape, start = spread.type.shape, [0] * len(layout)
+    definition = defining_operation(spread)
+    if definition is not None and definition.name == "tensor.extract_slice":
+        cropped, _, steps = _static_slice(definition)
+        definition = defining_operation(definition.operands[0])
+        if set(steps) != {1} or len(cropped) != len(layout):
+            return None
+        start = [-offset for offset in cropped]
+    if definition is None or definition.name != "tensor.insert_slice" or not is_zero(definition.operands[1]):
+        return None
+    image = definition.operands[0]
+    offsets, sizes, strides = _static_slice(definition)
+    if sizes != list(image.type.shape) or set(strides) == {1} or len(sizes) != len(layout):
+        return None
+    start = [first + offset for first, offset in zip(start, offsets, strict=True)]
+    for dimension, letter in enumerate(layout):
+        if not letter.isdigit() and (
+            start[dimension] != 0 or strides[dimension] != 1 or sizes[dimension] != shape[dimension]
+        ):
+            return None
+    spatial = [layout.index(str(d)) for d in range(convolution.spatial_rank)]
+    return TransposedConvolution(
+        convolution, image, tuple(strides[d] for d in spatial), tuple(start[d] for d in spatial)
+    )
+
+
+def _static_slice(operation: ir.Operation) -> tuple[list[int], list[int], list[int]]:
+    """Offsets, sizes and strides of a slice; dynamic ones are those of `ir.ShapedType`."""
+    offsets, sizes, strides = (
+        list(operation.attributes[name]) for name in ("static_offsets", "static_sizes", "static_strides")
+    )
+    return offsets, sizes, strides
