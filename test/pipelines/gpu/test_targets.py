@@ -1,0 +1,93 @@
+"""Every kind of kernel compiles for every GPU target, and the SPIR-V among it is valid."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from iree.winograd.pipelines.gpu.schedules import GEMM_SCHEDULES, GemmSchedule, fits
+from iree.winograd.pipelines.gpu.target import GpuTarget
+from iree.winograd.pipelines.target import ExecutableTarget
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from convolution_program import Program, compile_rewritten
+
+VULKAN = ["vulkan", "vulkan:rdna2", "vulkan:rdna3", "vulkan:ampere", "vulkan:ada"]
+OTHERS = ["cuda", "cuda:sm_80", "hip:gfx942", "hip:gfx1100"]
+PROGRAMS = [
+    Program((28, 28), 64, 128, (3, 3), (4, 4), (3, 3), batch=8, low=(1, 1), high=(1, 1)),
+    Program((28, 28), 20, 30, (3, 3), (2, 2), (2, 2), strides=(2, 2), dynamic_batch=True),
+    Program((28, 28), 64, 64, (3, 3), (1, 1), (1, 1), low=(1, 1), high=(1, 1)),
+]
+
+
+@pytest.mark.parametrize("target", OTHERS)
+@pytest.mark.parametrize("program", PROGRAMS, ids=str)
+def test_compiles(program: Program, target: str) -> None:
+    assert len(compile_rewritten(program.text(None), target)) > 0
+
+
+@pytest.mark.parametrize("target", VULKAN)
+@pytest.mark.parametrize("program", PROGRAMS, ids=str)
+def test_spirv_is_valid(program: Program, target: str, tmp_path: Path) -> None:
+    compile_rewritten(program.text(None), target, [f"--iree-hal-dump-executable-binaries-to={tmp_path}"])
+    binaries = sorted(tmp_path.glob("*.spv"))
+    kernels = 2 if set(program.m) == {1} else 4
+    assert sum(_entry_points(binary) for binary in binaries) >= kernels
+    environment, minor_version = ("vulkan1.1", 3) if target == "vulkan" else ("vulkan1.3", 6)
+    for binary in binaries:
+        # IREE writes SPIR-V of the target's version, but always version 1.0 into its header.
+        data = bytearray(binary.read_bytes())
+        data[4:8] = bytes([0, minor_version, 1, 0])
+        binary.write_bytes(data)
+        subprocess.run(["spirv-val", "--target-env", environment, str(binary)], check=True)
+
+
+def _entry_points(binary: Path) -> int:
+    """The number of OpEntryPoint instructions in a SPIR-V module."""
+    words = list(_words(binary.read_bytes()))
+    count, position = 0, 5
+    while position < len(words):
+        count += words[position] & 0xFFFF == 15
+        position += words[position] >> 16
+    return count
+
+
+def _words(data: bytes) -> Iterator[int]:
+    return (int.from_bytes(data[i : i + 4], "little") for i in range(0, len(data), 4))
+
+
+def test_limits_are_read_from_the_target() -> None:
+    text = "wgp = <max_thread_count_per_workgroup = 256, max_workgroup_memory_bytes = 32768>"
+    assert GpuTarget.of(ExecutableTarget("cuda", "cuda-nvptx-fb", text)) == GpuTarget(
+        256, 32768, "nvvm.minctasm"
+    )
+    assert GpuTarget.of(ExecutableTarget("vulkan-spirv", "vulkan-spirv-fb", "")) == GpuTarget(128, 16384)
+
+
+def test_the_least_target_has_blocks_that_fit() -> None:
+    least = GpuTarget(128, 16384)
+    assert any(fits(schedule, least) for schedule in GEMM_SCHEDULES)
+    assert not fits(GemmSchedule(128, 128, 16), least)
+
+
+def test_a_target_below_all_gpus_is_an_error() -> None:
+    with pytest.raises(ValueError, match="at least 128 threads"):
+        GpuTarget(64, 16384)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "message"),
+    [
+        ((100, 64, 16, 8, 8), "block_rows 100 must be a multiple of thread_rows 8"),
+        ((64, 64, 6, 8, 8), "block_reduction 6 must be a multiple of 4"),
+        ((256, 64, 4, 8, 8), "can't share the loads"),
+    ],
+)
+def test_blocks_that_do_not_divide_are_an_error(sizes: tuple[int, ...], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        GemmSchedule(*sizes)
