@@ -23,10 +23,8 @@ OUTPUT_OPERATION_CYCLES = 1.2
 ELEMENT_CYCLES = 1.2
 """Of reading or writing one vector in a transform: tiles overlap, and their elements are spread over memory.
 Of reading or writing one vector in a transform: tiles overlap, and their elements are spread over memory."""
-CACHED_BYTES_PER_CYCLE = 16.0
-STREAMED_BYTES_PER_CYCLE = 10.0
-STREAMED_BYTES = 16 << 20
-"""Filters beyond this size come from memory each time, smaller ones from a shared cache."""
+FILTER_BYTES_PER_CYCLE = 8.0
+"""Filters are read from memory: those of a whole network don't stay in any cache from one run to the next."""
 UNHIDDEN = 0.3
 """The part of reading filters, or of multiplying if that is shorter, that doesn't overlap with the other."""
 
@@ -35,8 +33,8 @@ def algorithm_cost(convolution: Convolution, algorithm: Algorithm) -> float:
     """Cycles of `algorithm`: its products, which filters are read along with, and its transforms.
 
         products = A*V*C*K/g * T / (2 * lanes * efficiency)        filters = 4*A*V*C*K/g / bytes per cycle
-        input = T*V*C/lanes * (1.5 * operations + 1.2 * 2*A)       output = T*K/lanes * (1.2 * operations + A
-        + M)
+        input = T*V*C/lanes * (1.5 * operations + 1.2 * 2*A)
+        output = T*K/lanes * (1.2 * operations + A + M)
 
     in the symbols of docs/architecture.md, with M outputs and the recipes' nested operations per tile. Output
     tile 1 needs no transforms. A batch known only at run time counts as 1; filters are transformed
@@ -51,8 +49,7 @@ def algorithm_cost(convolution: Convolution, algorithm: Algorithm) -> float:
     product_rows = decomposition.point_count * max(tiles, LEAST_REGISTER_TILES)
     products = product_rows * reduction * output_vectors / (2 * PRODUCT_EFFICIENCY)
     filter_bytes = 4 * decomposition.point_count * reduction * convolution.output_channels
-    streamed = filter_bytes > STREAMED_BYTES
-    filters = filter_bytes / (STREAMED_BYTES_PER_CYCLE if streamed else CACHED_BYTES_PER_CYCLE)
+    filters = filter_bytes / FILTER_BYTES_PER_CYCLE
     cost = max(products, filters) + UNHIDDEN * min(products, filters)
     if algorithm.is_direct:
         return cost

@@ -24,9 +24,12 @@ from iree.winograd.pipelines.emit import (
 )
 
 from .channel_blocks import ChannelBlocks
-from .schedules import DirectSchedule
+from .schedules import ROW_PADDING, DirectSchedule
 from .target import CpuTarget
 from .transforms import Epilogue
+
+CACHE_SET_PERIOD = 2048
+"""Bytes apart, or a multiple, at which the elements of a register block share one or two sets of L1."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +39,8 @@ class DirectKernel:
     A row is a line of outputs along the last spatial dimension; `register_pixels` neighbours in it are summed
     at once. What one output needs of one row of taps lies side by side in the input, taps and channels alike,
     so that the innermost loop runs over both. Where the convolution pads, the input that a workgroup needs is
-    first copied between zeros, a row of the input for each outer tap; else it is read in place.
+    first copied between zeros, a row of the input for each outer tap; else it is read in place, unless its
+    pixels lie so that they would share few sets of the cache.
     """
 
     shape: ConvolutionShape
@@ -85,7 +89,7 @@ class DirectKernel:
         first_pixel = (workgroup[0] % self._pixel_blocks * schedule.pixel_block).minimum(
             self.shape.output_size[-1] - schedule.pixel_block
         )
-        staged = self._stage(image, number, first_row, first_pixel) if self.shape.pads else None
+        staged = self._stage(image, number, first_row, first_pixel) if self._is_staged else None
         with loop(self.blocks.split(self._channel_parts), name="channel_block") as step:
             block = self.blocks.at(workgroup[1], self._channel_parts, step)
             with loop(schedule.row_block, name="row") as row:
@@ -117,7 +121,7 @@ class DirectKernel:
         origin = origin + self.blocks.group(block) * group_channels
         filter_origin = filters.offset([block, 0, 0, 0])
         width = schedule.vector_width
-        pixel_stride = decomposition.step[-1] * shape.input_channels
+        pixel_stride = decomposition.step[-1] * source.stride(-2)
 
         def multiply(first: Index, filter_first: Index, extent: int, sums: list[ir.Value]) -> list[ir.Value]:
             def step(c: Index, sums: list[ir.Value]) -> list[ir.Value]:
@@ -183,7 +187,11 @@ class DirectKernel:
         channels = shape.input_channels
         last_tap = (decomposition.kernel_size[-1] - 1) * decomposition.dilation[-1]
         columns = (self.schedule.pixel_block - 1) * decomposition.step[-1] + last_tap + 1
-        staged = scratch((self.schedule.row_block, self._outer_taps, columns, channels), "staged_rows")
+        # Only where all taps of a row lie in one column may columns lie apart.
+        padding = ROW_PADDING if decomposition.kernel_size[-1] == 1 else 0
+        staged = scratch(
+            (self.schedule.row_block, self._outer_taps, columns, channels + padding), "staged_rows"
+        )
         first_column = first_pixel * decomposition.step[-1] - shape.padding_low[-1]
         begin = (Index(0) - first_column).maximum(0).minimum(columns)
         end = (Index(shape.input_size[-1]) - first_column).minimum(columns).maximum(begin)
@@ -194,13 +202,20 @@ class DirectKernel:
 
             def copy() -> None:
                 source = image.offset([number, *position, 0, 0]) + (first_column + begin) * channels
-                clear_elements(staged, target, begin * channels, width)
-                copy_elements(
-                    image, source, staged, target + begin * channels, (end - begin) * channels, width
-                )
-                clear_elements(staged, target + end * channels, (Index(columns) - end) * channels, width)
+                stride = staged.stride(2)
+                clear_elements(staged, target, begin * stride, width)
+                if padding == 0:
+                    rest = (end - begin) * channels
+                    copy_elements(image, source, staged, target + begin * channels, rest, width)
+                else:
+                    with loop(end - begin, name="column") as column:
+                        copied = target + (begin + column) * stride
+                        copy_elements(
+                            image, source + column * channels, staged, copied, Index(channels), width
+                        )
+                clear_elements(staged, target + end * stride, (Index(columns) - end) * stride, width)
 
-            when(exists, copy, lambda: clear_elements(staged, target, Index(columns * channels), width))
+            when(exists, copy, lambda: clear_elements(staged, target, Index(staged.stride(1)), width))
         return staged
 
     def _input_row(self, outputs: tuple[Index, ...], tap: Index) -> tuple[list[Index], Condition]:
@@ -236,6 +251,12 @@ class DirectKernel:
         for coordinate, stride in zip(self._tap_position(tap_row), tap_strides, strict=True):
             offset = offset + coordinate * stride
         return offset
+
+    @property
+    def _is_staged(self) -> bool:
+        pixel_bytes = 4 * self.shape.decomposition.step[-1] * self.shape.input_channels
+        in_few_sets = pixel_bytes % CACHE_SET_PERIOD == 0 and self.shape.decomposition.kernel_size[-1] == 1
+        return self.shape.pads or (in_few_sets and self._channel_parts == 1)
 
     @property
     def _channel_parts(self) -> int:

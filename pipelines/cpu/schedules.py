@@ -86,6 +86,8 @@ WORKGROUPS = 16
 Workgroups that a dispatch should have, for threads to share: more than most machines have cores for one."""
 WORKGROUP_PRODUCTS = 1 << 21
 """Multiplications below which a workgroup isn't worth waking a thread for, about 15 microseconds."""
+REREAD_FILTERS = 2 * 1024 * KIBIBYTE
+"""Bytes of filters up to which each row of outputs may read them all: rows give more workgroups then."""
 STREAMED_FILTERS = 16 * 1024 * KIBIBYTE
 """Bytes of transformed filters from which on they come from memory rather than from a shared cache."""
 
@@ -186,8 +188,10 @@ def _direct_blocks(shape: ConvolutionShape, target: CpuTarget, register_pixels: 
     pixel_blocks = -(-pixels // MAX_PIXEL_BLOCK)
     pixel_block = min(pixels, -(-pixels // pixel_blocks // register_pixels) * register_pixels)
     row_block = min(rows, max(1, MAX_PIXEL_BLOCK // pixel_block))
-    if not shape.pads:
-        return row_block, pixel_block, register_pixels
+    filter_bytes = 4 * shape.reduction * shape.output_channels
+    if filter_bytes <= REREAD_FILTERS:
+        blocks_per_row = (shape.batch or 1) * -(-pixels // pixel_block)
+        row_block = max(1, min(row_block, rows * blocks_per_row // WORKGROUPS))
     while 4 * staged_elements(shape, row_block, pixel_block) > target.l2_bytes:
         if row_block > 1:
             row_block -= 1
@@ -201,11 +205,11 @@ def _direct_blocks(shape: ConvolutionShape, target: CpuTarget, register_pixels: 
 
 
 def staged_elements(shape: ConvolutionShape, row_block: int, pixel_block: int) -> int:
-    """Elements of the input that a block of outputs reads, a row for each row of outputs and outer tap."""
+    """Elements that a copy of a block's input has at most, a row for each row of outputs and outer tap."""
     decomposition = shape.decomposition
     last_tap = (decomposition.kernel_size[-1] - 1) * decomposition.dilation[-1]
     columns = (pixel_block - 1) * decomposition.step[-1] + last_tap + 1
-    return row_block * prod(decomposition.kernel_size[:-1]) * columns * shape.input_channels
+    return row_block * prod(decomposition.kernel_size[:-1]) * columns * (shape.input_channels + ROW_PADDING)
 
 
 def _most_register_rows(vectors: int, target: CpuTarget) -> int:
