@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
 import warnings
 from collections.abc import Sequence
 from dataclasses import fields
@@ -76,21 +77,15 @@ def compile(
     """
     checked_options = _make_options(options)
     winograd_options = checked_options if enable_winograd else None
-    session = _open_session((*target_flags(target), *flags), winograd_options)
-    diagnostics: list[Diagnostic] = []
-    with Compilation(
-        session,
-        winograd_options,
-        Stages(),
-        report=diagnostics.append,
-        warn=lambda message: warnings.warn(message, RewriteWarning, stacklevel=5),
-    ) as compilation:
-        if winograd_options is not None and winograd_options.remarks:
-            capture_remarks(compilation.context, lambda remark: print(remark.format(), file=sys.stderr))
-        try:
-            return _compile(compilation, source, output, diagnostics)
-        finally:
-            compilation.context.finalize_remarks()
+    all_flags = (*target_flags(target), *flags)
+    if output is not None:
+        _compile_file(source, output, all_flags, winograd_options)
+        return None
+    # In memory the result would be beside all that the compiler holds, and twice.
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "program.vmfb")
+        _compile_file(source, path, all_flags, winograd_options)
+        return path.read_bytes()
 
 
 def _make_options(options: dict[str, Any]) -> WinogradOptions:
@@ -116,29 +111,35 @@ def _open_session(flags: tuple[str, ...], options: WinogradOptions | None) -> ap
     return session
 
 
-def _compile(
-    compilation: Compilation,
-    source: Source,
-    output: str | os.PathLike[str] | None,
-    diagnostics: list[Diagnostic],
-) -> bytes | None:
-    invocation = compilation.compile(_open(compilation, source))
-    if invocation is None:
-        errors = [diagnostic for diagnostic in diagnostics if diagnostic.severity == "error"]
-        raise CompilationError(
-            errors[0].format() if errors else "the compiler failed without a diagnostic", diagnostics
-        )
-    if output is None:
-        with api.Output.open_membuffer() as buffer:
-            invocation.output_vm_bytecode(buffer)
-            return bytes(buffer.map_memory())
-    try:
-        with atomic_file(os.fspath(output)) as path, api.Output.open_file(path) as file:
-            invocation.output_vm_bytecode(file)
-            file.keep()
-    except OSError as error:
-        raise CompilationError(f"cannot open output file '{error.filename}': {error.strerror}") from None
-    return None
+def _compile_file(
+    source: Source, output: str | os.PathLike[str], flags: tuple[str, ...], options: WinogradOptions | None
+) -> None:
+    diagnostics: list[Diagnostic] = []
+    with Compilation(
+        _open_session(flags, options),
+        options,
+        Stages(),
+        report=diagnostics.append,
+        warn=lambda message: warnings.warn(message, RewriteWarning, stacklevel=5),
+    ) as compilation:
+        if options is not None and options.remarks:
+            capture_remarks(compilation.context, lambda remark: print(remark.format(), file=sys.stderr))
+        try:
+            invocation = compilation.compile(_open(compilation, source))
+        finally:
+            compilation.context.finalize_remarks()
+        if invocation is None:
+            errors = [diagnostic for diagnostic in diagnostics if diagnostic.severity == "error"]
+            raise CompilationError(
+                errors[0].format() if errors else "the compiler failed without a diagnostic", diagnostics
+            )
+        try:
+            with atomic_file(os.fspath(output)) as path, api.Output.open_file(path) as file:
+                invocation.output_vm_bytecode(file)
+                file.keep()
+        except OSError as error:
+            message = f"cannot open output file '{error.filename}': {error.strerror}"
+            raise CompilationError(message) from None
 
 
 def _open(compilation: Compilation, source: Source) -> api.Source | ir.Operation:
