@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import prod
+from math import prod, sqrt
 
 from iree.winograd.pipelines.convolution import ConvolutionShape
 
@@ -117,7 +117,7 @@ def default_gemm_schedule(shape: ConvolutionShape, target: GpuTarget) -> GemmSch
     def time(schedule: GemmSchedule) -> float:
         workgroups = -(-rows // schedule.block_rows) * -(-columns // schedule.block_columns) * products
         most = -(-workgroups // MULTIPROCESSORS)
-        occupancy = min(1.0, most * schedule.threads / RESIDENT_THREADS) ** 0.5
+        occupancy = sqrt(min(1.0, most * schedule.threads / RESIDENT_THREADS))
         return most * schedule.block_rows * schedule.block_columns / (_FULL_RATE[schedule] * occupancy)
 
     return min((schedule for schedule in GEMM_SCHEDULES if fits(schedule, target)), key=time)
