@@ -135,7 +135,8 @@ def _slices(operation: ir.Operation) -> tuple[slice, ...]:
 
 def _reversed(source: Array, reversal: Reversal) -> Array:
     steps = tuple(slice(None, None, -1 if is_reversed else 1) for is_reversed in reversal.reversed)
-    return source.transpose(reversal.permutation)[steps]
+    reversed_: Array = source.transpose(reversal.permutation)[steps]
+    return reversed_
 
 
 def _attribute_array(operation: ir.Operation) -> Array | None:
