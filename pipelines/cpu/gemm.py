@@ -60,8 +60,10 @@ def _register_block(
 ) -> list[ir.Value]:
     """Sums over `extent` channels, kept in registers: register_tiles rows of register_vectors vectors."""
     width = schedule.vector_width
+    accumulators = schedule.register_tiles * schedule.register_vectors
+    interleaved_sums = schedule.interleaved_sums if extent % schedule.interleaved_sums == 0 else 1
 
-    def step(c: Index, sums: list[ir.Value]) -> list[ir.Value]:
+    def add_channel(c: Index, sums: list[ir.Value]) -> list[ir.Value]:
         row = filter_offset + c * schedule.channel_block
         filter_vectors = [filters.load(row + v * width, width) for v in range(schedule.register_vectors)]
         for v in range(schedule.register_vectors):
@@ -75,8 +77,20 @@ def _register_block(
                 updated.append(multiply_add(value, filter_vector, total, target.fused_multiply_add))
         return updated
 
+    def step(c: Index, sums: list[ir.Value]) -> list[ir.Value]:
+        return [
+            updated
+            for i in range(interleaved_sums)
+            for updated in add_channel(c + i, sums[i * accumulators : (i + 1) * accumulators])
+        ]
+
     zero = splat(0.0, width)
-    return loop_carried(extent, 1, [zero] * (schedule.register_tiles * schedule.register_vectors), step, "c")
+    sums = loop_carried(extent, interleaved_sums, [zero] * (interleaved_sums * accumulators), step, "c")
+    total = sums[:accumulators]
+    for first in range(accumulators, len(sums), accumulators):
+        others = sums[first : first + accumulators]
+        total = [arith.addf(one, other) for one, other in zip(total, others, strict=True)]
+    return total
 
 
 def _accumulate(

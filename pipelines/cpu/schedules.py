@@ -18,9 +18,11 @@ class WinogradSchedule:
     `tile_block` tiles are transformed, multiplied and transformed back while they stay in the L2 cache. The
     product keeps `register_tiles` x `register_vectors` accumulators of `vector_width` lanes in registers, and
     adds up channels in blocks of `reduction_block`: sums of sums, which costs little and rounds less than one
-    long sum. Filters are fetched `filter_prefetch` channels ahead: the hardware's prefetcher stops at every
-    page. `channel_splits` workgroups share a tile block, each computing its part of the output channels; the
-    input is then transformed by workgroups of their own, `input_block` tiles each, None where it is not.
+    long sum. `interleaved_sums` of each accumulator take channels in turn and are added up at the end of a
+    block: shorter sums without more blocks. Filters are fetched `filter_prefetch` channels ahead: the
+    hardware's prefetcher stops at every page. `channel_splits` workgroups share a tile block, each computing
+    its part of the output channels; the input is then transformed by workgroups of their own, `input_block`
+    tiles each, None where it is not.
 
     Raises ValueError for sizes that are not positive.
     """
@@ -30,6 +32,7 @@ class WinogradSchedule:
     register_tiles: int
     register_vectors: int
     reduction_block: int
+    interleaved_sums: int = 1
     filter_prefetch: int = 96
     channel_splits: int = 1
     input_block: int | None = None
@@ -76,7 +79,16 @@ class DirectSchedule:
 
 
 MAX_TILE_BLOCK = 64
-MAX_REDUCTION_BLOCK = 64
+INTERLEAVED_BLOCK = 32
+"""Channels of a reduction block of interleaved sums."""
+SHORT_BLOCK = 48
+"""Channels of a reduction block of up to SHORT_REDUCTION channels without interleaved sums."""
+LONG_BLOCK = 64
+"""Channels of a reduction block of more channels."""
+SHORT_REDUCTION = 256
+"""Channels up to which a direct convolution's one sum is so accurate that ours has to be more so."""
+INTERLEAVING_COST = 1.1
+"""How many times the vectors may be read for interleaved sums: fewer reduction blocks save as much."""
 MAX_PIXEL_BLOCK = 112
 ROW_PADDING = 16
 """f32 elements after each row of transformed tiles: rows a power of two apart would share few cache sets."""
@@ -120,17 +132,22 @@ def default_winograd_schedule(shape: ConvolutionShape, target: CpuTarget) -> Win
     multiplications = tiles * shape.transform_size * shape.reduction * shape.output_channels
     splits = _splits(blocks, channel_blocks, multiplications)
     fused = shape.tiles is None or (most_fused >= wanted and splits == 1)
-    tile_block, register_tiles = _divide_tiles(
-        tiles,
-        most_fused if fused else min(MAX_TILE_BLOCK, available // product_row),
-        most_register_tiles,
-    )
+    most = most_fused if fused else min(MAX_TILE_BLOCK, available // product_row)
+    tile_block, register_tiles = _divide_tiles(tiles, most, most_register_tiles)
+    interleaved_sums = 1
+    reduction_block = SHORT_BLOCK if shape.reduction <= SHORT_REDUCTION else LONG_BLOCK
+    if shape.reduction <= SHORT_REDUCTION:
+        interleaved = _divide_tiles(tiles, most, _most_register_rows(2 * register_vectors, target))
+        if _reads(tiles, interleaved) <= INTERLEAVING_COST * _reads(tiles, (tile_block, register_tiles)):
+            tile_block, register_tiles = interleaved
+            interleaved_sums, reduction_block = 2, INTERLEAVED_BLOCK
     return WinogradSchedule(
         vector_width=width,
         tile_block=tile_block,
         register_tiles=register_tiles,
         register_vectors=register_vectors,
-        reduction_block=min(shape.reduction, MAX_REDUCTION_BLOCK),
+        reduction_block=min(shape.reduction, reduction_block),
+        interleaved_sums=interleaved_sums,
         channel_splits=1 if fused else _splits(-(-tiles // tile_block), channel_blocks, multiplications),
         input_block=None if fused else min(MAX_TILE_BLOCK, max(1, tiles // WORKGROUPS)),
     )
@@ -138,6 +155,21 @@ def default_winograd_schedule(shape: ConvolutionShape, target: CpuTarget) -> Win
 
 def _divide_tiles(tiles: int, most: int, most_register_tiles: int) -> tuple[int, int]:
     """Tiles of a workgroup, at most `most`, and of a register block, whose multiple they are."""
+    divisions = (
+        _divide_tiles_by(tiles, most, register_tiles)
+        for register_tiles in range(max(1, 2 * most_register_tiles // 3), most_register_tiles + 1)
+    )
+    return min(divisions, key=lambda division: _reads(tiles, division))
+
+
+def _reads(tiles: int, division: tuple[int, int]) -> float:
+    """Vectors read for every channel: one per tile, also past the last one, and the filters per register
+    block."""
+    tile_block, register_tiles = division
+    return -(-tiles // tile_block) * tile_block * (1 + 1 / register_tiles)
+
+
+def _divide_tiles_by(tiles: int, most: int, most_register_tiles: int) -> tuple[int, int]:
     most_rows = max(1, most // most_register_tiles)
     blocks = -(-tiles // min(max(1, most), most_rows * most_register_tiles))
     per_block = -(-tiles // blocks)
