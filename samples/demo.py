@@ -45,9 +45,10 @@ class Convolution:
         """The names that its dispatch may have in a compiled program, by what they say of the algorithm."""
         (h, w), (r, s), c, k = self.output, self.kernel, self.channels, self.filters
         return {
-            r"F(\1, \2)": rf"winograd_f(\w+?)_({r}x{s})_{h}x{w}x{k}_from_{c}_",
-            "direct": rf"_conv_({h}x{w}x{k}x{r}x{s}x{c}|{k}x{h}x{w}x{c}x{r}x{s})_",
-            "GEMM": rf"_matmul_like_({h}x{w}x{k}x{c}|{k}x{h}x{w}x{c}|{h * w}x{k}x{c}|{k}x{h * w}x{c})_",
+            "direct": rf"winograd_f1x1_{r}x{s}_{h}x{w}x{k}_from_{c}(?:_|$)",
+            r"F(\1, \2)": rf"winograd_(?:input_)?f(\w+?)_({r}x{s})_{h}x{w}x{k}_from_{c}(?:_|$)",
+            "IREE, direct": rf"_conv_({h}x{w}x{k}x{r}x{s}x{c}|{k}x{h}x{w}x{c}x{r}x{s})_",
+            "IREE, GEMM": rf"_matmul_like_({h}x{w}x{k}x{c}|{k}x{h}x{w}x{c}|{h * w}x{k}x{c}|{k}x{h * w}x{c})_",
         }
 
 

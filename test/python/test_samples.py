@@ -1,6 +1,8 @@
+import importlib
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import iree.winograd
@@ -24,6 +26,19 @@ def test_torch_network_is_right_for_every_batch(tmp_path: Path) -> None:
     assert "of a numpy array: ndarray of shape (2, 10)" in result.stdout
     assert "remark: " in result.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+def test_demo_finds_the_kernels_of_convolutions() -> None:
+    sys.path.insert(0, str(SAMPLES))
+    demo = importlib.import_module("demo")
+    sys.path.remove(str(SAMPLES))
+    program = iree.winograd.compile(SAMPLES / "convolution.mlir", output_tile=4)
+    names = {name.decode(): 1.0 for name in re.findall(rb"winograd_[a-z0-9_]+", program)}
+    convolution = demo.Convolution("", (28, 28), (3, 3), 1, 32, 32)
+    assert demo.find_dispatch(convolution, names) == ("F(4x4, 3x3)", float(len(names)))
+    # Sizes that one is a part of.
+    for other in (replace(convolution, channels=3), replace(convolution, output=(8, 28))):
+        assert demo.find_dispatch(other, names) == ("", 0.0)
 
 
 def test_convolution_is_compiled_and_run(tmp_path: Path) -> None:
