@@ -5,10 +5,10 @@
 
 All times are of the device. Ours is the difference of a program that computes the layer `CHAIN` times and one
 that computes it once; cuDNN's is a CUDA graph of as many convolutions. cuDNN runs with TF32 off and its own
-search on, in the better of both layouts, with a bias but, unlike ours, without the ReLU. The limits are cuBLAS'
-sgemm and a copy on the device; `stages` has the seconds of each of our kernels, as CUPTI saw them, and
-`cublas_products` those of cuBLAS for the same products.
-This module needs the runtime and torch, not the compiler.
+search on, in the better of both layouts, with a bias but, unlike ours, without the ReLU. The limits are
+cuBLAS' sgemm and a copy on the device; `stages` has the seconds of each of our kernels, as CUPTI saw them,
+and `cublas_products` those of cuBLAS for the same products. This module needs the runtime and torch, not the
+compiler.
 """
 
 from __future__ import annotations
