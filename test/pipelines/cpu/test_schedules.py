@@ -1,0 +1,94 @@
+"""Default schedules: within the memory and the registers of their target, whatever the shape."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+from iree.winograd.dialect.decomposition import decompose
+from iree.winograd.pipelines.convolution import ConvolutionShape
+from iree.winograd.pipelines.cpu.channel_blocks import ChannelBlocks
+from iree.winograd.pipelines.cpu.schedules import (
+    WinogradSchedule,
+    default_direct_schedule,
+    default_winograd_schedule,
+    staged_elements,
+)
+from iree.winograd.pipelines.cpu.target import CpuTarget
+from iree.winograd.pipelines.emit import Index
+
+TARGETS = [
+    CpuTarget.of("znver5", "+avx2,+fma,+avx512f"),
+    CpuTarget.of("unknown", "+avx2,+fma,+avx512f"),
+    CpuTarget.of("haswell", "+avx2,+fma"),
+    CpuTarget.of("x86-64", ""),
+]
+CHANNELS = [(1, 1), (3, 64), (64, 64), (100, 10), (512, 512), (2048, 2048)]
+
+
+def shape(batch: int | None, size: int, channels: int, outputs: int, m: int) -> ConvolutionShape:
+    decomposition = decompose((3, 3), (m, m), part_size=(1, 1) if m == 1 else (3, 3))
+    return ConvolutionShape(batch, (size, size), (size, size), channels, outputs, 1, (1, 1), decomposition)
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=lambda target: f"{target.vector_width}-{target.l2_bytes}")
+@pytest.mark.parametrize("m", [2, 4, 6, 8])
+def test_winograd_workgroup_memory_fits_in_l2(target: CpuTarget, m: int) -> None:
+    for batch, size, (channels, outputs) in product((1, 8), (1, 7, 14, 56, 224), CHANNELS):
+        convolution = shape(batch, size, channels, outputs, m)
+        schedule = default_winograd_schedule(convolution, target)
+        elements = convolution.transform_size
+        products = elements * schedule.tile_block * schedule.channel_block
+        tiles = 0
+        if schedule.input_block is None:
+            tiles = schedule.tile_block * elements * (convolution.reduction + 16)
+        between_passes = elements * target.vector_width
+        assert 4 * (products + tiles + between_passes) <= target.l2_bytes
+        assert schedule.tile_block % schedule.register_tiles == 0
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=lambda target: f"{target.vector_width}-{target.l2_bytes}")
+def test_direct_workgroup_memory_fits_in_l2(target: CpuTarget) -> None:
+    for batch, size, (channels, outputs) in product((1, None), (1, 7, 14, 56, 224), CHANNELS):
+        convolution = shape(batch, size, channels, outputs, 1)
+        schedule = default_direct_schedule(convolution, target)
+        staged = staged_elements(convolution, schedule.row_block, schedule.pixel_block)
+        assert 4 * staged <= target.l2_bytes
+        assert schedule.register_pixels <= schedule.pixel_block <= size
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=lambda target: f"{target.vector_width}-{target.l2_bytes}")
+def test_register_blocks_fit_in_registers(target: CpuTarget) -> None:
+    for size, (channels, outputs) in product((7, 14, 56), CHANNELS):
+        winograd = default_winograd_schedule(shape(1, size, channels, outputs, 4), target)
+        sums = winograd.register_tiles * winograd.register_vectors
+        assert sums + winograd.register_vectors + 1 <= target.vector_registers
+        direct = default_direct_schedule(shape(1, size, channels, outputs, 1), target)
+        sums = direct.register_pixels * direct.register_vectors
+        assert sums + direct.register_vectors + 1 <= target.vector_registers
+
+
+def test_layers_with_few_tiles_divide_their_channels() -> None:
+    schedule = default_winograd_schedule(shape(1, 7, 512, 512, 2), TARGETS[0])
+    assert schedule.channel_splits > 1
+    assert schedule.input_block is not None
+
+
+def test_a_schedule_rejects_sizes_that_are_not_positive() -> None:
+    with pytest.raises(ValueError, match="tile_block must be at least 1, not 0"):
+        WinogradSchedule(16, 0, 1, 1, 16)
+
+
+def test_channel_blocks_cover_all_channels_within_their_groups() -> None:
+    for channels, groups, size in [(64, 1, 32), (100, 1, 32), (48, 3, 8), (30, 3, 8), (7, 1, 7)]:
+        blocks = ChannelBlocks(channels, groups, size)
+        covered = set()
+        for number in range(blocks.count):
+            first, group = blocks.first(Index(number)).known, blocks.group(Index(number)).known
+            assert first is not None and group is not None
+            assert group * blocks.per_group <= first
+            assert first + size <= (group + 1) * blocks.per_group
+            covered.update(range(first, first + size))
+        assert covered == set(range(channels))
+    with pytest.raises(ValueError, match="blocks of 8 channels don't fit in groups of 4"):
+        ChannelBlocks(16, 4, 8)
