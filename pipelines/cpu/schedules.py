@@ -85,7 +85,7 @@ SHORT_BLOCK = 48
 """Channels of a reduction block of up to SHORT_REDUCTION channels without interleaved sums."""
 LONG_BLOCK = 64
 """Channels of a reduction block of more channels."""
-SHORT_REDUCTION = 256
+SHORT_REDUCTION = 512
 """Channels up to which a direct convolution's one sum is so accurate that ours has to be more so."""
 INTERLEAVING_COST = 1.1
 """How many times the vectors may be read for interleaved sums: fewer reduction blocks save as much."""
@@ -136,7 +136,8 @@ def default_winograd_schedule(shape: ConvolutionShape, target: CpuTarget) -> Win
     tile_block, register_tiles = _divide_tiles(tiles, most, most_register_tiles)
     interleaved_sums = 1
     reduction_block = SHORT_BLOCK if shape.reduction <= SHORT_REDUCTION else LONG_BLOCK
-    if shape.reduction <= SHORT_REDUCTION:
+    # Smaller register blocks ask for filters faster than memory gives them.
+    if shape.reduction <= SHORT_REDUCTION and filter_bytes < STREAMED_FILTERS:
         interleaved = _divide_tiles(tiles, most, _most_register_rows(2 * register_vectors, target))
         if _reads(tiles, interleaved) <= INTERLEAVING_COST * _reads(tiles, (tile_block, register_tiles)):
             tile_block, register_tiles = interleaved
