@@ -40,7 +40,8 @@ class SplitTransposed:
         out[s*q + phase] = sum over k of  image[q + offset + dilation*k] * filter[first + step*k]
 
     where image is zero outside. With `spread` elements d apart for a dilation of the filter, `step` is
-    s / gcd(s, d) and `dilation` d / gcd(s, d). A phase that meets no tap is what the convolution is added to.
+    s / gcd(s, d) and `dilation` d / gcd(s, d). A phase that meets no element is what the convolution is
+    added to.
 
         %z = tensor.insert_slice %x into %zeros[0, 0, 1] [1, 8, 9] [1, 1, 2] : ... into tensor<1x8x20xf32>
         %r = linalg.conv_1d_ncw_fcw ins(%z, %w : ..., tensor<4x8x3xf32>) outs(%y : tensor<1x4x18xf32>)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
 from iree.winograd.dialect.bindings import ir
@@ -45,7 +45,7 @@ class TransposedConvolution:
 
     @property
     def phases(self) -> list[tuple[DimensionPhase, ...]]:
-        """Those that any tap meets."""
+        """Those with a tap that meets an element of the image."""
         phases = product(*(self._dimension_phases(d) for d in range(self.convolution.spatial_rank)))
         return [phase for phase in phases if all(dimension.taps for dimension in phase)]
 
@@ -59,6 +59,8 @@ class TransposedConvolution:
         stride, start = self.strides[dimension], self.starts[dimension]
         spread = self.convolution.dilations[dimension]
         outputs = self.convolution.output_size[dimension]
+        layout = merged_layout(self.convolution.input_layout)
+        size = self.image.type.shape[layout.index(str(dimension))]
         phases = []
         for index in range(min(stride, outputs)):
             met = [
@@ -68,17 +70,19 @@ class TransposedConvolution:
             ]
             step = met[1] - met[0] if len(met) > 1 else 1
             first = met[0] if met else 0
-            phases.append(
-                DimensionPhase(
-                    index=index,
-                    outputs=-(-(outputs - index) // stride),
-                    offset=(index + spread * first - start) // stride,
-                    first_tap=first,
-                    tap_step=step,
-                    taps=len(met),
-                    dilation=spread * step // stride if len(met) > 1 else 1,
-                )
+            phase = DimensionPhase(
+                index=index,
+                outputs=-(-(outputs - index) // stride),
+                offset=(index + spread * first - start) // stride,
+                first_tap=first,
+                tap_step=step,
+                taps=len(met),
+                dilation=spread * step // stride if len(met) > 1 else 1,
             )
+            if phase.offset >= size or phase.read_end <= 0:
+                # It reads nothing but padding.
+                phase = replace(phase, taps=0)
+            phases.append(phase)
         return phases
 
 

@@ -93,8 +93,10 @@ def static_shape(operation: ir.Operation, sizes: list[int]) -> list[int]:
 
 def slices(operation: ir.Operation) -> tuple[slice, ...]:
     lists = (operation.attributes[f"static_{key}"] for key in ("offsets", "sizes", "strides"))
+    dynamic = ir.ShapedType.get_dynamic_size()
     return tuple(
-        slice(offset, offset + (size - 1) * stride + 1, stride)
+        # Sizes known only at run time are those of the batch, all of it.
+        slice(None) if size == dynamic else slice(offset, offset + (size - 1) * stride + 1, stride)
         for offset, size, stride in zip(*lists, strict=True)
     )
 
