@@ -1,0 +1,86 @@
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+from benchmarks.accuracy import (
+    DISTRIBUTIONS,
+    Distribution,
+    Error,
+    Layer,
+    accuracy_table,
+    convolution_program,
+    error_of,
+    measure,
+)
+from benchmarks.compiled import compile_plain
+
+
+@cache
+def measured(taps: int, channels: int, distribution: Distribution) -> dict[str, Any]:
+    return measure(Layer(taps, channels, distribution))
+
+
+def winograd(record: dict[str, Any], output_tile: int, part_size: int) -> Error:
+    (found,) = (
+        each
+        for each in record["winograd"]
+        if (each["output_tile"], each["part_size"]) == (output_tile, part_size)
+    )
+    return Error(found["relative"], found["maximum"])
+
+
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS)
+def test_predictions_are_within_a_factor_of_two(distribution: Distribution) -> None:
+    for taps in (3, 5):
+        for each in measured(taps, 64, distribution)["winograd"]:
+            assert 0.5 < each["predicted_by_measured"] < 2, each
+
+
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS)
+def test_largest_errors(distribution: Distribution) -> None:
+    record = measured(3, 64, distribution)
+    direct = record["direct"]["torch-nhwc"]["maximum"]
+    assert winograd(record, 2, 3).maximum <= 2 * direct
+    assert winograd(record, 4, 3).maximum < 1e-5
+    assert winograd(record, 6, 3).maximum < 1e-4
+
+
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS)
+def test_winograd_is_as_accurate_as_a_direct_convolution_in_one_sum(distribution: Distribution) -> None:
+    record = measured(3, 128, distribution)
+    direct = record["direct"]["iree"]
+    assert winograd(record, 4, 3).relative <= direct["relative"]
+    assert winograd(record, 4, 3).maximum <= 1.5 * direct["maximum"]
+
+
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS)
+def test_kernels_of_five_taps_are_within_three_times_a_direct_convolution(distribution: Distribution) -> None:
+    record = measured(5, 64, distribution)
+    direct = record["direct"]["iree"]
+    assert winograd(record, 4, 5).relative <= 3 * direct["relative"]
+
+
+def test_a_row_per_algorithm() -> None:
+    record = measured(3, 64, "normal")
+    rows = accuracy_table([record])
+    assert len(rows) == 2 + len(record["direct"]) + len(record["winograd"])
+    assert rows[3].startswith("| 3x3, 64 channels, normal | direct: torch-nhwc |")
+    assert rows[3].endswith("| 1.00 | 1.00 |  |")
+
+
+def test_an_error_is_relative_to_the_exact_output() -> None:
+    exact = np.array([1.0, -4.0, 3.0])
+    assert error_of(np.array([1, -3, 4], np.float32), exact) == Error(0.25, 0.25)
+    with pytest.raises(ValueError, match="shapes differ"):
+        error_of(np.zeros(2, np.float32), exact)
+
+
+def test_the_annotation_forces_the_algorithm() -> None:
+    image, filters = Layer(3, 16, "normal").operands()
+    program = convolution_program(image, filters, (4, 3))
+    assert "output_tile = array<i64: 4, 4>, part_size = array<i64: 3, 3>" in program
+    assert "winograd" not in convolution_program(image, filters)
+    # An attribute that only we read.
+    assert compile_plain(program)
