@@ -1,0 +1,131 @@
+"""The samples that PyTorch tests its own convolutions with, all that torch-mlir and IREE compile."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from math import prod
+from typing import Any
+
+import iree.winograd
+import numpy as np
+import pytest
+import torch
+from conformance import (
+    Compiled,
+    compile_rewritten,
+    expect_agreement,
+    expect_stock_failure,
+    split_failures,
+)
+from torch.testing._internal.common_methods_invocations import op_db
+
+OPERATIONS = {
+    operation.name: operation
+    for operation in op_db
+    if operation.name.startswith(("nn.functional.conv1d", "nn.functional.conv2d", "nn.functional.conv3d"))
+    or operation.name.startswith("nn.functional.conv_transpose")
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """One call of a convolution function."""
+
+    function: Any
+    is_transposed: bool
+    image: torch.Tensor
+    filters: torch.Tensor
+    bias: torch.Tensor | None
+    options: dict[str, Any]
+
+    def __call__(self, image: torch.Tensor, filters: torch.Tensor) -> torch.Tensor:
+        return self.function(image, filters, self.bias, **self.options)
+
+    def check(self, actual: np.ndarray, compiled: Compiled) -> None:
+        bias = None if self.bias is None else self.bias.double()
+        expected = self.function(self.image.double(), self.filters.double(), bias, **self.options)
+        groups = self.options.get("groups", 1)
+        first, second, *kernel = self.filters.shape
+        inputs, outputs = (first, second * groups) if self.is_transposed else (second * groups, first)
+        bound = compiled.error_bound(tuple(kernel), inputs, outputs, inputs // groups)
+        scale = float(self.image.abs().max() * self.filters.abs().max())
+        largest = inputs // groups * prod(kernel) * scale + (0 if bias is None else float(bias.abs().max()))
+        expect_agreement(actual, expected.numpy(), bound * scale, largest)
+
+
+class Samples(torch.nn.Module):
+    """All samples as one program, of the images and, unless they are constants, the filters."""
+
+    def __init__(self, samples: Sequence[Sample], constant_filters: bool) -> None:
+        super().__init__()
+        self.samples = samples
+        self.constant_filters = constant_filters
+        for index, sample in enumerate(samples):
+            self.register_buffer(f"filters_{index}", sample.filters)
+
+    def forward(self, *arguments: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        count = len(self.samples)
+        filters = arguments[count:]
+        if self.constant_filters:
+            filters = tuple(self.get_buffer(f"filters_{index}") for index in range(count))
+        return tuple(
+            sample(image, weights)
+            for sample, image, weights in zip(self.samples, arguments[:count], filters, strict=True)
+        )
+
+
+@pytest.mark.parametrize(
+    ("constant_filters", "options"),
+    [(True, {}), (False, {"output_tile": 2})],
+    ids=["constant filters", "filters known at run time, tiles of 2"],
+)
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_samples_agree_with_float64(name: str, constant_filters: bool, options: dict[str, Any]) -> None:
+    samples = _compilable_samples(name)
+    arguments = [sample.image for sample in samples]
+    if not constant_filters:
+        arguments += [sample.filters for sample in samples]
+    model = iree.winograd.import_torch(Samples(samples, constant_filters), *arguments)
+    compiled = compile_rewritten(model, **options)
+    results = iree.winograd.load(compiled.program, device="local-sync")(*arguments)
+    for sample, result in zip(samples, results, strict=True):
+        sample.check(np.asarray(result), compiled)
+
+
+@cache
+def _compilable_samples(name: str) -> list[Sample]:
+    """The samples that compile. Those that don't can't be compiled by IREE alone either."""
+    samples = _samples(name)
+
+    def attempt(batch: Sequence[Sample]) -> None:
+        compile_rewritten(_import(batch))
+
+    compilable, failing = split_failures(samples, attempt)
+    for sample in failing:
+        expect_stock_failure(
+            lambda sample=sample: iree.winograd.compile(
+                _import([sample]), target="cpu", enable_winograd=False
+            )
+        )
+    assert len(compilable) >= len(samples) / 2, "too few samples compile for the test to tell anything"
+    return compilable
+
+
+def _import(samples: Sequence[Sample]) -> iree.winograd.ImportedModel:
+    return iree.winograd.import_torch(
+        Samples(samples, constant_filters=True), *(sample.image for sample in samples)
+    )
+
+
+def _samples(name: str) -> list[Sample]:
+    torch.manual_seed(0)
+    operation = OPERATIONS[name]
+    samples = []
+    for sample in operation.sample_inputs("cpu", torch.float32, requires_grad=False):
+        filters, bias = sample.args
+        samples.append(
+            Sample(operation.op, "transpose" in name, sample.input, filters, bias, dict(sample.kwargs))
+        )
+    return samples
