@@ -96,7 +96,6 @@ class Compilation:
         dumps: IRDumps = NO_DUMPS,
     ) -> None:
         self.session = session
-        self.context: ir.Context = session.context
         self.context.emit_error_diagnostics = True
         self._options = options
         self._stages = stages
@@ -112,12 +111,17 @@ class Compilation:
     def __exit__(self, *exception: object) -> None:
         self.close()
 
+    @property
+    def context(self) -> ir.Context:
+        """Of all programs of the session, as long as it is open."""
+        return self.session.context
+
     def close(self) -> None:
         """Free all that belongs to the session; invocations before the session they refer to."""
         for invocation in self._invocations:
-            invocation.close()
+            embedding.close_invocation(invocation)
         self._invocations.clear()
-        self.session.close()
+        embedding.close_session(self.session)
 
     def compile(self, program: api.Source | ir.Operation) -> api.Invocation | None:
         """Compile `program`; returns what holds the result, or None after an error diagnostic."""
@@ -161,7 +165,7 @@ class Compilation:
             failure = errors[0].format() if errors else "no diagnostic"
         if result is None:
             self._invocations.remove(invocation)
-            invocation.close()
+            embedding.close_invocation(invocation)
         return result, failure
 
     def _hold_back_errors(self, errors: list[Diagnostic], diagnostic: Diagnostic) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+import gc
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -20,6 +22,11 @@ _DIAGNOSTIC_CALLBACK = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_void_p, cty
 
 # enum iree_compiler_diagnostic_severity_t
 _SEVERITIES: tuple[Severity, ...] = ("note", "warning", "error", "remark")
+
+# Constants in a context refer to Python objects, so the interpreter's lock is held while it is freed.
+_destroy_context = ctypes.PyDLL(_library._name).mlirContextDestroy
+_destroy_context.restype = None
+_destroy_context.argtypes = [ctypes.c_void_p]
 
 for _name, _result, _arguments in (
     ("ireeCompilerInvocationSetCompileFromPhase", None, [ctypes.c_void_p, ctypes.c_char_p]),
@@ -92,6 +99,33 @@ def report_diagnostics(invocation: api.Invocation, report: Callable[[Diagnostic]
     # The C side doesn't keep the callback alive.
     invocation.diagnostic_callback = receive
     _library.ireeCompilerInvocationEnableCallbackDiagnostics(invocation._inv_p, 0, receive, None)
+
+
+def close_invocation(invocation: api.Invocation) -> None:
+    """Close `invocation`, and let go of the module that it was given or gave."""
+    invocation.close()
+    invocation._retained_module_op = None
+
+
+def close_session(session: api.Session) -> None:
+    """Close `session` and free its context, to which all invocations' modules belong.
+
+    IREE's Python package takes the context over from the session and never frees it, nor the constants of
+    all programs in it. Here it stays only while objects in Python refer to it.
+    """
+    session.close()
+    context, session._owned_context = session._owned_context, None
+    if context is None:
+        return
+    # What one variable counts as depends on the version of Python.
+    probe = object()
+    if sys.getrefcount(context) > sys.getrefcount(probe):
+        gc.collect()
+    if sys.getrefcount(context) > sys.getrefcount(probe):
+        return
+    pointer = ctypes_dl.PyCapsule_GetPointer(context._CAPIPtr, ctypes_dl.MLIR_PYTHON_CAPSULE_CONTEXT)
+    del context
+    _destroy_context(pointer)
 
 
 def write_c_source(invocation: api.Invocation, output: api.Output) -> None:

@@ -1,3 +1,4 @@
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import torch
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.errors import ModelImportError
 from iree.winograd.importers import ImportedModel, import_torch
+from iree.winograd.program import compile
 from iree.winograd.runtime import LoadedProgram, load
 from iree.winograd.signatures import TensorSignature
 
@@ -95,6 +97,14 @@ def test_a_weight_used_twice_is_held_once(network: Network) -> None:
     imported = import_torch(network, torch.zeros(1, 3, 9, 7))
     pointers = [weight.ctypes.data for weight in imported.weights.values()]
     assert len(pointers) == len(set(pointers))
+
+
+def test_compiling_keeps_no_weights(network: Network) -> None:
+    imported = import_torch(network, torch.zeros(1, 3, 9, 7))
+    before = {name: sys.getrefcount(weight) for name, weight in imported.weights.items()}
+    for enable_winograd in (True, False):
+        compile(imported, enable_winograd=enable_winograd)
+        assert {name: sys.getrefcount(weight) for name, weight in imported.weights.items()} == before
 
 
 def test_operations_carry_the_names_of_layers(network: Network) -> None:
