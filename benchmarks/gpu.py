@@ -4,10 +4,12 @@
     python -m benchmarks.gpu build/gpu-programs --output benchmarks/results/gpu.json      (where the GPU is)
 
 All times are of the device. Ours is the difference of a program that computes the layer `CHAIN` times and one
-that computes it once; cuDNN's is a CUDA graph of as many convolutions. cuDNN runs with TF32 off and its own
-search on, in the better of both layouts, with a bias but, unlike ours, without the ReLU. The limits are
-cuBLAS' sgemm and a copy on the device; `stages` has the seconds of each of our kernels, as CUPTI saw them,
-and `cublas_products` those of cuBLAS for the same products. This module needs the runtime and torch, not the
+that computes it once or, where its output can't be its next input, the sum over its kernels without that of
+the filters, as CUPTI saw them; cuDNN's is a CUDA graph of as many convolutions. cuDNN runs with TF32 off and
+its own search on, in the better of both layouts, with a bias but, unlike ours, without the ReLU. The limits
+are cuBLAS' sgemm and a copy on the device; `stages` has the seconds of each of our kernels, and
+`cublas_products` those of cuBLAS for the same products.
+This module needs the runtime and torch, not the
 compiler.
 """
 
@@ -76,7 +78,7 @@ def _limits() -> dict[str, float]:
     elements = 1 << 28
     source = torch.randn(elements, device="cuda")
     target = torch.empty_like(source)
-    copy = _torch_seconds(lambda: target.copy_(source), 4)
+    copy = _torch_seconds(lambda: torch.mul(source, 1, out=target), 4)
     matrix = torch.randn(8192, 8192, device="cuda")
     sgemm = _torch_seconds(lambda: matrix @ matrix, 4)
     return {"sgemm": 2 * 8192**3 / sgemm, "copy": 2 * 4 * elements / copy}
@@ -158,24 +160,33 @@ def _measure_program(
 ) -> dict[str, Any]:
     program = _Program(folder / record["file"], DRIVERS[record["target"].split(":")[0]], tensors)
     output = program.output()[0]
+    result = {
+        "target": record["target"],
+        "output_tile": record["output_tile"],
+        "relative_error": float((torch.from_numpy(output).double() - exact).abs().max() / exact.abs().max()),
+    }
+    if layer.can_chain:
+        result |= _chain_seconds(program, rounds)
+    if record["target"].startswith("cuda"):
+        stages = _stages(program.chained if layer.can_chain else program.once)
+        result["stages"] = stages
+        result.setdefault("seconds", sum(stages.values()) - stages["filter"])
+        if record["output_tile"] is not None:
+            result["cublas_products"] = _cublas_seconds(layer, record["output_tile"])
+    return result
+
+
+def _chain_seconds(program: _Program, rounds: int) -> dict[str, float]:
     once, chained = [], []
     for _ in range(rounds + 1):
         once.append(_seconds(program.once))
         chained.append(_seconds(program.chained))
     differences = [(many - one) / (CHAIN - 1) for one, many in zip(once[1:], chained[1:], strict=True)]
-    result = {
-        "target": record["target"],
-        "output_tile": record["output_tile"],
+    return {
         "seconds": statistics.median(differences),
-        "spread": float(np.subtract(*np.percentile(differences, [75, 25]))),
+        "interquartile_range": float(np.subtract(*np.percentile(differences, [75, 25]))),
         "call_seconds": statistics.median(once[1:]),
-        "relative_error": float((torch.from_numpy(output).double() - exact).abs().max() / exact.abs().max()),
     }
-    if record["target"].startswith("cuda"):
-        result["stages"] = _stages(program.chained)
-        if record["output_tile"] is not None:
-            result["cublas_products"] = _cublas_seconds(layer, record["output_tile"])
-    return result
 
 
 class _Program:
@@ -189,7 +200,8 @@ class _Program:
             instance, [runtime.create_hal_module(instance, self._device), module]
         )
         self._arguments = [self._upload(tensor) for tensor in tensors]
-        self._once, self._chained = module.lookup_function("once"), module.lookup_function("chained")
+        self._once = module.lookup_function("once")
+        self._chained = module.lookup_function("chained") if "chained" in module.function_names else None
 
     def once(self) -> Any:
         return self._call(self._once)
@@ -228,7 +240,8 @@ def _seconds(run: Callable[[], Any]) -> float:
 def _stages(run: Callable[[], Any]) -> dict[str, float]:
     """The mean seconds of each of our kernels."""
     with profile(activities=[ProfilerActivity.CUDA]) as profiler:
-        run()
+        for _ in range(5):
+            run()
         torch.cuda.synchronize()
     return {
         event.key.split("_")[1]: event.device_time_total / event.count / 1e6

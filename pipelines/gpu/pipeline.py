@@ -74,17 +74,16 @@ class _Lowering:
         )
 
     def direct(self) -> ir.Value:
-        """One kernel where it can read the image in place, else also one that packs it."""
+        """One kernel that reads the image in place."""
         packing = self.packing
-        kernel = ProductKernel(packing, in_place_input=packing.image_by_quads)
-        left = self._image if packing.image_by_quads else self._transformed_input()
+        kernel = ProductKernel(packing)
         return self._finish(
             kernel,
             "direct",
             packing.schedule.threads,
-            [left, self._filters()],
+            [self._image, self._filters()],
             kernel.workgroups,
-            kernel.emit_finished,
+            kernel.emit_direct,
             resident_threads=RESIDENT_THREADS,
         )
 

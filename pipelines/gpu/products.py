@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from iree.winograd.dialect.bindings import ir
-from iree.winograd.pipelines.emit import Condition, Index, all_of, ceildiv, when
+from iree.winograd.pipelines.emit import Condition, Index, ceildiv, when
 from iree.winograd.pipelines.tiles import (
     clamped_element,
     input_positions,
@@ -24,18 +25,11 @@ class ProductKernel:
     """products[b, a*g + group, t, k] = sum over r of transformed[b, a*g + group, t, r] * filters[..., r, k].
 
     A workgroup computes a block of tiles and channels of one product. A convolution of output tile 1 has one
-    product per group, and its result needs no transform: `in_place_input` reads the image in place of packed
-    rows, `emit_finished` writes the image in place of packed products.
+    product per group, and neither its input nor its result needs a transform: `emit_direct` reads and writes
+    the images in place.
     """
 
     packing: Packing
-    in_place_input: bool = False
-
-    def __post_init__(self) -> None:
-        if self.in_place_input and not (self._is_direct and self.packing.image_by_quads):
-            raise ValueError(
-                "only a direct convolution of whole quads of channels can read its input in place"
-            )
 
     def workgroups(self, batch: Index) -> tuple[Index, Index, Index]:
         """Blocks of tiles, blocks of output channels, products."""
@@ -56,21 +50,25 @@ class ProductKernel:
         def store(number: int, row: Index, column: Index, value: ir.Value) -> None:
             products.store(value, origin + row * products.stride(2) + column)
 
+        def packed_rows(row: Index) -> LoadRows:
+            first = left.offset([block, product, row, 0])
+            return lambda r: [left.load(first + r + i * left.stride(2)) for i in range(QUAD)]
+
         block, first_column, product = self._place(workgroup)
         origin = products.offset([block, product, 0, first_column])
-        self._emit(workgroup, batch, left, filters, store)
+        self._emit(workgroup, packed_rows, filters, store)
 
-    def emit_finished(
+    def emit_direct(
         self,
         workgroup: tuple[Index, ...],
         batch: Index,
-        left: GlobalBuffer,
+        image: GlobalBuffer,
         filters: GlobalBuffer,
         output: GlobalBuffer,
         epilogue: Epilogue,
     ) -> None:
-        """Emits the kernel of a direct convolution that writes finished outputs, N x OH... x K."""
-        if not self._is_direct:
+        """Emits a direct convolution: from `image`, N x H... x C, to finished outputs, N x OH... x K."""
+        if self.packing.shape.transform_size != 1:
             raise ValueError(f"{self.packing.shape.decomposition} is no direct convolution")
         packing = self.packing
         block, first_column, group = self._place(workgroup)
@@ -98,31 +96,25 @@ class ProductKernel:
 
             when(exists, finish)
 
-        self._emit(workgroup, batch, left, filters, store)
+        def image_rows(row: Index) -> LoadRows:
+            return self._image_rows(image, batch, group, block * packing.schedule.block_rows + row)
+
+        self._emit(workgroup, image_rows, filters, store)
 
     def _emit(
         self,
         workgroup: tuple[Index, ...],
-        batch: Index,
-        left: GlobalBuffer,
+        left_rows: Callable[[Index], LoadRows],
         filters: GlobalBuffer,
         store: StoreQuad,
     ) -> None:
         packing = self.packing
-        block, first_column, product = self._place(workgroup)
+        _, first_column, product = self._place(workgroup)
         filter_origin = filters.offset([product, 0, first_column])
-
-        def packed_rows(row: Index) -> LoadRows:
-            origin = left.offset([block, product, row, 0])
-            return lambda r: [left.load(origin + r + i * left.stride(2)) for i in range(QUAD)]
-
-        def image_rows(row: Index) -> LoadRows:
-            return self._image_rows(left, batch, product, block * packing.schedule.block_rows + row)
-
         emit_product(
             packing.schedule,
             packing.padded_reduction,
-            image_rows if self.in_place_input else packed_rows,
+            left_rows,
             lambda r, column: filters.load(filter_origin + r * packing.padded_filters + column),
             store,
         )
@@ -138,15 +130,17 @@ class ProductKernel:
             if packing.reduction != packing.padded_reduction:
                 is_tap = r.less_than(packing.reduction)
                 r = r.minimum(packing.reduction - QUAD)
-            view = r // packing.group_channels if packing.views > 1 else Index(0)
-            channel = r % packing.group_channels if packing.views > 1 else r
+            padded_channels = packing.channel_quads * QUAD
+            view = r // padded_channels if packing.views > 1 else Index(0)
+            channel = r % padded_channels if packing.views > 1 else r
             offsets = packing.view_offsets(view)
             quads = []
             for tile in tiles:
                 origin = (Index(0),) * shape.decomposition.spatial_rank
                 position, exists = clamped_element(input_positions(shape, tile, offsets), origin)
                 offset = image.offset([tile.image, *position, group * packing.group_channels + channel])
-                quads.append(image.load(offset, QUAD, all_of([exists, is_tap])))
+                remaining = Index(packing.group_channels) - channel
+                quads.append(image.load_first(offset, remaining, exists & is_tap))
             return quads
 
         return load
@@ -158,7 +152,3 @@ class ProductKernel:
         if packing.padded_filters == packing.schedule.block_columns:
             first_column = Index(0)
         return workgroup[0], first_column, workgroup[2] if packing.products > 1 else Index(0)
-
-    @property
-    def _is_direct(self) -> bool:
-        return self.packing.shape.transform_size == 1
