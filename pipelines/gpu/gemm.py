@@ -23,8 +23,8 @@ LoadRows = Callable[[Index], list[ir.Value]]
 """From a position along the reduction dimension to the quads of four rows there."""
 LoadQuad = Callable[[Index, Index], ir.Value]
 """From a position along the reduction dimension and a column to a quad of columns."""
-StoreQuad = Callable[[int, Index, Index, ir.Value], None]
-"""Takes the number of a thread's row, that row and column within the block, and a quad of sums."""
+StoreQuad = Callable[[Index, Index, ir.Value], None]
+"""Takes a row and a column within the block, and a quad of sums from there on."""
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ def emit_product(
     for i in range(schedule.thread_rows):
         for j, column_quad in enumerate(tiling.column_quads):
             row = tiling.row_quads[i // QUAD] * QUAD + i % QUAD
-            store(i, row, column_quad * QUAD, sums[i * len(tiling.column_quads) + j])
+            store(row, column_quad * QUAD, sums[i * len(tiling.column_quads) + j])
 
 
 class _ThreadTiling:

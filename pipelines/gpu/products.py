@@ -47,7 +47,7 @@ class ProductKernel:
     ) -> None:
         """Emits the kernel that leaves its products packed."""
 
-        def store(number: int, row: Index, column: Index, value: ir.Value) -> None:
+        def store(row: Index, column: Index, value: ir.Value) -> None:
             products.store(value, origin + row * products.stride(2) + column)
 
         def packed_rows(row: Index) -> LoadRows:
@@ -75,7 +75,7 @@ class ProductKernel:
         tiles = packing.tiles(batch)
         whole_rows = tiles.known is not None and tiles.known % packing.schedule.block_rows == 0
 
-        def store(number: int, row: Index, column: Index, value: ir.Value) -> None:
+        def store(row: Index, column: Index, value: ir.Value) -> None:
             tile_number = block * packing.schedule.block_rows + row
             exists = Condition(True) if whole_rows else tile_number.less_than(tiles)
             first = first_column + column

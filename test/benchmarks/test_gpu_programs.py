@@ -1,0 +1,27 @@
+"""The layers and programs of the GPU benchmark."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks.gpu_programs import CHAIN, MAZAHERI, RESNET, GpuLayer, compile_layer, program
+
+
+def test_layers_have_the_operations_that_the_paper_states() -> None:
+    # The column FLOPs of Mazaheri et al., Table 4, rounded there to three digits.
+    stated = """
+        1e8 1e8 1.16e8 1.2e8 1.46e8 1.73e8 1.81e8 2.01e8 2.26e8 2.55e8 2.99e8 2.99e8 3.25e8 3.47e8 3.52e8 4.43e8
+        4.49e8 5.78e8 6.02e8 6.94e8 7.32e8 8.67e8 8.96e8 9.03e8 1.27e9 1.5e9 1.5e9 1.73e9 2.24e9 3.47e9 4.48e9"""
+    assert [layer.flops for layer in MAZAHERI] == pytest.approx(list(map(float, stated.split())), rel=5e-3)
+    assert len(RESNET) == 16
+
+
+def test_only_layers_whose_output_fits_their_input_are_chained() -> None:
+    assert program(GpuLayer("test", 1, 8, 8, 8), 2).count("linalg.conv_2d") == 1 + CHAIN
+    assert program(GpuLayer("test", 1, 8, 8, 12), 2).count("linalg.conv_2d") == 1
+
+
+@pytest.mark.parametrize("output_tile", [None, 4])
+@pytest.mark.parametrize("target", ["cuda:sm_80", "vulkan:ampere"])
+def test_programs_compile_with_our_kernels(target: str, output_tile: int | None) -> None:
+    assert len(compile_layer(GpuLayer("test", 2, 14, 32, 32, 5), target, output_tile)) > 0
