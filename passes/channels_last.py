@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from iree.winograd.dialect.bindings import ir, linalg, tensor
 from iree.winograd.passes.algorithm import ATTRIBUTE_NAME
+from iree.winograd.passes.constants import is_zero
 from iree.winograd.passes.convolution import Convolution, is_convolution, match_convolution
 from iree.winograd.passes.elementwise import Elementwise, match_elementwise
 from iree.winograd.passes.rewrite import (
@@ -281,9 +282,10 @@ def _spread_version(value: ir.Value, versions: Versions) -> ir.Value:
     if value in versions:
         return versions[value]
     definition = defining_operation(value)
-    if definition is not None and definition.name == "tensor.pad" and len(definition.operands) == 1:
+    if definition is not None and _adds_padding(definition):
         _spread_version(definition.operands[0], versions)
-        padded = rewrite_pad(definition, versions)
+        rewrite = rewrite_pad if definition.name == "tensor.pad" else rewrite_insert_slice
+        padded = rewrite(definition, versions)
         if padded is not None:
             versions[value] = padded
             return padded
@@ -295,6 +297,17 @@ def _spread_version(value: ir.Value, versions: Versions) -> ir.Value:
     with point:
         versions[value] = transposed(value, permutation(value.type.rank))
     return versions[value]
+
+
+def _adds_padding(operation: ir.Operation) -> bool:
+    """Whether `operation` pads, or inserts into zeros, a tensor of its result's rank."""
+    if operation.name == "tensor.pad":
+        return len(operation.operands) == 1
+    return (
+        operation.name == "tensor.insert_slice"
+        and is_zero(operation.operands[1])
+        and operation.operands[0].type.rank == operation.results[0].type.rank
+    )
 
 
 def _empty_version(value: ir.Value) -> ir.Value:

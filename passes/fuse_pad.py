@@ -80,11 +80,24 @@ def _match_insert(operation: ir.Operation) -> Padding | None:
     low, sizes = list(operation.attributes["static_offsets"]), list(operation.attributes["static_sizes"])
     if not is_zero(destination) or set(operation.attributes["static_strides"]) != {1}:
         return None
-    shape, destination_shape = source.type.shape, destination.type.shape
-    if sizes != shape or not source.type.has_static_shape or not destination.type.has_static_shape:
+    shape, destination_shape = list(source.type.shape), list(destination.type.shape)
+    if sizes != shape:
         return None
-    high = [whole - offset - size for whole, offset, size in zip(destination_shape, low, sizes, strict=True)]
+    if is_dynamic(shape[0]) and is_dynamic(destination_shape[0]) and _inserts_whole_batch(operation):
+        shape[0] = destination_shape[0] = 1
+    if any(map(is_dynamic, (*shape, *destination_shape))):
+        return None
+    high = [whole - offset - size for whole, offset, size in zip(destination_shape, low, shape, strict=True)]
     return _spatial_padding(source, low, high)
+
+
+def _inserts_whole_batch(operation: ir.Operation) -> bool:
+    """Whether the size of the first dimension, known only at run time, is that of the filled destination."""
+    fill = defining_operation(operation.operands[1])
+    if fill is None or fill.name != "linalg.fill" or len(operation.operands) != 3:
+        return False
+    empty = defining_operation(fill.operands[1])
+    return empty is not None and list(empty.operands) == [operation.operands[2]]
 
 
 def _spatial_padding(source: ir.Value, low: list[int], high: list[int]) -> Padding | None:

@@ -82,6 +82,8 @@ def _source_of_size(operation: ir.Operation, dimension: int) -> ir.Value | None:
     """The operand whose size in `dimension` is that of the result."""
     if operation.name.startswith("linalg."):
         return operation.operands[len(operation.operands) - 1]
+    if operation.name == "tensor.insert_slice":
+        return operation.operands[1]
     if operation.name == "tensor.pad":
         low, high = operation.attributes["static_low"], operation.attributes["static_high"]
         return operation.operands[0] if low[dimension] == high[dimension] == 0 else None

@@ -43,6 +43,32 @@ func.func @inserted(%x: tensor<1x14x14x8xf32>) -> tensor<36x16x8xf32> {
 
 // -----
 
+// The same where the number of images is known only at run time, all of which are inserted.
+#f4 = {dilation = array<i64: 1, 1>, kernel_size = array<i64: 3, 3>, output_tile = array<i64: 4, 4>, part_size = array<i64: 3, 3>, spacing = array<i64: 1, 1>, step = array<i64: 1, 1>, views = [array<i64: 0, 0>]}
+
+// CHECK-LABEL: @inserted_batch
+// CHECK-SAME: (%[[X:.*]]: tensor<?x14x14x8xf32>,
+// CHECK: "winograd.input_transform"(%[[X]])
+// CHECK-SAME: padding_high = array<i64: 1, 1>, padding_low = array<i64: 1, 1>
+// CHECK: "winograd.input_transform"(%inserted_slice
+func.func @inserted_batch(%x: tensor<?x14x14x8xf32>, %n: index, %k: index)
+    -> (tensor<36x?x8xf32>, tensor<36x?x8xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty(%n) : tensor<?x16x16x8xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<?x16x16x8xf32>) -> tensor<?x16x16x8xf32>
+  %p = tensor.insert_slice %x into %f[0, 1, 1, 0] [%n, 14, 14, 8] [1, 1, 1, 1]
+    : tensor<?x14x14x8xf32> into tensor<?x16x16x8xf32>
+  %v = "winograd.input_transform"(%p) {decomposition = #f4, groups = 1 : i64,
+    padding_low = array<i64: 0, 0>, padding_high = array<i64: 0, 0>} : (tensor<?x16x16x8xf32>) -> tensor<36x?x8xf32>
+  %q = tensor.insert_slice %x into %f[0, 1, 1, 0] [%k, 14, 14, 8] [1, 1, 1, 1]
+    : tensor<?x14x14x8xf32> into tensor<?x16x16x8xf32>
+  %w = "winograd.input_transform"(%q) {decomposition = #f4, groups = 1 : i64,
+    padding_low = array<i64: 0, 0>, padding_high = array<i64: 0, 0>} : (tensor<?x16x16x8xf32>) -> tensor<36x?x8xf32>
+  return %v, %w : tensor<36x?x8xf32>, tensor<36x?x8xf32>
+}
+
+// -----
+
 #f4 = {dilation = array<i64: 1, 1>, kernel_size = array<i64: 3, 3>, output_tile = array<i64: 4, 4>, part_size = array<i64: 3, 3>, spacing = array<i64: 1, 1>, step = array<i64: 1, 1>, views = [array<i64: 0, 0>]}
 
 // Padding that has another user stays for it.
