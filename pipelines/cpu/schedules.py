@@ -94,8 +94,7 @@ ROW_PADDING = 16
 """f32 elements after each row of transformed tiles: rows a power of two apart would share few cache sets."""
 
 WORKGROUPS = 16
-"""Workgroups that a dispatch should have, for threads to share: more than most machines have cores for one.
-Workgroups that a dispatch should have, for threads to share: more than most machines have cores for one."""
+"""Workgroups that a dispatch should have, for threads to share."""
 WORKGROUP_PRODUCTS = 1 << 21
 """Multiplications below which a workgroup isn't worth waking a thread for, about 15 microseconds."""
 REREAD_FILTERS = 2 * 1024 * KIBIBYTE
@@ -108,7 +107,7 @@ def default_winograd_schedule(shape: ConvolutionShape, target: CpuTarget) -> Win
     """The Winograd schedule that needs no measurement.
 
     Registers full; as many tiles as L2 holds, but so many that the multiplications of a block outlast the
-    reading of its filters: two register blocks of tiles for filters in a shared cache, four for filters in
+    reading of its filters: one register block of tiles for filters in a shared cache, four for filters in
     memory. Where L2 doesn't hold that many, or there would be fewer workgroups than threads, the input
     transform becomes a dispatch of its own.
     """
@@ -118,7 +117,7 @@ def default_winograd_schedule(shape: ConvolutionShape, target: CpuTarget) -> Win
     tiles = MAX_TILE_BLOCK if shape.tiles is None else shape.tiles
     filter_bytes = 4 * shape.transform_size * shape.reduction * shape.output_channels
     most_register_tiles = _most_register_rows(register_vectors, target)
-    wanted = min(tiles, most_register_tiles * (4 if filter_bytes > STREAMED_FILTERS else 2))
+    wanted = min(tiles, most_register_tiles * (4 if filter_bytes > STREAMED_FILTERS else 1))
 
     # A tile's row of inputs and of products, in f32; a workgroup's memory also holds a tile between two
     # passes.
@@ -164,8 +163,7 @@ def _divide_tiles(tiles: int, most: int, most_register_tiles: int) -> tuple[int,
 
 
 def _reads(tiles: int, division: tuple[int, int]) -> float:
-    """Vectors read for every channel: one per tile, also past the last one, and the filters per register
-    block."""
+    """Vectors read for every channel: one per tile, also past the last, and filters per register block."""
     tile_block, register_tiles = division
     return -(-tiles // tile_block) * tile_block * (1 + 1 / register_tiles)
 
