@@ -234,12 +234,18 @@ def open_device(device: str, threads: int | None = None) -> Any:
         raise LoadError(f"no device {device!r} (drivers: {drivers}): {error}") from error
 
 
+_WORKER_MEMORY = 2 << 20
+"""Bytes of a worker's own memory: as much as kernels may need, also where the L2 cache's size isn't known."""
+
+
 @cache
 def _open_device(device: str, threads: int | None) -> Any:
     if _driver_name(device) not in _HOST_DRIVERS:
         return runtime.get_device(device)
-    # The workers are created with the driver, as many as a flag of the process says.
-    runtime.flags.parse_flags(f"--task_topology_group_count={threads or 0}")
+    # The workers are created with the driver, as many and with as much memory as flags of the process say.
+    runtime.flags.parse_flags(
+        f"--task_topology_group_count={threads or 0}", f"--task_worker_local_memory={_WORKER_MEMORY}"
+    )
     # Results come from a cache: large ones would otherwise be mapped, and faulted in, anew on each call.
     return binding.create_hal_driver(device).create_default_device(allocators=["caching"])
 
