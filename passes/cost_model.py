@@ -21,8 +21,7 @@ LEAST_REGISTER_TILES = 4
 INPUT_OPERATION_CYCLES = 1.5
 OUTPUT_OPERATION_CYCLES = 1.2
 ELEMENT_CYCLES = 1.2
-"""Of reading or writing one vector in a transform: tiles overlap, and their elements are spread over memory.
-Of reading or writing one vector in a transform: tiles overlap, and their elements are spread over memory."""
+"""Of reading or writing one vector in a transform: tiles overlap, their elements lie apart."""
 FILTER_BYTES_PER_CYCLE = 8.0
 """Filters are read from memory: those of a whole network don't stay in any cache from one run to the next."""
 UNHIDDEN = 0.3

@@ -24,8 +24,7 @@ LARGEST_ALPHA = 8
 MOST_PARTS = 4
 """Parts that the taps of one dimension and phase of the stride are split into at most."""
 MAX_PREDICTED_ERROR = 1e-5
-"""Relative error in the 1-norm, predicted, beyond which an algorithm is not chosen without being asked for.
-Relative error in the 1-norm, predicted, beyond which an algorithm is not chosen without being asked for."""
+"""Relative error in the 1-norm, predicted, beyond which an algorithm is chosen only when asked for."""
 COST_TOLERANCE = 0.03
 """Relative difference in cost that is no difference: the more accurate algorithm is chosen then."""
 LEAST_GROUP_CHANNELS = 4

@@ -146,13 +146,6 @@ def ceildiv(dividend: IndexLike, divisor: int) -> Index:
 
 
 @contextmanager
-def named(name: str) -> Iterator[None]:
-    """Values created inside print with this name."""
-    with ir.Location.name(name):
-        yield
-
-
-@contextmanager
 def loop(upper: IndexLike, step: int = 1, name: str = "i") -> Iterator[Index]:
     """`for i in range(0, upper, step)`; a loop of one known iteration is only its body."""
     upper = Index.of(upper)

@@ -45,18 +45,6 @@ class VectorEpilogue:
         return values[terminator.operands[0]]
 
 
-def unsupported_operand(indexing_map: ir.AffineMap) -> str | None:
-    """Why an epilogue can't read an operand by this map, or None: it reads along channels, or not at all."""
-    channel = indexing_map.n_dims - 1
-    for position, expression in enumerate(indexing_map.results):
-        if not isinstance(expression, (ir.AffineDimExpr, ir.AffineConstantExpr)):
-            return f"result {position} of {indexing_map} is neither a dimension nor a constant"
-        is_channel = isinstance(expression, ir.AffineDimExpr) and expression.position == channel
-        if is_channel and position != len(indexing_map.results) - 1:
-            return f"{indexing_map} does not read channels contiguously"
-    return None
-
-
 def reads_along_channels(indexing_map: ir.AffineMap) -> bool:
     """Whether an operand that is read by this map has a value per channel."""
     channel = indexing_map.n_dims - 1

@@ -1,5 +1,4 @@
-"""Recipes as vector code: one straight-line program per 1-D transform, nested over the dimensions of a tile.
-Recipes as vector code: one straight-line program per 1-D transform, nested over the dimensions of a tile."""
+"""Recipes as vector code: a straight-line program per 1-D transform, nested over a tile."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ from iree.winograd.pipelines.emit import (
 )
 
 from .channel_blocks import ChannelBlocks
-from .schedules import ROW_PADDING, DirectSchedule
+from .schedules import ROW_PADDING, DirectSchedule, input_columns
 from .target import CpuTarget
 from .transforms import Epilogue
 
@@ -185,8 +185,7 @@ class DirectKernel:
         """The input of the workgroup's outputs between zeros: a row per row of outputs and outer tap."""
         shape, decomposition, width = self.shape, self.shape.decomposition, self.target.vector_width
         channels = shape.input_channels
-        last_tap = (decomposition.kernel_size[-1] - 1) * decomposition.dilation[-1]
-        columns = (self.schedule.pixel_block - 1) * decomposition.step[-1] + last_tap + 1
+        columns = input_columns(shape, self.schedule.pixel_block)
         # Only where all taps of a row lie in one column may columns lie apart.
         padding = ROW_PADDING if decomposition.kernel_size[-1] == 1 else 0
         staged = scratch(

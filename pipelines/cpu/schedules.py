@@ -237,10 +237,15 @@ def _direct_blocks(shape: ConvolutionShape, target: CpuTarget, register_pixels: 
 
 def staged_elements(shape: ConvolutionShape, row_block: int, pixel_block: int) -> int:
     """Elements that a copy of a block's input has at most, a row for each row of outputs and outer tap."""
+    rows = row_block * prod(shape.decomposition.kernel_size[:-1])
+    return rows * input_columns(shape, pixel_block) * (shape.input_channels + ROW_PADDING)
+
+
+def input_columns(shape: ConvolutionShape, pixel_block: int) -> int:
+    """Elements of the input's last spatial dimension that a row of `pixel_block` outputs spans."""
     decomposition = shape.decomposition
     last_tap = (decomposition.kernel_size[-1] - 1) * decomposition.dilation[-1]
-    columns = (pixel_block - 1) * decomposition.step[-1] + last_tap + 1
-    return row_block * prod(decomposition.kernel_size[:-1]) * columns * (shape.input_channels + ROW_PADDING)
+    return (pixel_block - 1) * decomposition.step[-1] + last_tap + 1
 
 
 def _most_register_rows(vectors: int, target: CpuTarget) -> int:
@@ -249,7 +254,6 @@ def _most_register_rows(vectors: int, target: CpuTarget) -> int:
 
 
 def _splits(workgroups: int, channel_blocks: int, multiplications: int) -> int:
-    """The parts to divide output channels into so that threads have enough workgroups, of enough work each.
-    The parts to divide output channels into so that threads have enough workgroups, of enough work each."""
+    """The parts to divide output channels into, so that threads have enough workgroups of enough work."""
     wanted = min(WORKGROUPS, multiplications // WORKGROUP_PRODUCTS)
     return max(1, min(channel_blocks, wanted // workgroups))

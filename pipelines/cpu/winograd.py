@@ -54,8 +54,7 @@ class WinogradKernel:
 
     @property
     def transformed_shape(self) -> tuple[int, int, int]:
-        """tiles x A x columns of the tiles that a workgroup, or with a separate input transform all, work on.
-        tiles x A x columns of the tiles that a workgroup, or with a separate input transform all, work on."""
+        """tiles x A x columns that a workgroup works on, or all do after a separate input transform."""
         blocks = 1
         if self.schedule.input_block is not None:
             assert self.shape.tiles is not None, "a separate input transform needs a static batch"
