@@ -4,13 +4,26 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
+from typing import Protocol
 
 from iree.winograd.dialect.attributes import sizes_attribute, sizes_of
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.dialect.decomposition import Decomposition, decompose
-from iree.winograd.passes.convolution import Convolution
 
 ATTRIBUTE_NAME = "winograd.algorithm"
+SCHEDULE_ATTRIBUTE_NAME = "winograd.schedule"
+"""How the target's kernels work through the algorithm; a convolution hands it to the product it becomes."""
+
+
+class Windowed(Protocol):
+    """What an algorithm needs to know of a convolution: sizes per spatial dimension."""
+
+    @property
+    def kernel_size(self) -> tuple[int, ...]: ...
+    @property
+    def strides(self) -> tuple[int, ...]: ...
+    @property
+    def dilations(self) -> tuple[int, ...]: ...
 
 
 @dataclass(frozen=True)
@@ -36,7 +49,7 @@ class Algorithm:
         """Whether nothing is transformed: every output is computed by itself, as convolution is defined."""
         return set(self.output_tile) == set(self.part_size) == {1}
 
-    def decompose(self, convolution: Convolution) -> Decomposition:
+    def decompose(self, convolution: Windowed) -> Decomposition:
         """How the algorithm computes `convolution`. Raises ValueError when their ranks differ."""
         return _decompose(
             convolution.kernel_size,
@@ -80,3 +93,10 @@ def algorithm_of(operation: ir.Operation) -> Algorithm | None:
     }:
         raise ValueError(f"expected a dictionary of output_tile and part_size, got {attribute}")
     return Algorithm(sizes_of(attribute["output_tile"]), sizes_of(attribute["part_size"]))
+
+
+def copy_annotations(operation: ir.Operation, replacement: ir.Operation) -> None:
+    """Give what replaces a convolution the annotations that the convolution has."""
+    for name in (ATTRIBUTE_NAME, SCHEDULE_ATTRIBUTE_NAME):
+        if name in operation.attributes:
+            replacement.attributes[name] = operation.attributes[name]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from iree.winograd.dialect.bindings import ir, linalg, tensor
-from iree.winograd.passes.algorithm import ATTRIBUTE_NAME
+from iree.winograd.passes.algorithm import copy_annotations
 from iree.winograd.passes.constants import is_zero
 from iree.winograd.passes.convolution import Convolution, is_convolution, match_convolution
 from iree.winograd.passes.elementwise import Elementwise, match_elementwise
@@ -182,8 +182,7 @@ def _rewrite_convolution(operation: ir.Operation, versions: Versions) -> ir.Valu
             strides=list(convolution.strides),
             dilations=list(convolution.dilations),
         )
-    if ATTRIBUTE_NAME in operation.attributes:
-        rewritten.owner.attributes[ATTRIBUTE_NAME] = operation.attributes[ATTRIBUTE_NAME]
+    copy_annotations(operation, rewritten.owner)
     return rewritten
 
 

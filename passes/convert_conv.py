@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from iree.winograd.dialect import ops
 from iree.winograd.dialect.bindings import arith, ir, linalg
-from iree.winograd.passes.algorithm import Algorithm, algorithm_of
+from iree.winograd.passes.algorithm import SCHEDULE_ATTRIBUTE_NAME, Algorithm, algorithm_of
 from iree.winograd.passes.constants import is_zero
 from iree.winograd.passes.convolution import Convolution, convolutions, match_convolution
 from iree.winograd.passes.elementwise import broadcast_source
@@ -143,7 +143,11 @@ def _batch_matmul(
         tiles_per_image = activation.decomposition.tiles(convolution.output_size)
         tiles = _times(size_of(activation.input, 0), tiles_per_image)
     init = zero_filled([products, tiles, filters], convolution.element_type)
-    return linalg.batch_matmul(activation.result, weights.result, outs=[init])
+    product = linalg.batch_matmul(activation.result, weights.result, outs=[init])
+    if SCHEDULE_ATTRIBUTE_NAME in convolution.operation.attributes:
+        schedule = convolution.operation.attributes[SCHEDULE_ATTRIBUTE_NAME]
+        product.owner.attributes[SCHEDULE_ATTRIBUTE_NAME] = schedule
+    return product
 
 
 def _times(batch: ir.Value, tiles_per_image: tuple[int, ...]) -> ir.Value:

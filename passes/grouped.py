@@ -6,7 +6,7 @@ A linalg convolution has a dimension of its own for groups, so that images are r
 from __future__ import annotations
 
 from iree.winograd.dialect.bindings import ir, tensor
-from iree.winograd.passes.algorithm import ATTRIBUTE_NAME
+from iree.winograd.passes.algorithm import copy_annotations
 from iree.winograd.passes.build_convolution import build_convolution
 from iree.winograd.passes.convolution import Convolution, match_convolution
 from iree.winograd.passes.rewrite import (
@@ -40,8 +40,7 @@ def rewrite_grouped(operation: ir.Operation) -> None:
             layouts, convolution.strides, convolution.dilations, (image, weights, init)
         )
         result = _regrouped(rewritten, output_layout, convolution.output_layout)
-    if ATTRIBUTE_NAME in operation.attributes:
-        rewritten.owner.attributes[ATTRIBUTE_NAME] = operation.attributes[ATTRIBUTE_NAME]
+    copy_annotations(operation, rewritten.owner)
     operation.results[0].replace_all_uses_with(result)
     erase_if_unused([operation])
     fold_merged(result)

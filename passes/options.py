@@ -28,12 +28,23 @@ class WinogradOptions:
     """Say of every convolution what it became, or why it was left."""
     allow: tuple[str, ...] = ()
     deny: tuple[str, ...] = ()
+    max_relative_error: float | None = None
+    """The predicted error of a layer, relative to its output in the 1-norm, that no algorithm may exceed.
+
+    None is 1e-5 for f32, and no limit where `output_tile` is given.
+    """
+    threads: int = 1
+    """Threads that the program is going to run on, on a CPU; any other number works as well, but slower."""
 
     def __post_init__(self) -> None:
         if self.output_tile is not None and not 1 <= self.output_tile <= MAX_OUTPUT_TILE:
             raise ValueError(f"output_tile must be None or 1 to {MAX_OUTPUT_TILE}, got {self.output_tile}")
         if self.fold_filters not in ("compile", "load"):
             raise ValueError(f"fold_filters must be 'compile' or 'load', got {self.fold_filters!r}")
+        if self.max_relative_error is not None and not self.max_relative_error > 0:
+            raise ValueError(f"max_relative_error must be None or positive, got {self.max_relative_error}")
+        if self.threads < 1:
+            raise ValueError(f"threads must be at least 1, got {self.threads}")
         for pattern in (*self.allow, *self.deny):
             if not pattern:
                 raise ValueError("a layer pattern is empty")

@@ -13,7 +13,7 @@ A pass is a frozen dataclass. Its fields are the options, its `run` does the wor
 
 The text form is `winograd-convert-conv{output-tile=4}`. A field may be an `int`, `bool`, `str`, `float`, a
 `Literal` of strings or integers, a tuple of these (written with commas), or any of these `| None` (whose None
-is written `auto`).
+is written `auto`). A field with the metadata `{"option": False}` is set by programs only.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def parse_pass(text: str) -> Pass:
         raise PassSyntaxError(f"missing '}}' after the options of '{name}'")
     pass_class = _passes[name]
     field_types = get_type_hints(pass_class)
-    fields = {field.name.replace("_", "-"): field for field in dataclasses.fields(pass_class)}
+    fields = {field.name.replace("_", "-"): field for field in _option_fields(pass_class)}
     values: dict[str, object] = {}
     for option, value in _split_options(name, rest[:-1] if brace else ""):
         if option not in fields:
@@ -126,11 +126,16 @@ def parse_pass(text: str) -> Pass:
 def format_pass(pass_: Pass) -> str:
     """The text that `parse_pass` reads back as `pass_`; options that have their default are left out."""
     options = []
-    for field in dataclasses.fields(pass_):  # type: ignore[arg-type]
+    for field in _option_fields(type(pass_)):
         value = getattr(pass_, field.name)
         if value != field.default:
             options.append(f"{field.name.replace('_', '-')}={_format_value(value)}")
     return pass_name(pass_) + ("{" + " ".join(options) + "}" if options else "")
+
+
+def _option_fields(pass_class: type) -> list[dataclasses.Field[Any]]:
+    """The fields that are options; one whose metadata says `"option": False` can't be written as text."""
+    return [field for field in dataclasses.fields(pass_class) if field.metadata.get("option", True)]
 
 
 def _split_options(name: str, text: str) -> Iterator[tuple[str, str | None]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from iree.winograd.passes.convert_conv import ConvertConv
 from iree.winograd.passes.fold_filter import FoldFilter
 from iree.winograd.passes.fold_scale import FoldScale
@@ -10,18 +12,31 @@ from iree.winograd.passes.fuse_pad import FusePad
 from iree.winograd.passes.normalize_layout import NormalizeLayout
 from iree.winograd.passes.options import WinogradOptions
 from iree.winograd.passes.registry import Pass
-from iree.winograd.passes.select_algorithm import SelectAlgorithm
 from iree.winograd.passes.split_transposed import SplitTransposed
 
+from .decision import Decision
 from .lower_to_dispatch import LowerToDispatch
+from .select_algorithm import SelectAlgorithm
 
 
-def compile_pipeline(options: WinogradOptions) -> list[Pass]:
-    """The passes that rewrite a program between IREE's `preprocessing` and the rest of it, in order."""
+def compile_pipeline(
+    options: WinogradOptions, observe: Callable[[Decision], None] | None = None
+) -> list[Pass]:
+    """The passes that rewrite a program between IREE's `preprocessing` and the rest of it, in order.
+
+    `observe` is told what is decided of each convolution.
+    """
     return [
         SplitTransposed(),
         NormalizeLayout(),
-        SelectAlgorithm(output_tile=options.output_tile, allow=options.allow, deny=options.deny),
+        SelectAlgorithm(
+            output_tile=options.output_tile,
+            allow=options.allow,
+            deny=options.deny,
+            max_relative_error=options.max_relative_error,
+            threads=options.threads,
+            observe=observe,
+        ),
         ConvertConv(),
         FusePad(),
         FuseEpilogue(),

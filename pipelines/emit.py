@@ -145,6 +145,15 @@ def ceildiv(dividend: IndexLike, divisor: int) -> Index:
     return (Index.of(dividend) + (divisor - 1)) // divisor
 
 
+def unflatten(number: Index, sizes: Sequence[int]) -> tuple[Index, ...]:
+    """The row-major coordinates of a position that is numbered within `sizes`."""
+    coordinates: list[Index] = []
+    for size in reversed(sizes[1:]):
+        coordinates.insert(0, number % size)
+        number = number // size
+    return (number, *coordinates) if sizes else ()
+
+
 @contextmanager
 def loop(upper: IndexLike, step: int = 1, name: str = "i") -> Iterator[Index]:
     """`for i in range(0, upper, step)`; a loop of one known iteration is only its body."""

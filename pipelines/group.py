@@ -9,6 +9,7 @@ from iree.winograd.dialect.ops import FilterTransformOp, InputTransformOp, Outpu
 from iree.winograd.passes.rewrite import defining_operation, is_dynamic
 
 from .convolution import ConvolutionShape
+from .schedules import Schedule, schedule_of
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,11 @@ class ConvolutionGroup:
         operation = defining_operation(self.transformed_filter)
         is_transform = operation is not None and operation.name == FilterTransformOp.OPERATION_NAME
         return FilterTransformOp(operation) if is_transform else None
+
+    @property
+    def schedule(self) -> Schedule | None:
+        """The schedule that the product is annotated with. Raises ValueError when it is malformed."""
+        return schedule_of(self.product)
 
     @property
     def shape(self) -> ConvolutionShape:

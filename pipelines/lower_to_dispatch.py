@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import reduce
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.dialect.ops import OutputTransformOp
@@ -12,11 +11,9 @@ from iree.winograd.passes.rewrite import erase_if_unused, transforms
 
 from .cpu.pipeline import CpuPipeline
 from .cpu.target import CpuTarget
-from .gpu import target as gpu_target
 from .gpu.pipeline import GpuPipeline
-from .gpu.target import GpuTarget
 from .group import match_group
-from .target import ExecutableTarget, executable_targets
+from .kernel_target import kernel_target
 
 
 @register_pass("winograd-lower-to-dispatch")
@@ -47,41 +44,20 @@ class LowerToDispatch:
             if isinstance(group, str):
                 output_transform.location.emit_error(f"winograd.output_transform can't be lowered: {group}")
                 raise PassError
-            with output_transform.location, ir.InsertionPoint(output_transform):
-                result = pipeline.lower(group)
+            try:
+                with output_transform.location, ir.InsertionPoint(output_transform):
+                    result = pipeline.lower(group)
+            except ValueError as error:
+                output_transform.location.emit_error(f"winograd.output_transform can't be lowered: {error}")
+                raise PassError from None
             output_transform.result.replace_all_uses_with(result)
             erase_if_unused([output_transform.operation])
 
 
-def unsupported_target(module: ir.Operation) -> str | None:
-    """Why the module's targets have no kernels here, or None."""
-    targets = executable_targets(module)
-    if not targets:
-        # In the words of IREE, which gives this error, too, but only in a later phase.
-        return (
-            "no HAL devices defined in the module; use the module-level hal.device.targets attribute, the "
-            "--iree-hal-target-device= flag, or provide inputs with global !hal.devices defined"
-        )
-    for target in targets:
-        if not _is_x86(target) and target.backend not in gpu_target.BACKENDS:
-            return f'iree-winograd has no kernels for target "{target.backend}" ({target.format})'
-    if len({_is_x86(target) for target in targets}) > 1:
-        return "iree-winograd has no kernels that run on CPUs and GPUs alike"
-    return None
-
-
 def _pipeline(module: ir.Operation) -> CpuPipeline | GpuPipeline:
-    """The lowering for the module's targets: code that has to run on all of them makes do with the least."""
-    reason = unsupported_target(module)
-    if reason is not None:
+    try:
+        target = kernel_target(module)
+    except ValueError as reason:
         module.location.emit_error(f"winograd ops can't be lowered: {reason}")
-        raise PassError
-    targets = executable_targets(module)
-    if _is_x86(targets[0]):
-        cpus = [CpuTarget.of(target.field("cpu"), target.field("cpu_features")) for target in targets]
-        return CpuPipeline(module, reduce(CpuTarget.least, cpus))
-    return GpuPipeline(module, reduce(GpuTarget.least, map(GpuTarget.of, targets)))
-
-
-def _is_x86(target: ExecutableTarget) -> bool:
-    return target.backend == "llvm-cpu" and target.field("target_triple").startswith("x86_64")
+        raise PassError from None
+    return CpuPipeline(module, target) if isinstance(target, CpuTarget) else GpuPipeline(module, target)

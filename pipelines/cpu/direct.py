@@ -20,6 +20,7 @@ from iree.winograd.pipelines.emit import (
     multiply_add,
     scratch,
     splat,
+    unflatten,
     when,
 )
 
@@ -238,10 +239,10 @@ class DirectKernel:
 
     def _row_position(self, row: Index) -> tuple[Index, ...]:
         """The outer spatial coordinates of a row of outputs."""
-        return _unflatten(row, self.shape.output_size[:-1])
+        return unflatten(row, self.shape.output_size[:-1])
 
     def _tap_position(self, tap_row: Index) -> tuple[Index, ...]:
-        return _unflatten(tap_row, self.shape.decomposition.kernel_size[:-1])
+        return unflatten(tap_row, self.shape.decomposition.kernel_size[:-1])
 
     def _tap_offset(self, tap_row: Index, tap_strides: list[int]) -> Index:
         if len(tap_strides) == 1:
@@ -276,12 +277,3 @@ class DirectKernel:
     @property
     def _outer_taps(self) -> int:
         return prod(self.shape.decomposition.kernel_size[:-1])
-
-
-def _unflatten(number: Index, sizes: tuple[int, ...]) -> tuple[Index, ...]:
-    """The row-major coordinates of a position that is numbered within `sizes`."""
-    coordinates: list[Index] = []
-    for size in reversed(sizes[1:]):
-        coordinates.insert(0, number % size)
-        number = number // size
-    return (number, *coordinates) if sizes else ()

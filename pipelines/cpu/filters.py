@@ -13,10 +13,11 @@ from iree.winograd.dialect.bindings import arith, ir
 from iree.winograd.pipelines.emit import Buffer, Index, for_each_vector, loop, splat, vector_type
 from iree.winograd.pipelines.emit_recipe import Position, emit_unrolled, flattened
 
+from .depthwise import DepthwiseKernel
 from .direct import DirectKernel
 from .winograd import WinogradKernel
 
-CpuKernel = WinogradKernel | DirectKernel
+CpuKernel = WinogradKernel | DirectKernel | DepthwiseKernel
 
 
 def pack_filters(kernel: CpuKernel, transformed: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
@@ -24,17 +25,15 @@ def pack_filters(kernel: CpuKernel, transformed: npt.NDArray[Any]) -> npt.NDArra
     shape, blocks = kernel.shape, kernel.blocks
     group_channels = shape.input_channels // shape.groups
     by_group = transformed.reshape(
-        shape.transform_size, shape.groups, len(kernel.view_order), group_channels, blocks.per_group
+        shape.transform_size, shape.groups, len(kernel.view_order), group_channels, -1
     )
+    by_view = np.moveaxis(by_group, 1, -2).reshape(*by_group.shape[:1], *by_group.shape[2:4], -1)
     packed = np.empty(kernel.packed_filter_shape, np.float32)
     for number in range(blocks.count):
-        block = Index(number)
-        group, first = blocks.group(block).known, blocks.first_in_group(block).known
-        assert group is not None and first is not None
-        chosen = by_group[:, group, :, :, first : first + blocks.size]
-        packed[number] = chosen[:, kernel.view_order].reshape(
-            shape.transform_size, shape.reduction, blocks.size
-        )
+        first = blocks.first(Index(number)).known
+        assert first is not None
+        chosen = by_view[:, kernel.view_order, :, first : first + blocks.size]
+        packed[number] = chosen.reshape(shape.transform_size, shape.reduction, blocks.size)
     return packed
 
 

@@ -19,23 +19,14 @@ from iree.winograd.pipelines.emit import Buffer, Index
 from iree.winograd.pipelines.emit_epilogue import VectorEpilogue
 from iree.winograd.pipelines.group import ConvolutionGroup
 
-from .direct import DirectKernel
 from .filters import CpuKernel, emit_filter_transform, pack_filters
-from .schedules import default_direct_schedule, default_winograd_schedule
+from .kernels import kernel_for
 from .target import CpuTarget
 from .winograd import WinogradKernel
 
 CODEGEN_PIPELINE = "canonicalize,cse"
 """The passes that the kernels go through before IREE converts them to LLVM: they come as vectors and loops
 already."""
-
-
-def kernel_for(shape: ConvolutionShape, target: CpuTarget) -> CpuKernel:
-    """The kernel that computes a convolution: the direct one where tiles and parts are single elements."""
-    decomposition = shape.decomposition
-    if set(decomposition.output_tile) == set(decomposition.part_size) == {1}:
-        return DirectKernel(shape, default_direct_schedule(shape, target), target)
-    return WinogradKernel(shape, default_winograd_schedule(shape, target), target)
 
 
 @dataclass
@@ -49,7 +40,7 @@ class CpuPipeline:
     def lower(self, group: ConvolutionGroup) -> ir.Value:
         """Emits the dispatches that compute the group's output transform, at the insertion point."""
         shape = group.shape
-        kernel = kernel_for(shape, self.target)
+        kernel = kernel_for(shape, self.target, group.schedule)
         source = group.input_transform.input
         if isinstance(kernel, WinogradKernel) and kernel.schedule.input_block is not None:
             source = self._transformed_input(kernel, group)

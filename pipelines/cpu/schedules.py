@@ -78,6 +78,32 @@ class DirectSchedule:
         return self.vector_width * self.register_vectors
 
 
+@dataclass(frozen=True)
+class DepthwiseSchedule:
+    """How one workgroup of the depthwise kernel works through its rows of outputs.
+
+    `register_pixels` sums of `vector_width` lanes are kept in registers. `row_block` rows of outputs are
+    computed for `vectors_per_pass` vectors of channels before the next ones.
+
+    Raises ValueError for sizes that are not positive.
+    """
+
+    vector_width: int
+    register_pixels: int
+    row_block: int
+    vectors_per_pass: int
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if value < 1:
+                raise ValueError(f"{name} must be at least 1, not {value}")
+
+    @property
+    def channel_block(self) -> int:
+        """Output channels of one block of filters: those of a vector."""
+        return self.vector_width
+
+
 MAX_TILE_BLOCK = 64
 INTERLEAVED_BLOCK = 32
 """Channels of a reduction block of interleaved sums."""
@@ -116,7 +142,7 @@ def default_winograd_schedule(shape: ConvolutionShape, target: CpuTarget) -> Win
     register_vectors = min(2, group_outputs // width)
     tiles = MAX_TILE_BLOCK if shape.tiles is None else shape.tiles
     filter_bytes = 4 * shape.transform_size * shape.reduction * shape.output_channels
-    most_register_tiles = _most_register_rows(register_vectors, target)
+    most_register_tiles = most_register_rows(register_vectors, target)
     wanted = min(tiles, most_register_tiles * (4 if filter_bytes > STREAMED_FILTERS else 1))
 
     # A tile's row of inputs and of products, in f32; a workgroup's memory also holds a tile between two
@@ -137,7 +163,7 @@ def default_winograd_schedule(shape: ConvolutionShape, target: CpuTarget) -> Win
     reduction_block = SHORT_BLOCK if shape.reduction <= SHORT_REDUCTION else LONG_BLOCK
     # Smaller register blocks ask for filters faster than memory gives them.
     if shape.reduction <= SHORT_REDUCTION and filter_bytes < STREAMED_FILTERS:
-        interleaved = _divide_tiles(tiles, most, _most_register_rows(2 * register_vectors, target))
+        interleaved = _divide_tiles(tiles, most, most_register_rows(2 * register_vectors, target))
         if _reads(tiles, interleaved) <= INTERLEAVING_COST * _reads(tiles, (tile_block, register_tiles)):
             tile_block, register_tiles = interleaved
             interleaved_sums, reduction_block = 2, INTERLEAVED_BLOCK
@@ -192,7 +218,7 @@ def default_direct_schedule(shape: ConvolutionShape, target: CpuTarget) -> Direc
     blocks = [
         (rows, vectors)
         for vectors in range(1, min(4, group_outputs // width) + 1)
-        for rows in range(1, min(pixels, _most_register_rows(vectors, target)) + 1)
+        for rows in range(1, min(pixels, most_register_rows(vectors, target)) + 1)
     ]
     register_pixels, register_vectors = min(blocks, key=cycles)
     row_block, pixel_block, register_pixels = _direct_blocks(shape, target, register_pixels)
@@ -235,6 +261,20 @@ def _direct_blocks(shape: ConvolutionShape, target: CpuTarget, register_pixels: 
     return row_block, pixel_block, register_pixels
 
 
+def default_depthwise_schedule(shape: ConvolutionShape, target: CpuTarget) -> DepthwiseSchedule:
+    """The depthwise schedule that needs no measurement: registers full of sums and one row of taps."""
+    width = vector_width_for(shape.output_channels, target.vector_width)
+    pixels, rows = shape.output_size[-1], prod(shape.output_size[:-1])
+    most_pixels = min(16, max(4, target.vector_registers - shape.decomposition.kernel_size[-1] - 2))
+    register_pixels = -(-pixels // -(-pixels // most_pixels))
+    return DepthwiseSchedule(
+        vector_width=width,
+        register_pixels=register_pixels,
+        row_block=rows,
+        vectors_per_pass=-(-shape.output_channels // width),
+    )
+
+
 def staged_elements(shape: ConvolutionShape, row_block: int, pixel_block: int) -> int:
     """Elements that a copy of a block's input has at most, a row for each row of outputs and outer tap."""
     rows = row_block * prod(shape.decomposition.kernel_size[:-1])
@@ -248,7 +288,7 @@ def input_columns(shape: ConvolutionShape, pixel_block: int) -> int:
     return (pixel_block - 1) * decomposition.step[-1] + last_tap + 1
 
 
-def _most_register_rows(vectors: int, target: CpuTarget) -> int:
+def most_register_rows(vectors: int, target: CpuTarget) -> int:
     """Rows of a register block: one register holds the broadcast input, one each the filter vectors."""
     return max(1, (target.vector_registers - vectors - 1) // vectors)
 

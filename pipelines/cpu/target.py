@@ -31,12 +31,16 @@ IREE's runtime gives a workgroup as much memory of its own as this cache holds, 
 
 @dataclass(frozen=True)
 class CpuTarget:
-    """An x86-64 target: f32 lanes of a vector register, how many of these, whether it has FMA, and its L2."""
+    """An x86-64 target: f32 lanes of a vector register, how many of these, whether it has FMA, and its L2.
+
+    `cpu` is LLVM's name of the processor, empty where code is for no particular one.
+    """
 
     vector_width: int
     vector_registers: int
     fused_multiply_add: bool
     l2_bytes: int
+    cpu: str = ""
 
     @staticmethod
     def of(cpu: str, features: str) -> CpuTarget:
@@ -45,11 +49,11 @@ class CpuTarget:
         for feature in filter(None, features.split(",")):
             (enabled.add if feature[0] == "+" else enabled.discard)(feature[1:])
         if "avx512f" in enabled:
-            return CpuTarget(16, 32, True, L2_KIBIBYTES.get(cpu, 512) * KIBIBYTE)
+            return CpuTarget(16, 32, True, L2_KIBIBYTES.get(cpu, 512) * KIBIBYTE, cpu)
         l2_bytes = L2_KIBIBYTES.get(cpu, 256) * KIBIBYTE
         if "avx2" in enabled and "fma" in enabled:
-            return CpuTarget(8, 16, True, l2_bytes)
-        return CpuTarget(4, 16, False, l2_bytes)
+            return CpuTarget(8, 16, True, l2_bytes, cpu)
+        return CpuTarget(4, 16, False, l2_bytes, cpu)
 
     @staticmethod
     def least(one: CpuTarget, other: CpuTarget) -> CpuTarget:
@@ -59,4 +63,5 @@ class CpuTarget:
             min(one.vector_registers, other.vector_registers),
             one.fused_multiply_add and other.fused_multiply_add,
             min(one.l2_bytes, other.l2_bytes),
+            one.cpu if one.cpu == other.cpu else "",
         )

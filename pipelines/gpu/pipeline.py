@@ -20,7 +20,7 @@ from .launch import Launcher, TensorArgument
 from .memory import QUAD, GlobalBuffer
 from .packing import Packing
 from .products import ProductKernel
-from .schedules import RESIDENT_THREADS, TRANSFORM_THREADS, default_gemm_schedule
+from .schedules import RESIDENT_THREADS, TRANSFORM_THREADS, GemmSchedule, default_gemm_schedule, fits
 from .target import GpuTarget
 from .transforms import FilterTransformKernel, InputTransformKernel, OutputTransformKernel
 
@@ -39,7 +39,12 @@ class GpuPipeline:
     def lower(self, group: ConvolutionGroup) -> ir.Value:
         """Emits the dispatches that compute the group's output transform, at the insertion point."""
         shape = group.shape
-        lowering = _Lowering(self._launcher, group, Packing(shape, default_gemm_schedule(shape, self.target)))
+        schedule = group.schedule or default_gemm_schedule(shape, self.target)
+        if not isinstance(schedule, GemmSchedule) or not fits(schedule, self.target):
+            raise ValueError(
+                f"{schedule} is no schedule for this convolution within the limits of {self.target}"
+            )
+        lowering = _Lowering(self._launcher, group, Packing(shape, schedule))
         if is_depthwise(shape):
             return lowering.depthwise()
         return lowering.direct() if shape.transform_size == 1 else lowering.transformed()

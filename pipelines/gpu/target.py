@@ -23,6 +23,7 @@ class GpuTarget:
 
     `residency_attribute` names the attribute by which a kernel asks for registers few enough that so many
     workgroups are resident on a multiprocessor; None where the target's compiler knows no such thing.
+    `architecture` is the target's own name, e.g. "sm_90" or "gfx942", empty where code is for several.
 
     Raises ValueError for limits below those of every GPU.
     """
@@ -30,6 +31,7 @@ class GpuTarget:
     max_threads: int
     shared_memory_bytes: int
     residency_attribute: str | None = None
+    architecture: str = ""
 
     def __post_init__(self) -> None:
         if self.max_threads < _LEAST_THREADS or self.shared_memory_bytes < _LEAST_SHARED_MEMORY:
@@ -46,11 +48,13 @@ class GpuTarget:
             match = re.search(rf"\b{name} = (\d+)", target.configuration)
             return least if match is None else int(match[1])
 
+        architecture = re.search(r'\barch = "([^"]+)"', target.configuration)
         shared = limit("max_workgroup_memory_bytes", _LEAST_SHARED_MEMORY)
         return GpuTarget(
             max_threads=limit("max_thread_count_per_workgroup", _LEAST_THREADS),
             shared_memory_bytes=min(shared, _MOST_STATIC_SHARED_MEMORY),
             residency_attribute="nvvm.minctasm" if target.backend == "cuda" else None,
+            architecture="" if architecture is None else architecture[1],
         )
 
     def least(self, other: GpuTarget) -> GpuTarget:
@@ -59,4 +63,5 @@ class GpuTarget:
             min(self.max_threads, other.max_threads),
             min(self.shared_memory_bytes, other.shared_memory_bytes),
             self.residency_attribute if self.residency_attribute == other.residency_attribute else None,
+            self.architecture if self.architecture == other.architecture else "",
         )

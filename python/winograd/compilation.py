@@ -16,7 +16,7 @@ from iree.winograd.passes.convolution import convolutions
 from iree.winograd.passes.options import WinogradOptions
 from iree.winograd.passes.rewrite import walk
 from iree.winograd.pipelines.compile_pipeline import compile_pipeline
-from iree.winograd.pipelines.lower_to_dispatch import unsupported_target
+from iree.winograd.pipelines.kernel_target import unsupported_target
 
 REWRITE_PHASE = "preprocessing"
 PHASES = (

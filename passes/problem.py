@@ -1,0 +1,155 @@
+"""A convolution as a problem to be solved: its sizes, apart from the program that it is part of."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from math import prod
+
+from iree.winograd.passes.convolution import Convolution
+from iree.winograd.passes.fuse_pad import match_padding
+
+_TEXT = re.compile(
+    r"(?P<batch>\d+|\?)x(?P<input_size>\d+(?:x\d+)*)x(?P<input_channels>\d+)->(?P<output_channels>\d+)"
+    r" kernel (?P<kernel_size>[\dx]+) stride (?P<strides>[\dx]+) dilation (?P<dilations>[\dx]+)"
+    r" padding (?P<padding_low>[\dx]+) (?P<padding_high>[\dx]+) groups (?P<groups>\d+) (?P<element_type>\w+)"
+)
+
+
+@dataclass(frozen=True)
+class ConvolutionProblem:
+    """The sizes of one convolution: `N x H... x C` to `N x OH... x K`, whatever its layout.
+
+    Its text, `1x56x56x64->64 kernel 3x3 stride 1x1 dilation 1x1 padding 1x1 1x1 groups 1 f32`, names it in
+    databases and reports; `parse` reads it back. A batch known only at run time is `?`.
+
+    Raises ValueError for sizes that differ in rank, are below their least, or groups that don't divide the
+    channels.
+    """
+
+    batch: int | None
+    """None where it is known only at run time."""
+    input_size: tuple[int, ...]
+    """Without padding."""
+    padding_low: tuple[int, ...]
+    padding_high: tuple[int, ...]
+    kernel_size: tuple[int, ...]
+    strides: tuple[int, ...]
+    dilations: tuple[int, ...]
+    groups: int
+    input_channels: int
+    """Of all groups."""
+    output_channels: int
+    """Of all groups."""
+    element_type: str = "f32"
+
+    def __post_init__(self) -> None:
+        for name in ("padding_low", "padding_high", "kernel_size", "strides", "dilations"):
+            sizes, least = getattr(self, name), 0 if name.startswith("padding") else 1
+            if len(sizes) != len(self.input_size) or min(sizes) < least:
+                raise ValueError(
+                    f"{name} {sizes} must be {len(self.input_size)} sizes of at least {least}, "
+                    f"as input_size {self.input_size} has"
+                )
+        if min(self.groups, self.input_channels, self.output_channels, self.batch or 1) < 1:
+            raise ValueError(f"batch, groups and channels must be at least 1 in {self}")
+        if self.input_channels % self.groups or self.output_channels % self.groups:
+            raise ValueError(
+                f"{self.groups} groups must divide {self.input_channels} and {self.output_channels} channels"
+            )
+        if min(self.output_size) < 1:
+            raise ValueError(f"the kernel exceeds the padded input in {self}")
+
+    def __str__(self) -> str:
+        def text(sizes: tuple[int, ...]) -> str:
+            return "x".join(map(str, sizes))
+
+        image = f"{self.batch or '?'}x{text(self.input_size)}x{self.input_channels}"
+        window = (
+            f"kernel {text(self.kernel_size)} stride {text(self.strides)} dilation {text(self.dilations)}"
+        )
+        padding = f"padding {text(self.padding_low)} {text(self.padding_high)}"
+        return f"{image}->{self.output_channels} {window} {padding} groups {self.groups} {self.element_type}"
+
+    @staticmethod
+    def parse(text: str) -> ConvolutionProblem:
+        """The problem of a text. Raises ValueError when it isn't one."""
+        match = _TEXT.fullmatch(text)
+        if match is None:
+            raise ValueError(f"not a convolution problem: {text!r}")
+        numbers = match.groupdict()
+
+        def sizes(name: str) -> tuple[int, ...]:
+            return tuple(map(int, numbers[name].split("x")))
+
+        return ConvolutionProblem(
+            batch=None if numbers["batch"] == "?" else int(numbers["batch"]),
+            input_size=sizes("input_size"),
+            padding_low=sizes("padding_low"),
+            padding_high=sizes("padding_high"),
+            kernel_size=sizes("kernel_size"),
+            strides=sizes("strides"),
+            dilations=sizes("dilations"),
+            groups=int(numbers["groups"]),
+            input_channels=int(numbers["input_channels"]),
+            output_channels=int(numbers["output_channels"]),
+            element_type=numbers["element_type"],
+        )
+
+    @staticmethod
+    def of(convolution: Convolution) -> ConvolutionProblem:
+        """The problem that a convolution of a program is, padding with zeros in front of it included."""
+        input_size = convolution.input_size
+        low = high = (0,) * convolution.spatial_rank
+        padding = match_padding(convolution.input) if convolution.is_channels_last else None
+        if padding is not None and len(padding.low) == convolution.spatial_rank:
+            low, high = padding.low, padding.high
+            input_size = tuple(padding.source.type.shape[1:-1])
+        return ConvolutionProblem(
+            batch=convolution.batch,
+            input_size=input_size,
+            padding_low=low,
+            padding_high=high,
+            kernel_size=convolution.kernel_size,
+            strides=convolution.strides,
+            dilations=convolution.dilations,
+            groups=convolution.groups,
+            input_channels=convolution.input_channels,
+            output_channels=convolution.output_channels,
+            element_type=str(convolution.element_type),
+        )
+
+    @property
+    def spatial_rank(self) -> int:
+        return len(self.kernel_size)
+
+    @property
+    def output_size(self) -> tuple[int, ...]:
+        return tuple(
+            (low + size + high - dilation * (taps - 1) - 1) // stride + 1
+            for low, size, high, taps, stride, dilation in zip(
+                self.padding_low,
+                self.input_size,
+                self.padding_high,
+                self.kernel_size,
+                self.strides,
+                self.dilations,
+                strict=True,
+            )
+        )
+
+    @property
+    def group_inputs(self) -> int:
+        """Input channels of one group."""
+        return self.input_channels // self.groups
+
+    @property
+    def group_outputs(self) -> int:
+        """Output channels of one group."""
+        return self.output_channels // self.groups
+
+    @property
+    def multiply_adds(self) -> int:
+        """Of the convolution as it is defined, those on padding included; a dynamic batch counts as 1."""
+        outputs = (self.batch or 1) * prod(self.output_size) * self.output_channels
+        return outputs * prod(self.kernel_size) * self.group_inputs

@@ -1,0 +1,230 @@
+"""What a CPU kernel takes by its schedule, from counts of operations and bytes.
+
+The unit of most formulas is a cycle in which a core starts two vector instructions; the machine's rate of
+operations says how long it is. The constants were fitted to measurements (docs/cost-model.md) and are
+properties of the kernels rather than of one machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from math import prod
+
+from iree.winograd.dialect.algebra.transforms import transforms
+from iree.winograd.pipelines.convolution import ConvolutionShape
+from iree.winograd.pipelines.machine import CpuMachine
+
+from .channel_blocks import ChannelBlocks
+from .schedules import DepthwiseSchedule, DirectSchedule, WinogradSchedule, staged_elements
+from .target import CpuTarget
+
+PRODUCT_EFFICIENCY = 0.92
+"""The part of the peak rate that register-blocked products reach."""
+MULTIPLY_ADD_LATENCY = 4
+"""Cycles until a sum can be added to again."""
+ACCUMULATE_CYCLES = 1.5
+"""Of adding one vector of sums to those of the reduction block before."""
+INPUT_OPERATION_CYCLES = 1.5
+OUTPUT_OPERATION_CYCLES = 1.2
+ELEMENT_CYCLES = 1.2
+"""Of reading or writing one vector in a transform: tiles overlap, their elements lie apart."""
+UNHIDDEN = 0.3
+"""The part of reading filters, or of multiplying if that is shorter, that doesn't overlap with the other."""
+STORE_CYCLES = 2.0
+"""Of the epilogue and the store of one vector of outputs."""
+TAP_ROW_CYCLES = 8.0
+"""Of starting the loop over one row of taps."""
+STAGED_BYTES_PER_CYCLE = 16.0
+
+
+def winograd_seconds(
+    shape: ConvolutionShape,
+    schedule: WinogradSchedule,
+    target: CpuTarget,
+    machine: CpuMachine,
+    threads: int,
+) -> Mapping[str, float]:
+    """Seconds of the stages of `WinogradKernel`.
+
+        products = register blocks * (reduction * cycles per channel / efficiency
+                                      + reduction blocks * sums * 1.5)
+        filters  = first reading / memory bandwidth + other readings / bandwidth of where they fit
+        input    = tiles * V*C/lanes * (1.5 * operations + 1.2 * 2*A)
+        output   = tiles * K/lanes * (1.2 * operations + A + M)
+
+    in the symbols of docs/architecture.md, with M outputs and the recipes' nested operations per tile, tiles
+    past the last of a block included. A batch known only at run time counts as 1; filters are transformed
+    beforehand.
+    """
+    tiles = prod(shape.tiles_per_image) * (shape.batch or 1)
+    tile_blocks = -(-tiles // schedule.tile_block)
+    padded_tiles = tile_blocks * schedule.tile_block
+    channel_blocks = _channel_blocks(shape, schedule)
+    workgroups = tile_blocks * min(schedule.channel_splits, channel_blocks)
+    cycle = _cycle(target, machine)
+    products, filters = _products(
+        shape,
+        schedule,
+        schedule.register_tiles,
+        padded_tiles // schedule.register_tiles * shape.transform_size,
+        tile_blocks,
+        cycle,
+        machine,
+    )
+    register_blocks = padded_tiles // schedule.register_tiles * shape.transform_size * channel_blocks
+    sums = schedule.register_tiles * schedule.register_vectors
+    reduction_blocks = -(-shape.reduction // schedule.reduction_block)
+    products += register_blocks * reduction_blocks * sums * ACCUMULATE_CYCLES * cycle
+    decomposition = shape.decomposition
+    elements, outputs = shape.transform_size, prod(decomposition.output_tile)
+    lanes = min(target.vector_width, schedule.vector_width)
+    input_vectors = (
+        decomposition.view_count * shape.groups * -(-shape.input_channels // shape.groups // lanes)
+    )
+    per_input = (
+        INPUT_OPERATION_CYCLES * _input_operations(decomposition.output_tile, decomposition.part_size)
+        + ELEMENT_CYCLES * 2 * elements
+    )
+    output_vectors = channel_blocks * schedule.register_vectors
+    per_output = (
+        OUTPUT_OPERATION_CYCLES * _output_operations(decomposition.output_tile, decomposition.part_size)
+        + elements
+        + outputs
+    )
+    input_seconds = padded_tiles * input_vectors * per_input * cycle
+    dispatches = 1
+    if schedule.input_block is None:
+        input_seconds *= _share(workgroups, threads, machine)
+    else:
+        dispatches = 2
+        input_seconds *= _share(-(-padded_tiles // schedule.input_block), threads, machine)
+        transformed = 4 * elements * padded_tiles * shape.groups * shape.reduction
+        input_seconds += transformed / machine.bandwidth(transformed)
+    share = _share(workgroups, threads, machine)
+    return {
+        "input": input_seconds,
+        "products": products * share,
+        "filters": filters * share,
+        "output": padded_tiles * output_vectors * per_output * cycle * share,
+        "dispatch": dispatches * _dispatch_seconds(workgroups, threads, machine),
+    }
+
+
+def direct_seconds(
+    shape: ConvolutionShape, schedule: DirectSchedule, target: CpuTarget, machine: CpuMachine, threads: int
+) -> Mapping[str, float]:
+    """Seconds of the stages of `DirectKernel`: products, the reading of filters, staging and stores."""
+    batch, rows, pixels = shape.batch or 1, prod(shape.output_size[:-1]), shape.output_size[-1]
+    row_blocks, pixel_blocks = -(-rows // schedule.row_block), -(-pixels // schedule.pixel_block)
+    channel_blocks = _channel_blocks(shape, schedule)
+    tasks = batch * row_blocks * pixel_blocks
+    splits = min(schedule.channel_splits, channel_blocks)
+    cycle = _cycle(target, machine)
+    blocks = tasks * schedule.row_block * -(-schedule.pixel_block // schedule.register_pixels)
+    products, filters = _products(shape, schedule, schedule.register_pixels, blocks, tasks, cycle, machine)
+    tap_rows = prod(shape.decomposition.kernel_size[:-1])
+    sums = schedule.register_pixels * schedule.register_vectors
+    stores = blocks * channel_blocks * (sums * STORE_CYCLES + tap_rows * TAP_ROW_CYCLES) * cycle
+    staged = 0.0
+    if shape.pads:
+        elements = staged_elements(shape, schedule.row_block, schedule.pixel_block)
+        staged = tasks * splits * 4 * elements / STAGED_BYTES_PER_CYCLE * cycle
+    share = _share(tasks * splits, threads, machine)
+    return {
+        "staging": staged * share,
+        "products": products * share,
+        "filters": filters * share,
+        "output": stores * share,
+        "dispatch": _dispatch_seconds(tasks * splits, threads, machine),
+    }
+
+
+def depthwise_seconds(
+    shape: ConvolutionShape,
+    schedule: DepthwiseSchedule,
+    target: CpuTarget,
+    machine: CpuMachine,
+    threads: int,
+) -> Mapping[str, float]:
+    """Seconds of `DepthwiseKernel`: one multiply-add per output and tap, or moving image and result."""
+    batch = shape.batch or 1
+    vectors = -(-shape.output_channels // schedule.vector_width)
+    outputs = batch * prod(shape.output_size) * vectors
+    taps = prod(shape.decomposition.kernel_size) * (shape.input_channels // shape.groups)
+    cycle = _cycle(target, machine)
+    image = 4 * batch * prod(shape.input_size) * shape.input_channels
+    result = 4 * batch * prod(shape.output_size) * shape.output_channels
+    moved = (image + result) / machine.bandwidth(image + result)
+    workgroups = batch * -(-prod(shape.output_size[:-1]) // schedule.row_block)
+    return {
+        "products": max(outputs * taps * cycle, moved) * _share(workgroups, threads, machine),
+        "output": outputs * STORE_CYCLES * cycle * _share(workgroups, threads, machine),
+        "dispatch": _dispatch_seconds(workgroups, threads, machine),
+    }
+
+
+def _products(
+    shape: ConvolutionShape,
+    schedule: WinogradSchedule | DirectSchedule,
+    rows: int,
+    row_blocks: int,
+    filter_readings: int,
+    cycle: float,
+    machine: CpuMachine,
+) -> tuple[float, float]:
+    """Seconds of the products of `row_blocks` blocks of `rows`, and of reading filters where not hidden.
+
+    The first reading is from memory: the filters of a whole network don't stay in any cache from one run to
+    the next.
+    """
+    vectors = schedule.register_vectors
+    interleaved = schedule.interleaved_sums if isinstance(schedule, WinogradSchedule) else 1
+    per_channel = max(rows * vectors, rows + vectors, 2 * MULTIPLY_ADD_LATENCY / interleaved) / 2
+    channel_blocks = _channel_blocks(shape, schedule)
+    products = row_blocks * channel_blocks * shape.reduction * per_channel * cycle / PRODUCT_EFFICIENCY
+    size = 4 * shape.transform_size * shape.reduction * channel_blocks * schedule.channel_block
+    filters = size / machine.memory_bandwidth + (filter_readings - 1) * size / machine.bandwidth(size)
+    hidden = (1 - UNHIDDEN) * min(products, filters)
+    return products, filters - hidden
+
+
+def _channel_blocks(shape: ConvolutionShape, schedule: WinogradSchedule | DirectSchedule) -> int:
+    return ChannelBlocks(shape.output_channels, shape.groups, schedule.channel_block).count
+
+
+def _cycle(target: CpuTarget, machine: CpuMachine) -> float:
+    """Seconds in which a core starts two vector instructions."""
+    return 2 * (2 if target.fused_multiply_add else 1) * target.vector_width / machine.flops
+
+
+def _share(workgroups: int, threads: int, machine: CpuMachine) -> float:
+    """The part of a dispatch's work that the thread with most of it does."""
+    threads = min(threads, machine.cores)
+    return -(-workgroups // threads) / workgroups
+
+
+def _dispatch_seconds(workgroups: int, threads: int, machine: CpuMachine) -> float:
+    wakes = threads > 1 and workgroups > 1
+    return machine.dispatch_seconds + (machine.wake_seconds if wakes else 0)
+
+
+@cache
+def _input_operations(output_tile: tuple[int, ...], part_size: tuple[int, ...]) -> int:
+    """Operations on one tile of one channel: each dimension in turn transforms all lines of the tile."""
+    alphas = [m + p - 1 for m, p in zip(output_tile, part_size, strict=True)]
+    return sum(
+        len(transforms(m, p).input.operations) * prod(alphas) // alpha
+        for m, p, alpha in zip(output_tile, part_size, alphas, strict=True)
+    )
+
+
+@cache
+def _output_operations(output_tile: tuple[int, ...], part_size: tuple[int, ...]) -> int:
+    """As `_input_operations`; the dimensions transformed before have shrunk from alpha to m elements."""
+    sizes = [m + p - 1 for m, p in zip(output_tile, part_size, strict=True)]
+    operations = 0
+    for dimension, (m, p) in enumerate(zip(output_tile, part_size, strict=True)):
+        operations += len(transforms(m, p).output.operations) * prod(sizes) // sizes[dimension]
+        sizes[dimension] = m
+    return operations

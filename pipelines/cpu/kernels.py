@@ -1,0 +1,49 @@
+"""Which kernel computes a convolution, and with which schedule."""
+
+from __future__ import annotations
+
+from iree.winograd.pipelines.convolution import ConvolutionShape
+
+from .depthwise import DepthwiseKernel, is_depthwise
+from .direct import DirectKernel
+from .filters import CpuKernel
+from .schedules import (
+    DepthwiseSchedule,
+    DirectSchedule,
+    WinogradSchedule,
+    default_depthwise_schedule,
+    default_direct_schedule,
+    default_winograd_schedule,
+)
+from .target import CpuTarget
+from .winograd import WinogradKernel
+
+CpuSchedule = WinogradSchedule | DirectSchedule | DepthwiseSchedule
+
+
+def default_schedule(shape: ConvolutionShape, target: CpuTarget) -> CpuSchedule:
+    """The schedule that needs no measurement: for the direct kernels where tiles are single elements.
+
+    Raises ValueError where none fits.
+    """
+    if shape.transform_size > 1:
+        return default_winograd_schedule(shape, target)
+    if is_depthwise(shape, target):
+        return default_depthwise_schedule(shape, target)
+    return default_direct_schedule(shape, target)
+
+
+def kernel_for(shape: ConvolutionShape, target: CpuTarget, schedule: object = None) -> CpuKernel:
+    """The kernel that computes a convolution, without a `schedule` by the default one.
+
+    Raises ValueError for the schedule of a kernel that doesn't compute it.
+    """
+    default = default_schedule(shape, target)
+    schedule = default if schedule is None else schedule
+    if type(schedule) is not type(default):
+        raise ValueError(f"{schedule} is no schedule for this convolution on a CPU")
+    if isinstance(schedule, WinogradSchedule):
+        return WinogradKernel(shape, schedule, target)
+    if isinstance(schedule, DepthwiseSchedule):
+        return DepthwiseKernel(shape, schedule, target)
+    return DirectKernel(shape, schedule, target)

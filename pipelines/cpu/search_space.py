@@ -1,0 +1,79 @@
+"""The implementations of a convolution on a CPU."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from iree.winograd.passes.problem import ConvolutionProblem
+from iree.winograd.pipelines.convolution import ConvolutionShape
+from iree.winograd.pipelines.machine import CpuMachine
+from iree.winograd.pipelines.schedules import Schedule
+
+from .cost_model import depthwise_seconds, direct_seconds, winograd_seconds
+from .kernels import CpuSchedule, default_schedule
+from .schedule_space import direct_schedules, winograd_schedules
+from .schedules import DepthwiseSchedule, DirectSchedule, WinogradSchedule
+from .target import CpuTarget
+
+LEAST_GROUP_CHANNELS = 4
+"""Channels of a group below which vectors along channels don't pay."""
+
+
+@dataclass(frozen=True)
+class CpuSearchSpace:
+    """The implementations of a convolution on `threads` threads of `machine`.
+
+    Raises ValueError for less than one thread.
+    """
+
+    target: CpuTarget
+    machine: CpuMachine
+    threads: int = 1
+
+    def __post_init__(self) -> None:
+        if self.threads < 1:
+            raise ValueError(f"threads must be at least 1, not {self.threads}")
+
+    @property
+    def key(self) -> str:
+        target = self.target
+        fused = "fma" if target.fused_multiply_add else "no fma"
+        registers = f"{target.vector_registers} registers of {target.vector_width}"
+        return (
+            f"x86-64 {target.cpu or 'generic'}, {registers}, {fused}, L2 {target.l2_bytes}, "
+            f"threads {self.threads}"
+        )
+
+    def unsuited(self, problem: ConvolutionProblem) -> str | None:
+        """Why the kernels don't compute `problem`, or None."""
+        if problem.groups == 1:
+            return None
+        if problem.group_inputs == 1:
+            return "it is depthwise"
+        if problem.group_outputs < LEAST_GROUP_CHANNELS:
+            return f"its groups have only {problem.group_outputs} output channels"
+        return None
+
+    def default_schedule(self, shape: ConvolutionShape) -> CpuSchedule:
+        """The schedule that is taken without measurement. Raises ValueError where none fits."""
+        return default_schedule(shape, self.target)
+
+    def schedules(self, shape: ConvolutionShape) -> Iterator[CpuSchedule]:
+        """All schedules worth measuring that keep the target's limits, the default one first."""
+        default = self.default_schedule(shape)
+        yield default
+        if isinstance(default, DirectSchedule):
+            yield from direct_schedules(shape, self.target, default)
+        elif isinstance(default, WinogradSchedule):
+            yield from winograd_schedules(shape, self.target, default)
+
+    def stage_seconds(self, shape: ConvolutionShape, schedule: Schedule) -> Mapping[str, float]:
+        """Seconds that each stage is predicted to take. Raises ValueError for the schedule of a GPU."""
+        if isinstance(schedule, DirectSchedule):
+            return direct_seconds(shape, schedule, self.target, self.machine, self.threads)
+        if isinstance(schedule, DepthwiseSchedule):
+            return depthwise_seconds(shape, schedule, self.target, self.machine, self.threads)
+        if isinstance(schedule, WinogradSchedule):
+            return winograd_seconds(shape, schedule, self.target, self.machine, self.threads)
+        raise ValueError(f"{schedule} is no schedule for a CPU")

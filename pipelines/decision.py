@@ -1,0 +1,45 @@
+"""What was decided of one convolution, and all that the decision rests on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from iree.winograd.passes.problem import ConvolutionProblem
+
+from .implementation import Implementation
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """An implementation that a convolution could have had."""
+
+    implementation: Implementation
+    stage_seconds: Mapping[str, float]
+    """Predicted, by stage."""
+    predicted_error: float
+    """Relative to the output, in the 1-norm."""
+    measured_seconds: float | None = None
+    """From the tuning database."""
+
+    @property
+    def predicted_seconds(self) -> float:
+        return sum(self.stage_seconds.values())
+
+
+@dataclass(frozen=True)
+class Decision:
+    """One convolution, from 0 in program order, with the names in its location.
+
+    `chosen` is None for a convolution that is left as it is, and `problem` for one whose form isn't
+    supported; `reason` is a clause that says why.
+    """
+
+    number: int
+    names: tuple[str, ...]
+    problem: ConvolutionProblem | None
+    candidates: tuple[Candidate, ...]
+    chosen: Candidate | None
+    reason: str
+    tuned: bool = False
+    """Whether the choice is the fastest of those measured rather than predicted."""

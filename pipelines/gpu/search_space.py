@@ -1,0 +1,55 @@
+"""The implementations of a convolution on a GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from iree.winograd.passes.problem import ConvolutionProblem
+from iree.winograd.pipelines.convolution import ConvolutionShape
+from iree.winograd.pipelines.machine import GpuMachine
+from iree.winograd.pipelines.schedules import Schedule
+
+from .cost_model import gemm_seconds
+from .schedules import GEMM_SCHEDULES, GemmSchedule, default_gemm_schedule, fits
+from .target import GpuTarget
+
+
+@dataclass(frozen=True)
+class GpuSearchSpace:
+    """The implementations of a convolution on `machine`, for code within the limits of `target`."""
+
+    target: GpuTarget
+    machine: GpuMachine
+
+    @property
+    def key(self) -> str:
+        target = self.target
+        return (
+            f"gpu {target.architecture or 'generic'}, threads {target.max_threads}, "
+            f"shared memory {target.shared_memory_bytes}"
+        )
+
+    def unsuited(self, problem: ConvolutionProblem) -> str | None:
+        """Why the kernels don't compute `problem`, or None."""
+        if problem.groups > 1 and problem.group_inputs == 1 and problem.group_outputs > 1:
+            return f"it is depthwise with {problem.group_outputs} output channels each"
+        return None
+
+    def default_schedule(self, shape: ConvolutionShape) -> GemmSchedule:
+        """The schedule that is taken without measurement."""
+        return default_gemm_schedule(shape, self.target)
+
+    def schedules(self, shape: ConvolutionShape) -> Iterator[GemmSchedule]:
+        """All schedules that keep the target's limits, the default one first."""
+        default = self.default_schedule(shape)
+        yield default
+        yield from (
+            schedule for schedule in GEMM_SCHEDULES if schedule != default and fits(schedule, self.target)
+        )
+
+    def stage_seconds(self, shape: ConvolutionShape, schedule: Schedule) -> Mapping[str, float]:
+        """Seconds that each stage is predicted to take. Raises ValueError for the schedule of a CPU."""
+        if not isinstance(schedule, GemmSchedule):
+            raise ValueError(f"{schedule} is no schedule for a GPU")
+        return gemm_seconds(shape, schedule, self.machine)

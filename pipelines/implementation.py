@@ -1,0 +1,42 @@
+"""How one convolution is computed: an algorithm, and the schedule of the kernels that compute it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from iree.winograd.passes.algorithm import Algorithm
+
+from .schedules import Schedule, schedule_from_record, schedule_record
+
+
+@dataclass(frozen=True)
+class Implementation:
+    """An algorithm and a schedule for it."""
+
+    algorithm: Algorithm
+    schedule: Schedule
+
+    def __str__(self) -> str:
+        record = schedule_record(self.schedule)
+        kind = record.pop("kind")
+        return f"{self.algorithm}, {kind} " + " ".join(f"{name}={value}" for name, value in record.items())
+
+
+def implementation_record(implementation: Implementation) -> dict[str, Any]:
+    """`implementation` in the types of JSON."""
+    return {
+        "output_tile": list(implementation.algorithm.output_tile),
+        "part_size": list(implementation.algorithm.part_size),
+        "schedule": schedule_record(implementation.schedule),
+    }
+
+
+def implementation_from_record(record: Mapping[str, Any]) -> Implementation:
+    """The implementation of a record. Raises ValueError for a record that is none."""
+    try:
+        algorithm = Algorithm(tuple(record["output_tile"]), tuple(record["part_size"]))
+        return Implementation(algorithm, schedule_from_record(record["schedule"]))
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"not an implementation of a convolution: {error}") from None

@@ -1,0 +1,73 @@
+"""Schedules of all kernels as data: their names, and their form as attributes and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any, get_type_hints
+
+from iree.winograd.dialect.bindings import ir
+from iree.winograd.passes.algorithm import SCHEDULE_ATTRIBUTE_NAME
+
+from .cpu.schedules import DepthwiseSchedule, DirectSchedule, WinogradSchedule
+from .gpu.schedules import GemmSchedule
+
+Schedule = WinogradSchedule | DirectSchedule | DepthwiseSchedule | GemmSchedule
+
+KINDS: dict[str, type[Schedule]] = {
+    "winograd": WinogradSchedule,
+    "direct": DirectSchedule,
+    "depthwise": DepthwiseSchedule,
+    "gemm": GemmSchedule,
+}
+"""The kernel or, for "gemm", the kernels that a schedule is for."""
+
+
+def schedule_record(schedule: Schedule) -> dict[str, int | str]:
+    """`schedule` as a flat record: its kind, and its fields but for those that are None."""
+    (kind,) = (name for name, schedule_class in KINDS.items() if type(schedule) is schedule_class)
+    return {"kind": kind} | {name: value for name, value in vars(schedule).items() if value is not None}
+
+
+def schedule_from_record(record: Mapping[str, Any]) -> Schedule:
+    """The schedule of a record. Raises ValueError for a record that is none, naming what is wrong."""
+    values = dict(record)
+    kind = values.pop("kind", None)
+    if kind not in KINDS:
+        raise ValueError(f"the kind of a schedule must be one of {', '.join(KINDS)}, not {kind!r}")
+    known = {field.name for field in fields(KINDS[kind])}
+    for name, value in values.items():
+        if name not in known:
+            raise ValueError(f"a {kind} schedule has no {name!r}")
+        if type(value) is not int and get_type_hints(KINDS[kind])[name] is not bool:
+            raise ValueError(f"{name} of a {kind} schedule must be an integer, not {value!r}")
+    try:
+        return KINDS[kind](**values)
+    except TypeError as error:
+        raise ValueError(f"an incomplete {kind} schedule: {error}") from None
+
+
+def set_schedule(operation: ir.Operation, schedule: Schedule) -> None:
+    """Annotate a convolution, or the product that it became."""
+    integer = ir.IntegerType.get_signless(64)
+    operation.attributes[SCHEDULE_ATTRIBUTE_NAME] = ir.DictAttr.get(
+        {
+            name: ir.StringAttr.get(value) if isinstance(value, str) else ir.IntegerAttr.get(integer, value)
+            for name, value in schedule_record(schedule).items()
+        }
+    )
+
+
+def schedule_of(operation: ir.Operation) -> Schedule | None:
+    """The annotation of a convolution or product. Raises ValueError when it is malformed."""
+    if SCHEDULE_ATTRIBUTE_NAME not in operation.attributes:
+        return None
+    attribute = operation.attributes[SCHEDULE_ATTRIBUTE_NAME]
+    if not isinstance(attribute, ir.DictAttr):
+        raise ValueError(f"expected a dictionary, got {attribute}")
+    return schedule_from_record(
+        {
+            entry.name: entry.attr.value if isinstance(entry.attr, ir.StringAttr | ir.IntegerAttr) else None
+            for entry in attribute
+        }
+    )

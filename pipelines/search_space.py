@@ -1,0 +1,119 @@
+"""The implementations that a target offers for a convolution, and what each is predicted to take."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import product
+from math import lcm
+from typing import Protocol
+
+from iree.winograd.passes.algorithm import Algorithm
+from iree.winograd.passes.problem import ConvolutionProblem
+
+from .convolution import ConvolutionShape
+from .cpu.search_space import CpuSearchSpace
+from .cpu.target import CpuTarget
+from .default_machines import default_cpu_machine, default_gpu_machine
+from .gpu.search_space import GpuSearchSpace
+from .implementation import Implementation
+from .kernel_target import KernelTarget
+from .machine import CpuMachine, GpuMachine, Machine
+from .schedules import Schedule
+
+LARGEST_OUTPUT_TILE = 6
+LARGEST_ALPHA = 8
+MOST_PARTS = 4
+"""Parts that the taps of one dimension and phase of the stride are split into at most."""
+
+
+class SearchSpace(Protocol):
+    """What the choice of an implementation asks of a target."""
+
+    @property
+    def key(self) -> str:
+        """The target and what else of it decides which implementation is best."""
+
+    def unsuited(self, problem: ConvolutionProblem) -> str | None:
+        """Why the kernels don't compute `problem`, or should not; None where they do."""
+
+    def default_schedule(self, shape: ConvolutionShape) -> Schedule:
+        """The schedule that is taken without measurement. Raises ValueError where none fits."""
+
+    def schedules(self, shape: ConvolutionShape) -> Iterator[Schedule]:
+        """All schedules worth measuring that keep the target's limits, the default one first."""
+
+    def stage_seconds(self, shape: ConvolutionShape, schedule: Schedule) -> Mapping[str, float]:
+        """Seconds that each stage is predicted to take; their sum is the prediction for the convolution."""
+
+
+def search_space(target: KernelTarget, machine: Machine | None = None, threads: int = 1) -> SearchSpace:
+    """The search space of `target`, `machine` being what is known of it; `threads` only matters for CPUs.
+
+    Raises ValueError for a CPU's target with the machine of a GPU and the other way round.
+    """
+    if isinstance(target, CpuTarget):
+        machine = default_cpu_machine(target) if machine is None else machine
+        if not isinstance(machine, CpuMachine):
+            raise ValueError(f"{machine.name} is no CPU, but the target is one")
+        return CpuSearchSpace(target, machine, threads)
+    machine = default_gpu_machine(target) if machine is None else machine
+    if not isinstance(machine, GpuMachine):
+        raise ValueError(f"{machine.name} is no GPU, but the target is one")
+    return GpuSearchSpace(target, machine)
+
+
+def convolution_shape(problem: ConvolutionProblem, algorithm: Algorithm) -> ConvolutionShape:
+    """What the kernels that compute `problem` by `algorithm` are told."""
+    return ConvolutionShape(
+        batch=problem.batch,
+        input_size=problem.input_size,
+        output_size=problem.output_size,
+        input_channels=problem.input_channels,
+        output_channels=problem.output_channels,
+        groups=problem.groups,
+        padding_low=problem.padding_low,
+        decomposition=algorithm.decompose(problem),
+    )
+
+
+def candidate_algorithms(problem: ConvolutionProblem, output_tile: int | None = None) -> Iterator[Algorithm]:
+    """The algorithms to choose from; with an `output_tile`, only those of this size where tiles have a gain.
+
+    A dimension of a single tap, or of one tap per phase of its stride, has none, nor has a depthwise
+    convolution, which has no sum over channels to amortise transforms.
+    """
+    rank = problem.spatial_rank
+    direct = Algorithm((1,) * rank, (1,) * rank)
+    if output_tile == 1 or (problem.groups > 1 and problem.group_inputs == 1):
+        yield direct
+        return
+    tiled = [
+        Algorithm(tuple(m for m, _ in chosen), tuple(p for _, p in chosen))
+        for chosen in product(*(_tiles_and_parts(problem, d, output_tile) for d in range(rank)))
+    ]
+    if output_tile is None or tiled == [direct]:
+        yield direct
+    yield from (algorithm for algorithm in tiled if not algorithm.is_direct)
+
+
+def implementations(space: SearchSpace, problem: ConvolutionProblem) -> Iterator[Implementation]:
+    """All that `space` offers for `problem`."""
+    for algorithm in candidate_algorithms(problem):
+        shape = convolution_shape(problem, algorithm)
+        for schedule in space.schedules(shape):
+            yield Implementation(algorithm, schedule)
+
+
+def _tiles_and_parts(
+    problem: ConvolutionProblem, dimension: int, output_tile: int | None
+) -> Iterator[tuple[int, int]]:
+    stride, dilation = problem.strides[dimension], problem.dilations[dimension]
+    taps_per_phase = -(-problem.kernel_size[dimension] // (lcm(stride, dilation) // dilation))
+    if taps_per_phase == 1:
+        yield (1, 1)
+        return
+    sizes = range(2, LARGEST_OUTPUT_TILE + 1) if output_tile is None else (output_tile,)
+    part_sizes = sorted({-(-taps_per_phase // parts) for parts in range(1, MOST_PARTS + 1)} - {1})
+    for m, p in product(sizes, part_sizes):
+        if output_tile is not None or m + p - 1 <= LARGEST_ALPHA:
+            yield (m, p)

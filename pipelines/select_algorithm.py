@@ -1,0 +1,177 @@
+"""Choose how each convolution is computed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cache
+
+from iree.winograd.dialect.algebra.numerics import predicted_error
+from iree.winograd.dialect.bindings import ir
+from iree.winograd.passes.algorithm import ATTRIBUTE_NAME, Algorithm, set_algorithm
+from iree.winograd.passes.convolution import convolutions, match_convolution
+from iree.winograd.passes.layer_filter import is_layer_allowed, location_names
+from iree.winograd.passes.options import WinogradOptions
+from iree.winograd.passes.problem import ConvolutionProblem
+from iree.winograd.passes.registry import register_pass
+from iree.winograd.passes.remarks import remark_missed
+
+from .cpu.target import CpuTarget
+from .decision import Candidate, Decision
+from .implementation import Implementation
+from .kernel_target import KernelTarget, kernel_target
+from .schedules import set_schedule
+from .search_space import SearchSpace, candidate_algorithms, convolution_shape, search_space
+from .target import executable_targets
+
+PASS_NAME = "winograd-select-algorithm"
+DEFAULT_MAX_RELATIVE_ERROR = {"f32": 1e-5}
+"""Predicted error, relative to the output in the 1-norm, that an algorithm may have, per element type."""
+TIME_TOLERANCE = 0.03
+"""Relative difference in time that is no difference: the more accurate algorithm is chosen then."""
+ANY_TARGET = CpuTarget.of("", "+avx512f")
+"""For programs that don't say what they are compiled for."""
+
+
+@register_pass(PASS_NAME)
+@dataclass(frozen=True)
+class SelectAlgorithm:
+    """Annotate the convolutions to be rewritten with the algorithm that computes them.
+
+    Folding a filter freezes the size of its tiles, so this decision comes before any rewrite. A convolution
+    gets the output tile and part size, possibly different per dimension, that are predicted to take least
+    time on the module's target among those whose predicted error is small; output tile 1 is the direct
+    convolution. One that the kernels don't compute, that no algorithm computes accurately enough, or that the
+    layer patterns exclude, stays as it is, with a remark saying why. An annotation that a convolution comes
+    with is kept.
+
+        %r = linalg.conv_2d_nhwc_hwcf ins(%x, %w : ...) outs(%y : ...)
+      becomes
+        %r = linalg.conv_2d_nhwc_hwcf {winograd.algorithm = {
+          output_tile = array<i64: 4, 4>, part_size = array<i64: 3, 3>}} ins(%x, %w : ...) outs(%y : ...)
+    """
+
+    output_tile: int | None = None
+    """Outputs per tile and dimension; None chooses per convolution."""
+    allow: tuple[str, ...] = ()
+    """Layer patterns, as in `WinogradOptions`."""
+    deny: tuple[str, ...] = ()
+    max_relative_error: float | None = None
+    """As in `WinogradOptions`."""
+    threads: int = 1
+    """As in `WinogradOptions`."""
+    observe: Callable[[Decision], None] | None = field(default=None, metadata={"option": False})
+    """Is told every decision."""
+
+    def __post_init__(self) -> None:
+        self._options()
+
+    def run(self, module: ir.Operation) -> None:
+        space = search_space(_target(module), threads=self.threads)
+        for number, operation in enumerate(convolutions(module)):
+            if ATTRIBUTE_NAME in operation.attributes:
+                continue
+            decision = self._decide(number, operation, space)
+            if decision.chosen is not None:
+                set_algorithm(operation, decision.chosen.implementation.algorithm)
+                if decision.tuned:
+                    set_schedule(operation, decision.chosen.implementation.schedule)
+            else:
+                remark_missed(operation, PASS_NAME, f"convolution {number} left as it is: {decision.reason}")
+            if self.observe is not None:
+                self.observe(decision)
+
+    def _options(self) -> WinogradOptions:
+        return WinogradOptions(
+            output_tile=self.output_tile,
+            allow=self.allow,
+            deny=self.deny,
+            max_relative_error=self.max_relative_error,
+            threads=self.threads,
+        )
+
+    def _decide(self, number: int, operation: ir.Operation, space: SearchSpace) -> Decision:
+        names = tuple(location_names(operation.location))
+        convolution = match_convolution(operation)
+        if isinstance(convolution, str):
+            return Decision(number, names, None, (), None, convolution)
+        problem = ConvolutionProblem.of(convolution)
+
+        def left(reason: str, candidates: tuple[Candidate, ...] = ()) -> Decision:
+            return Decision(number, names, problem, candidates, None, reason)
+
+        if not is_layer_allowed(self._options(), number, operation):
+            return left("the layer patterns exclude it")
+        if problem.element_type not in DEFAULT_MAX_RELATIVE_ERROR:
+            return left(f"its element type is {problem.element_type}, not f32")
+        if reason := space.unsuited(problem):
+            return left(reason)
+        candidates = predict(problem, space, self.output_tile)
+        limit = self.max_relative_error
+        if limit is None and self.output_tile is None:
+            limit = DEFAULT_MAX_RELATIVE_ERROR[problem.element_type]
+        accurate = [each for each in candidates if limit is None or each.predicted_error <= limit]
+        if not accurate:
+            best = min(candidates, key=lambda candidate: candidate.predicted_error)
+            return left(
+                f"of all algorithms {best.implementation.algorithm} has the least predicted relative error, "
+                f"{best.predicted_error:.1e}, which exceeds {limit:.1e}",
+                candidates,
+            )
+        fastest = min(accurate, key=lambda candidate: candidate.predicted_seconds)
+        chosen = min(
+            (
+                candidate
+                for candidate in accurate
+                if candidate.predicted_seconds <= fastest.predicted_seconds * (1 + TIME_TOLERANCE)
+            ),
+            key=lambda candidate: candidate.predicted_error,
+        )
+        reason = "it is predicted to be the fastest that is accurate enough"
+        if chosen is not fastest:
+            reason = (
+                f"it is predicted to be as fast as {fastest.implementation.algorithm}, and is more accurate"
+            )
+        return Decision(number, names, problem, candidates, chosen, reason)
+
+
+def predict(
+    problem: ConvolutionProblem, space: SearchSpace, output_tile: int | None = None
+) -> tuple[Candidate, ...]:
+    """The algorithms for `problem`, each with the schedule that it gets without measurement."""
+    return tuple(
+        candidate(problem, space, Implementation(algorithm, schedule))
+        for algorithm in candidate_algorithms(problem, output_tile)
+        for schedule in [space.default_schedule(convolution_shape(problem, algorithm))]
+    )
+
+
+def candidate(
+    problem: ConvolutionProblem,
+    space: SearchSpace,
+    implementation: Implementation,
+    measured_seconds: float | None = None,
+) -> Candidate:
+    """`implementation` with what is predicted of it."""
+    shape = convolution_shape(problem, implementation.algorithm)
+    return Candidate(
+        implementation,
+        space.stage_seconds(shape, implementation.schedule),
+        algorithm_error(problem, implementation.algorithm),
+        measured_seconds,
+    )
+
+
+def algorithm_error(problem: ConvolutionProblem, algorithm: Algorithm) -> float:
+    """The predicted error of an algorithm, relative to the output in the 1-norm."""
+    views = algorithm.decompose(problem).view_count
+    return _cached_error(algorithm.output_tile, algorithm.part_size, problem.group_inputs, views)
+
+
+@cache
+def _cached_error(m: tuple[int, ...], p: tuple[int, ...], channels: int, views: int) -> float:
+    return predicted_error(m, p, channels, views=views)
+
+
+def _target(module: ir.Operation) -> KernelTarget:
+    return kernel_target(module) if executable_targets(module) else ANY_TARGET
