@@ -49,11 +49,16 @@ class ChannelBlocks:
         """The first channel of a block."""
         return self.group(block) * self.per_group + self.first_in_group(block)
 
-    def split(self, parts: int) -> int:
-        """Blocks of each of `parts` parts; the last part may be left with fewer."""
-        return -(-self.count // parts)
+    def steps(self, part: Index, parts: int) -> Index:
+        """Blocks of one of `parts` parts; the last parts may be left with fewer, or none."""
+        size = self._part_size(parts)
+        if self.count % parts == 0:
+            return Index(size)
+        return (Index(self.count) - part * size).minimum(size)
 
     def at(self, part: Index, parts: int, step: Index) -> Index:
-        """The block that is number `step` of a part; steps past the last block repeat it."""
-        block = part * self.split(parts) + step
-        return block if self.count % parts == 0 else block.minimum(self.count - 1)
+        """The block that is number `step` of a part."""
+        return part * self._part_size(parts) + step
+
+    def _part_size(self, parts: int) -> int:
+        return -(-self.count // parts)

@@ -84,16 +84,18 @@ class DirectKernel:
         schedule = self.schedule
         blocks_per_image = self._row_blocks * self._pixel_blocks
         number = workgroup[0] // blocks_per_image
-        # The last blocks overlap their neighbours rather than be cut short.
-        row_block = workgroup[0] // self._pixel_blocks % self._row_blocks
-        first_row = (row_block * schedule.row_block).minimum(self._rows - schedule.row_block)
+        first_row = workgroup[0] // self._pixel_blocks % self._row_blocks * schedule.row_block
+        rows = Index(schedule.row_block)
+        if self._rows % schedule.row_block:
+            rows = (Index(self._rows) - first_row).minimum(rows)
+        # The last block of pixels overlaps its neighbour rather than be cut short.
         first_pixel = (workgroup[0] % self._pixel_blocks * schedule.pixel_block).minimum(
             self.shape.output_size[-1] - schedule.pixel_block
         )
-        staged = self._stage(image, number, first_row, first_pixel) if self._is_staged else None
-        with loop(self.blocks.split(self._channel_parts), name="channel_block") as step:
+        staged = self._stage(image, number, first_row, rows, first_pixel) if self._is_staged else None
+        with loop(self.blocks.steps(workgroup[1], self._channel_parts), name="channel_block") as step:
             block = self.blocks.at(workgroup[1], self._channel_parts, step)
-            with loop(schedule.row_block, name="row") as row:
+            with loop(rows, name="row") as row:
                 position = self._row_position(first_row + row)
                 with loop(schedule.pixel_block, schedule.register_pixels, "pixel") as start:
                     pixel = start.minimum(schedule.pixel_block - schedule.register_pixels)
@@ -182,7 +184,9 @@ class DirectKernel:
             finished = epilogue(sums[i * schedule.register_vectors + v], number, pixel, channel)
             output.store(finished, origin + (i * output.stride(-2) + v * schedule.vector_width))
 
-    def _stage(self, image: Buffer, number: Index, first_row: Index, first_pixel: Index) -> Buffer:
+    def _stage(
+        self, image: Buffer, number: Index, first_row: Index, rows: Index, first_pixel: Index
+    ) -> Buffer:
         """The input of the workgroup's outputs between zeros: a row per row of outputs and outer tap."""
         shape, decomposition, width = self.shape, self.shape.decomposition, self.target.vector_width
         channels = shape.input_channels
@@ -195,7 +199,7 @@ class DirectKernel:
         first_column = first_pixel * decomposition.step[-1] - shape.padding_low[-1]
         begin = (Index(0) - first_column).maximum(0).minimum(columns)
         end = (Index(shape.input_size[-1]) - first_column).minimum(columns).maximum(begin)
-        with loop(self.schedule.row_block, name="row") as row, loop(self._outer_taps, name="tap") as tap:
+        with loop(rows, name="row") as row, loop(self._outer_taps, name="tap") as tap:
             outputs = self._row_position(first_row + row)
             position, exists = self._input_row(outputs, tap)
             target = staged.offset([row, tap, 0, 0])

@@ -115,6 +115,8 @@ SHORT_REDUCTION = 512
 """Channels up to which a direct convolution's one sum is so accurate that ours has to be more so."""
 INTERLEAVING_COST = 1.1
 """How many times the vectors may be read for interleaved sums: fewer reduction blocks save as much."""
+FEW_OUTPUTS = 48
+"""Output channels up to which writing and reading transformed inputs takes as long as the products."""
 MAX_PIXEL_BLOCK = 112
 ROW_PADDING = 16
 """f32 elements after each row of transformed tiles: rows a power of two apart would share few cache sets."""
@@ -123,7 +125,7 @@ WORKGROUPS = 16
 """Workgroups that a dispatch should have, for threads to share."""
 WORKGROUP_PRODUCTS = 1 << 21
 """Multiplications below which a workgroup isn't worth waking a thread for, about 15 microseconds."""
-REREAD_FILTERS = 2 * 1024 * KIBIBYTE
+REREAD_FILTERS = 1024 * KIBIBYTE
 """Bytes of filters up to which each row of outputs may read them all: rows give more workgroups then."""
 STREAMED_FILTERS = 16 * 1024 * KIBIBYTE
 """Bytes of transformed filters from which on they come from memory rather than from a shared cache."""
@@ -139,7 +141,7 @@ def default_winograd_schedule(shape: ConvolutionShape, target: CpuTarget) -> Win
     """
     group_outputs = shape.output_channels // shape.groups
     width = vector_width_for(group_outputs, target.vector_width)
-    register_vectors = min(2, group_outputs // width)
+    register_vectors = _register_vectors(group_outputs, width)
     tiles = MAX_TILE_BLOCK if shape.tiles is None else shape.tiles
     filter_bytes = 4 * shape.transform_size * shape.reduction * shape.output_channels
     most_register_tiles = most_register_rows(register_vectors, target)
@@ -156,7 +158,10 @@ def default_winograd_schedule(shape: ConvolutionShape, target: CpuTarget) -> Win
     channel_blocks = shape.groups * -(-group_outputs // (width * register_vectors))
     multiplications = tiles * shape.transform_size * shape.reduction * shape.output_channels
     splits = _splits(blocks, channel_blocks, multiplications)
-    fused = shape.tiles is None or (most_fused >= wanted and splits == 1)
+    few_outputs = shape.output_channels <= FEW_OUTPUTS
+    fused = shape.tiles is None or (most_fused >= wanted and (few_outputs or splits == 1))
+    if few_outputs and splits > 1:
+        most_fused = min(most_fused, -(-tiles // 2))
     most = most_fused if fused else min(MAX_TILE_BLOCK, available // product_row)
     tile_block, register_tiles = _divide_tiles(tiles, most, most_register_tiles)
     interleaved_sums = 1
@@ -176,6 +181,14 @@ def default_winograd_schedule(shape: ConvolutionShape, target: CpuTarget) -> Win
         interleaved_sums=interleaved_sums,
         channel_splits=1 if fused else _splits(-(-tiles // tile_block), channel_blocks, multiplications),
         input_block=None if fused else min(MAX_TILE_BLOCK, max(1, tiles // WORKGROUPS)),
+    )
+
+
+def _register_vectors(group_outputs: int, width: int) -> int:
+    """Two vectors of output channels, or three where these overlap less."""
+    return min(
+        range(min(2, group_outputs // width), min(3, group_outputs // width) + 1),
+        key=lambda vectors: (-(-group_outputs // (vectors * width)) * vectors, vectors),
     )
 
 
@@ -212,8 +225,8 @@ def default_direct_schedule(shape: ConvolutionShape, target: CpuTarget) -> Direc
     def cycles(block: tuple[int, int]) -> float:
         rows, vectors = block
         passes = -(-pixels // rows) * -(-group_outputs // (vectors * width))
-        # Two multiply-adds or loads a cycle, and four cycles until a sum can be added to.
-        return passes * max(rows * vectors / 2, (rows + vectors) / 2, 4)
+        # Two multiply-adds or loads a cycle, four cycles until a sum can be added to, and the loop's own.
+        return passes * (max(rows * vectors / 2, (rows + vectors) / 2, 4) + 1)
 
     blocks = [
         (rows, vectors)

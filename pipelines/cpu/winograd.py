@@ -103,7 +103,7 @@ class WinogradKernel:
             transformed, first_row = source, first_tile
         product_shape = (self.shape.transform_size, schedule.tile_block, schedule.channel_block)
         products = scratch(product_shape, "products")
-        with loop(self.blocks.split(self._channel_parts), name="channel_block") as step:
+        with loop(self.blocks.steps(workgroup[1], self._channel_parts), name="channel_block") as step:
             block = self.blocks.at(workgroup[1], self._channel_parts, step)
             emit_products(
                 transformed,
