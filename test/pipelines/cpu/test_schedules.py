@@ -74,6 +74,18 @@ def test_layers_with_few_tiles_divide_their_channels() -> None:
     assert schedule.input_block is not None
 
 
+def test_register_blocks_of_outputs_overlap_as_little_as_two_or_three_vectors_allow() -> None:
+    for outputs, vectors in [(16, 1), (32, 2), (48, 3), (64, 2), (80, 2), (96, 2), (144, 3)]:
+        assert (
+            default_winograd_schedule(shape(1, 28, 192, outputs, 4), TARGETS[0]).register_vectors == vectors
+        )
+
+
+def test_few_outputs_keep_the_input_transform_in_their_kernel() -> None:
+    assert default_winograd_schedule(shape(1, 56, 192, 48, 4), TARGETS[0]).input_block is None
+    assert default_winograd_schedule(shape(1, 56, 192, 192, 4), TARGETS[0]).input_block is not None
+
+
 def test_a_schedule_rejects_sizes_that_are_not_positive() -> None:
     with pytest.raises(ValueError, match="tile_block must be at least 1, not 0"):
         WinogradSchedule(16, 0, 1, 1, 16)
@@ -90,5 +102,13 @@ def test_channel_blocks_cover_all_channels_within_their_groups() -> None:
             assert first + size <= (group + 1) * blocks.per_group
             covered.update(range(first, first + size))
         assert covered == set(range(channels))
+    for count, parts in [(33, 8), (33, 3), (6, 4), (4, 4), (1, 1)]:
+        blocks = ChannelBlocks(count, 1, 1)
+        numbers = []
+        for part in range(parts):
+            steps = blocks.steps(Index(part), parts).known
+            assert steps is not None
+            numbers += [blocks.at(Index(part), parts, Index(step)).known for step in range(steps)]
+        assert numbers == list(range(count))
     with pytest.raises(ValueError, match="blocks of 8 channels don't fit in groups of 4"):
         ChannelBlocks(16, 4, 8)
