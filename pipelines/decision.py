@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from iree.winograd.passes.problem import ConvolutionProblem
 
 from .implementation import Implementation
+from .search_space import SearchSpace
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,8 @@ class Decision:
     supported; `reason` is a clause that says why.
     """
 
+    space: SearchSpace
+    """The target, and the machine that times are predicted for."""
     number: int
     names: tuple[str, ...]
     problem: ConvolutionProblem | None

@@ -33,6 +33,10 @@ class SearchSpace(Protocol):
     def key(self) -> str:
         """The target and what else of it decides which implementation is best."""
 
+    @property
+    def machine(self) -> Machine:
+        """What times are predicted for."""
+
     def unsuited(self, problem: ConvolutionProblem) -> str | None:
         """Why the kernels don't compute `problem`, or should not; None where they do."""
 

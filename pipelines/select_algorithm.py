@@ -67,8 +67,11 @@ class SelectAlgorithm:
         self._options()
 
     def run(self, module: ir.Operation) -> None:
+        found = tuple(convolutions(module))
+        if not found:
+            return
         space = search_space(_target(module), threads=self.threads)
-        for number, operation in enumerate(convolutions(module)):
+        for number, operation in enumerate(found):
             if ATTRIBUTE_NAME in operation.attributes:
                 continue
             decision = self._decide(number, operation, space)
@@ -94,11 +97,11 @@ class SelectAlgorithm:
         names = tuple(location_names(operation.location))
         convolution = match_convolution(operation)
         if isinstance(convolution, str):
-            return Decision(number, names, None, (), None, convolution)
+            return Decision(space, number, names, None, (), None, convolution)
         problem = ConvolutionProblem.of(convolution)
 
         def left(reason: str, candidates: tuple[Candidate, ...] = ()) -> Decision:
-            return Decision(number, names, problem, candidates, None, reason)
+            return Decision(space, number, names, problem, candidates, None, reason)
 
         if not is_layer_allowed(self._options(), number, operation):
             return left("the layer patterns exclude it")
@@ -132,7 +135,7 @@ class SelectAlgorithm:
             reason = (
                 f"it is predicted to be as fast as {fastest.implementation.algorithm}, and is more accurate"
             )
-        return Decision(number, names, problem, candidates, chosen, reason)
+        return Decision(space, number, names, problem, candidates, chosen, reason)
 
 
 def predict(
