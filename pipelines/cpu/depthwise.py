@@ -101,7 +101,7 @@ class DepthwiseKernel:
             position = unflatten(first_row + row, self.shape.output_size[:-1])
 
             def compute(pixel: Index) -> None:
-                with loop(self.blocks.split(passes), name="vector") as step:
+                with loop(self.blocks.steps(pass_, passes), name="vector") as step:
                     block = self.blocks.at(pass_, passes, step)
                     sums = self._sum(image, filters, number, position, pixel, block)
                     self._store(sums, output, number, position, pixel, block, epilogue)
