@@ -75,7 +75,7 @@ def compile(
     `CompilationError`, which holds the compiler's diagnostics, when `source` or `output` can't be opened,
     `source` doesn't compile, or has convolutions and there are no kernels for `target`.
     """
-    checked_options = _make_options(options)
+    checked_options = make_options(options)
     winograd_options = checked_options if enable_winograd else None
     all_flags = (*target_flags(target), *flags)
     if output is not None:
@@ -88,7 +88,8 @@ def compile(
         return path.read_bytes()
 
 
-def _make_options(options: dict[str, Any]) -> WinogradOptions:
+def make_options(options: dict[str, Any]) -> WinogradOptions:
+    """The options of these names. Raises `InvalidOptionError` for one that isn't known or has a bad value."""
     known = [field.name for field in fields(WinogradOptions)]
     for name in options:
         if name not in known:
@@ -99,7 +100,11 @@ def _make_options(options: dict[str, Any]) -> WinogradOptions:
         raise InvalidOptionError(str(error)) from None
 
 
-def _open_session(flags: tuple[str, ...], options: WinogradOptions | None) -> api.Session:
+def open_session(flags: tuple[str, ...], options: WinogradOptions | None) -> api.Session:
+    """A session of the compiler with `flags` and those that `options` imply.
+
+    Raises `InvalidOptionError` for flags that aren't known, or that IREE crashes on.
+    """
     session = api.Session()
     implied = () if options is None else session_flags(options)
     try:
@@ -116,7 +121,7 @@ def _compile_file(
 ) -> None:
     diagnostics: list[Diagnostic] = []
     with Compilation(
-        _open_session(flags, options),
+        open_session(flags, options),
         options,
         Stages(),
         report=diagnostics.append,
@@ -125,7 +130,7 @@ def _compile_file(
         if options is not None and options.remarks:
             capture_remarks(compilation.context, lambda remark: print(remark.format(), file=sys.stderr))
         try:
-            invocation = compilation.compile(_open(compilation, source))
+            invocation = compilation.compile(open_source(compilation, source))
         finally:
             compilation.context.finalize_remarks()
         if invocation is None:
@@ -142,7 +147,8 @@ def _compile_file(
             raise CompilationError(message) from None
 
 
-def _open(compilation: Compilation, source: Source) -> api.Source | ir.Operation:
+def open_source(compilation: Compilation, source: Source) -> api.Source | ir.Operation:
+    """`source` as what `compilation` compiles. Raises `CompilationError` for a file that can't be opened."""
     if isinstance(source, ImportedModel):
         return source.build(compilation.context).operation
     if isinstance(source, str) and "\n" in source:
