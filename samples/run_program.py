@@ -30,6 +30,9 @@ def main() -> int:
     try:
         program = load(options.program, options.device, threads=options.threads)
         function = getattr(program, options.function or program.functions[0])
+        if function.signature is None:
+            print(f"error: {options.program} doesn't tell what {function.name} takes", file=sys.stderr)
+            return 1
         arguments = [random_array(signature, options.size) for signature in function.signature.inputs]
         results = function(*arguments)
     except (WinogradError, AttributeError) as error:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from os import PathLike, fspath
 from types import MappingProxyType
@@ -26,16 +26,45 @@ from iree.winograd.signatures import FunctionSignature, TensorSignature, parse_d
 BUFFER_ALIGNMENT = 64
 """Bytes; compiled code relies on it."""
 
-_ELEMENT_TYPES: Mapping[str, tuple[np.dtype[Any], Any]] = MappingProxyType(
+_DTYPES: Mapping[str, np.dtype[Any]] = MappingProxyType(
     {
-        "f16": (np.dtype(np.float16), runtime.HalElementType.FLOAT_16),
-        "f32": (np.dtype(np.float32), runtime.HalElementType.FLOAT_32),
-        "f64": (np.dtype(np.float64), runtime.HalElementType.FLOAT_64),
-        "i1": (np.dtype(np.bool_), runtime.HalElementType.BOOL_8),
-        "i8": (np.dtype(np.int8), runtime.HalElementType.SINT_8),
-        "i16": (np.dtype(np.int16), runtime.HalElementType.SINT_16),
-        "i32": (np.dtype(np.int32), runtime.HalElementType.SINT_32),
-        "i64": (np.dtype(np.int64), runtime.HalElementType.SINT_64),
+        "f16": np.dtype(np.float16),
+        "f32": np.dtype(np.float32),
+        "f64": np.dtype(np.float64),
+        "i1": np.dtype(np.bool_),
+        "i8": np.dtype(np.int8),
+        "i16": np.dtype(np.int16),
+        "i32": np.dtype(np.int32),
+        "i64": np.dtype(np.int64),
+    }
+)
+"""By MLIR's names of element types."""
+
+_ELEMENT_TYPES: Mapping[np.dtype[Any], Any] = MappingProxyType(
+    {
+        np.dtype(np.float16): runtime.HalElementType.FLOAT_16,
+        np.dtype(np.float32): runtime.HalElementType.FLOAT_32,
+        np.dtype(np.float64): runtime.HalElementType.FLOAT_64,
+        np.dtype(np.bool_): runtime.HalElementType.BOOL_8,
+        np.dtype(np.int8): runtime.HalElementType.SINT_8,
+        np.dtype(np.int16): runtime.HalElementType.SINT_16,
+        np.dtype(np.int32): runtime.HalElementType.SINT_32,
+        np.dtype(np.int64): runtime.HalElementType.SINT_64,
+        np.dtype(np.uint8): runtime.HalElementType.UINT_8,
+        np.dtype(np.uint16): runtime.HalElementType.UINT_16,
+        np.dtype(np.uint32): runtime.HalElementType.UINT_32,
+        np.dtype(np.uint64): runtime.HalElementType.UINT_64,
+    }
+)
+
+_RESULT_DTYPES: Mapping[int, np.dtype[Any]] = MappingProxyType(
+    {
+        **{int(element_type): dtype for dtype, element_type in _ELEMENT_TYPES.items()},
+        # Integers of functions on MLIR's own tensors have no sign.
+        int(runtime.HalElementType.INT_8): np.dtype(np.int8),
+        int(runtime.HalElementType.INT_16): np.dtype(np.int16),
+        int(runtime.HalElementType.INT_32): np.dtype(np.int32),
+        int(runtime.HalElementType.INT_64): np.dtype(np.int64),
     }
 )
 
@@ -111,12 +140,16 @@ class LoadedProgram:
 
 
 class LoadedFunction:
-    """A function of a loaded program."""
+    """A function of a loaded program.
+
+    Its `signature` is None where the program doesn't hold it: IREE keeps none of functions that come from
+    torch-mlir's types, as ONNX models do. The program itself checks the arguments then.
+    """
 
     def __init__(
         self,
         name: str,
-        signature: FunctionSignature,
+        signature: FunctionSignature | None,
         context: Any,
         function: Any,
         device: Any,
@@ -130,55 +163,63 @@ class LoadedFunction:
         self._device = device
         self._lock = lock
         self._in_host_memory = in_host_memory
-        self._parameters = [_Parameter(tensor, index) for index, tensor in enumerate(signature.inputs)]
+        inputs = () if signature is None else signature.inputs
+        self._parameters = [_TensorParameter(index, tensor) for index, tensor in enumerate(inputs)]
 
     def __call__(self, *arguments: Any) -> Any:
         """Call the function on numpy arrays or torch tensors of the types in `signature`.
 
         Returns the result, or a tuple of them if there isn't just one: torch tensors if there is one among
-        the arguments, numpy arrays otherwise. Raises `CallError` when the arguments don't fit the signature
-        or the program fails.
+        the arguments, numpy arrays otherwise. IREE's integers have no sign: unsigned results come as signed
+        ones of the same bits. Raises `CallError` when the arguments don't fit the signature or the program
+        fails.
         """
-        if len(arguments) != len(self._parameters):
-            raise CallError(f"{self.name} takes {len(self._parameters)} argument(s), got {len(arguments)}")
+        parameters: Sequence[_Parameter] = self._parameters
+        if self.signature is None:
+            parameters = [_Parameter(index) for index in range(len(arguments))]
+        if len(arguments) != len(parameters):
+            raise CallError(f"{self.name} takes {len(parameters)} argument(s), got {len(arguments)}")
         torch = sys.modules.get("torch")
         gives_torch = torch is not None and any(isinstance(argument, torch.Tensor) for argument in arguments)
         arrays = []
         inputs = runtime.VmVariantList(len(arguments))
-        for parameter, argument in zip(self._parameters, arguments, strict=True):
+        for parameter, argument in zip(parameters, arguments, strict=True):
             array = parameter.check(self.name, argument, torch)
             arrays.append(array)
-            inputs.push_ref(self._import(array, parameter))
-        outputs = runtime.VmVariantList(len(self.signature.outputs))
+            inputs.push_ref(self._import(array))
+        outputs = runtime.VmVariantList(1)
         try:
             # A context may run one call at a time, and the runtime lets go of Python's own lock.
             with self._lock:
                 self._context.invoke(self._function, inputs, outputs)
         except (RuntimeError, ValueError) as error:
             raise CallError(f"{self.name} failed: {error}") from error
-        results = [self._export(outputs, index, arrays) for index in range(len(self.signature.outputs))]
+        results = [self._export(outputs, index, arrays) for index in range(outputs.size)]
         if gives_torch and torch is not None:
             results = [torch.from_numpy(result) for result in results]
         return results[0] if len(results) == 1 else tuple(results)
 
-    def _import(self, array: npt.NDArray[Any], parameter: _Parameter) -> Any:
+    def _import(self, array: npt.NDArray[Any]) -> Any:
         allocator = self._device.allocator
+        element_type = _ELEMENT_TYPES[array.dtype]
         if self._in_host_memory and array.__array_interface__["data"][0] % BUFFER_ALIGNMENT == 0:
             buffer = allocator.import_host_allocation(
                 array, memory_type=_HOST_MEMORY, allowed_usage=_HOST_USAGE
             )
-            return runtime.HalBufferView(buffer, array.shape, parameter.element_type)
+            return runtime.HalBufferView(buffer, array.shape, element_type)
         return allocator.allocate_buffer_copy(
             memory_type=runtime.MemoryType.DEVICE_LOCAL,
             allowed_usage=runtime.BufferUsage.DEFAULT,
             device=self._device,
             buffer=array,
-            element_type=parameter.element_type,
+            element_type=element_type,
         )
 
     def _export(self, outputs: Any, index: int, arrays: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
         view = outputs.get_as_object(index, runtime.HalBufferView)
-        dtype, _ = _ELEMENT_TYPES[self.signature.outputs[index].element_type]
+        dtype = _RESULT_DTYPES.get(view.element_type)
+        if dtype is None:
+            raise CallError(f"result {index} of {self.name} has elements that numpy has no type for")
         if not self._in_host_memory:
             return _copy_to_host(self._device, view, dtype)
         result: npt.NDArray[Any] = view.map().asarray(view.shape, dtype)
@@ -193,13 +234,15 @@ _STAGING_USAGE = int(runtime.BufferUsage.TRANSFER_TARGET) | int(runtime.BufferUs
 
 
 class _Parameter:
-    """What an argument has to be."""
+    """What an argument has to be: here an array of any type that the runtime has."""
 
-    def __init__(self, signature: TensorSignature, index: int) -> None:
-        self._signature = signature
+    expected = "an array of numbers or booleans"
+
+    def __init__(self, index: int) -> None:
         self._index = index
-        self._is_static = None not in signature.shape
-        self._dtype, self.element_type = _ELEMENT_TYPES[signature.element_type]
+
+    def accepts(self, array: npt.NDArray[Any]) -> bool:
+        return array.dtype in _ELEMENT_TYPES
 
     def check(self, function: str, argument: Any, torch: Any) -> npt.NDArray[Any]:
         """The argument as a contiguous array; raises `CallError` if it doesn't fit."""
@@ -209,20 +252,33 @@ class _Parameter:
             argument = argument.detach().numpy()
         elif not isinstance(argument, np.ndarray):
             raise self._error(function, f"{type(argument).__name__}, which is no numpy array or torch tensor")
-        if argument.dtype != self._dtype or not self._fits(argument.shape):
+        if not self.accepts(argument):
             raise self._error(function, f"{argument.dtype} of shape {argument.shape}")
-        return np.ascontiguousarray(argument)
+        return np.asarray(argument, order="C")
+
+    def _error(self, function: str, what: str) -> CallError:
+        return CallError(f"argument {self._index} of {function} must be {self.expected}, got {what}")
+
+
+class _TensorParameter(_Parameter):
+    """An array of the type in a signature."""
+
+    def __init__(self, index: int, signature: TensorSignature) -> None:
+        super().__init__(index)
+        self.expected = str(signature)
+        self._shape = signature.shape
+        self._is_static = None not in signature.shape
+        self._dtype = _DTYPES[signature.element_type]
+
+    def accepts(self, array: npt.NDArray[Any]) -> bool:
+        return array.dtype == self._dtype and self._fits(array.shape)
 
     def _fits(self, shape: tuple[int, ...]) -> bool:
         if self._is_static:
-            return shape == self._signature.shape
-        return len(shape) == len(self._signature.shape) and all(
-            expected is None or size == expected
-            for size, expected in zip(shape, self._signature.shape, strict=True)
+            return shape == self._shape
+        return len(shape) == len(self._shape) and all(
+            expected is None or size == expected for size, expected in zip(shape, self._shape, strict=True)
         )
-
-    def _error(self, function: str, what: str) -> CallError:
-        return CallError(f"argument {self._index} of {function} must be {self._signature}, got {what}")
 
 
 def open_device(device: str, threads: int | None = None) -> Any:
@@ -254,13 +310,19 @@ def _driver_name(device: str) -> str:
     return device.split("://", 1)[0]
 
 
-def _public_functions(module: Any) -> Iterator[tuple[str, FunctionSignature, Any]]:
+def _public_functions(module: Any) -> Iterator[tuple[str, FunctionSignature | None, Any]]:
     """The functions that can be called on arrays."""
     for name in module.function_names:
         function = module.lookup_function(name)
-        signature = parse_declaration(function.reflection.get("iree.abi.declaration", ""))
+        declaration = function.reflection.get("iree.abi.declaration")
+        if declaration is None:
+            # IREE's own functions start with underscores; one on fences is beside the one that waits for it.
+            if not name.startswith("__") and not name.endswith("$async"):
+                yield name, None, function
+            continue
+        signature = parse_declaration(declaration)
         if signature is not None and all(
-            tensor.element_type in _ELEMENT_TYPES for tensor in (*signature.inputs, *signature.outputs)
+            tensor.element_type in _DTYPES for tensor in (*signature.inputs, *signature.outputs)
         ):
             yield name, signature, function
 

@@ -10,7 +10,6 @@ import numpy as np
 import onnx
 import pytest
 from conformance import compile_rewritten, expect_stock_failure
-from iree import runtime
 from iree.compiler import ir
 from iree.compiler.extras import onnx_importer
 from iree.winograd.dialect.algebra.numerics import UNIT_ROUNDOFF
@@ -38,14 +37,14 @@ def test_case_agrees_if_iree_compiles_it(name: str) -> None:
         return
     if name.startswith(("test_basic_conv", "test_conv_", "test_convtranspose")):
         assert compiled.rewritten
-    program = runtime.load_vm_flatbuffer(compiled.program, driver="local-sync")
+    program = iree.winograd.load(compiled.program, device="local-sync")
     for arguments, expected in case.data_sets:
-        results = program.main(*map(np.asarray, arguments))
+        results = program(*map(np.asarray, arguments))
         for actual, exact in zip(
             results if isinstance(results, tuple) else (results,), expected, strict=True
         ):
             # IREE's integers have no signs.
-            result = actual.to_host().view(exact.dtype)
+            result = actual.view(exact.dtype)
             np.testing.assert_allclose(result, exact, rtol=0, atol=tolerance(*arguments[:2]))
 
 

@@ -28,6 +28,18 @@ func.func @swap(%x: tensor<?x2xf32>, %y: tensor<?x3xi64>) -> (tensor<?x3xi64>, t
 }
 """
 
+WITHOUT_SIGNATURE = """
+func.func @main(%x: !torch.vtensor<[?,3],f32>, %y: !torch.vtensor<[?,2],ui8>)
+    -> (!torch.vtensor<[?,3],f32>, !torch.vtensor<[?,3],i1>, !torch.vtensor<[?,2],ui8>)
+    attributes {torch.onnx_meta.ir_version = 8 : si64, torch.onnx_meta.opset_version = 17 : si64} {
+  %relu = torch.operator "onnx.Relu"(%x) : (!torch.vtensor<[?,3],f32>) -> !torch.vtensor<[?,3],f32>
+  %equal = torch.operator "onnx.Equal"(%x, %relu)
+      : (!torch.vtensor<[?,3],f32>, !torch.vtensor<[?,3],f32>) -> !torch.vtensor<[?,3],i1>
+  return %relu, %equal, %y : !torch.vtensor<[?,3],f32>, !torch.vtensor<[?,3],i1>, !torch.vtensor<[?,2],ui8>
+}
+"""
+"""As ONNX models are imported: on the types of torch-mlir, for which IREE keeps no signature."""
+
 HOST_DEVICES = ["local-sync", "local-task"]
 
 
@@ -165,6 +177,67 @@ def test_static_sizes_beside_dynamic_ones_are_checked(program: LoadedProgram) ->
         program.swap(random_array(5, 2), np.zeros((7, 2), np.int64))
     with pytest.raises(CallError, match="argument 0 of swap"):
         program.swap(random_array(5, 2, 1), np.zeros((7, 3), np.int64))
+
+
+@pytest.fixture(scope="module")
+def vmfb_without_signature() -> bytes:
+    return compile_program(WITHOUT_SIGNATURE)
+
+
+@pytest.mark.parametrize("device", HOST_DEVICES)
+def test_a_program_without_signature(vmfb_without_signature: bytes, device: str) -> None:
+    program = load(vmfb_without_signature, device)
+    assert program.functions == ("main",)
+    assert program.main.signature is None
+    x, y = random_array(5, 3), np.arange(14, dtype=np.uint8).reshape(7, 2)
+    for positive, equal, same in (
+        program(x, y),
+        map(torch.Tensor.numpy, program(torch.from_numpy(x), torch.from_numpy(y))),
+    ):
+        np.testing.assert_array_equal(positive, np.maximum(x, 0), strict=True)
+        np.testing.assert_array_equal(equal, x >= 0, strict=True)
+        np.testing.assert_array_equal(same, y, strict=True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((random_array(5, 3),), "main failed: .*expected 2 arguments but passed 1"),
+        (
+            (random_array(5, 4), np.zeros((1, 2), np.uint8)),
+            "main failed: .*shape dimension 1 mismatch; expected 3 but have 4",
+        ),
+        (
+            (np.zeros((5, 3)), np.zeros((1, 2), np.uint8)),
+            "main failed: .*element type mismatch; expected f32 .* but have f64",
+        ),
+        (
+            (random_array(5, 3), np.zeros((1, 2), np.complex64)),
+            r"argument 1 of main must be an array of numbers or booleans, got complex64 of shape \(1, 2\)",
+        ),
+        (([1.0], [2]), "argument 0 of main .* got list, which is no numpy array or torch tensor"),
+    ],
+)
+def test_arguments_that_a_program_without_signature_rejects(
+    vmfb_without_signature: bytes, arguments: tuple[object, ...], message: str
+) -> None:
+    with pytest.raises(CallError, match=message):
+        load(vmfb_without_signature, "local-sync")(*arguments)
+
+
+def test_scalars_are_arguments() -> None:
+    text = "func.func @main(%x: tensor<f32>) -> tensor<f32> {\n  return %x : tensor<f32>\n}\n"
+    result = load(compile_program(text), "local-sync")(np.array(2.5, np.float32))
+    np.testing.assert_array_equal(result, np.array(2.5, np.float32), strict=True)
+
+
+def test_results_have_the_type_that_they_were_computed_in() -> None:
+    text = "func.func @main(%x: tensor<?xi8>, %y: tensor<?xi1>) -> (tensor<2xi8>, tensor<?xi1>) {\n"
+    text += "  %c = arith.constant dense<[-1, 2]> : tensor<2xi8>\n"
+    text += "  return %c, %y : tensor<2xi8>, tensor<?xi1>\n}\n"
+    first, second = load(compile_program(text), "local-sync")(np.zeros(3, np.int8), np.array([True, False]))
+    np.testing.assert_array_equal(first, np.array([-1, 2], np.int8), strict=True)
+    np.testing.assert_array_equal(second, np.array([True, False]), strict=True)
 
 
 def test_several_functions_without_main_are_called_by_name() -> None:
