@@ -20,6 +20,7 @@ from iree.winograd.errors import WinogradError
 
 Array = npt.NDArray[Any]
 Case = TypeVar("Case")
+Result = TypeVar("Result")
 
 _REWRITTEN = re.compile(
     r"\((?P<kernel>[0-9x]+), (?P<inputs>\d+) to (?P<outputs>\d+) channels[^)]*\) became "
@@ -79,24 +80,22 @@ def compile_rewritten(source: Any, **options: Any) -> Compiled:
 
 
 def split_failures(
-    cases: Sequence[Case], attempt: Callable[[Sequence[Case]], None]
-) -> tuple[list[Case], list[Case]]:
-    """Runs `attempt` on as many cases at once as it takes; returns those that pass and those that fail alone.
+    cases: Sequence[Case], attempt: Callable[[Sequence[Case]], Result]
+) -> tuple[list[tuple[Sequence[Case], Result]], list[Case]]:
+    """Runs `attempt` on as many cases at once as it takes.
 
-    Only failures that are a `WinogradError` count; others propagate.
+    Returns those that pass together with their result, and those that fail alone. Only failures that are a
+    `WinogradError` count; others propagate.
     """
     try:
-        attempt(cases)
+        return [(cases, attempt(cases))], []
     except WinogradError:
         if len(cases) == 1:
             return [], list(cases)
-    else:
-        return list(cases), []
     middle = len(cases) // 2
-    halves = (split_failures(cases[:middle], attempt), split_failures(cases[middle:], attempt))
-    return [case for passed, _ in halves for case in passed], [
-        case for _, failed in halves for case in failed
-    ]
+    passed, failed = split_failures(cases[:middle], attempt)
+    more_passed, more_failed = split_failures(cases[middle:], attempt)
+    return passed + more_passed, failed + more_failed
 
 
 def expect_agreement(actual: Array, expected: Array, sum_bound: float, largest_sum: float) -> None:
