@@ -18,6 +18,7 @@ import numpy.typing as npt
 import torch
 
 from benchmarks.compiled import PLAIN_FLAGS, bind_program
+from benchmarks.openvino_request import OpenvinoRequest
 
 Array = npt.NDArray[np.float32]
 
@@ -101,29 +102,15 @@ def openvino_model(model: torch.nn.Module, images: torch.Tensor, threads: int) -
     import openvino
 
     program, import_seconds = _timed(lambda: _to_onnx(model, images))
-    core = openvino.Core()
-    settings = {
-        "INFERENCE_PRECISION_HINT": "f32",
-        "PERFORMANCE_HINT": "LATENCY",
-        "INFERENCE_NUM_THREADS": threads,
-        "ENABLE_CPU_PINNING": False,
-    }
-    compiled, compile_seconds = _timed(lambda: core.compile_model(core.read_model(program), "CPU", settings))
-    request = compiled.create_infer_request()
-    source = openvino.Tensor(images.numpy(), shared_memory=True)
-    result = np.zeros(list(compiled.output().shape), np.float32)
-    request.set_output_tensor(openvino.Tensor(result, shared_memory=True))
-    # The binding's own `infer`: the Python class above it also copies the results into a dictionary.
-    infer = openvino._pyopenvino.InferRequest.infer
-
-    def run() -> Any:
-        return infer(request, source, True, False)
+    network, read_seconds = _timed(lambda: openvino.Core().read_model(program))
+    request = OpenvinoRequest(network, images.numpy(), threads)
 
     def output() -> Array:
-        run()
-        return np.array(result)
+        request.run()
+        return request.result.copy()
 
-    return PreparedModel(run, output, import_seconds, compile_seconds, len(program))
+    compile_seconds = read_seconds + request.compile_seconds
+    return PreparedModel(request.run, output, import_seconds, compile_seconds, len(program))
 
 
 def _to_onnx(model: torch.nn.Module, images: torch.Tensor) -> bytes:

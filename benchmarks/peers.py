@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.convolutions import Array, ConvolutionLayer, Operands
+from benchmarks.openvino_request import OpenvinoRequest
 
 
 @dataclass(frozen=True)
@@ -152,30 +153,11 @@ def _openvino_peer(layer: ConvolutionLayer, operands: Operands, threads: int, la
         interface.output().model().set_layout(openvino.Layout("NCHW"))
         model = interface.build()
         image = operands.image
-    compiled = openvino.Core().compile_model(
-        model,
-        "CPU",
-        {
-            "INFERENCE_PRECISION_HINT": "f32",
-            "PERFORMANCE_HINT": "LATENCY",
-            "INFERENCE_NUM_THREADS": threads,
-            "ENABLE_CPU_PINNING": False,
-        },
-    )
-    request = compiled.create_infer_request()
-    source = openvino.Tensor(image, shared_memory=True)
-    request.set_input_tensor(source)
-    result = np.zeros(list(compiled.output().shape), np.float32)
-    request.set_output_tensor(openvino.Tensor(result, shared_memory=True))
-
-    # The binding's own `infer`: the Python class above it also copies the results into a dictionary.
-    infer = openvino._pyopenvino.InferRequest.infer
-
-    def run() -> Any:
-        return infer(request, source, True, False)
+    request = OpenvinoRequest(model, image, threads)
 
     def output() -> Array:
-        run()
+        request.run()
+        result = request.result
         return result.copy() if layout == "nhwc" else np.ascontiguousarray(result.transpose(0, 2, 3, 1))
 
-    return Peer(f"openvino-{layout}", run, output)
+    return Peer(f"openvino-{layout}", request.run, output)
