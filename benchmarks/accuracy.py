@@ -168,7 +168,7 @@ def predicted_layer_error(layer: Layer, output_tile: int, part_size: int) -> flo
         padding_low=(0, 0),
         decomposition=decomposition,
     )
-    schedule = default_winograd_schedule(shape, CpuTarget.of("znver5", "+avx512f"))
+    schedule = default_winograd_schedule(shape, CpuTarget.of("znver5", "+avx512f"), 1)
     return predicted_error(
         *both,
         layer.channels,

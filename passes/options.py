@@ -33,8 +33,11 @@ class WinogradOptions:
 
     None is 1e-5 for f32, and no limit where `output_tile` is given.
     """
-    threads: int = 1
-    """Threads that the program is going to run on, on a CPU; any other number works as well, but slower."""
+    threads: int | None = None
+    """Threads that the program is going to run on, on a CPU; any other number works as well, but slower.
+
+    None is one for each core of the machine that compiles it.
+    """
 
     def __post_init__(self) -> None:
         if self.output_tile is not None and not 1 <= self.output_tile <= MAX_OUTPUT_TILE:
@@ -43,8 +46,8 @@ class WinogradOptions:
             raise ValueError(f"fold_filters must be 'compile' or 'load', got {self.fold_filters!r}")
         if self.max_relative_error is not None and not self.max_relative_error > 0:
             raise ValueError(f"max_relative_error must be None or positive, got {self.max_relative_error}")
-        if self.threads < 1:
-            raise ValueError(f"threads must be at least 1, got {self.threads}")
+        if self.threads is not None and self.threads < 1:
+            raise ValueError(f"threads must be None or at least 1, got {self.threads}")
         for pattern in (*self.allow, *self.deny):
             if not pattern:
                 raise ValueError("a layer pattern is empty")

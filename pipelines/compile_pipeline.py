@@ -14,6 +14,7 @@ from iree.winograd.passes.options import WinogradOptions
 from iree.winograd.passes.registry import Pass
 from iree.winograd.passes.split_transposed import SplitTransposed
 
+from .cpu.cores import physical_cores
 from .decision import Decision
 from .lower_to_dispatch import LowerToDispatch
 from .select_algorithm import SelectAlgorithm
@@ -26,6 +27,7 @@ def compile_pipeline(
 
     `observe` is told what is decided of each convolution.
     """
+    threads = options.threads or physical_cores()
     return [
         SplitTransposed(),
         NormalizeLayout(),
@@ -34,7 +36,7 @@ def compile_pipeline(
             allow=options.allow,
             deny=options.deny,
             max_relative_error=options.max_relative_error,
-            threads=options.threads,
+            threads=threads,
             observe=observe,
         ),
         ConvertConv(),
@@ -42,5 +44,5 @@ def compile_pipeline(
         FuseEpilogue(),
         FoldScale(),
         FoldFilter(fold_filters=options.fold_filters),
-        LowerToDispatch(),
+        LowerToDispatch(threads=threads),
     ]

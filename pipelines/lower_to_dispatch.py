@@ -34,11 +34,14 @@ class LowerToDispatch:
                (tensor<1x14x14x32xf32>, tensor<1x36x32x32xf32>) -> tensor<1x12x12x32xf32>
     """
 
+    threads: int = 1
+    """As in `WinogradOptions`."""
+
     def run(self, module: ir.Operation) -> None:
         outputs = transforms(module, OutputTransformOp)
         if not outputs:
             return
-        pipeline = _pipeline(module)
+        pipeline = self._pipeline(module)
         for output_transform in outputs:
             group = match_group(output_transform)
             if isinstance(group, str):
@@ -53,11 +56,12 @@ class LowerToDispatch:
             output_transform.result.replace_all_uses_with(result)
             erase_if_unused([output_transform.operation])
 
-
-def _pipeline(module: ir.Operation) -> CpuPipeline | GpuPipeline:
-    try:
-        target = kernel_target(module)
-    except ValueError as reason:
-        module.location.emit_error(f"winograd ops can't be lowered: {reason}")
-        raise PassError from None
-    return CpuPipeline(module, target) if isinstance(target, CpuTarget) else GpuPipeline(module, target)
+    def _pipeline(self, module: ir.Operation) -> CpuPipeline | GpuPipeline:
+        try:
+            target = kernel_target(module)
+        except ValueError as reason:
+            module.location.emit_error(f"winograd ops can't be lowered: {reason}")
+            raise PassError from None
+        if isinstance(target, CpuTarget):
+            return CpuPipeline(module, target, self.threads)
+        return GpuPipeline(module, target)

@@ -21,24 +21,28 @@ from .winograd import WinogradKernel
 CpuSchedule = WinogradSchedule | DirectSchedule | DepthwiseSchedule
 
 
-def default_schedule(shape: ConvolutionShape, target: CpuTarget) -> CpuSchedule:
+def default_schedule(shape: ConvolutionShape, target: CpuTarget, threads: int) -> CpuSchedule:
     """The schedule that needs no measurement: for the direct kernels where tiles are single elements.
+
+    It gives work to so many threads.
 
     Raises ValueError where none fits.
     """
     if shape.transform_size > 1:
-        return default_winograd_schedule(shape, target)
+        return default_winograd_schedule(shape, target, threads)
     if is_depthwise(shape, target):
         return default_depthwise_schedule(shape, target)
-    return default_direct_schedule(shape, target)
+    return default_direct_schedule(shape, target, threads)
 
 
-def kernel_for(shape: ConvolutionShape, target: CpuTarget, schedule: object = None) -> CpuKernel:
-    """The kernel that computes a convolution, without a `schedule` by the default one.
+def kernel_for(
+    shape: ConvolutionShape, target: CpuTarget, threads: int, schedule: object = None
+) -> CpuKernel:
+    """The kernel that computes a convolution, without a `schedule` by the default one for so many threads.
 
     Raises ValueError for the schedule of a kernel that doesn't compute it.
     """
-    default = default_schedule(shape, target)
+    default = default_schedule(shape, target, threads)
     schedule = default if schedule is None else schedule
     if type(schedule) is not type(default):
         raise ValueError(f"{schedule} is no schedule for this convolution on a CPU")

@@ -29,18 +29,27 @@ CODEGEN_PIPELINE = "canonicalize,cse"
 already."""
 
 
+def translation() -> ir.Attribute:
+    """What has IREE take a kernel through `CODEGEN_PIPELINE` only."""
+    return ir.Attribute.parse(
+        f'#iree_codegen.translation_info<pipeline = #iree_codegen.pass_pipeline<"{CODEGEN_PIPELINE}">>'
+    )
+
+
 @dataclass
 class CpuPipeline:
     """Lowers the groups of one module; kernels that are equal share an executable."""
 
     module: ir.Operation
     target: CpuTarget
+    threads: int
+    """That convolutions without a schedule of their own are scheduled for."""
     _executables: dict[object, str] = field(default_factory=dict)
 
     def lower(self, group: ConvolutionGroup) -> ir.Value:
         """Emits the dispatches that compute the group's output transform, at the insertion point."""
         shape = group.shape
-        kernel = kernel_for(shape, self.target, group.schedule)
+        kernel = kernel_for(shape, self.target, self.threads, group.schedule)
         source = group.input_transform.input
         if isinstance(kernel, WinogradKernel) and kernel.schedule.input_block is not None:
             source = self._transformed_input(kernel, group)
@@ -128,12 +137,8 @@ class CpuPipeline:
     ) -> str:
         if key not in self._executables:
             unique = name if name not in self._executables.values() else f"{name}_{len(self._executables)}"
-            translation = ir.Attribute.parse(
-                "#iree_codegen.translation_info<pipeline = "
-                f'#iree_codegen.pass_pipeline<"{CODEGEN_PIPELINE}">>'
-            )
             emit_executable(
-                self.module, unique, signature, translation, batch, workgroups, body, signature.bindings()
+                self.module, unique, signature, translation(), batch, workgroups, body, signature.bindings()
             )
             self._executables[key] = unique
         return self._executables[key]

@@ -121,8 +121,8 @@ MAX_PIXEL_BLOCK = 112
 ROW_PADDING = 16
 """f32 elements after each row of transformed tiles: rows a power of two apart would share few cache sets."""
 
-WORKGROUPS = 16
-"""Workgroups that a dispatch should have, for threads to share."""
+WORKGROUPS_PER_THREAD = 2
+"""Of a dispatch that several threads share: they don't start at the same time."""
 WORKGROUP_PRODUCTS = 1 << 21
 """Multiplications below which a workgroup isn't worth waking a thread for, about 15 microseconds."""
 REREAD_FILTERS = 1024 * KIBIBYTE
@@ -131,8 +131,8 @@ STREAMED_FILTERS = 16 * 1024 * KIBIBYTE
 """Bytes of transformed filters from which on they come from memory rather than from a shared cache."""
 
 
-def default_winograd_schedule(shape: ConvolutionShape, target: CpuTarget) -> WinogradSchedule:
-    """The Winograd schedule that needs no measurement.
+def default_winograd_schedule(shape: ConvolutionShape, target: CpuTarget, threads: int) -> WinogradSchedule:
+    """The Winograd schedule for so many threads that needs no measurement.
 
     Registers full; as many tiles as L2 holds, but so many that the multiplications of a block outlast the
     reading of its filters: one register block of tiles for filters in a shared cache, four for filters in
@@ -157,7 +157,7 @@ def default_winograd_schedule(shape: ConvolutionShape, target: CpuTarget) -> Win
     blocks = -(-tiles // max(1, most_fused))
     channel_blocks = shape.groups * -(-group_outputs // (width * register_vectors))
     multiplications = tiles * shape.transform_size * shape.reduction * shape.output_channels
-    splits = _splits(blocks, channel_blocks, multiplications)
+    splits = _splits(blocks, channel_blocks, multiplications, threads)
     few_outputs = shape.output_channels <= FEW_OUTPUTS
     fused = shape.tiles is None or (most_fused >= wanted and (few_outputs or splits == 1))
     if few_outputs and splits > 1:
@@ -179,8 +179,10 @@ def default_winograd_schedule(shape: ConvolutionShape, target: CpuTarget) -> Win
         register_vectors=register_vectors,
         reduction_block=min(shape.reduction, reduction_block),
         interleaved_sums=interleaved_sums,
-        channel_splits=1 if fused else _splits(-(-tiles // tile_block), channel_blocks, multiplications),
-        input_block=None if fused else min(MAX_TILE_BLOCK, max(1, tiles // WORKGROUPS)),
+        channel_splits=(
+            1 if fused else _splits(-(-tiles // tile_block), channel_blocks, multiplications, threads)
+        ),
+        input_block=None if fused else min(MAX_TILE_BLOCK, max(1, tiles // _workgroups(threads))),
     )
 
 
@@ -216,8 +218,11 @@ def _divide_tiles_by(tiles: int, most: int, most_register_tiles: int) -> tuple[i
     return register_tiles * rows, register_tiles
 
 
-def default_direct_schedule(shape: ConvolutionShape, target: CpuTarget) -> DirectSchedule:
-    """The direct schedule that needs no measurement: the register block that wastes least of this shape."""
+def default_direct_schedule(shape: ConvolutionShape, target: CpuTarget, threads: int) -> DirectSchedule:
+    """The direct schedule for so many threads that needs no measurement.
+
+    Its register block is the one that wastes least of this shape.
+    """
     group_outputs = shape.output_channels // shape.groups
     width = vector_width_for(group_outputs, target.vector_width)
     pixels = shape.output_size[-1]
@@ -234,7 +239,7 @@ def default_direct_schedule(shape: ConvolutionShape, target: CpuTarget) -> Direc
         for rows in range(1, min(pixels, most_register_rows(vectors, target)) + 1)
     ]
     register_pixels, register_vectors = min(blocks, key=cycles)
-    row_block, pixel_block, register_pixels = _direct_blocks(shape, target, register_pixels)
+    row_block, pixel_block, register_pixels = _direct_blocks(shape, target, threads, register_pixels)
     rows = prod(shape.output_size[:-1])
     workgroups = (shape.batch or 1) * -(-rows // row_block) * -(-pixels // pixel_block)
     channel_blocks = shape.groups * -(-group_outputs // (width * register_vectors))
@@ -245,11 +250,13 @@ def default_direct_schedule(shape: ConvolutionShape, target: CpuTarget) -> Direc
         register_vectors=register_vectors,
         row_block=row_block,
         pixel_block=pixel_block,
-        channel_splits=_splits(workgroups, channel_blocks, multiplications),
+        channel_splits=_splits(workgroups, channel_blocks, multiplications, threads),
     )
 
 
-def _direct_blocks(shape: ConvolutionShape, target: CpuTarget, register_pixels: int) -> tuple[int, int, int]:
+def _direct_blocks(
+    shape: ConvolutionShape, target: CpuTarget, threads: int, register_pixels: int
+) -> tuple[int, int, int]:
     """Rows and pixels of a workgroup and pixels of a register block, whose input L2 holds if it is copied.
 
     Raises ValueError when it doesn't hold the input of a single output.
@@ -261,7 +268,7 @@ def _direct_blocks(shape: ConvolutionShape, target: CpuTarget, register_pixels: 
     filter_bytes = 4 * shape.reduction * shape.output_channels
     if filter_bytes <= REREAD_FILTERS:
         blocks_per_row = (shape.batch or 1) * -(-pixels // pixel_block)
-        row_block = max(1, min(row_block, rows * blocks_per_row // WORKGROUPS))
+        row_block = max(1, min(row_block, rows * blocks_per_row // _workgroups(threads)))
     while 4 * staged_elements(shape, row_block, pixel_block) > target.l2_bytes:
         if row_block > 1:
             row_block -= 1
@@ -306,7 +313,12 @@ def most_register_rows(vectors: int, target: CpuTarget) -> int:
     return max(1, (target.vector_registers - vectors - 1) // vectors)
 
 
-def _splits(workgroups: int, channel_blocks: int, multiplications: int) -> int:
+def _workgroups(threads: int) -> int:
+    """Workgroups that a dispatch should have, for threads to share."""
+    return 1 if threads == 1 else WORKGROUPS_PER_THREAD * threads
+
+
+def _splits(workgroups: int, channel_blocks: int, multiplications: int, threads: int) -> int:
     """The parts to divide output channels into, so that threads have enough workgroups of enough work."""
-    wanted = min(WORKGROUPS, multiplications // WORKGROUP_PRODUCTS)
+    wanted = min(_workgroups(threads), multiplications // WORKGROUP_PRODUCTS)
     return max(1, min(channel_blocks, wanted // workgroups))

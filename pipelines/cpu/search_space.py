@@ -57,7 +57,7 @@ class CpuSearchSpace:
 
     def default_schedule(self, shape: ConvolutionShape) -> CpuSchedule:
         """The schedule that is taken without measurement. Raises ValueError where none fits."""
-        return default_schedule(shape, self.target)
+        return default_schedule(shape, self.target, self.threads)
 
     def schedules(self, shape: ConvolutionShape) -> Iterator[CpuSchedule]:
         """All schedules worth measuring that keep the target's limits, the default one first."""

@@ -23,6 +23,7 @@ TARGETS = [
     CpuTarget.of("haswell", "+avx2,+fma"),
     CpuTarget.of("x86-64", ""),
 ]
+THREADS = (1, 8)
 CHANNELS = [(1, 1), (3, 64), (64, 64), (100, 10), (512, 512), (2048, 2048)]
 
 
@@ -34,9 +35,9 @@ def shape(batch: int | None, size: int, channels: int, outputs: int, m: int) -> 
 @pytest.mark.parametrize("target", TARGETS, ids=lambda target: f"{target.vector_width}-{target.l2_bytes}")
 @pytest.mark.parametrize("m", [2, 4, 6, 8])
 def test_winograd_workgroup_memory_fits_in_l2(target: CpuTarget, m: int) -> None:
-    for batch, size, (channels, outputs) in product((1, 8), (1, 7, 14, 56, 224), CHANNELS):
+    for batch, size, (channels, outputs), threads in product((1, 8), (1, 7, 14, 56, 224), CHANNELS, THREADS):
         convolution = shape(batch, size, channels, outputs, m)
-        schedule = default_winograd_schedule(convolution, target)
+        schedule = default_winograd_schedule(convolution, target, threads)
         elements = convolution.transform_size
         products = elements * schedule.tile_block * schedule.channel_block
         tiles = 0
@@ -49,9 +50,11 @@ def test_winograd_workgroup_memory_fits_in_l2(target: CpuTarget, m: int) -> None
 
 @pytest.mark.parametrize("target", TARGETS, ids=lambda target: f"{target.vector_width}-{target.l2_bytes}")
 def test_direct_workgroup_memory_fits_in_l2(target: CpuTarget) -> None:
-    for batch, size, (channels, outputs) in product((1, None), (1, 7, 14, 56, 224), CHANNELS):
+    for batch, size, (channels, outputs), threads in product(
+        (1, None), (1, 7, 14, 56, 224), CHANNELS, THREADS
+    ):
         convolution = shape(batch, size, channels, outputs, 1)
-        schedule = default_direct_schedule(convolution, target)
+        schedule = default_direct_schedule(convolution, target, threads)
         staged = staged_elements(convolution, schedule.row_block, schedule.pixel_block)
         assert 4 * staged <= target.l2_bytes
         assert schedule.register_pixels <= schedule.pixel_block <= size
@@ -60,30 +63,37 @@ def test_direct_workgroup_memory_fits_in_l2(target: CpuTarget) -> None:
 @pytest.mark.parametrize("target", TARGETS, ids=lambda target: f"{target.vector_width}-{target.l2_bytes}")
 def test_register_blocks_fit_in_registers(target: CpuTarget) -> None:
     for size, (channels, outputs) in product((7, 14, 56), CHANNELS):
-        winograd = default_winograd_schedule(shape(1, size, channels, outputs, 4), target)
+        winograd = default_winograd_schedule(shape(1, size, channels, outputs, 4), target, 1)
         sums = winograd.register_tiles * winograd.register_vectors
         assert sums + winograd.register_vectors + 1 <= target.vector_registers
-        direct = default_direct_schedule(shape(1, size, channels, outputs, 1), target)
+        direct = default_direct_schedule(shape(1, size, channels, outputs, 1), target, 1)
         sums = direct.register_pixels * direct.register_vectors
         assert sums + direct.register_vectors + 1 <= target.vector_registers
 
 
 def test_layers_with_few_tiles_divide_their_channels() -> None:
-    schedule = default_winograd_schedule(shape(1, 7, 512, 512, 2), TARGETS[0])
+    schedule = default_winograd_schedule(shape(1, 7, 512, 512, 2), TARGETS[0], 8)
     assert schedule.channel_splits > 1
     assert schedule.input_block is not None
+
+
+def test_one_thread_transforms_its_input_in_the_same_kernel() -> None:
+    schedule = default_winograd_schedule(shape(1, 14, 256, 256, 4), TARGETS[0], 1)
+    assert schedule.channel_splits == 1
+    assert schedule.input_block is None
 
 
 def test_register_blocks_of_outputs_overlap_as_little_as_two_or_three_vectors_allow() -> None:
     for outputs, vectors in [(16, 1), (32, 2), (48, 3), (64, 2), (80, 2), (96, 2), (144, 3)]:
         assert (
-            default_winograd_schedule(shape(1, 28, 192, outputs, 4), TARGETS[0]).register_vectors == vectors
+            default_winograd_schedule(shape(1, 28, 192, outputs, 4), TARGETS[0], 8).register_vectors
+            == vectors
         )
 
 
 def test_few_outputs_keep_the_input_transform_in_their_kernel() -> None:
-    assert default_winograd_schedule(shape(1, 56, 192, 48, 4), TARGETS[0]).input_block is None
-    assert default_winograd_schedule(shape(1, 56, 192, 192, 4), TARGETS[0]).input_block is not None
+    assert default_winograd_schedule(shape(1, 56, 192, 48, 4), TARGETS[0], 8).input_block is None
+    assert default_winograd_schedule(shape(1, 56, 192, 192, 4), TARGETS[0], 8).input_block is not None
 
 
 def test_a_schedule_rejects_sizes_that_are_not_positive() -> None:
