@@ -21,21 +21,24 @@ PLAIN_FLAGS = (
 )
 
 
-def compile_plain(program: str) -> bytes:
-    """The program compiled by IREE alone, for this machine at its highest optimization level."""
+def compile_plain(program: str, threads: int = 1) -> bytes:
+    """The program compiled by IREE alone, for this machine at its highest optimization level.
+
+    It is the same for any number of threads.
+    """
     import iree.compiler
 
     return bytes(iree.compiler.compile_str(program, extra_args=list(PLAIN_FLAGS)))
 
 
-def compile_ours(program: str) -> bytes:
-    """The program compiled by IREE with our passes, for this machine and otherwise alike."""
+def compile_ours(program: str, threads: int = 1) -> bytes:
+    """The program compiled by IREE with our passes, for this machine and so many threads, otherwise alike."""
     import iree.winograd
 
-    return bytes(iree.winograd.compile(program, target="cpu", flags=["--iree-opt-level=O3"]))
+    return bytes(iree.winograd.compile(program, target="cpu", flags=["--iree-opt-level=O3"], threads=threads))
 
 
-COMPILERS: dict[str, Callable[[str], bytes]] = {"ours": compile_ours, "iree": compile_plain}
+COMPILERS: dict[str, Callable[[str, int], bytes]] = {"ours": compile_ours, "iree": compile_plain}
 
 
 def compiled_peer(name: str, vmfb: bytes, image: Array, layout: str, threads: int) -> Peer:

@@ -121,7 +121,8 @@ def _compiled(layer: ConvolutionLayer, operands: Operands, options: argparse.Nam
         image = operands.image if layout == "nhwc" else operands.image_nchw
         program = convolution_program(layer, operands, layout)
         for name in options.compilers:
-            peers.append(compiled_peer(name, COMPILERS[name](program), image, layout, options.threads))
+            vmfb = COMPILERS[name](program, options.threads)
+            peers.append(compiled_peer(name, vmfb, image, layout, options.threads))
     return peers
 
 

@@ -142,7 +142,11 @@ def _compiled_model(
         path = Path(folder, "model.vmfb")
         _, compile_seconds = _timed(
             lambda: iree.winograd.compile(
-                imported, output=path, flags=PLAIN_FLAGS, enable_winograd=enable_winograd
+                imported,
+                output=path,
+                flags=PLAIN_FLAGS,
+                enable_winograd=enable_winograd,
+                threads=threads,
             )
         )
         # The file stays mapped after it is gone.
