@@ -8,10 +8,16 @@ from math import prod, sqrt
 from iree.winograd.pipelines.convolution import ConvolutionShape
 from iree.winograd.pipelines.machine import GpuMachine
 
-from .schedules import RESIDENT_THREADS, GemmSchedule
+from .schedules import DYNAMIC_BATCH, RESIDENT_THREADS, GemmSchedule
 
 COPY_EFFICIENCY = 0.85
 """The part of a copy's bandwidth that transforms reach."""
+TRANSFORM_LATENCY = 1e-6
+"""Seconds that a transform takes whatever its size, beside those for each element of a tile: a thread
+transforms a tile on its own."""
+ELEMENT_LATENCY = 50e-9
+PRODUCT_LATENCY = 2e-6
+"""Seconds that products take whatever their size."""
 PRODUCT_RATES = {(8, 8): 0.57, (8, 4): 0.41, (4, 4): 0.30}
 """The part of the peak rate that full multiprocessors reach, by the rows and columns of a thread."""
 
@@ -23,9 +29,9 @@ def gemm_seconds(shape: ConvolutionShape, schedule: GemmSchedule, machine: GpuMa
         input    = bytes of the image and of its tiles / (0.85 * bandwidth of where they fit)
         output   = bytes of the products and of the result / (0.85 * bandwidth of where they fit)
 
-    A batch known only at run time counts as 64.
+    and none less than its latency.
     """
-    batch = shape.batch or 64
+    batch = shape.batch or DYNAMIC_BATCH
     rows = batch * prod(shape.tiles_per_image)
     columns = shape.output_channels // shape.groups
     gemms = shape.transform_size * shape.groups
@@ -40,14 +46,16 @@ def gemm_seconds(shape: ConvolutionShape, schedule: GemmSchedule, machine: GpuMa
     filters = 4 * gemms * shape.reduction * columns
     if shape.transform_size == 1:
         moved = (image + filters + result) / machine.memory_bandwidth
-        return {"products": max(products, moved), "launch": machine.launch_seconds}
+        return {"products": max(products, moved, PRODUCT_LATENCY), "launch": machine.launch_seconds}
     row_blocks = -(-rows // schedule.block_rows) * schedule.block_rows
     tiles = 4 * gemms * row_blocks * shape.reduction
     sums = 4 * gemms * row_blocks * columns
+    latency = TRANSFORM_LATENCY + ELEMENT_LATENCY * shape.transform_size
+    moved = (filters + tiles + sums) / machine.memory_bandwidth
     return {
-        "input": _moved(image, tiles, machine),
-        "products": max(products, (filters + tiles + sums) / machine.memory_bandwidth),
-        "output": _moved(result, sums, machine),
+        "input": max(_moved(image, tiles, machine), latency),
+        "products": max(products, moved, PRODUCT_LATENCY),
+        "output": max(_moved(result, sums, machine), latency),
         "launch": 3 * machine.launch_seconds,
     }
 
