@@ -11,6 +11,8 @@ from .memory import QUAD
 from .target import GpuTarget
 
 BYTES_PER_ELEMENT = 4
+DYNAMIC_BATCH = 64
+"""What a batch known only at run time counts as."""
 
 
 @dataclass(frozen=True)
@@ -106,11 +108,8 @@ def fits(schedule: GemmSchedule, target: GpuTarget) -> bool:
 
 
 def default_gemm_schedule(shape: ConvolutionShape, target: GpuTarget) -> GemmSchedule:
-    """The blocks that take least time, on the multiprocessor that gets most of them.
-
-    A dynamic batch is taken to be large.
-    """
-    rows = (shape.batch or 64) * prod(shape.tiles_per_image)
+    """The blocks that take least time, on the multiprocessor that gets most of them."""
+    rows = (shape.batch or DYNAMIC_BATCH) * prod(shape.tiles_per_image)
     columns = shape.output_channels // shape.groups
     products = shape.transform_size * shape.groups
 
