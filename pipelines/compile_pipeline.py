@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from iree.winograd.passes.concat_in_place import ConcatInPlace
 from iree.winograd.passes.convert_conv import ConvertConv
 from iree.winograd.passes.fold_filter import FoldFilter
 from iree.winograd.passes.fold_scale import FoldScale
@@ -44,5 +45,6 @@ def compile_pipeline(
         FuseEpilogue(),
         FoldScale(),
         FoldFilter(fold_filters=options.fold_filters),
+        ConcatInPlace(),
         LowerToDispatch(threads=threads),
     ]

@@ -26,24 +26,33 @@ Binding = Callable[[ir.Value, Index], BufferType]
 
 @dataclass(frozen=True)
 class KernelFunction(Generic[BufferType]):
-    """What a kernel's body is emitted with: its workgroup, its batch size and its buffers, results last."""
+    """What a kernel's body is emitted with: its workgroup, its batch size, its buffers, results last, and the
+    numbers that it was launched with."""
 
     workgroup: WorkgroupId
     batch: Index
     buffers: list[BufferType]
+    numbers: list[Index]
 
 
 @dataclass(frozen=True)
 class DispatchSignature:
-    """The buffers of a dispatch as tensor types; a dynamic leading dimension is the batch."""
+    """The buffers of a dispatch as tensor types; a dynamic leading dimension is the batch.
+
+    With `updates_last_operand` the result is the last operand, part of which the kernel overwrites. `numbers`
+    says how many integers the kernel gets beside.
+    """
 
     operands: tuple[ir.RankedTensorType, ...]
     result: ir.RankedTensorType
     dynamic_batch: bool
+    updates_last_operand: bool = False
+    numbers: int = 0
 
     def bindings(self) -> list[Binding[Buffer]]:
         """Those of dense row-major arrays of f32, for the operands and the result."""
-        return [partial(_bind, tensor) for tensor in (*self.operands, self.result)]
+        results = () if self.updates_last_operand else (self.result,)
+        return [partial(_bind, tensor) for tensor in (*self.operands, *results)]
 
 
 def emit_executable(
@@ -60,7 +69,8 @@ def emit_executable(
     """Adds `stream.executable @name` with one function of the same name to the start of the module.
 
     `workgroups` gives the size of the grid, of up to three dimensions, for a batch size; `body` emits the
-    kernel. `bindings` has one entry per operand and one for the result. The function gets `attributes`.
+    kernel. `bindings` has one entry per operand and one for the result, unless that is the last operand. The
+    function gets `attributes`.
     """
     symbol = ir.StringAttr.get(name)
     private = ir.StringAttr.get("private")
@@ -78,29 +88,38 @@ def emit_executable(
             ir.Operation.create("stream.return", operands=grid)
         inner = ir.Operation.create("builtin.module", regions=1)
         binding = ir.Type.parse("!stream.binding")
-        types = [binding] * len(signature.operands) + dynamic + [binding]
+        results = [] if signature.updates_last_operand else [binding]
+        types = [binding] * len(signature.operands) + dynamic + [index] * signature.numbers + results
         with ir.InsertionPoint(inner.regions[0].blocks.append()):
             function = func.FuncOp(name, (types, []))
         for key, attribute in {"translation_info": translation, **(attributes or {})}.items():
             function.attributes[key] = attribute
         with ir.InsertionPoint(function.add_entry_block()):
             arguments = list(function.arguments)
-            size = Index(arguments[-2]) if dynamic else Index.of(_static(batch))
-            bound = [*arguments[: len(signature.operands)], arguments[-1]]
+            count = len(signature.operands)
+            size = Index(arguments[count]) if dynamic else Index.of(_static(batch))
+            first_number = count + len(dynamic)
+            first_result = first_number + signature.numbers
+            bound = arguments[:count] + arguments[first_result:]
             buffers = [bind(argument, size) for bind, argument in zip(bindings, bound, strict=True)]
             x, y, z = (
                 Index(stream.dispatch_workgroup_id(ir.IntegerAttr.get(index, dimension)))
                 for dimension in range(3)
             )
-            body(KernelFunction((x, y, z), size, buffers))
+            numbers = [Index(argument) for argument in arguments[first_number:first_result]]
+            body(KernelFunction((x, y, z), size, buffers, numbers))
             func.ReturnOp([])
         ir.Operation.create("stream.executable.end")
 
 
 def emit_dispatch(
-    name: str, signature: DispatchSignature, operands: Sequence[ir.Value], batch: ir.Value | None
+    name: str,
+    signature: DispatchSignature,
+    operands: Sequence[ir.Value],
+    batch: ir.Value | None,
+    numbers: Sequence[int] = (),
 ) -> ir.Value:
-    """Launches the kernel on tensors at the insertion point; gives its result."""
+    """Launches the kernel on tensors and numbers at the insertion point; gives its result."""
     dynamic = [batch] if batch is not None else []
     entry = ir.ArrayAttr.get([ir.SymbolRefAttr.get([name, name])])
     operand_dimensions = (
@@ -112,11 +131,20 @@ def emit_dispatch(
         [signature.result],
         dynamic,
         entry,
-        [*operands, *dynamic],
+        [*operands, *dynamic, *(Index(number).value for number in numbers)],
         operand_dimensions,
         dynamic if signature.result.is_dynamic_dim(0) else [],
+        tied_operands=_tied_operands(signature),
     )
     return dispatch.results[0]
+
+
+def _tied_operands(signature: DispatchSignature) -> ir.ArrayAttr | None:
+    """For the result, the number of the operand that it is."""
+    if not signature.updates_last_operand:
+        return None
+    last = len(signature.operands) - 1
+    return ir.ArrayAttr.get([ir.IntegerAttr.get(ir.IndexType.get(), last)])
 
 
 def _bind(tensor: ir.RankedTensorType, argument: ir.Value, batch: Index) -> Buffer:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
 
 from iree.winograd.dialect.bindings import arith, ir, memref, scf, vector
@@ -235,6 +235,8 @@ class Buffer:
 
     memref: ir.Value
     extents: tuple[int, ...]
+    origin: IndexLike = field(default=0, kw_only=True)
+    """Elements before the first one: a slice of a larger array starts there, and has that one's extents."""
 
     def stride(self, dimension: int) -> int:
         """Elements between neighbours along a dimension; the first extent, maybe dynamic, has no part."""
@@ -242,7 +244,7 @@ class Buffer:
 
     def offset(self, indices: Sequence[IndexLike]) -> Index:
         """The element offset of a position."""
-        result = Index(0)
+        result = Index.of(self.origin)
         for dimension, index in enumerate(indices):
             result = result + Index.of(index) * self.stride(dimension)
         return result

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.dialect.ops import FilterTransformOp, InputTransformOp, OutputTransformOp
-from iree.winograd.passes.rewrite import defining_operation, is_dynamic
+from iree.winograd.passes.channel_slice import ChannelSlice, match_extract, match_insert
+from iree.winograd.passes.rewrite import defining_operation, is_dynamic, only_user
 
 from .convolution import ConvolutionShape
 from .schedules import Schedule, schedule_of
@@ -20,6 +21,19 @@ class ConvolutionGroup:
     transformed_filter: ir.Value
     product: ir.Operation
     output_transform: OutputTransformOp
+
+    @property
+    def source(self) -> ChannelSlice:
+        """Where the input's channels are read."""
+        return match_extract(self.input_transform.input)
+
+    @property
+    def insertion(self) -> ir.Operation | None:
+        """The operation that inserts the output's channels into a tensor, where nothing else uses them."""
+        user = only_user(self.output_transform.result)
+        if user is None or match_insert(user) is None or user.operands[0] != self.output_transform.result:
+            return None
+        return user
 
     @property
     def filter_transform(self) -> FilterTransformOp | None:

@@ -32,6 +32,9 @@ class LowerToDispatch:
       becomes
         %r = flow.dispatch @kernel::@kernel(%x, %packed) :
                (tensor<1x14x14x32xf32>, tensor<1x36x32x32xf32>) -> tensor<1x12x12x32xf32>
+
+    A CPU's kernel reads an input that is a slice of a tensor's channels from that tensor, and writes an
+    output that is only inserted into one in place: then the group is replaced together with the insertion.
     """
 
     threads: int = 1
@@ -47,14 +50,17 @@ class LowerToDispatch:
             if isinstance(group, str):
                 output_transform.location.emit_error(f"winograd.output_transform can't be lowered: {group}")
                 raise PassError
+            lowered = output_transform.operation
+            if isinstance(pipeline, CpuPipeline) and group.insertion is not None:
+                lowered = group.insertion
             try:
-                with output_transform.location, ir.InsertionPoint(output_transform):
+                with output_transform.location, ir.InsertionPoint(lowered):
                     result = pipeline.lower(group)
             except ValueError as error:
                 output_transform.location.emit_error(f"winograd.output_transform can't be lowered: {error}")
                 raise PassError from None
-            output_transform.result.replace_all_uses_with(result)
-            erase_if_unused([output_transform.operation])
+            lowered.results[0].replace_all_uses_with(result)
+            erase_if_unused([lowered])
 
     def _pipeline(self, module: ir.Operation) -> CpuPipeline | GpuPipeline:
         try:

@@ -92,7 +92,7 @@ class DirectKernel:
         first_pixel = (workgroup[0] % self._pixel_blocks * schedule.pixel_block).minimum(
             self.shape.output_size[-1] - schedule.pixel_block
         )
-        staged = self._stage(image, number, first_row, rows, first_pixel) if self._is_staged else None
+        staged = self._stage(image, number, first_row, rows, first_pixel) if self._stages(image) else None
         with loop(self.blocks.steps(workgroup[1], self._channel_parts), name="channel_block") as step:
             block = self.blocks.at(workgroup[1], self._channel_parts, step)
             with loop(rows, name="row") as row:
@@ -148,12 +148,13 @@ class DirectKernel:
             first = origin + self._tap_offset(tap_row, tap_strides)
             taps = decomposition.kernel_size[-1]
             filter_first = filter_origin + tap_row * (taps * group_channels * schedule.channel_block)
-            if decomposition.dilation[-1] == 1 and shape.groups == 1:
+            contiguous = source.stride(-2) == shape.input_channels
+            if taps == 1 or (decomposition.dilation[-1] == 1 and shape.groups == 1 and contiguous):
                 return multiply(first, filter_first, taps * group_channels, sums)
 
             def multiply_tap(tap: Index, sums: list[ir.Value]) -> list[ir.Value]:
                 return multiply(
-                    first + tap * (decomposition.dilation[-1] * shape.input_channels),
+                    first + tap * (decomposition.dilation[-1] * source.stride(-2)),
                     filter_first + tap * (group_channels * schedule.channel_block),
                     group_channels,
                     sums,
@@ -205,17 +206,17 @@ class DirectKernel:
             target = staged.offset([row, tap, 0, 0])
 
             def copy() -> None:
-                source = image.offset([number, *position, 0, 0]) + (first_column + begin) * channels
-                stride = staged.stride(2)
+                source = image.offset([number, *position, first_column + begin, 0])
+                stride, source_stride = staged.stride(2), image.stride(-2)
                 clear_elements(staged, target, begin * stride, width)
-                if padding == 0:
+                if stride == source_stride == channels:
                     rest = (end - begin) * channels
                     copy_elements(image, source, staged, target + begin * channels, rest, width)
                 else:
                     with loop(end - begin, name="column") as column:
                         copied = target + (begin + column) * stride
                         copy_elements(
-                            image, source + column * channels, staged, copied, Index(channels), width
+                            image, source + column * source_stride, staged, copied, Index(channels), width
                         )
                 clear_elements(staged, target + end * stride, (Index(columns) - end) * stride, width)
 
@@ -256,9 +257,8 @@ class DirectKernel:
             offset = offset + coordinate * stride
         return offset
 
-    @property
-    def _is_staged(self) -> bool:
-        pixel_bytes = 4 * self.shape.decomposition.step[-1] * self.shape.input_channels
+    def _stages(self, image: Buffer) -> bool:
+        pixel_bytes = 4 * self.shape.decomposition.step[-1] * image.stride(-2)
         in_few_sets = pixel_bytes % CACHE_SET_PERIOD == 0 and self.shape.decomposition.kernel_size[-1] == 1
         return self.shape.pads or (in_few_sets and self._channel_parts == 1)
 

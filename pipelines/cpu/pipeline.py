@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from iree.winograd.dialect.bindings import ir
+from iree.winograd.passes.channel_slice import ChannelSlice, match_insert
 from iree.winograd.passes.constants import constant_array, resource_constant
-from iree.winograd.passes.rewrite import index_constant, size_of
+from iree.winograd.passes.rewrite import defining_operation, index_constant, size_of
 from iree.winograd.pipelines.convolution import ConvolutionShape
 from iree.winograd.pipelines.dispatch import (
     DispatchSignature,
@@ -47,28 +48,42 @@ class CpuPipeline:
     _executables: dict[object, str] = field(default_factory=dict)
 
     def lower(self, group: ConvolutionGroup) -> ir.Value:
-        """Emits the dispatches that compute the group's output transform, at the insertion point."""
+        """Emits the dispatches that compute the group's output transform, at the insertion point.
+
+        Where the output is inserted into a tensor, the result is that tensor.
+        """
         shape = group.shape
         kernel = kernel_for(shape, self.target, self.threads, group.schedule)
-        source = group.input_transform.input
+        source = group.source
         if isinstance(kernel, WinogradKernel) and kernel.schedule.input_block is not None:
-            source = self._transformed_input(kernel, group)
+            source = ChannelSlice(self._transformed_input(kernel, group))
         filters = self._packed_filters(kernel, group)
         transform = group.output_transform
-        operands = [source, filters, *transform.epilogue_operands]
+        operands = [source.whole, filters, *transform.epilogue_operands]
+        destination = None if group.insertion is None else match_insert(group.insertion)
+        updates = destination is not None and not _is_empty(destination.whole)
+        if destination is not None and updates:
+            operands.append(destination.whole)
+        # Where the output goes isn't part of the kernel: the layers of a dense block share it.
+        numbers = [] if destination is None else [destination.first]
         signature = DispatchSignature(
             tuple(ir.RankedTensorType(operand.type) for operand in operands),
-            ir.RankedTensorType(transform.result.type),
+            ir.RankedTensorType((transform.result if destination is None else destination.whole).type),
             dynamic_batch=shape.batch is None,
+            updates_last_operand=updates,
+            numbers=len(numbers),
         )
 
         def body(function: KernelFunction[Buffer]) -> None:
-            source, packed, *epilogue_operands, output = function.buffers
+            image, packed, *epilogue_operands, output = function.buffers
+            image = replace(image, origin=source.first)
+            if function.numbers:
+                output = replace(output, origin=function.numbers[0])
             epilogue = VectorEpilogue(transform, epilogue_operands)
-            kernel.emit(function.workgroup, function.batch, source, packed, output, epilogue.emit)
+            kernel.emit(function.workgroup, function.batch, image, packed, output, epilogue.emit)
 
         name = self._executable(
-            (kernel, signature.operands, _epilogue_text(group)),
+            (kernel, signature, source.first, _epilogue_text(group)),
             _kernel_name("winograd", shape),
             signature,
             shape.batch,
@@ -76,29 +91,30 @@ class CpuPipeline:
             body,
         )
         batch = None if shape.batch is not None else _as_value(size_of(group.input_transform.input, 0))
-        return emit_dispatch(name, signature, operands, batch)
+        return emit_dispatch(name, signature, operands, batch, numbers)
 
     def _transformed_input(self, kernel: WinogradKernel, group: ConvolutionGroup) -> ir.Value:
-        image = group.input_transform.input
+        image = group.source
         signature = DispatchSignature(
-            (ir.RankedTensorType(image.type),),
+            (ir.RankedTensorType(image.whole.type),),
             ir.RankedTensorType.get(list(kernel.transformed_shape), ir.F32Type.get()),
             dynamic_batch=False,
         )
 
         def body(function: KernelFunction[Buffer]) -> None:
             source, transformed = function.buffers
+            source = replace(source, origin=image.first)
             kernel.emit_input(function.workgroup, function.batch, source, transformed)
 
         name = self._executable(
-            ("input", kernel, signature.operands),
+            ("input", kernel, signature, image.first),
             _kernel_name("winograd_input", kernel.shape),
             signature,
             kernel.shape.batch,
             kernel.input_workgroups,
             body,
         )
-        return emit_dispatch(name, signature, [image], None)
+        return emit_dispatch(name, signature, [image.whole], None)
 
     def _packed_filters(self, kernel: CpuKernel, group: ConvolutionGroup) -> ir.Value:
         folded = constant_array(group.transformed_filter)
@@ -142,6 +158,11 @@ class CpuPipeline:
             )
             self._executables[key] = unique
         return self._executables[key]
+
+
+def _is_empty(value: ir.Value) -> bool:
+    operation = defining_operation(value)
+    return operation is not None and operation.name == "tensor.empty"
 
 
 def _as_value(size: int | ir.Value) -> ir.Value:

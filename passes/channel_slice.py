@@ -1,0 +1,61 @@
+"""Neighbouring channels of a tensor: where a convolution reads from or writes to part of a larger one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from iree.winograd.dialect.bindings import ir, tensor
+from iree.winograd.passes.rewrite import defining_operation, is_dynamic
+
+
+@dataclass(frozen=True)
+class ChannelSlice:
+    """The channels of `whole` from `first` on, as many as whatever reads or writes them has."""
+
+    whole: ir.Value
+    first: int = 0
+
+
+def match_extract(value: ir.Value) -> ChannelSlice:
+    """What `value` is read from: part of a tensor whose channels it is, else itself."""
+    operation = defining_operation(value)
+    if operation is None or operation.name != "tensor.extract_slice":
+        return ChannelSlice(value)
+    first = _first_channel(operation, operation.operands[0].type.shape, value.type.shape)
+    return ChannelSlice(value) if first is None else ChannelSlice(operation.operands[0], first)
+
+
+def match_insert(operation: ir.Operation) -> ChannelSlice | None:
+    """Where `operation` inserts channels into a tensor; None when it doesn't."""
+    if operation.name != "tensor.insert_slice":
+        return None
+    source, destination = operation.operands[0], operation.operands[1]
+    first = _first_channel(operation, destination.type.shape, source.type.shape)
+    return None if first is None else ChannelSlice(destination, first)
+
+
+def insert_channels(source: ir.Value, destination: ChannelSlice) -> ir.Value:
+    """Build the insertion of all of `source` into its channels of the destination, both of static shape."""
+    sizes = list(ir.RankedTensorType(source.type).shape)
+    offsets = [0] * (len(sizes) - 1) + [destination.first]
+    insertion = tensor.InsertSliceOp(source, destination.whole, [], [], [], offsets, sizes, [1] * len(sizes))
+    return insertion.results[0]
+
+
+def extract_channels(source: ChannelSlice, shape: Sequence[int]) -> ir.Value:
+    """Build the tensor of a static shape that is a slice of the source's channels."""
+    type_ = ir.RankedTensorType.get(list(shape), source.whole.type.element_type)
+    offsets = [0] * (len(shape) - 1) + [source.first]
+    ones = [1] * len(shape)
+    return tensor.ExtractSliceOp(type_, source.whole, [], [], [], offsets, list(shape), ones).result
+
+
+def _first_channel(operation: ir.Operation, whole: Sequence[int], part: Sequence[int]) -> int | None:
+    """The offset in the last dimension of a slice that has all of the others."""
+    offsets = list(operation.attributes["static_offsets"])
+    sizes, strides = list(operation.attributes["static_sizes"]), list(operation.attributes["static_strides"])
+    if any(map(is_dynamic, (*whole, *offsets, *sizes))) or set(strides) != {1} or sizes != list(part):
+        return None
+    covers_others = not any(offsets[:-1]) and sizes[:-1] == list(whole)[:-1]
+    return int(offsets[-1]) if covers_others else None

@@ -1,0 +1,115 @@
+"""Convolutions that write to parts of concatenations, and read from them, against IREE's own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import iree.winograd
+import numpy as np
+import pytest
+
+SIZE = 9
+
+
+def tensor_type(channels: int) -> str:
+    return f"tensor<2x{SIZE}x{SIZE}x{channels}xf32>"
+
+
+class Source:
+    """MLIR of a function of an image and filters, an operation a line."""
+
+    def __init__(self, channels: int) -> None:
+        self.channels = {"%x": channels}
+        self.filters: list[tuple[int, int, int]] = []
+        self.lines: list[str] = []
+
+    def convolution(self, source: str, outputs: int, kernel: int) -> str:
+        name, pad, size = f"%c{len(self.lines)}", kernel // 2, SIZE + 2 * (kernel // 2)
+        inputs = self.channels[source]
+        padded, result = f"tensor<2x{size}x{size}x{inputs}xf32>", tensor_type(outputs)
+        self.lines.append(
+            f"{name}_p = tensor.pad {source} low[0, {pad}, {pad}, 0] high[0, {pad}, {pad}, 0] {{\n"
+            "^bb0(%i: index, %j: index, %k: index, %l: index):\n  tensor.yield %zero : f32\n"
+            f"}} : {tensor_type(inputs)} to {padded}\n"
+            f"{name}_e = tensor.empty() : {result}\n"
+            f"{name}_z = linalg.fill ins(%zero : f32) outs({name}_e : {result}) -> {result}\n"
+            f"{name} = linalg.conv_2d_nhwc_hwcf ins({name}_p, %f{len(self.filters)} : {padded}, "
+            f"tensor<{kernel}x{kernel}x{inputs}x{outputs}xf32>) outs({name}_z : {result}) -> {result}"
+        )
+        self.filters.append((kernel, inputs, outputs))
+        self.channels[name] = outputs
+        return name
+
+    def concatenation(self, parts: Sequence[str]) -> str:
+        name = f"%c{len(self.lines)}"
+        self.channels[name] = sum(self.channels[part] for part in parts)
+        types = ", ".join(tensor_type(self.channels[part]) for part in parts)
+        result = tensor_type(self.channels[name])
+        self.lines.append(f"{name} = tensor.concat dim(3) {', '.join(parts)} : ({types}) -> {result}")
+        return name
+
+    def function(self, result: str) -> str:
+        arguments = [f"%x: {tensor_type(self.channels['%x'])}"]
+        arguments += [
+            f"%f{number}: tensor<{kernel}x{kernel}x{inputs}x{outputs}xf32>"
+            for number, (kernel, inputs, outputs) in enumerate(self.filters)
+        ]
+        type_ = tensor_type(self.channels[result])
+        lines = ["%zero = arith.constant 0.0 : f32", *self.lines, f"return {result} : {type_}"]
+        return f"func.func @main({', '.join(arguments)}) -> {type_} {{\n" + "\n".join(lines) + "\n}"
+
+
+def dense_block(kernel: int) -> tuple[Source, str]:
+    """Layers that each read all channels before theirs, and append to them."""
+    source = Source(17)
+    image = "%x"
+    for outputs in (48, 16, 20):
+        bottleneck = source.convolution(image, 32, kernel)
+        image = source.concatenation([image, source.convolution(bottleneck, outputs, 3)])
+    return source, image
+
+
+def dense_block_without_bottlenecks() -> tuple[Source, str]:
+    """Layers that read the tensor that they write to."""
+    source = Source(16)
+    image = "%x"
+    for outputs in (16, 24):
+        image = source.concatenation([image, source.convolution(image, outputs, 3)])
+    return source, image
+
+
+def branches() -> tuple[Source, str]:
+    """Convolutions of one image side by side, one of them used elsewhere, too."""
+    source = Source(32)
+    shared = source.convolution("%x", 24, 1)
+    parts = [source.convolution("%x", 16, 3), "%x", source.convolution(shared, 40, 3), shared]
+    return source, source.convolution(source.concatenation(parts), 8, 1)
+
+
+@pytest.mark.parametrize(
+    "program",
+    [dense_block(1), dense_block(3), dense_block_without_bottlenecks(), branches()],
+    ids=["dense 1x1", "dense 3x3", "no bottlenecks", "branches"],
+)
+@pytest.mark.parametrize("device", ["local-sync", "local-task"])
+@pytest.mark.filterwarnings("error::iree.winograd.RewriteWarning")
+def test_agrees_with_iree(program: tuple[Source, str], device: str) -> None:
+    source, result = program
+    text = source.function(result)
+    generator = np.random.default_rng(0)
+    arguments = [generator.uniform(-1, 1, (2, SIZE, SIZE, source.channels["%x"])).astype(np.float32)]
+    arguments += [
+        (generator.uniform(-1, 1, (kernel, kernel, inputs, outputs)) / (kernel * inputs**0.5)).astype(
+            np.float32
+        )
+        for kernel, inputs, outputs in source.filters
+    ]
+    expected, actual = (
+        np.asarray(
+            iree.winograd.load(
+                iree.winograd.compile(text, target="cpu", enable_winograd=enabled), device=device
+            )(*arguments)
+        )
+        for enabled in (False, True)
+    )
+    np.testing.assert_allclose(actual, expected, atol=1e-4 * np.abs(expected).max())

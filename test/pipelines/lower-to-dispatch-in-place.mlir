@@ -1,0 +1,28 @@
+// RUN: winograd-opt %s --winograd-lower-to-dispatch | filecheck %s
+
+util.global private @device = #hal.device.target<"local", [
+  #hal.executable.target<"llvm-cpu", "embedded-elf-x86_64", {
+    cpu = "haswell", cpu_features = "+avx2,+fma", target_triple = "x86_64-unknown-unknown-eabi-elf"}>
+]> : !hal.device
+
+#direct = {dilation = array<i64: 1, 1>, kernel_size = array<i64: 1, 1>, output_tile = array<i64: 1, 1>, part_size = array<i64: 1, 1>, spacing = array<i64: 1, 1>, step = array<i64: 1, 1>, views = [array<i64: 0, 0>]}
+
+// The kernel reads a slice of channels where it lies, and writes its result to its place in the same tensor.
+// CHECK-LABEL: func.func @layer
+// CHECK-SAME: (%[[X:.*]]: tensor<1x7x7x16xf32>, %[[ZEROS:.*]]: tensor<1x49x4xf32>)
+// CHECK: %[[FIRST:.*]] = arith.constant 12 : index
+// CHECK: %[[Y:.*]] = flow.dispatch @{{.*}}(%[[X]], %{{.*}}, %[[X]], %[[FIRST]]) : (tensor<1x7x7x16xf32>, {{.*}}, tensor<1x7x7x16xf32>, index) -> %[[X]]
+// CHECK-NOT: tensor.
+// CHECK: return %[[Y]]
+func.func @layer(%x: tensor<1x7x7x16xf32>, %zeros: tensor<1x49x4xf32>) -> tensor<1x7x7x16xf32> {
+  %c = tensor.extract_slice %x[0, 0, 0, 0] [1, 7, 7, 12] [1, 1, 1, 1] : tensor<1x7x7x16xf32> to tensor<1x7x7x12xf32>
+  %f = arith.constant dense<1.0> : tensor<1x12x4xf32>
+  %v = "winograd.input_transform"(%c) {decomposition = #direct, groups = 1 : i64, padding_low = array<i64: 0, 0>, padding_high = array<i64: 0, 0>} : (tensor<1x7x7x12xf32>) -> tensor<1x49x12xf32>
+  %m = linalg.batch_matmul ins(%v, %f : tensor<1x49x12xf32>, tensor<1x12x4xf32>) outs(%zeros : tensor<1x49x4xf32>) -> tensor<1x49x4xf32>
+  %z = "winograd.output_transform"(%m) ({
+  ^bb0(%a: f32):
+    vector.yield %a : f32
+  }) {decomposition = #direct, groups = 1 : i64, indexing_maps = [], operandSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0>} : (tensor<1x49x4xf32>) -> tensor<1x7x7x4xf32>
+  %d = tensor.insert_slice %z into %x[0, 0, 0, 12] [1, 7, 7, 4] [1, 1, 1, 1] : tensor<1x7x7x4xf32> into tensor<1x7x7x16xf32>
+  return %d : tensor<1x7x7x16xf32>
+}
