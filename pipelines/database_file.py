@@ -87,7 +87,7 @@ class DatabaseFile:
         """What `access` gives, of a new database when it finds this one damaged."""
         try:
             return access()
-        except sqlite3.DatabaseError as error:
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
             if not self._is_damage(error):
                 raise self._os_error(error) from None
             self._connection.close()
@@ -113,7 +113,7 @@ class DatabaseFile:
                     return self._empty()
                 self._create_table(connection)
             self._check(connection)
-        except sqlite3.DatabaseError as error:
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
             if connection is not None:
                 connection.close()
             if not self._is_damage(error):
@@ -140,7 +140,8 @@ class DatabaseFile:
         """Raises DatabaseError for a damaged file."""
         (application,) = connection.execute("PRAGMA application_id").fetchone()
         (version,) = connection.execute("PRAGMA user_version").fetchone()
-        (result,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+        # The whole check compares every index with its table: a changed byte of a text shows only there.
+        (result,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
         if result != "ok":
             raise sqlite3.DatabaseError(result)
         if application != self._format.application:
@@ -183,15 +184,15 @@ class DatabaseFile:
                 os.close(descriptor)
             self._report(f"{self.path} is damaged ({damage}): renamed to {aside}, and a new one begun")
 
-    def _is_damage(self, error: sqlite3.DatabaseError) -> bool:
+    def _is_damage(self, error: Exception) -> bool:
         if str(error) == "attempt to write a readonly database":
             # SQLite says so, too, when the first bytes name a format that it can only read.
             return os.access(self.path, os.W_OK)
         if isinstance(error, sqlite3.OperationalError):
             return str(error) not in _FAILED_ACCESS
-        return type(error) is sqlite3.DatabaseError
+        return type(error) in (sqlite3.DatabaseError, UnicodeDecodeError)
 
-    def _os_error(self, error: sqlite3.DatabaseError) -> Exception:
+    def _os_error(self, error: Exception) -> Exception:
         """`error` as what Python raises for files; errors that no file causes as they are."""
         if not isinstance(error, sqlite3.OperationalError):
             return error

@@ -27,7 +27,7 @@ _FORMAT = Format(
     table="""CREATE TABLE measurement (
   problem TEXT NOT NULL, key TEXT NOT NULL, machine TEXT NOT NULL, version TEXT NOT NULL,
   implementation TEXT NOT NULL, seconds REAL NOT NULL, spread REAL NOT NULL, runs INTEGER NOT NULL,
-  recorded REAL NOT NULL, PRIMARY KEY (problem, key, machine, version, implementation)) WITHOUT ROWID""",
+  recorded REAL NOT NULL, UNIQUE (problem, key, machine, version, implementation))""",
 )
 _IDENTITY = "problem, key, machine, version, implementation"
 _COLUMNS = f"{_IDENTITY}, seconds, spread, runs, recorded"
