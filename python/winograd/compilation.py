@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from iree.compiler import api
 from iree.compiler.api.ctypes_dl import PipelineType
 from iree.winograd import embedding
+from iree.winograd.decision_report import decision_report
 from iree.winograd.diagnostics import Diagnostic
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.ir_dumps import IRDumps
@@ -16,7 +19,9 @@ from iree.winograd.passes.convolution import convolutions
 from iree.winograd.passes.options import WinogradOptions
 from iree.winograd.passes.rewrite import walk
 from iree.winograd.pipelines.compile_pipeline import compile_pipeline
+from iree.winograd.pipelines.decision import Decision
 from iree.winograd.pipelines.kernel_target import unsupported_target
+from iree.winograd.report_file import report_file
 
 REWRITE_PHASE = "preprocessing"
 PHASES = (
@@ -104,6 +109,8 @@ class Compilation:
         self._console = console
         self._dumps = dumps
         self._invocations: list[api.Invocation] = []
+        self._decisions: list[Decision] = []
+        self._failure: str | None = None
 
     def __enter__(self) -> Compilation:
         return self
@@ -122,6 +129,19 @@ class Compilation:
             embedding.close_invocation(invocation)
         self._invocations.clear()
         embedding.close_session(self.session)
+
+    @contextmanager
+    def reporting(self, path: str | os.PathLike[str] | None) -> Iterator[None]:
+        """Write a report on the program that is compiled in the block to the file `path`, if any.
+
+        Raises as `report_file` does.
+        """
+        if path is None:
+            yield
+            return
+        with report_file(path) as write:
+            yield
+            write(decision_report(self._decisions, self._failure))
 
     def compile(self, program: api.Source | ir.Operation) -> api.Invocation | None:
         """Compile `program`; returns what holds the result, or None after an error diagnostic."""
@@ -144,6 +164,7 @@ class Compilation:
             return result
         result = self._execute(self._import(original), REWRITE_PHASE, stages.compile_to)
         if result is not None:
+            self._failure = failure
             self._warn(f"compiled without iree-winograd, which failed on this program: {failure}")
         return result
 
@@ -155,7 +176,7 @@ class Compilation:
         invocation = self._new_invocation(lambda diagnostic: self._hold_back_errors(errors, diagnostic))
         invocation.import_module(module)
         try:
-            run_passes(module, compile_pipeline(options), self._dumps)
+            run_passes(module, compile_pipeline(options, self._decisions.append), self._dumps)
             _require_lowered(module)
             result = self._execute(invocation, REWRITE_PHASE, self._stages.compile_to)
         except Exception as error:

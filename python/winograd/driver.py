@@ -27,6 +27,7 @@ from iree.winograd.flags import (
 )
 from iree.winograd.ir_dumps import take_ir_dumps
 from iree.winograd.passes.remarks import CATEGORY
+from iree.winograd.report_file import ReportFileError
 from iree.winograd.targets import find_crash
 
 _PROGRAM = "iree-compile"
@@ -139,13 +140,20 @@ def _compile(command_line: CommandLine, stages: Stages) -> int:
         try:
             _enable_remarks(compilation, command_line)
             source = _open_input(session, command_line.inputs[0])
-            with atomic_file(output) as path, _open_output(path) as file:
+            with (
+                compilation.reporting(command_line.report),
+                atomic_file(output) as path,
+                _open_output(path) as file,
+            ):
                 _compile_parts(compilation, source, file, command_line.main)
                 file.keep()
             compilation.context.finalize_remarks()
         except OSError as error:
             # The stock tool says so of outputs, too.
             _print_error(f"error opening input file: cannot open output file '{output}': {error.strerror}")
+            return 1
+        except ReportFileError as error:
+            _print_error(f"error: {error}")
             return 1
         except _CompileError as failure:
             if failure.message:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from iree.winograd.passes.options import MAX_OUTPUT_TILE, WinogradOptions
+from iree.winograd.report_file import check_report_path
 
 ENABLE = "iree-enable-winograd"
 OUTPUT_TILE = "iree-winograd-output-tile"
@@ -15,6 +16,9 @@ FOLD_FILTERS = "iree-winograd-fold-filters"
 REMARKS = "iree-winograd-remarks"
 ALLOW = "iree-winograd-allow-layers"
 DENY = "iree-winograd-deny-layers"
+MAX_RELATIVE_ERROR = "iree-winograd-max-relative-error"
+THREADS = "iree-winograd-threads"
+REPORT = "iree-winograd-report"
 
 _OWN_BOOLEANS = (ENABLE, REMARKS)
 _OWN_CHOICES = {
@@ -22,7 +26,8 @@ _OWN_CHOICES = {
     FOLD_FILTERS: ("compile", "load"),
 }
 _OWN_LISTS = (ALLOW, DENY)
-_OWN = (*_OWN_BOOLEANS, *_OWN_CHOICES, *_OWN_LISTS)
+_OWN_VALUES = (MAX_RELATIVE_ERROR, THREADS, REPORT)
+_OWN = (*_OWN_BOOLEANS, *_OWN_CHOICES, *_OWN_LISTS, *_OWN_VALUES)
 
 # The flags that the program `iree-compile` itself reads; IREE's library reads the others.
 MAIN_BOOLEANS = (
@@ -57,8 +62,20 @@ _HELP = (
         f"{FOLD_FILTERS}=<value>",
         "When constant filters are transformed: compile (default) or load time",
     ),
+    (
+        f"{MAX_RELATIVE_ERROR}=<number>",
+        "Give no convolution an algorithm with a larger predicted error, relative to its output",
+    ),
     (f"{OUTPUT_TILE}=<value>", f"Outputs per tile and dimension: 1 to {MAX_OUTPUT_TILE}, or auto (default)"),
     (REMARKS, "Say of every convolution what it became, or why it was left."),
+    (
+        f"{REPORT}=<file>",
+        "Say in a .json or .html file what each convolution could have become, and the reason for the choice",
+    ),
+    (
+        f"{THREADS}=<value>",
+        "Threads that the program is going to run on, on a CPU: a number, or auto (default) for one per core",
+    ),
 )
 
 
@@ -77,7 +94,8 @@ class CommandLine:
     """A command line of `iree-compile`, taken apart.
 
     `stock` is the line without our flags; `main` holds the flags of the main program, the last of each
-    winning, booleans as "true" or "false"; `inputs` the positional arguments; `library` all others.
+    winning, booleans as "true" or "false"; `inputs` the positional arguments; `library` all others. `report`
+    is the file to describe decisions in.
     """
 
     enable_winograd: bool
@@ -86,6 +104,7 @@ class CommandLine:
     main: Mapping[str, str] = field(default_factory=dict)
     inputs: tuple[str, ...] = ()
     library: tuple[str, ...] = ()
+    report: str | None = None
 
 
 def parse_command_line(arguments: Sequence[str]) -> CommandLine:
@@ -123,6 +142,11 @@ def parse_command_line(arguments: Sequence[str]) -> CommandLine:
             main[name] = value
         else:
             library.append(argument)
+    report = own.get(REPORT, [None])[-1]
+    if report is not None and main.get("split-input-file") == "true":
+        raise FlagError(
+            f"for the --{REPORT} option: it is on one program, but --split-input-file makes several"
+        )
     return CommandLine(
         enable_winograd=own.get(ENABLE, ["false"])[-1] == "true",
         options=_make_options(own),
@@ -130,6 +154,7 @@ def parse_command_line(arguments: Sequence[str]) -> CommandLine:
         main=main,
         inputs=tuple(inputs),
         library=tuple(library),
+        report=report,
     )
 
 
@@ -213,17 +238,37 @@ def _check_own(name: str, value: str) -> str:
         raise FlagError(f"for the --{name} option: Cannot find option named '{value}'!")
     if name in _OWN_LISTS and not all(value.split(",")):
         raise FlagError(f"for the --{name} option: '{value}' holds an empty pattern")
+    if name == THREADS and value != "auto" and not (value.isdecimal() and int(value) > 0):
+        raise FlagError(f"for the --{name} option: '{value}' is neither a positive integer nor auto")
+    if name == MAX_RELATIVE_ERROR and not _is_positive(value):
+        raise FlagError(f"for the --{name} option: '{value}' is no positive number")
+    if name == REPORT:
+        try:
+            check_report_path(value)
+        except ValueError as error:
+            raise FlagError(f"for the --{name} option: {error}") from None
     return value
+
+
+def _is_positive(value: str) -> bool:
+    try:
+        return float(value) > 0
+    except ValueError:
+        return False
 
 
 def _make_options(own: Mapping[str, Sequence[str]]) -> WinogradOptions:
     output_tile = own.get(OUTPUT_TILE, ["auto"])[-1]
+    max_relative_error = own.get(MAX_RELATIVE_ERROR, [None])[-1]
+    threads = own.get(THREADS, ["auto"])[-1]
     return WinogradOptions(
         output_tile=None if output_tile == "auto" else int(output_tile),
         fold_filters="load" if own.get(FOLD_FILTERS, [""])[-1] == "load" else "compile",
         remarks=own.get(REMARKS, ["false"])[-1] == "true",
         allow=_patterns(own.get(ALLOW, [])),
         deny=_patterns(own.get(DENY, [])),
+        max_relative_error=None if max_relative_error is None else float(max_relative_error),
+        threads=None if threads == "auto" else int(threads),
     )
 
 

@@ -19,6 +19,7 @@ from iree.winograd.dialect.bindings import ir
 from iree.winograd.errors import CompilationError, InvalidOptionError
 from iree.winograd.importers import ImportedModel
 from iree.winograd.passes.options import WinogradOptions
+from iree.winograd.report_file import ReportFileError, check_report_path
 from iree.winograd.targets import find_crash, target_flags
 
 Source = str | bytes | os.PathLike[str] | ImportedModel
@@ -38,6 +39,7 @@ def compile(
     output: None = None,
     flags: Sequence[str] = (),
     enable_winograd: bool = True,
+    report: str | os.PathLike[str] | None = None,
     **options: Any,
 ) -> bytes: ...
 
@@ -50,6 +52,7 @@ def compile(
     output: str | os.PathLike[str],
     flags: Sequence[str] = (),
     enable_winograd: bool = True,
+    report: str | os.PathLike[str] | None = None,
     **options: Any,
 ) -> None: ...
 
@@ -61,6 +64,7 @@ def compile(
     output: str | os.PathLike[str] | None = None,
     flags: Sequence[str] = (),
     enable_winograd: bool = True,
+    report: str | os.PathLike[str] | None = None,
     **options: Any,
 ) -> bytes | None:
     """Compile `source` for `target`; returns the `.vmfb`, or writes it to the file `output`.
@@ -68,23 +72,26 @@ def compile(
     `source` is what `import_torch` returned, MLIR text or bytecode as `bytes`, a path, or a `str`: MLIR text
     if it has more than one line, else a path. `target` is described at `target_flags`; `flags` are more
     flags of `iree-compile`, later ones taking precedence. `options` are the fields of `WinogradOptions`.
-    With `enable_winograd=False` the program goes through stock IREE.
+    With `enable_winograd=False` the program goes through stock IREE. The file `report`, `.json` or `.html`,
+    is to say what each convolution could have become, and why it became what it did (docs/command-line.md).
 
     Warns with `RewriteWarning` when the passes of this project failed and the program was compiled without
     them. Raises `InvalidOptionError` for options, flags or targets that aren't known, and
-    `CompilationError`, which holds the compiler's diagnostics, when `source` or `output` can't be opened,
-    `source` doesn't compile, or has convolutions and there are no kernels for `target`.
+    `CompilationError`, which holds the compiler's diagnostics, when `source`, `output` or `report` can't be
+    opened, `source` doesn't compile, or has convolutions and there are no kernels for `target`.
     """
     checked_options = make_options(options)
+    if report is not None:
+        _check_report(report, enable_winograd)
     winograd_options = checked_options if enable_winograd else None
     all_flags = (*target_flags(target), *flags)
     if output is not None:
-        _compile_file(source, output, all_flags, winograd_options)
+        _compile_file(source, output, all_flags, winograd_options, report)
         return None
     # In memory the result would be beside all that the compiler holds, and twice.
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "program.vmfb")
-        _compile_file(source, path, all_flags, winograd_options)
+        _compile_file(source, path, all_flags, winograd_options, report)
         return path.read_bytes()
 
 
@@ -96,6 +103,15 @@ def make_options(options: dict[str, Any]) -> WinogradOptions:
             raise InvalidOptionError(f"option {name!r} is not known; known are {', '.join(known)}")
     try:
         return WinogradOptions(**options)
+    except ValueError as error:
+        raise InvalidOptionError(str(error)) from None
+
+
+def _check_report(path: str | os.PathLike[str], enable_winograd: bool) -> None:
+    if not enable_winograd:
+        raise InvalidOptionError("a report is on what this project does, which needs enable_winograd=True")
+    try:
+        check_report_path(path)
     except ValueError as error:
         raise InvalidOptionError(str(error)) from None
 
@@ -117,7 +133,11 @@ def open_session(flags: tuple[str, ...], options: WinogradOptions | None) -> api
 
 
 def _compile_file(
-    source: Source, output: str | os.PathLike[str], flags: tuple[str, ...], options: WinogradOptions | None
+    source: Source,
+    output: str | os.PathLike[str],
+    flags: tuple[str, ...],
+    options: WinogradOptions | None,
+    report: str | os.PathLike[str] | None,
 ) -> None:
     diagnostics: list[Diagnostic] = []
     with Compilation(
@@ -125,26 +145,40 @@ def _compile_file(
         options,
         Stages(),
         report=diagnostics.append,
-        warn=lambda message: warnings.warn(message, RewriteWarning, stacklevel=5),
+        warn=lambda message: warnings.warn(message, RewriteWarning, stacklevel=6),
     ) as compilation:
         if options is not None and options.remarks:
             capture_remarks(compilation.context, lambda remark: print(remark.format(), file=sys.stderr))
         try:
-            invocation = compilation.compile(open_source(compilation, source))
-        finally:
-            compilation.context.finalize_remarks()
-        if invocation is None:
-            errors = [diagnostic for diagnostic in diagnostics if diagnostic.severity == "error"]
-            raise CompilationError(
-                errors[0].format() if errors else "the compiler failed without a diagnostic", diagnostics
-            )
-        try:
-            with atomic_file(os.fspath(output)) as path, api.Output.open_file(path) as file:
-                invocation.output_vm_bytecode(file)
-                file.keep()
-        except OSError as error:
-            message = f"cannot open output file '{error.filename}': {error.strerror}"
-            raise CompilationError(message) from None
+            with compilation.reporting(report):
+                _write(_compile_source(compilation, source, diagnostics), output)
+        except ReportFileError as error:
+            raise CompilationError(str(error)) from None
+
+
+def _compile_source(
+    compilation: Compilation, source: Source, diagnostics: Sequence[Diagnostic]
+) -> api.Invocation:
+    try:
+        invocation = compilation.compile(open_source(compilation, source))
+    finally:
+        compilation.context.finalize_remarks()
+    if invocation is None:
+        errors = [diagnostic for diagnostic in diagnostics if diagnostic.severity == "error"]
+        raise CompilationError(
+            errors[0].format() if errors else "the compiler failed without a diagnostic", diagnostics
+        )
+    return invocation
+
+
+def _write(invocation: api.Invocation, output: str | os.PathLike[str]) -> None:
+    try:
+        with atomic_file(os.fspath(output)) as path, api.Output.open_file(path) as file:
+            invocation.output_vm_bytecode(file)
+            file.keep()
+    except OSError as error:
+        message = f"cannot open output file '{error.filename}': {error.strerror}"
+        raise CompilationError(message) from None
 
 
 def open_source(compilation: Compilation, source: Source) -> api.Source | ir.Operation:

@@ -203,7 +203,7 @@ def test_falls_back_to_stock_iree(
     monkeypatch: pytest.MonkeyPatch, pass_class: type[Pass], reason: str
 ) -> None:
     monkeypatch.setitem(registry._names, pass_class, "winograd-test")
-    monkeypatch.setattr(compilation, "compile_pipeline", lambda options: [pass_class()])
+    monkeypatch.setattr(compilation, "compile_pipeline", lambda options, observe: [pass_class()])
     with pytest.warns(winograd.RewriteWarning, match=f"without iree-winograd.*{reason}$") as caught:
         run_add(winograd.compile(ADD))
     assert caught[0].filename == __file__

@@ -1,0 +1,205 @@
+"""A report on decisions as one page of HTML that needs nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from xml.etree.ElementTree import Element, tostring
+
+from iree.winograd.markup import element
+from iree.winograd.quantities import quantity
+from iree.winograd.report_schema import (
+    CandidateReport,
+    ConvolutionReport,
+    DecisionReport,
+    TotalsReport,
+    attained_rate,
+    best_known_seconds,
+    choice,
+)
+from iree.winograd.roofline_plot import roofline_plot
+
+STYLE_SHEET = Path(__file__).with_suffix(".css")
+SHOWN_CANDIDATES = 12
+"""Of one convolution, the fastest and the chosen one."""
+_STAGE_COLORS = 7
+_BAR_WIDTH, _BAR_HEIGHT = 1000, 40
+_COLUMNS = ("", "Convolution", "Computed by", "Time", "Stages", "Error", "Rate")
+_NUMERIC_COLUMNS = ("", "Time", "Error", "Rate")
+
+
+def decision_page(report: DecisionReport) -> str:
+    """The text of the page."""
+    title = "Convolutions, and how they are computed"
+    head = element(
+        "head",
+        element("meta", charset="utf-8"),
+        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        element("title", title),
+        element("style", STYLE_SHEET.read_text(encoding="utf-8")),
+    )
+    body = element("body", element("h1", title), *_introduction(report), *_roofline(report), *_layers(report))
+    page = element("html", head, body, lang="en")
+    return "<!DOCTYPE html>\n" + tostring(page, encoding="unicode", method="html") + "\n"
+
+
+def _introduction(report: DecisionReport) -> Iterator[Element]:
+    if report["target"] is None:
+        yield element("p", "The program has no convolutions.")
+    else:
+        yield element("p", f"Compiled for {report['target']}.", class_="faint")
+    if report["failure"] is not None:
+        text = f"Nothing of this was applied: stock IREE compiled the program, because {report['failure']}"
+        yield element("p", text, class_="warning")
+    yield element("dl", *_totals(report["totals"]), class_="totals")
+    if report["machine"] is not None:
+        rows = (
+            element("tr", element("th", name), element("td", str(value)))
+            for name, value in report["machine"].items()
+        )
+        yield element(
+            "details", element("summary", "The machine that times are for"), element("table", *rows)
+        )
+
+
+def _totals(totals: TotalsReport) -> Iterator[Element]:
+    left = totals["convolutions"] - totals["rewritten"]
+    yield _total("Convolutions", str(totals["convolutions"]), f"{left} left to IREE" if left else "none left")
+    if not totals["rewritten"]:
+        return
+    seconds, direct, operations = (
+        totals["predicted_seconds"],
+        totals["direct_operations"],
+        totals["operations"],
+    )
+    yield _total("Predicted time", quantity(seconds, "s"), "of those that are rewritten")
+    yield _total(
+        "By definition", quantity(direct, "FLOP"), f"{quantity(direct / seconds, 'FLOP/s')} attained"
+    )
+    yield _total("In products", quantity(operations, "FLOP"), f"{direct / operations:.2f} times fewer")
+
+
+def _total(name: str, value: str, note: str) -> Element:
+    return element("div", element("dt", name), element("dd", value, element("small", note)))
+
+
+def _roofline(report: DecisionReport) -> Iterator[Element]:
+    if report["limits"] is None:
+        return
+    yield element("h2", "Roofline")
+    caption = (
+        "Operations are those of the convolutions as they are defined, bytes those of input, filter and "
+        "output. Winograd takes fewer operations, so that its convolutions may lie above the roof. Times are "
+        "measured where the tuning database has them, else predicted. Convolutions left to IREE aren't shown."
+    )
+    yield element(
+        "figure", roofline_plot(report["limits"], report["convolutions"]), element("figcaption", caption)
+    )
+
+
+def _layers(report: DecisionReport) -> Iterator[Element]:
+    convolutions = report["convolutions"]
+    if not convolutions:
+        return
+    choices = [chosen for chosen in map(choice, convolutions) if chosen is not None]
+    stages = list(dict.fromkeys(stage for chosen in choices for stage in chosen["stage_seconds"]))
+    slowest = max((chosen["predicted_seconds"] for chosen in choices), default=0.0)
+    yield element("h2", "Layers")
+    yield element("ul", *(_legend_entry(stage, index) for index, stage in enumerate(stages)), class_="legend")
+    header = element("tr", *(_cell(name, name in _NUMERIC_COLUMNS, "th") for name in _COLUMNS))
+    rows = [row for each in convolutions for row in _rows(each, stages, slowest)]
+    table = element("table", element("thead", header), element("tbody", *rows))
+    yield element("div", table, class_="scroll")
+
+
+def _legend_entry(stage: str, index: int) -> Element:
+    square = element("svg", element("rect", width=10, height=10, class_=_color(index)), viewBox="0 0 10 10")
+    return element("li", square, stage)
+
+
+def _rows(convolution: ConvolutionReport, stages: Sequence[str], slowest: float) -> Iterator[Element]:
+    problem, chosen, rate = convolution["problem"], choice(convolution), attained_rate(convolution)
+    names = convolution["names"]
+    description = element(
+        "td",
+        *(element("div", name) for name in names[:1]),
+        *([element("div", problem["text"], class_="faint")] if problem is not None else []),
+    )
+    computed = "left to IREE" if chosen is None else chosen["algorithm"]
+    yield element(
+        "tr",
+        _cell(str(convolution["number"]), is_number=True),
+        description,
+        element("td", element("div", computed), element("div", convolution["reason"], class_="faint")),
+        _cell("" if chosen is None else quantity(best_known_seconds(chosen), "s"), is_number=True),
+        element("td", *([_stage_bar(chosen, stages, slowest)] if chosen is not None else [])),
+        _cell("" if chosen is None else f"{chosen['predicted_error']:.1e}", is_number=True),
+        _cell("" if rate is None else quantity(rate, "FLOP/s"), is_number=True),
+        id=f"convolution-{convolution['number']}",
+        **({"class_": "with-candidates"} if convolution["candidates"] else {}),
+    )
+    if convolution["candidates"]:
+        yield element("tr", element("td"), _candidates(convolution), class_="candidates")
+
+
+def _stage_bar(candidate: CandidateReport, stages: Sequence[str], slowest: float) -> Element:
+    """What each stage is predicted to take, the slowest convolution as wide as the column."""
+    bar = element(
+        "svg",
+        viewBox=f"0 0 {_BAR_WIDTH} {_BAR_HEIGHT}",
+        preserveAspectRatio="none",
+        class_="stages",
+        role="img",
+        aria_label="Predicted time by stage",
+    )
+    left = 0.0
+    for stage, seconds in candidate["stage_seconds"].items():
+        width = _BAR_WIDTH * seconds / slowest
+        share = seconds / candidate["predicted_seconds"]
+        title = element("title", f"{stage}: {quantity(seconds, 's')}, {share:.0%}")
+        color = _color(stages.index(stage))
+        bar.append(element("rect", title, x=left, y=0, width=width, height=_BAR_HEIGHT, class_=color))
+        left += width
+    return bar
+
+
+def _candidates(convolution: ConvolutionReport) -> Element:
+    chosen = choice(convolution)
+    ordered = sorted(
+        convolution["candidates"], key=lambda each: (each is not chosen, best_known_seconds(each))
+    )
+    shown = sorted(ordered[:SHOWN_CANDIDATES], key=best_known_seconds)
+    names = ("Algorithm", "Predicted", "Measured", "Error", "Operations", "Schedule")
+    count = len(ordered)
+    summary = f"{count} candidates" + (f", the {len(shown)} fastest" if len(shown) < count else "")
+    table = element(
+        "table",
+        element("thead", element("tr", *(_cell(name, name in names[1:5], "th") for name in names))),
+        element("tbody", *(_candidate_row(each, each is chosen) for each in shown)),
+    )
+    return element(
+        "td", element("details", element("summary", summary), table), colspan=str(len(_COLUMNS) - 1)
+    )
+
+
+def _candidate_row(candidate: CandidateReport, is_chosen: bool) -> Element:
+    measured = candidate["measured_seconds"]
+    schedule = " ".join(f"{name}={value}" for name, value in candidate["schedule"].items())
+    return element(
+        "tr",
+        _cell(candidate["algorithm"]),
+        _cell(quantity(candidate["predicted_seconds"], "s"), is_number=True),
+        _cell("" if measured is None else quantity(measured, "s"), is_number=True),
+        _cell(f"{candidate['predicted_error']:.1e}", is_number=True),
+        _cell(quantity(candidate["operations"], "FLOP"), is_number=True),
+        _cell(schedule),
+        **({"class_": "chosen"} if is_chosen else {}),
+    )
+
+
+def _cell(text: str, is_number: bool = False, tag: str = "td") -> Element:
+    return element(tag, text, **({"class_": "number"} if is_number else {}))
+
+
+def _color(stage: int) -> str:
+    return f"stage-{stage % _STAGE_COLORS}"

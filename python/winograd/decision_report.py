@@ -1,0 +1,156 @@
+"""What was decided of a program's convolutions, as a report: see `report_schema` for its form."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from math import prod
+
+from iree.winograd.passes.problem import ConvolutionProblem
+from iree.winograd.pipelines.cpu.search_space import CpuSearchSpace
+from iree.winograd.pipelines.decision import Candidate, Decision
+from iree.winograd.pipelines.gpu.schedules import DYNAMIC_BATCH
+from iree.winograd.pipelines.machine import CpuMachine, GpuMachine
+from iree.winograd.pipelines.schedules import schedule_record
+from iree.winograd.pipelines.search_space import SearchSpace, convolution_shape
+from iree.winograd.report_schema import (
+    SCHEMA_VERSION,
+    BandwidthReport,
+    CandidateReport,
+    ConvolutionReport,
+    DecisionReport,
+    LimitsReport,
+    ProblemReport,
+    TotalsReport,
+)
+
+_ELEMENT_BYTES = {"f64": 8, "f32": 4, "f16": 2, "bf16": 2}
+_BINARY_UNITS = ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))
+
+
+def decision_report(decisions: Sequence[Decision], failure: str | None = None) -> DecisionReport:
+    """The report on the decisions of one program.
+
+    `failure` says why none of them was applied, if so.
+    """
+    space = decisions[0].space if decisions else None
+    dynamic_batch = 1 if space is None or isinstance(space.machine, CpuMachine) else DYNAMIC_BATCH
+    convolutions = [_convolution(decision, dynamic_batch) for decision in decisions]
+    return DecisionReport(
+        schema_version=SCHEMA_VERSION,
+        target=None if space is None else space.key,
+        machine=None if space is None else asdict(space.machine),
+        limits=None if space is None else _limits(space),
+        dynamic_batch=dynamic_batch,
+        failure=failure,
+        totals=_totals(convolutions),
+        convolutions=convolutions,
+    )
+
+
+def _convolution(decision: Decision, dynamic_batch: int) -> ConvolutionReport:
+    problem = decision.problem
+    batch = 1 if problem is None else problem.batch or dynamic_batch
+    return ConvolutionReport(
+        number=decision.number,
+        names=list(decision.names),
+        problem=None if problem is None else _problem(problem),
+        direct_operations=None if problem is None else _direct_operations(problem, batch),
+        least_bytes=None if problem is None else _least_bytes(problem, batch),
+        candidates=[
+            _candidate(candidate, problem, batch) for candidate in decision.candidates if problem is not None
+        ],
+        chosen=None if decision.chosen is None else decision.candidates.index(decision.chosen),
+        reason=decision.reason,
+        tuned=decision.tuned,
+    )
+
+
+def _problem(problem: ConvolutionProblem) -> ProblemReport:
+    return ProblemReport(
+        text=str(problem),
+        batch=problem.batch,
+        input_size=list(problem.input_size),
+        output_size=list(problem.output_size),
+        input_channels=problem.input_channels,
+        output_channels=problem.output_channels,
+        kernel_size=list(problem.kernel_size),
+        strides=list(problem.strides),
+        dilations=list(problem.dilations),
+        padding_low=list(problem.padding_low),
+        padding_high=list(problem.padding_high),
+        groups=problem.groups,
+        element_type=problem.element_type,
+    )
+
+
+def _candidate(candidate: Candidate, problem: ConvolutionProblem, batch: int) -> CandidateReport:
+    implementation = candidate.implementation
+    shape = convolution_shape(problem, implementation.algorithm)
+    tiles = batch * prod(shape.tiles_per_image)
+    return CandidateReport(
+        algorithm=str(implementation.algorithm),
+        output_tile=list(implementation.algorithm.output_tile),
+        part_size=list(implementation.algorithm.part_size),
+        schedule=schedule_record(implementation.schedule),
+        operations=2 * shape.transform_size * tiles * shape.reduction * shape.output_channels,
+        stage_seconds=dict(candidate.stage_seconds),
+        predicted_seconds=candidate.predicted_seconds,
+        predicted_error=candidate.predicted_error,
+        measured_seconds=candidate.measured_seconds,
+    )
+
+
+def _direct_operations(problem: ConvolutionProblem, batch: int) -> int:
+    return 2 * problem.multiply_adds * (1 if problem.batch else batch)
+
+
+def _least_bytes(problem: ConvolutionProblem, batch: int) -> int | None:
+    images = prod(problem.input_size) * problem.input_channels
+    results = prod(problem.output_size) * problem.output_channels
+    filters = prod(problem.kernel_size) * problem.group_inputs * problem.output_channels
+    size = _ELEMENT_BYTES.get(problem.element_type)
+    return None if size is None else size * (batch * (images + results) + filters)
+
+
+def _totals(convolutions: Sequence[ConvolutionReport]) -> TotalsReport:
+    rewritten = [
+        (convolution["direct_operations"] or 0, convolution["candidates"][convolution["chosen"]])
+        for convolution in convolutions
+        if convolution["chosen"] is not None
+    ]
+    return TotalsReport(
+        convolutions=len(convolutions),
+        rewritten=len(rewritten),
+        predicted_seconds=sum(chosen["predicted_seconds"] for _, chosen in rewritten),
+        direct_operations=sum(direct for direct, _ in rewritten),
+        operations=sum(chosen["operations"] for _, chosen in rewritten),
+    )
+
+
+def _limits(space: SearchSpace) -> LimitsReport:
+    machine = space.machine
+    if isinstance(machine, GpuMachine):
+        cache = BandwidthReport(
+            name=f"cache of {_size(machine.cache_size)}", bytes_per_second=machine.cache_bandwidth
+        )
+        memory = BandwidthReport(name="memory", bytes_per_second=machine.memory_bandwidth)
+        return LimitsReport(operations_per_second=machine.flops, bandwidths=[cache, memory])
+    threads = min(space.threads, machine.cores) if isinstance(space, CpuSearchSpace) else 1
+    levels = [
+        BandwidthReport(name=f"L{level} of {_size(cache.size)}", bytes_per_second=threads * cache.bandwidth)
+        for level, cache in enumerate(machine.caches, start=1)
+    ]
+    shared = min(threads * machine.memory_bandwidth, machine.shared_memory_bandwidth)
+    return LimitsReport(
+        operations_per_second=threads * machine.flops,
+        bandwidths=[*levels, BandwidthReport(name="memory", bytes_per_second=shared)],
+    )
+
+
+def _size(count: int) -> str:
+    """A number of bytes for readers."""
+    for unit, name in _BINARY_UNITS:
+        if count >= unit:
+            return f"{count / unit:.3g} {name}"
+    return f"{count} B"

@@ -1,0 +1,55 @@
+"""The file that a report on decisions goes to, in the format that its suffix says."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from iree.winograd.atomic_file import atomic_file
+from iree.winograd.decision_page import decision_page
+from iree.winograd.report_schema import DecisionReport
+
+_FORMATS: dict[str, Callable[[DecisionReport], str]] = {
+    ".json": lambda report: json.dumps(report, indent=1) + "\n",
+    ".html": decision_page,
+}
+
+
+class ReportFileError(Exception):
+    """A report can't be written; the text says which file, and why."""
+
+
+def check_report_path(path: str | os.PathLike[str]) -> None:
+    """Raise ValueError when the suffix of `path` isn't that of a format."""
+    if Path(path).suffix not in _FORMATS:
+        raise ValueError(f"a report is a .json or an .html file, but '{os.fspath(path)}' is neither")
+
+
+@contextmanager
+def report_file(path: str | os.PathLike[str]) -> Iterator[Callable[[DecisionReport], None]]:
+    """Yield what writes a report; `path` appears, complete, when the block ends without an exception.
+
+    Raises ReportFileError, before it yields where possible, when `path` can't be written, and ValueError for
+    a suffix that isn't that of a format.
+    """
+    check_report_path(path)
+    with ExitStack() as stack:
+        try:
+            temporary = stack.enter_context(atomic_file(os.fspath(path)))
+        except OSError as error:
+            raise _failure(path, error) from None
+
+        def write(report: DecisionReport) -> None:
+            try:
+                Path(temporary).write_text(_FORMATS[Path(path).suffix](report), encoding="utf-8")
+            except OSError as error:
+                raise _failure(path, error) from None
+
+        yield write
+
+
+def _failure(path: str | os.PathLike[str], error: OSError) -> ReportFileError:
+    return ReportFileError(f"cannot open report file '{os.fspath(path)}': {error.strerror}")
