@@ -1,0 +1,135 @@
+"""`iree-winograd calibrate`: measures a machine and keeps what the cost models need to know of it."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from iree.winograd.atomic_file import atomic_file
+from iree.winograd.errors import WinogradError
+
+if TYPE_CHECKING:
+    from iree.winograd.pipelines.machine import Machine
+
+    Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
+
+DRIVERS = {"local-task": "cpu"}
+"""Drivers of IREE's runtime, and the target that programs for each are compiled for unless one is given."""
+
+
+def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
+    """Adds the subcommand; its parsed options have `run`, which takes them and returns an exit status."""
+    parser = subparsers.add_parser(
+        "calibrate",
+        help="measure this machine for the cost models",
+        description="Measures what the cost models need to know of a machine, and stores it for all later "
+        "compilations for the same target. The machine should have nothing else to do meanwhile.",
+    )
+    parser.add_argument(
+        "--device",
+        required=True,
+        metavar="DEVICE",
+        help=f"{', '.join(DRIVERS)}, as a URI of IREE's runtime: cuda://1, say",
+    )
+    parser.add_argument(
+        "--target",
+        help="the target that is compiled for, e.g. cuda:sm_80; by default cpu, which is the processor that "
+        "this runs on, or what IREE takes for the driver",
+    )
+    parser.add_argument(
+        "--threads", type=int, help="threads of a CPU to measure with; all that it offers by default"
+    )
+    parser.add_argument(
+        "--seconds", type=float, default=10.0, help="time to measure for, about; 10 by default"
+    )
+    parser.add_argument(
+        "--output",
+        metavar="FILE",
+        help="write the machine to a file, for --iree-winograd-machine; by default it is stored for the user",
+    )
+    parser.set_defaults(run=lambda options: run(options, parser))
+    return parser
+
+
+def run(options: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
+    """Runs the subcommand. Impossible options end the process through `parser.error`."""
+    driver = options.device.split("://", 1)[0]
+    if driver not in DRIVERS:
+        parser.error(f"--device must be one of {', '.join(DRIVERS)}, not {options.device}")
+    is_cpu = DRIVERS[driver] == "cpu"
+    if options.threads is not None and (not is_cpu or options.threads < 1):
+        parser.error("--threads must be at least 1, and is for CPUs only")
+    if options.target is not None and is_cpu:
+        parser.error("--target is for GPUs only: a CPU is measured by programs for itself")
+    if not options.seconds > 0:
+        parser.error(f"--seconds must be positive, not {options.seconds}")
+    try:
+        machine = _measure(options, driver)
+        if options.output is None and not machine.name:
+            parser.error("the target has no name to store its machine by: give --output")
+        _write(machine, options.output)
+    except WinogradError as error:
+        print(f"iree-winograd: error: {error}", file=sys.stderr)
+        return 1
+    except OSError as error:
+        print(f"iree-winograd: error: {error.filename}: {error.strerror}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _measure(options: argparse.Namespace, driver: str) -> Machine:
+    # Other subcommands need neither the compiler nor the runtime.
+    from iree.winograd.calibration.cpu import measure_cpu
+    from iree.winograd.calibration.topology import available_processors
+
+    return measure_cpu(options.threads or available_processors(), options.seconds, _show_progress)
+
+
+def _write(machine: Machine, output: str | None) -> None:
+    from iree.winograd.pipelines.machine import machine_to_json
+    from iree.winograd.pipelines.machine_store import machine_path
+
+    path = machine_path(machine.name) if output is None else Path(output)
+    if output is None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    with atomic_file(str(path)) as temporary:
+        Path(temporary).write_text(machine_to_json(machine), encoding="utf-8")
+    print(describe(machine))
+    print(f"stored in {path}" if output is None else f"written to {path}")
+
+
+def describe(machine: Machine) -> str:
+    """The figures of a machine, one per line, with their units."""
+    from iree.winograd.pipelines.machine import KIBIBYTE, CpuMachine
+
+    lines = [("f32 operations in registers", f"{machine.flops / 1e9:.0f} GFLOP/s")]
+
+    def bandwidth(name: str, rate: float) -> None:
+        lines.append((name, f"{rate / 1e9:.1f} GB/s"))
+
+    def duration(name: str, seconds: float) -> None:
+        lines.append((name, f"{seconds * 1e6:.2f} us"))
+
+    if isinstance(machine, CpuMachine):
+        for number, level in enumerate(machine.caches, 1):
+            bandwidth(f"cache {number}, {level.size // KIBIBYTE} KiB", level.bandwidth)
+        bandwidth("memory, one core", machine.memory_bandwidth)
+        bandwidth("memory, all cores", machine.shared_memory_bandwidth)
+        duration("dispatch", machine.dispatch_seconds)
+        duration("waking a thread", machine.wake_seconds)
+        lines.append(("cores that gain from each other", str(machine.cores)))
+    else:
+        lines.append(("multiprocessors", str(machine.multiprocessors)))
+        bandwidth(f"last-level cache, {machine.cache_size // KIBIBYTE} KiB", machine.cache_bandwidth)
+        bandwidth("memory", machine.memory_bandwidth)
+        duration("launch", machine.launch_seconds)
+    width = max(len(name) for name, _ in lines)
+    return "\n".join([machine.name, *(f"  {name:{width}}  {value:>14}" for name, value in lines)])
+
+
+def _show_progress(done: float) -> None:
+    """A line on a terminal, rewritten as time goes by."""
+    if sys.stderr.isatty():
+        print(f"\rmeasuring: {done:4.0%}", end="\n" if done >= 1 else "", file=sys.stderr, flush=True)
