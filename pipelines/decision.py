@@ -34,6 +34,8 @@ class Decision:
 
     `chosen` is None for a convolution that is left as it is, and `problem` for one whose form isn't
     supported; `reason` is a clause that says why.
+
+    Raises ValueError when the choice isn't one of the candidates.
     """
 
     space: SearchSpace
@@ -46,3 +48,7 @@ class Decision:
     reason: str
     tuned: bool = False
     """Whether the choice is the fastest of those measured rather than predicted."""
+
+    def __post_init__(self) -> None:
+        if self.chosen is not None and self.chosen not in self.candidates:
+            raise ValueError(f"the choice {self.chosen.implementation} must be one of the candidates")

@@ -57,9 +57,9 @@ def _convolution(decision: Decision, dynamic_batch: int) -> ConvolutionReport:
         problem=None if problem is None else _problem(problem),
         direct_operations=None if problem is None else _direct_operations(problem, batch),
         least_bytes=None if problem is None else _least_bytes(problem, batch),
-        candidates=[
-            _candidate(candidate, problem, batch) for candidate in decision.candidates if problem is not None
-        ],
+        candidates=[]
+        if problem is None
+        else [_candidate(candidate, problem, batch) for candidate in decision.candidates],
         chosen=None if decision.chosen is None else decision.candidates.index(decision.chosen),
         reason=decision.reason,
         tuned=decision.tuned,

@@ -28,6 +28,8 @@ _WIDTH, _HEIGHT = 860, 440
 _LEFT, _RIGHT, _TOP, _BOTTOM = 78, 20, 24, 52
 _MARGIN = 1.6
 """Between the outermost values and the frame, as a factor."""
+_RIDGE_MARGIN = 3
+"""To the left of where the first bandwidth meets the peak: room for its name."""
 _RADIUS = 5
 
 
@@ -72,7 +74,12 @@ def roofline_plot(limits: LimitsReport, convolutions: Sequence[ConvolutionReport
     ridges = [peak / level["bytes_per_second"] for level in limits["bandwidths"]]
     intensities = [*ridges, *(point.intensity for point in points)]
     rates = [peak, *(point.rate for point in points)]
-    x = _Axis(min(intensities) / _MARGIN, max(intensities) * _MARGIN, _LEFT, _WIDTH - _RIGHT)
+    x = _Axis(
+        min(*intensities, min(ridges) / _RIDGE_MARGIN) / _MARGIN,
+        max(intensities) * _MARGIN,
+        _LEFT,
+        _WIDTH - _RIGHT,
+    )
     y = _Axis(min(min(rates), peak / 20) / _MARGIN, max(rates) * _MARGIN, _HEIGHT - _BOTTOM, _TOP)
     return element(
         "svg",
