@@ -1,49 +1,130 @@
-"""Machines as they are taken to be until `iree-winograd calibrate` has measured one."""
+"""Machines as they are taken to be until `iree-winograd calibrate` has measured one.
+
+Clocks, cores, sizes, peak rates and memory bandwidths are those of data sheets; bandwidths of caches, and of
+memory to one core, are what published microbenchmarks reached. Of the models that share a name a large one
+stands here. Measured by us: znver5 and sm_90.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from .cpu.target import CpuTarget
 from .gpu.target import GpuTarget
-from .machine import KIBIBYTE, MEBIBYTE, CacheLevel, CpuMachine, GpuMachine
+from .kernel_target import KernelTarget
+from .machine import KIBIBYTE, MEBIBYTE, CacheLevel, CpuMachine, GpuMachine, Machine
 
-_CYCLES = 3.5e9
-"""Per second, of a core."""
-_VECTOR_INSTRUCTIONS = 2
-"""That a core starts in a cycle."""
+DISPATCH_SECONDS = 2e-6
+WAKE_SECONDS = 8e-6
+LAUNCH_SECONDS = 2e-6
 
 
-def default_cpu_machine(target: CpuTarget) -> CpuMachine:
-    """A core of usual clock and bandwidths with the target's vectors and L2 cache."""
-    cycle = _CYCLES if target.vector_width < 16 else 1.2 * _CYCLES
-    return CpuMachine(
-        name="",
-        flops=_VECTOR_INSTRUCTIONS * (2 if target.fused_multiply_add else 1) * target.vector_width * cycle,
-        caches=(
-            CacheLevel(32 * KIBIBYTE, 8 * target.vector_width * cycle),
-            CacheLevel(target.l2_bytes, 32 * cycle),
-            CacheLevel(max(16 * MEBIBYTE, 2 * target.l2_bytes), 14 * cycle),
-        ),
-        memory_bandwidth=8 * cycle,
-        shared_memory_bandwidth=16 * cycle,
-        dispatch_seconds=2e-6,
-        wake_seconds=8e-6,
-        cores=8,
+@dataclass(frozen=True)
+class _Processor:
+    """A CPU by the figures that data sheets and microbenchmarks give; the L2 cache's size is the target's."""
+
+    clock: float
+    """GHz that a core keeps while it multiplies vectors."""
+    cores: int
+    first_cache: int
+    """KiB."""
+    last_cache: int
+    """MiB that one core can use."""
+    bytes_per_cycle: tuple[float, float, float]
+    """Read from the caches."""
+    bandwidth: float
+    """GB/s read from memory by one core."""
+    shared_bandwidth: float
+    """GB/s of memory."""
+    vector_instructions: int = 2
+    """Multiply-adds that a core starts in a cycle, of the widest vectors."""
+
+
+_PROCESSORS = {
+    "haswell": _Processor(3.4, 4, 32, 8, (64, 28, 14), 14, 25.6),
+    "broadwell": _Processor(3.4, 4, 32, 8, (64, 28, 14), 15, 34.1),
+    "skylake": _Processor(4.0, 4, 32, 8, (64, 32, 14), 18, 34.1),
+    "skylake-avx512": _Processor(2.6, 28, 32, 38, (128, 48, 8), 12, 128),
+    "cascadelake": _Processor(2.8, 28, 32, 38, (128, 48, 8), 13, 141),
+    "cooperlake": _Processor(2.9, 28, 32, 38, (128, 48, 8), 13, 154),
+    "icelake-server": _Processor(2.9, 40, 48, 60, (128, 48, 8), 13, 205),
+    "sapphirerapids": _Processor(3.0, 56, 48, 105, (128, 48, 7), 13, 307),
+    "emeraldrapids": _Processor(3.0, 64, 48, 320, (128, 48, 7), 14, 358),
+    "graniterapids": _Processor(3.2, 128, 48, 504, (128, 48, 7), 14, 614),
+    "alderlake": _Processor(4.9, 8, 48, 30, (96, 48, 14), 40, 76.8),
+    "raptorlake": _Processor(5.3, 8, 48, 36, (96, 48, 14), 45, 89.6),
+    "znver1": _Processor(3.2, 32, 32, 8, (32, 28, 16), 20, 171, vector_instructions=1),
+    "znver2": _Processor(3.3, 64, 32, 16, (64, 28, 18), 22, 205),
+    "znver3": _Processor(3.5, 64, 32, 32, (64, 28, 20), 26, 205),
+    # Vectors of AVX-512 take both halves of its units.
+    "znver4": _Processor(3.7, 96, 32, 32, (64, 30, 22), 35, 461, vector_instructions=1),
+    "znver5": _Processor(4.1, 128, 48, 32, (104, 47, 27), 35, 614),
+}
+"""By LLVM's names."""
+
+
+def _gpu(
+    name: str, teraflops: float, multiprocessors: int, cache: int, cache_bandwidth: float, bandwidth: float
+) -> GpuMachine:
+    """A GPU by its operations of f32 outside of matrix units, MiB of cache, and TB/s of cache and memory."""
+    return GpuMachine(
+        name=name,
+        flops=teraflops * 1e12,
+        multiprocessors=multiprocessors,
+        cache_size=cache * MEBIBYTE,
+        cache_bandwidth=cache_bandwidth * 1e12,
+        memory_bandwidth=bandwidth * 1e12,
+        launch_seconds=LAUNCH_SECONDS,
     )
 
 
-H200 = GpuMachine(
-    name="sm_90",
-    flops=67e12,
-    multiprocessors=132,
-    cache_size=50 * MEBIBYTE,
-    cache_bandwidth=7e12,
-    memory_bandwidth=4.2e12,
-    launch_seconds=2e-6,
-)
+_H200 = _gpu("sm_90", 67, 132, 50, 7, 4.2)
+_GPUS = {
+    "sm_80": _gpu("sm_80", 19.5, 108, 40, 4.5, 2.0),  # A100, 80 GB
+    "sm_86": _gpu("sm_86", 35.6, 82, 6, 2.0, 0.94),  # GeForce RTX 3090
+    "sm_89": _gpu("sm_89", 82.6, 128, 72, 5.0, 1.01),  # GeForce RTX 4090
+    "sm_90": _H200,
+    "gfx90a": _gpu("gfx90a", 23.9, 110, 8, 3.5, 1.6),  # half of an Instinct MI250X
+    "gfx942": _gpu("gfx942", 163.4, 304, 256, 11.0, 5.3),  # Instinct MI300X
+    "gfx1030": _gpu("gfx1030", 23.0, 80, 128, 1.9, 0.51),  # Radeon RX 6900 XT
+    "rdna2": _gpu("rdna2", 23.0, 80, 128, 1.9, 0.51),
+    "gfx1100": _gpu("gfx1100", 61.4, 96, 96, 3.0, 0.96),  # Radeon RX 7900 XTX
+    "rdna3": _gpu("rdna3", 61.4, 96, 96, 3.0, 0.96),
+}
+"""By the architectures that IREE's targets name."""
+
+
+def default_machine(target: KernelTarget) -> Machine:
+    """What a machine of the target is taken to be."""
+    return default_cpu_machine(target) if isinstance(target, CpuTarget) else default_gpu_machine(target)
+
+
+def default_cpu_machine(target: CpuTarget) -> CpuMachine:
+    """A processor of the table, or else a core of usual clock and bandwidths for the target's vectors."""
+    processor = _PROCESSORS.get(target.cpu) or _usual_processor(target)
+    operations = (2 if target.fused_multiply_add else 1) * target.vector_width
+    cycles = processor.clock * 1e9
+    sizes = (processor.first_cache * KIBIBYTE, target.l2_bytes, processor.last_cache * MEBIBYTE)
+    return CpuMachine(
+        name=target.cpu,
+        flops=processor.vector_instructions * operations * cycles,
+        caches=tuple(
+            CacheLevel(size, count * cycles)
+            for size, count in zip(sizes, processor.bytes_per_cycle, strict=True)
+        ),
+        memory_bandwidth=processor.bandwidth * 1e9,
+        shared_memory_bandwidth=processor.shared_bandwidth * 1e9,
+        dispatch_seconds=DISPATCH_SECONDS,
+        wake_seconds=WAKE_SECONDS,
+        cores=processor.cores,
+    )
 
 
 def default_gpu_machine(target: GpuTarget) -> GpuMachine:
-    """The GPU that the kernels were measured on; ratios of its rates are those of others, too."""
-    return replace(H200, name="")
+    """A GPU of the table, or else the one that the kernels were measured on; ratios are much the same."""
+    return _GPUS.get(target.architecture) or replace(_H200, name="")
+
+
+def _usual_processor(target: CpuTarget) -> _Processor:
+    clock = 3.5 if target.vector_width < 16 else 4.2
+    return _Processor(clock, 8, 32, 16, (8 * target.vector_width, 32, 14), 8 * clock, 16 * clock)
