@@ -38,6 +38,8 @@ class WinogradOptions:
 
     None is one for each core of the machine that compiles it.
     """
+    tuning_database: str | None = None
+    """The file of the tuning database whose measurements are taken instead of predictions."""
 
     def __post_init__(self) -> None:
         if self.output_tile is not None and not 1 <= self.output_tile <= MAX_OUTPUT_TILE:
@@ -48,6 +50,8 @@ class WinogradOptions:
             raise ValueError(f"max_relative_error must be None or positive, got {self.max_relative_error}")
         if self.threads is not None and self.threads < 1:
             raise ValueError(f"threads must be None or at least 1, got {self.threads}")
+        if self.tuning_database == "":
+            raise ValueError("the name of the tuning database is empty")
         for pattern in (*self.allow, *self.deny):
             if not pattern:
                 raise ValueError("a layer pattern is empty")

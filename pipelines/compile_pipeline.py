@@ -38,6 +38,7 @@ def compile_pipeline(
             deny=options.deny,
             max_relative_error=options.max_relative_error,
             threads=threads,
+            tuning_database=options.tuning_database,
             observe=observe,
         ),
         ConvertConv(),

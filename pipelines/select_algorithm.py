@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cache
 
-from iree.winograd.dialect.algebra.numerics import predicted_error
 from iree.winograd.dialect.bindings import ir
-from iree.winograd.passes.algorithm import ATTRIBUTE_NAME, Algorithm, set_algorithm
+from iree.winograd.passes.algorithm import ATTRIBUTE_NAME, set_algorithm
 from iree.winograd.passes.convolution import convolutions, match_convolution
 from iree.winograd.passes.layer_filter import is_layer_allowed, location_names
 from iree.winograd.passes.options import WinogradOptions
 from iree.winograd.passes.problem import ConvolutionProblem
-from iree.winograd.passes.registry import register_pass
+from iree.winograd.passes.registry import PassError, register_pass
 from iree.winograd.passes.remarks import remark_missed
 
 from .cpu.target import CpuTarget
 from .decision import Candidate, Decision
-from .implementation import Implementation
 from .kernel_target import KernelTarget, kernel_target
+from .measured_candidates import measured_candidates
+from .prediction import predict
 from .schedules import set_schedule
-from .search_space import SearchSpace, candidate_algorithms, convolution_shape, search_space
+from .search_space import SearchSpace, search_space
 from .target import executable_targets
+from .tuning_database import TuningDatabase
 
 PASS_NAME = "winograd-select-algorithm"
 DEFAULT_MAX_RELATIVE_ERROR = {"f32": 1e-5}
@@ -41,9 +42,10 @@ class SelectAlgorithm:
     Folding a filter freezes the size of its tiles, so this decision comes before any rewrite. A convolution
     gets the output tile and part size, possibly different per dimension, that are predicted to take least
     time on the module's target among those whose predicted error is small; output tile 1 is the direct
-    convolution. One that the kernels don't compute, that no algorithm computes accurately enough, or that the
-    layer patterns exclude, stays as it is, with a remark saying why. An annotation that a convolution comes
-    with is kept.
+    convolution. Where a tuning database holds measurements of it, it gets the fastest of these instead, and
+    their schedule. One that the kernels don't compute, that no algorithm computes accurately enough, or that
+    the layer patterns exclude, stays as it is, with a remark saying why. An annotation that a convolution
+    comes with is kept.
 
         %r = linalg.conv_2d_nhwc_hwcf ins(%x, %w : ...) outs(%y : ...)
       becomes
@@ -60,6 +62,8 @@ class SelectAlgorithm:
     """As in `WinogradOptions`."""
     threads: int = 1
     """As in `WinogradOptions`."""
+    tuning_database: str | None = None
+    """As in `WinogradOptions`."""
     observe: Callable[[Decision], None] | None = field(default=None, metadata={"option": False})
     """Is told every decision."""
 
@@ -71,18 +75,40 @@ class SelectAlgorithm:
         if not found:
             return
         space = search_space(_target(module), threads=self.threads)
-        for number, operation in enumerate(found):
-            if ATTRIBUTE_NAME in operation.attributes:
-                continue
-            decision = self._decide(number, operation, space)
-            if decision.chosen is not None:
-                set_algorithm(operation, decision.chosen.implementation.algorithm)
-                if decision.tuned:
-                    set_schedule(operation, decision.chosen.implementation.schedule)
-            else:
-                remark_missed(operation, PASS_NAME, f"convolution {number} left as it is: {decision.reason}")
-            if self.observe is not None:
-                self.observe(decision)
+        with self._open_database(module) as database:
+            for number, operation in enumerate(found):
+                if ATTRIBUTE_NAME not in operation.attributes:
+                    self._select(number, operation, space, database)
+
+    def _select(
+        self, number: int, operation: ir.Operation, space: SearchSpace, database: TuningDatabase | None
+    ) -> None:
+        decision = self._decide(number, operation, space, database)
+        if decision.chosen is not None:
+            set_algorithm(operation, decision.chosen.implementation.algorithm)
+            if decision.tuned:
+                set_schedule(operation, decision.chosen.implementation.schedule)
+        else:
+            remark_missed(operation, PASS_NAME, f"convolution {number} left as it is: {decision.reason}")
+        if self.observe is not None:
+            self.observe(decision)
+
+    @contextmanager
+    def _open_database(self, module: ir.Operation) -> Iterator[TuningDatabase | None]:
+        if self.tuning_database is None:
+            yield None
+            return
+
+        def report(message: str) -> None:
+            remark_missed(module, PASS_NAME, message)
+
+        try:
+            database = TuningDatabase(self.tuning_database, report=report, read_only=True)
+        except (OSError, ValueError) as error:
+            module.location.emit_error(f"the tuning database can't be read: {error}")
+            raise PassError from None
+        with database:
+            yield database
 
     def _options(self) -> WinogradOptions:
         return WinogradOptions(
@@ -91,9 +117,12 @@ class SelectAlgorithm:
             deny=self.deny,
             max_relative_error=self.max_relative_error,
             threads=self.threads,
+            tuning_database=self.tuning_database,
         )
 
-    def _decide(self, number: int, operation: ir.Operation, space: SearchSpace) -> Decision:
+    def _decide(
+        self, number: int, operation: ir.Operation, space: SearchSpace, database: TuningDatabase | None
+    ) -> Decision:
         names = tuple(location_names(operation.location))
         convolution = match_convolution(operation)
         if isinstance(convolution, str):
@@ -109,7 +138,7 @@ class SelectAlgorithm:
             return left(f"its element type is {problem.element_type}, not f32")
         if reason := space.unsuited(problem):
             return left(reason)
-        candidates = predict(problem, space, self.output_tile)
+        candidates = self._candidates(number, operation, problem, space, database)
         limit = self.max_relative_error
         if limit is None and self.output_tile is None:
             limit = DEFAULT_MAX_RELATIVE_ERROR[problem.element_type]
@@ -121,6 +150,10 @@ class SelectAlgorithm:
                 f"{best.predicted_error:.1e}, which exceeds {limit:.1e}",
                 candidates,
             )
+        measured = [each for each in accurate if each.measured_seconds is not None]
+        if measured:
+            reason = "it is the fastest of those measured that are accurate enough"
+            return Decision(space, number, names, problem, candidates, measured[0], reason, tuned=True)
         fastest = min(accurate, key=lambda candidate: candidate.predicted_seconds)
         chosen = min(
             (
@@ -137,43 +170,29 @@ class SelectAlgorithm:
             )
         return Decision(space, number, names, problem, candidates, chosen, reason)
 
+    def _candidates(
+        self,
+        number: int,
+        operation: ir.Operation,
+        problem: ConvolutionProblem,
+        space: SearchSpace,
+        database: TuningDatabase | None,
+    ) -> tuple[Candidate, ...]:
+        """One of each algorithm: with its fastest schedule where measured, these first, else the default."""
+        predicted = predict(problem, space, self.output_tile)
+        if database is None:
+            return predicted
 
-def predict(
-    problem: ConvolutionProblem, space: SearchSpace, output_tile: int | None = None
-) -> tuple[Candidate, ...]:
-    """The algorithms for `problem`, each with the schedule that it gets without measurement."""
-    return tuple(
-        candidate(problem, space, Implementation(algorithm, schedule))
-        for algorithm in candidate_algorithms(problem, output_tile)
-        for schedule in [space.default_schedule(convolution_shape(problem, algorithm))]
-    )
+        def ignore(measurements: str) -> None:
+            message = f"convolution {number}: of {self.tuning_database} ignored {measurements}"
+            remark_missed(operation, PASS_NAME, message)
 
-
-def candidate(
-    problem: ConvolutionProblem,
-    space: SearchSpace,
-    implementation: Implementation,
-    measured_seconds: float | None = None,
-) -> Candidate:
-    """`implementation` with what is predicted of it."""
-    shape = convolution_shape(problem, implementation.algorithm)
-    return Candidate(
-        implementation,
-        space.stage_seconds(shape, implementation.schedule),
-        algorithm_error(problem, implementation.algorithm),
-        measured_seconds,
-    )
-
-
-def algorithm_error(problem: ConvolutionProblem, algorithm: Algorithm) -> float:
-    """The predicted error of an algorithm, relative to the output in the 1-norm."""
-    views = algorithm.decompose(problem).view_count
-    return _cached_error(algorithm.output_tile, algorithm.part_size, problem.group_inputs, views)
-
-
-@cache
-def _cached_error(m: tuple[int, ...], p: tuple[int, ...], channels: int, views: int) -> float:
-    return predicted_error(m, p, channels, views=views)
+        measured = measured_candidates(database, problem, space, self.output_tile, ignore)
+        known = {candidate.implementation.algorithm for candidate in measured}
+        return (
+            *measured,
+            *(candidate for candidate in predicted if candidate.implementation.algorithm not in known),
+        )
 
 
 def _target(module: ir.Operation) -> KernelTarget:

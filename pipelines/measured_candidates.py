@@ -1,0 +1,54 @@
+"""What a tuning database knows of the implementations of a convolution."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sized
+
+from iree.winograd.passes.algorithm import Algorithm
+from iree.winograd.passes.problem import ConvolutionProblem
+
+from .decision import Candidate
+from .prediction import candidate
+from .search_space import SearchSpace, candidate_algorithms, convolution_shape
+from .tuning_database import Measurement, TuningDatabase
+
+
+def measured_candidates(
+    database: TuningDatabase,
+    problem: ConvolutionProblem,
+    space: SearchSpace,
+    output_tile: int | None,
+    ignore: Callable[[str], None],
+) -> tuple[Candidate, ...]:
+    """The fastest measured schedule of each algorithm that `predict` has, too, fastest first.
+
+    `ignore` is told in a clause which measurements of the problem don't count, and why.
+    """
+    algorithms = set(candidate_algorithms(problem, output_tile))
+    found: dict[Algorithm, Candidate] = {}
+    refused: list[str] = []
+    for measurement in database.measurements(problem, space.key):
+        algorithm = measurement.implementation.algorithm
+        if algorithm not in algorithms or algorithm in found:
+            continue
+        try:
+            found[algorithm] = _candidate(problem, space, measurement)
+        except ValueError as error:
+            refused.append(str(error))
+    if refused:
+        ignore(f"{_count(refused)} the target has no kernel for: {refused[0]}")
+    if others := database.others(problem, space.key):
+        ignore(f"{_count(others)} of other versions, targets or machines")
+    return tuple(found.values())
+
+
+def _candidate(problem: ConvolutionProblem, space: SearchSpace, measurement: Measurement) -> Candidate:
+    implementation = measurement.implementation
+    default = space.default_schedule(convolution_shape(problem, implementation.algorithm))
+    if type(implementation.schedule) is not type(default):
+        raise ValueError(f"{implementation} needs a {type(default).__name__}")
+    return candidate(problem, space, implementation, measurement.seconds)
+
+
+def _count(measurements: Sized) -> str:
+    return f"{len(measurements)} measurement{'s' * (len(measurements) != 1)}"

@@ -1,0 +1,51 @@
+"""What is predicted of implementations before any is measured."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from iree.winograd.dialect.algebra.numerics import predicted_error
+from iree.winograd.passes.algorithm import Algorithm
+from iree.winograd.passes.problem import ConvolutionProblem
+
+from .decision import Candidate
+from .implementation import Implementation
+from .search_space import SearchSpace, candidate_algorithms, convolution_shape
+
+
+def predict(
+    problem: ConvolutionProblem, space: SearchSpace, output_tile: int | None = None
+) -> tuple[Candidate, ...]:
+    """The algorithms for `problem`, each with the schedule that it gets without measurement."""
+    return tuple(
+        candidate(problem, space, Implementation(algorithm, schedule))
+        for algorithm in candidate_algorithms(problem, output_tile)
+        for schedule in [space.default_schedule(convolution_shape(problem, algorithm))]
+    )
+
+
+def candidate(
+    problem: ConvolutionProblem,
+    space: SearchSpace,
+    implementation: Implementation,
+    measured_seconds: float | None = None,
+) -> Candidate:
+    """`implementation` with what is predicted of it."""
+    shape = convolution_shape(problem, implementation.algorithm)
+    return Candidate(
+        implementation,
+        space.stage_seconds(shape, implementation.schedule),
+        algorithm_error(problem, implementation.algorithm),
+        measured_seconds,
+    )
+
+
+def algorithm_error(problem: ConvolutionProblem, algorithm: Algorithm) -> float:
+    """The predicted error of an algorithm, relative to the output in the 1-norm."""
+    views = algorithm.decompose(problem).view_count
+    return _cached_error(algorithm.output_tile, algorithm.part_size, problem.group_inputs, views)
+
+
+@cache
+def _cached_error(m: tuple[int, ...], p: tuple[int, ...], channels: int, views: int) -> float:
+    return predicted_error(m, p, channels, views=views)
