@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import product
 from math import prod
 
 from iree.winograd.dialect.bindings import ir, vector
 from iree.winograd.pipelines.convolution import ConvolutionShape
 from iree.winograd.pipelines.emit import (
     Buffer,
+    Condition,
     Index,
     ceildiv,
     loop,
@@ -27,18 +29,29 @@ from .target import CpuTarget
 from .transforms import Epilogue
 
 MOST_UNROLLED = 2048
-"""Multiply-adds that one row of taps may be written out to, over the code of all blocks of pixels."""
+"""Multiply-adds that rows of taps are written out to, over the code of all blocks of pixels."""
+MOST_GROUP_INPUTS = 16
+"""Input channels of a group, all of which are written out for each tap."""
+MOST_INPUTS_PER_OUTPUT = 4
+"""Input channels per output channel of a group: as many vectors are shuffled to one for each tap."""
 
 
 def is_depthwise(shape: ConvolutionShape, target: CpuTarget) -> bool:
     """Whether this is a direct convolution in groups that vectors of channels can span."""
-    group_outputs = shape.output_channels // shape.groups
-    width = vector_width_for(shape.output_channels, target.vector_width)
+    return shape.transform_size == 1 and vectors_span_groups(
+        shape.input_channels, shape.output_channels, shape.groups, target
+    )
+
+
+def vectors_span_groups(input_channels: int, output_channels: int, groups: int, target: CpuTarget) -> bool:
+    """Whether a vector of output channels holds whole groups, several of them, of few channels each."""
+    group_inputs, group_outputs = input_channels // groups, output_channels // groups
+    width = vector_width_for(output_channels, target.vector_width)
     return (
-        shape.transform_size == 1
-        and shape.groups > 1
-        and width > group_outputs
+        groups > 1
+        and group_outputs < width
         and width % group_outputs == 0
+        and group_inputs <= min(MOST_GROUP_INPUTS, MOST_INPUTS_PER_OUTPUT * group_outputs)
     )
 
 
@@ -47,11 +60,11 @@ class DepthwiseKernel:
     """output[n, o..., k] = epilogue(sum over taps and c of image[n, i..., first(k) + c] * filters[tap, c, k])
     with first(k) the first input channel of the group of k.
 
-    A workgroup computes `row_block` rows of outputs of one image, `register_pixels` neighbours of one vector
-    of channels at once. An element of the input is read once for all outputs of these that it is part of,
-    and for groups of more than one channel spread over the lanes of their outputs. Where the last dimension
-    is padded, the blocks of pixels at the border have code of their own, without the taps that read zeros;
-    outer dimensions have a range of taps for each row.
+    A workgroup computes `row_block` rows of outputs of one image, or a part of their channels, as sums of
+    `register_pixels` neighbours for one vector of channels. An element of the input is read once for all of
+    these sums that it is part of; those of groups of several channels are spread over the lanes of their
+    outputs. Where the last dimension is padded, the blocks of pixels at the border have code of their own,
+    without the taps that read zeros; outer dimensions have a range of taps for each row.
     """
 
     shape: ConvolutionShape
@@ -75,8 +88,8 @@ class DepthwiseKernel:
         return sorted(range(len(views)), key=lambda number: views[number])
 
     def workgroups(self, batch: Index) -> tuple[Index, Index]:
-        """Blocks of rows of all images."""
-        return batch * self._row_blocks, Index(1)
+        """Blocks of rows of all images, and parts of the channels."""
+        return batch * self._row_blocks, Index(self._channel_parts)
 
     def emit(
         self,
@@ -96,17 +109,19 @@ class DepthwiseKernel:
         first_row = (workgroup[0] % self._row_blocks * schedule.row_block).minimum(
             self._rows - schedule.row_block
         )
-        passes = -(-self.blocks.count // schedule.vectors_per_pass)
-        with loop(passes, name="pass") as pass_, loop(schedule.row_block, name="row") as row:
-            position = unflatten(first_row + row, self.shape.output_size[:-1])
+        passes, parts = self._passes, self._channel_parts
+        with loop(passes.steps(workgroup[1], parts), name="pass") as step:
+            pass_ = passes.at(workgroup[1], parts, step)
+            with loop(schedule.row_block, name="row") as row:
+                position = unflatten(first_row + row, self.shape.output_size[:-1])
 
-            def compute(pixel: Index) -> None:
-                with loop(self.blocks.steps(pass_, passes), name="vector") as step:
-                    block = self.blocks.at(pass_, passes, step)
-                    sums = self._sum(image, filters, number, position, pixel, block)
-                    self._store(sums, output, number, position, pixel, block, epilogue)
+                def compute(pixel: Index) -> None:
+                    with loop(self.blocks.steps(pass_, passes.count), name="vector") as step:
+                        block = self.blocks.at(pass_, passes.count, step)
+                        sums = self._sum(image, filters, number, position, pixel, block)
+                        self._store(sums, output, number, position, pixel, block, epilogue)
 
-            self._for_each_pixel_block(compute)
+                self._for_each_pixel_block(compute)
 
     def _for_each_pixel_block(self, body: Callable[[Index], None]) -> None:
         """Blocks that read nothing outside of the image in a loop, the others one by one."""
@@ -135,17 +150,16 @@ class DepthwiseKernel:
         shape, decomposition = self.shape, self.shape.decomposition
         first_channel = self.blocks.first(block) // self._group_outputs * self._group_inputs
         column = pixel * decomposition.step[-1] - shape.padding_low[-1]
-        filter_stride = self._group_inputs * self.schedule.vector_width
+        row_of_filters = decomposition.kernel_size[-1] * self._group_inputs * self.schedule.vector_width
+        add_products = self._add_products if self._is_unrolled else self._add_products_by_tap
 
         def sum_rows(
             dimension: int, position: list[Index], taps: Index, sums: list[ir.Value]
         ) -> list[ir.Value]:
             if dimension == len(row):
                 origin = image.offset([number, *position, column, first_channel])
-                first = filters.offset([block, 0, 0, 0]) + taps * (
-                    decomposition.kernel_size[-1] * filter_stride
-                )
-                return self._sum_taps(image, filters, origin, first, pixel, sums)
+                first = filters.offset([block, 0, 0, 0]) + taps * row_of_filters
+                return add_products(image, filters, origin, first, pixel, sums)
             first_tap, count = self._taps_inside(dimension, row[dimension])
 
             def step(tap: Index, sums: list[ir.Value]) -> list[ir.Value]:
@@ -163,7 +177,7 @@ class DepthwiseKernel:
         zeros = [splat(0.0, self.schedule.vector_width)] * self.schedule.register_pixels
         return sum_rows(0, [], Index(0), zeros)
 
-    def _sum_taps(
+    def _add_products(
         self,
         image: Buffer,
         filters: Buffer,
@@ -172,30 +186,60 @@ class DepthwiseKernel:
         pixel: Index,
         sums: list[ir.Value],
     ) -> list[ir.Value]:
-        """Adds the products with one row of taps, column of the input by column."""
-        decomposition, width = self.shape.decomposition, self.schedule.vector_width
-        taps = decomposition.kernel_size[-1]
-        weights = [
-            [
-                filters.load(filter_origin + (t * self._group_inputs + c) * width, width)
-                for c in range(self._group_inputs)
-            ]
-            for t in range(taps)
-        ]
+        """Adds the products with one row of taps, column of the input by column.
+
+        `origin` is that of the input's element of the first tap and output, also where there is none.
+        """
+        decomposition = self.shape.decomposition
+        taps = range(decomposition.kernel_size[-1])
+        weights = [self._weights(filters, filter_origin, Index(tap)) for tap in taps]
         uses: dict[int, list[tuple[int, int]]] = defaultdict(list)
-        for p in range(self.schedule.register_pixels):
-            for t in range(taps):
-                uses[p * decomposition.step[-1] + t * decomposition.dilation[-1]].append((p, t))
+        for p, tap in product(range(self.schedule.register_pixels), taps):
+            uses[p * decomposition.step[-1] + tap * decomposition.dilation[-1]].append((p, tap))
         sums = list(sums)
         for column in sorted(uses):
-            if not self._exists(pixel, column):
+            _, exists = self._column(pixel, Index(column))
+            if exists.known is False:
                 continue
             elements = image.load(origin + column * image.stride(-2), self._input_lanes)
             for c in range(self._group_inputs):
                 spread = self._spread(elements, c)
-                for p, t in uses[column]:
-                    sums[p] = multiply_add(spread, weights[t][c], sums[p], self.target.fused_multiply_add)
+                for p, tap in uses[column]:
+                    sums[p] = multiply_add(spread, weights[tap][c], sums[p], self.target.fused_multiply_add)
         return sums
+
+    def _add_products_by_tap(
+        self,
+        image: Buffer,
+        filters: Buffer,
+        origin: Index,
+        filter_origin: Index,
+        pixel: Index,
+        sums: list[ir.Value],
+    ) -> list[ir.Value]:
+        """As `_add_products`, in a loop over the taps."""
+        decomposition = self.shape.decomposition
+
+        def add(tap: Index, sums: list[ir.Value]) -> list[ir.Value]:
+            weights = self._weights(filters, filter_origin, tap)
+            sums = list(sums)
+            for p in range(self.schedule.register_pixels):
+                column = tap * decomposition.dilation[-1] + p * decomposition.step[-1]
+                column, exists = self._column(pixel, column)
+                elements = image.load(origin + column * image.stride(-2), self._input_lanes, exists)
+                for c, weight in enumerate(weights):
+                    sums[p] = multiply_add(
+                        self._spread(elements, c), weight, sums[p], self.target.fused_multiply_add
+                    )
+            return sums
+
+        return loop_carried(decomposition.kernel_size[-1], 1, sums, add, "tap")
+
+    def _weights(self, filters: Buffer, filter_origin: Index, tap: Index) -> list[ir.Value]:
+        """The filters of a tap, for each input channel of a group."""
+        width = self.schedule.vector_width
+        first = filter_origin + tap * (self._group_inputs * width)
+        return [filters.load(first + c * width, width) for c in range(self._group_inputs)]
 
     def _spread(self, elements: ir.Value, c: int) -> ir.Value:
         """Input channel `c` of each group in the lanes of the group's outputs."""
@@ -206,12 +250,18 @@ class DepthwiseKernel:
         ]
         return vector.shuffle(elements, elements, lanes)
 
-    def _exists(self, pixel: Index, column: int) -> bool:
-        """Whether a column of a block that starts at `pixel` exists; all do of a start known at run time."""
-        if pixel.known is None:
-            return True
-        position = pixel.known * self.shape.decomposition.step[-1] - self.shape.padding_low[-1] + column
-        return 0 <= position < self.shape.input_size[-1]
+    def _column(self, pixel: Index, column: Index) -> tuple[Index, Condition]:
+        """An input column of the block that starts at `pixel`, moved into the image, and whether it exists.
+
+        All columns exist of blocks whose start is not known while the kernel is built.
+        """
+        if pixel.known is None or self._is_inside(pixel.known):
+            return column, Condition(True)
+        size = self.shape.input_size[-1]
+        first = pixel * self.shape.decomposition.step[-1] - self.shape.padding_low[-1]
+        position = first + column
+        exists = position.at_least(0) & position.less_than(size)
+        return position.maximum(0).minimum(size - 1) - first, exists
 
     def _store(
         self,
@@ -250,6 +300,22 @@ class DepthwiseKernel:
         pixels, taps = self.schedule.register_pixels, decomposition.kernel_size[-1]
         last = first + (pixels - 1) * decomposition.step[-1] + (taps - 1) * decomposition.dilation[-1]
         return first >= 0 and last < self.shape.input_size[-1]
+
+    @property
+    def _is_unrolled(self) -> bool:
+        """Whether rows of taps are short enough to be written out."""
+        at_the_border = [start for start in self._pixel_block_starts if not self._is_inside(start)]
+        row = self.schedule.register_pixels * self.shape.decomposition.kernel_size[-1] * self._group_inputs
+        return row * (len(at_the_border) + 1) <= MOST_UNROLLED
+
+    @property
+    def _passes(self) -> ChannelBlocks:
+        """The vectors in blocks that go through all rows before the next ones do."""
+        return ChannelBlocks(-(-self.blocks.count // self.schedule.vectors_per_pass), 1, 1)
+
+    @property
+    def _channel_parts(self) -> int:
+        return min(self.schedule.channel_splits, self._passes.count)
 
     @property
     def _pixel_block_starts(self) -> list[int]:

@@ -31,7 +31,7 @@ def default_schedule(shape: ConvolutionShape, target: CpuTarget, threads: int) -
     if shape.transform_size > 1:
         return default_winograd_schedule(shape, target, threads)
     if is_depthwise(shape, target):
-        return default_depthwise_schedule(shape, target)
+        return default_depthwise_schedule(shape, target, threads)
     return default_direct_schedule(shape, target, threads)
 
 

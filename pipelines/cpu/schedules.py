@@ -83,7 +83,9 @@ class DepthwiseSchedule:
     """How one workgroup of the depthwise kernel works through its rows of outputs.
 
     `register_pixels` sums of `vector_width` lanes are kept in registers. `row_block` rows of outputs are
-    computed for `vectors_per_pass` vectors of channels before the next ones.
+    computed for `vectors_per_pass` vectors of channels before the next ones, so that rows of the input are
+    still in the L1 cache when the next row of outputs reads them. `channel_splits` workgroups share a block
+    of rows, each computing its part of the channels.
 
     Raises ValueError for sizes that are not positive.
     """
@@ -92,6 +94,7 @@ class DepthwiseSchedule:
     register_pixels: int
     row_block: int
     vectors_per_pass: int
+    channel_splits: int = 1
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
@@ -125,6 +128,13 @@ WORKGROUPS_PER_THREAD = 2
 """Of a dispatch that several threads share: they don't start at the same time."""
 WORKGROUP_PRODUCTS = 1 << 21
 """Multiplications below which a workgroup isn't worth waking a thread for, about 15 microseconds."""
+DEPTHWISE_COST = 2
+"""How many times as long a multiplication takes in a depthwise convolution, which waits for caches."""
+MOST_DEPTHWISE_PIXELS = 16
+LEAST_DEPTHWISE_PIXELS = 8
+"""Sums of a depthwise convolution that hide the latency of multiply-adds, whatever it takes in registers."""
+VECTORS_PER_PASS = 4
+"""Vectors of channels of a pass over all rows: neighbouring cache lines, yet few rows of them fill L1."""
 REREAD_FILTERS = 1024 * KIBIBYTE
 """Bytes of filters up to which each row of outputs may read them all: rows give more workgroups then."""
 STREAMED_FILTERS = 16 * 1024 * KIBIBYTE
@@ -281,17 +291,27 @@ def _direct_blocks(
     return row_block, pixel_block, register_pixels
 
 
-def default_depthwise_schedule(shape: ConvolutionShape, target: CpuTarget) -> DepthwiseSchedule:
-    """The depthwise schedule that needs no measurement: registers full of sums and one row of taps."""
+def default_depthwise_schedule(shape: ConvolutionShape, target: CpuTarget, threads: int) -> DepthwiseSchedule:
+    """The depthwise schedule for so many threads that needs no measurement.
+
+    Registers full of sums and of the filters of one row of taps; rows, then channels, in as many parts as
+    give threads work.
+    """
     width = vector_width_for(shape.output_channels, target.vector_width)
-    pixels, rows = shape.output_size[-1], prod(shape.output_size[:-1])
-    most_pixels = min(16, max(4, target.vector_registers - shape.decomposition.kernel_size[-1] - 2))
-    register_pixels = -(-pixels // -(-pixels // most_pixels))
+    pixels, rows, batch = shape.output_size[-1], prod(shape.output_size[:-1]), shape.batch or 1
+    filters = shape.decomposition.kernel_size[-1] * (shape.input_channels // shape.groups)
+    most_pixels = min(
+        MOST_DEPTHWISE_PIXELS, max(LEAST_DEPTHWISE_PIXELS, target.vector_registers - filters - 2)
+    )
+    work = DEPTHWISE_COST * batch * rows * pixels * shape.reduction * shape.output_channels
+    row_blocks = _splits(batch, rows, work, threads)
+    passes = -(-shape.output_channels // (VECTORS_PER_PASS * width))
     return DepthwiseSchedule(
         vector_width=width,
-        register_pixels=register_pixels,
-        row_block=rows,
-        vectors_per_pass=-(-shape.output_channels // width),
+        register_pixels=-(-pixels // -(-pixels // most_pixels)),
+        row_block=-(-rows // row_blocks),
+        vectors_per_pass=VECTORS_PER_PASS,
+        channel_splits=_splits(batch * row_blocks, passes, work, threads),
     )
 
 

@@ -11,6 +11,7 @@ from iree.winograd.pipelines.machine import CpuMachine
 from iree.winograd.pipelines.schedules import Schedule
 
 from .cost_model import depthwise_seconds, direct_seconds, winograd_seconds
+from .depthwise import vectors_span_groups
 from .kernels import CpuSchedule, default_schedule
 from .schedule_space import direct_schedules, winograd_schedules
 from .schedules import DepthwiseSchedule, DirectSchedule, WinogradSchedule
@@ -47,10 +48,10 @@ class CpuSearchSpace:
 
     def unsuited(self, problem: ConvolutionProblem) -> str | None:
         """Why the kernels don't compute `problem`, or None."""
-        if problem.groups == 1:
+        if problem.groups == 1 or vectors_span_groups(
+            problem.input_channels, problem.output_channels, problem.groups, self.target
+        ):
             return None
-        if problem.group_inputs == 1:
-            return "it is depthwise"
         if problem.group_outputs < LEAST_GROUP_CHANNELS:
             return f"its groups have only {problem.group_outputs} output channels"
         return None

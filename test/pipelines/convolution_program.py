@@ -41,11 +41,14 @@ class Program:
     high: tuple[int, ...] | None = None
     dynamic_batch: bool = False
     constant_filter: bool = True
+    groups: int = 1
 
     def __str__(self) -> str:
         parts = [f"F({'x'.join(map(str, self.m))},{'x'.join(map(str, self.p))})"]
         parts.append("x".join(map(str, (self.batch, *self.size, self.channels))))
-        parts.append("x".join(map(str, (*self.kernel, self.channels, self.outputs))))
+        parts.append("x".join(map(str, self.filter_shape)))
+        if self.groups > 1:
+            parts.append(f"groups={self.groups}")
         for name in ("strides", "dilations", "low", "high"):
             values = getattr(self, name)
             if values is not None:
@@ -73,12 +76,17 @@ class Program:
             for size, taps, stride, dilation in zip(self.padded, self.kernel, strides, dilations, strict=True)
         )
 
+    @property
+    def filter_shape(self) -> tuple[int, ...]:
+        """R... x C/g x K, the output channels of one group after those of another."""
+        return (*self.kernel, self.channels // self.groups, self.outputs)
+
     def text(self, filters: Array | None) -> str:
         """The program as MLIR; filters are an argument of it if they aren't given."""
         batch = "?" if self.dynamic_batch else str(self.batch)
         image = _tensor(batch, *self.size, self.channels)
         padded = _tensor(batch, *self.padded, self.channels)
-        weights = _tensor(*self.kernel, self.channels, self.outputs)
+        weights = _tensor(*self.filter_shape)
         output = _tensor(batch, *self.output_size, self.outputs)
         bias = _tensor(self.outputs)
         loops = ", ".join(f"d{i}" for i in range(self.rank + 2))
@@ -92,11 +100,6 @@ class Program:
             "" if filters is None else f"%filter = arith.constant dense<{_hexadecimal(filters)}> : {weights}"
         )
         dynamic = "%batch" if self.dynamic_batch else ""
-        attributes = (
-            f"{{dilations = {_vector(self.per_dimension('dilations', 1))}, "
-            f"strides = {_vector(self.per_dimension('strides', 1))}, winograd.algorithm = {{"
-            f"output_tile = {_array(self.m)}, part_size = {_array(self.p)}}}}}"
-        )
         low = _padding(self.per_dimension("low", 0))
         high = _padding(self.per_dimension("high", 0))
         pad_arguments = ", ".join(f"%pad_{i}: index" for i in range(self.rank + 2))
@@ -112,8 +115,7 @@ func.func @main({arguments}) -> {output} {{
   }} : {image} to {padded}
   %empty = tensor.empty({dynamic}) : {output}
   %zeros = linalg.fill ins(%zero : f32) outs(%empty : {output}) -> {output}
-  %sums = {NAMED_OPS[self.rank]} {attributes}
-    ins(%padded, %filter : {padded}, {weights}) outs(%zeros : {output}) -> {output}
+  {self._convolution(padded, weights, output)}
   %result = linalg.generic {{
     indexing_maps = [{identity}, {along_channels}, {identity}], iterator_types = [{parallel}]
   }} ins(%sums, %bias : {output}, {bias}) outs(%empty : {output}) {{
@@ -123,11 +125,54 @@ func.func @main({arguments}) -> {output} {{
 }}
 """
 
+    def _convolution(self, padded: str, weights: str, output: str) -> str:
+        algorithm = f"winograd.algorithm = {{output_tile = {_array(self.m)}, part_size = {_array(self.p)}}}"
+        strides, dilations = self.per_dimension("strides", 1), self.per_dimension("dilations", 1)
+        if self.groups == 1:
+            attributes = f"{{dilations = {_vector(dilations)}, strides = {_vector(strides)}, {algorithm}}}"
+            return (
+                f"%sums = {NAMED_OPS[self.rank]} {attributes}\n"
+                f"    ins(%padded, %filter : {padded}, {weights}) outs(%zeros : {output}) -> {output}"
+            )
+        batch = "?" if self.dynamic_batch else str(self.batch)
+        inputs, outputs = self.channels // self.groups, self.outputs // self.groups
+        image = _tensor(batch, *self.padded, self.groups, inputs)
+        sums = _tensor(batch, *self.output_size, self.groups, outputs)
+        filters = _tensor(*self.kernel, inputs, self.groups, outputs)
+        places, taps = [f"o{d}" for d in range(self.rank)], [f"r{d}" for d in range(self.rank)]
+        positions = [
+            f"{place} * {stride} + {tap} * {dilation}"
+            for place, stride, tap, dilation in zip(places, strides, taps, dilations, strict=True)
+        ]
+        loops = ", ".join(["n", *places, "g", "k", *taps, "c"])
+        reads = (["n", *positions, "g", "c"], [*taps, "c", "g", "k"], ["n", *places, "g", "k"])
+        maps = ", ".join(f"affine_map<({loops}) -> ({', '.join(read)})>" for read in reads)
+        kinds = ", ".join(['"parallel"'] * (self.rank + 3) + ['"reduction"'] * (self.rank + 1))
+        split = [*([d] for d in range(self.rank + 1)), [self.rank + 1, self.rank + 2]]
+        return f"""
+  %grouped = tensor.expand_shape %padded {split}
+    output_shape {_sizes("%batch", self.batch, self.dynamic_batch, *self.padded, self.groups, inputs)}
+    : {padded} into {image}
+  %grouped_filter = tensor.expand_shape %filter {split} output_shape
+    [{", ".join(map(str, (*self.kernel, inputs, self.groups, outputs)))}] : {weights} into {filters}
+  %grouped_zeros = tensor.expand_shape %zeros {split}
+    output_shape {_sizes("%batch", self.batch, self.dynamic_batch, *self.output_size, self.groups, outputs)}
+    : {output} into {sums}
+  %grouped_sums = linalg.generic {{indexing_maps = [{maps}], iterator_types = [{kinds}]}}
+    ins(%grouped, %grouped_filter : {image}, {filters}) outs(%grouped_zeros : {sums})
+    attrs = {{{algorithm}}} {{
+  ^bb0(%element: f32, %weight: f32, %sum: f32):
+    %product = arith.mulf %element, %weight : f32
+    %added = arith.addf %sum, %product : f32
+    linalg.yield %added : f32
+  }} -> {sums}
+  %sums = tensor.collapse_shape %grouped_sums {split} : {sums} into {output}"""
+
     def check(self, flags: Sequence[str] = (), device: str = "local-sync", target: str = "cpu") -> None:
         """Compiles and runs the program; its error against float64 has to be within the a-priori bound."""
         generator = np.random.default_rng(0)
         image = generator.uniform(-1, 1, (self.batch, *self.size, self.channels)).astype(np.float32)
-        filters = generator.uniform(-1, 1, (*self.kernel, self.channels, self.outputs)).astype(np.float32)
+        filters = generator.uniform(-1, 1, self.filter_shape).astype(np.float32)
         bias = generator.uniform(-1, 1, self.outputs).astype(np.float32)
         text = self.text(filters if self.constant_filter else None)
         compiled = compile_rewritten(text, target, flags)
@@ -139,23 +184,29 @@ func.func @main({arguments}) -> {output} {{
         assert np.abs(expected).max() > 2 * self.bound(), "the bound is too large to tell anything"
 
     def expected(self, image: Array, filters: Array, bias: Array) -> Array:
-        exact = convolution(
-            image.astype(np.float64),
-            filters.astype(np.float64),
-            self.strides,
-            self.dilations,
-            self.low,
-            self.high,
-        )
-        return np.maximum(exact + bias, 0)
+        exact = [
+            convolution(
+                group_image.astype(np.float64),
+                group_filters.astype(np.float64),
+                self.strides,
+                self.dilations,
+                self.low,
+                self.high,
+            )
+            for group_image, group_filters in zip(
+                np.split(image, self.groups, axis=-1), np.split(filters, self.groups, axis=-1), strict=True
+            )
+        ]
+        return np.maximum(np.concatenate(exact, axis=-1) + bias, 0)
 
     def bound(self) -> float:
         """For data and filters within [-1, 1]; the epilogue rounds once more."""
         decomposition = decompose(
             self.kernel, self.m, strides=self.strides, dilations=self.dilations, part_size=self.p
         )
-        convolution_bound = error_bound(self.m, self.p, self.channels, views=decomposition.view_count)
-        largest = prod(self.kernel) * self.channels + 1
+        inputs = self.channels // self.groups
+        convolution_bound = error_bound(self.m, self.p, inputs, views=decomposition.view_count)
+        largest = prod(self.kernel) * inputs + 1
         return convolution_bound + 2 * largest * 2.0**-24
 
 
@@ -168,6 +219,10 @@ def compile_rewritten(text: str, target: str, flags: Sequence[str] = ()) -> Any:
 
 def _tensor(*sizes: object) -> str:
     return f"tensor<{'x'.join(map(str, sizes))}xf32>"
+
+
+def _sizes(batch_value: str, batch: int, dynamic: bool, *others: int) -> str:
+    return f"[{', '.join(map(str, (batch_value if dynamic else batch, *others)))}]"
 
 
 def _vector(values: Sequence[int]) -> str:

@@ -1,0 +1,163 @@
+"""The depthwise kernel against float64, within the a-priori error bound of direct convolution."""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+
+import pytest
+from iree.winograd.dialect.decomposition import decompose
+from iree.winograd.pipelines.convolution import ConvolutionShape
+from iree.winograd.pipelines.cpu.depthwise import DepthwiseKernel, is_depthwise, vectors_span_groups
+from iree.winograd.pipelines.cpu.kernels import kernel_for
+from iree.winograd.pipelines.cpu.schedules import DepthwiseSchedule
+from iree.winograd.pipelines.cpu.target import CpuTarget
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from convolution_program import Program
+
+AVX512 = CpuTarget.of("znver5", "+avx2,+fma,+avx512f")
+TARGETS = [AVX512, CpuTarget.of("haswell", "+avx2,+fma"), CpuTarget.of("x86-64", "")]
+
+
+def depthwise(
+    size: tuple[int, ...],
+    groups: int,
+    kernel: tuple[int, ...],
+    inputs: int = 1,
+    outputs: int = 1,
+    **rest: object,
+) -> Program:
+    """`inputs` and `outputs` are the channels of one group."""
+    single = (1,) * len(size)
+    return Program(size, groups * inputs, groups * outputs, kernel, single, single, groups=groups, **rest)
+
+
+def random_programs(count: int) -> Iterator[Program]:
+    generator = random.Random(1)
+    while count:
+        rank = generator.choice([1, 2, 2, 2, 3])
+
+        def sizes(low: int, high: int, rank: int = rank) -> tuple[int, ...]:
+            return tuple(generator.randint(low, high) for _ in range(rank))
+
+        inputs, outputs = generator.choice([(1, 1), (1, 1), (1, 2), (2, 1), (2, 2), (3, 4), (4, 4), (8, 8)])
+        program = depthwise(
+            sizes(1, {1: 60, 2: 21, 3: 7}[rank]),
+            generator.randint(2, 70 // max(inputs, outputs)),
+            sizes(1, {1: 9, 2: 5, 3: 3}[rank]),
+            inputs,
+            outputs,
+            batch=generator.randint(1, 3),
+            strides=sizes(1, 3),
+            dilations=sizes(1, 3),
+            low=sizes(0, 3),
+            high=sizes(0, 3),
+            dynamic_batch=generator.choice([False, True]),
+        )
+        if min(program.output_size) >= 1 and is_depthwise(shape_of(program), AVX512):
+            yield program
+            count -= 1
+
+
+def shape_of(program: Program) -> ConvolutionShape:
+    decomposition = decompose(
+        program.kernel,
+        program.m,
+        strides=program.strides,
+        dilations=program.dilations,
+        part_size=program.p,
+    )
+    return ConvolutionShape(
+        None if program.dynamic_batch else program.batch,
+        program.size,
+        program.output_size,
+        program.channels,
+        program.outputs,
+        program.groups,
+        program.per_dimension("low", 0),
+        decomposition,
+    )
+
+
+SAME = {"low": (1, 1), "high": (1, 1)}
+NETWORK_LAYERS = [
+    depthwise((14, 14), 96, (3, 3), **SAME),
+    depthwise((14, 15), 40, (3, 3), strides=(2, 2), **SAME),
+    depthwise((7, 7), 72, (5, 5), low=(2, 2), high=(2, 2)),
+    depthwise((28, 28), 32, (7, 7), low=(3, 3), high=(3, 3)),
+    depthwise((14, 14), 32, (3, 3), 2, 2, **SAME),
+    depthwise((14, 14), 32, (3, 3), 4, 4, strides=(2, 2), **SAME),
+    depthwise((9, 9), 6, (3, 3), 8, 8, **SAME),
+]
+CHANNELS = [depthwise((6, 19), groups, (3, 3), **SAME) for groups in (2, 3, 8, 17, 31, 70)]
+LONG_ROWS_OF_TAPS = [
+    depthwise((200,), 20, (129,), low=(64,), high=(64,)),
+    depthwise((90,), 4, (65,), 2, 2, strides=(2,), dilations=(2,), low=(70,), high=(63,)),
+    depthwise((5, 30), 17, (3, 101), low=(1, 50), high=(1, 50)),
+]
+PADDING = [
+    # Outputs without any tap inside of the image, and none that has all taps inside.
+    depthwise((3, 3), 16, (3, 3), low=(5, 4), high=(4, 6)),
+    depthwise((4, 5), 16, (5, 5), dilations=(3, 3), low=(6, 6), high=(6, 6)),
+]
+PARALLEL = [
+    depthwise((64, 65), 64, (5, 5), low=(2, 2), high=(2, 2)),
+    depthwise((1500,), 200, (9,), low=(4,), high=(4,), dynamic_batch=True, batch=2),
+]
+
+
+@pytest.mark.parametrize(
+    "program",
+    [*NETWORK_LAYERS, *CHANNELS, *LONG_ROWS_OF_TAPS, *PADDING, *random_programs(20)],
+    ids=str,
+)
+def test_agrees_with_float64(program: Program) -> None:
+    assert is_depthwise(shape_of(program), AVX512)
+    program.check()
+
+
+@pytest.mark.parametrize("cpu", ["x86-64", "haswell"])
+@pytest.mark.parametrize(
+    "program", [NETWORK_LAYERS[0], NETWORK_LAYERS[4], CHANNELS[3], LONG_ROWS_OF_TAPS[0]], ids=str
+)
+def test_agrees_with_float64_on_lesser_targets(program: Program, cpu: str) -> None:
+    program.check(flags=[f"--iree-llvmcpu-target-cpu={cpu}"])
+
+
+@pytest.mark.parametrize("program", [NETWORK_LAYERS[1], NETWORK_LAYERS[5], CHANNELS[4]], ids=str)
+def test_packs_filters_known_only_at_run_time(program: Program) -> None:
+    replace(program, constant_filter=False).check()
+
+
+@pytest.mark.parametrize("program", PARALLEL, ids=str)
+def test_workgroups_run_in_parallel(program: Program) -> None:
+    schedule = kernel_for(shape_of(program), AVX512, threads=4).schedule
+    assert isinstance(schedule, DepthwiseSchedule)
+    assert schedule.row_block < program.size[0] or schedule.channel_splits > 1
+    program.check(device="local-task")
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=lambda target: f"{target.vector_width}-lanes")
+def test_default_schedules_cover_rows_with_full_blocks_of_pixels(target: CpuTarget) -> None:
+    for size, groups, taps, threads in product((1, 7, 14, 56, 113), (2, 32, 960), (1, 3, 31), (1, 4)):
+        padding = (taps // 2, taps // 2)
+        program = depthwise((size, size), groups, (taps, taps), low=padding, high=padding)
+        kernel = kernel_for(shape_of(program), target, threads)
+        assert isinstance(kernel, DepthwiseKernel)
+        pixels = kernel.schedule.register_pixels
+        assert pixels <= min(size, target.vector_registers)
+        assert pixels == size or pixels >= 4, "few sums wait for each other"
+
+
+def test_groups_that_vectors_span() -> None:
+    for inputs, outputs, groups in [(32, 32, 32), (3, 3, 3), (32, 64, 32), (64, 32, 32), (128, 128, 32)]:
+        assert vectors_span_groups(inputs, outputs, groups, AVX512), (inputs, outputs, groups)
+    # One group, groups that fill vectors, that vectors can't hold whole, or with many inputs each.
+    for inputs, outputs, groups in [(64, 64, 1), (64, 64, 4), (60, 60, 20), (256, 16, 8), (256, 32, 32)]:
+        assert not vectors_span_groups(inputs, outputs, groups, AVX512), (inputs, outputs, groups)
