@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     )
     from iree.winograd.importers import ImportedModel, import_torch
     from iree.winograd.passes.options import WinogradOptions
-    from iree.winograd.program import RewriteWarning, compile
+    from iree.winograd.program import RewriteWarning, TuningDatabaseWarning, compile
     from iree.winograd.runtime import load
 
 __all__ = [
@@ -27,6 +27,7 @@ __all__ = [
     "LoadError",
     "ModelImportError",
     "RewriteWarning",
+    "TuningDatabaseWarning",
     "WinogradError",
     "WinogradOptions",
     "compile",
@@ -37,7 +38,7 @@ __all__ = [
 _MODULES = {
     **dict.fromkeys((name for name in __all__ if name.endswith("Error")), "iree.winograd.errors"),
     **dict.fromkeys(("ImportedModel", "import_torch"), "iree.winograd.importers"),
-    **dict.fromkeys(("RewriteWarning", "compile"), "iree.winograd.program"),
+    **dict.fromkeys(("RewriteWarning", "TuningDatabaseWarning", "compile"), "iree.winograd.program"),
     "WinogradOptions": "iree.winograd.passes.options",
     "load": "iree.winograd.runtime",
 }

@@ -17,8 +17,10 @@ from iree.winograd import embedding
 from iree.winograd.atomic_file import STANDARD_STREAM, atomic_file
 from iree.winograd.compilation import PHASES, Compilation, Stages, session_flags
 from iree.winograd.diagnostics import Diagnostic, capture_remarks
+from iree.winograd.errors import InvalidOptionError
 from iree.winograd.flags import (
     MAIN_BOOLEANS,
+    TUNING_DATABASE,
     CommandLine,
     FlagError,
     expand_response_files,
@@ -26,6 +28,7 @@ from iree.winograd.flags import (
     parse_command_line,
 )
 from iree.winograd.ir_dumps import take_ir_dumps
+from iree.winograd.option_files import check_tuning_database
 from iree.winograd.passes.remarks import CATEGORY
 from iree.winograd.report_file import ReportFileError
 from iree.winograd.targets import find_crash
@@ -61,6 +64,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         become_stock_tool(command_line.stock)
     if crash := find_crash(command_line.library):
         _print_diagnostic(Diagnostic("error", crash))
+        return 1
+    try:
+        check_tuning_database(command_line.options.tuning_database, _print_warning)
+    except InvalidOptionError as error:
+        print(f"{_PROGRAM}: for the --{TUNING_DATABASE} option: {error}", file=sys.stderr)
         return 1
     code = _compile(command_line, stages)
     sys.stdout.flush()
@@ -133,7 +141,7 @@ def _compile(command_line: CommandLine, stages: Stages) -> int:
         command_line.options,
         stages,
         report=_print_diagnostic,
-        warn=lambda message: _print_diagnostic(Diagnostic("warning", message)),
+        warn=_print_warning,
         console=True,
         dumps=dumps,
     ) as compilation:
@@ -239,6 +247,10 @@ def _print_diagnostic(diagnostic: Diagnostic) -> None:
         with suppress(OSError, UnicodeDecodeError):
             source = Path(diagnostic.position.filename).read_text(encoding="utf-8")
     _print_error(diagnostic.format(source))
+
+
+def _print_warning(message: str) -> None:
+    _print_diagnostic(Diagnostic("warning", message))
 
 
 def _print_error(message: str) -> None:

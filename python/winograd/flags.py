@@ -19,6 +19,7 @@ DENY = "iree-winograd-deny-layers"
 MAX_RELATIVE_ERROR = "iree-winograd-max-relative-error"
 THREADS = "iree-winograd-threads"
 REPORT = "iree-winograd-report"
+TUNING_DATABASE = "iree-winograd-tuning-database"
 
 _OWN_BOOLEANS = (ENABLE, REMARKS)
 _OWN_CHOICES = {
@@ -26,8 +27,8 @@ _OWN_CHOICES = {
     FOLD_FILTERS: ("compile", "load"),
 }
 _OWN_LISTS = (ALLOW, DENY)
-_OWN_VALUES = (MAX_RELATIVE_ERROR, THREADS, REPORT)
-_OWN = (*_OWN_BOOLEANS, *_OWN_CHOICES, *_OWN_LISTS, *_OWN_VALUES)
+_OWN_VALUES = (MAX_RELATIVE_ERROR, THREADS, REPORT, TUNING_DATABASE)
+OWN_FLAGS = (*_OWN_BOOLEANS, *_OWN_CHOICES, *_OWN_LISTS, *_OWN_VALUES)
 
 # The flags that the program `iree-compile` itself reads; IREE's library reads the others.
 MAIN_BOOLEANS = (
@@ -75,6 +76,10 @@ _HELP = (
     (
         f"{THREADS}=<value>",
         "Threads that the program is going to run on, on a CPU: a number, or auto (default) for one per core",
+    ),
+    (
+        f"{TUNING_DATABASE}=<file>",
+        "Where iree-winograd tune has measured a convolution, take what was fastest instead of predictions",
     ),
 )
 
@@ -125,7 +130,7 @@ def parse_command_line(arguments: Sequence[str]) -> CommandLine:
             inputs += rest
             break
         name, value = _split_flag(argument)
-        if name in _OWN:
+        if name in OWN_FLAGS:
             if value is None and name not in _OWN_BOOLEANS:
                 value = _required_value(name, remaining)
             own.setdefault(name, []).append(_check_own(name, value or ""))
@@ -242,6 +247,8 @@ def _check_own(name: str, value: str) -> str:
         raise FlagError(f"for the --{name} option: '{value}' is neither a positive integer nor auto")
     if name == MAX_RELATIVE_ERROR and not _is_positive(value):
         raise FlagError(f"for the --{name} option: '{value}' is no positive number")
+    if name == TUNING_DATABASE and not value:
+        raise FlagError(f"for the --{name} option: requires a value!")
     if name == REPORT:
         try:
             check_report_path(value)
@@ -269,6 +276,7 @@ def _make_options(own: Mapping[str, Sequence[str]]) -> WinogradOptions:
         deny=_patterns(own.get(DENY, [])),
         max_relative_error=None if max_relative_error is None else float(max_relative_error),
         threads=None if threads == "auto" else int(threads),
+        tuning_database=own.get(TUNING_DATABASE, [None])[-1],
     )
 
 

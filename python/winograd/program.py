@@ -18,6 +18,7 @@ from iree.winograd.diagnostics import Diagnostic, capture_remarks
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.errors import CompilationError, InvalidOptionError
 from iree.winograd.importers import ImportedModel
+from iree.winograd.option_files import check_tuning_database
 from iree.winograd.passes.options import WinogradOptions
 from iree.winograd.report_file import ReportFileError, check_report_path
 from iree.winograd.targets import find_crash, target_flags
@@ -29,6 +30,10 @@ _BYTECODE_MAGIC = b"ML\xefR"
 
 class RewriteWarning(UserWarning):
     """A program was compiled without this project's passes, because they failed on it."""
+
+
+class TuningDatabaseWarning(UserWarning):
+    """A program was compiled without the measurements in a tuning database, because it is damaged."""
 
 
 @overload
@@ -76,7 +81,8 @@ def compile(
     is to say what each convolution could have become, and why it became what it did (docs/command-line.md).
 
     Warns with `RewriteWarning` when the passes of this project failed and the program was compiled without
-    them. Raises `InvalidOptionError` for options, flags or targets that aren't known, and
+    them, and with `TuningDatabaseWarning` when the tuning database is damaged. Raises `InvalidOptionError`
+    for options, flags or targets that aren't known or a tuning database that isn't there, and
     `CompilationError`, which holds the compiler's diagnostics, when `source`, `output` or `report` can't be
     opened, `source` doesn't compile, or has convolutions and there are no kernels for `target`.
     """
@@ -84,6 +90,11 @@ def compile(
     if report is not None:
         _check_report(report, enable_winograd)
     winograd_options = checked_options if enable_winograd else None
+    if winograd_options is not None:
+        check_tuning_database(
+            winograd_options.tuning_database,
+            lambda message: warnings.warn(message, TuningDatabaseWarning, stacklevel=5),
+        )
     all_flags = (*target_flags(target), *flags)
     if output is not None:
         _compile_file(source, output, all_flags, winograd_options, report)

@@ -1,0 +1,23 @@
+"""The files that options name, checked before there is a compilation that they could spoil."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from iree.winograd.errors import InvalidOptionError
+from iree.winograd.pipelines.tuning_database import TuningDatabase
+
+
+def check_tuning_database(path: str | None, warn: Callable[[str], None]) -> None:
+    """Raise `InvalidOptionError` when there is no tuning database in the file `path` that could be read.
+
+    `warn` is told of a damaged one, which counts as empty.
+    """
+    if path is None:
+        return
+    try:
+        TuningDatabase(path, report=warn, read_only=True).close()
+    except OSError as error:
+        raise InvalidOptionError(f"can't read tuning database '{path}': {error.strerror}") from None
+    except ValueError as error:
+        raise InvalidOptionError(str(error)) from None
