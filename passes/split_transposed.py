@@ -11,6 +11,7 @@ from iree.winograd.passes.constants import is_zero
 from iree.winograd.passes.convolution import Convolution, convolutions
 from iree.winograd.passes.elementwise import broadcast_source
 from iree.winograd.passes.grouped import fold_merged, merged, merged_layout, split
+from iree.winograd.passes.inserted_parts import apply_to_parts
 from iree.winograd.passes.registry import register_pass
 from iree.winograd.passes.remarks import remark_applied
 from iree.winograd.passes.rewrite import (
@@ -41,7 +42,7 @@ class SplitTransposed:
 
     where image is zero outside. With `spread` elements d apart for a dilation of the filter, `step` is
     s / gcd(s, d) and `dilation` d / gcd(s, d). A phase that meets no element is what the convolution is
-    added to.
+    added to. Where there is none of these, elementwise operations that follow are applied to each phase.
 
         %z = tensor.insert_slice %x into %zeros[0, 0, 1] [1, 8, 9] [1, 1, 2] : ... into tensor<1x8x20xf32>
         %r = linalg.conv_1d_ncw_fcw ins(%z, %w : ..., tensor<4x8x3xf32>) outs(%y : tensor<1x4x18xf32>)
@@ -59,16 +60,26 @@ class SplitTransposed:
             if transposed is None:
                 continue
             with operation.location, ir.InsertionPoint(operation):
-                result = _build_phases(transposed)
+                inserted = _build_phases(transposed)
+                result = _in_groups(transposed.convolution, inserted)
             phases = len(transposed.phases)
             remark_applied(operation, PASS_NAME, f"a transposed convolution became one per phase: {phases}")
             operation.results[0].replace_all_uses_with(result)
             erase_if_unused([operation])
             fold_merged(result)
+            apply_to_parts(inserted)
+
+
+def _in_groups(convolution: Convolution, outputs: ir.Value) -> ir.Value:
+    """`outputs`, with one dimension for groups and channels, in the layout of the convolution's result."""
+    layout = merged_layout(convolution.output_layout)
+    if layout == convolution.output_layout:
+        return outputs
+    return split(outputs, layout.index("g"), _group_sizes(convolution))
 
 
 def _build_phases(transposed: TransposedConvolution) -> ir.Value:
-    """Every phase's outputs, inserted where they belong."""
+    """Every phase's outputs, inserted where they belong, groups and channels in one dimension."""
     convolution = transposed.convolution
     layout = merged_layout(convolution.output_layout)
     is_split = layout != convolution.output_layout
@@ -95,7 +106,7 @@ def _build_phases(transposed: TransposedConvolution) -> ir.Value:
             steps[layout.index(str(d))] = transposed.strides[d]
         batch = [size_of(outputs, 0)] if is_dynamic(outputs.type.shape[0]) else []
         result = tensor.insert_slice(outputs, result, [], batch, [], offsets, list(outputs.type.shape), steps)
-    return split(result, layout.index("g"), _group_sizes(convolution)) if is_split else result
+    return result
 
 
 def _phase_image(transposed: TransposedConvolution, phase: Sequence[DimensionPhase]) -> ir.Value:

@@ -42,6 +42,8 @@ class Source:
     dynamic_batch: bool
     constant_filter: bool
     bias: bool
+    epilogue: bool
+    """A factor per channel, which is its bias, then ReLU."""
     named: bool
 
     @property
@@ -104,9 +106,12 @@ class Source:
         if grouped:
             merging = self._reassociation()
             lines.append(f"%result = tensor.collapse_shape %sum {merging} : {sum_type} into {result}")
+        returned = "%result" if grouped else "%sum"
+        if self.epilogue:
+            lines += self._epilogue(returned, result, _values(bias), outputs)
+            returned = "%activated"
         argument = "" if self.constant_filter else f", %filter: {weights}"
         body = "\n".join(lines)
-        returned = "%result" if grouped else "%sum"
         return (
             f"func.func @main(%image: {image}{argument}) -> {result} {{\n{body}\n"
             f"return {returned} : {result}\n}}"
@@ -137,6 +142,23 @@ class Source:
             f"%bias = arith.constant dense<{_values(bias)}> : {_type([outputs])}",
             f"%init = linalg.broadcast ins(%bias : {_type([outputs])}) outs(%empty : {result}) "
             f"dimensions = {added}",
+        ]
+
+    def _epilogue(self, value: str, result: str, factors: str, outputs: int) -> list[str]:
+        loops = ", ".join(f"d{d}" for d in range(self.rank + 2))
+        identity = f"affine_map<({loops}) -> ({loops})>"
+        channel = f"affine_map<({loops}) -> (d{self.rank + 1 if self.channels_last else 1})>"
+        kinds = ", ".join(['"parallel"'] * (self.rank + 2))
+        return [
+            f"%factors = arith.constant dense<{factors}> : {_type([outputs])}",
+            f"%scaled = linalg.generic {{indexing_maps = [{identity}, {channel}, {identity}], "
+            f"iterator_types = [{kinds}]}} ins({value}, %factors : {result}, {_type([outputs])}) "
+            f"outs(%empty : {result}) {{\n^bb0(%a: f32, %b: f32, %c: f32):\n%p = arith.mulf %a, %b : f32\n"
+            f"linalg.yield %p : f32\n}} -> {result}",
+            f"%activated = linalg.generic {{indexing_maps = [{identity}, {identity}], "
+            f"iterator_types = [{kinds}]}} ins(%scaled : {result}) outs(%empty : {result}) {{\n"
+            f"^bb0(%a: f32, %c: f32):\n%p = arith.maximumf %a, %zero : f32\n"
+            f"linalg.yield %p : f32\n}} -> {result}",
         ]
 
     def _split(self, name: str, value: str, value_type: str, sizes: list[int]) -> list[str]:

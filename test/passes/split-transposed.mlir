@@ -106,3 +106,99 @@ func.func @others(%x: tensor<1x9x8xf32>, %w: tensor<3x8x4xf32>, %y: tensor<1x9x4
     -> tensor<1x18x4xf32>
   return %r, %r1, %r2 : tensor<1x9x4xf32>, tensor<1x18x4xf32>, tensor<1x18x4xf32>
 }
+
+// -----
+
+// What follows is applied to each phase, with what it reads that doesn't depend on the place in the image.
+// CHECK-DAG: #[[ID:.*]] = affine_map<(d0, d1, d2) -> (d0, d1, d2)>
+// CHECK-DAG: #[[CHANNEL:.*]] = affine_map<(d0, d1, d2) -> (d1)>
+// CHECK-LABEL: @epilogue
+// CHECK-SAME: (%[[X:.*]]: tensor<?x8x9xf32>, %[[W:.*]]: tensor<4x8x3xf32>, %[[SCALE:.*]]: tensor<4xf32>,
+// CHECK: %[[EVEN:.*]] = linalg.generic {{.*}}"reduction"
+// CHECK: %[[ODD:.*]] = linalg.generic {{.*}}"reduction"
+// CHECK-NOT: tensor<?x4x18xf32>
+// CHECK: %[[E1:.*]] = linalg.generic {indexing_maps = [#[[ID]], #[[CHANNEL]], #[[ID]]]
+// CHECK-SAME: ins(%[[EVEN]], %[[SCALE]] : tensor<?x4x9xf32>, tensor<4xf32>) outs(%{{.*}} : tensor<?x4x9xf32>)
+// CHECK: arith.mulf
+// CHECK: %[[O1:.*]] = linalg.generic {indexing_maps = [#[[ID]], #[[CHANNEL]], #[[ID]]]
+// CHECK-SAME: ins(%[[ODD]], %[[SCALE]] : tensor<?x4x9xf32>, tensor<4xf32>)
+// CHECK: %[[EMPTY:.*]] = tensor.empty(%{{.*}}) : tensor<?x4x18xf32>
+// CHECK: %[[E2:.*]] = linalg.generic {{.*}} ins(%[[E1]] : tensor<?x4x9xf32>)
+// CHECK: arith.maximumf
+// CHECK: %[[R1:.*]] = tensor.insert_slice %[[E2]] into %[[EMPTY]][0, 0, 0] [%{{.*}}, 4, 9] [1, 1, 2]
+// CHECK: %[[O2:.*]] = linalg.generic {{.*}} ins(%[[O1]] : tensor<?x4x9xf32>)
+// CHECK: arith.maximumf
+// CHECK: %[[R2:.*]] = tensor.insert_slice %[[O2]] into %[[R1]][0, 0, 1] [%{{.*}}, 4, 9] [1, 1, 2]
+// CHECK: return %[[R2]]
+func.func @epilogue(%x: tensor<?x8x9xf32>, %w: tensor<4x8x3xf32>, %scale: tensor<4xf32>, %n: index) -> tensor<?x4x18xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty(%n) : tensor<?x8x20xf32>
+  %zeros = linalg.fill ins(%zero : f32) outs(%e : tensor<?x8x20xf32>) -> tensor<?x8x20xf32>
+  %z = tensor.insert_slice %x into %zeros[0, 0, 1] [%n, 8, 9] [1, 1, 2] : tensor<?x8x9xf32> into tensor<?x8x20xf32>
+  %y = tensor.empty(%n) : tensor<?x4x18xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%y : tensor<?x4x18xf32>) -> tensor<?x4x18xf32>
+  // expected-remark @below {{a transposed convolution became one per phase: 2}}
+  %r = linalg.conv_1d_ncw_fcw ins(%z, %w : tensor<?x8x20xf32>, tensor<4x8x3xf32>)
+    outs(%init : tensor<?x4x18xf32>) -> tensor<?x4x18xf32>
+  %scaled = linalg.generic {
+    indexing_maps = [affine_map<(n, c, w) -> (n, c, w)>, affine_map<(n, c, w) -> (c)>, affine_map<(n, c, w) -> (n, c, w)>],
+    iterator_types = ["parallel", "parallel", "parallel"]}
+    ins(%r, %scale : tensor<?x4x18xf32>, tensor<4xf32>) outs(%y : tensor<?x4x18xf32>) {
+  ^bb0(%a: f32, %b: f32, %out: f32):
+    %product = arith.mulf %a, %b : f32
+    linalg.yield %product : f32
+  } -> tensor<?x4x18xf32>
+  %relu = linalg.generic {
+    indexing_maps = [affine_map<(n, c, w) -> (n, c, w)>, affine_map<(n, c, w) -> (n, c, w)>],
+    iterator_types = ["parallel", "parallel", "parallel"]}
+    ins(%scaled : tensor<?x4x18xf32>) outs(%y : tensor<?x4x18xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %larger = arith.maximumf %a, %zero : f32
+    linalg.yield %larger : f32
+  } -> tensor<?x4x18xf32>
+  return %relu : tensor<?x4x18xf32>
+}
+
+// -----
+
+// Not moved: what reads another image, and what isn't the only user.
+// CHECK-LABEL: @whole
+// CHECK: %[[R:.*]] = tensor.insert_slice %{{.*}} into %{{.*}}[0, 1, 0] [1, 9, 4] [1, 2, 1]
+// CHECK: %[[SUM:.*]] = linalg.elementwise <add> ins(%[[R]], %{{.*}} : tensor<1x18x4xf32>
+// CHECK: %[[R2:.*]] = tensor.insert_slice %{{.*}} into %{{.*}}[0, 1, 0] [1, 9, 4] [1, 2, 1]
+// CHECK: %[[EXP:.*]] = linalg.elementwise <exp> ins(%[[R2]] : tensor<1x18x4xf32>
+// CHECK: return %[[SUM]], %[[EXP]], %[[R2]]
+func.func @whole(%x: tensor<1x9x8xf32>, %w: tensor<3x8x4xf32>, %other: tensor<1x18x4xf32>)
+    -> (tensor<1x18x4xf32>, tensor<1x18x4xf32>, tensor<1x18x4xf32>) {
+  %zeros = arith.constant dense<0.0> : tensor<1x20x8xf32>
+  %init = arith.constant dense<0.0> : tensor<1x18x4xf32>
+  %e = tensor.empty() : tensor<1x18x4xf32>
+  %z = tensor.insert_slice %x into %zeros[0, 1, 0] [1, 9, 8] [1, 2, 1] : tensor<1x9x8xf32> into tensor<1x20x8xf32>
+  // expected-remark @below {{a transposed convolution became one per phase: 2}}
+  %r = linalg.conv_1d_nwc_wcf ins(%z, %w : tensor<1x20x8xf32>, tensor<3x8x4xf32>) outs(%init : tensor<1x18x4xf32>)
+    -> tensor<1x18x4xf32>
+  %sum = linalg.elementwise <add> ins(%r, %other : tensor<1x18x4xf32>, tensor<1x18x4xf32>) outs(%e : tensor<1x18x4xf32>)
+    -> tensor<1x18x4xf32>
+  // expected-remark @below {{a transposed convolution became one per phase: 2}}
+  %r2 = linalg.conv_1d_nwc_wcf ins(%z, %w : tensor<1x20x8xf32>, tensor<3x8x4xf32>) outs(%init : tensor<1x18x4xf32>)
+    -> tensor<1x18x4xf32>
+  %exp = linalg.elementwise <exp> ins(%r2 : tensor<1x18x4xf32>) outs(%e : tensor<1x18x4xf32>) -> tensor<1x18x4xf32>
+  return %sum, %exp, %r2 : tensor<1x18x4xf32>, tensor<1x18x4xf32>, tensor<1x18x4xf32>
+}
+
+// -----
+
+// Not moved: what applies to places that no phase computes, too.
+// CHECK-LABEL: @incomplete
+// CHECK: %[[R:.*]] = tensor.insert_slice %{{.*}} into %{{.*}}[0, 1, 0] [1, 4, 4] [1, 3, 1]
+// CHECK: linalg.elementwise <exp> ins(%[[R]] : tensor<1x11x4xf32>
+func.func @incomplete(%x: tensor<1x9x8xf32>, %w: tensor<1x8x4xf32>, %y: tensor<1x11x4xf32>) -> tensor<1x11x4xf32> {
+  %zeros = arith.constant dense<0.0> : tensor<1x25x8xf32>
+  %z = tensor.insert_slice %x into %zeros[0, 0, 0] [1, 9, 8] [1, 3, 1] : tensor<1x9x8xf32> into tensor<1x25x8xf32>
+  %c = tensor.extract_slice %z[0, 8, 0] [1, 11, 8] [1, 1, 1] : tensor<1x25x8xf32> to tensor<1x11x8xf32>
+  // expected-remark @below {{a transposed convolution became one per phase: 1}}
+  %r = linalg.conv_1d_nwc_wcf ins(%c, %w : tensor<1x11x8xf32>, tensor<1x8x4xf32>)
+    outs(%y : tensor<1x11x4xf32>) -> tensor<1x11x4xf32>
+  %exp = linalg.elementwise <exp> ins(%r : tensor<1x11x4xf32>) outs(%r : tensor<1x11x4xf32>) -> tensor<1x11x4xf32>
+  return %exp : tensor<1x11x4xf32>
+}

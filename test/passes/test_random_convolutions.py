@@ -50,6 +50,7 @@ def sources(draw: st.DrawFn) -> Source:
         dynamic_batch=draw(st.booleans()),
         constant_filter=draw(st.booleans()),
         bias=draw(st.booleans()),
+        epilogue=draw(st.booleans()),
         named=draw(st.booleans()),
     )
     assume(min(source.output_size) >= 1)
