@@ -1,0 +1,235 @@
+"""What a tuning database says of a convolution decides how it is computed."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from iree import winograd
+from iree.winograd.diagnostics import Diagnostic, capture_diagnostics, capture_remarks
+from iree.winograd.dialect.algebra.numerics import error_bound
+from iree.winograd.dialect.bindings import ir
+from iree.winograd.dialect.reference import convolution
+from iree.winograd.passes.algorithm import Algorithm, algorithm_of
+from iree.winograd.passes.convolution import convolutions
+from iree.winograd.passes.problem import ConvolutionProblem
+from iree.winograd.passes.registry import PassError
+from iree.winograd.pipelines import tuning_database
+from iree.winograd.pipelines.cpu.schedules import DirectSchedule, WinogradSchedule
+from iree.winograd.pipelines.cpu.target import CpuTarget
+from iree.winograd.pipelines.decision import Decision
+from iree.winograd.pipelines.gpu.schedules import GEMM_SCHEDULES
+from iree.winograd.pipelines.implementation import Implementation
+from iree.winograd.pipelines.schedules import schedule_of
+from iree.winograd.pipelines.search_space import implementations, search_space
+from iree.winograd.pipelines.select_algorithm import ANY_TARGET, SelectAlgorithm
+from iree.winograd.pipelines.tuning_database import Measurement, TuningDatabase
+
+PROBLEM = ConvolutionProblem.parse(
+    "1x14x14x32->48 kernel 3x3 stride 1x1 dilation 1x1 padding 0x0 0x0 groups 1 f32"
+)
+SPACE = search_space(ANY_TARGET, threads=1)
+SOURCE = """
+func.func @main(%x: tensor<1x14x14x32xf32>, %w: tensor<3x3x32x48xf32>) -> tensor<1x12x12x48xf32> {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<1x12x12x48xf32>
+  %zeros = linalg.fill ins(%zero : f32) outs(%empty : tensor<1x12x12x48xf32>) -> tensor<1x12x12x48xf32>
+  %r = linalg.conv_2d_nhwc_hwcf {dilations = dense<1> : vector<2xi64>, strides = dense<1> : vector<2xi64>}
+    ins(%x, %w : tensor<1x14x14x32xf32>, tensor<3x3x32x48xf32>)
+    outs(%zeros : tensor<1x12x12x48xf32>) -> tensor<1x12x12x48xf32>
+  return %r : tensor<1x12x12x48xf32>
+}
+"""
+
+
+def algorithm(size: int) -> Algorithm:
+    return Algorithm((size, size), (3, 3) if size > 1 else (1, 1))
+
+
+def measured(size: int, seconds: float, **changes: int) -> Measurement:
+    """Of F(size, 3), or the direct convolution, with a schedule that is none of the default ones."""
+    schedule: WinogradSchedule | DirectSchedule = WinogradSchedule(16, 7, 7, 1, 32)
+    if size == 1:
+        schedule = DirectSchedule(16, 3, 3, 2, 12)
+    return Measurement(Implementation(algorithm(size), replace(schedule, **changes)), seconds, 0.01, 9)
+
+
+@dataclass
+class Selection:
+    """What the pass made of the convolution, and what it said."""
+
+    decision: Decision
+    algorithm: Algorithm | None
+    schedule: Any
+    remarks: list[str]
+
+
+def select(path: Path, **options: Any) -> Selection:
+    decisions: list[Decision] = []
+    remarks: list[Diagnostic] = []
+    with ir.Context() as context:
+        capture_remarks(context, remarks.append)
+        module = ir.Module.parse(SOURCE).operation
+        SelectAlgorithm(tuning_database=str(path), observe=decisions.append, **options).run(module)
+        context.finalize_remarks()
+        (operation,) = convolutions(module)
+        (decision,) = decisions
+        return Selection(
+            decision, algorithm_of(operation), schedule_of(operation), [each.message for each in remarks]
+        )
+
+
+def record(path: Path, measurements: Sequence[Measurement], key: str = SPACE.key) -> None:
+    with TuningDatabase(path, report=print) as database:
+        database.record(PROBLEM, key, measurements)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "tuning.db"
+
+
+def test_the_fastest_measured_is_chosen(path: Path) -> None:
+    fastest = measured(2, 1e-6, tile_block=14)
+    record(path, [measured(4, 3e-6), fastest, measured(2, 2e-6), measured(1, 5e-6)])
+    found = select(path)
+    assert found.algorithm == algorithm(2)
+    assert found.schedule == fastest.implementation.schedule
+    assert found.decision.tuned and "measured" in found.decision.reason
+    chosen = found.decision.chosen
+    assert chosen is not None and chosen.measured_seconds == 1e-6
+    known = {
+        candidate.implementation.algorithm: candidate.measured_seconds
+        for candidate in found.decision.candidates
+        if candidate.measured_seconds is not None
+    }
+    assert known == {algorithm(2): 1e-6, algorithm(4): 3e-6, algorithm(1): 5e-6}
+    candidates = [candidate.implementation.algorithm for candidate in found.decision.candidates]
+    assert len(candidates) == len(set(candidates)) > len(known)
+    assert found.remarks == []
+
+
+def test_without_measurements_the_prediction_decides(path: Path) -> None:
+    record(path, [])
+    found = select(path)
+    assert found.algorithm is not None and found.schedule is None
+    assert not found.decision.tuned and "predicted" in found.decision.reason
+
+
+def test_inaccurate_algorithms_are_not_chosen_however_fast(path: Path) -> None:
+    record(path, [measured(6, 1e-6), measured(2, 2e-6)])
+    error = {
+        candidate.implementation.algorithm: candidate.predicted_error
+        for candidate in select(path).decision.candidates
+    }
+    assert select(path).algorithm == algorithm(6)
+    between = (error[algorithm(6)] + error[algorithm(2)]) / 2
+    assert select(path, max_relative_error=between).algorithm == algorithm(2)
+
+
+def test_the_output_tile_that_was_asked_for_is_kept(path: Path) -> None:
+    record(path, [measured(6, 1e-6), measured(4, 2e-6), measured(1, 3e-6)])
+    found = select(path, output_tile=4)
+    assert found.algorithm == algorithm(4) and found.decision.tuned
+    assert found.remarks == []
+    assert select(path, output_tile=1).algorithm == algorithm(1)
+    assert not select(path, output_tile=5).decision.tuned
+
+
+def test_other_versions_and_targets_are_ignored_with_a_remark(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record(path, [measured(6, 1e-7)], key="x86-64 znver4, threads 64")
+    with monkeypatch.context() as earlier:
+        earlier.setattr(tuning_database, "kernel_version", lambda: "earlier")
+        record(path, [measured(6, 1e-7), measured(4, 1e-7)])
+    found = select(path)
+    assert not found.decision.tuned and found.schedule is None
+    (remark,) = found.remarks
+    assert "ignored 3 measurements of other versions, targets or machines" in remark
+    record(path, [measured(2, 1e-6)])
+    assert select(path).algorithm == algorithm(2)
+    # The pass is for one thread unless told otherwise.
+    assert not select(path, threads=2).decision.tuned
+
+
+def test_schedules_of_other_kernels_are_ignored_with_a_remark(path: Path) -> None:
+    record(
+        path,
+        [
+            Measurement(Implementation(algorithm(4), measured(1, 1.0).implementation.schedule), 1e-9, 0.0, 1),
+            Measurement(Implementation(algorithm(2), GEMM_SCHEDULES[0]), 1e-9, 0.0, 1),
+            measured(2, 1e-6),
+        ],
+    )
+    found = select(path)
+    assert found.algorithm == algorithm(2)
+    assert found.schedule == measured(2, 1e-6).implementation.schedule
+    (remark,) = found.remarks
+    assert "ignored 2 measurements the target has no kernel for" in remark
+
+
+def test_a_damaged_database_is_ignored_with_a_remark(path: Path) -> None:
+    path.write_text("not a database")
+    found = select(path)
+    assert found.algorithm is not None and not found.decision.tuned
+    (remark,) = found.remarks
+    assert "damaged" in remark
+
+
+def test_a_missing_database_is_an_error(path: Path) -> None:
+    diagnostics: list[Diagnostic] = []
+    with ir.Context() as context:
+        capture_diagnostics(context, diagnostics.append)
+        module = ir.Module.parse(SOURCE).operation
+        with pytest.raises(PassError):
+            SelectAlgorithm(tuning_database=str(path)).run(module)
+    (diagnostic,) = diagnostics
+    assert "No such file or directory" in diagnostic.message and str(path) in diagnostic.message
+
+
+@pytest.mark.parametrize("separate", [False, True])
+def test_compiled_programs_have_the_schedule_and_are_right(path: Path, separate: bool) -> None:
+    """Inputs that are transformed by workgroups of their own show in the names of kernels."""
+    space = search_space(CpuTarget.of("haswell", "+avx2,+fma"), threads=1)
+    best = next(
+        each
+        for each in implementations(space, PROBLEM)
+        if isinstance(each.schedule, WinogradSchedule)
+        and each.algorithm == algorithm(4)
+        and (each.schedule.input_block is not None) == separate
+        and each.schedule.register_vectors == 1
+    )
+    with TuningDatabase(path, report=print) as database:
+        database.record(PROBLEM, space.key, [Measurement(best, 1e-6, 0.0, 1), measured(2, 1.0)])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        compiled = winograd.compile(SOURCE, target="cpu:haswell", threads=1, tuning_database=str(path))
+    assert isinstance(compiled, bytes)
+    assert (b"winograd_input" in compiled) == separate
+    generator = np.random.default_rng(0)
+    image = generator.uniform(-1, 1, (1, 14, 14, 32)).astype(np.float32)
+    filters = generator.uniform(-1, 1, (3, 3, 32, 48)).astype(np.float32)
+    result = np.asarray(winograd.load(compiled, device="local-sync")(image, filters))
+    expected = convolution(image.astype(np.float64), filters.astype(np.float64))
+    bound = error_bound((4, 4), (3, 3), 32)
+    assert np.abs(result - expected).max() <= bound < np.abs(expected).max() / 2
+
+
+def test_compiling_with_a_damaged_database_is_a_warning(path: Path) -> None:
+    path.write_bytes(b"damaged" * 1000)
+    with pytest.warns(winograd.TuningDatabaseWarning, match=r"tuning\.db, which is damaged"):
+        assert winograd.compile(SOURCE, tuning_database=str(path))
+    assert path.read_bytes() == b"damaged" * 1000
+
+
+def test_compiling_with_a_missing_database_is_an_error_of_the_option(path: Path) -> None:
+    with pytest.raises(winograd.InvalidOptionError, match=r"can't read tuning database '.*': No such file"):
+        winograd.compile(SOURCE, tuning_database=str(path))
+    assert winograd.compile(SOURCE, tuning_database=str(path), enable_winograd=False)
+    assert not path.exists()
