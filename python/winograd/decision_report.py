@@ -122,7 +122,7 @@ def _totals(convolutions: Sequence[ConvolutionReport]) -> TotalsReport:
     return TotalsReport(
         convolutions=len(convolutions),
         rewritten=len(rewritten),
-        predicted_seconds=sum(chosen["predicted_seconds"] for _, chosen in rewritten),
+        predicted_seconds=sum((chosen["predicted_seconds"] for _, chosen in rewritten), start=0.0),
         direct_operations=sum(direct for direct, _ in rewritten),
         operations=sum(chosen["operations"] for _, chosen in rewritten),
     )

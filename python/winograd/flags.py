@@ -28,7 +28,7 @@ _OWN_CHOICES = {
 }
 _OWN_LISTS = (ALLOW, DENY)
 _OWN_VALUES = (MAX_RELATIVE_ERROR, THREADS, REPORT, TUNING_DATABASE)
-OWN_FLAGS = (*_OWN_BOOLEANS, *_OWN_CHOICES, *_OWN_LISTS, *_OWN_VALUES)
+_OWN = (*_OWN_BOOLEANS, *_OWN_CHOICES, *_OWN_LISTS, *_OWN_VALUES)
 
 # The flags that the program `iree-compile` itself reads; IREE's library reads the others.
 MAIN_BOOLEANS = (
@@ -130,7 +130,7 @@ def parse_command_line(arguments: Sequence[str]) -> CommandLine:
             inputs += rest
             break
         name, value = _split_flag(argument)
-        if name in OWN_FLAGS:
+        if name in _OWN:
             if value is None and name not in _OWN_BOOLEANS:
                 value = _required_value(name, remaining)
             own.setdefault(name, []).append(_check_own(name, value or ""))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -22,6 +23,7 @@ TARGET = (
     "--iree-llvmcpu-target-cpu=host",
 )
 ENABLE = "--iree-enable-winograd"
+COMMAND_LINE_PAGE = Path(__file__).parents[2] / "docs" / "command-line.md"
 
 ADD = """\
 func.func @add(%lhs: tensor<8xf32>, %rhs: tensor<8xf32>) -> tensor<8xf32> {
@@ -197,6 +199,50 @@ def test_remarks_go_where_those_of_iree_go(tmp_path: Path) -> None:
     assert b"winograd-convert-conv" in outcome.files["remarks.yaml"]
 
 
+def test_error_budget(tmp_path: Path) -> None:
+    (tmp_path / "convolution.mlir").write_text(CONVOLUTION)
+    flags = [ENABLE, *TARGET, "--iree-winograd-remarks", "convolution.mlir", "-o", "convolution.vmfb"]
+    for limit, remark in (("1e-6", "F("), ("2e-8", "which exceeds 2.0e-08")):
+        limit_flag = f"--iree-winograd-max-relative-error={limit}"
+        outcome = run(TOOL_DIRECTORY / "iree-compile", [*flags, limit_flag], tmp_path)
+        assert outcome.code == 0
+        assert remark in outcome.stderr
+
+
+def test_report(tmp_path: Path) -> None:
+    (tmp_path / "convolution.mlir").write_text(CONVOLUTION)
+    arguments = [ENABLE, *TARGET, "--iree-winograd-threads=3", "convolution.mlir", "-o", "convolution.vmfb"]
+    plain = run(TOOL_DIRECTORY / "iree-compile", arguments, tmp_path)
+    arguments += ["--iree-winograd-report=first.json", "--iree-winograd-report=report.json"]
+    outcome = run(TOOL_DIRECTORY / "iree-compile", arguments, tmp_path)
+    assert (outcome.code, outcome.stdout, outcome.stderr) == (0, b"", "")
+    assert set(outcome.files) == {"convolution.mlir", "convolution.vmfb", "report.json"}
+    assert outcome.files["convolution.vmfb"] == plain.files["convolution.vmfb"]
+    report = json.loads(outcome.files["report.json"])
+    assert len(report["convolutions"]) == 1
+    assert "threads 3" in report["target"]
+    page = run(TOOL_DIRECTORY / "iree-compile", [*arguments, "--iree-winograd-report=a.html"], tmp_path)
+    assert page.files["a.html"].startswith(b"<!DOCTYPE html>")
+
+
+def test_report_that_cannot_be_written(tmp_path: Path) -> None:
+    """Said before anything is compiled, even read: the program doesn't parse."""
+    (tmp_path / "add.mlir").write_text("no MLIR")
+    arguments = [ENABLE, *TARGET, "add.mlir", "-o", "out.vmfb", "--iree-winograd-report=missing/report.html"]
+    outcome = run(TOOL_DIRECTORY / "iree-compile", arguments, tmp_path)
+    message = "error: cannot open report file 'missing/report.html': No such file or directory\n"
+    assert (outcome.code, outcome.stdout, outcome.stderr) == (1, b"", message)
+    assert list(outcome.files) == ["add.mlir"]
+
+
+def test_failed_compilations_leave_no_report(tmp_path: Path) -> None:
+    (tmp_path / "type_error.mlir").write_text(TYPE_ERROR)
+    arguments = [ENABLE, *TARGET, "type_error.mlir", "-o", "out.vmfb", "--iree-winograd-report=report.html"]
+    outcome = run(TOOL_DIRECTORY / "iree-compile", arguments, tmp_path)
+    assert outcome.code == 1
+    assert list(outcome.files) == ["type_error.mlir"]
+
+
 def test_standard_streams(folders: tuple[Path, Path]) -> None:
     assert check_same(folders, ["-", "-o", "-"], ADD.encode()).stdout
     assert check_same(folders, ["-"], TYPE_ERROR.encode()).code == 1
@@ -241,12 +287,32 @@ def test_our_flags_in_a_response_file(tmp_path: Path) -> None:
         ("remarks=maybe", "'maybe' is invalid value for boolean argument! Try 0 or 1"),
         ("deny-layers=1,,2", "for the --iree-winograd-deny-layers option: '1,,2' holds an empty pattern"),
         ("deny-layers", "for the --iree-winograd-deny-layers option: requires a value!"),
+        ("threads=0", "for the --iree-winograd-threads option: '0' is neither a positive integer nor auto"),
+        ("threads=-1", "for the --iree-winograd-threads option: '-1' is neither a positive integer nor auto"),
+        ("threads=many", "'many' is neither a positive integer nor auto"),
+        ("threads", "for the --iree-winograd-threads option: requires a value!"),
+        (
+            "max-relative-error=0",
+            "for the --iree-winograd-max-relative-error option: '0' is no positive number",
+        ),
+        ("max-relative-error=-1e-6", "'-1e-6' is no positive number"),
+        ("max-relative-error=nan", "'nan' is no positive number"),
+        ("max-relative-error=small", "'small' is no positive number"),
+        (
+            "report=report.txt",
+            "for the --iree-winograd-report option: a report is a .json or an .html file, "
+            "but 'report.txt' is neither",
+        ),
+        (
+            "report=report.json --split-input-file",
+            "report option: it is on one program, but --split-input-file makes several",
+        ),
         ("no-such-flag", "Unknown command line argument '--iree-winograd-no-such-flag'"),
     ],
 )
 def test_bad_values_of_our_flags(tmp_path: Path, flag: str, message: str) -> None:
     (tmp_path / "add.mlir").write_text(ADD)
-    arguments = [*TARGET, ENABLE, "add.mlir", "-o", "out.vmfb", f"--iree-winograd-{flag}"]
+    arguments = [*TARGET, ENABLE, "add.mlir", "-o", "out.vmfb", *f"--iree-winograd-{flag}".split()]
     outcome = run(TOOL_DIRECTORY / "iree-compile", arguments, tmp_path)
     assert outcome.code == 1
     assert outcome.stderr.startswith("iree-compile: ")
@@ -320,8 +386,11 @@ def test_help_has_a_section_of_ours(tmp_path: Path) -> None:
     assert ours.stdout.startswith(stock.stdout)
     added = ours.stdout[len(stock.stdout) :].decode()
     assert added.startswith("\niree-winograd options:\n")
-    for flag in ("enable-winograd", "winograd-output-tile", "winograd-remarks", "winograd-allow-layers"):
-        assert f"--iree-{flag}" in added
+    documented = re.findall(
+        r"^\| `(--iree-[a-z-]*winograd[a-z-]*)` \|", COMMAND_LINE_PAGE.read_text(), re.MULTILINE
+    )
+    assert "--iree-enable-winograd" in documented
+    assert set(re.findall("^  (--[a-z-]+)", added, re.MULTILINE)) == set(documented)
 
 
 def test_output_replaces_a_file_only_when_complete(folders: tuple[Path, Path]) -> None:

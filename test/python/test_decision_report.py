@@ -1,0 +1,248 @@
+"""Reports on decisions: what they say, against the IR and the schema, and how files appear."""
+
+from __future__ import annotations
+
+import json
+import types
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Union, get_args, get_origin, get_type_hints, is_typeddict
+
+import iree.winograd as winograd
+import pytest
+from iree.winograd import compilation, report_schema
+from iree.winograd.decision_report import decision_report
+from iree.winograd.dialect.bindings import ir
+from iree.winograd.passes import registry
+from iree.winograd.passes.algorithm import algorithm_of
+from iree.winograd.passes.convolution import convolutions
+from iree.winograd.pipelines.decision import Decision
+from iree.winograd.pipelines.select_algorithm import SelectAlgorithm
+from iree.winograd.report_schema import ConvolutionReport, DecisionReport
+
+COMMAND_LINE_PAGE = Path(__file__).parents[2] / "docs" / "command-line.md"
+
+ADD = """\
+func.func @add(%lhs: tensor<8xf32>, %rhs: tensor<8xf32>) -> tensor<8xf32> {
+  %sum = arith.addf %lhs, %rhs : tensor<8xf32>
+  return %sum : tensor<8xf32>
+}
+"""
+# A 3x3 convolution with 64 channels, one of a type without kernels, and a 1x1 convolution.
+CONVOLUTIONS = """\
+func.func @convolutions(
+    %x: tensor<1x30x30x64xf32>, %w: tensor<3x3x64x32xf32>, %y: tensor<1x28x28x32xf32>,
+    %h: tensor<1x9x9x4xf16>, %v: tensor<3x3x4x4xf16>, %g: tensor<1x7x7x4xf16>,
+    %u: tensor<1x1x32x8xf32>, %z: tensor<1x28x28x8xf32>) -> (tensor<1x28x28x8xf32>, tensor<1x7x7x4xf16>) {
+  %0 = linalg.conv_2d_nhwc_hwcf ins(%x, %w : tensor<1x30x30x64xf32>, tensor<3x3x64x32xf32>)
+    outs(%y : tensor<1x28x28x32xf32>) -> tensor<1x28x28x32xf32> loc("layer<1> & \\"more\\"")
+  %1 = linalg.conv_2d_nhwc_hwcf ins(%h, %v : tensor<1x9x9x4xf16>, tensor<3x3x4x4xf16>)
+    outs(%g : tensor<1x7x7x4xf16>) -> tensor<1x7x7x4xf16> loc("half")
+  %2 = linalg.conv_2d_nhwc_hwcf ins(%0, %u : tensor<1x28x28x32xf32>, tensor<1x1x32x8xf32>)
+    outs(%z : tensor<1x28x28x8xf32>) -> tensor<1x28x28x8xf32> loc("pointwise")
+  return %2, %1 : tensor<1x28x28x8xf32>, tensor<1x7x7x4xf16>
+}
+"""
+DYNAMIC_BATCH = """\
+func.func @convolution(%x: tensor<?x30x30x64xf32>, %w: tensor<3x3x64x32xf32>, %y: tensor<?x28x28x32xf32>)
+    -> tensor<?x28x28x32xf32> {
+  %0 = linalg.conv_2d_nhwc_hwcf ins(%x, %w : tensor<?x30x30x64xf32>, tensor<3x3x64x32xf32>)
+    outs(%y : tensor<?x28x28x32xf32>) -> tensor<?x28x28x32xf32>
+  return %0 : tensor<?x28x28x32xf32>
+}
+"""
+DIRECT_OPERATIONS = 2 * 28 * 28 * 32 * 9 * 64
+
+
+def report_of(source: str, folder: Path, **options: Any) -> DecisionReport:
+    path = folder / "report.json"
+    assert winograd.compile(source, report=path, **options)
+    report: DecisionReport = json.loads(path.read_text())
+    return report
+
+
+def violations(value: object, expected: Any, path: str) -> Iterator[str]:
+    """Where `value` has another type than `expected`, a class or what stands for one in annotations."""
+    if is_typeddict(expected):
+        if not isinstance(value, dict) or set(value) != set(get_type_hints(expected)):
+            yield f"{path} has other fields: {value}"
+            return
+        for name, hint in get_type_hints(expected).items():
+            yield from violations(value[name], hint, f"{path}.{name}")
+    elif get_origin(expected) in (Union, types.UnionType):
+        if all(list(violations(value, member, path)) for member in get_args(expected)):
+            yield f"{path} is {value!r}, not {expected}"
+    elif get_origin(expected) is list and isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from violations(item, get_args(expected)[0], f"{path}[{index}]")
+    elif get_origin(expected) is dict and isinstance(value, dict):
+        for key, item in value.items():
+            yield from violations(item, get_args(expected)[1], f"{path}[{key}]")
+    elif expected is not Any and type(value) is not (get_origin(expected) or expected):
+        yield f"{path} is {value!r}, not {expected}"
+
+
+@pytest.mark.parametrize("target", ["cpu", "vulkan:rdna3"])
+@pytest.mark.parametrize("source", [ADD, DYNAMIC_BATCH])
+def test_schema(source: str, target: str, tmp_path: Path) -> None:
+    report = report_of(source, tmp_path, target=target)
+    assert list(violations(report, DecisionReport, "report")) == []
+    assert report["schema_version"] == report_schema.SCHEMA_VERSION
+
+
+def test_the_page_on_the_command_line_has_the_schema() -> None:
+    page = COMMAND_LINE_PAGE.read_text()
+    schemas = [value for value in vars(report_schema).values() if is_typeddict(value)]
+    assert DecisionReport in schemas
+    for schema in schemas:
+        for name in get_type_hints(schema):
+            assert f"`{name}`" in page, f"{schema.__name__}.{name}"
+
+
+def test_content(tmp_path: Path) -> None:
+    report = report_of(CONVOLUTIONS, tmp_path, threads=1)
+    assert list(violations(report, DecisionReport, "report")) == []
+    assert report["failure"] is None
+    tiled, half, pointwise = report["convolutions"]
+    assert [each["number"] for each in report["convolutions"]] == [0, 1, 2]
+    assert [each["names"][0] for each in report["convolutions"]] == ['layer<1> & "more"', "half", "pointwise"]
+
+    assert tiled["problem"] is not None
+    assert tiled["problem"]["text"].startswith("1x30x30x64->32 kernel 3x3")
+    assert tiled["problem"]["output_size"] == [28, 28]
+    assert tiled["direct_operations"] == DIRECT_OPERATIONS
+    assert tiled["least_bytes"] == 4 * (30 * 30 * 64 + 3 * 3 * 64 * 32 + 28 * 28 * 32)
+    assert tiled["chosen"] is not None
+    for candidate in tiled["candidates"]:
+        assert candidate["predicted_seconds"] == pytest.approx(sum(candidate["stage_seconds"].values()))
+        m, p = candidate["output_tile"], candidate["part_size"]
+        tiles = -(-28 // m[0]) * -(-28 // m[1])
+        views = (-(-3 // p[0])) * (-(-3 // p[1]))
+        elements = (m[0] + p[0] - 1) * (m[1] + p[1] - 1)
+        assert candidate["operations"] == 2 * elements * tiles * views * 64 * 32
+    (direct,) = (each for each in tiled["candidates"] if each["algorithm"] == "a direct convolution")
+    assert direct["operations"] == DIRECT_OPERATIONS
+
+    assert half["chosen"] is None
+    assert half["reason"] == "its element type is f16, not f32"
+    assert half["candidates"] == []
+    assert half["least_bytes"] == 2 * (9 * 9 * 4 + 3 * 3 * 4 * 4 + 7 * 7 * 4)
+
+    assert pointwise["chosen"] == 0
+    totals = report["totals"]
+    chosen = [tiled["candidates"][tiled["chosen"]], pointwise["candidates"][0]]
+    assert (totals["convolutions"], totals["rewritten"]) == (3, 2)
+    assert totals["predicted_seconds"] == pytest.approx(sum(each["predicted_seconds"] for each in chosen))
+    assert totals["operations"] == sum(each["operations"] for each in chosen)
+    assert totals["direct_operations"] == DIRECT_OPERATIONS + 2 * 28 * 28 * 32 * 8
+
+
+def test_says_what_the_ir_gets() -> None:
+    context = ir.Context()
+    context.allow_unregistered_dialects = True
+    with context, ir.Location.unknown():
+        module = ir.Module.parse(CONVOLUTIONS)
+        decisions: list[Decision] = []
+        SelectAlgorithm(observe=decisions.append).run(module.operation)
+        report = decision_report(decisions)
+        algorithms = [algorithm_of(operation) for operation in convolutions(module.operation)]
+    assert len(report["convolutions"]) == 3
+
+    def reported(convolution: ConvolutionReport) -> tuple[list[int], list[int]] | None:
+        chosen = report_schema.choice(convolution)
+        return None if chosen is None else (chosen["output_tile"], chosen["part_size"])
+
+    assert [reported(each) for each in report["convolutions"]] == [
+        None if algorithm is None else (list(algorithm.output_tile), list(algorithm.part_size))
+        for algorithm in algorithms
+    ]
+
+
+def test_layers_that_are_not_allowed(tmp_path: Path) -> None:
+    report = report_of(CONVOLUTIONS, tmp_path, deny=("0", "pointwise"))
+    assert [each["chosen"] for each in report["convolutions"]] == [None, None, None]
+    assert report["convolutions"][0]["reason"] == "the layer patterns exclude it"
+    assert report["totals"]["rewritten"] == 0
+    assert report["totals"]["predicted_seconds"] == 0
+
+
+def test_limits_are_those_of_all_threads(tmp_path: Path) -> None:
+    limits = [report_of(DYNAMIC_BATCH, tmp_path, threads=threads)["limits"] for threads in (1, 2)]
+    assert limits[0] is not None and limits[1] is not None
+    assert limits[1]["operations_per_second"] == 2 * limits[0]["operations_per_second"]
+    for one, two in zip(limits[0]["bandwidths"], limits[1]["bandwidths"], strict=True):
+        assert one["name"] == two["name"]
+        assert one["bytes_per_second"] < two["bytes_per_second"] <= 2 * one["bytes_per_second"]
+
+
+@pytest.mark.parametrize("target", ["cpu", "vulkan:rdna3"])
+def test_a_batch_known_only_at_run_time(target: str, tmp_path: Path) -> None:
+    report = report_of(DYNAMIC_BATCH, tmp_path, target=target)
+    batch = report["dynamic_batch"]
+    assert batch == (1 if target == "cpu" else 64)
+    (convolution,) = report["convolutions"]
+    assert convolution["problem"] is not None and convolution["problem"]["batch"] is None
+    assert convolution["direct_operations"] == batch * DIRECT_OPERATIONS
+    assert convolution["least_bytes"] == 4 * (batch * (30 * 30 * 64 + 28 * 28 * 32) + 9 * 64 * 32)
+    (direct,) = (each for each in convolution["candidates"] if set(each["output_tile"]) == {1})
+    assert direct["operations"] == batch * DIRECT_OPERATIONS
+
+
+@dataclass(frozen=True)
+class Crash:
+    """Fails as a pass should not."""
+
+    def run(self, module: ir.Operation) -> None:
+        raise KeyError("an oversight")
+
+
+@pytest.mark.parametrize("suffix", ["json", "html"])
+def test_says_that_stock_iree_compiled(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, suffix: str) -> None:
+    monkeypatch.setitem(registry._names, Crash, "winograd-test")
+    monkeypatch.setattr(
+        compilation,
+        "compile_pipeline",
+        lambda options, observe: [SelectAlgorithm(observe=observe), Crash()],
+    )
+    path = tmp_path / f"report.{suffix}"
+    with pytest.warns(winograd.RewriteWarning):
+        winograd.compile(DYNAMIC_BATCH, report=path)
+    text = path.read_text()
+    assert "KeyError: 'an oversight'" in text
+    if suffix == "json":
+        report = json.loads(text)
+        assert report["failure"] == "KeyError: 'an oversight'"
+        assert len(report["convolutions"]) == 1
+
+
+@pytest.mark.parametrize("suffix", ["json", "html"])
+def test_a_failed_compilation_leaves_the_file_alone(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"report.{suffix}"
+    path.write_text("before")
+    with pytest.raises(winograd.CompilationError, match="signless"):
+        winograd.compile(ADD.replace("addf", "addi"), report=path)
+    with pytest.raises(winograd.CompilationError, match="no kernels"):
+        winograd.compile(DYNAMIC_BATCH, report=path, flags=["--iree-hal-local-target-device-backends=vmvx"])
+    with pytest.raises(winograd.CompilationError, match="cannot open output file"):
+        winograd.compile(ADD, report=path, output=tmp_path)
+    assert path.read_text() == "before"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("name", ["report.txt", "report", "report.JSON"])
+def test_a_file_of_no_known_format(tmp_path: Path, name: str) -> None:
+    with pytest.raises(winograd.InvalidOptionError, match=r"a report is a \.json or an \.html file, but"):
+        winograd.compile(ADD, report=tmp_path / name)
+
+
+def test_a_report_on_nothing(tmp_path: Path) -> None:
+    with pytest.raises(winograd.InvalidOptionError, match="needs enable_winograd=True"):
+        winograd.compile(ADD, report=tmp_path / "report.json", enable_winograd=False)
+
+
+def test_a_file_that_cannot_be_written_is_reported_before_compiling(tmp_path: Path) -> None:
+    """The program doesn't compile either, but that takes longer to find out."""
+    path = tmp_path / "missing" / "report.json"
+    with pytest.raises(winograd.CompilationError, match=f"cannot open report file '{path}': No such file"):
+        winograd.compile("not\nMLIR", report=path)
