@@ -14,6 +14,7 @@ from iree.winograd.passes.normalize_layout import NormalizeLayout
 from iree.winograd.passes.options import WinogradOptions
 from iree.winograd.passes.registry import Pass
 from iree.winograd.passes.split_transposed import SplitTransposed
+from iree.winograd.passes.unroll_pooling import UnrollPooling
 
 from .cpu.cores import physical_cores
 from .decision import Decision
@@ -47,5 +48,6 @@ def compile_pipeline(
         FoldScale(),
         FoldFilter(fold_filters=options.fold_filters),
         ConcatInPlace(),
+        UnrollPooling(),
         LowerToDispatch(threads=threads),
     ]

@@ -1,0 +1,94 @@
+"""Write sums over short windows as sums of slices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+from iree.winograd.dialect.bindings import arith, ir, linalg, tensor
+from iree.winograd.passes.constants import is_zero
+from iree.winograd.passes.registry import register_pass
+from iree.winograd.passes.rewrite import erase_if_unused, is_dynamic, walk
+
+LONGEST_WINDOW = 9
+"""Elements up to which the sum of a window is written out."""
+
+
+@register_pass("winograd-unroll-pooling")
+@dataclass(frozen=True)
+class UnrollPooling:
+    """Write sums over short windows as sums of slices.
+
+    Local response normalization across channels arrives as pooling over windows of one dimension, of images
+    whose own channels are a dimension of size 1. IREE vectorizes pooling along channels, so these loops, and
+    the powers and quotients that it fuses with them, would be scalar. As sums of slices all of it is
+    elementwise. Rewritten are sums over windows of at most 9 neighbours along one dimension, of static shape
+    and with one channel.
+
+        %r = linalg.pooling_ndhwc_sum ins(%x, %w : tensor<1x98x54x54x1xf32>, tensor<3x1x1xf32>) outs(%zeros)
+      becomes
+        %0 = tensor.extract_slice %x[0, 0, 0, 0, 0] [1, 96, 54, 54, 1] [1, 1, 1, 1, 1]
+        %1 = tensor.extract_slice %x[0, 1, 0, 0, 0] [1, 96, 54, 54, 1] [1, 1, 1, 1, 1]
+        %2 = tensor.extract_slice %x[0, 2, 0, 0, 0] [1, 96, 54, 54, 1] [1, 1, 1, 1, 1]
+        %r = linalg.generic ins(%0, %1, %2) { arith.addf, arith.addf }
+    """
+
+    def run(self, module: ir.Operation) -> None:
+        for operation in list(walk(module)):
+            dimension = _window_dimension(operation)
+            if dimension is not None:
+                _unroll(operation, dimension)
+
+
+def _window_dimension(operation: ir.Operation) -> int | None:
+    """The dimension of the input along which a sum that is to be rewritten goes."""
+    if operation.name not in ("linalg.pooling_nhwc_sum", "linalg.pooling_ndhwc_sum"):
+        return None
+    source, window, init = operation.operands
+    result_shape = list(ir.RankedTensorType(init.type).shape)
+    if any(map(is_dynamic, (*source.type.shape, *result_shape))) or result_shape[-1] != 1:
+        return None
+    spacings = [*operation.attributes["strides"], *operation.attributes["dilations"]]
+    if {int(spacing) for spacing in spacings} != {1} or not is_zero(init):
+        return None
+    long = [dimension for dimension, size in enumerate(window.type.shape) if size > 1]
+    if len(long) != 1 or window.type.shape[long[0]] > LONGEST_WINDOW:
+        return None
+    return 1 + long[0]
+
+
+def _unroll(operation: ir.Operation, dimension: int) -> None:
+    source, window, _ = operation.operands
+    result_type = ir.RankedTensorType(operation.results[0].type)
+    shape = list(result_type.shape)
+    with operation.location, ir.InsertionPoint(operation):
+        parts = []
+        for position in range(window.type.shape[dimension - 1]):
+            offsets = [0] * len(shape)
+            offsets[dimension] = position
+            extraction = tensor.ExtractSliceOp(
+                result_type, source, [], [], [], offsets, shape, [1] * len(shape)
+            )
+            parts.append(extraction.result)
+        total = _elementwise_sum(parts, result_type)
+    operation.results[0].replace_all_uses_with(total)
+    erase_if_unused([operation])
+
+
+def _elementwise_sum(parts: Sequence[ir.Value], result_type: ir.RankedTensorType) -> ir.Value:
+    """Build the sum of tensors of one type, the first ones added first."""
+    identity = ir.AffineMapAttr.get(ir.AffineMap.get_identity(result_type.rank))
+    parallel = ir.Attribute.parse("#linalg.iterator_type<parallel>")
+    generic = linalg.GenericOp(
+        [result_type],
+        parts,
+        [tensor.empty(list(result_type.shape), result_type.element_type)],
+        ir.ArrayAttr.get([identity] * (len(parts) + 1)),
+        ir.ArrayAttr.get([parallel] * result_type.rank),
+    )
+    types = [result_type.element_type] * (len(parts) + 1)
+    body = generic.regions[0].blocks.append(*types, arg_locs=[ir.Location.current] * len(types))
+    with ir.InsertionPoint(body):
+        linalg.yield_([reduce(arith.addf, list(body.arguments)[: len(parts)])])
+    return generic.results[0]
