@@ -10,15 +10,16 @@ from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.algorithm import SCHEDULE_ATTRIBUTE_NAME
 
 from .cpu.schedules import DepthwiseSchedule, DirectSchedule, WinogradSchedule
-from .gpu.schedules import GemmSchedule
+from .gpu.schedules import FusedSchedule, GemmSchedule
 
-Schedule = WinogradSchedule | DirectSchedule | DepthwiseSchedule | GemmSchedule
+Schedule = WinogradSchedule | DirectSchedule | DepthwiseSchedule | GemmSchedule | FusedSchedule
 
 KINDS: dict[str, type[Schedule]] = {
     "winograd": WinogradSchedule,
     "direct": DirectSchedule,
     "depthwise": DepthwiseSchedule,
     "gemm": GemmSchedule,
+    "fused": FusedSchedule,
 }
 """The kernel or, for "gemm", the kernels that a schedule is for."""
 

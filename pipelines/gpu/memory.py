@@ -129,5 +129,28 @@ class SharedBuffer:
         memref.store(value, self.memref, [Index.of(index).value for index in indices])
 
 
+@dataclass(frozen=True)
+class SharedScalars:
+    """Elements in the memory that the threads of a workgroup share, stored singly and loaded by quads."""
+
+    memref: ir.Value
+
+    @staticmethod
+    def allocate(extents: tuple[int, ...], name: str) -> SharedScalars:
+        """Memory for `extents` elements; the innermost has to be a multiple of four."""
+        space = ir.Attribute.parse("#gpu.address_space<workgroup>")
+        with ir.Location.name(name):
+            type_ = ir.MemRefType.get(list(extents), ir.F32Type.get(), memory_space=space)
+            return SharedScalars(memref.AllocOp(type_, [], []).result)
+
+    def load_quad(self, indices: Sequence[IndexLike]) -> list[ir.Value]:
+        """The four elements from a position on, a multiple of four."""
+        *outer, first = map(Index.of, indices)
+        return [memref.load(self.memref, [index.value for index in (*outer, first + i)]) for i in range(QUAD)]
+
+    def store(self, value: ir.Value, indices: Sequence[IndexLike]) -> None:
+        memref.store(value, self.memref, [Index.of(index).value for index in indices])
+
+
 def _store(value: ir.Value, target: ir.Value, index: Index) -> None:
     memref.store(value, target, [index.value])

@@ -18,18 +18,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from iree.winograd.pipelines.convolution import ConvolutionShape
-from iree.winograd.pipelines.emit import Index, ceildiv
+from iree.winograd.pipelines.emit import Buffer, Index, ceildiv
 
 from .memory import QUAD, select_index
 from .schedules import GemmSchedule
 
 
 @dataclass(frozen=True)
-class Packing:
-    """The packed layouts of a convolution for a schedule of its products."""
+class ConvolutionPacking:
+    """What the packed layouts of all kernels need to know of a convolution."""
 
     shape: ConvolutionShape
-    schedule: GemmSchedule
 
     @property
     def group_channels(self) -> int:
@@ -42,36 +41,8 @@ class Packing:
         return self.shape.output_channels // self.shape.groups
 
     @property
-    def channel_quads(self) -> int:
-        """Quads that hold the input channels of one group."""
-        return -(-self.group_channels // QUAD)
-
-    @property
-    def filter_quads(self) -> int:
-        """Quads that hold the output channels of one group."""
-        return -(-self.group_filters // QUAD)
-
-    @property
     def views(self) -> int:
         return len(self.shape.decomposition.views)
-
-    @property
-    def reduction(self) -> int:
-        """The reduction dimension without the padding at its end."""
-        return self.views * self.channel_quads * QUAD
-
-    @property
-    def padded_reduction(self) -> int:
-        return _round_up(self.reduction, self.schedule.block_reduction)
-
-    @property
-    def padded_filters(self) -> int:
-        return _round_up(self.group_filters, self.schedule.block_columns)
-
-    @property
-    def products(self) -> int:
-        """A*g, the number of matrix products."""
-        return self.shape.transform_size * self.shape.groups
 
     @property
     def image_by_quads(self) -> bool:
@@ -86,6 +57,56 @@ class Packing:
     def tiles(self, batch: Index) -> Index:
         """T, the tiles of all images."""
         return batch * prod(self.shape.tiles_per_image)
+
+    def view_offsets(self, view: Index) -> tuple[Index, ...]:
+        """The offset of a view that is known only when the kernel runs."""
+        decomposition = self.shape.decomposition
+        if view.known is not None:
+            return tuple(map(Index, decomposition.views[view.known]))
+        return tuple(
+            _entry(view, [offsets[d] for offsets in decomposition.views])
+            for d in range(decomposition.spatial_rank)
+        )
+
+
+@dataclass(frozen=True)
+class Packing(ConvolutionPacking):
+    """The packed layouts of a convolution for a schedule of its products."""
+
+    schedule: GemmSchedule
+
+    @property
+    def channel_quads(self) -> int:
+        """Quads that hold the input channels of one group."""
+        return -(-self.group_channels // QUAD)
+
+    @property
+    def filter_quads(self) -> int:
+        """Quads that hold the output channels of one group."""
+        return -(-self.group_filters // QUAD)
+
+    @property
+    def reduction(self) -> int:
+        """The reduction dimension without the padding at its end."""
+        return self.views * self.channel_quads * QUAD
+
+    @property
+    def padded_channels(self) -> int:
+        """Positions along the reduction dimension of one view."""
+        return self.channel_quads * QUAD
+
+    @property
+    def padded_reduction(self) -> int:
+        return _round_up(self.reduction, self.schedule.block_reduction)
+
+    @property
+    def padded_filters(self) -> int:
+        return _round_up(self.group_filters, self.schedule.block_columns)
+
+    @property
+    def products(self) -> int:
+        """A*g, the number of matrix products."""
+        return self.shape.transform_size * self.shape.groups
 
     def row_blocks(self, batch: Index) -> Index:
         """Blocks of tiles."""
@@ -102,6 +123,10 @@ class Packing:
     def filter_extents(self) -> tuple[int, int, int]:
         return (self.products, self.padded_reduction, self.padded_filters)
 
+    def filter_offset(self, packed: Buffer, product: Index, group: Index, row: Index, column: Index) -> Index:
+        """Where the packed layout has an element of a product's filters."""
+        return packed.offset([product * self.shape.groups + group, row, column])
+
     def pack_filters(self, transformed: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
         """The transformed filters [A*g, V*C/g, K/g] in the packed layout."""
         by_view = transformed.reshape(self.products, self.views, self.group_channels, self.group_filters)
@@ -114,15 +139,6 @@ class Packing:
             self.products, self.reduction, self.group_filters
         )
         return packed
-
-    def view_offsets(self, view: Index) -> tuple[Index, ...]:
-        """The offset of a view that is known only when the kernel runs."""
-        if view.known is not None:
-            return tuple(map(Index, self.shape.decomposition.views[view.known]))
-        return tuple(
-            _entry(view, [offsets[d] for offsets in self.shape.decomposition.views])
-            for d in range(self.shape.decomposition.spatial_rank)
-        )
 
 
 def _entry(position: Index, entries: list[int]) -> Index:

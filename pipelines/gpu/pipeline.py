@@ -16,11 +16,20 @@ from iree.winograd.pipelines.emit_epilogue import VectorEpilogue, reads_along_ch
 from iree.winograd.pipelines.group import ConvolutionGroup
 
 from .depthwise import DepthwiseKernel, is_depthwise
+from .fused import FusedKernel
+from .fused_packing import FusedPacking
 from .launch import Launcher, TensorArgument
 from .memory import QUAD, GlobalBuffer
 from .packing import Packing
 from .products import ProductKernel
-from .schedules import RESIDENT_THREADS, TRANSFORM_THREADS, GemmSchedule, default_gemm_schedule, fits
+from .schedules import (
+    RESIDENT_THREADS,
+    TRANSFORM_THREADS,
+    FusedSchedule,
+    GemmSchedule,
+    default_gemm_schedule,
+    fits,
+)
 from .target import GpuTarget
 from .transforms import FilterTransformKernel, InputTransformKernel, OutputTransformKernel
 
@@ -40,11 +49,13 @@ class GpuPipeline:
         """Emits the dispatches that compute the group's output transform, at the insertion point."""
         shape = group.shape
         schedule = group.schedule or default_gemm_schedule(shape, self.target)
-        if not isinstance(schedule, GemmSchedule) or not fits(schedule, self.target):
+        if not isinstance(schedule, GemmSchedule | FusedSchedule) or not fits(schedule, self.target):
             raise ValueError(
                 f"{schedule} is no schedule for this convolution within the limits of {self.target}"
             )
-        lowering = _Lowering(self._launcher, group, Packing(shape, schedule))
+        if isinstance(schedule, FusedSchedule):
+            return _FusedLowering(self._launcher, group, FusedPacking(shape, schedule)).fused()
+        lowering = _SeparateLowering(self._launcher, group, Packing(shape, schedule))
         if is_depthwise(shape):
             return lowering.depthwise()
         return lowering.direct() if shape.transform_size == 1 else lowering.transformed()
@@ -56,6 +67,95 @@ class _Lowering:
 
     launcher: Launcher
     group: ConvolutionGroup
+    packing: Packing | FusedPacking
+
+    def _finish(
+        self,
+        kernel: object,
+        stage: str,
+        threads: int,
+        operands: list[tuple[ir.Value, TensorArgument]],
+        workgroups: Callable[[Index], tuple[Index, ...]],
+        emit: Callable[..., None],
+        by_quads: bool | None = None,
+        resident_threads: int | None = None,
+    ) -> ir.Value:
+        """Launches the kernel that applies the epilogue and writes the result."""
+        transform = self.group.output_transform
+        by_quads = self.packing.output_by_quads if by_quads is None else by_quads
+        epilogue_operands = [
+            (operand, TensorArgument.of(operand, by_quads and reads_along_channels(indexing_map)))
+            for operand, indexing_map in zip(
+                transform.epilogue_operands, transform.indexing_maps, strict=True
+            )
+        ]
+
+        def body(function: KernelFunction[GlobalBuffer]) -> None:
+            *buffers, output = function.buffers
+            own, others = buffers[: len(operands)], buffers[len(operands) :]
+            epilogue = VectorEpilogue(transform, others)
+            emit(function.workgroup, function.batch, *own, output, epilogue.emit)
+
+        return self.launcher.launch(
+            (kernel, _epilogue_text(transform)),
+            self._name(stage),
+            threads,
+            [*operands, *epilogue_operands],
+            TensorArgument.of(transform.result, by_quads),
+            self._batch,
+            workgroups,
+            body,
+            resident_threads,
+        )
+
+    def _filters(self) -> tuple[ir.Value, TensorArgument]:
+        """The packed filters: a constant, or what a kernel transforms and packs."""
+        folded = constant_array(self.group.transformed_filter)
+        if folded is not None:
+            constant = resource_constant(self.packing.pack_filters(folded), "winograd_packed_filter")
+            return constant, TensorArgument.of(constant, True)
+        kernel = FilterTransformKernel(self.packing)
+        result = TensorArgument(self.packing.filter_extents(), True)
+        filters = self._runtime_filter()
+        by_quads = self.packing.output_by_quads
+        packed = self.launcher.launch(
+            kernel,
+            self._name("filter"),
+            TRANSFORM_THREADS,
+            [(filters, TensorArgument.of(filters, by_quads))],
+            result,
+            1,
+            kernel.workgroups,
+            lambda function: kernel.emit(function.workgroup, *function.buffers),
+        )
+        return packed, result
+
+    def _runtime_filter(self) -> ir.Value:
+        transform = self.group.filter_transform
+        assert transform is not None, "filters that are neither folded nor transformed"
+        return transform.filter
+
+    @property
+    def _image(self) -> tuple[ir.Value, TensorArgument]:
+        image = self.group.input_transform.input
+        return image, TensorArgument.of(image, self.packing.image_by_quads)
+
+    @property
+    def _batch(self) -> int | ir.Value:
+        return size_of(self.group.input_transform.input, 0)
+
+    def _name(self, stage: str) -> str:
+        shape = self.packing.shape
+        tile = "x".join(map(str, shape.decomposition.output_tile))
+        kernel = "x".join(map(str, shape.decomposition.kernel_size))
+        size = "x".join(map(str, shape.output_size))
+        return f"winograd_{stage}_f{tile}_{kernel}_{size}x{shape.output_channels}_from_{shape.input_channels}"
+
+
+@dataclass(frozen=True)
+class _SeparateLowering(_Lowering):
+    """One kernel for each stage, or one that needs no transforms."""
+
     packing: Packing
 
     def transformed(self) -> ir.Value:
@@ -110,45 +210,6 @@ class _Lowering:
             by_quads,
         )
 
-    def _finish(
-        self,
-        kernel: object,
-        stage: str,
-        threads: int,
-        operands: list[tuple[ir.Value, TensorArgument]],
-        workgroups: Callable[[Index], tuple[Index, ...]],
-        emit: Callable[..., None],
-        by_quads: bool | None = None,
-        resident_threads: int | None = None,
-    ) -> ir.Value:
-        """Launches the kernel that applies the epilogue and writes the result."""
-        transform = self.group.output_transform
-        by_quads = self.packing.output_by_quads if by_quads is None else by_quads
-        epilogue_operands = [
-            (operand, TensorArgument.of(operand, by_quads and reads_along_channels(indexing_map)))
-            for operand, indexing_map in zip(
-                transform.epilogue_operands, transform.indexing_maps, strict=True
-            )
-        ]
-
-        def body(function: KernelFunction[GlobalBuffer]) -> None:
-            *buffers, output = function.buffers
-            own, others = buffers[: len(operands)], buffers[len(operands) :]
-            epilogue = VectorEpilogue(transform, others)
-            emit(function.workgroup, function.batch, *own, output, epilogue.emit)
-
-        return self.launcher.launch(
-            (kernel, _epilogue_text(transform)),
-            self._name(stage),
-            threads,
-            [*operands, *epilogue_operands],
-            TensorArgument.of(transform.result, by_quads),
-            self._batch,
-            workgroups,
-            body,
-            resident_threads,
-        )
-
     def _transformed_input(self) -> tuple[ir.Value, TensorArgument]:
         kernel = InputTransformKernel(self.packing)
         result = self._packed(self.packing.input_extents())
@@ -164,28 +225,6 @@ class _Lowering:
         )
         return transformed, result
 
-    def _filters(self) -> tuple[ir.Value, TensorArgument]:
-        """The packed filters: a constant, or what a kernel transforms and packs."""
-        folded = constant_array(self.group.transformed_filter)
-        if folded is not None:
-            constant = resource_constant(self.packing.pack_filters(folded), "winograd_packed_filter")
-            return constant, TensorArgument.of(constant, True)
-        kernel = FilterTransformKernel(self.packing)
-        result = TensorArgument(self.packing.filter_extents(), True)
-        filters = self._runtime_filter()
-        by_quads = self.packing.output_by_quads
-        packed = self.launcher.launch(
-            kernel,
-            self._name("filter"),
-            TRANSFORM_THREADS,
-            [(filters, TensorArgument.of(filters, by_quads))],
-            result,
-            1,
-            kernel.workgroups,
-            lambda function: kernel.emit(function.workgroup, *function.buffers),
-        )
-        return packed, result
-
     def _depthwise_filters(self, kernel: DepthwiseKernel) -> ir.Value:
         """Filters with one row of channels per tap, row-major."""
         folded = constant_array(self.group.transformed_filter)
@@ -195,11 +234,6 @@ class _Lowering:
         rows[list(kernel.tap_of_view)] = folded[:, :, 0].T
         return resource_constant(rows, "depthwise_filter")
 
-    def _runtime_filter(self) -> ir.Value:
-        transform = self.group.filter_transform
-        assert transform is not None, "filters that are neither folded nor transformed"
-        return transform.filter
-
     def _packed(self, extents: tuple[int, ...]) -> TensorArgument:
         """An intermediate tensor of the given extents per block of tiles."""
         if isinstance(self._batch, int):
@@ -207,21 +241,26 @@ class _Lowering:
             return TensorArgument((blocks, *extents), True)
         return TensorArgument((None, *extents), True, self.packing.row_blocks)
 
-    @property
-    def _image(self) -> tuple[ir.Value, TensorArgument]:
+
+@dataclass(frozen=True)
+class _FusedLowering(_Lowering):
+    """One kernel for all stages."""
+
+    packing: FusedPacking
+
+    def fused(self) -> ir.Value:
+        kernel = FusedKernel(self.packing)
         image = self.group.input_transform.input
-        return image, TensorArgument.of(image, self.packing.image_by_quads)
-
-    @property
-    def _batch(self) -> int | ir.Value:
-        return size_of(self.group.input_transform.input, 0)
-
-    def _name(self, stage: str) -> str:
-        shape = self.packing.shape
-        tile = "x".join(map(str, shape.decomposition.output_tile))
-        kernel = "x".join(map(str, shape.decomposition.kernel_size))
-        size = "x".join(map(str, shape.output_size))
-        return f"winograd_{stage}_f{tile}_{kernel}_{size}x{shape.output_channels}_from_{shape.input_channels}"
+        schedule = self.packing.schedule
+        return self._finish(
+            kernel,
+            "fused",
+            schedule.threads,
+            [(image, TensorArgument.of(image, by_quads=False)), self._filters()],
+            kernel.workgroups,
+            kernel.emit,
+            resident_threads=schedule.resident_threads,
+        )
 
 
 def _epilogue_text(transform: OutputTransformOp) -> str:

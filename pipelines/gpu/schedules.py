@@ -14,6 +14,9 @@ BYTES_PER_ELEMENT = 4
 DYNAMIC_BATCH = 64
 """What a batch known only at run time counts as."""
 
+RESIDENT_THREADS = 512
+"""Threads per multiprocessor that hide each other's latency."""
+
 
 @dataclass(frozen=True)
 class GemmSchedule:
@@ -80,6 +83,108 @@ class GemmSchedule:
         return self.threads // 2 if self.splits_loads else self.threads
 
 
+@dataclass(frozen=True)
+class FusedSchedule:
+    """How a workgroup of the fused kernel computes a block of tiles and output channels.
+
+    A workgroup keeps `products` x `block_tiles` x `block_columns` sums in registers while it walks over
+    blocks of `block_reduction` input channels, whose transformed inputs and filters it keeps in shared
+    memory, `buffers` times: in one buffer, or in two of which one is multiplied while the other is filled. A
+    thread keeps `thread_tiles` x `thread_columns` sums of each of `thread_products` products.
+
+    Raises ValueError for blocks that don't divide into such parts, or that the threads can't load in equal
+    shares.
+    """
+
+    products: int
+    block_tiles: int
+    block_columns: int
+    block_reduction: int
+    thread_products: int
+    thread_tiles: int = 8
+    thread_columns: int = 8
+    buffers: int = 1
+
+    def __post_init__(self) -> None:
+        for whole, part in (
+            ("products", "thread_products"),
+            ("block_tiles", "thread_tiles"),
+            ("block_columns", "thread_columns"),
+        ):
+            if getattr(self, whole) % getattr(self, part):
+                raise ValueError(
+                    f"{whole} {getattr(self, whole)} must be a multiple of {part} {getattr(self, part)}"
+                )
+        for name in ("thread_tiles", "thread_columns", "block_reduction"):
+            if getattr(self, name) % QUAD:
+                raise ValueError(f"{name} {getattr(self, name)} must be a multiple of {QUAD}")
+        if self.buffers not in (1, 2):
+            raise ValueError(f"buffers must be 1 or 2, not {self.buffers}")
+        if self.filter_quads % self.threads:
+            raise ValueError(f"{self.threads} threads can't share the loads of {self} equally")
+        if self.output_rows == 0:
+            raise ValueError(f"the products of {self} don't fit in the memory of its filters")
+
+    @property
+    def product_threads(self) -> int:
+        """Threads that share one product."""
+        return self.threads_down * self.threads_across
+
+    @property
+    def threads_down(self) -> int:
+        """Threads along the tiles of a block."""
+        return self.block_tiles // self.thread_tiles
+
+    @property
+    def threads_across(self) -> int:
+        """Threads along the columns of a block."""
+        return self.block_columns // self.thread_columns
+
+    @property
+    def threads(self) -> int:
+        """Threads of a workgroup."""
+        return self.products // self.thread_products * self.product_threads
+
+    @property
+    def sums(self) -> int:
+        """Sums that a thread keeps in registers."""
+        return self.thread_products * self.thread_tiles * self.thread_columns
+
+    @property
+    def inputs(self) -> int:
+        """Tiles of one channel that a workgroup transforms per block of the reduction."""
+        return self.block_tiles * self.block_reduction
+
+    @property
+    def filter_quads(self) -> int:
+        """Quads of transformed filters per block of the reduction."""
+        return self.products * self.block_reduction * self.block_columns // QUAD
+
+    @property
+    def tile_stride(self) -> int:
+        """Elements between rows of transformed inputs: neighbouring threads store to different banks."""
+        return self.block_tiles + QUAD
+
+    @property
+    def output_rows(self) -> int:
+        """Of the rows of each thread, those whose products of one quad of columns fit in shared memory."""
+        quads = self.products * self.product_threads
+        rows = min(self.thread_tiles, self.buffers * self.filter_quads // quads)
+        return max(
+            (part for part in (1, 2, 4, 8, 16) if part <= rows and self.thread_tiles % part == 0), default=0
+        )
+
+    @property
+    def shared_memory_bytes(self) -> int:
+        rows = self.buffers * self.products * self.block_reduction
+        return rows * (self.tile_stride + self.block_columns) * BYTES_PER_ELEMENT
+
+    @property
+    def resident_threads(self) -> int:
+        """Threads for which a multiprocessor should have registers."""
+        return RESIDENT_THREADS if self.sums <= 64 else RESIDENT_THREADS // 2
+
+
 GEMM_SCHEDULES = (
     GemmSchedule(128, 128, 16),
     GemmSchedule(128, 64, 16),
@@ -93,14 +198,12 @@ GEMM_SCHEDULES = (
 _FULL_RATE = dict(zip(GEMM_SCHEDULES, (38.2, 36.9, 37.5, 27.2, 20.0), strict=True))
 MULTIPROCESSORS = 132
 """Those of an H200; the number only matters for products too small to fill a GPU."""
-RESIDENT_THREADS = 512
-"""Threads per multiprocessor that hide each other's latency."""
 TRANSFORM_THREADS = 128
 WORKGROUP_QUADS = 16
 """Neighbouring quads of channels that a workgroup of a transform takes: 256 bytes, whole cache lines."""
 
 
-def fits(schedule: GemmSchedule, target: GpuTarget) -> bool:
+def fits(schedule: GemmSchedule | FusedSchedule, target: GpuTarget) -> bool:
     """Whether the schedule keeps the target's limits."""
     return (
         schedule.threads <= target.max_threads and schedule.shared_memory_bytes <= target.shared_memory_bytes

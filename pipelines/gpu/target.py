@@ -13,8 +13,8 @@ KIBIBYTE = 1024
 # What every implementation of Vulkan has.
 _LEAST_THREADS = 128
 _LEAST_SHARED_MEMORY = 16 * KIBIBYTE
-# The static shared memory of a CUDA kernel, whatever the multiprocessor has.
-_MOST_STATIC_SHARED_MEMORY = 48 * KIBIBYTE
+# What drivers for Vulkan commonly admit, whatever the multiprocessor has and IREE's targets say.
+_MOST_VULKAN_SHARED_MEMORY = 48 * KIBIBYTE
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,9 @@ class GpuTarget:
         shared = limit("max_workgroup_memory_bytes", _LEAST_SHARED_MEMORY)
         return GpuTarget(
             max_threads=limit("max_thread_count_per_workgroup", _LEAST_THREADS),
-            shared_memory_bytes=min(shared, _MOST_STATIC_SHARED_MEMORY),
+            shared_memory_bytes=(
+                min(shared, _MOST_VULKAN_SHARED_MEMORY) if target.backend == "vulkan-spirv" else shared
+            ),
             residency_attribute="nvvm.minctasm" if target.backend == "cuda" else None,
             architecture="" if architecture is None else architecture[1],
         )

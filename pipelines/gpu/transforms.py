@@ -12,6 +12,7 @@ from iree.winograd.pipelines.emit import Condition, Index, all_of, ceildiv, spla
 from iree.winograd.pipelines.emit_recipe import Position, emit_unrolled, flattened
 from iree.winograd.pipelines.tiles import clamped_element, input_positions, locate_tile, output_positions
 
+from .fused_packing import FusedPacking
 from .memory import QUAD, GlobalBuffer, thread_id
 from .packing import Packing
 from .schedules import TRANSFORM_THREADS, WORKGROUP_QUADS
@@ -172,9 +173,12 @@ class OutputTransformKernel:
 
 @dataclass(frozen=True)
 class FilterTransformKernel:
-    """packed[a*g + group, view, c, k] = (G g)[a] of a view's taps; zeros where the layout is padded."""
+    """packed[a*g + group, view, c, k] = (G g)[a] of a view's taps; zeros where the layout is padded.
 
-    packing: Packing
+    That is the order for separate products; `packing` says where the fused kernel has what.
+    """
+
+    packing: Packing | FusedPacking
 
     def workgroups(self, batch: Index) -> tuple[Index, Index, Index]:
         """Positions along the reduction dimension, output channels, groups."""
@@ -198,10 +202,9 @@ class FilterTransformKernel:
     ) -> None:
         packing, shape = self.packing, self.packing.shape
         decomposition = shape.decomposition
-        padded_channels = packing.channel_quads * QUAD
-        view = (row // padded_channels).minimum(packing.views - 1)
+        view = (row // packing.padded_channels).minimum(packing.views - 1)
         offsets = packing.view_offsets(view)
-        channel = row % padded_channels
+        channel = row % packing.padded_channels
         inside = all_of([row.less_than(packing.reduction), channel.less_than(packing.group_channels)])
         first = group * packing.group_filters + column
 
@@ -219,8 +222,8 @@ class FilterTransformKernel:
             return filters.load_first(safe, remaining, exists & column.less_than(packing.group_filters))
 
         def store(element: Position, value: ir.Value) -> None:
-            product_number = flattened(element, decomposition.alpha) * shape.groups + group
-            packed.store(value, packed.offset([product_number, row, column]))
+            number = flattened(element, decomposition.alpha)
+            packed.store(value, packing.filter_offset(packed, number, group, row, column))
 
         recipes = [
             transforms(m, p).filter

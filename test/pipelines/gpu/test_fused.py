@@ -1,0 +1,109 @@
+"""The fused kernel on Vulkan against float64, within the a-priori error bound of its algorithm."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+from iree.winograd.pipelines.gpu.schedules import FusedSchedule, fits
+from iree.winograd.pipelines.gpu.target import GpuTarget
+from iree.winograd.pipelines.schedules import schedule_record
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from convolution_program import Array, Program
+
+LEAST = GpuTarget(128, 16384)
+F2X2 = FusedSchedule(16, 8, 8, 4, thread_products=1, thread_tiles=4, thread_columns=4)
+
+
+@dataclass(frozen=True)
+class FusedProgram(Program):
+    """A program whose convolution is computed by the fused kernel with this schedule."""
+
+    schedule: FusedSchedule = F2X2
+
+    def text(self, filters: Array | None) -> str:
+        record = schedule_record(self.schedule)
+        entries = [
+            f'{name} = "{value}"' if name == "kind" else f"{name} = {value}" for name, value in record.items()
+        ]
+        before = "winograd.algorithm = {"
+        text = super().text(filters)
+        assert before in text
+        return text.replace(before, f"winograd.schedule = {{{', '.join(entries)}}}, {before}")
+
+
+SMALL = FusedProgram((8, 10), 12, 20, (3, 3), (2, 2), (3, 3), low=(1, 1), high=(1, 1))
+SCHEDULES = [
+    # Two buffers, several products per thread, rows and columns of threads that differ.
+    replace(SMALL, schedule=replace(F2X2, buffers=2)),
+    replace(SMALL, schedule=FusedSchedule(16, 8, 16, 4, 4, 4, 8, 2)),
+    replace(SMALL, schedule=FusedSchedule(16, 16, 8, 4, 2, 4, 4)),
+    # Products of tiles of other sizes.
+    replace(SMALL, m=(2, 4), schedule=replace(F2X2, products=24)),
+    replace(SMALL, m=(4, 4), schedule=replace(F2X2, products=36, thread_products=2)),
+]
+EDGES = [
+    # Tiles that overhang, asymmetric padding, images smaller than a tile, blocks that are not full.
+    FusedProgram((13, 11), 16, 32, (3, 3), (2, 2), (3, 3), low=(0, 2), high=(3, 1)),
+    FusedProgram((1, 1), 8, 8, (3, 3), (2, 2), (3, 3), low=(1, 1), high=(1, 1)),
+    FusedProgram((9, 9), 4, 16, (3, 3), (2, 2), (3, 3), batch=3),
+]
+CHANNELS = [
+    FusedProgram((6, 6), channels, outputs, (3, 3), (2, 2), (3, 3), low=(1, 1), high=(1, 1))
+    for channels, outputs in [(1, 1), (3, 10), (17, 36), (36, 7)]
+]
+VIEWS = [
+    FusedProgram((14, 14), 6, 16, (3, 3), (3, 3), (2, 2), strides=(2, 2), low=(1, 1), high=(1, 1)),
+    FusedProgram((12, 9), 8, 16, (5, 5), (2, 2), (3, 3), low=(2, 2), high=(2, 2)),
+    FusedProgram((19, 17), 8, 16, (3, 3), (2, 2), (3, 3), dilations=(3, 2), low=(3, 2), high=(3, 2)),
+]
+DYNAMIC = [
+    FusedProgram(
+        (9, 9), 16, 16, (3, 3), (2, 2), (3, 3), batch=3, low=(1, 1), high=(1, 1), dynamic_batch=True
+    ),
+    FusedProgram(
+        (9, 9), 18, 18, (3, 3), (2, 2), (3, 3), batch=3, low=(1, 1), high=(1, 1), dynamic_batch=True
+    ),
+]
+
+
+@pytest.mark.parametrize("program", [*SCHEDULES, *EDGES, *CHANNELS, *VIEWS, *DYNAMIC], ids=str)
+def test_agrees_with_float64(program: FusedProgram) -> None:
+    program.check(target="vulkan", device="vulkan")
+
+
+@pytest.mark.parametrize("program", [CHANNELS[2], VIEWS[0]], ids=str)
+def test_transforms_filters_known_only_at_run_time(program: FusedProgram) -> None:
+    replace(program, constant_filter=False).check(target="vulkan", device="vulkan")
+
+
+def test_a_schedule_over_the_limits_is_an_error() -> None:
+    large = FusedSchedule(16, 32, 64, 8, 2)
+    assert not fits(large, LEAST)
+    with pytest.raises(Warning, match="is no schedule for this convolution within the limits"):
+        replace(SMALL, schedule=large).check(target="vulkan", device="vulkan")
+
+
+def test_a_schedule_for_other_products_is_an_error() -> None:
+    with pytest.raises(Warning, match="24 products doesn't suit a convolution that has 16"):
+        replace(SMALL, schedule=replace(F2X2, products=24)).check(target="vulkan", device="vulkan")
+
+
+@pytest.mark.parametrize(
+    ("sizes", "message"),
+    [
+        ((16, 32, 32, 8, 3), "products 16 must be a multiple of thread_products 3"),
+        ((16, 32, 12, 8, 2), "block_columns 12 must be a multiple of thread_columns 8"),
+        ((16, 32, 32, 8, 2, 2), "thread_tiles 2 must be a multiple of 4"),
+        ((16, 32, 32, 8, 2, 8, 8, 3), "buffers must be 1 or 2, not 3"),
+        ((16, 32, 8, 4, 1, 4, 4), "256 threads can't share the loads"),
+        ((16, 32, 8, 4, 4, 4, 4), "products of .* don't fit in the memory of its filters"),
+    ],
+)
+def test_blocks_that_do_not_divide_are_an_error(sizes: tuple[int, ...], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        FusedSchedule(*sizes)
