@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
 
-DRIVERS = {"local-task": "cpu"}
+DRIVERS = {"local-task": "cpu", "cuda": "cuda", "vulkan": "vulkan", "hip": "hip"}
 """Drivers of IREE's runtime, and the target that programs for each are compiled for unless one is given."""
 
 
@@ -81,10 +81,14 @@ def run(options: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
 
 def _measure(options: argparse.Namespace, driver: str) -> Machine:
     # Other subcommands need neither the compiler nor the runtime.
-    from iree.winograd.calibration.cpu import measure_cpu
-    from iree.winograd.calibration.topology import available_processors
+    if DRIVERS[driver] == "cpu":
+        from iree.winograd.calibration.cpu import measure_cpu
+        from iree.winograd.calibration.topology import available_processors
 
-    return measure_cpu(options.threads or available_processors(), options.seconds, _show_progress)
+        return measure_cpu(options.threads or available_processors(), options.seconds, _show_progress)
+    from iree.winograd.calibration.gpu import measure_gpu
+
+    return measure_gpu(options.device, options.target or DRIVERS[driver], options.seconds, _show_progress)
 
 
 def _write(machine: Machine, output: str | None) -> None:

@@ -29,7 +29,7 @@ def least_seconds(
         for name, run in runs.items():
             found[name] = min(found[name], _burst(run, clock))
         rounds += 1
-        progress(min(rounds / LEAST_ROUNDS, (clock() - begin) / seconds, 1.0))
+        progress(min(rounds / LEAST_ROUNDS, (clock() - begin) / seconds if seconds > 0 else 1.0, 1.0))
     return found
 
 
