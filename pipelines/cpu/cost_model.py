@@ -19,23 +19,27 @@ from .channel_blocks import ChannelBlocks
 from .schedules import DepthwiseSchedule, DirectSchedule, WinogradSchedule, staged_elements
 from .target import CpuTarget
 
-PRODUCT_EFFICIENCY = 0.92
+PRODUCT_EFFICIENCY = 0.9
 """The part of the peak rate that register-blocked products reach."""
 MULTIPLY_ADD_LATENCY = 4
 """Cycles until a sum can be added to again."""
-ACCUMULATE_CYCLES = 1.5
+ACCUMULATE_CYCLES = 3.8
 """Of adding one vector of sums to those of the reduction block before."""
-INPUT_OPERATION_CYCLES = 1.5
-OUTPUT_OPERATION_CYCLES = 1.2
-ELEMENT_CYCLES = 1.2
+INPUT_OPERATION_CYCLES = 1.3
+OUTPUT_OPERATION_CYCLES = 2.3
+ELEMENT_CYCLES = 1.0
 """Of reading or writing one vector in a transform: tiles overlap, their elements lie apart."""
-UNHIDDEN = 0.3
-"""The part of reading filters, or of multiplying if that is shorter, that doesn't overlap with the other."""
-STORE_CYCLES = 2.0
+MEMORY_FILTERS = 0.9
+"""The part of memory's bandwidth, as long runs reach it, that the reading of filters does."""
+CACHED_FILTERS = 0.54
+"""The same of a cache's bandwidth."""
+UNHIDDEN = 0.36
+"""The part of reading filters, or of the multiplying meanwhile if shorter, that doesn't overlap."""
+STORE_CYCLES = 2.9
 """Of the epilogue and the store of one vector of outputs."""
-TAP_ROW_CYCLES = 8.0
+TAP_ROW_CYCLES = 8.5
 """Of starting the loop over one row of taps."""
-STAGED_BYTES_PER_CYCLE = 16.0
+STAGED_BYTES_PER_CYCLE = 18.0
 
 
 def winograd_seconds(
@@ -48,10 +52,12 @@ def winograd_seconds(
     """Seconds of the stages of `WinogradKernel`.
 
         products = register blocks * (reduction * cycles per channel / efficiency
-                                      + reduction blocks * sums * 1.5)
-        filters  = first reading / memory bandwidth + other readings / bandwidth of where they fit
-        input    = tiles * V*C/lanes * (1.5 * operations + 1.2 * 2*A)
-        output   = tiles * K/lanes * (1.2 * operations + A + M)
+                                      + reduction blocks * sums * 3.8)
+        filters  = first reading / (0.9 * memory bandwidth)
+                   + other readings / (0.54 * bandwidth of where they fit),
+                   less what the first of the register blocks that share them hides
+        input    = tiles * V*C/lanes * (1.3 * operations + 2*A)
+        output   = tiles * K/lanes * (2.3 * operations + A + M)
 
     in the symbols of docs/architecture.md, with M outputs and the recipes' nested operations per tile, tiles
     past the last of a block included. A batch known only at run time counts as 1; filters are transformed
@@ -67,7 +73,7 @@ def winograd_seconds(
         shape,
         schedule,
         schedule.register_tiles,
-        padded_tiles // schedule.register_tiles * shape.transform_size,
+        padded_tiles // schedule.register_tiles,
         tile_blocks,
         cycle,
         machine,
@@ -182,10 +188,15 @@ def _products(
     interleaved = schedule.interleaved_sums if isinstance(schedule, WinogradSchedule) else 1
     per_channel = max(rows * vectors, rows + vectors, 2 * MULTIPLY_ADD_LATENCY / interleaved) / 2
     channel_blocks = _channel_blocks(shape, schedule)
-    products = row_blocks * channel_blocks * shape.reduction * per_channel * cycle / PRODUCT_EFFICIENCY
+    products = shape.transform_size * row_blocks * channel_blocks * shape.reduction * per_channel
+    products *= cycle / PRODUCT_EFFICIENCY
     size = 4 * shape.transform_size * shape.reduction * channel_blocks * schedule.channel_block
-    filters = size / machine.memory_bandwidth + (filter_readings - 1) * size / machine.bandwidth(size)
-    hidden = (1 - UNHIDDEN) * min(products, filters)
+    again = machine.bandwidth(size)
+    again *= MEMORY_FILTERS if again == machine.memory_bandwidth else CACHED_FILTERS
+    first = MEMORY_FILTERS * machine.memory_bandwidth
+    filters = size / first + (filter_readings - 1) * size / again
+    # Only the first of the register blocks that share filters waits for them, and can hide their reading.
+    hidden = (1 - UNHIDDEN) * min(products * filter_readings / row_blocks, filters)
     return products, filters - hidden
 
 

@@ -54,18 +54,18 @@ func.func @generic(%x: tensor<1x58x58x64xf32>, %w: tensor<3x3x64x64xf32>, %y: te
 
 // -----
 
-// Strides and large kernels are split into parts: 3 taps at stride 2 are two phases of up to 2 taps, 7 taps a part
+// Strides and large kernels are split into parts: 5 taps at stride 2 are two phases of up to 3 taps, 7 taps a part
 // of 7 or two of 4.
 // CHECK-LABEL: @strided
-// CHECK: winograd.algorithm = {output_tile = array<i64: 4, 4>, part_size = array<i64: 2, 2>}
+// CHECK: winograd.algorithm = {output_tile = array<i64: {{[4-6], [4-6]}}>, part_size = array<i64: 3, 3>}
 // CHECK-LABEL: @large_kernel
 // CHECK: winograd.algorithm = {output_tile = array<i64: {{[2-5], [2-5]}}>, part_size = array<i64: {{[4-7], [4-7]}}>}
-func.func @strided(%x: tensor<1x57x57x128xf32>, %w: tensor<3x3x128x128xf32>, %y: tensor<1x28x28x128xf32>)
-    -> tensor<1x28x28x128xf32> {
+func.func @strided(%x: tensor<8x59x59x128xf32>, %w: tensor<5x5x128x128xf32>, %y: tensor<8x28x28x128xf32>)
+    -> tensor<8x28x28x128xf32> {
   %r = linalg.conv_2d_nhwc_hwcf {strides = dense<2> : vector<2xi64>}
-    ins(%x, %w : tensor<1x57x57x128xf32>, tensor<3x3x128x128xf32>)
-    outs(%y : tensor<1x28x28x128xf32>) -> tensor<1x28x28x128xf32>
-  return %r : tensor<1x28x28x128xf32>
+    ins(%x, %w : tensor<8x59x59x128xf32>, tensor<5x5x128x128xf32>)
+    outs(%y : tensor<8x28x28x128xf32>) -> tensor<8x28x28x128xf32>
+  return %r : tensor<8x28x28x128xf32>
 }
 func.func @large_kernel(%x: tensor<1x14x14x64xf32>, %w: tensor<7x7x64x64xf32>, %y: tensor<1x8x8x64xf32>)
     -> tensor<1x8x8x64xf32> {
