@@ -12,12 +12,14 @@ if TYPE_CHECKING:
         InvalidOptionError,
         LoadError,
         ModelImportError,
+        TuningError,
         WinogradError,
     )
     from iree.winograd.importers import ImportedModel, import_torch
     from iree.winograd.passes.options import WinogradOptions
     from iree.winograd.program import RewriteWarning, TuningDatabaseWarning, compile
     from iree.winograd.runtime import load
+    from iree.winograd.tuning.tuner import TunedConvolution, tune
 
 __all__ = [
     "CallError",
@@ -27,12 +29,15 @@ __all__ = [
     "LoadError",
     "ModelImportError",
     "RewriteWarning",
+    "TunedConvolution",
     "TuningDatabaseWarning",
+    "TuningError",
     "WinogradError",
     "WinogradOptions",
     "compile",
     "import_torch",
     "load",
+    "tune",
 ]
 
 _MODULES = {
@@ -41,6 +46,7 @@ _MODULES = {
     **dict.fromkeys(("RewriteWarning", "TuningDatabaseWarning", "compile"), "iree.winograd.program"),
     "WinogradOptions": "iree.winograd.passes.options",
     "load": "iree.winograd.runtime",
+    **dict.fromkeys(("TunedConvolution", "tune"), "iree.winograd.tuning.tuner"),
 }
 
 

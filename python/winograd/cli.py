@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from iree.winograd import calibrate_command, database_command, transform_command
+from iree.winograd import calibrate_command, database_command, transform_command, tune_command
 from iree.winograd.flags import ENABLE
 
 TOOL_DIRECTORY = Path(__file__).with_name("tools")
@@ -32,6 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     transform_command.add_parser(commands)
     calibrate_command.add_parser(commands)
     database_command.add_parser(commands)
+    tune_command.add_parser(commands)
     options = parser.parse_args(arguments)
     code: int = options.run(options)
     return code

@@ -29,6 +29,10 @@ class InvalidOptionError(WinogradError, ValueError):
     """An option, a flag or a target that isn't known, or can't have this value."""
 
 
+class TuningError(WinogradError):
+    """Nothing can be measured."""
+
+
 class LoadError(WinogradError):
     """A compiled program can't be loaded, or the device to run it on isn't there."""
 
