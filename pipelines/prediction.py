@@ -8,8 +8,10 @@ from iree.winograd.dialect.algebra.numerics import predicted_error
 from iree.winograd.passes.algorithm import Algorithm
 from iree.winograd.passes.problem import ConvolutionProblem
 
+from .cpu.schedules import WinogradSchedule
 from .decision import Candidate
 from .implementation import Implementation
+from .schedules import Schedule
 from .search_space import SearchSpace, candidate_algorithms, convolution_shape
 
 
@@ -35,17 +37,33 @@ def candidate(
     return Candidate(
         implementation,
         space.stage_seconds(shape, implementation.schedule),
-        algorithm_error(problem, implementation.algorithm),
+        algorithm_error(problem, implementation.algorithm, _summed_block(implementation.schedule)),
         measured_seconds,
     )
 
 
-def algorithm_error(problem: ConvolutionProblem, algorithm: Algorithm) -> float:
-    """The predicted error of an algorithm, relative to the output in the 1-norm."""
+def algorithm_error(
+    problem: ConvolutionProblem, algorithm: Algorithm, reduction_block: int | None = None
+) -> float:
+    """The predicted error of an algorithm, relative to the output in the 1-norm.
+
+    Products are summed in blocks of `reduction_block`, all in one block by default.
+    """
     views = algorithm.decompose(problem).view_count
-    return _cached_error(algorithm.output_tile, algorithm.part_size, problem.group_inputs, views)
+    return _cached_error(
+        algorithm.output_tile, algorithm.part_size, problem.group_inputs, views, reduction_block
+    )
 
 
 @cache
-def _cached_error(m: tuple[int, ...], p: tuple[int, ...], channels: int, views: int) -> float:
-    return predicted_error(m, p, channels, views=views)
+def _cached_error(
+    m: tuple[int, ...], p: tuple[int, ...], channels: int, views: int, reduction_block: int | None
+) -> float:
+    return predicted_error(m, p, channels, views=views, reduction_block=reduction_block)
+
+
+def _summed_block(schedule: Schedule) -> int | None:
+    """Products that a kernel sums one after the other; None for all of them."""
+    if isinstance(schedule, WinogradSchedule):
+        return -(-schedule.reduction_block // schedule.interleaved_sums)
+    return None

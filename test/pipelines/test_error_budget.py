@@ -1,0 +1,161 @@
+"""The error budget: no convolution gets an algorithm beyond it, and predicted errors are those of kernels."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import iree.winograd
+import numpy as np
+import numpy.typing as npt
+import pytest
+from iree.winograd.dialect.bindings import ir
+from iree.winograd.dialect.reference import convolution
+from iree.winograd.pipelines.decision import Decision
+from iree.winograd.pipelines.select_algorithm import (
+    DEFAULT_MAX_RELATIVE_ERROR,
+    TIME_TOLERANCE,
+    SelectAlgorithm,
+)
+
+Array = npt.NDArray[Any]
+
+LAYERS = """
+func.func @layers(
+    %a: tensor<1x58x58x64xf32>, %wa: tensor<3x3x64x64xf32>, %ya: tensor<1x56x56x64xf32>,
+    %b: tensor<1x29x29x128xf32>, %wb: tensor<3x3x128x256xf32>, %yb: tensor<1x14x14x256xf32>,
+    %c: tensor<1x39x39x48xf32>, %wc: tensor<5x5x48x64xf32>, %yc: tensor<1x35x35x64xf32>,
+    %d: tensor<8x9x9x512xf32>, %wd: tensor<3x3x512x512xf32>, %yd: tensor<8x7x7x512xf32>,
+    %e: tensor<1x224x224x3xf32>, %we: tensor<3x3x3x64xf32>, %ye: tensor<1x222x222x64xf32>,
+    %wf: tensor<1x1x64x256xf32>, %yf: tensor<1x58x58x256xf32>) {
+  %0 = linalg.conv_2d_nhwc_hwcf ins(%a, %wa : tensor<1x58x58x64xf32>, tensor<3x3x64x64xf32>)
+    outs(%ya : tensor<1x56x56x64xf32>) -> tensor<1x56x56x64xf32>
+  %1 = linalg.conv_2d_nhwc_hwcf {strides = dense<2> : vector<2xi64>}
+    ins(%b, %wb : tensor<1x29x29x128xf32>, tensor<3x3x128x256xf32>)
+    outs(%yb : tensor<1x14x14x256xf32>) -> tensor<1x14x14x256xf32>
+  %2 = linalg.conv_2d_nhwc_hwcf ins(%c, %wc : tensor<1x39x39x48xf32>, tensor<5x5x48x64xf32>)
+    outs(%yc : tensor<1x35x35x64xf32>) -> tensor<1x35x35x64xf32>
+  %3 = linalg.conv_2d_nhwc_hwcf ins(%d, %wd : tensor<8x9x9x512xf32>, tensor<3x3x512x512xf32>)
+    outs(%yd : tensor<8x7x7x512xf32>) -> tensor<8x7x7x512xf32>
+  %4 = linalg.conv_2d_nhwc_hwcf ins(%e, %we : tensor<1x224x224x3xf32>, tensor<3x3x3x64xf32>)
+    outs(%ye : tensor<1x222x222x64xf32>) -> tensor<1x222x222x64xf32>
+  %5 = linalg.conv_2d_nhwc_hwcf ins(%a, %wf : tensor<1x58x58x64xf32>, tensor<1x1x64x256xf32>)
+    outs(%yf : tensor<1x58x58x256xf32>) -> tensor<1x58x58x256xf32>
+  return
+}
+"""
+
+
+def decisions(limit: float | None, output_tile: int | None = None) -> list[Decision]:
+    """What is decided of `LAYERS`."""
+    context = ir.Context()
+    context.allow_unregistered_dialects = True
+    found: list[Decision] = []
+    with context, ir.Location.unknown():
+        module = ir.Module.parse(LAYERS)
+        SelectAlgorithm(output_tile=output_tile, max_relative_error=limit, observe=found.append).run(
+            module.operation
+        )
+    assert len(found) == 6
+    return found
+
+
+@pytest.mark.parametrize("limit", [1e-5, 2e-6, 1e-6, 5e-7, 3e-7, 1e-7, 1e-8])
+@pytest.mark.parametrize("output_tile", [None, 1, 4])
+def test_no_algorithm_exceeds_the_limit(limit: float, output_tile: int | None) -> None:
+    for decision in decisions(limit, output_tile):
+        accurate = [each for each in decision.candidates if each.predicted_error <= limit]
+        assert decision.candidates
+        if decision.chosen is None:
+            assert accurate == []
+            assert f"exceeds {limit:.1e}" in decision.reason
+        else:
+            fastest = min(each.predicted_seconds for each in accurate)
+            assert decision.chosen in accurate
+            assert decision.chosen.predicted_seconds <= (1 + TIME_TOLERANCE) * fastest
+
+
+def test_the_default_is_a_limit_too() -> None:
+    limit = DEFAULT_MAX_RELATIVE_ERROR["f32"]
+    assert [each.chosen for each in decisions(None)] == [each.chosen for each in decisions(limit)]
+
+
+def test_limits_matter() -> None:
+    """So that the tests above have something to find."""
+    errors = [
+        [each.chosen.predicted_error for each in decisions(limit) if each.chosen is not None]
+        for limit in (1e-5, 1e-6, 1e-7)
+    ]
+    assert max(errors[0]) > 1e-6
+    assert len(errors[1]) == 6
+    assert max(errors[1]) < max(errors[0])
+    assert len(errors[2]) < 6
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A convolution of `size` x `size` x `channels` by `taps` x `taps` to 24 channels, in tiles of `tile`."""
+
+    size: int
+    channels: int
+    taps: int
+    tile: int
+    stride: int = 1
+
+    def __str__(self) -> str:
+        return f"{self.size}x{self.size}x{self.channels}-{self.taps}x{self.taps}/{self.stride}-m{self.tile}"
+
+    def operands(self) -> tuple[Array, Array]:
+        """Image and filter."""
+        generator = np.random.default_rng(0)
+        image = generator.standard_normal((1, self.size, self.size, self.channels)).astype(np.float32)
+        filters = generator.standard_normal((self.taps, self.taps, self.channels, 24)).astype(np.float32)
+        return image, filters
+
+    def text(self, filters: Array) -> str:
+        image = f"tensor<1x{self.size}x{self.size}x{self.channels}xf32>"
+        weights = f"tensor<{self.taps}x{self.taps}x{self.channels}x24xf32>"
+        extent = (self.size - self.taps) // self.stride + 1
+        output = f"tensor<1x{extent}x{extent}x24xf32>"
+        return f"""
+func.func @main(%image: {image}) -> {output} {{
+  %filter = arith.constant dense<"0x{filters.tobytes().hex()}"> : {weights}
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : {output}
+  %zeros = linalg.fill ins(%zero : f32) outs(%empty : {output}) -> {output}
+  %result = linalg.conv_2d_nhwc_hwcf {{strides = dense<{self.stride}> : vector<2xi64>}}
+    ins(%image, %filter : {image}, {weights}) outs(%zeros : {output}) -> {output}
+  return %result : {output}
+}}
+"""
+
+
+PREDICTED = [
+    *(Layer(22, channels, 3, tile) for channels in (16, 64, 256, 512) for tile in (2, 4, 6)),
+    *(Layer(22, 64, 3, tile) for tile in (3, 5)),
+    *(Layer(24, 64, 5, tile) for tile in (2, 4)),
+    *(Layer(41, channels, 3, 4, stride=2) for channels in (64, 256)),
+    Layer(22, 64, 3, 1),
+    Layer(20, 512, 1, 1),
+]
+
+
+@pytest.mark.parametrize("layer", PREDICTED, ids=str)
+def test_measured_errors_are_those_predicted(layer: Layer, tmp_path: Path) -> None:
+    """To 20%: a mean over 9600 outputs scatters by 1%, and the model of roundings is good to 10%
+    (docs/accuracy.md). It takes all taps of all parts for nonzero, but parts may be longer than the kernel.
+    """
+    image, filters = layer.operands()
+    report = tmp_path / "report.json"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        compiled = iree.winograd.compile(layer.text(filters), output_tile=layer.tile, report=report)
+    (decision,) = json.loads(report.read_text())["convolutions"]
+    predicted = decision["candidates"][decision["chosen"]]["predicted_error"]
+    result = np.asarray(iree.winograd.load(compiled, device="local-sync")(image))
+    exact = convolution(image.astype(np.float64), filters.astype(np.float64), (layer.stride, layer.stride))
+    measured = np.abs(result - exact).sum() / np.abs(exact).sum()
+    assert 1 / 1.2 < measured / predicted < 1.2
