@@ -1,0 +1,121 @@
+"""`iree-winograd tune`: measures implementations of a program's convolutions for the tuning database."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from typing import TYPE_CHECKING
+
+from iree.winograd.errors import WinogradError
+
+if TYPE_CHECKING:
+    Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
+
+TARGETS = {"local-task": "cpu", "local-sync": "cpu", "vulkan": "vulkan", "cuda": "cuda", "hip": "hip"}
+"""Drivers of IREE's runtime, and the target to compile for unless one is given."""
+INTERRUPTED = 130
+"""The exit code that shells give for an interrupt."""
+
+_SECONDS = {"": 1, "s": 1, "min": 60, "h": 3600}
+
+
+def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
+    """Adds the subcommand; its parsed options have `run`, which takes them and returns an exit status."""
+    parser = subparsers.add_parser(
+        "tune",
+        help="measure implementations of a program's convolutions",
+        usage="%(prog)s PROGRAM --device=DEVICE [options] [-- flags of iree-compile]",
+        description="Measures implementations of the convolutions of a program on a device, and records "
+        "them in a tuning database, which iree-compile takes by --iree-winograd-tuning-database. May be "
+        "interrupted at any time; the next run goes on from there. Flags after -- are those that the program "
+        "is going to be compiled with.",
+    )
+    parser.add_argument("program", metavar="PROGRAM", help="MLIR text or bytecode, or - for standard input")
+    parser.add_argument(
+        "--device",
+        required=True,
+        metavar="DEVICE",
+        help=f"{', '.join(TARGETS)}, as a URI of IREE's runtime: cuda://1, say",
+    )
+    parser.add_argument(
+        "--target",
+        help="the target that is compiled for, e.g. cuda:sm_80 or cpu:znver4; the device's by default",
+    )
+    parser.add_argument(
+        "--threads", type=int, help="threads of local-task; one for each core of the machine by default"
+    )
+    parser.add_argument(
+        "--budget", type=_seconds, default=600.0, metavar="TIME", help="90s, 10min or 1h; 10min by default"
+    )
+    parser.add_argument(
+        "--database",
+        metavar="FILE",
+        default="winograd-tuning.db",
+        help="created when there is none; winograd-tuning.db by default",
+    )
+    parser.add_argument(
+        "--max-relative-error",
+        type=float,
+        metavar="ERROR",
+        help="as --iree-winograd-max-relative-error of iree-compile",
+    )
+    parser.add_argument(
+        "--workers", type=int, help="processes that compile; one for each processor by default"
+    )
+    parser.add_argument(
+        "--scheduler",
+        metavar="ADDRESS",
+        help="compile and measure by the workers of the Dask cluster there, e.g. tcp://head:8786",
+    )
+    parser.add_argument("flags", nargs="*", help=argparse.SUPPRESS)
+    parser.set_defaults(run=lambda options: run(options, parser))
+    return parser
+
+
+def run(options: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
+    """Runs the subcommand. Impossible options end the process through `parser.error`."""
+    driver = options.device.partition("://")[0]
+    if driver not in TARGETS:
+        parser.error(f"--device must be one of {', '.join(TARGETS)}, not {options.device}")
+    if options.threads is not None and driver != "local-task":
+        parser.error("--threads is for local-task")
+    unknown = [flag for flag in options.flags if not flag.startswith("-")]
+    if unknown:
+        parser.error(f"one program at a time: {unknown[0]} is another")
+    # Other subcommands need neither the compiler nor the runtime.
+    from iree.winograd.tuning.tuner import tune
+
+    try:
+        tune(
+            sys.stdin.buffer.read() if options.program == "-" else options.program,
+            target=options.target or TARGETS[driver],
+            device=options.device,
+            flags=options.flags,
+            database=options.database,
+            budget=options.budget,
+            workers=options.workers,
+            scheduler=options.scheduler,
+            report=_print,
+            threads=options.threads,
+            max_relative_error=options.max_relative_error,
+        )
+    except WinogradError as error:
+        print(f"iree-winograd: error: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print(f"interrupted; what was measured is in {options.database}", file=sys.stderr)
+        return INTERRUPTED
+    print(f"recorded in {options.database}, for --iree-winograd-tuning-database")
+    return 0
+
+
+def _seconds(text: str) -> float:
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(s|min|h|)", text)
+    if match is None or not float(match[1]) > 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is no time like 90s, 10min or 1h")
+    return float(match[1]) * _SECONDS[match[2]]
+
+
+def _print(line: str) -> None:
+    print(line, flush=True)

@@ -1,0 +1,46 @@
+"""A compiled program bound to its device and argument, so that a call of it is nothing but the call."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from iree import runtime
+
+
+class BoundProgram:
+    """Function `main` of a .vmfb, with one f32 argument that stays on the device."""
+
+    def __init__(self, program: bytes | Path, argument: npt.NDArray[np.float32], device: Any) -> None:
+        instance = runtime.VmInstance()
+        module = (
+            runtime.VmModule.copy_buffer(instance, program)
+            if isinstance(program, bytes)
+            else runtime.VmModule.mmap(instance, str(program))
+        )
+        self._device = device
+        self._context = runtime.VmContext(instance, [runtime.create_hal_module(instance, device), module])
+        self._function = module.lookup_function("main")
+        self._arguments = runtime.VmVariantList(1)
+        self._arguments.push_ref(
+            device.allocator.allocate_buffer_copy(
+                memory_type=runtime.MemoryType.DEVICE_LOCAL,
+                allowed_usage=runtime.BufferUsage.DEFAULT,
+                device=device,
+                buffer=argument,
+                element_type=runtime.HalElementType.FLOAT_32,
+            )
+        )
+
+    def run(self) -> Any:
+        """Call the function; returns what holds the result, when it is there."""
+        results = runtime.VmVariantList(1)
+        self._context.invoke(self._function, self._arguments, results)
+        return results
+
+    def result(self) -> npt.NDArray[np.float32]:
+        """Call the function and copy its result."""
+        view = self.run().get_as_object(0, runtime.HalBufferView)
+        return np.array(runtime.DeviceArray(self._device, view).to_host())

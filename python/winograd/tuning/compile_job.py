@@ -1,0 +1,48 @@
+"""The compilation of one candidate, to be run in a process that may crash."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from iree.compiler import api
+from iree.winograd.compilation import Compilation, Stages, session_flags
+from iree.winograd.diagnostics import Diagnostic
+from iree.winograd.errors import CompilationError
+from iree.winograd.passes.options import WinogradOptions
+from iree.winograd.passes.problem import ConvolutionProblem
+from iree.winograd.pipelines.implementation import Implementation
+
+from .program import ConvolutionProgram
+
+
+@dataclass(frozen=True)
+class CompileJob:
+    """`problem` computed by `implementation`, compiled with flags of `iree-compile`."""
+
+    problem: ConvolutionProblem
+    implementation: Implementation
+    flags: tuple[str, ...]
+
+    def run(self) -> bytes:
+        """The compiled program. Raises `CompilationError`, also where our passes refuse the candidate."""
+        options, diagnostics = WinogradOptions(), list[Diagnostic]()
+        session = api.Session()
+        session.set_flags(*session_flags(options), *self.flags)
+        with Compilation(session, options, Stages(), report=diagnostics.append, warn=_refuse) as compilation:
+            program = ConvolutionProgram(self.problem).build(compilation.context, self.implementation)
+            invocation = compilation.compile(program.operation)
+            if invocation is None:
+                errors = [diagnostic.format() for diagnostic in diagnostics if diagnostic.severity == "error"]
+                raise CompilationError(errors[0] if errors else "the compiler failed without a diagnostic")
+            with api.Output.open_membuffer() as output:
+                invocation.output_vm_bytecode(output)
+                return bytes(output.map_memory())
+
+    def write(self, path: Path) -> None:
+        """Write the compiled program to `path`. Raises as `run` does."""
+        path.write_bytes(self.run())
+
+
+def _refuse(message: str) -> None:
+    raise CompilationError(message)

@@ -1,0 +1,90 @@
+"""The convolutions of a program that there is something to choose for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from iree.winograd.compilation import REWRITE_PHASE, Compilation, Stages
+from iree.winograd.diagnostics import Diagnostic
+from iree.winograd.dialect.bindings import ir
+from iree.winograd.errors import CompilationError
+from iree.winograd.ir_dumps import IRDumps
+from iree.winograd.pass_pipeline import run_passes
+from iree.winograd.passes.options import WinogradOptions
+from iree.winograd.passes.problem import ConvolutionProblem
+from iree.winograd.passes.registry import Pass
+from iree.winograd.pipelines.compile_pipeline import compile_pipeline
+from iree.winograd.pipelines.decision import Candidate, Decision
+from iree.winograd.pipelines.kernel_target import unsupported_target
+from iree.winograd.pipelines.search_space import SearchSpace
+from iree.winograd.pipelines.select_algorithm import DEFAULT_MAX_RELATIVE_ERROR, SelectAlgorithm
+from iree.winograd.program import Source, open_session, open_source
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A convolution that a program computes `count` times per call, in as many places."""
+
+    problem: ConvolutionProblem
+    space: SearchSpace
+    default: Candidate
+    """What is taken without tuning."""
+    max_relative_error: float | None
+    """Predicted error, relative to the output in the 1-norm, that an implementation may have."""
+    count: int = 1
+
+    @property
+    def predicted_seconds(self) -> float:
+        """All places together, by the default."""
+        return self.count * self.default.predicted_seconds
+
+
+def extract(source: Source, flags: Sequence[str], options: WinogradOptions) -> tuple[Workload, ...]:
+    """The distinct convolutions of `source` that would be rewritten, in program order.
+
+    Raises `InvalidOptionError` for flags that aren't known and `CompilationError` when the program doesn't
+    compile as far as the choice of algorithms, or when there are no kernels for its target.
+    """
+    diagnostics: list[Diagnostic] = []
+    # What earlier tuning chose is not what there is without tuning.
+    untuned = replace(options, tuning_database=None)
+    with Compilation(
+        open_session(tuple(flags), untuned),
+        None,
+        Stages(compile_to=REWRITE_PHASE),
+        report=diagnostics.append,
+        warn=lambda message: None,
+    ) as compilation:
+        invocation = compilation.compile(open_source(compilation, source))
+        if invocation is None:
+            errors = [diagnostic.format() for diagnostic in diagnostics if diagnostic.severity == "error"]
+            raise CompilationError(
+                errors[0] if errors else "the compiler failed without a diagnostic", diagnostics
+            )
+        return _workloads(invocation.export_module(), untuned)
+
+
+def _workloads(module: ir.Operation, options: WinogradOptions) -> tuple[Workload, ...]:
+    reason = unsupported_target(module)
+    if reason is not None:
+        raise CompilationError(reason)
+    found: dict[ConvolutionProblem, Workload] = {}
+
+    def observe(decision: Decision) -> None:
+        problem = decision.problem
+        if problem is None or decision.chosen is None:
+            return
+        limit = options.max_relative_error
+        if limit is None and options.output_tile is None:
+            limit = DEFAULT_MAX_RELATIVE_ERROR[problem.element_type]
+        known = found.get(problem, Workload(problem, decision.space, decision.chosen, limit, 0))
+        found[problem] = replace(known, count=known.count + 1)
+
+    run_passes(module, _up_to_selection(compile_pipeline(options, observe)), IRDumps())
+    return tuple(found.values())
+
+
+def _up_to_selection(passes: Sequence[Pass]) -> Sequence[Pass]:
+    (selection,) = (index for index, pass_ in enumerate(passes) if isinstance(pass_, SelectAlgorithm))
+    return passes[: selection + 1]

@@ -1,0 +1,76 @@
+"""What tuning tells of its progress, in lines."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+from iree.winograd.pipelines.implementation import Implementation
+
+from .batch import Outcome
+from .failure import Failure
+from .search import Search
+from .timing import Timing
+
+
+class Progress:
+    """Lines for `report`, with the time of `budget` seconds that is gone."""
+
+    def __init__(self, report: Callable[[str], None], budget: float) -> None:
+        self._report = report
+        self._budget = budget
+        self._begin = time.monotonic()
+
+    def begin(self, searches: Sequence[Search], machine: str) -> None:
+        places = sum(search.workload.count for search in searches)
+        known = sum(len(search.measurements) for search in searches)
+        self._report(
+            f"{places} convolutions, {len(searches)} distinct, on {machine}"
+            + (f"; {known} measurements known from before" if known else "")
+        )
+
+    def batch(self, search: Search, outcomes: Mapping[Implementation, Outcome]) -> None:
+        """What came of a batch, failures in lines of their own."""
+        for implementation, outcome in outcomes.items():
+            if isinstance(outcome, Failure):
+                kind = "WRONG RESULT, please report this:" if outcome.is_wrong_result else "dropped"
+                self._report(f"  {kind} {implementation}: {outcome.reason}")
+        elapsed = _clock(time.monotonic() - self._begin)
+        timings = [outcome for outcome in outcomes.values() if isinstance(outcome, Timing)]
+        outliers = sum(timing.outliers for timing in timings)
+        calls = sum(len(timing.samples) for timing in timings)
+        self._report(
+            f"[{elapsed} of {_clock(self._budget)}] {search.workload.problem}: "
+            f"{len(timings)} measured ({outliers} outliers in {calls} calls), {_standing(search)}"
+        )
+
+    def end(self, searches: Sequence[Search]) -> None:
+        """A table of all convolutions, and the sums where all were measured."""
+        for search in searches:
+            self._report(f"{search.workload.count} x {search.workload.problem}: {_standing(search)}")
+        total = {"default": 0.0, "best": 0.0}
+        for search in searches:
+            baseline, best = search.measurements.get(search.baseline), search.best
+            if baseline is None or best is None:
+                return
+            total["default"] += search.workload.count * baseline.seconds
+            total["best"] += search.workload.count * best.seconds
+        if searches:
+            self._report(
+                f"all convolutions: {1e3 * total['best']:.3f} ms, {1e3 * total['default']:.3f} ms untuned "
+                f"({total['default'] / total['best']:.2f} times)"
+            )
+
+
+def _standing(search: Search) -> str:
+    best, baseline = search.best, search.measurements.get(search.baseline)
+    if best is None:
+        return "nothing measured yet"
+    default = ""
+    if baseline is not None:
+        default = f" (default {1e3 * baseline.seconds:.3f} ms, {search.speedup:.2f} times)"
+    return f"best {1e3 * best.seconds:.3f} ms{default}, {best.implementation}"
+
+
+def _clock(seconds: float) -> str:
+    return f"{int(seconds) // 60}:{int(seconds) % 60:02}"

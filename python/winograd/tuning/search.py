@@ -1,0 +1,196 @@
+"""The search for the fastest implementation of one convolution.
+
+It starts with the algorithms that the cost model finds promising, each with its default schedule and the one
+that is predicted to be the fastest. Then it refines the schedules of those algorithms that proved best: half
+of what it tries are the next ones in the order of predictions, half come from an estimator that learns from
+the measurements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache
+from itertools import chain, zip_longest
+
+from iree.winograd.passes.algorithm import Algorithm
+from iree.winograd.pipelines.decision import Candidate
+from iree.winograd.pipelines.implementation import Implementation
+from iree.winograd.pipelines.prediction import candidate, predict
+from iree.winograd.pipelines.search_space import convolution_shape
+from iree.winograd.pipelines.tuning_database import Measurement
+
+from .batch import Outcome
+from .extraction import Workload
+from .failure import Failure
+from .schedule_sampler import sample_schedules
+from .timing import Timing
+
+PROMISING_ALGORITHMS = 6
+REFINED_ALGORITHMS = 3
+PROMISING_TIME = 1.6
+"""Times the best prediction, of algorithms or of schedules of one, that a promising one may be predicted."""
+LEAST_GAIN = 0.01
+"""Relative gain of a batch below which it brought nothing."""
+FRUITLESS_BATCHES = 3
+"""After which a search ends."""
+EXPECTED_GAIN = 0.2
+"""Relative gain to be expected of the first batch; the cost model's error is about that."""
+
+
+class Search:
+    """What was tried for `workload`, `known` from earlier, and what is next.
+
+    Times are relative to those of the baseline in the same rounds, and are stated in what the baseline took
+    when it was first measured, so that those of different batches compare.
+    """
+
+    def __init__(self, workload: Workload, known: Iterable[Measurement] = ()) -> None:
+        self.workload = workload
+        self.baseline = workload.default.implementation
+        self.measurements: dict[Implementation, Measurement] = {each.implementation: each for each in known}
+        self.failed: dict[Implementation, Failure] = {}
+        self._gain = EXPECTED_GAIN * 0.5 ** (len(self.measurements) // (2 * PROMISING_ALGORITHMS))
+        self._fruitless = 0
+        self._promising = cache(self._find_promising)
+
+    @property
+    def best(self) -> Measurement | None:
+        """Of those accurate enough; None before anything was measured."""
+        accurate = (each for each in self.measurements.values() if self._is_accurate(each.implementation))
+        return min(accurate, key=lambda each: each.seconds, default=None)
+
+    @property
+    def speedup(self) -> float | None:
+        """Of the best over the baseline; None before both were measured."""
+        baseline, best = self.measurements.get(self.baseline), self.best
+        return None if baseline is None or best is None else baseline.seconds / best.seconds
+
+    @property
+    def is_finished(self) -> bool:
+        return self._fruitless >= FRUITLESS_BATCHES
+
+    @property
+    def expected_gain(self) -> float:
+        """Seconds per call of the program that the next batch is expected to save."""
+        best = self.best
+        seconds = self.workload.default.predicted_seconds if best is None else best.seconds
+        return self.workload.count * seconds * self._gain
+
+    def propose(self, count: int) -> tuple[Implementation, ...]:
+        """The baseline, the best so far, and up to `count` that weren't tried; empty when all were."""
+        seeds = self._untried(self._seeds())
+        new = seeds[:count] if seeds else self._refine(count)
+        if not new:
+            return ()
+        best = self.best
+        incumbents = [self.baseline] if best is None else [self.baseline, best.implementation]
+        return tuple(dict.fromkeys([*incumbents, *new]))
+
+    def end(self) -> None:
+        """There is nothing left to try."""
+        self._fruitless = FRUITLESS_BATCHES
+
+    def tell(self, outcomes: dict[Implementation, Outcome]) -> tuple[Measurement, ...]:
+        """Take in what came of a batch; returns what is now known of what was measured in it."""
+        before = self.best
+        baseline = outcomes.get(self.baseline)
+        measured = []
+        for implementation, outcome in outcomes.items():
+            if isinstance(outcome, Failure):
+                self.failed[implementation] = outcome
+                continue
+            measurement = self._measurement(implementation, outcome, baseline)
+            self.measurements[implementation] = measurement
+            measured.append(measurement)
+        best = self.best
+        if best is not None:
+            gain = EXPECTED_GAIN if before is None else max(0.0, 1 - best.seconds / before.seconds)
+            self._fruitless = 0 if gain >= LEAST_GAIN else self._fruitless + 1
+            self._gain = max(gain, self._gain) / 2
+        return tuple(measured)
+
+    def _measurement(
+        self, implementation: Implementation, timing: Timing, baseline: Outcome | None
+    ) -> Measurement:
+        """`timing` together with what was measured of `implementation` before, weighted by runs."""
+        reference = self.measurements.get(self.baseline)
+        seconds = timing.median
+        if reference is not None and isinstance(baseline, Timing):
+            seconds = timing.ratio_to(baseline) * reference.seconds
+        runs, former = len(timing.samples), self.measurements.get(implementation)
+        if former is not None:
+            seconds = (seconds * runs + former.seconds * former.runs) / (runs + former.runs)
+            runs += former.runs
+        return Measurement(implementation, seconds, timing.spread, runs)
+
+    def _is_accurate(self, implementation: Implementation) -> bool:
+        limit = self.workload.max_relative_error
+        return limit is None or self._candidate(implementation).predicted_error <= limit
+
+    def _candidate(self, implementation: Implementation) -> Candidate:
+        return candidate(self.workload.problem, self.workload.space, implementation)
+
+    def _untried(self, implementations: Iterable[Implementation]) -> list[Implementation]:
+        return [
+            each
+            for each in dict.fromkeys(implementations)
+            if each not in self.measurements and each not in self.failed
+        ]
+
+    def _seeds(self) -> list[Implementation]:
+        algorithms = self._algorithms()
+        fastest = (self._promising(each.implementation.algorithm)[0] for each in algorithms)
+        return [self.baseline, *fastest, *(each.implementation for each in algorithms)]
+
+    def _algorithms(self) -> list[Candidate]:
+        """The promising ones with their default schedules, fastest first."""
+        workload = self.workload
+        limit = workload.max_relative_error
+        accurate = sorted(
+            (
+                each
+                for each in predict(workload.problem, workload.space)
+                if limit is None or each.predicted_error <= limit
+            ),
+            key=lambda each: each.predicted_seconds,
+        )
+        most = PROMISING_TIME * accurate[0].predicted_seconds
+        return [each for each in accurate[:PROMISING_ALGORITHMS] if each.predicted_seconds <= most]
+
+    def _find_promising(self, algorithm: Algorithm) -> tuple[Implementation, ...]:
+        """The implementations of an algorithm, in the order of predictions."""
+        workload = self.workload
+        shape = convolution_shape(workload.problem, algorithm)
+        seconds = {
+            schedule: sum(workload.space.stage_seconds(shape, schedule).values())
+            for schedule in workload.space.schedules(shape)
+        }
+        most = PROMISING_TIME * min(seconds.values())
+        ordered = sorted((s for s in seconds if seconds[s] <= most), key=lambda schedule: seconds[schedule])
+        return tuple(Implementation(algorithm, schedule) for schedule in ordered)
+
+    def _refine(self, count: int) -> list[Implementation]:
+        best: dict[Algorithm, float] = {}
+        for each in self.measurements.values():
+            algorithm = each.implementation.algorithm
+            if self._is_accurate(each.implementation):
+                best[algorithm] = min(each.seconds, best.get(algorithm, each.seconds))
+        ranked = sorted(best, key=lambda algorithm: best[algorithm])[:REFINED_ALGORITHMS]
+        # The best gets half of all, the next half of the rest, and so on.
+        new: list[Implementation] = []
+        for position, algorithm in enumerate(ranked):
+            share = (count - len(new) + 1) // 2 if position < len(ranked) - 1 else count - len(new)
+            new += self._next_schedules(algorithm, share)
+        return new
+
+    def _next_schedules(self, algorithm: Algorithm, count: int) -> list[Implementation]:
+        promising = self._promising(algorithm)
+        predicted = self._untried(promising)[:count]
+        seconds = {
+            implementation: measurement.seconds
+            for implementation, measurement in self.measurements.items()
+            if implementation.algorithm == algorithm
+        }
+        sampled = sample_schedules(self._untried(promising), seconds, count)
+        mixed = chain.from_iterable(zip_longest(sampled, predicted))
+        return [each for each in dict.fromkeys(mixed) if each is not None][:count]

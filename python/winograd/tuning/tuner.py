@@ -1,0 +1,190 @@
+"""Tuning a program: the loop over its convolutions."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from iree.winograd.errors import InvalidOptionError
+from iree.winograd.passes.problem import ConvolutionProblem
+from iree.winograd.pipelines.cpu.cores import physical_cores
+from iree.winograd.pipelines.implementation import Implementation
+from iree.winograd.pipelines.tuning_database import Measurement, TuningDatabase
+from iree.winograd.program import Source, make_options
+from iree.winograd.targets import target_flags
+
+from .batch import Batch, MeasuringDevice, Scheduler
+from .extraction import Workload, extract
+from .local_scheduler import LocalScheduler, default_workers
+from .progress import Progress
+from .schedule_sampler import require_optuna
+from .search import Search
+
+DEFAULT_BUDGET = 600.0
+DEFAULT_DATABASE = "winograd-tuning.db"
+DEFAULT_DEVICES = {"cpu": "local-task", "vulkan": "vulkan", "cuda": "cuda", "hip": "hip"}
+"""Device to measure on, by the name of the target."""
+BATCH_SIZE = 8
+"""New candidates of a batch, or as many as there are workers."""
+MEASUREMENT_SECONDS = 5.0
+"""Of a batch."""
+
+
+@dataclass(frozen=True)
+class TunedConvolution:
+    """What tuning found for a convolution, `count` of which are in the program."""
+
+    problem: ConvolutionProblem
+    count: int
+    default: Measurement | None
+    """What is taken without tuning; None where the budget ended before it was measured."""
+    best: Measurement | None
+    measured: int
+    """Implementations with a measurement, those of earlier runs included."""
+
+    @property
+    def speedup(self) -> float | None:
+        """Of the best over the default."""
+        return None if self.default is None or self.best is None else self.default.seconds / self.best.seconds
+
+
+def tune(
+    source: Source,
+    *,
+    target: str = "cpu",
+    device: str | None = None,
+    flags: Sequence[str] = (),
+    database: str | Path = DEFAULT_DATABASE,
+    budget: float = DEFAULT_BUDGET,
+    workers: int | None = None,
+    scheduler: str | None = None,
+    report: Callable[[str], None] | None = None,
+    **options: Any,
+) -> tuple[TunedConvolution, ...]:
+    """Measure implementations of the convolutions of `source`, and record them in `database`.
+
+    `source`, `target`, `flags` and `options` are those of `compile`; what is found holds for programs that
+    are compiled with the same target, flags and number of threads. `device` is the one to measure on, a URI
+    as `load` takes it, by default that of the target. `budget` is in seconds. Candidates are compiled by
+    `workers` processes (by default one for each processor), or by the workers of the Dask cluster whose
+    `scheduler` has this address (docs/tuning.md). `report` is told, in lines, how it goes.
+
+    It may be interrupted at any time: what was measured is in the database, and the next run goes on from
+    there.
+
+    Raises `InvalidOptionError` for options, flags, targets or devices that aren't known and for a database
+    that can't be opened, `CompilationError` when the program doesn't compile as far as the choice of
+    algorithms, and `TuningError` when nothing can be measured.
+    """
+    require_optuna()
+    checked = make_options(options)
+    device = DEFAULT_DEVICES.get(target.partition(":")[0], "") if device is None else device
+    if not budget > 0:
+        raise InvalidOptionError(f"the budget must be positive, not {budget} s")
+    if workers is not None and (workers < 1 or scheduler is not None):
+        raise InvalidOptionError(
+            "workers must be positive, and are those of this machine: without a scheduler"
+        )
+    if device.partition("://")[0] == "local-sync" and checked.threads not in (None, 1):
+        raise InvalidOptionError(f"local-sync has one thread, not {checked.threads}")
+    threads = checked.threads or (1 if device.startswith("local-sync") else physical_cores())
+    say = report or (lambda line: None)
+    deadline = time.monotonic() + budget
+    working = _open_scheduler(scheduler, workers)
+    try:
+        all_flags = working.resolve_flags((*target_flags(target), *flags))
+        workloads = extract(source, all_flags, replace(checked, threads=threads))
+        with _open_database(database, say) as opened:
+            tuner = _Tuner(
+                workloads, opened, working, all_flags, MeasuringDevice(device, threads), Progress(say, budget)
+            )
+            return tuner.run(deadline)
+    finally:
+        working.close()
+
+
+class _Tuner:
+    """The searches of one program, which share time by what they are expected to gain."""
+
+    def __init__(
+        self,
+        workloads: Sequence[Workload],
+        database: TuningDatabase,
+        scheduler: Scheduler,
+        flags: tuple[str, ...],
+        device: MeasuringDevice,
+        progress: Progress,
+    ) -> None:
+        self._database = database
+        self._scheduler = scheduler
+        self._flags = flags
+        self._device = device
+        self._progress = progress
+        self._machine = scheduler.machine(device.uri)
+        self._searches = {
+            workload.problem: Search(
+                workload,
+                database.measurements(workload.problem, workload.space.key, machine=self._machine),
+            )
+            for workload in workloads
+        }
+
+    def run(self, deadline: float) -> tuple[TunedConvolution, ...]:
+        searches = list(self._searches.values())
+        self._progress.begin(searches, self._machine)
+        while time.monotonic() < deadline:
+            active = [search for search in searches if not search.is_finished]
+            active.sort(key=lambda search: search.expected_gain, reverse=True)
+            batches = []
+            for search in active:
+                implementations = search.propose(BATCH_SIZE)
+                if not implementations:
+                    search.end()
+                    continue
+                batches.append(self._batch(search, implementations, deadline))
+                if len(batches) == self._scheduler.capacity:
+                    break
+            if not batches:
+                break
+            for batch, outcomes in self._scheduler.evaluate(batches, deadline):
+                search = self._searches[batch.problem]
+                measured = search.tell(outcomes)
+                self._database.record(
+                    batch.problem, search.workload.space.key, measured, machine=self._machine
+                )
+                self._progress.batch(search, outcomes)
+        self._progress.end(searches)
+        return tuple(map(_result, searches))
+
+    def _batch(self, search: Search, implementations: tuple[Implementation, ...], deadline: float) -> Batch:
+        seconds = min(MEASUREMENT_SECONDS, max(1.0, deadline - time.monotonic()))
+        return Batch(search.workload.problem, implementations, self._flags, self._device, seconds)
+
+
+def _result(search: Search) -> TunedConvolution:
+    workload = search.workload
+    return TunedConvolution(
+        workload.problem,
+        workload.count,
+        search.measurements.get(search.baseline),
+        search.best,
+        len(search.measurements),
+    )
+
+
+def _open_scheduler(address: str | None, workers: int | None) -> Scheduler:
+    if address is None:
+        return LocalScheduler(default_workers() if workers is None else workers)
+    from .dask_scheduler import DaskScheduler
+
+    return DaskScheduler(address)
+
+
+def _open_database(path: str | Path, report: Callable[[str], None]) -> TuningDatabase:
+    try:
+        return TuningDatabase(path, report=report)
+    except (OSError, ValueError) as error:
+        raise InvalidOptionError(f"the tuning database can't be opened: {error}") from None
