@@ -89,7 +89,7 @@ def filter_transform(filter: Array, decomposition: Decomposition, groups: int = 
     group_channels, features = filter.shape[-2:]
     _check_groups("output channels", features, groups)
     nested = reduce(np.kron, [as_array(transforms(m, p).algorithm.filter) for m, p in _sizes(decomposition)])
-    taps = filter.reshape(-1, group_channels, features).astype(np.float64)
+    taps = filter.reshape(-1, group_channels, features)
     channels_at_once = max(1, _CACHED_COLUMNS // features)
     transformed = np.empty(
         (len(nested), groups, decomposition.view_count, group_channels, features // groups), filter.dtype
@@ -104,7 +104,8 @@ def filter_transform(filter: Array, decomposition: Decomposition, groups: int = 
         # A few channels at a time, so that the float64 intermediate stays in the cache.
         for first in range(0, group_channels, channels_at_once):
             some = slice(first, first + channels_at_once)
-            part = np.tensordot(nested[:, list(columns)], taps[list(rows), some], axes=1)
+            exact = taps[list(rows), some].astype(np.float64)
+            part = np.tensordot(nested[:, list(columns)], exact, axes=1)
             part = part.reshape(len(nested), -1, groups, features // groups)
             transformed[:, :, index, some] = part.swapaxes(1, 2)
     return transformed.reshape(

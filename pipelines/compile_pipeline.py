@@ -16,6 +16,7 @@ from iree.winograd.passes.registry import Pass
 from iree.winograd.passes.split_transposed import SplitTransposed
 from iree.winograd.passes.unroll_pooling import UnrollPooling
 
+from .convert_matmul import ConvertMatmul
 from .cpu.cores import physical_cores
 from .decision import Decision
 from .lower_to_dispatch import LowerToDispatch
@@ -42,6 +43,7 @@ def compile_pipeline(
             tuning_database=options.tuning_database,
             observe=observe,
         ),
+        ConvertMatmul(),
         ConvertConv(),
         FusePad(),
         FuseEpilogue(),

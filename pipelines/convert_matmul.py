@@ -1,0 +1,86 @@
+"""Rewrite products of a few rows and a constant matrix to convolutions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from iree.winograd.dialect.bindings import ir, linalg, tensor
+from iree.winograd.passes.algorithm import Algorithm, set_algorithm
+from iree.winograd.passes.constants import is_constant, is_zero
+from iree.winograd.passes.registry import register_pass
+from iree.winograd.passes.rewrite import defining_operation, erase_if_unused, is_dynamic, walk, zero_filled
+
+from .cpu.target import CpuTarget
+from .kernel_target import kernel_target, unsupported_target
+
+MOST_ROWS = 16
+"""Rows up to which a product takes as long as reading its matrix, about."""
+LEAST_ELEMENTS = 1 << 16
+"""Elements of a matrix from which on reading it outweighs a launch: IREE launches a bias with the product."""
+
+
+@register_pass("winograd-convert-matmul")
+@dataclass(frozen=True)
+class ConvertMatmul:
+    """Rewrite products of a few rows and a constant matrix to convolutions, for CPUs.
+
+    A fully connected layer is a 1x1 convolution of a line of as many elements as there are rows. Its time is
+    that of reading the matrix, which the direct kernel finds packed in the order of reading, and fetches
+    ahead. Products of more than 16 rows, of small matrices, of those known only at run time, and on other
+    targets are IREE's.
+
+        %r = linalg.matmul ins(%x, %w : tensor<1x512xf32>, tensor<512x1000xf32>) outs(%zeros)
+      becomes
+        %line = tensor.expand_shape %x [[0, 1], [2]] : tensor<1x512xf32> into tensor<1x1x512xf32>
+        %taps = tensor.expand_shape %w [[0, 1], [2]] : tensor<512x1000xf32> into tensor<1x512x1000xf32>
+        %c = linalg.conv_1d_nwc_wcf {winograd.algorithm = {
+          output_tile = array<i64: 1>, part_size = array<i64: 1>}} ins(%line, %taps) outs(%zeros)
+        %r = tensor.collapse_shape %c [[0, 1], [2]] : tensor<1x1x1000xf32> into tensor<1x1000xf32>
+    """
+
+    def run(self, module: ir.Operation) -> None:
+        if unsupported_target(module) is not None or not isinstance(kernel_target(module), CpuTarget):
+            return
+        for operation in [each for each in walk(module) if _is_product_with_constant(each)]:
+            _convert(operation)
+
+
+def _is_product_with_constant(operation: ir.Operation) -> bool:
+    if operation.name != "linalg.matmul" or not is_zero(operation.operands[2]):
+        return False
+    rows, matrix = operation.operands[0], operation.operands[1]
+    if not isinstance(rows.type.element_type, ir.F32Type) or any(map(is_dynamic, rows.type.shape)):
+        return False
+    row, column, channel = (ir.AffineExpr.get_dim(position) for position in range(3))
+    expected = [[row, channel], [channel, column], [row, column]]
+    maps = [ir.AffineMapAttr(attribute).value for attribute in linalg.get_indexing_maps(operation)]
+    if [list(indexing_map.results) for indexing_map in maps] != expected:
+        return False
+    is_large = rows.type.shape[0] <= MOST_ROWS and prod(matrix.type.shape) >= LEAST_ELEMENTS
+    return is_large and is_constant(matrix)
+
+
+def _convert(operation: ir.Operation) -> None:
+    rows, matrix, _ = operation.operands
+    result_type = ir.RankedTensorType(operation.results[0].type)
+    with operation.location, ir.InsertionPoint(operation):
+        convolution = linalg.conv_1d_nwc_wcf(
+            _expanded(rows),
+            _expanded(matrix),
+            outs=[zero_filled([1, *result_type.shape], result_type.element_type)],
+            strides=[1],
+            dilations=[1],
+        )
+        definition = defining_operation(convolution)
+        assert definition is not None
+        set_algorithm(definition, Algorithm((1,), (1,)))
+        result = tensor.collapse_shape(result_type, convolution, [[0, 1], [2]])
+    operation.results[0].replace_all_uses_with(result)
+    erase_if_unused([operation])
+
+
+def _expanded(value: ir.Value) -> ir.Value:
+    shape = [1, *ir.RankedTensorType(value.type).shape]
+    type_ = ir.RankedTensorType.get(shape, value.type.element_type)
+    return tensor.expand_shape(type_, value, [[0, 1], [2]], [], shape)

@@ -1,0 +1,48 @@
+// RUN: winograd-opt --winograd-convert-matmul --split-input-file %s | filecheck %s
+
+util.global private @device = #hal.device.target<"local", [
+  #hal.executable.target<"llvm-cpu", "embedded-elf-x86_64", {
+    cpu = "haswell", cpu_features = "+avx2,+fma", target_triple = "x86_64-unknown-unknown-eabi-elf"}>
+]> : !hal.device
+
+// A fully connected layer: rows are elements of a line of inputs, also where the matrix is a transposed constant.
+// CHECK-LABEL: @fully_connected
+// CHECK-SAME: (%[[X:.*]]: tensor<3x512xf32>)
+// CHECK: linalg.transpose
+// CHECK-DAG: %[[LINE:.*]] = tensor.expand_shape %[[X]] {{\[}}[0, 1], [2]] output_shape [1, 3, 512]
+// CHECK-DAG: %[[TAPS:.*]] = tensor.expand_shape %{{.*}} {{\[}}[0, 1], [2]] output_shape [1, 512, 256]
+// CHECK: %[[SUMS:.*]] = linalg.conv_1d_nwc_wcf {{.*}}winograd.algorithm = {output_tile = array<i64: 1>, part_size = array<i64: 1>}{{.*}} ins(%[[LINE]], %[[TAPS]]
+// CHECK: %[[R:.*]] = tensor.collapse_shape %[[SUMS]] {{\[}}[0, 1], [2]] : tensor<1x3x256xf32> into tensor<3x256xf32>
+// CHECK: return %[[R]]
+func.func @fully_connected(%x: tensor<3x512xf32>) -> tensor<3x256xf32> {
+  %zero = arith.constant 0.0 : f32
+  %w = arith.constant dense<1.0> : tensor<256x512xf32>
+  %e = tensor.empty() : tensor<512x256xf32>
+  %t = linalg.transpose ins(%w : tensor<256x512xf32>) outs(%e : tensor<512x256xf32>) permutation = [1, 0]
+  %o = tensor.empty() : tensor<3x256xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%o : tensor<3x256xf32>) -> tensor<3x256xf32>
+  %r = linalg.matmul ins(%x, %t : tensor<3x512xf32>, tensor<512x256xf32>) outs(%f : tensor<3x256xf32>) -> tensor<3x256xf32>
+  return %r : tensor<3x256xf32>
+}
+
+// Many rows, a matrix known only at run time, sums that begin with something else, transposed rows, a small matrix.
+// CHECK-LABEL: @others
+// CHECK-COUNT-5: linalg.matmul
+// CHECK-NOT: linalg.conv_1d_nwc_wcf
+func.func @others(%x: tensor<17x512xf32>, %y: tensor<3x512xf32>, %w: tensor<512x256xf32>, %init: tensor<3x256xf32>, %z: tensor<512x3xf32>, %v: tensor<3x8xf32>)
+    -> (tensor<17x256xf32>, tensor<3x256xf32>, tensor<3x256xf32>, tensor<3x256xf32>, tensor<3x256xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %c = arith.constant dense<1.0> : tensor<512x256xf32>
+  %o0 = tensor.empty() : tensor<17x256xf32>
+  %f0 = linalg.fill ins(%zero : f32) outs(%o0 : tensor<17x256xf32>) -> tensor<17x256xf32>
+  %o1 = tensor.empty() : tensor<3x256xf32>
+  %f1 = linalg.fill ins(%zero : f32) outs(%o1 : tensor<3x256xf32>) -> tensor<3x256xf32>
+  %0 = linalg.matmul ins(%x, %c : tensor<17x512xf32>, tensor<512x256xf32>) outs(%f0 : tensor<17x256xf32>) -> tensor<17x256xf32>
+  %1 = linalg.matmul ins(%y, %w : tensor<3x512xf32>, tensor<512x256xf32>) outs(%f1 : tensor<3x256xf32>) -> tensor<3x256xf32>
+  %2 = linalg.matmul ins(%y, %c : tensor<3x512xf32>, tensor<512x256xf32>) outs(%init : tensor<3x256xf32>) -> tensor<3x256xf32>
+  %3 = linalg.matmul indexing_maps = [affine_map<(m, n, k) -> (k, m)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+    ins(%z, %c : tensor<512x3xf32>, tensor<512x256xf32>) outs(%f1 : tensor<3x256xf32>) -> tensor<3x256xf32>
+  %small = arith.constant dense<1.0> : tensor<8x256xf32>
+  %4 = linalg.matmul ins(%v, %small : tensor<3x8xf32>, tensor<8x256xf32>) outs(%f1 : tensor<3x256xf32>) -> tensor<3x256xf32>
+  return %0, %1, %2, %3, %4 : tensor<17x256xf32>, tensor<3x256xf32>, tensor<3x256xf32>, tensor<3x256xf32>, tensor<3x256xf32>
+}
