@@ -40,6 +40,11 @@ class WinogradOptions:
     """
     tuning_database: str | None = None
     """The file of the tuning database whose measurements are taken instead of predictions."""
+    machine: str | None = None
+    """The file of the machine that times are predicted for, as `iree-winograd calibrate --output` writes it.
+
+    None is the machine that was calibrated for the target, or else the shipped default.
+    """
 
     def __post_init__(self) -> None:
         if self.output_tile is not None and not 1 <= self.output_tile <= MAX_OUTPUT_TILE:
@@ -52,6 +57,8 @@ class WinogradOptions:
             raise ValueError(f"threads must be None or at least 1, got {self.threads}")
         if self.tuning_database == "":
             raise ValueError("the name of the tuning database is empty")
+        if self.machine == "":
+            raise ValueError("the name of the machine's file is empty")
         for pattern in (*self.allow, *self.deny):
             if not pattern:
                 raise ValueError("a layer pattern is empty")

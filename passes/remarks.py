@@ -15,6 +15,11 @@ def remark_applied(operation: ir.Operation, pass_name: str, message: str) -> Non
     operation.location.emit_remark(ir.RemarkKind.PASSED, pass_name, category=CATEGORY, message=message)
 
 
+def remark_analysis(operation: ir.Operation, pass_name: str, message: str) -> None:
+    """Report what pass `pass_name` goes by in `operation`."""
+    operation.location.emit_remark(ir.RemarkKind.ANALYSIS, pass_name, category=CATEGORY, message=message)
+
+
 def remark_missed(operation: ir.Operation, pass_name: str, message: str) -> None:
     """Report that pass `pass_name` left `operation` as it is; `message` says why."""
     operation.location.emit_remark(ir.RemarkKind.MISSED, pass_name, category=CATEGORY, message=message)

@@ -41,6 +41,7 @@ def compile_pipeline(
             max_relative_error=options.max_relative_error,
             threads=threads,
             tuning_database=options.tuning_database,
+            machine=options.machine,
             observe=observe,
         ),
         ConvertMatmul(),

@@ -18,10 +18,10 @@ DATA_FOLDER_VARIABLE = "XDG_DATA_HOME"
 
 @dataclass(frozen=True)
 class MachineModel:
-    """A machine, and in words where what is known of it comes from."""
+    """A machine, and the file that it was read from; None where it is the default of a target."""
 
     machine: Machine
-    origin: str
+    path: Path | None
 
 
 def machine_path(name: str) -> Path:
@@ -70,16 +70,15 @@ def machine_model(target: KernelTarget, path: str | None, report: Callable[[str]
     if path is not None:
         machine = read_machine(path)
         _require_kind(machine, target, Path(path))
-        return MachineModel(machine, f"the machine in {path}")
+        return MachineModel(machine, Path(path))
     try:
         stored = stored_machine(target)
     except ValueError as error:
         report(f"a measured machine is ignored: {error}")
         stored = None
     if stored is not None:
-        return MachineModel(stored, f"this machine, as measured: {machine_path(target_name(target))}")
-    default = default_machine(target)
-    return MachineModel(default, f"the default machine for {target_name(target) or 'targets of this kind'}")
+        return MachineModel(stored, machine_path(target_name(target)))
+    return MachineModel(default_machine(target), None)
 
 
 def _require_kind(machine: Machine, target: KernelTarget, path: Path) -> None:

@@ -13,11 +13,12 @@ from iree.winograd.passes.layer_filter import is_layer_allowed, location_names
 from iree.winograd.passes.options import WinogradOptions
 from iree.winograd.passes.problem import ConvolutionProblem
 from iree.winograd.passes.registry import PassError, register_pass
-from iree.winograd.passes.remarks import remark_missed
+from iree.winograd.passes.remarks import remark_analysis, remark_missed
 
 from .cpu.target import CpuTarget
 from .decision import Candidate, Decision
 from .kernel_target import KernelTarget, kernel_target
+from .machine_store import MachineModel, machine_model
 from .measured_candidates import measured_candidates
 from .prediction import predict
 from .schedules import set_schedule
@@ -64,6 +65,8 @@ class SelectAlgorithm:
     """As in `WinogradOptions`."""
     tuning_database: str | None = None
     """As in `WinogradOptions`."""
+    machine: str | None = None
+    """As in `WinogradOptions`."""
     observe: Callable[[Decision], None] | None = field(default=None, metadata={"option": False})
     """Is told every decision."""
 
@@ -74,11 +77,15 @@ class SelectAlgorithm:
         found = tuple(convolutions(module))
         if not found:
             return
-        space = search_space(_target(module), threads=self.threads)
+        target = _target(module)
+        model = self._machine_model(module, target)
+        space = search_space(target, model.machine, self.threads)
         with self._open_database(module) as database:
             for number, operation in enumerate(found):
                 if ATTRIBUTE_NAME not in operation.attributes:
                     self._select(number, operation, space, database)
+        if model.path is not None:
+            remark_analysis(module, PASS_NAME, f"times are predicted for the machine in {model.path}")
 
     def _select(
         self, number: int, operation: ir.Operation, space: SearchSpace, database: TuningDatabase | None
@@ -92,6 +99,15 @@ class SelectAlgorithm:
             remark_missed(operation, PASS_NAME, f"convolution {number} left as it is: {decision.reason}")
         if self.observe is not None:
             self.observe(decision)
+
+    def _machine_model(self, module: ir.Operation, target: KernelTarget) -> MachineModel:
+        try:
+            return machine_model(
+                target, self.machine, lambda message: remark_missed(module, PASS_NAME, message)
+            )
+        except (OSError, ValueError) as error:
+            module.location.emit_error(f"the machine can't be read: {error}")
+            raise PassError from None
 
     @contextmanager
     def _open_database(self, module: ir.Operation) -> Iterator[TuningDatabase | None]:
@@ -118,6 +134,7 @@ class SelectAlgorithm:
             max_relative_error=self.max_relative_error,
             threads=self.threads,
             tuning_database=self.tuning_database,
+            machine=self.machine,
         )
 
     def _decide(

@@ -25,3 +25,6 @@ modules = {
 config.substitutions += [
     (rf"(?<![\w/.-]){tool}(?![\w/.-])", f"{python} -m {module}") for tool, module in modules.items()
 ]
+config.substitutions.append((r"%{python}", python))
+# Machines that a user has calibrated would change what is chosen.
+config.environment["XDG_DATA_HOME"] = os.path.join(config.test_exec_root, "data")

@@ -19,6 +19,7 @@ from iree.winograd.compilation import PHASES, Compilation, Stages, session_flags
 from iree.winograd.diagnostics import Diagnostic, capture_remarks
 from iree.winograd.errors import InvalidOptionError
 from iree.winograd.flags import (
+    MACHINE,
     MAIN_BOOLEANS,
     TUNING_DATABASE,
     CommandLine,
@@ -28,7 +29,7 @@ from iree.winograd.flags import (
     parse_command_line,
 )
 from iree.winograd.ir_dumps import take_ir_dumps
-from iree.winograd.option_files import check_tuning_database
+from iree.winograd.option_files import check_machine, check_tuning_database
 from iree.winograd.passes.remarks import CATEGORY
 from iree.winograd.report_file import ReportFileError
 from iree.winograd.targets import find_crash
@@ -69,6 +70,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         check_tuning_database(command_line.options.tuning_database, _print_warning)
     except InvalidOptionError as error:
         print(f"{_PROGRAM}: for the --{TUNING_DATABASE} option: {error}", file=sys.stderr)
+        return 1
+    try:
+        check_machine(command_line.options.machine)
+    except InvalidOptionError as error:
+        print(f"{_PROGRAM}: for the --{MACHINE} option: {error}", file=sys.stderr)
         return 1
     code = _compile(command_line, stages)
     sys.stdout.flush()

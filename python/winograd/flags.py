@@ -20,6 +20,7 @@ MAX_RELATIVE_ERROR = "iree-winograd-max-relative-error"
 THREADS = "iree-winograd-threads"
 REPORT = "iree-winograd-report"
 TUNING_DATABASE = "iree-winograd-tuning-database"
+MACHINE = "iree-winograd-machine"
 
 _OWN_BOOLEANS = (ENABLE, REMARKS)
 _OWN_CHOICES = {
@@ -27,7 +28,7 @@ _OWN_CHOICES = {
     FOLD_FILTERS: ("compile", "load"),
 }
 _OWN_LISTS = (ALLOW, DENY)
-_OWN_VALUES = (MAX_RELATIVE_ERROR, THREADS, REPORT, TUNING_DATABASE)
+_OWN_VALUES = (MAX_RELATIVE_ERROR, THREADS, REPORT, TUNING_DATABASE, MACHINE)
 _OWN = (*_OWN_BOOLEANS, *_OWN_CHOICES, *_OWN_LISTS, *_OWN_VALUES)
 
 # The flags that the program `iree-compile` itself reads; IREE's library reads the others.
@@ -62,6 +63,10 @@ _HELP = (
     (
         f"{FOLD_FILTERS}=<value>",
         "When constant filters are transformed: compile (default) or load time",
+    ),
+    (
+        f"{MACHINE}=<file>",
+        "Predict times for this machine, as `iree-winograd calibrate --output` writes it",
     ),
     (
         f"{MAX_RELATIVE_ERROR}=<number>",
@@ -247,7 +252,7 @@ def _check_own(name: str, value: str) -> str:
         raise FlagError(f"for the --{name} option: '{value}' is neither a positive integer nor auto")
     if name == MAX_RELATIVE_ERROR and not _is_positive(value):
         raise FlagError(f"for the --{name} option: '{value}' is no positive number")
-    if name == TUNING_DATABASE and not value:
+    if name in (TUNING_DATABASE, MACHINE) and not value:
         raise FlagError(f"for the --{name} option: requires a value!")
     if name == REPORT:
         try:
@@ -277,6 +282,7 @@ def _make_options(own: Mapping[str, Sequence[str]]) -> WinogradOptions:
         max_relative_error=None if max_relative_error is None else float(max_relative_error),
         threads=None if threads == "auto" else int(threads),
         tuning_database=own.get(TUNING_DATABASE, [None])[-1],
+        machine=own.get(MACHINE, [None])[-1],
     )
 
 

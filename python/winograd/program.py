@@ -18,7 +18,7 @@ from iree.winograd.diagnostics import Diagnostic, capture_remarks
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.errors import CompilationError, InvalidOptionError
 from iree.winograd.importers import ImportedModel
-from iree.winograd.option_files import check_tuning_database
+from iree.winograd.option_files import check_machine, check_tuning_database
 from iree.winograd.passes.options import WinogradOptions
 from iree.winograd.report_file import ReportFileError, check_report_path
 from iree.winograd.targets import find_crash, target_flags
@@ -82,7 +82,7 @@ def compile(
 
     Warns with `RewriteWarning` when the passes of this project failed and the program was compiled without
     them, and with `TuningDatabaseWarning` when the tuning database is damaged. Raises `InvalidOptionError`
-    for options, flags or targets that aren't known or a tuning database that isn't there, and
+    for options, flags or targets that aren't known, a tuning database or machine that isn't there, and
     `CompilationError`, which holds the compiler's diagnostics, when `source`, `output` or `report` can't be
     opened, `source` doesn't compile, or has convolutions and there are no kernels for `target`.
     """
@@ -95,6 +95,7 @@ def compile(
             winograd_options.tuning_database,
             lambda message: warnings.warn(message, TuningDatabaseWarning, stacklevel=5),
         )
+        check_machine(winograd_options.machine)
     all_flags = (*target_flags(target), *flags)
     if output is not None:
         _compile_file(source, output, all_flags, winograd_options, report)

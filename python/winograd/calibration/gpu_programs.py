@@ -22,7 +22,7 @@ Both allocate two arrays between their dispatches: Vulkan takes longer for that 
 COPY_DISPATCHES = (3, 99)
 """As `MULTIPLY_ADD_DISPATCHES`; more, since a copy takes much less time."""
 
-_ITERATIONS = 1024
+_ITERATIONS = 4096
 _SUMS = 8
 """Quads that a thread sums, independent of each other."""
 _QUADS_PER_THREAD = 4
