@@ -54,6 +54,15 @@ def passes_over(blocks: int, target: CpuTarget) -> int:
     return max(1, BYTES_READ // block_bytes(target) // blocks)
 
 
+def build_multiply_add(target: CpuTarget) -> ir.Module:
+    """A module with the function `multiply_add` of `build_cpu_programs` only."""
+    with ir.Context(), ir.Location.unknown():
+        module = ir.Module.create()
+        with ir.InsertionPoint(module.body):
+            _add_multiply_add(module.operation, target)
+        return module
+
+
 def build_cpu_programs(target: CpuTarget, threads: int) -> ir.Module:
     """A module with these functions, `lanes` being the target's vector width.
 
