@@ -11,13 +11,14 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
+from iree.winograd.errors import TuningError
 from iree.winograd.pipelines.implementation import Implementation
 
 from .batch import COMPILE_SECONDS, MEASUREMENT_GRACE_SECONDS, Batch, Outcome
 from .compile_job import CompileJob
 from .device_name import device_name
 from .failure import Failure
-from .measurement import MeasurementJob
+from .measure_batch import measure_batch
 from .worker_process import CallError, WorkerLostError, WorkerProcess
 
 KEPT_BYTES = 1 << 30
@@ -48,7 +49,10 @@ class LocalScheduler:
         return flags
 
     def machine(self, device: str) -> str:
-        return self._measurer.call(device_name, device, timeout=MEASUREMENT_GRACE_SECONDS)
+        try:
+            return self._measurer.call(device_name, device, timeout=MEASUREMENT_GRACE_SECONDS)
+        except (CallError, WorkerLostError) as error:
+            raise TuningError(str(error)) from None
 
     def evaluate(
         self, batches: Sequence[Batch], deadline: float
@@ -65,7 +69,7 @@ class LocalScheduler:
                 if path.exists():
                     self._programs[job] = path
                     self._programs.move_to_end(job)
-            yield batch, outcomes | self._measure(batch, programs)
+            yield batch, outcomes | measure_batch(self._measurer, batch, programs)
             self._forget()
 
     def close(self) -> None:
@@ -98,28 +102,6 @@ class LocalScheduler:
                 self._idle.append(process)
         return None
 
-    def _measure(
-        self, batch: Batch, programs: Sequence[tuple[Implementation, Path]]
-    ) -> dict[Implementation, Outcome]:
-        if not programs:
-            return {}
-        timeout = batch.seconds + MEASUREMENT_GRACE_SECONDS
-        try:
-            results = self._measurer.call(
-                MeasurementJob.run, batch.measurement_job(programs), timeout=timeout
-            )
-        except CallError as error:
-            return {implementation: Failure(str(error)) for implementation, _ in programs}
-        except WorkerLostError as error:
-            if len(programs) == 1:
-                return {programs[0][0]: Failure(f"not measured: {error}")}
-            # One of them crashes: each by itself shows which.
-            alone: dict[Implementation, Outcome] = {}
-            for program in programs:
-                alone |= self._measure(batch, [program])
-            return alone
-        return {implementation: result for (implementation, _), result in zip(programs, results, strict=True)}
-
     def _forget(self) -> None:
         """Remove the programs that weren't needed for longest."""
         sizes = {job: path.stat().st_size for job, path in self._programs.items()}
@@ -138,10 +120,10 @@ def default_workers() -> int:
 
 def _sort(
     batch: Batch, futures: Sequence[Future[Failure | None]], paths: Sequence[Path]
-) -> tuple[dict[Implementation, Outcome], list[tuple[Implementation, Path]]]:
+) -> tuple[dict[Implementation, Outcome], list[tuple[Implementation, bytes | Path]]]:
     """What failed, and what there is to measure."""
     outcomes: dict[Implementation, Outcome] = {}
-    programs = []
+    programs: list[tuple[Implementation, bytes | Path]] = []
     for implementation, future, path in zip(batch.implementations, futures, paths, strict=True):
         failure = future.result()
         if failure is not None:

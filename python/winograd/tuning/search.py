@@ -139,35 +139,32 @@ class Search:
 
     def _seeds(self) -> list[Implementation]:
         algorithms = self._algorithms()
-        fastest = (self._promising(each.implementation.algorithm)[0] for each in algorithms)
+        fastest = (
+            implementation
+            for each in algorithms
+            for implementation in self._promising(each.implementation.algorithm)[:1]
+        )
         return [self.baseline, *fastest, *(each.implementation for each in algorithms)]
 
     def _algorithms(self) -> list[Candidate]:
         """The promising ones with their default schedules, fastest first."""
-        workload = self.workload
-        limit = workload.max_relative_error
-        accurate = sorted(
-            (
-                each
-                for each in predict(workload.problem, workload.space)
-                if limit is None or each.predicted_error <= limit
-            ),
-            key=lambda each: each.predicted_seconds,
-        )
-        most = PROMISING_TIME * accurate[0].predicted_seconds
-        return [each for each in accurate[:PROMISING_ALGORITHMS] if each.predicted_seconds <= most]
+        predicted = predict(self.workload.problem, self.workload.space)
+        return self._fastest(predicted)[:PROMISING_ALGORITHMS]
 
     def _find_promising(self, algorithm: Algorithm) -> tuple[Implementation, ...]:
         """The implementations of an algorithm, in the order of predictions."""
-        workload = self.workload
-        shape = convolution_shape(workload.problem, algorithm)
-        seconds = {
-            schedule: sum(workload.space.stage_seconds(shape, schedule).values())
-            for schedule in workload.space.schedules(shape)
-        }
-        most = PROMISING_TIME * min(seconds.values())
-        ordered = sorted((s for s in seconds if seconds[s] <= most), key=lambda schedule: seconds[schedule])
-        return tuple(Implementation(algorithm, schedule) for schedule in ordered)
+        shape = convolution_shape(self.workload.problem, algorithm)
+        schedules = self.workload.space.schedules(shape)
+        ordered = self._fastest(self._candidate(Implementation(algorithm, each)) for each in schedules)
+        return tuple(each.implementation for each in ordered)
+
+    def _fastest(self, candidates: Iterable[Candidate]) -> list[Candidate]:
+        """Those accurate enough that may be the fastest, in the order of predictions."""
+        limit = self.workload.max_relative_error
+        accurate = [each for each in candidates if limit is None or each.predicted_error <= limit]
+        most = PROMISING_TIME * min((each.predicted_seconds for each in accurate), default=0.0)
+        promising = (each for each in accurate if each.predicted_seconds <= most)
+        return sorted(promising, key=lambda each: each.predicted_seconds)
 
     def _refine(self, count: int) -> list[Implementation]:
         best: dict[Algorithm, float] = {}
