@@ -10,11 +10,13 @@ from iree.winograd.dialect.bindings import ir
 from iree.winograd.dialect.ops import OutputTransformOp
 from iree.winograd.passes.constants import constant_array, resource_constant
 from iree.winograd.passes.rewrite import size_of
+from iree.winograd.pipelines.default_machines import default_gpu_machine
 from iree.winograd.pipelines.dispatch import KernelFunction
 from iree.winograd.pipelines.emit import Index
 from iree.winograd.pipelines.emit_epilogue import VectorEpilogue, reads_along_channels
 from iree.winograd.pipelines.group import ConvolutionGroup
 
+from .default_schedule import GpuSchedule, default_schedule
 from .depthwise import DepthwiseKernel, is_depthwise
 from .fused import FusedKernel
 from .fused_packing import FusedPacking
@@ -26,8 +28,6 @@ from .schedules import (
     RESIDENT_THREADS,
     TRANSFORM_THREADS,
     FusedSchedule,
-    GemmSchedule,
-    default_gemm_schedule,
     fits,
 )
 from .target import GpuTarget
@@ -48,8 +48,8 @@ class GpuPipeline:
     def lower(self, group: ConvolutionGroup) -> ir.Value:
         """Emits the dispatches that compute the group's output transform, at the insertion point."""
         shape = group.shape
-        schedule = group.schedule or default_gemm_schedule(shape, self.target)
-        if not isinstance(schedule, GemmSchedule | FusedSchedule) or not fits(schedule, self.target):
+        schedule = group.schedule or default_schedule(shape, self.target, default_gpu_machine(self.target))
+        if not isinstance(schedule, GpuSchedule) or not fits(schedule, self.target):
             raise ValueError(
                 f"{schedule} is no schedule for this convolution within the limits of {self.target}"
             )

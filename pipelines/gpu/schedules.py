@@ -194,6 +194,16 @@ GEMM_SCHEDULES = (
 )
 """From the one that reads its operands most seldom to the one that wastes least of small products."""
 
+FUSED_SCHEDULES = {
+    FusedSchedule(16, 32, 64, 8, thread_products=2, buffers=2): 0.67,
+    FusedSchedule(24, 32, 32, 8, thread_products=1): 0.53,
+    # For small products: more workgroups.
+    FusedSchedule(16, 16, 16, 8, thread_products=1, thread_tiles=4, thread_columns=4, buffers=2): 0.36,
+    # For at most 48 KiB of shared memory, as Vulkan has it, and measured there.
+    FusedSchedule(16, 32, 32, 8, thread_products=1): 0.36,
+}
+"""For each the part of the peak rate that its main loop reaches on an H200."""
+
 # TFLOP/s on an H200 whose multiprocessors are full, for 36 products of 2048 x 256 x 256.
 _FULL_RATE = dict(zip(GEMM_SCHEDULES, (38.2, 36.9, 37.5, 27.2, 20.0), strict=True))
 MULTIPROCESSORS = 132

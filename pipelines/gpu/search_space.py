@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from iree.winograd.passes.problem import ConvolutionProblem
 from iree.winograd.pipelines.convolution import ConvolutionShape
+from iree.winograd.pipelines.default_machines import default_gpu_machine
 from iree.winograd.pipelines.machine import GpuMachine
 from iree.winograd.pipelines.schedules import Schedule
 
-from .cost_model import gemm_seconds
-from .schedules import GEMM_SCHEDULES, GemmSchedule, default_gemm_schedule, fits
+from .default_schedule import GpuSchedule, default_schedule, schedules, stage_seconds
 from .target import GpuTarget
 
 
@@ -36,20 +36,18 @@ class GpuSearchSpace:
             return f"it is depthwise with {problem.group_outputs} output channels each"
         return None
 
-    def default_schedule(self, shape: ConvolutionShape) -> GemmSchedule:
-        """The schedule that is taken without measurement."""
-        return default_gemm_schedule(shape, self.target)
+    def default_schedule(self, shape: ConvolutionShape) -> GpuSchedule:
+        """The schedule that is taken without measurement, whatever the machine."""
+        return default_schedule(shape, self.target, default_gpu_machine(self.target))
 
-    def schedules(self, shape: ConvolutionShape) -> Iterator[GemmSchedule]:
+    def schedules(self, shape: ConvolutionShape) -> Iterator[GpuSchedule]:
         """All schedules that keep the target's limits, the default one first."""
         default = self.default_schedule(shape)
         yield default
-        yield from (
-            schedule for schedule in GEMM_SCHEDULES if schedule != default and fits(schedule, self.target)
-        )
+        yield from (schedule for schedule in schedules(shape, self.target) if schedule != default)
 
     def stage_seconds(self, shape: ConvolutionShape, schedule: Schedule) -> Mapping[str, float]:
         """Seconds that each stage is predicted to take. Raises ValueError for the schedule of a CPU."""
-        if not isinstance(schedule, GemmSchedule):
+        if not isinstance(schedule, GpuSchedule):
             raise ValueError(f"{schedule} is no schedule for a GPU")
-        return gemm_seconds(shape, schedule, self.machine)
+        return stage_seconds(shape, schedule, self.machine)

@@ -1,0 +1,51 @@
+"""The rule that says, without measuring, by which kernels a GPU computes a convolution."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from iree.winograd.pipelines.convolution import ConvolutionShape
+from iree.winograd.pipelines.machine import GpuMachine
+
+from .cost_model import gemm_seconds
+from .fused_cost import fused_seconds
+from .schedules import (
+    FUSED_SCHEDULES,
+    GEMM_SCHEDULES,
+    FusedSchedule,
+    GemmSchedule,
+    default_gemm_schedule,
+    fits,
+)
+from .target import GpuTarget
+
+GpuSchedule = GemmSchedule | FusedSchedule
+
+
+def default_schedule(shape: ConvolutionShape, target: GpuTarget, machine: GpuMachine) -> GpuSchedule:
+    """Separate kernels, or the fused one where it is predicted to take less time on `machine`."""
+    separate = default_gemm_schedule(shape, target)
+    return min((separate, *_fused(shape, target)), key=lambda each: _seconds(shape, each, machine))
+
+
+def schedules(shape: ConvolutionShape, target: GpuTarget) -> Iterator[GpuSchedule]:
+    """All schedules for a convolution that keep the target's limits."""
+    yield from (schedule for schedule in GEMM_SCHEDULES if fits(schedule, target))
+    yield from _fused(shape, target)
+
+
+def stage_seconds(shape: ConvolutionShape, schedule: GpuSchedule, machine: GpuMachine) -> Mapping[str, float]:
+    """Seconds that each stage is predicted to take."""
+    if isinstance(schedule, FusedSchedule):
+        return fused_seconds(shape, schedule, machine)
+    return gemm_seconds(shape, schedule, machine)
+
+
+def _fused(shape: ConvolutionShape, target: GpuTarget) -> Iterator[FusedSchedule]:
+    for schedule in FUSED_SCHEDULES:
+        if schedule.products == shape.transform_size and fits(schedule, target):
+            yield schedule
+
+
+def _seconds(shape: ConvolutionShape, schedule: GpuSchedule, machine: GpuMachine) -> float:
+    return sum(stage_seconds(shape, schedule, machine).values())

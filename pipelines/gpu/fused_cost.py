@@ -1,0 +1,42 @@
+"""What the fused kernel takes, and when it pays: counts after Yan et al., PPoPP 2020, section 8.1."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import prod
+
+from iree.winograd.pipelines.convolution import ConvolutionShape
+from iree.winograd.pipelines.machine import GpuMachine
+
+from .schedules import BYTES_PER_ELEMENT, DYNAMIC_BATCH, FUSED_SCHEDULES, FusedSchedule
+
+EDGE_SECONDS = 5.5e-6
+"""What a workgroup takes beside its products: until the first block is loaded, and after the last."""
+
+
+def fused_seconds(
+    shape: ConvolutionShape, schedule: FusedSchedule, machine: GpuMachine
+) -> Mapping[str, float]:
+    """Seconds of the one kernel of a convolution, and of its launch.
+
+        fused = rounds * (operations of the workgroups on a multiprocessor / its rate + 5.5e-6)
+
+    where `rounds` counts the workgroups that the fullest multiprocessor takes one after another; no less than
+    the bytes of image, filters and result take. Nothing that is transformed goes through memory: that is
+    gained, for the tiles are smaller, and so need more products, than those of separate kernels.
+    """
+    batch = shape.batch or DYNAMIC_BATCH
+    tiles, columns = batch * prod(shape.tiles_per_image), shape.output_channels // shape.groups
+    channels = shape.input_channels // shape.groups
+    workgroups = -(-tiles // schedule.block_tiles) * -(-columns // schedule.block_columns) * shape.groups
+    resident = max(1, schedule.resident_threads // schedule.threads)
+    rounds = -(-workgroups // (resident * machine.multiprocessors))
+    blocks = len(shape.decomposition.views) * -(-channels // schedule.block_reduction)
+    operations = 2 * blocks * schedule.block_reduction * schedule.block_tiles * schedule.block_columns
+    rate = FUSED_SCHEDULES[schedule] * machine.flops / machine.multiprocessors
+    computed = rounds * (resident * operations * schedule.products / rate + EDGE_SECONDS)
+    image = batch * prod(shape.input_size) * shape.input_channels
+    result = batch * prod(shape.output_size) * shape.output_channels
+    filters = shape.transform_size * shape.reduction * shape.output_channels
+    moved = BYTES_PER_ELEMENT * (image + result + filters) / machine.memory_bandwidth
+    return {"fused": max(computed, moved), "launch": machine.launch_seconds}
