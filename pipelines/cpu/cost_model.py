@@ -162,7 +162,9 @@ def depthwise_seconds(
     image = 4 * batch * prod(shape.input_size) * shape.input_channels
     result = 4 * batch * prod(shape.output_size) * shape.output_channels
     moved = (image + result) / machine.bandwidth(image + result)
-    workgroups = batch * -(-prod(shape.output_size[:-1]) // schedule.row_block)
+    passes = -(-vectors // schedule.vectors_per_pass)
+    row_blocks = -(-prod(shape.output_size[:-1]) // schedule.row_block)
+    workgroups = batch * row_blocks * min(schedule.channel_splits, passes)
     return {
         "products": max(outputs * taps * cycle, moved) * _share(workgroups, threads, machine),
         "output": outputs * STORE_CYCLES * cycle * _share(workgroups, threads, machine),

@@ -1,4 +1,4 @@
-"""The schedules of a CPU kernel that are worth measuring."""
+"""The schedules of the CPU kernels that are worth measuring."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from iree.winograd.pipelines.convolution import ConvolutionShape
 
 from .schedules import (
     MAX_PIXEL_BLOCK,
+    MAX_TILE_BLOCK,
     ROW_PADDING,
+    DepthwiseSchedule,
     DirectSchedule,
     WinogradSchedule,
     most_register_rows,
@@ -20,55 +22,63 @@ from .target import CpuTarget
 
 MOST_REGISTER_VECTORS = 4
 REDUCTION_BLOCKS = (32, 64, 128)
+TILE_BLOCKS = (1, 2, 3, 4, 6)
+"""In register blocks."""
+CHANNEL_SPLITS = (1, 2, 4, 8, 16)
+SEPARATE_INPUT_WORKGROUPS = 16
 FILTER_PREFETCHES = (32, 96)
 MOST_TILE_BLOCK = 128
+REGISTER_PIXELS = (4, 7, 14, 28)
+VECTORS_PER_PASS = (1, 2, 4, 8)
 
 
 def winograd_schedules(
-    shape: ConvolutionShape, target: CpuTarget, default: WinogradSchedule
+    shape: ConvolutionShape, target: CpuTarget, threads: int, default: WinogradSchedule
 ) -> Iterator[WinogradSchedule]:
     """Combinations of register blocks, tile blocks, sums and splits, other than the `default`.
 
-    Those whose workgroup needs more memory than L2 holds are left out.
+    Those whose workgroup needs more memory than L2 holds are left out, and for one thread those that divide
+    output channels.
     """
     tiles = default.tile_block if shape.tiles is None else shape.tiles
-    channel_blocks = -(-shape.output_channels // shape.groups // default.vector_width)
-    most_vectors = min(MOST_REGISTER_VECTORS, channel_blocks)
-    splits = [count for count in (1, 2, 4, 8, 16) if count <= channel_blocks]
-    separate = [None] if shape.tiles is None else [None, max(1, min(64, tiles // 16))]
-    for vectors, interleaved in product(range(1, most_vectors + 1), (1, 2)):
+    channel_vectors = shape.output_channels // shape.groups // default.vector_width
+    splits = _channel_splits(threads, channel_vectors)
+    # The input is transformed by the kernel itself, or apart from it for several to read.
+    divisions: list[tuple[int, int | None]] = [(1, None)]
+    if shape.tiles is not None:
+        separate = max(1, min(MAX_TILE_BLOCK, tiles // SEPARATE_INPUT_WORKGROUPS))
+        divisions += [(split, separate) for split in splits]
+    for vectors, interleaved in product(range(1, min(MOST_REGISTER_VECTORS, channel_vectors) + 1), (1, 2)):
         most_rows = most_register_rows(vectors * interleaved, target)
-        for rows in sorted({most_rows, most_rows - 1, -(-most_rows * 2 // 3)} - {0}, reverse=True):
-            for blocks in (1, 2, 3, 4, 6, 8):
-                for reduction, prefetch, split, input_block in product(
-                    REDUCTION_BLOCKS, FILTER_PREFETCHES, splits, separate
-                ):
-                    if (input_block is None) != (split == 1) and input_block is None:
-                        continue
-                    schedule = replace(
-                        default,
-                        tile_block=rows * blocks,
-                        register_tiles=rows,
-                        register_vectors=vectors,
-                        interleaved_sums=interleaved,
-                        reduction_block=min(reduction, shape.reduction),
-                        filter_prefetch=prefetch,
-                        channel_splits=split,
-                        input_block=input_block,
-                    )
-                    if schedule != default and _fits(schedule, shape, target, tiles):
-                        yield schedule
+        for rows, blocks, reduction, (split, input_block) in product(
+            sorted({most_rows, -(-most_rows * 3 // 4), -(-most_rows // 2)}, reverse=True),
+            TILE_BLOCKS,
+            sorted({min(shape.reduction, block) for block in REDUCTION_BLOCKS}),
+            divisions,
+        ):
+            schedule = replace(
+                default,
+                tile_block=rows * blocks,
+                register_tiles=rows,
+                register_vectors=vectors,
+                interleaved_sums=interleaved,
+                reduction_block=reduction,
+                channel_splits=split,
+                input_block=input_block,
+            )
+            if schedule != default and _fits(schedule, shape, target, tiles):
+                yield schedule
 
 
 def direct_schedules(
-    shape: ConvolutionShape, target: CpuTarget, default: DirectSchedule
+    shape: ConvolutionShape, target: CpuTarget, threads: int, default: DirectSchedule
 ) -> Iterator[DirectSchedule]:
     """Combinations of register blocks, rows, pixels and splits that L2 holds, other than the `default`."""
     pixels = shape.output_size[-1]
     rows = 1
     for size in shape.output_size[:-1]:
         rows *= size
-    channel_vectors = -(-shape.output_channels // shape.groups // default.vector_width)
+    channel_vectors = shape.output_channels // shape.groups // default.vector_width
     for vectors in range(1, min(MOST_REGISTER_VECTORS, channel_vectors) + 1):
         most = min(pixels, most_register_rows(vectors, target))
         even = -(-pixels // -(-pixels // most))
@@ -77,7 +87,7 @@ def direct_schedules(
                 sorted({min(pixels, MAX_PIXEL_BLOCK), min(pixels, 2 * register_pixels), register_pixels}),
                 sorted({1, min(2, rows), min(4, rows), min(8, rows), default.row_block}),
                 FILTER_PREFETCHES,
-                [count for count in (1, 2, 4, 8) if count <= channel_vectors],
+                _channel_splits(threads, channel_vectors),
             ):
                 schedule = replace(
                     default,
@@ -91,6 +101,31 @@ def direct_schedules(
                 fits = 4 * staged_elements(shape, row_block, pixel_block) <= target.l2_bytes
                 if schedule != default and fits:
                     yield schedule
+
+
+def depthwise_schedules(
+    shape: ConvolutionShape, threads: int, default: DepthwiseSchedule
+) -> Iterator[DepthwiseSchedule]:
+    """Combinations of register pixels, vectors per pass and splits, other than the `default`."""
+    vectors = -(-shape.output_channels // default.vector_width)
+    pixels = shape.output_size[-1]
+    for register_pixels, vectors_per_pass, split in product(
+        sorted({min(pixels, count) for count in REGISTER_PIXELS}),
+        sorted({min(vectors, count) for count in VECTORS_PER_PASS}),
+        _channel_splits(threads, vectors),
+    ):
+        schedule = replace(
+            default,
+            register_pixels=register_pixels,
+            vectors_per_pass=vectors_per_pass,
+            channel_splits=split,
+        )
+        if schedule != default:
+            yield schedule
+
+
+def _channel_splits(threads: int, channel_vectors: int) -> list[int]:
+    return [count for count in CHANNEL_SPLITS if count <= (1 if threads == 1 else channel_vectors)]
 
 
 def _fits(schedule: WinogradSchedule, shape: ConvolutionShape, target: CpuTarget, tiles: int) -> bool:

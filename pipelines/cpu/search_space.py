@@ -13,7 +13,7 @@ from iree.winograd.pipelines.schedules import Schedule
 from .cost_model import depthwise_seconds, direct_seconds, winograd_seconds
 from .depthwise import vectors_span_groups
 from .kernels import CpuSchedule, default_schedule
-from .schedule_space import direct_schedules, winograd_schedules
+from .schedule_space import depthwise_schedules, direct_schedules, winograd_schedules
 from .schedules import DepthwiseSchedule, DirectSchedule, WinogradSchedule
 from .target import CpuTarget
 
@@ -65,9 +65,11 @@ class CpuSearchSpace:
         default = self.default_schedule(shape)
         yield default
         if isinstance(default, DirectSchedule):
-            yield from direct_schedules(shape, self.target, default)
+            yield from direct_schedules(shape, self.target, self.threads, default)
         elif isinstance(default, WinogradSchedule):
-            yield from winograd_schedules(shape, self.target, default)
+            yield from winograd_schedules(shape, self.target, self.threads, default)
+        else:
+            yield from depthwise_schedules(shape, self.threads, default)
 
     def stage_seconds(self, shape: ConvolutionShape, schedule: Schedule) -> Mapping[str, float]:
         """Seconds that each stage is predicted to take. Raises ValueError for the schedule of a GPU."""

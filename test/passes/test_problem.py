@@ -1,0 +1,58 @@
+"""The text of a convolution problem names all of it."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from iree.winograd.passes.problem import ConvolutionProblem
+
+
+@st.composite
+def problems(draw: st.DrawFn) -> ConvolutionProblem:
+    rank = draw(st.integers(1, 3))
+
+    def sizes(least: int, most: int) -> tuple[int, ...]:
+        return tuple(draw(st.lists(st.integers(least, most), min_size=rank, max_size=rank)))
+
+    groups = draw(st.integers(1, 4))
+    return ConvolutionProblem(
+        batch=draw(st.none() | st.integers(1, 64)),
+        input_size=sizes(20, 224),
+        padding_low=sizes(0, 3),
+        padding_high=sizes(0, 3),
+        kernel_size=sizes(1, 7),
+        strides=sizes(1, 4),
+        dilations=sizes(1, 3),
+        groups=groups,
+        input_channels=groups * draw(st.integers(1, 512)),
+        output_channels=groups * draw(st.integers(1, 512)),
+    )
+
+
+@given(problems())
+def test_the_text_is_read_back(problem: ConvolutionProblem) -> None:
+    assert ConvolutionProblem.parse(str(problem)) == problem
+
+
+@pytest.mark.parametrize("text", ["", "1x56x56x64", "1x8x8x4->4 kernel 3x3"])
+def test_other_text_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="not a convolution problem"):
+        ConvolutionProblem.parse(text)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("kernel 9x9", "exceeds the padded input"),
+        ("groups 3", "3 groups must divide 4 and 4 channels"),
+        ("stride 0x1", "strides"),
+        ("padding 1 1x1", "padding_low"),
+    ],
+)
+def test_impossible_sizes_are_refused(change: str, message: str) -> None:
+    text = "1x6x6x4->4 kernel 3x3 stride 1x1 dilation 1x1 padding 1x1 1x1 groups 1 f32"
+    name, value = change.split(" ", 1)
+    fields = {"kernel": "3x3", "groups": "1", "stride": "1x1", "padding": "1x1 1x1"}
+    with pytest.raises(ValueError, match=message):
+        ConvolutionProblem.parse(text.replace(f"{name} {fields[name]}", f"{name} {value}"))

@@ -1,0 +1,96 @@
+"""The CPU's search space: what it offers can be computed, and what it predicts follows the machine."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from iree.winograd.passes.algorithm import Algorithm
+from iree.winograd.passes.problem import ConvolutionProblem
+from iree.winograd.pipelines.cpu.kernels import kernel_for
+from iree.winograd.pipelines.cpu.schedules import DirectSchedule, WinogradSchedule, staged_elements
+from iree.winograd.pipelines.cpu.search_space import CpuSearchSpace
+from iree.winograd.pipelines.cpu.target import CpuTarget
+from iree.winograd.pipelines.default_machines import default_cpu_machine
+from iree.winograd.pipelines.prediction import predict
+from iree.winograd.pipelines.search_space import SearchSpace, convolution_shape
+
+TARGET = CpuTarget.of("znver5", "+avx512f")
+MACHINE = default_cpu_machine(TARGET)
+DIRECT = Algorithm((1, 1), (1, 1))
+
+
+def space(threads: int = 1) -> SearchSpace:
+    return CpuSearchSpace(TARGET, MACHINE, threads)
+
+
+def problem(size: int, channels: int, outputs: int, *, taps: int = 3, batch: int = 1, groups: int = 1):
+    padding = (taps // 2, taps // 2)
+    return ConvolutionProblem(
+        batch, (size, size), padding, padding, (taps, taps), (1, 1), (1, 1), groups, channels, outputs
+    )
+
+
+@pytest.mark.parametrize("threads", [1, 8])
+@pytest.mark.parametrize(
+    "convolution",
+    [problem(56, 64, 64), problem(7, 512, 512), problem(14, 100, 10), problem(28, 48, 48, groups=48)],
+    ids=str,
+)
+def test_all_schedules_differ_and_keep_within_the_cache(convolution, threads):
+    algorithms = [DIRECT] if convolution.groups > 1 else [DIRECT, Algorithm((4, 4), (3, 3))]
+    for algorithm in algorithms:
+        shape = convolution_shape(convolution, algorithm)
+        schedules = list(space(threads).schedules(shape))
+        assert schedules[0] == space(threads).default_schedule(shape)
+        assert len(set(schedules)) == len(schedules) > 5
+        for schedule in schedules:
+            kernel_for(shape, TARGET, threads, schedule)
+            assert sum(space(threads).stage_seconds(shape, schedule).values()) > 0
+            if isinstance(schedule, DirectSchedule):
+                staged = staged_elements(shape, schedule.row_block, schedule.pixel_block)
+                assert 4 * staged <= TARGET.l2_bytes
+            if isinstance(schedule, WinogradSchedule):
+                rows = shape.reduction if schedule.input_block is None else 0
+                row = shape.transform_size * (rows + schedule.channel_block)
+                assert 4 * schedule.tile_block * row <= TARGET.l2_bytes
+                assert threads > 1 or schedule.channel_splits == 1
+
+
+def best(convolution: ConvolutionProblem, searched: SearchSpace) -> Algorithm:
+    return min(
+        predict(convolution, searched), key=lambda each: each.predicted_seconds
+    ).implementation.algorithm
+
+
+def test_slow_memory_makes_tiles_smaller():
+    """Large tiles multiply less, but read larger filters."""
+    convolution = problem(14, 512, 512)
+    fast = CpuSearchSpace(TARGET, replace(MACHINE, memory_bandwidth=1e12))
+    slow = CpuSearchSpace(TARGET, replace(MACHINE, memory_bandwidth=2e9))
+    assert max(best(convolution, slow).output_tile) < max(best(convolution, fast).output_tile)
+
+
+def test_more_threads_take_less_time():
+    shape = convolution_shape(problem(56, 128, 128), Algorithm((4, 4), (3, 3)))
+    seconds = [
+        sum(space(threads).stage_seconds(shape, space(threads).default_schedule(shape)).values())
+        for threads in (1, 2, 4, 8)
+    ]
+    assert seconds == sorted(seconds, reverse=True)
+    assert seconds[0] > 4 * seconds[-1]
+
+
+def test_twice_the_images_take_about_twice_the_time():
+    one, two = (
+        min(each.predicted_seconds for each in predict(problem(56, 64, 64, batch=batch), space()))
+        for batch in (8, 16)
+    )
+    assert 1.9 < two / one < 2.1
+
+
+def test_schedules_of_other_kernels_are_refused():
+    shape = convolution_shape(problem(56, 64, 64), DIRECT)
+    other = convolution_shape(problem(56, 64, 64), Algorithm((4, 4), (3, 3)))
+    with pytest.raises(ValueError, match="is no schedule for this convolution"):
+        kernel_for(shape, TARGET, 1, space().default_schedule(other))
