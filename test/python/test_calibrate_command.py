@@ -1,0 +1,191 @@
+"""`iree-winograd calibrate`, and what it stores as `iree-compile` takes it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from iree import winograd
+from iree.winograd.calibration.programs import target_of
+from iree.winograd.cli import TOOL_DIRECTORY, main
+from iree.winograd.pipelines.cpu.target import CpuTarget
+from iree.winograd.pipelines.default_machines import default_machine
+from iree.winograd.pipelines.gpu.target import GpuTarget
+from iree.winograd.pipelines.machine import CpuMachine, machine_from_json, machine_to_json
+from iree.winograd.pipelines.machine_store import DATA_FOLDER_VARIABLE, machine_path, stored_machine
+
+FLAGS = (
+    "--iree-enable-winograd",
+    "--iree-winograd-remarks",
+    "--iree-hal-target-device=local",
+    "--iree-hal-local-target-device-backends=llvm-cpu",
+    "--iree-llvmcpu-target-cpu=haswell",
+    "--compile-to=preprocessing",
+)
+CONVOLUTION = """\
+func.func @convolution(%image: tensor<1x18x18x16xf32>, %filter: tensor<3x3x16x16xf32>,
+    %init: tensor<1x16x16x16xf32>) -> tensor<1x16x16x16xf32> {
+  %result = linalg.conv_2d_nhwc_hwcf
+    {dilations = dense<1> : tensor<2xi64>, strides = dense<1> : tensor<2xi64>}
+    ins(%image, %filter : tensor<1x18x18x16xf32>, tensor<3x3x16x16xf32>)
+    outs(%init : tensor<1x16x16x16xf32>) -> tensor<1x16x16x16xf32>
+  return %result : tensor<1x16x16x16xf32>
+}
+"""
+HASWELL = CpuTarget.of("haswell", "+avx2,+fma")
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv(DATA_FOLDER_VARIABLE, str(tmp_path / "data"))
+    Path("convolution.mlir").write_text(CONVOLUTION)
+    return tmp_path
+
+
+def compile_program(*arguments: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "IREE_WINOGRAD_PYTHON": sys.executable}
+    command = [TOOL_DIRECTORY / "iree-compile", *FLAGS, *arguments, "convolution.mlir", "-o", "out.mlir"]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+
+def matmul_flops() -> float:
+    """Operations per second of numpy's matrix product, on as many threads as it takes."""
+    matrix = np.ones((512, 512), np.float32)
+    seconds = []
+    for _ in range(10):
+        start = time.perf_counter()
+        matrix @ matrix
+        seconds.append(time.perf_counter() - start)
+    return 2 * 512**3 / min(seconds)
+
+
+def test_calibrate_stores_a_plausible_machine(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["calibrate", "--device=local-task", "--seconds=0.5"]) == 0
+    target = target_of("cpu")
+    assert isinstance(target, CpuTarget)
+    machine = stored_machine(target)
+    assert isinstance(machine, CpuMachine)
+    assert machine.name == target.cpu
+    # Two multiply-adds a cycle at a clock that no processor reaches; and not half of what a library reaches.
+    assert machine.flops <= 2 * 2 * target.vector_width * 8e9
+    assert machine.flops * (os.cpu_count() or 1) >= 0.5 * matmul_flops()
+    rates = [*(level.bandwidth for level in machine.caches), machine.memory_bandwidth]
+    assert rates == sorted(rates, reverse=True)
+    # Two vectors of operands per multiply-add, at most three loads a cycle.
+    assert rates[0] <= 3 * 4 * target.vector_width * 8e9
+    assert rates[-1] >= 1e8
+    assert machine.memory_bandwidth <= machine.shared_memory_bandwidth
+    assert machine.dispatch_seconds < 1e-4
+    assert 1 <= machine.cores <= (os.cpu_count() or 1)
+    output = capsys.readouterr().out
+    assert f"stored in {machine_path(target.cpu)}" in output
+    assert f"{machine.flops / 1e9:.0f} GFLOP/s" in output
+
+
+def test_calibrate_writes_the_file_that_is_asked_for() -> None:
+    assert main(["calibrate", "--device=local-task", "--seconds=0.01", "--threads=1", "--output=m.json"]) == 0
+    machine = machine_from_json(Path("m.json").read_text())
+    assert isinstance(machine, CpuMachine) and machine.cores == 1
+    assert not Path("data").exists()
+
+
+def test_calibrate_says_when_the_file_can_not_be_written(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["calibrate", "--device=local-task", "--seconds=0.01", "--threads=1", "--output=none/m.json"]
+    assert main(arguments) == 1
+    assert "error: none/m.json: No such file or directory" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), "the following arguments are required: --device"),
+        (("--device=abacus",), "--device must be one of local-task, cuda, vulkan, hip, not abacus"),
+        (("--device=local-task", "--threads=0"), "--threads must be at least 1"),
+        (("--device=cuda", "--threads=2"), "is for CPUs only"),
+        (("--device=local-task", "--target=cuda:sm_80"), "--target is for GPUs only"),
+        (("--device=local-task", "--seconds=0"), "--seconds must be positive"),
+    ],
+)
+def test_impossible_options(
+    arguments: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as exit_:
+        main(["calibrate", *arguments])
+    assert exit_.value.code == 2
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--device=vulkan", "--target=cpu"), "target 'cpu' is not that of a GPU"),
+        (("--device=vulkan", "--target=abacus"), "target 'abacus' is not known"),
+        (
+            ("--device=vulkan://no-such-device", "--target=vulkan:ampere"),
+            "no device 'vulkan://no-such-device'",
+        ),
+    ],
+)
+def test_gpus_that_are_not_there(
+    arguments: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["calibrate", *arguments]) == 1
+    assert message in capsys.readouterr().err
+
+
+def test_remarks_name_the_machine_in_the_option() -> None:
+    Path("m.json").write_text(machine_to_json(default_machine(HASWELL)))
+    outcome = compile_program("--iree-winograd-machine=m.json")
+    assert outcome.returncode == 0
+    assert "times are predicted for the machine in m.json" in outcome.stderr
+
+
+def test_a_stored_machine_is_taken_and_remarked() -> None:
+    assert "machine" not in compile_program().stderr
+    path = machine_path("haswell")
+    path.parent.mkdir(parents=True)
+    path.write_text(machine_to_json(default_machine(HASWELL)))
+    outcome = compile_program()
+    assert outcome.returncode == 0
+    assert f"times are predicted for the machine in {path}" in outcome.stderr
+
+
+def test_a_damaged_stored_machine_is_remarked() -> None:
+    path = machine_path("haswell")
+    path.parent.mkdir(parents=True)
+    path.write_text("{}")
+    outcome = compile_program()
+    assert outcome.returncode == 0
+    assert f"a measured machine is ignored: {path}: the kind of a machine must be" in outcome.stderr
+    assert "predicted for" not in outcome.stderr
+
+
+def test_a_missing_or_damaged_file_of_the_option_is_an_error() -> None:
+    outcome = compile_program("--iree-winograd-machine=none.json")
+    assert outcome.returncode == 1
+    assert "--iree-winograd-machine option: can't read machine 'none.json': No such file" in outcome.stderr
+    Path("damaged.json").write_text("[1]")
+    outcome = compile_program("--iree-winograd-machine=damaged.json")
+    assert outcome.returncode == 1
+    assert "damaged.json: not the description of a machine" in outcome.stderr
+    assert not Path("out.mlir").exists()
+
+
+def test_the_machine_as_an_option_in_python() -> None:
+    with pytest.raises(winograd.InvalidOptionError, match=r"can't read machine 'none\.json'"):
+        winograd.compile(CONVOLUTION, machine="none.json")
+    with pytest.raises(winograd.InvalidOptionError, match="name of the machine's file is empty"):
+        winograd.compile(CONVOLUTION, machine="")
+
+
+def test_a_machine_of_another_kind_is_said() -> None:
+    gpu = GpuTarget(1024, 48 << 10, architecture="sm_90")
+    Path("gpu.json").write_text(machine_to_json(default_machine(gpu)))
+    outcome = compile_program("--iree-winograd-machine=gpu.json")
+    assert "gpu.json: holds a GPU, but the target is a CPU" in outcome.stderr
