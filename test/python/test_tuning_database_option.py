@@ -1,0 +1,117 @@
+"""`--iree-winograd-tuning-database` as users meet it on the command line."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from iree.winograd.cli import TOOL_DIRECTORY
+from iree.winograd.passes.algorithm import Algorithm
+from iree.winograd.passes.problem import ConvolutionProblem
+from iree.winograd.pipelines.cpu.schedules import WinogradSchedule
+from iree.winograd.pipelines.cpu.target import CpuTarget
+from iree.winograd.pipelines.implementation import (
+    Implementation,
+    implementation_from_record,
+    implementation_record,
+)
+from iree.winograd.pipelines.search_space import search_space
+from iree.winograd.pipelines.tuning_database import Measurement, TuningDatabase
+
+FLAG = "--iree-winograd-tuning-database"
+FLAGS = (
+    "--iree-enable-winograd",
+    "--iree-hal-target-device=local",
+    "--iree-hal-local-target-device-backends=llvm-cpu",
+    "--iree-llvmcpu-target-cpu=haswell",
+    "--iree-winograd-threads=1",
+)
+PROBLEM = ConvolutionProblem.parse(
+    "1x18x18x16->16 kernel 3x3 stride 1x1 dilation 1x1 padding 0x0 0x0 groups 1 f32"
+)
+CONVOLUTION = """\
+func.func @convolution(%image: tensor<1x18x18x16xf32>) -> tensor<1x16x16x16xf32> {
+  %filter = arith.constant dense<0.5> : tensor<3x3x16x16xf32>
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<1x16x16x16xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<1x16x16x16xf32>) -> tensor<1x16x16x16xf32>
+  %result = linalg.conv_2d_nhwc_hwcf
+    {dilations = dense<1> : tensor<2xi64>, strides = dense<1> : tensor<2xi64>}
+    ins(%image, %filter : tensor<1x18x18x16xf32>, tensor<3x3x16x16xf32>)
+    outs(%init : tensor<1x16x16x16xf32>) -> tensor<1x16x16x16xf32>
+  return %result : tensor<1x16x16x16xf32>
+}
+"""
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    Path("convolution.mlir").write_text(CONVOLUTION)
+    return tmp_path
+
+
+def compile_program(*arguments: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "IREE_WINOGRAD_PYTHON": sys.executable}
+    command = [TOOL_DIRECTORY / "iree-compile", *FLAGS, *arguments, "convolution.mlir", "-o", "out.vmfb"]
+    return subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+
+
+def test_the_measured_schedule_is_taken() -> None:
+    measured = Implementation(Algorithm((5, 5), (3, 3)), WinogradSchedule(8, 8, 4, 1, 16))
+    space = search_space(CpuTarget.of("haswell", "+avx2,+fma"), threads=1)
+    with TuningDatabase("tuning.db", report=print) as database:
+        database.record(PROBLEM, space.key, [Measurement(measured, 1e-6, 0.0, 1)])
+    for flags, is_tuned in [((f"{FLAG}=tuning.db",), True), ((), False)]:
+        result = compile_program(*flags, "--iree-winograd-report=report.json")
+        assert (result.returncode, result.stderr) == (0, "")
+        report = json.loads(Path("report.json").read_text())
+        assert report["failure"] is None
+        (decision,) = report["convolutions"]
+        chosen = decision["candidates"][decision["chosen"]]
+        taken = implementation_from_record({name: chosen[name] for name in implementation_record(measured)})
+        assert (decision["tuned"], taken == measured) == (is_tuned, is_tuned)
+    assert sorted(path.name for path in Path().iterdir()) == [
+        "convolution.mlir",
+        "out.vmfb",
+        "report.json",
+        "tuning.db",
+    ]
+
+
+def test_measurements_of_other_targets_are_a_remark() -> None:
+    implementation = Implementation(Algorithm((5, 5), (3, 3)), WinogradSchedule(8, 8, 4, 1, 16))
+    with TuningDatabase("tuning.db", report=print) as database:
+        database.record(PROBLEM, "x86-64 znver4", [Measurement(implementation, 1e-6, 0.0, 1)])
+    result = compile_program(f"{FLAG}=tuning.db", "--iree-winograd-remarks")
+    assert result.returncode == 0
+    assert "of tuning.db ignored 1 measurement of other versions, targets or machines" in result.stderr
+    assert compile_program(f"{FLAG}=tuning.db").stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("none.db", "can't read tuning database 'none.db': No such file or directory"),
+        (".", "can't read tuning database '.': Is a directory"),
+        ("", "requires a value!"),
+    ],
+)
+def test_a_file_that_is_not_there_is_an_error(name: str, reason: str) -> None:
+    result = compile_program(f"{FLAG}={name}")
+    assert result.returncode == 1
+    assert result.stderr == f"iree-compile: for the {FLAG} option: {reason}\n"
+    assert not Path("out.vmfb").exists() and not Path("none.db").exists()
+
+
+def test_a_damaged_file_is_a_warning_and_stays() -> None:
+    Path("damaged.db").write_text("damaged")
+    result = compile_program(f"{FLAG}=damaged.db")
+    assert result.returncode == 0
+    assert "warning: ignored damaged.db, which is damaged: file is not a database\n" in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert Path("out.vmfb").exists() and Path("damaged.db").read_text() == "damaged"
