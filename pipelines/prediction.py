@@ -6,13 +6,17 @@ from functools import cache
 
 from iree.winograd.dialect.algebra.numerics import predicted_error
 from iree.winograd.passes.algorithm import Algorithm
+from iree.winograd.passes.options import WinogradOptions
 from iree.winograd.passes.problem import ConvolutionProblem
 
 from .cpu.schedules import WinogradSchedule
 from .decision import Candidate
 from .implementation import Implementation
 from .schedules import Schedule
-from .search_space import SearchSpace, candidate_algorithms, convolution_shape
+from .search_space import SearchSpace, candidate_algorithms, convolution_shape, direct_algorithm
+
+DEFAULT_MAX_RELATIVE_ERROR = {"f32": 1e-6}
+"""Predicted error, relative to the output in the 1-norm, that an algorithm may have, per element type."""
 
 
 def predict(
@@ -40,6 +44,18 @@ def candidate(
         algorithm_error(problem, implementation.algorithm, _summed_block(implementation.schedule)),
         measured_seconds,
     )
+
+
+def error_limit(problem: ConvolutionProblem, options: WinogradOptions) -> float | None:
+    """The predicted error that no algorithm for `problem` may exceed; None where there is no limit.
+
+    Unless `options` say otherwise it is that of the element type, or of the direct convolution where that
+    has more: leaving a convolution as it is makes it no more accurate than that.
+    """
+    if options.max_relative_error is not None or options.output_tile is not None:
+        return options.max_relative_error
+    direct = algorithm_error(problem, direct_algorithm(problem))
+    return max(DEFAULT_MAX_RELATIVE_ERROR[problem.element_type], direct)
 
 
 def algorithm_error(

@@ -80,6 +80,11 @@ def convolution_shape(problem: ConvolutionProblem, algorithm: Algorithm) -> Conv
     )
 
 
+def direct_algorithm(problem: ConvolutionProblem) -> Algorithm:
+    """Every output by itself, as convolution is defined."""
+    return Algorithm((1,) * problem.spatial_rank, (1,) * problem.spatial_rank)
+
+
 def candidate_algorithms(problem: ConvolutionProblem, output_tile: int | None = None) -> Iterator[Algorithm]:
     """The algorithms to choose from; with an `output_tile`, only those of this size where tiles have a gain.
 
@@ -87,7 +92,7 @@ def candidate_algorithms(problem: ConvolutionProblem, output_tile: int | None = 
     convolution, which has no sum over channels to amortise transforms.
     """
     rank = problem.spatial_rank
-    direct = Algorithm((1,) * rank, (1,) * rank)
+    direct = direct_algorithm(problem)
     if output_tile == 1 or (problem.groups > 1 and problem.group_inputs == 1):
         yield direct
         return

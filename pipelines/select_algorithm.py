@@ -20,15 +20,13 @@ from .decision import Candidate, Decision
 from .kernel_target import KernelTarget, kernel_target
 from .machine_store import MachineModel, machine_model
 from .measured_candidates import measured_candidates
-from .prediction import predict
+from .prediction import DEFAULT_MAX_RELATIVE_ERROR, error_limit, predict
 from .schedules import set_schedule
 from .search_space import SearchSpace, search_space
 from .target import executable_targets
 from .tuning_database import TuningDatabase
 
 PASS_NAME = "winograd-select-algorithm"
-DEFAULT_MAX_RELATIVE_ERROR = {"f32": 1e-5}
-"""Predicted error, relative to the output in the 1-norm, that an algorithm may have, per element type."""
 TIME_TOLERANCE = 0.03
 """Relative difference in time that is no difference: the more accurate algorithm is chosen then."""
 ANY_TARGET = CpuTarget.of("", "+avx512f")
@@ -156,9 +154,7 @@ class SelectAlgorithm:
         if reason := space.unsuited(problem):
             return left(reason)
         candidates = self._candidates(number, operation, problem, space, database)
-        limit = self.max_relative_error
-        if limit is None and self.output_tile is None:
-            limit = DEFAULT_MAX_RELATIVE_ERROR[problem.element_type]
+        limit = error_limit(problem, self._options())
         accurate = [each for each in candidates if limit is None or each.predicted_error <= limit]
         if not accurate:
             best = min(candidates, key=lambda candidate: candidate.predicted_error)

@@ -15,11 +15,8 @@ import pytest
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.dialect.reference import convolution
 from iree.winograd.pipelines.decision import Decision
-from iree.winograd.pipelines.select_algorithm import (
-    DEFAULT_MAX_RELATIVE_ERROR,
-    TIME_TOLERANCE,
-    SelectAlgorithm,
-)
+from iree.winograd.pipelines.prediction import DEFAULT_MAX_RELATIVE_ERROR
+from iree.winograd.pipelines.select_algorithm import TIME_TOLERANCE, SelectAlgorithm
 
 Array = npt.NDArray[Any]
 
@@ -49,17 +46,17 @@ func.func @layers(
 """
 
 
-def decisions(limit: float | None, output_tile: int | None = None) -> list[Decision]:
-    """What is decided of `LAYERS`."""
+def decisions(limit: float | None, output_tile: int | None = None, *, text: str = LAYERS) -> list[Decision]:
+    """What is decided of the convolutions of a program."""
     context = ir.Context()
     context.allow_unregistered_dialects = True
     found: list[Decision] = []
     with context, ir.Location.unknown():
-        module = ir.Module.parse(LAYERS)
+        module = ir.Module.parse(text)
         SelectAlgorithm(output_tile=output_tile, max_relative_error=limit, observe=found.append).run(
             module.operation
         )
-    assert len(found) == 6
+    assert len(found) == text.count("linalg.conv")
     return found
 
 
@@ -81,6 +78,20 @@ def test_no_algorithm_exceeds_the_limit(limit: float, output_tile: int | None) -
 def test_the_default_is_a_limit_too() -> None:
     limit = DEFAULT_MAX_RELATIVE_ERROR["f32"]
     assert [each.chosen for each in decisions(None)] == [each.chosen for each in decisions(limit)]
+
+
+def test_the_default_leaves_no_convolution_for_the_error_that_it_has_anyway() -> None:
+    text = """
+func.func @layer(%x: tensor<1x7x7x8192xf32>, %w: tensor<1x1x8192x64xf32>, %y: tensor<1x7x7x64xf32>) {
+  %0 = linalg.conv_2d_nhwc_hwcf ins(%x, %w : tensor<1x7x7x8192xf32>, tensor<1x1x8192x64xf32>)
+    outs(%y : tensor<1x7x7x64xf32>) -> tensor<1x7x7x64xf32>
+  return
+}"""
+    (by_default,) = decisions(None, text=text)
+    assert by_default.chosen is not None
+    assert by_default.chosen.predicted_error > DEFAULT_MAX_RELATIVE_ERROR["f32"]
+    (limited,) = decisions(DEFAULT_MAX_RELATIVE_ERROR["f32"], text=text)
+    assert limited.chosen is None
 
 
 def test_limits_matter() -> None:

@@ -17,8 +17,9 @@ from iree.winograd.passes.registry import Pass
 from iree.winograd.pipelines.compile_pipeline import compile_pipeline
 from iree.winograd.pipelines.decision import Candidate, Decision
 from iree.winograd.pipelines.kernel_target import unsupported_target
+from iree.winograd.pipelines.prediction import error_limit
 from iree.winograd.pipelines.search_space import SearchSpace
-from iree.winograd.pipelines.select_algorithm import DEFAULT_MAX_RELATIVE_ERROR, SelectAlgorithm
+from iree.winograd.pipelines.select_algorithm import SelectAlgorithm
 from iree.winograd.program import Source, open_session, open_source
 
 
@@ -75,9 +76,7 @@ def _workloads(module: ir.Operation, options: WinogradOptions) -> tuple[Workload
         problem = decision.problem
         if problem is None or decision.chosen is None:
             return
-        limit = options.max_relative_error
-        if limit is None and options.output_tile is None:
-            limit = DEFAULT_MAX_RELATIVE_ERROR[problem.element_type]
+        limit = error_limit(problem, options)
         known = found.get(problem, Workload(problem, decision.space, decision.chosen, limit, 0))
         found[problem] = replace(known, count=known.count + 1)
 
