@@ -205,8 +205,8 @@ def summary(results: Sequence[LayerResult]) -> str:
     tuned = _mean(result.fixed / result.tuned for result in results)
     return (
         f"{len(results)} layers: over F(2) the choice is {chosen:.2f} times as fast, and the tuned "
-        f"{tuned:.2f} times; the choice takes {_mean(excess):.3f} times as long as the faster of the two (geometric "
-        f"means; worst {max(excess):.2f})"
+        f"{tuned:.2f} times; the choice takes {_mean(excess):.3f} times as long as the faster of the two "
+        f"(geometric means; worst {max(excess):.2f})"
     )
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from xml.etree import ElementTree
 
+from iree.winograd.passes.problem import ConvolutionProblem
+
 from benchmarks.tuning import LayerResult, summary
 from benchmarks.tuning_figure import speedup_figure
-from iree.winograd.passes.problem import ConvolutionProblem
 
 PROBLEM = ConvolutionProblem.parse(
     "1x56x56x64->64 kernel 3x3 stride 1x1 dilation 1x1 padding 1x1 1x1 groups 1 f32"
