@@ -33,7 +33,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     calibrate_command.add_parser(commands)
     database_command.add_parser(commands)
     tune_command.add_parser(commands)
-    options = parser.parse_args(arguments)
+    # argparse takes `--` for the end of options, after which a subcommand has no positional arguments.
+    end = arguments.index("--") if "tune" in arguments[:1] and "--" in arguments else len(arguments)
+    options = parser.parse_args(arguments[:end], argparse.Namespace(flags=arguments[end + 1 :]))
     code: int = options.run(options)
     return code
 

@@ -21,7 +21,10 @@ _SECONDS = {"": 1, "s": 1, "min": 60, "h": 3600}
 
 
 def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
-    """Adds the subcommand; its parsed options have `run`, which takes them and returns an exit status."""
+    """Adds the subcommand; its parsed options have `run`, which takes them and returns an exit status.
+
+    What is parsed into has to have `flags`, those of `iree-compile`.
+    """
     parser = subparsers.add_parser(
         "tune",
         help="measure implementations of a program's convolutions",
@@ -68,7 +71,6 @@ def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
         metavar="ADDRESS",
         help="compile and measure by the workers of the Dask cluster there, e.g. tcp://head:8786",
     )
-    parser.add_argument("flags", nargs="*", help=argparse.SUPPRESS)
     parser.set_defaults(run=lambda options: run(options, parser))
     return parser
 
@@ -80,9 +82,6 @@ def run(options: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
         parser.error(f"--device must be one of {', '.join(TARGETS)}, not {options.device}")
     if options.threads is not None and driver != "local-task":
         parser.error("--threads is for local-task")
-    unknown = [flag for flag in options.flags if not flag.startswith("-")]
-    if unknown:
-        parser.error(f"one program at a time: {unknown[0]} is another")
     # Other subcommands need neither the compiler nor the runtime.
     from iree.winograd.tuning.tuner import tune
 

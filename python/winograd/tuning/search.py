@@ -78,11 +78,12 @@ class Search:
 
     def propose(self, count: int) -> tuple[Implementation, ...]:
         """The baseline, the best so far, and up to `count` that weren't tried; empty when all were."""
-        seeds = self._untried(self._seeds())
-        new = seeds[:count] if seeds else self._refine(count)
+        best = self.best
+        new = self._untried(self._seeds())[:count]
+        if best is not None and len(new) < count:
+            new += [each for each in self._refine(count - len(new)) if each not in new]
         if not new:
             return ()
-        best = self.best
         incumbents = [self.baseline] if best is None else [self.baseline, best.implementation]
         return tuple(dict.fromkeys([*incumbents, *new]))
 

@@ -137,7 +137,8 @@ class _Tuner:
         self._progress.begin(searches, self._machine)
         while time.monotonic() < deadline:
             active = [search for search in searches if not search.is_finished]
-            active.sort(key=lambda search: search.expected_gain, reverse=True)
+            # All get a first batch, those that are predicted to take longest before the others.
+            active.sort(key=lambda search: (search.best is None, search.expected_gain), reverse=True)
             batches = []
             for search in active:
                 implementations = search.propose(BATCH_SIZE)

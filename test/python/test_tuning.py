@@ -1,0 +1,253 @@
+"""Tuning from end to end: programs in, a database out, on this machine and on a cluster."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import distributed
+import iree.winograd
+import pytest
+from iree.winograd import InvalidOptionError, TuningError, cli, tune
+from iree.winograd.passes.algorithm import Algorithm
+from iree.winograd.passes.problem import ConvolutionProblem
+from iree.winograd.pipelines.cpu.schedules import WinogradSchedule
+from iree.winograd.pipelines.implementation import Implementation
+from iree.winograd.pipelines.tuning_database import Entry, TuningDatabase
+from iree.winograd.targets import target_flags
+from iree.winograd.tuning.batch import Batch, MeasuringDevice, Outcome
+from iree.winograd.tuning.dask_scheduler import DaskScheduler
+from iree.winograd.tuning.failure import Failure
+from iree.winograd.tuning.local_scheduler import LocalScheduler
+from iree.winograd.tuning.timing import Timing
+
+CONVOLUTION = """
+  %init_{n} = linalg.fill ins(%zero : f32) outs(%empty_{size} : tensor<1x{size}x{size}x8xf32>)
+    -> tensor<1x{size}x{size}x8xf32>
+  %{n} = linalg.conv_2d_nhwc_hwcf
+    ins(%{source}, %filter : tensor<1x{input}x{input}x8xf32>, tensor<3x3x8x8xf32>)
+    outs(%init_{n} : tensor<1x{size}x{size}x8xf32>) -> tensor<1x{size}x{size}x8xf32>
+"""
+NETWORK = (
+    """
+func.func @main(%image: tensor<1x12x12x8xf32>) -> (tensor<1x10x10x8xf32>, tensor<1x8x8x8xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %filter = arith.constant dense<0.1> : tensor<3x3x8x8xf32>
+  %empty_10 = tensor.empty() : tensor<1x10x10x8xf32>
+  %empty_8 = tensor.empty() : tensor<1x8x8x8xf32>
+"""
+    + CONVOLUTION.format(n="first", source="image", size=10, input=12)
+    + CONVOLUTION.format(n="second", source="first", size=8, input=10)
+    + """
+  return %first, %second : tensor<1x10x10x8xf32>, tensor<1x8x8x8xf32>
+}
+"""
+)
+PROBLEMS = tuple(
+    ConvolutionProblem.parse(
+        f"1x{size}x{size}x8->8 kernel 3x3 stride 1x1 dilation 1x1 padding 0x0 0x0 groups 1 f32"
+    )
+    for size in (12, 10)
+)
+
+
+def implementation(output_tile: int = 2, register_tiles: int = 4) -> Implementation:
+    schedule = WinogradSchedule(
+        vector_width=4,
+        tile_block=register_tiles,
+        register_tiles=register_tiles,
+        register_vectors=1,
+        reduction_block=8,
+    )
+    return Implementation(Algorithm((output_tile,) * 2, (3, 3)), schedule)
+
+
+# Its registers are another kernel's.
+REFUSED = Implementation(Algorithm((1, 1), (1, 1)), implementation().schedule)
+
+
+def batch(*implementations: Implementation) -> Batch:
+    return Batch(PROBLEMS[0], implementations, target_flags("cpu"), MeasuringDevice("local-sync", 1), 1.0)
+
+
+def entries(database: Path) -> list[Entry]:
+    def damaged(message: str) -> None:
+        raise AssertionError(message)
+
+    with TuningDatabase(database, report=damaged, read_only=True) as opened:
+        return list(opened.entries())
+
+
+def test_a_tuned_program_takes_what_was_measured_to_be_fastest(tmp_path: Path) -> None:
+    database, lines = tmp_path / "tuning.db", list[str]()
+    tuned = tune(NETWORK, device="local-sync", database=database, budget=20, report=lines.append)
+    assert [each.problem for each in tuned] == list(PROBLEMS)
+    for each in tuned:
+        assert each.count == 1 and each.measured >= 2
+        assert each.default is not None and each.best is not None
+        assert each.speedup is not None and each.speedup >= 1
+    assert {entry.problem for entry in entries(database)} == set(map(str, PROBLEMS))
+    assert not any("WRONG" in line for line in lines)
+    assert sum("measured (" in line for line in lines) >= 2
+
+    report = tmp_path / "report.json"
+    iree.winograd.compile(NETWORK, threads=1, tuning_database=str(database), report=report)
+    best = tuned[0].best
+    assert best is not None and str(best.seconds) in report.read_text()
+
+    # Without time to measure, all is as it was.
+    resumed = tune(NETWORK, device="local-sync", database=database, budget=1e-3, report=lines.append)
+    assert resumed == tuned
+
+
+def test_an_interrupt_keeps_what_was_measured(tmp_path: Path) -> None:
+    program, database = tmp_path / "network.mlir", tmp_path / "tuning.db"
+    program.write_text(NETWORK)
+    command = [sys.executable, "-m", "iree.winograd.cli", "tune", str(program), "--device=local-sync"]
+    with subprocess.Popen(
+        [*command, "--budget=1h", f"--database={database}"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None and process.stderr is not None
+        for line in process.stdout:
+            if "measured (" in line:
+                break
+        time.sleep(0.5)
+        process.send_signal(signal.SIGINT)
+        errors = process.stderr.read()
+        assert process.wait(30) == 130, errors
+    assert errors.splitlines() == [f"interrupted; what was measured is in {database}"]
+    assert entries(database)
+
+
+def test_a_candidate_that_does_not_compile_is_dropped_with_the_reason() -> None:
+    good = implementation()
+    outcomes = evaluate_locally(batch(good, REFUSED))
+    assert isinstance(outcomes[good], Timing)
+    refused = outcomes[REFUSED]
+    assert isinstance(refused, Failure) and "no schedule for this convolution" in refused.reason
+
+
+def test_what_cannot_begin_in_time_is_left_out() -> None:
+    assert evaluate_locally(batch(implementation()), seconds=0) == {}
+
+
+def evaluate_locally(work: Batch, seconds: float = 300) -> dict[Implementation, Outcome]:
+    scheduler = LocalScheduler(2)
+    try:
+        ((_, outcomes),) = scheduler.evaluate([work], time.monotonic() + seconds)
+    finally:
+        scheduler.close()
+    return outcomes
+
+
+@pytest.fixture
+def cluster() -> Iterator[str]:
+    """The address of a scheduler that has no workers yet."""
+    with distributed.LocalCluster(
+        n_workers=0, host="127.0.0.1", dashboard_address=None, protocol="tcp", silence_logs=50
+    ) as local:
+        yield local.scheduler_address
+
+
+def start_workers(address: str, *options: Sequence[str]) -> list[subprocess.Popen[bytes]]:
+    command = [sys.executable, "-m", "distributed.cli.dask_worker", address, "--no-nanny", "--no-dashboard"]
+    workers = [
+        subprocess.Popen([*command, "--nthreads=1", *each], stderr=subprocess.DEVNULL) for each in options
+    ]
+    with distributed.Client(address) as client:
+        client.wait_for_workers(len(workers), timeout=60)
+    return workers
+
+
+def test_a_cluster_completes_a_batch_although_a_worker_is_killed(cluster: str) -> None:
+    measurer, survivor, lost = start_workers(cluster, ["--resources", "device=1"], [], [])
+    scheduler = DaskScheduler(cluster)
+    try:
+        flags = scheduler.resolve_flags(target_flags("cpu"))
+        assert not flags[-1].endswith("=host")
+        candidates = [implementation(m, tiles) for m in (2, 3, 4) for tiles in (2, 4)]
+        work = batch(*candidates, REFUSED)
+        killer = threading.Timer(1.0, lost.kill)
+        killer.start()
+        ((_, outcomes),) = scheduler.evaluate([work], time.monotonic() + 300)
+        killer.join()
+        assert lost.wait(30) == -signal.SIGKILL
+        assert set(outcomes) == {*candidates, REFUSED}
+        assert all(isinstance(outcomes[each], Timing) for each in candidates)
+        assert isinstance(outcomes[REFUSED], Failure)
+    finally:
+        scheduler.close()
+        for worker in (measurer, survivor, lost):
+            worker.kill()
+            worker.wait()
+
+
+def test_a_cluster_needs_a_worker_with_the_device(cluster: str) -> None:
+    workers = start_workers(cluster, [])
+    try:
+        with pytest.raises(TuningError, match='--resources "device=1"'):
+            DaskScheduler(cluster)
+    finally:
+        for worker in workers:
+            worker.kill()
+            worker.wait()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--device=abacus"], "--device must be one of"),
+        (["--device=local-task", "--budget=ten"], "'ten' is no time like 90s, 10min or 1h"),
+        (["--device=local-task", "--budget=0s"], "'0s' is no time"),
+        (["--device=local-sync", "--threads=2"], "--threads is for local-task"),
+        (["--device=local-task", "another.mlir"], "unrecognized arguments: another.mlir"),
+        (["--device=local-task", "--max-relative-error=small"], "invalid float value: 'small'"),
+        ([], "required: --device"),
+    ],
+)
+def test_impossible_options_end_the_command(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as end:
+        cli.main(["tune", "network.mlir", *arguments])
+    assert end.value.code == 2
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--device=local-task", "--threads=0"], "threads must be"),
+        (["--device=local-task", "--workers=0"], "workers must be positive"),
+        (["--device=local-task", "--target=abacus"], "target 'abacus' is not known"),
+        (["--device=local-task", "--", "--iree-no-such-flag"], "iree-no-such-flag"),
+        (["--device=local-task"], "network.mlir"),
+        (["--device=local-task", "--scheduler=nonsense"], "nonsense"),
+    ],
+)
+def test_what_the_tuner_refuses_is_an_error_of_the_command(
+    arguments: list[str],
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["tune", "network.mlir", *arguments]) == 1
+    error = capsys.readouterr().err
+    assert error.startswith("iree-winograd: error: ") and message in error
+    assert not list(tmp_path.iterdir())
+
+
+def test_options_of_the_function_are_checked() -> None:
+    for options in ({"budget": 0}, {"no_such_option": 1}, {"device": "local-sync", "threads": 2}):
+        with pytest.raises(InvalidOptionError):
+            tune(NETWORK, **options)  # type: ignore[arg-type]

@@ -1,0 +1,77 @@
+"""The programs that the tuner measures: each has to be the problem that it is for."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from iree.winograd.dialect.bindings import ir
+from iree.winograd.passes.convolution import convolutions, match_convolution
+from iree.winograd.passes.problem import ConvolutionProblem
+from iree.winograd.pipelines.cpu.target import CpuTarget
+from iree.winograd.pipelines.implementation import Implementation
+from iree.winograd.pipelines.prediction import predict
+from iree.winograd.pipelines.search_space import search_space
+from iree.winograd.targets import target_flags
+from iree.winograd.tuning.compile_job import CompileJob
+from iree.winograd.tuning.failure import Failure
+from iree.winograd.tuning.measurement import MeasuredProgram, MeasurementJob
+from iree.winograd.tuning.program import ConvolutionProgram
+from iree.winograd.tuning.timing import Timing
+
+PLAIN = "1x10x10x16->16 kernel 3x3 stride 1x1 dilation 1x1 padding 1x1 1x1 groups 1 f32"
+PROBLEMS = (
+    PLAIN,
+    "?x9x11x8->16 kernel 3x2 stride 2x1 dilation 1x2 padding 1x0 0x2 groups 1 f32",
+    "2x40x16->24 kernel 5 stride 1 dilation 1 padding 2 2 groups 1 f32",
+    "1x12x12x32->32 kernel 3x3 stride 1x1 dilation 1x1 padding 0x0 0x0 groups 4 f32",
+    "1x12x12x32->32 kernel 3x3 stride 1x1 dilation 1x1 padding 1x1 1x1 groups 32 f32",
+)
+
+
+def default_implementation(problem: ConvolutionProblem) -> tuple[Implementation, float]:
+    """With the relative error that is predicted of it."""
+    space = search_space(CpuTarget.of("", "+avx512f"))
+    chosen = min(predict(problem, space), key=lambda each: each.predicted_seconds)
+    return chosen.implementation, chosen.predicted_error
+
+
+@pytest.mark.parametrize("text", PROBLEMS)
+def test_convolution_of_the_program_is_the_problem(text: str) -> None:
+    problem = ConvolutionProblem.parse(text)
+    implementation, _ = default_implementation(problem)
+    module = ConvolutionProgram(problem).build(ir.Context(), implementation)
+    assert module.operation.verify()
+    (operation,) = convolutions(module.operation)
+    convolution = match_convolution(operation)
+    assert not isinstance(convolution, str)
+    assert ConvolutionProblem.of(convolution) == problem
+
+
+@pytest.mark.parametrize("text", PROBLEMS)
+def test_candidates_compute_what_the_reference_does(text: str) -> None:
+    problem = ConvolutionProblem.parse(text)
+    implementation, error = default_implementation(problem)
+    program = CompileJob(problem, implementation, target_flags("cpu")).run()
+    wrong = MeasuredProgram(program, 1e-3 * error)
+    job = MeasurementJob(problem, "local-sync", 1, (MeasuredProgram(program, error), wrong), 0.1)
+    right, refused = job.run()
+    assert isinstance(right, Timing)
+    assert isinstance(refused, Failure) and refused.is_wrong_result
+
+
+def test_what_is_no_program_fails_alone() -> None:
+    problem = ConvolutionProblem.parse(PLAIN)
+    implementation, error = default_implementation(problem)
+    program = CompileJob(problem, implementation, target_flags("cpu")).run()
+    candidates = (MeasuredProgram(b"\0" * 64, error), MeasuredProgram(program, error))
+    failed, timed = MeasurementJob(problem, "local-sync", 1, candidates, 0.1).run()
+    assert isinstance(failed, Failure) and not failed.is_wrong_result
+    assert isinstance(timed, Timing)
+
+
+def test_outputs_vary_by_about_one() -> None:
+    program = ConvolutionProgram(ConvolutionProblem.parse(PLAIN))
+    expected = program.expected()
+    assert expected.shape == (1, 10, 10, 16)
+    # Half of a normal distribution whose variance is that of the sums and of the bias.
+    assert 0.3 < np.std(expected) < 1.5

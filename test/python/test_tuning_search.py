@@ -1,0 +1,195 @@
+"""How the tuner times, and what it tries next, with times that tests make up."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from zlib import crc32
+
+import pytest
+from iree.winograd.passes.problem import ConvolutionProblem
+from iree.winograd.pipelines.cpu.target import CpuTarget
+from iree.winograd.pipelines.implementation import Implementation
+from iree.winograd.pipelines.prediction import candidate, predict
+from iree.winograd.pipelines.search_space import search_space
+from iree.winograd.tuning.batch import Outcome
+from iree.winograd.tuning.extraction import Workload
+from iree.winograd.tuning.failure import Failure
+from iree.winograd.tuning.measurement import LEAST_ROUNDS, MOST_ROUNDS, time_round_robin
+from iree.winograd.tuning.search import Search
+from iree.winograd.tuning.timing import Timing
+from iree.winograd.tuning.worker_process import CallError, WorkerLostError, WorkerProcess
+
+PROBLEM = ConvolutionProblem.parse(
+    "1x14x14x64->64 kernel 3x3 stride 1x1 dilation 1x1 padding 1x1 1x1 groups 1 f32"
+)
+SPACE = search_space(CpuTarget.of("", "+avx512f"))
+
+
+class Clock:
+    """Time that passes only while something runs."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def work(self, seconds: float) -> Callable[[], None]:
+        def run() -> None:
+            self.now += seconds
+
+        return run
+
+
+def workload(max_relative_error: float | None = 1e-6) -> Workload:
+    candidates = predict(PROBLEM, SPACE)
+    accurate = [each for each in candidates if each.predicted_error <= (max_relative_error or 1)]
+    default = min(accurate, key=lambda each: each.predicted_seconds)
+    return Workload(PROBLEM, SPACE, default, max_relative_error)
+
+
+def true_seconds(implementation: Implementation) -> float:
+    """Not quite what is predicted."""
+    predicted = candidate(PROBLEM, SPACE, implementation).predicted_seconds
+    return predicted * (1 + crc32(str(implementation.schedule).encode()) % 97 / 300)
+
+
+def timings(implementations: tuple[Implementation, ...], drift: float = 1.0) -> dict[Implementation, Outcome]:
+    return {each: Timing((drift * true_seconds(each),) * 5) for each in implementations}
+
+
+def test_rounds_end_when_the_fastest_is_clear_and_the_baseline_takes_part_in_all() -> None:
+    clock = Clock()
+    runs = {0: clock.work(3.0), 1: clock.work(1.0), 2: clock.work(2.0)}
+    found = time_round_robin(runs, lambda: None, 1e9, clock)
+    assert {index: timing.median for index, timing in found.items()} == {0: 3.0, 1: 1.0, 2: 2.0}
+    assert {len(timing.samples) for timing in found.values()} == {LEAST_ROUNDS}
+
+
+def test_equals_are_timed_for_longer_and_the_slow_leave() -> None:
+    clock = Clock()
+    runs = {0: clock.work(3.0), 1: clock.work(1.0), 2: clock.work(1.0), 3: clock.work(2.0)}
+    found = time_round_robin(runs, lambda: None, 1e9, clock)
+    assert [len(found[index].samples) for index in range(4)] == [
+        MOST_ROUNDS,
+        MOST_ROUNDS,
+        MOST_ROUNDS,
+        LEAST_ROUNDS,
+    ]
+
+
+def test_rounds_end_with_their_time() -> None:
+    clock = Clock()
+    found = time_round_robin({0: clock.work(1.0), 1: clock.work(1.0)}, clock.work(1.0), 8.0, clock)
+    # A round takes four seconds, half of which are preparations and aren't counted.
+    assert [timing.samples for timing in found.values()] == [(1.0,) * 3] * 2
+
+
+def test_outliers_are_counted_and_slow_rounds_cancel() -> None:
+    timing = Timing((1.0, 1.1, 0.9, 1.0, 9.0))
+    assert timing.median == 1.0
+    assert timing.outliers == 1
+    slow_half = (1.0, 1.0, 5.0, 5.0, 5.0)
+    half = Timing(tuple(sample / 2 for sample in slow_half))
+    assert half.ratio_to(Timing(slow_half)) == 0.5
+    with pytest.raises(ValueError, match="positive samples"):
+        Timing(())
+
+
+def test_search_measures_the_default_first_and_tries_nothing_twice() -> None:
+    search = Search(workload())
+    tried: list[Implementation] = []
+    for _ in range(6):
+        proposed = search.propose(8)
+        assert proposed[0] == search.baseline
+        best = search.best
+        incumbents = {search.baseline} if best is None else {search.baseline, best.implementation}
+        new = [each for each in proposed if each not in incumbents or best is None]
+        assert 0 < len(new) <= 8 and not set(new) & set(tried)
+        tried += new
+        search.tell(timings(proposed))
+    best, speedup = search.best, search.speedup
+    assert best is not None and speedup is not None and speedup >= 1
+    assert best.seconds == pytest.approx(min(map(true_seconds, tried)))
+
+
+def test_search_ends_when_nothing_gets_better() -> None:
+    search = Search(workload())
+    batches = 0
+    while not search.is_finished:
+        search.tell({each: Timing((1e-3,) * 5) for each in search.propose(8)})
+        batches += 1
+    # One that found something, as there was nothing before, and three that didn't.
+    assert batches == 4
+
+
+def test_times_of_a_slow_spell_compare_with_those_before() -> None:
+    search = Search(workload())
+    search.tell(timings(search.propose(4)))
+    proposed = search.propose(4)
+    search.tell(timings(proposed, drift=3.0))
+    for each in proposed:
+        assert search.measurements[each].seconds == pytest.approx(true_seconds(each))
+
+
+def test_failures_are_remembered_and_cost_nothing_else() -> None:
+    search = Search(workload())
+    first = search.propose(4)
+    search.tell({**timings(first[:1]), **{each: Failure("crashed") for each in first[1:]}})
+    assert set(search.failed) == set(first[1:])
+    assert not set(search.propose(20)) & set(first[1:])
+    best = search.best
+    assert best is not None and best.implementation == search.baseline
+
+
+def test_what_is_known_is_not_measured_again() -> None:
+    before = Search(workload())
+    for _ in range(3):
+        before.tell(timings(before.propose(8)))
+    resumed = Search(workload(), before.measurements.values())
+    assert resumed.best == before.best
+    best = before.best
+    assert best is not None
+    new = set(resumed.propose(8)) - {resumed.baseline, best.implementation}
+    assert new and not new & set(before.measurements)
+    assert resumed.expected_gain < Search(workload()).expected_gain
+
+
+def test_the_error_limit_holds_for_all_that_is_tried_and_taken() -> None:
+    strict = 1.5 * min(each.predicted_error for each in predict(PROBLEM, SPACE))
+    search = Search(workload(strict))
+    for _ in range(3):
+        proposed = search.propose(8)
+        assert all(candidate(PROBLEM, SPACE, each).predicted_error <= strict for each in proposed)
+        search.tell(timings(proposed))
+    fastest = min(predict(PROBLEM, SPACE), key=lambda each: each.predicted_seconds)
+    assert fastest.predicted_error > strict
+    # As if it came from a database that was written with a larger limit.
+    search.tell({fastest.implementation: Timing((1e-9,) * 5)})
+    best = search.best
+    assert best is not None and best.implementation != fastest.implementation
+
+
+def test_workloads_that_take_longest_come_first() -> None:
+    once, often = workload(), replace(workload(), count=4)
+    assert Search(often).expected_gain == pytest.approx(4 * Search(once).expected_gain)
+
+
+def test_a_process_survives_errors_and_is_replaced_after_a_crash() -> None:
+    process = WorkerProcess()
+    try:
+        assert process.call(divmod, 7, 2, timeout=60) == (3, 1)
+        with pytest.raises(CallError, match="ZeroDivisionError"):
+            process.call(divmod, 7, 0, timeout=60)
+        with pytest.raises(WorkerLostError, match="SIGABRT"):
+            process.call(os.abort, timeout=60)
+        begin = time.monotonic()
+        with pytest.raises(WorkerLostError, match="took more than 2 s"):
+            process.call(time.sleep, 60, timeout=2)
+        assert time.monotonic() - begin < 30
+        assert process.call(divmod, 7, 2, timeout=60) == (3, 1)
+    finally:
+        process.close()
