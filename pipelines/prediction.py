@@ -15,9 +15,6 @@ from .implementation import Implementation
 from .schedules import Schedule
 from .search_space import SearchSpace, candidate_algorithms, convolution_shape, direct_algorithm
 
-DEFAULT_MAX_RELATIVE_ERROR = {"f32": 1e-6}
-"""Predicted error, relative to the output in the 1-norm, that an algorithm may have, per element type."""
-
 
 def predict(
     problem: ConvolutionProblem, space: SearchSpace, output_tile: int | None = None
@@ -46,16 +43,16 @@ def candidate(
     )
 
 
-def error_limit(problem: ConvolutionProblem, options: WinogradOptions) -> float | None:
+def error_limit(problem: ConvolutionProblem, space: SearchSpace, options: WinogradOptions) -> float | None:
     """The predicted error that no algorithm for `problem` may exceed; None where there is no limit.
 
-    Unless `options` say otherwise it is that of the element type, or of the direct convolution where that
-    has more: leaving a convolution as it is makes it no more accurate than that.
+    Unless `options` say otherwise it is that of the target, or of the direct convolution where that has more:
+    leaving a convolution as it is makes it no more accurate than that.
     """
     if options.max_relative_error is not None or options.output_tile is not None:
         return options.max_relative_error
     direct = algorithm_error(problem, direct_algorithm(problem))
-    return max(DEFAULT_MAX_RELATIVE_ERROR[problem.element_type], direct)
+    return max(space.max_relative_errors[problem.element_type], direct)
 
 
 def algorithm_error(

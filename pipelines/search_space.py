@@ -37,6 +37,10 @@ class SearchSpace(Protocol):
     def machine(self) -> Machine:
         """What times are predicted for."""
 
+    @property
+    def max_relative_errors(self) -> Mapping[str, float]:
+        """The predicted error that an algorithm may have unless asked for more, by element type."""
+
     def unsuited(self, problem: ConvolutionProblem) -> str | None:
         """Why the kernels don't compute `problem`, or should not; None where they do."""
 

@@ -20,7 +20,7 @@ from .decision import Candidate, Decision
 from .kernel_target import KernelTarget, kernel_target
 from .machine_store import MachineModel, machine_model
 from .measured_candidates import measured_candidates
-from .prediction import DEFAULT_MAX_RELATIVE_ERROR, error_limit, predict
+from .prediction import error_limit, predict
 from .schedules import set_schedule
 from .search_space import SearchSpace, search_space
 from .target import executable_targets
@@ -149,12 +149,12 @@ class SelectAlgorithm:
 
         if not is_layer_allowed(self._options(), number, operation):
             return left("the layer patterns exclude it")
-        if problem.element_type not in DEFAULT_MAX_RELATIVE_ERROR:
+        if problem.element_type not in space.max_relative_errors:
             return left(f"its element type is {problem.element_type}, not f32")
         if reason := space.unsuited(problem):
             return left(reason)
         candidates = self._candidates(number, operation, problem, space, database)
-        limit = error_limit(problem, self._options())
+        limit = error_limit(problem, space, self._options())
         accurate = [each for each in candidates if limit is None or each.predicted_error <= limit]
         if not accurate:
             best = min(candidates, key=lambda candidate: candidate.predicted_error)

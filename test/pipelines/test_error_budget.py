@@ -15,7 +15,6 @@ import pytest
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.dialect.reference import convolution
 from iree.winograd.pipelines.decision import Decision
-from iree.winograd.pipelines.prediction import DEFAULT_MAX_RELATIVE_ERROR
 from iree.winograd.pipelines.select_algorithm import TIME_TOLERANCE, SelectAlgorithm
 
 Array = npt.NDArray[Any]
@@ -76,8 +75,9 @@ def test_no_algorithm_exceeds_the_limit(limit: float, output_tile: int | None) -
 
 
 def test_the_default_is_a_limit_too() -> None:
-    limit = DEFAULT_MAX_RELATIVE_ERROR["f32"]
-    assert [each.chosen for each in decisions(None)] == [each.chosen for each in decisions(limit)]
+    by_default = decisions(None)
+    limit = by_default[0].space.max_relative_errors["f32"]
+    assert [each.chosen for each in by_default] == [each.chosen for each in decisions(limit)]
 
 
 def test_the_default_leaves_no_convolution_for_the_error_that_it_has_anyway() -> None:
@@ -89,8 +89,9 @@ func.func @layer(%x: tensor<1x7x7x8192xf32>, %w: tensor<1x1x8192x64xf32>, %y: te
 }"""
     (by_default,) = decisions(None, text=text)
     assert by_default.chosen is not None
-    assert by_default.chosen.predicted_error > DEFAULT_MAX_RELATIVE_ERROR["f32"]
-    (limited,) = decisions(DEFAULT_MAX_RELATIVE_ERROR["f32"], text=text)
+    limit = by_default.space.max_relative_errors["f32"]
+    assert by_default.chosen.predicted_error > limit
+    (limited,) = decisions(limit, text=text)
     assert limited.chosen is None
 
 
