@@ -6,6 +6,7 @@ tensors are; numpy arrays seldom), results always.
 
 from __future__ import annotations
 
+import atexit
 import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -304,6 +305,10 @@ def _open_device(device: str, threads: int | None) -> Any:
     )
     # Results come from a cache: large ones would otherwise be mapped, and faulted in, anew on each call.
     return binding.create_hal_driver(device).create_default_device(allocators=["caching"])
+
+
+# A Vulkan driver of NVIDIA's crashes on a device that is freed with the modules of the interpreter.
+atexit.register(_open_device.cache_clear)
 
 
 def _driver_name(device: str) -> str:

@@ -11,12 +11,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from iree import winograd
+from iree.winograd.calibration import gpu
 from iree.winograd.calibration.programs import target_of
 from iree.winograd.cli import TOOL_DIRECTORY, main
 from iree.winograd.pipelines.cpu.target import CpuTarget
 from iree.winograd.pipelines.default_machines import default_machine
 from iree.winograd.pipelines.gpu.target import GpuTarget
-from iree.winograd.pipelines.machine import CpuMachine, machine_from_json, machine_to_json
+from iree.winograd.pipelines.machine import CpuMachine, GpuMachine, machine_from_json, machine_to_json
 from iree.winograd.pipelines.machine_store import DATA_FOLDER_VARIABLE, machine_path, stored_machine
 
 FLAGS = (
@@ -185,7 +186,20 @@ def test_the_machine_as_an_option_in_python() -> None:
 
 
 def test_a_machine_of_another_kind_is_said() -> None:
-    gpu = GpuTarget(1024, 48 << 10, architecture="sm_90")
-    Path("gpu.json").write_text(machine_to_json(default_machine(gpu)))
+    hopper = GpuTarget(1024, 48 << 10, architecture="sm_90")
+    Path("gpu.json").write_text(machine_to_json(default_machine(hopper)))
     outcome = compile_program("--iree-winograd-machine=gpu.json")
     assert "gpu.json: holds a GPU, but the target is a CPU" in outcome.stderr
+
+
+def test_calibrate_measures_what_vulkan_offers(monkeypatch: pytest.MonkeyPatch) -> None:
+    # A processor that stands in for a GPU takes long for large arrays.
+    monkeypatch.setattr(gpu, "LONGEST_CALL", 0.002)
+    assert main(["calibrate", "--device=vulkan", "--seconds=0.01", "--output=gpu.json"]) == 0
+    machine = machine_from_json(Path("gpu.json").read_text())
+    target = target_of("vulkan")
+    assert isinstance(machine, GpuMachine) and isinstance(target, GpuTarget)
+    assert machine.name == target.architecture
+    assert 1e8 < machine.flops < 1e15
+    assert 1e6 < machine.memory_bandwidth <= machine.cache_bandwidth < 1e14
+    assert machine.launch_seconds < 0.1

@@ -28,7 +28,7 @@ from .sampling import least_seconds
 SMALLEST_ARRAY = 512 * KIBIBYTE
 LARGEST_ARRAY = 256 * MEBIBYTE
 MOST_WORKGROUPS = 1 << 12
-LONGEST_CALL = 0.1
+LONGEST_CALL = 0.2
 """Seconds: more workgroups or larger arrays than those of such a call show nothing new."""
 STEP = 1.5
 """Of the time that multiprocessors take, one workgroup each: more, and some of them had two."""

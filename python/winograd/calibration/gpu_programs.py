@@ -19,7 +19,7 @@ MULTIPLY_ADD_DISPATCHES = (3, 7)
 
 Both allocate two arrays between their dispatches: Vulkan takes longer for that than for many a kernel.
 """
-COPY_DISPATCHES = (3, 99)
+COPY_DISPATCHES = (3, 387)
 """As `MULTIPLY_ADD_DISPATCHES`; more, since a copy takes much less time."""
 
 _ITERATIONS = 4096
