@@ -20,7 +20,7 @@ import json
 import statistics
 import time
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from math import prod
 from pathlib import Path
@@ -162,7 +162,7 @@ def _measure_program(
     output = program.output()[0]
     result = {
         "target": record["target"],
-        "output_tile": record["output_tile"],
+        "variant": record["variant"],
         "relative_error": float((torch.from_numpy(output).double() - exact).abs().max() / exact.abs().max()),
     }
     if layer.can_chain:
@@ -250,10 +250,10 @@ def _stages(run: Callable[[], Any]) -> dict[str, float]:
     }
 
 
-def _cublas_seconds(layer: GpuLayer, output_tile: int) -> dict[str, float]:
+def _cublas_seconds(layer: GpuLayer, output_tile: Sequence[int]) -> dict[str, float]:
     """cuBLAS' seconds for the products of a layer, and their number of operations."""
-    products = (output_tile + layer.taps - 1) ** 2
-    tiles = layer.batch * (-(-layer.size // output_tile)) ** 2
+    products = prod(m + layer.taps - 1 for m in output_tile)
+    tiles = layer.batch * prod(-(-layer.size // m) for m in output_tile)
     left = torch.randn(products, tiles, layer.channels, device="cuda")
     right = torch.randn(products, layer.channels, layer.filters, device="cuda")
     output = torch.empty(products, tiles, layer.filters, device="cuda")
@@ -265,13 +265,12 @@ def _print(record: dict[str, Any]) -> None:
     best = min(record["cudnn"].values())
     print(f"{record['name']}: cuDNN {best * 1e6:.1f} us, {record['flops'] / best / 1e12:.1f} TFLOP/s")
     for ours in record["ours"]:
-        tile = "chosen" if ours["output_tile"] is None else f"F({ours['output_tile']})"
         if "error" in ours:
-            print(f"  {ours['target']:14} {tile:7} {ours['error']}")
+            print(f"  {ours['target']:14} {ours['variant']:24} {ours['error']}")
             continue
         stages = {name: round(seconds * 1e6, 1) for name, seconds in ours.get("stages", {}).items()}
         print(
-            f"  {ours['target']:14} {tile:7} {ours['seconds'] * 1e6:8.1f} us"
+            f"  {ours['target']:14} {ours['variant']:24} {ours['seconds'] * 1e6:8.1f} us"
             f" {record['flops'] / ours['seconds'] / 1e12:6.1f} TFLOP/s  speed-up {best / ours['seconds']:.2f}"
             f"  error {ours['relative_error']:.1e}  {stages}",
             flush=True,

@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -45,6 +45,43 @@ class GpuLayer:
         """Operations of the direct algorithm, as Castro et al. count effective FLOP/s."""
         return 2 * self.taps**2 * self.batch * self.size**2 * self.channels * self.filters
 
+
+@dataclass(frozen=True)
+class Variant:
+    """How a layer is computed: its output tile, and the record of a schedule; what is None is chosen."""
+
+    output_tile: tuple[int, int] | None = None
+    schedule: Mapping[str, int | str] | None = None
+
+    @property
+    def name(self) -> str:
+        tile = "chosen" if self.output_tile is None else f"F({self.output_tile[0]}x{self.output_tile[1]})"
+        if self.schedule is None:
+            return tile
+        blocks = [str(self.schedule[name]) for name in self.schedule if name.startswith("block_")]
+        return f"{tile} {self.schedule['kind']} {'x'.join(blocks)}"
+
+    def attributes(self, taps: int) -> str:
+        """The annotation of a convolution, as text."""
+        attributes = []
+        if self.output_tile is not None:
+            tile, parts = (", ".join(map(str, sizes)) for sizes in (self.output_tile, (taps, taps)))
+            attributes.append(
+                f"winograd.algorithm = {{output_tile = array<i64: {tile}>, part_size = array<i64: {parts}>}}"
+            )
+        if self.schedule is not None:
+            entries = [
+                f'{name} = "{value}"' if isinstance(value, str) else f"{name} = {value}"
+                for name, value in self.schedule.items()
+            ]
+            attributes.append(f"winograd.schedule = {{{', '.join(entries)}}}")
+        return f" {{{', '.join(attributes)}}}" if attributes else ""
+
+
+CHOSEN = Variant()
+FUSED_TILES = {16: (2, 2), 24: (2, 4)}
+"""Output tiles for 3x3 filters by the number of products."""
+VULKAN_SHARED_MEMORY = 48 * 1024
 
 RESNET_BATCHES = (32, 64, 96, 128)
 RESNET = tuple(
@@ -92,6 +129,21 @@ MAZAHERI = tuple(
 )
 """Mazaheri et al. on symbolic computation of Winograd convolutions, EuroSys 2020, Table 4."""
 
+FEW = tuple(
+    GpuLayer("few", batch, size, width, width)
+    for batch, size, width in (
+        (1, 56, 64),
+        (1, 28, 128),
+        (1, 14, 256),
+        (1, 7, 512),
+        (32, 112, 16),
+        (32, 112, 32),
+        (4, 224, 64),
+    )
+)
+"""Layers of few images or few channels, where the fused kernel may pay."""
+
+LAYERS = {"resnet": RESNET, "mazaheri": MAZAHERI, "few": FEW}
 TARGETS = ("cuda:sm_80", "vulkan:ampere")
 
 
@@ -108,20 +160,28 @@ def main() -> None:
         default=[2, 4, 6],
         help="beside the one that is chosen for a layer",
     )
+    parser.add_argument("--layers", nargs="+", choices=LAYERS, default=list(LAYERS))
+    parser.add_argument("--fused", action="store_true", help="the fused kernel by each of its schedules, too")
+    parser.add_argument("--batches", nargs="+", type=int, help="only layers with one of these batch sizes")
     options = parser.parse_args()
     records = []
-    for target, layer, tile in _programs(options.targets, options.output_tiles):
-        name = f"{target}/{layer.name}/{'chosen' if tile is None else tile}".replace(":", "-").replace(
-            " ", "_"
-        )
+    layers = [
+        layer
+        for name in options.layers
+        for layer in LAYERS[name]
+        if options.batches is None or layer.batch in options.batches
+    ]
+    for target, layer, variant in _programs(options.targets, layers, options.output_tiles, options.fused):
+        name = f"{target}/{layer.name}/{variant.name}".replace(":", "-").replace(" ", "_")
         path = options.folder / f"{name}.vmfb"
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(compile_layer(layer, target, tile))
+        path.write_bytes(compile_layer(layer, target, variant))
         records.append(
             {
                 "target": target,
                 "layer": asdict(layer),
-                "output_tile": tile,
+                "variant": variant.name,
+                "output_tile": variant.output_tile,
                 "file": str(path.relative_to(options.folder)),
             }
         )
@@ -129,35 +189,50 @@ def main() -> None:
         print(name, flush=True)
 
 
-def _programs(targets: list[str], tiles: list[int]) -> Iterator[tuple[str, GpuLayer, int | None]]:
+def _programs(
+    targets: list[str], layers: list[GpuLayer], tiles: list[int], fused: bool
+) -> Iterator[tuple[str, GpuLayer, Variant]]:
+    variants = [CHOSEN, *(Variant((tile, tile)) for tile in tiles)]
     for target in targets:
-        for layer in (*RESNET, *MAZAHERI):
+        for layer in layers:
             # Layers that can't be chained are timed by what CUPTI sees of their kernels.
             if layer.can_chain or target.startswith("cuda"):
-                yield from ((target, layer, tile) for tile in (None, *tiles))
+                yield from ((target, layer, variant) for variant in variants)
+            if fused and layer.can_chain:
+                yield from ((target, layer, variant) for variant in _fused(target))
 
 
-def compile_layer(layer: GpuLayer, target: str, output_tile: int | None) -> bytes:
+def _fused(target: str) -> Iterator[Variant]:
+    """The fused kernel by each schedule that the memory of the target's workgroups admits."""
+    from iree.winograd.pipelines.gpu.schedules import FUSED_SCHEDULES
+    from iree.winograd.pipelines.schedules import schedule_record
+
+    for schedule in FUSED_SCHEDULES:
+        if not target.startswith("vulkan") or schedule.shared_memory_bytes <= VULKAN_SHARED_MEMORY:
+            yield Variant(FUSED_TILES[schedule.products], schedule_record(schedule))
+
+
+def compile_layer(layer: GpuLayer, target: str, variant: Variant) -> bytes:
     """The layer's program; raises RewriteWarning if it would run without our kernels."""
     import iree.winograd
 
     with warnings.catch_warnings():
         warnings.simplefilter("error", iree.winograd.RewriteWarning)
-        return bytes(iree.winograd.compile(program(layer, output_tile), target=target))
+        return bytes(iree.winograd.compile(program(layer, variant), target=target))
 
 
-def program(layer: GpuLayer, output_tile: int | None) -> str:
+def program(layer: GpuLayer, variant: Variant) -> str:
     """The layer's program as MLIR, channels last."""
-    once = _function("once", layer, 1, output_tile)
-    return once + _function("chained", layer, CHAIN, output_tile) if layer.can_chain else once
+    once = _function("once", layer, 1, variant)
+    return once + _function("chained", layer, CHAIN, variant) if layer.can_chain else once
 
 
-def _function(name: str, layer: GpuLayer, copies: int, output_tile: int | None) -> str:
+def _function(name: str, layer: GpuLayer, copies: int, variant: Variant) -> str:
     image = _tensor(layer.batch, layer.size, layer.size, layer.channels)
     output = _tensor(layer.batch, layer.size, layer.size, layer.filters)
     filters, bias = _tensor(layer.taps, layer.taps, layer.channels, layer.filters), _tensor(layer.filters)
     sources = ["%image", *(f"%result_{i}" for i in range(copies - 1))]
-    lines = [_layer(i, layer, source, output_tile) for i, source in enumerate(sources)]
+    lines = [_layer(i, layer, source, variant) for i, source in enumerate(sources)]
     body = "\n".join(lines)
     return f"""
 func.func @{name}(%image: {image}, %filter: {filters}, %bias: {bias}) -> {output} {{
@@ -170,26 +245,20 @@ func.func @{name}(%image: {image}, %filter: {filters}, %bias: {bias}) -> {output
 """
 
 
-def _layer(number: int, layer: GpuLayer, source: str, output_tile: int | None) -> str:
+def _layer(number: int, layer: GpuLayer, source: str, variant: Variant) -> str:
     border = layer.taps // 2
     padded_size = layer.size + 2 * border
     image = _tensor(layer.batch, layer.size, layer.size, layer.channels)
     padded = _tensor(layer.batch, padded_size, padded_size, layer.channels)
     output = _tensor(layer.batch, layer.size, layer.size, layer.filters)
     filters = _tensor(layer.taps, layer.taps, layer.channels, layer.filters)
-    algorithm = ""
-    if output_tile is not None:
-        algorithm = (
-            f" {{winograd.algorithm = {{output_tile = array<i64: {output_tile}, {output_tile}>, "
-            f"part_size = array<i64: {layer.taps}, {layer.taps}>}}}}"
-        )
     return f"""\
   %padded_{number} = tensor.pad {source} low[0, {border}, {border}, 0] high[0, {border}, {border}, 0] {{
   ^bb0(%n: index, %h: index, %w: index, %c: index):
     tensor.yield %zero : f32
   }} : {image} to {padded}
-  %sums_{number} = linalg.conv_2d_nhwc_hwcf{algorithm} ins(%padded_{number}, %filter : {padded}, {filters})
-    outs(%zeros : {output}) -> {output}
+  %sums_{number} = linalg.conv_2d_nhwc_hwcf{variant.attributes(layer.taps)}
+    ins(%padded_{number}, %filter : {padded}, {filters}) outs(%zeros : {output}) -> {output}
   %result_{number} = linalg.generic {{
     indexing_maps = [affine_map<(n, h, w, k) -> (n, h, w, k)>, affine_map<(n, h, w, k) -> (k)>,
                      affine_map<(n, h, w, k) -> (n, h, w, k)>],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.gpu_programs import CHAIN, MAZAHERI, RESNET, GpuLayer, compile_layer, program
+from benchmarks.gpu_programs import CHAIN, MAZAHERI, RESNET, GpuLayer, Variant, compile_layer, program
 
 
 def test_layers_have_the_operations_that_the_paper_states() -> None:
@@ -18,11 +18,23 @@ def test_layers_have_the_operations_that_the_paper_states() -> None:
 
 
 def test_only_layers_whose_output_fits_their_input_are_chained() -> None:
-    assert program(GpuLayer("test", 1, 8, 8, 8), 2).count("linalg.conv_2d") == 1 + CHAIN
-    assert program(GpuLayer("test", 1, 8, 8, 12), 2).count("linalg.conv_2d") == 1
+    assert program(GpuLayer("test", 1, 8, 8, 8), Variant()).count("linalg.conv_2d") == 1 + CHAIN
+    assert program(GpuLayer("test", 1, 8, 8, 12), Variant()).count("linalg.conv_2d") == 1
 
 
-@pytest.mark.parametrize("output_tile", [None, 4])
+FUSED = {
+    "kind": "fused",
+    "products": 16,
+    "block_tiles": 16,
+    "block_columns": 16,
+    "block_reduction": 4,
+    "thread_products": 2,
+}
+
+
+@pytest.mark.parametrize(
+    "variant", [Variant(), Variant((4, 4)), Variant((2, 2), FUSED)], ids=lambda v: v.name
+)
 @pytest.mark.parametrize("target", ["cuda:sm_80", "vulkan:ampere"])
-def test_programs_compile_with_our_kernels(target: str, output_tile: int | None) -> None:
-    assert len(compile_layer(GpuLayer("test", 2, 14, 32, 32, 5), target, output_tile)) > 0
+def test_programs_compile_with_our_kernels(target: str, variant: Variant) -> None:
+    assert len(compile_layer(GpuLayer("test", 2, 14, 32, 32), target, variant)) > 0

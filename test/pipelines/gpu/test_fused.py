@@ -3,39 +3,18 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from iree.winograd.pipelines.gpu.schedules import FusedSchedule, fits
 from iree.winograd.pipelines.gpu.target import GpuTarget
-from iree.winograd.pipelines.schedules import schedule_record
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.insert(0, str(Path(__file__).parent))
 
-from convolution_program import Array, Program
+from fused_program import F2X2, FusedProgram
 
 LEAST = GpuTarget(128, 16384)
-F2X2 = FusedSchedule(16, 8, 8, 4, thread_products=1, thread_tiles=4, thread_columns=4)
-
-
-@dataclass(frozen=True)
-class FusedProgram(Program):
-    """A program whose convolution is computed by the fused kernel with this schedule."""
-
-    schedule: FusedSchedule = F2X2
-
-    def text(self, filters: Array | None) -> str:
-        record = schedule_record(self.schedule)
-        entries = [
-            f'{name} = "{value}"' if name == "kind" else f"{name} = {value}" for name, value in record.items()
-        ]
-        before = "winograd.algorithm = {"
-        text = super().text(filters)
-        assert before in text
-        return text.replace(before, f"winograd.schedule = {{{', '.join(entries)}}}, {before}")
-
-
 SMALL = FusedProgram((8, 10), 12, 20, (3, 3), (2, 2), (3, 3), low=(1, 1), high=(1, 1))
 SCHEDULES = [
     # Two buffers, several products per thread, rows and columns of threads that differ.

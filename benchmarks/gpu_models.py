@@ -1,0 +1,284 @@
+"""Times whole networks on a GPU, through CUDA and Vulkan, beside torch with cuDNN.
+
+    python -m benchmarks.gpu_models compile build/gpu-models      (where the compiler is)
+    python -m benchmarks.gpu_models measure build/gpu-models --output benchmarks/results/gpu-models.json
+
+A program holds no weights: they are parameters, which `measure` takes from the network as it builds it from
+the same seed, and filters are transformed once, when the program is loaded. Times are of whole calls, from
+images to scores on the device, the host's part included. cuDNN runs with TF32 off and its own search on,
+operator by operator and as a CUDA graph, in both layouts. Errors are the largest difference from float64 over
+the largest score.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from benchmarks.networks.catalog import NETWORKS, build_network
+
+if TYPE_CHECKING:
+    from iree.winograd.importers import ImportedModel
+
+Array = npt.NDArray[Any]
+
+SCOPE = "model"
+# IREE evaluates constant expressions at load time only as long as their results are not much larger.
+HOIST_FLAG = "--iree-opt-const-expr-max-size-increase-threshold=1000000000000"
+LAYOUTS = {"nchw": torch.contiguous_format, "nhwc": torch.channels_last}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    commands = parser.add_subparsers(required=True)
+    compiling = commands.add_parser("compile", help="write the programs into a folder")
+    compiling.add_argument("folder", type=Path)
+    compiling.add_argument(
+        "--networks", nargs="+", choices=NETWORKS, default=["resnet18", "resnet50", "vgg16"]
+    )
+    compiling.add_argument("--batches", nargs="+", type=int, default=[1, 32])
+    compiling.add_argument("--targets", nargs="+", default=["cuda:sm_80", "vulkan:ampere"])
+    compiling.set_defaults(run=_compile)
+    measuring = commands.add_parser("measure", help="time the programs of a folder")
+    measuring.add_argument("folder", type=Path)
+    measuring.add_argument("--output", type=Path)
+    measuring.add_argument("--rounds", type=int, default=30)
+    measuring.set_defaults(run=_measure)
+    options = parser.parse_args()
+    options.run(options)
+
+
+def _compile(options: argparse.Namespace) -> None:
+    import iree.winograd
+
+    options.folder.mkdir(parents=True, exist_ok=True)
+    records = []
+    for name in options.networks:
+        model = build_network(name)
+        names = {_digest(tensor.numpy()): key for key, tensor in model.state_dict().items()}
+        for batch in options.batches:
+            imported = iree.winograd.import_torch(model, _images(name, batch))
+            source = _with_parameters(imported)
+            weights = {weight: names[_digest(array)] for weight, array in imported.weights.items()}
+            for target in options.targets:
+                path = options.folder / f"{name}-{batch}-{target.replace(':', '-')}.vmfb"
+                iree.winograd.compile(
+                    source, target=target, output=path, fold_filters="load", flags=[HOIST_FLAG]
+                )
+                records.append(
+                    {"network": name, "batch": batch, "target": target, "file": path.name, "weights": weights}
+                )
+                (options.folder / "programs.json").write_text(json.dumps(records))
+                print(path, flush=True)
+
+
+def _with_parameters(imported: ImportedModel) -> str:
+    """The program with parameters for weights."""
+    from iree.compiler import ir
+    from iree.winograd.importers import WEIGHT_ATTRIBUTE
+
+    with ir.Context(), ir.Location.unknown():
+        module = ir.Module.parse(imported.program)
+        declared = set()
+        for constant in list(_constants(module.operation)):
+            if WEIGHT_ATTRIBUTE not in constant.attributes:
+                continue
+            name, type_ = ir.StringAttr(constant.attributes[WEIGHT_ATTRIBUTE]).value, constant.results[0].type
+            if name not in declared:
+                declared.add(name)
+                attributes = {
+                    "sym_name": ir.StringAttr.get(name),
+                    "sym_visibility": ir.StringAttr.get("private"),
+                    "type": ir.TypeAttr.get(type_),
+                    "initial_value": ir.Attribute.parse(
+                        f'#flow.parameter.named<"{SCOPE}"::"{name}"> : {type_}'
+                    ),
+                }
+                with ir.InsertionPoint.at_block_begin(module.body):
+                    ir.Operation.create("util.global", attributes=attributes)
+            with ir.InsertionPoint(constant):
+                loaded = ir.Operation.create(
+                    "util.global.load",
+                    results=[type_],
+                    attributes={"global": ir.FlatSymbolRefAttr.get(name), "is_immutable": ir.UnitAttr.get()},
+                )
+            constant.results[0].replace_all_uses_with(loaded.results[0])
+            constant.erase()
+        return str(module)
+
+
+def _constants(operation: Any) -> Iterator[Any]:
+    for region in operation.regions:
+        for block in region:
+            for nested in block:
+                if nested.operation.name == "arith.constant":
+                    yield nested.operation
+                yield from _constants(nested.operation)
+
+
+def _digest(array: Array) -> str:
+    return hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()
+
+
+def _images(name: str, batch: int) -> torch.Tensor:
+    generator = torch.Generator().manual_seed(1)
+    return torch.randn(batch, *NETWORKS[name].input_shape, generator=generator)
+
+
+def _measure(options: argparse.Namespace) -> None:
+    torch.backends.cuda.matmul.allow_tf32 = False
+    torch.backends.cudnn.allow_tf32 = False
+    torch.backends.cudnn.benchmark = True
+    report: dict[str, Any] = {
+        "device": torch.cuda.get_device_name(),
+        "torch": torch.__version__,
+        "cudnn": torch.backends.cudnn.version(),
+        "networks": [],
+    }
+    models: dict[str, torch.nn.Module] = {}
+    references: dict[tuple[str, int], dict[str, Any]] = {}
+    for record in json.loads((options.folder / "programs.json").read_text()):
+        name, batch = record["network"], record["batch"]
+        if name not in models:
+            models = {name: build_network(name)}
+        images = _images(name, batch)
+        exact = _exact(models[name], images)
+        if (name, batch) not in references:
+            references[name, batch] = _cudnn(models[name], images, exact, options.rounds)
+            report["networks"].append(
+                {"network": name, "batch": batch, "cudnn": references[name, batch], "ours": {}}
+            )
+            print(name, batch, json.dumps(references[name, batch]), flush=True)
+        try:
+            ours = _ours(record, options.folder, models[name], images, exact, options.rounds)
+        except Exception as error:
+            # One program that fails must not lose the results of the others.
+            ours = {"failure": repr(error)}
+        report["networks"][-1]["ours"][record["target"]] = ours
+        print(name, batch, record["target"], json.dumps(ours), flush=True)
+        if options.output is not None:
+            options.output.parent.mkdir(parents=True, exist_ok=True)
+            options.output.write_text(json.dumps(report, indent=1))
+
+
+def _exact(model: torch.nn.Module, images: torch.Tensor) -> Array:
+    """The scores in float64."""
+    with torch.inference_mode():
+        scores: Array = model.double().cuda()(images.double().cuda()).cpu().numpy()
+    model.float().cpu()
+    torch.cuda.empty_cache()
+    return scores
+
+
+def _cudnn(model: torch.nn.Module, images: torch.Tensor, exact: Array, rounds: int) -> dict[str, Any]:
+    seconds: dict[str, Any] = {}
+    with torch.inference_mode():
+        for name, layout in LAYOUTS.items():
+            placed: Any = model.cuda().to(memory_format=layout)  # type: ignore[call-overload]
+            x = images.cuda().contiguous(memory_format=layout)
+            seconds["error"] = _error(placed(x).cpu().numpy(), exact)
+            seconds[f"eager {name}"] = _median(lambda placed=placed, x=x: placed(x), rounds)
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph):
+                placed(x)
+            seconds[f"graph {name}"] = _median(graph.replay, rounds)
+            del graph
+    model.cpu().to(memory_format=torch.contiguous_format)  # type: ignore[call-overload]
+    torch.cuda.empty_cache()
+    return seconds
+
+
+def _ours(
+    record: dict[str, Any],
+    folder: Path,
+    model: torch.nn.Module,
+    images: torch.Tensor,
+    exact: Array,
+    rounds: int,
+) -> dict[str, Any]:
+    from iree import runtime
+
+    instance = runtime.VmInstance()
+    device = runtime.get_device(record["target"].split(":")[0])
+    parameters = runtime.ParameterIndex()
+    tensors = model.state_dict()
+    arrays = {weight: tensors[key].contiguous().numpy() for weight, key in record["weights"].items()}
+    for weight, array in arrays.items():
+        runtime.parameter_index_add_numpy_ndarray(parameters, weight, array)
+    begin = time.perf_counter()
+    module = runtime.VmModule.mmap(instance, str(folder / record["file"]))
+    provider = parameters.create_provider(scope=SCOPE)
+    modules = [
+        runtime.create_io_parameters_module(instance, provider),
+        runtime.create_hal_module(instance, device),
+        module,
+    ]
+    context = runtime.VmContext(instance, modules)
+    load_seconds = time.perf_counter() - begin
+    argument = device.allocator.allocate_buffer_copy(
+        memory_type=runtime.MemoryType.DEVICE_LOCAL,
+        allowed_usage=runtime.BufferUsage.DEFAULT,
+        device=device,
+        buffer=images.numpy(),
+        element_type=runtime.HalElementType.FLOAT_32,
+    )
+    function = module.lookup_function("main")
+
+    def call() -> Any:
+        arguments, results = runtime.VmVariantList(1), runtime.VmVariantList(1)
+        arguments.push_ref(argument)
+        context.invoke(function, arguments, results)
+        return results
+
+    view = call().get_as_object(0, runtime.HalBufferView)
+    error = _error(_on_host(device, view), exact)
+    return {"call": _median(call, rounds), "load": load_seconds, "error": error}
+
+
+def _on_host(device: Any, view: Any) -> Array:
+    """The scores, through memory that both sides see: Vulkan imports no arrays of arbitrary alignment."""
+    from iree import runtime
+
+    source = view.get_buffer()
+    staging = device.allocator.allocate_buffer(
+        memory_type=runtime.MemoryType.HOST_LOCAL | runtime.MemoryType.DEVICE_VISIBLE,
+        allowed_usage=runtime.BufferUsage.TRANSFER | runtime.BufferUsage.MAPPING,
+        allocation_size=source.byte_length(),
+    )
+    semaphore = device.create_semaphore(0)
+    copied = runtime.HalFence.create_at(semaphore, 1)
+    ready = runtime.HalFence.create_at(semaphore, 0)
+    device.queue_copy(source, staging, wait_semaphores=ready, signal_semaphores=copied)
+    copied.wait()
+    return np.array(staging.map().asarray(view.shape, np.dtype(np.float32)))
+
+
+def _error(scores: Array, exact: Array) -> float:
+    return float(np.abs(scores - exact).max() / np.abs(exact).max())
+
+
+def _median(call: Callable[[], Any], rounds: int) -> float:
+    """The median of the seconds that a call and waiting for it takes."""
+    samples = []
+    for _ in range(rounds + 3):
+        begin = time.perf_counter()
+        call()
+        torch.cuda.synchronize()
+        samples.append(time.perf_counter() - begin)
+    return statistics.median(samples[3:])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,33 @@
+"""A convolution that the fused kernel computes."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from iree.winograd.pipelines.gpu.schedules import FusedSchedule
+from iree.winograd.pipelines.schedules import schedule_record
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from convolution_program import Array, Program
+
+F2X2 = FusedSchedule(16, 8, 8, 4, thread_products=1, thread_tiles=4, thread_columns=4)
+
+
+@dataclass(frozen=True)
+class FusedProgram(Program):
+    """A program whose convolution is computed by the fused kernel with this schedule."""
+
+    schedule: FusedSchedule = F2X2
+
+    def text(self, filters: Array | None) -> str:
+        record = schedule_record(self.schedule)
+        entries = [
+            f'{name} = "{value}"' if name == "kind" else f"{name} = {value}" for name, value in record.items()
+        ]
+        before = "winograd.algorithm = {"
+        text = super().text(filters)
+        assert before in text
+        return text.replace(before, f"winograd.schedule = {{{', '.join(entries)}}}, {before}")
