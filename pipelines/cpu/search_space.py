@@ -11,14 +11,10 @@ from iree.winograd.pipelines.machine import CpuMachine
 from iree.winograd.pipelines.schedules import Schedule
 
 from .cost_model import depthwise_seconds, direct_seconds, winograd_seconds
-from .depthwise import vectors_span_groups
 from .kernels import CpuSchedule, default_schedule
 from .schedule_space import depthwise_schedules, direct_schedules, winograd_schedules
 from .schedules import DepthwiseSchedule, DirectSchedule, WinogradSchedule
 from .target import CpuTarget
-
-LEAST_GROUP_CHANNELS = 4
-"""Channels of a group below which vectors along channels don't pay."""
 
 
 @dataclass(frozen=True)
@@ -52,13 +48,7 @@ class CpuSearchSpace:
         return {"f32": 1e-6}
 
     def unsuited(self, problem: ConvolutionProblem) -> str | None:
-        """Why the kernels don't compute `problem`, or None."""
-        if problem.groups == 1 or vectors_span_groups(
-            problem.input_channels, problem.output_channels, problem.groups, self.target
-        ):
-            return None
-        if problem.group_outputs < LEAST_GROUP_CHANNELS:
-            return f"its groups have only {problem.group_outputs} output channels"
+        """None: the kernels compute all that IREE leaves as convolutions, and are faster."""
         return None
 
     def default_schedule(self, shape: ConvolutionShape) -> CpuSchedule:
