@@ -222,7 +222,7 @@ class LoadedFunction:
         if dtype is None:
             raise CallError(f"result {index} of {self.name} has elements that numpy has no type for")
         if not self._in_host_memory:
-            return _copy_to_host(self._device, view, dtype)
+            return copy_to_host(self._device, view, dtype)
         result: npt.NDArray[Any] = view.map().asarray(view.shape, dtype)
         # A program may return an argument as it is, but a caller expects memory of his own.
         return result.copy() if any(np.may_share_memory(result, array) for array in arrays) else result
@@ -332,7 +332,8 @@ def _public_functions(module: Any) -> Iterator[tuple[str, FunctionSignature | No
             yield name, signature, function
 
 
-def _copy_to_host(device: Any, view: Any, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+def copy_to_host(device: Any, view: Any, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    """What a buffer view of the runtime holds on `device`, which need not be host memory."""
     source = view.get_buffer()
     staging = device.allocator.allocate_buffer(
         memory_type=_STAGING_MEMORY, allowed_usage=_STAGING_USAGE, allocation_size=source.byte_length()

@@ -135,6 +135,28 @@ def test_times_of_a_slow_spell_compare_with_those_before() -> None:
         assert search.measurements[each].seconds == pytest.approx(true_seconds(each))
 
 
+def test_luck_does_not_make_the_best() -> None:
+    search = Search(workload())
+    proposed = search.propose(4)
+    lucky = proposed[-1]
+    search.tell({**timings(proposed), lucky: Timing((1e-9,) * 5)})
+    assert search.best is not None and search.best.implementation == lucky
+    while confirmed := search.confirm():
+        assert confirmed[0] == search.baseline
+        search.tell(timings(confirmed))
+    best = min(proposed, key=true_seconds)
+    assert search.best.implementation == best
+    assert search.best.seconds == pytest.approx(true_seconds(best))
+
+
+def test_what_fails_later_is_not_the_best() -> None:
+    search = Search(workload())
+    proposed = search.propose(4)
+    search.tell({**timings(proposed), proposed[-1]: Timing((1e-9,) * 5)})
+    search.tell({**timings(search.confirm()), proposed[-1]: Failure("wrong", is_wrong_result=True)})
+    assert search.best is not None and search.best.implementation != proposed[-1]
+
+
 def test_failures_are_remembered_and_cost_nothing_else() -> None:
     search = Search(workload())
     first = search.propose(4)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from iree import runtime
+from iree.winograd.runtime import copy_to_host
 
 
 class BoundProgram:
@@ -43,4 +44,4 @@ class BoundProgram:
     def result(self) -> npt.NDArray[np.float32]:
         """Call the function and copy its result."""
         view = self.run().get_as_object(0, runtime.HalBufferView)
-        return np.array(runtime.DeviceArray(self._device, view).to_host())
+        return copy_to_host(self._device, view, np.dtype(np.float32))

@@ -88,6 +88,8 @@ def time_round_robin(
     A run whose first quartile is above the third of the fastest leaves, but for run 0. `prepare` is called,
     untimed, before each call.
     """
+    if not runs:
+        return {}
     samples: dict[int, list[float]] = {index: [] for index in runs}
     begin = clock()
     remaining = list(runs)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import cache
 from itertools import chain, zip_longest
+from statistics import median_high
 
 from iree.winograd.passes.algorithm import Algorithm
 from iree.winograd.pipelines.decision import Candidate
@@ -31,6 +32,9 @@ PROMISING_TIME = 1.6
 """Times the best prediction, of algorithms or of schedules of one, that a promising one may be predicted."""
 LEAST_GAIN = 0.01
 """Relative gain of a batch below which it brought nothing."""
+CONFIRMED_BATCHES = 3
+"""That the best has to have been measured in."""
+CONFIRMED_AT_ONCE = 3
 FRUITLESS_BATCHES = 3
 """After which a search ends."""
 EXPECTED_GAIN = 0.2
@@ -49,6 +53,7 @@ class Search:
         self.baseline = workload.default.implementation
         self.measurements: dict[Implementation, Measurement] = {each.implementation: each for each in known}
         self.failed: dict[Implementation, Failure] = {}
+        self._seconds = {each.implementation: [each.seconds] for each in self.measurements.values()}
         self._gain = EXPECTED_GAIN * 0.5 ** (len(self.measurements) // (2 * PROMISING_ALGORITHMS))
         self._fruitless = 0
         self._promising = cache(self._find_promising)
@@ -87,6 +92,17 @@ class Search:
         incumbents = [self.baseline] if best is None else [self.baseline, best.implementation]
         return tuple(dict.fromkeys([*incumbents, *new]))
 
+    def confirm(self) -> tuple[Implementation, ...]:
+        """The baseline and the fastest, if one of these may be the best by luck only; else empty."""
+        best = self.best
+        if best is None or best.implementation in self.failed:
+            return ()
+        if len(self._seconds[best.implementation]) >= CONFIRMED_BATCHES:
+            return ()
+        accurate = (each for each in self.measurements.values() if self._is_accurate(each.implementation))
+        fastest = sorted(accurate, key=lambda each: each.seconds)[:CONFIRMED_AT_ONCE]
+        return tuple(dict.fromkeys([self.baseline, *(each.implementation for each in fastest)]))
+
     def end(self) -> None:
         """There is nothing left to try."""
         self._fruitless = FRUITLESS_BATCHES
@@ -99,6 +115,8 @@ class Search:
         for implementation, outcome in outcomes.items():
             if isinstance(outcome, Failure):
                 self.failed[implementation] = outcome
+                if implementation != self.baseline:
+                    self.measurements.pop(implementation, None)
                 continue
             measurement = self._measurement(implementation, outcome, baseline)
             self.measurements[implementation] = measurement
@@ -113,16 +131,19 @@ class Search:
     def _measurement(
         self, implementation: Implementation, timing: Timing, baseline: Outcome | None
     ) -> Measurement:
-        """`timing` together with what was measured of `implementation` before, weighted by runs."""
+        """`timing` together with what was measured of `implementation` before.
+
+        The median of batches: of two the slower one counts, so that the best isn't the one with most luck.
+        """
         reference = self.measurements.get(self.baseline)
         seconds = timing.median
         if reference is not None and isinstance(baseline, Timing):
             seconds = timing.ratio_to(baseline) * reference.seconds
-        runs, former = len(timing.samples), self.measurements.get(implementation)
-        if former is not None:
-            seconds = (seconds * runs + former.seconds * former.runs) / (runs + former.runs)
-            runs += former.runs
-        return Measurement(implementation, seconds, timing.spread, runs)
+        former = self.measurements.get(implementation)
+        runs = len(timing.samples) + (0 if former is None else former.runs)
+        batches = self._seconds.setdefault(implementation, [])
+        batches.append(seconds)
+        return Measurement(implementation, median_high(batches), timing.spread, runs)
 
     def _is_accurate(self, implementation: Implementation) -> bool:
         limit = self.workload.max_relative_error

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,9 @@ DEFAULT_DATABASE = "winograd-tuning.db"
 DEFAULT_DEVICES = {"cpu": "local-task", "vulkan": "vulkan", "cuda": "cuda", "hip": "hip"}
 """Device to measure on, by the name of the target."""
 BATCH_SIZE = 8
-"""New candidates of a batch, or as many as there are workers."""
+"""New candidates of a batch."""
+CONFIRMATION_SHARE = 0.15
+"""Of the budget, at its end, for measuring the best ones again."""
 MEASUREMENT_SECONDS = 5.0
 """Of a batch."""
 
@@ -135,19 +138,10 @@ class _Tuner:
     def run(self, deadline: float) -> tuple[TunedConvolution, ...]:
         searches = list(self._searches.values())
         self._progress.begin(searches, self._machine)
+        confirming = deadline - CONFIRMATION_SHARE * (deadline - time.monotonic())
         while time.monotonic() < deadline:
-            active = [search for search in searches if not search.is_finished]
-            # All get a first batch, those that are predicted to take longest before the others.
-            active.sort(key=lambda search: (search.best is None, search.expected_gain), reverse=True)
-            batches = []
-            for search in active:
-                implementations = search.propose(BATCH_SIZE)
-                if not implementations:
-                    search.end()
-                    continue
-                batches.append(self._batch(search, implementations, deadline))
-                if len(batches) == self._scheduler.capacity:
-                    break
+            batches = self._search_batches(deadline) if time.monotonic() < confirming else []
+            batches = batches or self._confirmation_batches(deadline)
             if not batches:
                 break
             for batch, outcomes in self._scheduler.evaluate(batches, deadline):
@@ -159,6 +153,30 @@ class _Tuner:
                 self._progress.batch(search, outcomes)
         self._progress.end(searches)
         return tuple(map(_result, searches))
+
+    def _search_batches(self, deadline: float) -> list[Batch]:
+        """Of the searches that promise most, as many as are worked on at once."""
+        active = [search for search in self._searches.values() if not search.is_finished]
+        # All get a first batch, those that are predicted to take longest before the others.
+        active.sort(key=lambda search: (search.best is None, search.expected_gain), reverse=True)
+        batches = []
+        for search in active:
+            implementations = search.propose(BATCH_SIZE)
+            if not implementations:
+                search.end()
+                continue
+            batches.append(self._batch(search, implementations, deadline))
+            if len(batches) == self._scheduler.capacity:
+                break
+        return batches
+
+    def _confirmation_batches(self, deadline: float) -> list[Batch]:
+        batches = (
+            self._batch(search, implementations, deadline)
+            for search in self._searches.values()
+            if (implementations := search.confirm())
+        )
+        return list(islice(batches, self._scheduler.capacity))
 
     def _batch(self, search: Search, implementations: tuple[Implementation, ...], deadline: float) -> Batch:
         seconds = min(MEASUREMENT_SECONDS, max(1.0, deadline - time.monotonic()))
