@@ -63,6 +63,7 @@ def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
         metavar="ERROR",
         help="as --iree-winograd-max-relative-error of iree-compile",
     )
+    parser.add_argument("--machine", metavar="FILE", help="as --iree-winograd-machine of iree-compile")
     parser.add_argument(
         "--workers", type=int, help="processes that compile; one for each processor by default"
     )
@@ -98,6 +99,7 @@ def run(options: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
             report=_print,
             threads=options.threads,
             max_relative_error=options.max_relative_error,
+            machine=options.machine,
         )
     except WinogradError as error:
         print(f"iree-winograd: error: {error}", file=sys.stderr)

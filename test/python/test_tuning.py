@@ -229,6 +229,7 @@ def test_impossible_options_end_the_command(
         (["--device=local-task", "--workers=0"], "workers must be positive"),
         (["--device=local-task", "--target=abacus"], "target 'abacus' is not known"),
         (["--device=local-task", "--", "--iree-no-such-flag"], "iree-no-such-flag"),
+        (["--device=local-task", "--machine=machine.json"], "machine.json"),
         (["--device=local-task"], "network.mlir"),
         (["--device=local-task", "--scheduler=nonsense"], "nonsense"),
     ],

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from iree.winograd.errors import InvalidOptionError
+from iree.winograd.option_files import check_machine
 from iree.winograd.passes.problem import ConvolutionProblem
 from iree.winograd.pipelines.cpu.cores import physical_cores
 from iree.winograd.pipelines.implementation import Implementation
@@ -84,6 +85,7 @@ def tune(
     """
     require_optuna()
     checked = make_options(options)
+    check_machine(checked.machine)
     device = DEFAULT_DEVICES.get(target.partition(":")[0], "") if device is None else device
     if not budget > 0:
         raise InvalidOptionError(f"the budget must be positive, not {budget} s")
