@@ -10,20 +10,18 @@ from iree.winograd.pipelines.machine import GpuMachine
 
 from .schedules import BYTES_PER_ELEMENT, DYNAMIC_BATCH, FUSED_SCHEDULES, FusedSchedule
 
-EDGE_SECONDS = 5.5e-6
-"""What a workgroup takes beside its products: until the first block is loaded, and after the last."""
-
 
 def fused_seconds(
     shape: ConvolutionShape, schedule: FusedSchedule, machine: GpuMachine
 ) -> Mapping[str, float]:
     """Seconds of the one kernel of a convolution, and of its launch.
 
-        fused = rounds * (operations of the workgroups on a multiprocessor / its rate + 5.5e-6)
+        fused = rounds * (operations of the workgroups on a multiprocessor / its rate + edge)
 
-    where `rounds` counts the workgroups that the fullest multiprocessor takes one after another; no less than
-    the bytes of image, filters and result take. Nothing that is transformed goes through memory: that is
-    gained, for the tiles are smaller, and so need more products, than those of separate kernels.
+    where `rounds` counts the workgroups that the fullest multiprocessor takes one after another, and `edge`
+    is what each takes before and after its products; no less than the bytes of image, filters and result take.
+    Nothing that is transformed goes through memory: that is gained, for the tiles are smaller, and so need
+    more products, than those of separate kernels.
     """
     batch = shape.batch or DYNAMIC_BATCH
     tiles, columns = batch * prod(shape.tiles_per_image), shape.output_channels // shape.groups
@@ -33,8 +31,9 @@ def fused_seconds(
     rounds = -(-workgroups // (resident * machine.multiprocessors))
     blocks = len(shape.decomposition.views) * -(-channels // schedule.block_reduction)
     operations = 2 * blocks * schedule.block_reduction * schedule.block_tiles * schedule.block_columns
-    rate = FUSED_SCHEDULES[schedule] * machine.flops / machine.multiprocessors
-    computed = rounds * (resident * operations * schedule.products / rate + EDGE_SECONDS)
+    reached = FUSED_SCHEDULES[schedule]
+    rate = reached.peak_fraction * machine.flops / machine.multiprocessors
+    computed = rounds * (resident * operations * schedule.products / rate + reached.edge_seconds)
     image = batch * prod(shape.input_size) * shape.input_channels
     result = batch * prod(shape.output_size) * shape.output_channels
     filters = shape.transform_size * shape.reduction * shape.output_channels
