@@ -17,6 +17,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from iree.winograd.tuning.timing import Timing
+
 from benchmarks.compiled import COMPILERS, compiled_peer
 from benchmarks.convolutions import (
     ConvolutionLayer,
@@ -29,7 +31,7 @@ from benchmarks.convolutions import (
 from benchmarks.limits import LimitProbes
 from benchmarks.peers import Peer, onnxruntime_peer, openvino_peers, torch_peers
 from benchmarks.programs import LAYOUTS, convolution_program
-from benchmarks.timing import Contender, Timing, time_interleaved
+from benchmarks.timing import Contender, time_interleaved
 
 NETWORKS = {"resnet": resnet_layers, "vgg": vgg_layers}
 PEERS = ("torch", "onnxruntime", "openvino")

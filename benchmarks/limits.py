@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
+from iree.winograd.tuning.timing import Timing
 
 from benchmarks.convolutions import ConvolutionLayer
-from benchmarks.timing import Contender, Timing
+from benchmarks.timing import Contender
 
 
 @dataclass(frozen=True)

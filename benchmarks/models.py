@@ -19,7 +19,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.timing import Contender, Timing, time_interleaved
+from iree.winograd.tuning.timing import Timing
+
+from benchmarks.timing import Contender, time_interleaved
 
 
 @dataclass(frozen=True)

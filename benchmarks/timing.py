@@ -13,6 +13,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from iree.winograd.tuning.timing import Timing
+
 
 @dataclass(frozen=True)
 class Contender:
@@ -20,37 +22,6 @@ class Contender:
 
     name: str
     run: Callable[[], Any]
-
-
-@dataclass(frozen=True)
-class Timing:
-    """The seconds of one call, a sample per round in the order in which they were taken."""
-
-    samples: tuple[float, ...]
-
-    def __post_init__(self) -> None:
-        if not self.samples:
-            raise ValueError("a timing needs at least one sample")
-        if min(self.samples) <= 0:
-            raise ValueError(f"samples must be positive seconds, got {min(self.samples)}")
-
-    @property
-    def median(self) -> float:
-        return statistics.median(self.samples)
-
-    @property
-    def quartiles(self) -> tuple[float, float]:
-        """The first and the third quartile, in seconds."""
-        if len(self.samples) == 1:
-            return self.samples[0], self.samples[0]
-        first, _, third = statistics.quantiles(self.samples, n=4, method="inclusive")
-        return first, third
-
-    @property
-    def spread(self) -> float:
-        """The interquartile range as a fraction of the median."""
-        first, third = self.quartiles
-        return (third - first) / self.median
 
 
 def time_interleaved(

@@ -3,6 +3,7 @@ import itertools
 import numpy as np
 import pytest
 import torch
+from iree.winograd.tuning.timing import Timing
 
 from benchmarks.compiled import compile_plain, compiled_peer
 from benchmarks.convolutions import (
@@ -15,7 +16,6 @@ from benchmarks.convolutions import (
 from benchmarks.layers import speedups
 from benchmarks.limits import LimitProbes, Limits
 from benchmarks.programs import LAYOUTS, convolution_program
-from benchmarks.timing import Timing
 
 LAYER = ConvolutionLayer("test", batch=2, height=5, width=7, channels=3, filters=4)
 

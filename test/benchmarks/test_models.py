@@ -1,11 +1,11 @@
 import pytest
 import torch
+from iree.winograd.tuning.timing import Timing
 from torch import nn
 
 from benchmarks.models import speedup
 from benchmarks.networks.googlenet import GoogLeNet
 from benchmarks.networks.unet import UNet
-from benchmarks.timing import Timing
 
 
 def count_parameters(model: nn.Module) -> int:

@@ -2,8 +2,9 @@ from collections.abc import Callable
 from itertools import pairwise
 
 import pytest
+from iree.winograd.tuning.timing import Timing
 
-from benchmarks.timing import Contender, Timing, time_interleaved
+from benchmarks.timing import Contender, time_interleaved
 
 
 class Clock:
