@@ -49,9 +49,9 @@ def main() -> None:
                 task = Task("time", network, batch, threads, tuple(options.tools), options.rounds)
                 records.append({**asdict(task), "costs": costs, "times": _in_process(task)})
                 _print(records[-1])
-    if options.output is not None:
-        options.output.parent.mkdir(parents=True, exist_ok=True)
-        options.output.write_text(json.dumps(records, indent=1))
+                if options.output is not None:
+                    options.output.parent.mkdir(parents=True, exist_ok=True)
+                    options.output.write_text(json.dumps(records, indent=1))
 
 
 def _parse_arguments() -> argparse.Namespace:
