@@ -19,9 +19,9 @@ def fused_seconds(
         fused = rounds * (operations of the workgroups on a multiprocessor / its rate + edge)
 
     where `rounds` counts the workgroups that the fullest multiprocessor takes one after another, and `edge`
-    is what each takes before and after its products; no less than the bytes of image, filters and result take.
-    Nothing that is transformed goes through memory: that is gained, for the tiles are smaller, and so need
-    more products, than those of separate kernels.
+    is what each takes before and after its products; no less than the bytes of image, filters and result
+    take. Nothing that is transformed goes through memory: that is gained, for the tiles are smaller, and so
+    need more products, than those of separate kernels.
     """
     batch = shape.batch or DYNAMIC_BATCH
     tiles, columns = batch * prod(shape.tiles_per_image), shape.output_channels // shape.groups
