@@ -116,6 +116,15 @@ def test_search_measures_the_default_first_and_tries_nothing_twice() -> None:
     assert best.seconds == pytest.approx(min(map(true_seconds, tried)))
 
 
+def test_batches_are_full_also_where_there_is_one_algorithm() -> None:
+    problem = ConvolutionProblem.parse(
+        "1x14x14x64->64 kernel 1x1 stride 1x1 dilation 1x1 padding 0x0 0x0 groups 1 f32"
+    )
+    (default,) = predict(problem, SPACE)
+    search = Search(Workload(problem, SPACE, default, 1e-5))
+    assert len(search.propose(8)) == 8
+
+
 def test_search_ends_when_nothing_gets_better() -> None:
     search = Search(workload())
     batches = 0

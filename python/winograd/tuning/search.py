@@ -85,8 +85,8 @@ class Search:
         """The baseline, the best so far, and up to `count` that weren't tried; empty when all were."""
         best = self.best
         new = self._untried(self._seeds())[:count]
-        if best is not None and len(new) < count:
-            new += [each for each in self._refine(count - len(new)) if each not in new]
+        if len(new) < count:
+            new = list(dict.fromkeys([*new, *self._refine(count)]))[:count]
         if not new:
             return ()
         incumbents = [self.baseline] if best is None else [self.baseline, best.implementation]
@@ -195,6 +195,8 @@ class Search:
             if self._is_accurate(each.implementation):
                 best[algorithm] = min(each.seconds, best.get(algorithm, each.seconds))
         ranked = sorted(best, key=lambda algorithm: best[algorithm])[:REFINED_ALGORITHMS]
+        if not ranked:
+            ranked = [each.implementation.algorithm for each in self._algorithms()[:REFINED_ALGORITHMS]]
         # The best gets half of all, the next half of the rest, and so on.
         new: list[Implementation] = []
         for position, algorithm in enumerate(ranked):
@@ -210,6 +212,8 @@ class Search:
             for implementation, measurement in self.measurements.items()
             if implementation.algorithm == algorithm
         }
+        if not seconds:
+            return predicted
         sampled = sample_schedules(self._untried(promising), seconds, count)
         mixed = chain.from_iterable(zip_longest(sampled, predicted))
         return [each for each in dict.fromkeys(mixed) if each is not None][:count]

@@ -142,11 +142,16 @@ class _Tuner:
         self._progress.begin(searches, self._machine)
         confirming = deadline - CONFIRMATION_SHARE * (deadline - time.monotonic())
         while time.monotonic() < deadline:
-            batches = self._search_batches(deadline) if time.monotonic() < confirming else []
+            now = time.monotonic()
+            unmeasured = [search for search in searches if search.best is None and not search.is_finished]
+            # Each convolution gets a first batch, of its share of the time if that is short.
+            limit = now + (deadline - now) / max(1, len(unmeasured))
+            active = [search for search in searches if not search.is_finished]
+            batches = self._search_batches(active if now < confirming else unmeasured, limit)
             batches = batches or self._confirmation_batches(deadline)
             if not batches:
                 break
-            for batch, outcomes in self._scheduler.evaluate(batches, deadline):
+            for batch, outcomes in self._scheduler.evaluate(batches, limit):
                 search = self._searches[batch.problem]
                 measured = search.tell(outcomes)
                 self._database.record(
@@ -156,13 +161,12 @@ class _Tuner:
         self._progress.end(searches)
         return tuple(map(_result, searches))
 
-    def _search_batches(self, deadline: float) -> list[Batch]:
-        """Of the searches that promise most, as many as are worked on at once."""
-        active = [search for search in self._searches.values() if not search.is_finished]
-        # All get a first batch, those that are predicted to take longest before the others.
-        active.sort(key=lambda search: (search.best is None, search.expected_gain), reverse=True)
+    def _search_batches(self, searches: Sequence[Search], deadline: float) -> list[Batch]:
+        """Of those that promise most, new ones before others, as many as are worked on at once."""
         batches = []
-        for search in active:
+        for search in sorted(
+            searches, key=lambda search: (search.best is None, search.expected_gain), reverse=True
+        ):
             implementations = search.propose(BATCH_SIZE)
             if not implementations:
                 search.end()
