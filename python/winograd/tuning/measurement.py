@@ -85,6 +85,8 @@ def time_round_robin(
 ) -> dict[int, Timing]:
     """Times `runs`, a call each a round, until it is clear which is the fastest, or `seconds` are over.
 
+    There are at least seven rounds: fewer tell nothing on a busy machine.
+
     A run whose first quartile is above the third of the fastest leaves, but for run 0. `prepare` is called,
     untimed, before each call.
     """
@@ -100,7 +102,7 @@ def time_round_robin(
             start = clock()
             runs[index]()
             samples[index].append(clock() - start)
-        if clock() - begin > seconds:
+        if count >= LEAST_ROUNDS and clock() - begin > seconds:
             break
         if count >= LEAST_ROUNDS and (count - LEAST_ROUNDS) % ROUNDS_BETWEEN_ELIMINATIONS == 0:
             contenders = _contenders({index: Timing(tuple(samples[index])) for index in remaining})
