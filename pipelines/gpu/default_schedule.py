@@ -24,8 +24,8 @@ GpuSchedule = GemmSchedule | FusedSchedule
 
 def default_schedule(shape: ConvolutionShape, target: GpuTarget, machine: GpuMachine) -> GpuSchedule:
     """Separate kernels, or the fused one where it is predicted to take less time on `machine`."""
-    separate = default_gemm_schedule(shape, target)
-    return min((separate, *_fused(shape, target)), key=lambda each: _seconds(shape, each, machine))
+    offered: tuple[GpuSchedule, ...] = (default_gemm_schedule(shape, target), *_fused(shape, target))
+    return min(offered, key=lambda each: _seconds(shape, each, machine))
 
 
 def schedules(shape: ConvolutionShape, target: GpuTarget) -> Iterator[GpuSchedule]:
