@@ -69,14 +69,23 @@ class Stages:
 
 NO_DUMPS = IRDumps()
 
+# Bytes; the largest 64-bit integer overflows in IREE.
+_ANY_SIZE = 1 << 40
+
 
 def session_flags(options: WinogradOptions) -> tuple[str, ...]:
     """The flags of IREE that `options` imply; flags of the user's are to follow them, and win.
 
     IREE evaluates what it can of constants by running it, our kernels that transform filters among it, and
     stores the results. Transforming filters at load time takes that out, for all constants of the program.
+    IREE would then do it in every call where it makes constants larger by more than a limit, which is lifted.
     """
-    return ("--iree-opt-const-eval=false",) if options.fold_filters == "load" else ()
+    if options.fold_filters == "compile":
+        return ()
+    return (
+        "--iree-opt-const-eval=false",
+        f"--iree-opt-const-expr-max-size-increase-threshold={_ANY_SIZE}",
+    )
 
 
 class Compilation:

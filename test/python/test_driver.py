@@ -379,6 +379,27 @@ def test_filters_transformed_at_load_time_make_a_smaller_file(tmp_path: Path) ->
         assert (len(outcome.stdout) > transformed) == is_stored
 
 
+def test_filters_transformed_at_load_time_are_not_transformed_again_in_calls(tmp_path: Path) -> None:
+    wide = CONVOLUTION.replace("x16xf32", "x256xf32").replace("3x3x16x", "3x3x256x")
+    (tmp_path / "convolution.mlir").write_text(wide)
+    arguments = [
+        ENABLE,
+        *TARGET,
+        "--iree-winograd-fold-filters=load",
+        "--compile-to=flow",
+        "convolution.mlir",
+    ]
+    outcome = run(TOOL_DIRECTORY / "iree-compile", arguments, tmp_path)
+    assert outcome.code == 0, outcome.stderr
+    program = outcome.stdout.decode()
+    initializer, function = (
+        program.index(name) for name in ("util.initializer", "util.func public @convolution")
+    )
+    launches = [match.start() for match in re.finditer("flow.dispatch @winograd_filter", program)]
+    assert launches
+    assert all(initializer < launch < function for launch in launches)
+
+
 def test_help_has_a_section_of_ours(tmp_path: Path) -> None:
     stock = run(stock_tool("iree-compile"), ["--help"], tmp_path)
     ours = run(TOOL_DIRECTORY / "iree-compile", ["--help"], tmp_path)
