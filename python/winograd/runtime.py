@@ -285,7 +285,9 @@ class _TensorParameter(_Parameter):
 def open_device(device: str, threads: int | None = None) -> Any:
     """The runtime's device for a URI, one per pair of arguments. Raises `LoadError` if there is none."""
     try:
-        return _open_device(device, threads)
+        if _driver_name(device) in _HOST_DRIVERS:
+            return _open_host_device(device, threads)
+        return _open_gpu(device)
     except (RuntimeError, ValueError) as error:
         drivers = ", ".join(sorted(runtime.query_available_drivers()))
         raise LoadError(f"no device {device!r} (drivers: {drivers}): {error}") from error
@@ -296,9 +298,7 @@ _WORKER_MEMORY = 2 << 20
 
 
 @cache
-def _open_device(device: str, threads: int | None) -> Any:
-    if _driver_name(device) not in _HOST_DRIVERS:
-        return runtime.get_device(device)
+def _open_host_device(device: str, threads: int | None) -> Any:
     # The workers are created with the driver, as many and with as much memory as flags of the process say.
     runtime.flags.parse_flags(
         f"--task_topology_group_count={threads or 0}", f"--task_worker_local_memory={_WORKER_MEMORY}"
@@ -307,8 +307,14 @@ def _open_device(device: str, threads: int | None) -> Any:
     return binding.create_hal_driver(device).create_default_device(allocators=["caching"])
 
 
-# A Vulkan driver of NVIDIA's crashes on a device that is freed with the modules of the interpreter.
-atexit.register(_open_device.cache_clear)
+@cache
+def _open_gpu(device: str) -> Any:
+    return runtime.get_device(device)
+
+
+# A Vulkan driver of NVIDIA's crashes on a device that is freed with the modules of the interpreter. Those of
+# the host have to stay: results are in their memory, and may live as long.
+atexit.register(_open_gpu.cache_clear)
 
 
 def _driver_name(device: str) -> str:

@@ -1,3 +1,5 @@
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -282,3 +284,17 @@ def test_a_program_for_another_target() -> None:
 def test_a_number_of_threads_that_makes_no_sense(vmfb: bytes, device: str, threads: int) -> None:
     with pytest.raises(ValueError, match=f"got {threads} for '{device}'"):
         load(vmfb, device, threads=threads)
+
+
+@pytest.mark.parametrize("device", ["local-sync", "local-task", "vulkan"])
+def test_results_may_live_until_the_interpreter_ends(tmp_path: Path, device: str) -> None:
+    backend = "vulkan" if device == "vulkan" else "local"
+    flags = [f"--iree-hal-target-device={backend}", "--iree-hal-local-target-device-backends=llvm-cpu"]
+    (tmp_path / "program.vmfb").write_bytes(iree.compiler.compile_str(PROGRAM, extra_args=flags))
+    script = (
+        "import builtins, numpy, iree.winograd.runtime as runtime\n"
+        f"program = runtime.load('program.vmfb', '{device}')\n"
+        "result = program.main(numpy.ones((4, 64), numpy.float32))\n"
+        "builtins.kept = program.main(result)\n"
+    )
+    subprocess.run([sys.executable, "-c", script], cwd=tmp_path, check=True)
