@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from iree import runtime
 from iree.winograd.runtime import open_device
+from iree.winograd.tuning.bound_program import BoundProgram
 
 from benchmarks.convolutions import Array
 from benchmarks.peers import Peer
@@ -57,31 +57,5 @@ def bind_program(
 ) -> tuple[Callable[[], Any], Callable[[], Array]]:
     """Function `main` of a compiled program as a call on `image`, and as one that also gives its result."""
     device = open_device("local-sync") if threads == 1 else open_device("local-task", threads)
-    instance = runtime.VmInstance()
-    module = (
-        runtime.VmModule.copy_buffer(instance, program)
-        if isinstance(program, bytes)
-        else runtime.VmModule.mmap(instance, str(program))
-    )
-    context = runtime.VmContext(instance, [runtime.create_hal_module(instance, device), module])
-    function = module.lookup_function("main")
-    view = device.allocator.allocate_buffer_copy(
-        memory_type=runtime.MemoryType.DEVICE_LOCAL,
-        allowed_usage=runtime.BufferUsage.DEFAULT,
-        device=device,
-        buffer=image,
-        element_type=runtime.HalElementType.FLOAT_32,
-    )
-    arguments = runtime.VmVariantList(1)
-    arguments.push_ref(view)
-
-    def run() -> Any:
-        results = runtime.VmVariantList(1)
-        context.invoke(function, arguments, results)
-        return results
-
-    def output() -> Array:
-        result = run().get_as_object(0, runtime.HalBufferView)
-        return np.array(runtime.DeviceArray(device, result).to_host())
-
-    return run, output
+    bound = BoundProgram(program, image, device)
+    return bound.run, bound.result
