@@ -15,6 +15,10 @@ import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from iree.winograd.passes.problem import ConvolutionProblem
 
 CHAIN = 17
 
@@ -40,6 +44,24 @@ class GpuLayer:
         """Whether the output can be the input of the same layer."""
         return self.channels == self.filters
 
+    def problem(self) -> ConvolutionProblem:
+        """As the cost model takes it."""
+        from iree.winograd.passes.problem import ConvolutionProblem
+
+        border, unit = (self.taps // 2,) * 2, (1, 1)
+        return ConvolutionProblem(
+            batch=self.batch,
+            input_size=(self.size, self.size),
+            padding_low=border,
+            padding_high=border,
+            kernel_size=(self.taps, self.taps),
+            strides=unit,
+            dilations=unit,
+            groups=1,
+            input_channels=self.channels,
+            output_channels=self.filters,
+        )
+
     @property
     def flops(self) -> int:
         """Operations of the direct algorithm, as Castro et al. count effective FLOP/s."""
@@ -48,24 +70,33 @@ class GpuLayer:
 
 @dataclass(frozen=True)
 class Variant:
-    """How a layer is computed: its output tile, and the record of a schedule; what is None is chosen."""
+    """How a layer is computed: output tile, taps per part, record of a schedule; what is None is chosen.
+
+    Parts of None are all taps.
+    """
 
     output_tile: tuple[int, int] | None = None
     schedule: Mapping[str, int | str] | None = None
+    part_size: tuple[int, int] | None = None
 
     @property
     def name(self) -> str:
         tile = "chosen" if self.output_tile is None else f"F({self.output_tile[0]}x{self.output_tile[1]})"
+        if self.part_size is not None:
+            tile += f" parts {self.part_size[0]}x{self.part_size[1]}"
         if self.schedule is None:
             return tile
         blocks = [str(self.schedule[name]) for name in self.schedule if name.startswith("block_")]
-        return f"{tile} {self.schedule['kind']} {'x'.join(blocks)}"
+        parts = self.schedule.get("reduction_parts", 1)
+        name = f"{tile} {self.schedule['kind']} {'x'.join(blocks)}"
+        return name if parts == 1 else f"{name} in {parts}"
 
     def attributes(self, taps: int) -> str:
         """The annotation of a convolution, as text."""
         attributes = []
         if self.output_tile is not None:
-            tile, parts = (", ".join(map(str, sizes)) for sizes in (self.output_tile, (taps, taps)))
+            part_size = (taps, taps) if self.part_size is None else self.part_size
+            tile, parts = (", ".join(map(str, sizes)) for sizes in (self.output_tile, part_size))
             attributes.append(
                 f"winograd.algorithm = {{output_tile = array<i64: {tile}>, part_size = array<i64: {parts}>}}"
             )
@@ -163,6 +194,15 @@ def main() -> None:
     parser.add_argument("--layers", nargs="+", choices=LAYERS, default=list(LAYERS))
     parser.add_argument("--fused", action="store_true", help="the fused kernel by each of its schedules, too")
     parser.add_argument("--batches", nargs="+", type=int, help="only layers with one of these batch sizes")
+    parser.add_argument(
+        "--promising",
+        type=int,
+        default=0,
+        help="also so many implementations of each layer that are predicted to be the fastest",
+    )
+    parser.add_argument(
+        "--machine", type=Path, help="the GPU that times are predicted for, as `calibrate` wrote it"
+    )
     options = parser.parse_args()
     records = []
     layers = [
@@ -171,11 +211,15 @@ def main() -> None:
         for layer in LAYERS[name]
         if options.batches is None or layer.batch in options.batches
     ]
-    for target, layer, variant in _programs(options.targets, layers, options.output_tiles, options.fused):
+    variants = [
+        *_programs(options.targets, layers, options.output_tiles, options.fused),
+        *_promising(options.targets, layers, options.promising, options.machine),
+    ]
+    for target, layer, variant in variants:
         name = f"{target}/{layer.name}/{variant.name}".replace(":", "-").replace(" ", "_")
         path = options.folder / f"{name}.vmfb"
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(compile_layer(layer, target, variant))
+        path.write_bytes(compile_layer(layer, target, variant, options.machine))
         records.append(
             {
                 "target": target,
@@ -212,13 +256,40 @@ def _fused(target: str) -> Iterator[Variant]:
             yield Variant(FUSED_TILES[schedule.products], schedule_record(schedule))
 
 
-def compile_layer(layer: GpuLayer, target: str, variant: Variant) -> bytes:
+def _promising(
+    targets: list[str], layers: list[GpuLayer], count: int, machine: Path | None
+) -> Iterator[tuple[str, GpuLayer, Variant]]:
+    """Implementations that are accurate enough, those first that are predicted to be the fastest."""
+    from iree.winograd.calibration.programs import target_of
+    from iree.winograd.passes.options import WinogradOptions
+    from iree.winograd.pipelines.machine import machine_from_json
+    from iree.winograd.pipelines.prediction import candidate, error_limit
+    from iree.winograd.pipelines.schedules import schedule_record
+    from iree.winograd.pipelines.search_space import implementations, search_space
+
+    known = None if machine is None else machine_from_json(machine.read_text())
+    for target in targets:
+        space = search_space(target_of(target), known)
+        for layer in layers:
+            problem = layer.problem()
+            limit = error_limit(problem, space, WinogradOptions())
+            candidates = [candidate(problem, space, each) for each in implementations(space, problem)]
+            accurate = [each for each in candidates if limit is None or each.predicted_error <= limit]
+            for each in sorted(accurate, key=lambda each: each.predicted_seconds)[:count]:
+                algorithm = each.implementation.algorithm
+                m, p = algorithm.output_tile, algorithm.part_size
+                record = schedule_record(each.implementation.schedule)
+                yield target, layer, Variant((m[0], m[1]), record, (p[0], p[1]))
+
+
+def compile_layer(layer: GpuLayer, target: str, variant: Variant, machine: Path | None = None) -> bytes:
     """The layer's program; raises RewriteWarning if it would run without our kernels."""
     import iree.winograd
 
     with warnings.catch_warnings():
         warnings.simplefilter("error", iree.winograd.RewriteWarning)
-        return bytes(iree.winograd.compile(program(layer, variant), target=target))
+        source = program(layer, variant)
+        return bytes(iree.winograd.compile(source, target=target, machine=machine))
 
 
 def program(layer: GpuLayer, variant: Variant) -> str:

@@ -63,6 +63,26 @@ def is_constant(value: ir.Value) -> bool:
     return _is_constant_arithmetic(operation)
 
 
+def is_known_at_load(value: ir.Value) -> bool:
+    """Whether `value` is a constant or an immutable global, a parameter for one, of sizes known here.
+
+    It may be transposed, reshaped or sliced: what is computed of it alone, IREE computes when it loads a
+    program.
+    """
+    operation = defining_operation(value)
+    if (
+        operation is None
+        or not isinstance(value.type, ir.RankedTensorType)
+        or not value.type.has_static_shape
+    ):
+        return False
+    if operation.name == "util.global.load":
+        return not _is_mutable_global(operation)
+    if operation.name in _READ_IN_PLACE and len(operation.operands) == _READ_IN_PLACE[operation.name]:
+        return is_known_at_load(operation.operands[0])
+    return is_constant(value)
+
+
 def constant_array(value: ir.Value) -> Array | None:
     """The elements of an f32 tensor that is known at compile time, read-only; None for any other.
 
@@ -122,6 +142,14 @@ def _constant_array(value: ir.Value) -> Array | None:
         source = _constant_array(reversal.source)
         return None if source is None else _reversed(source, reversal)
     return _evaluate(operation)
+
+
+def _is_mutable_global(load: ir.Operation) -> bool:
+    module = load
+    while module.name != "builtin.module":
+        module = module.parent.operation
+    name = ir.FlatSymbolRefAttr(load.attributes["global"]).value
+    return "is_mutable" in ir.SymbolTable(module)[name].operation.attributes
 
 
 def _slices(operation: ir.Operation) -> tuple[slice, ...]:

@@ -1,4 +1,4 @@
-"""Rewrite products of a few rows and a constant matrix to convolutions."""
+"""Rewrite products of a few rows and a matrix known in advance to convolutions."""
 
 from __future__ import annotations
 
@@ -7,15 +7,18 @@ from math import prod
 
 from iree.winograd.dialect.bindings import ir, linalg, tensor
 from iree.winograd.passes.algorithm import Algorithm, set_algorithm
-from iree.winograd.passes.constants import is_constant, is_zero
+from iree.winograd.passes.constants import is_constant, is_known_at_load, is_zero
 from iree.winograd.passes.registry import register_pass
 from iree.winograd.passes.rewrite import defining_operation, erase_if_unused, is_dynamic, walk, zero_filled
 
 from .cpu.target import CpuTarget
-from .kernel_target import kernel_target, unsupported_target
+from .kernel_target import KernelTarget, kernel_target, unsupported_target
 
 MOST_ROWS = 16
 """Rows up to which a product takes as long as reading its matrix, about."""
+GPU_ROWS = range(4, 129)
+"""Rows for which our direct kernel was found faster on a GPU; IREE's is
+as fast as memory for one row."""
 LEAST_ELEMENTS = 1 << 16
 """Elements of a matrix from which on reading it outweighs a launch: IREE launches a bias with the product."""
 
@@ -23,12 +26,13 @@ LEAST_ELEMENTS = 1 << 16
 @register_pass("winograd-convert-matmul")
 @dataclass(frozen=True)
 class ConvertMatmul:
-    """Rewrite products of a few rows and a constant matrix to convolutions, for CPUs.
+    """Rewrite products of a few rows and a matrix known in advance to convolutions.
 
     A fully connected layer is a 1x1 convolution of a line of as many elements as there are rows. Its time is
     that of reading the matrix, which the direct kernel finds packed in the order of reading, and fetches
-    ahead. Products of more than 16 rows, of small matrices, of those known only at run time, and on other
-    targets are IREE's.
+    ahead; on a GPU many workgroups each read a part of it. CPUs take up to 16 rows and constant matrices,
+    GPUs 4 to 128 rows and parameters, too. Products of more rows, of small matrices and of those known only
+    at run time are IREE's.
 
         %r = linalg.matmul ins(%x, %w : tensor<1x512xf32>, tensor<512x1000xf32>) outs(%zeros)
       becomes
@@ -40,13 +44,14 @@ class ConvertMatmul:
     """
 
     def run(self, module: ir.Operation) -> None:
-        if unsupported_target(module) is not None or not isinstance(kernel_target(module), CpuTarget):
+        if unsupported_target(module) is not None:
             return
-        for operation in [each for each in walk(module) if _is_product_with_constant(each)]:
+        target = kernel_target(module)
+        for operation in [each for each in walk(module) if _is_product_with_few_rows(each, target)]:
             _convert(operation)
 
 
-def _is_product_with_constant(operation: ir.Operation) -> bool:
+def _is_product_with_few_rows(operation: ir.Operation, target: KernelTarget) -> bool:
     if operation.name != "linalg.matmul" or not is_zero(operation.operands[2]):
         return False
     rows, matrix = operation.operands[0], operation.operands[1]
@@ -57,8 +62,11 @@ def _is_product_with_constant(operation: ir.Operation) -> bool:
     maps = [ir.AffineMapAttr(attribute).value for attribute in linalg.get_indexing_maps(operation)]
     if [list(indexing_map.results) for indexing_map in maps] != expected:
         return False
-    is_large = rows.type.shape[0] <= MOST_ROWS and prod(matrix.type.shape) >= LEAST_ELEMENTS
-    return is_large and is_constant(matrix)
+    if any(map(is_dynamic, matrix.type.shape)) or prod(matrix.type.shape) < LEAST_ELEMENTS:
+        return False
+    if isinstance(target, CpuTarget):
+        return rows.type.shape[0] <= MOST_ROWS and is_constant(matrix)
+    return rows.type.shape[0] in GPU_ROWS and is_known_at_load(matrix)
 
 
 def _convert(operation: ir.Operation) -> None:

@@ -91,7 +91,7 @@ class SelectAlgorithm:
         decision = self._decide(number, operation, space, database)
         if decision.chosen is not None:
             set_algorithm(operation, decision.chosen.implementation.algorithm)
-            if decision.tuned:
+            if decision.tuned or self.machine is not None:
                 set_schedule(operation, decision.chosen.implementation.schedule)
         else:
             remark_missed(operation, PASS_NAME, f"convolution {number} left as it is: {decision.reason}")

@@ -11,11 +11,10 @@ from .cost_model import gemm_seconds
 from .fused_cost import fused_seconds
 from .schedules import (
     FUSED_SCHEDULES,
-    GEMM_SCHEDULES,
     FusedSchedule,
     GemmSchedule,
-    default_gemm_schedule,
     fits,
+    gemm_schedules,
 )
 from .target import GpuTarget
 
@@ -23,14 +22,13 @@ GpuSchedule = GemmSchedule | FusedSchedule
 
 
 def default_schedule(shape: ConvolutionShape, target: GpuTarget, machine: GpuMachine) -> GpuSchedule:
-    """Separate kernels, or the fused one where it is predicted to take less time on `machine`."""
-    offered: tuple[GpuSchedule, ...] = (default_gemm_schedule(shape, target), *_fused(shape, target))
-    return min(offered, key=lambda each: _seconds(shape, each, machine))
+    """Of separate kernels and the fused one that which is predicted to take least time on `machine`."""
+    return min(schedules(shape, target), key=lambda each: _seconds(shape, each, machine))
 
 
 def schedules(shape: ConvolutionShape, target: GpuTarget) -> Iterator[GpuSchedule]:
     """All schedules for a convolution that keep the target's limits."""
-    yield from (schedule for schedule in GEMM_SCHEDULES if fits(schedule, target))
+    yield from gemm_schedules(shape, target)
     yield from _fused(shape, target)
 
 

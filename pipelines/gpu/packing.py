@@ -2,9 +2,9 @@
 
 With `b` a block of tiles, `a` a product, `r` its reduction dimension and `k` an output channel of a group:
 
-    transformed input  [b, a*g + group, tile within b, r]     r padded to whole reduction blocks
-    filters            [a*g + group, r, k]                    r alike, k padded to whole blocks
-    products           [b, a*g + group, tile within b, k]
+    transformed input  [b, a*g + group, tile within b, r]           r padded to whole blocks of all parts
+    filters            [a*g + group, r, k]                          r alike, k padded to whole blocks
+    products           [b, a*g + group, part, tile within b, k]     of each part of the reduction
 
 `r` numbers views, then the channels of a group, these in quads.
 """
@@ -97,7 +97,12 @@ class Packing(ConvolutionPacking):
 
     @property
     def padded_reduction(self) -> int:
-        return _round_up(self.reduction, self.schedule.block_reduction)
+        return _round_up(self.reduction, self.schedule.block_reduction * self.schedule.reduction_parts)
+
+    @property
+    def part_reduction(self) -> int:
+        """The reduction dimension of one part."""
+        return self.padded_reduction // self.schedule.reduction_parts
 
     @property
     def padded_filters(self) -> int:
@@ -118,7 +123,8 @@ class Packing(ConvolutionPacking):
 
     def product_extents(self) -> tuple[int, ...]:
         """The products of one block of tiles."""
-        return (self.products, self.schedule.block_rows, self.padded_filters)
+        parts = self.schedule.reduction_parts
+        return (self.products * parts, self.schedule.block_rows, self.padded_filters)
 
     def filter_extents(self) -> tuple[int, int, int]:
         return (self.products, self.padded_reduction, self.padded_filters)

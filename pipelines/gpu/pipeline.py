@@ -58,7 +58,9 @@ class GpuPipeline:
         lowering = _SeparateLowering(self._launcher, group, Packing(shape, schedule))
         if is_depthwise(shape):
             return lowering.depthwise()
-        return lowering.direct() if shape.transform_size == 1 else lowering.transformed()
+        if shape.transform_size == 1 and schedule.reduction_parts == 1:
+            return lowering.direct()
+        return lowering.transformed()
 
 
 @dataclass(frozen=True)
@@ -159,15 +161,16 @@ class _SeparateLowering(_Lowering):
     packing: Packing
 
     def transformed(self) -> ir.Value:
-        """Three kernels: transform the input, multiply, transform the products."""
+        """Three kernels: transform the input (but for output tile 1), multiply, transform the products."""
         packing = self.packing
+        left = self._image if packing.shape.transform_size == 1 else self._transformed_input()
         multiply, finish = ProductKernel(packing), OutputTransformKernel(packing)
         products = self._packed(packing.product_extents())
         product = self.launcher.launch(
             multiply,
             self._name("products"),
             packing.schedule.threads,
-            [self._transformed_input(), self._filters()],
+            [left, self._filters()],
             products,
             self._batch,
             multiply.workgroups,

@@ -24,18 +24,18 @@ from .transforms import Epilogue
 class ProductKernel:
     """products[b, a*g + group, t, k] = sum over r of transformed[b, a*g + group, t, r] * filters[..., r, k].
 
-    A workgroup computes a block of tiles and channels of one product. A convolution of output tile 1 has one
-    product per group, and neither its input nor its result needs a transform: `emit_direct` reads and writes
-    the images in place.
+    A workgroup computes a block of tiles and channels of one product, over one part of the reduction. A
+    convolution of output tile 1 has one product per group, and its input is read in place; `emit_direct`
+    writes its result in place, too.
     """
 
     packing: Packing
 
     def workgroups(self, batch: Index) -> tuple[Index, Index, Index]:
-        """Blocks of tiles, blocks of output channels, products."""
+        """Blocks of tiles, blocks of output channels, products and their parts."""
         packing = self.packing
         columns = ceildiv(packing.group_filters, packing.schedule.block_columns)
-        return packing.row_blocks(batch), columns, Index(packing.products)
+        return packing.row_blocks(batch), columns, Index(packing.products * packing.schedule.reduction_parts)
 
     def emit(
         self,
@@ -45,7 +45,7 @@ class ProductKernel:
         filters: GlobalBuffer,
         products: GlobalBuffer,
     ) -> None:
-        """Emits the kernel that leaves its products packed."""
+        """Emits the kernel that leaves its products packed; `left` is the image if the output tile is 1."""
 
         def store(row: Index, column: Index, value: ir.Value) -> None:
             products.store(value, origin + row * products.stride(2) + column)
@@ -54,9 +54,15 @@ class ProductKernel:
             first = left.offset([block, product, row, 0])
             return lambda r: [left.load(first + r + i * left.stride(2)) for i in range(QUAD)]
 
+        def image_rows(row: Index) -> LoadRows:
+            return self._image_rows(left, batch, product, block * packing.schedule.block_rows + row)
+
+        packing = self.packing
         block, first_column, product = self._place(workgroup)
-        origin = products.offset([block, product, 0, first_column])
-        self._emit(workgroup, packed_rows, filters, store)
+        numbered = product * packing.schedule.reduction_parts + self._part(workgroup)
+        origin = products.offset([block, numbered, 0, first_column])
+        rows = image_rows if packing.shape.transform_size == 1 else packed_rows
+        self._emit(workgroup, rows, filters, store)
 
     def emit_direct(
         self,
@@ -68,9 +74,9 @@ class ProductKernel:
         epilogue: Epilogue,
     ) -> None:
         """Emits a direct convolution: from `image`, N x H... x C, to finished outputs, N x OH... x K."""
-        if self.packing.shape.transform_size != 1:
-            raise ValueError(f"{self.packing.shape.decomposition} is no direct convolution")
         packing = self.packing
+        if packing.shape.transform_size != 1 or packing.schedule.reduction_parts != 1:
+            raise ValueError(f"{packing.schedule} leaves no results of {packing.shape.decomposition}")
         block, first_column, group = self._place(workgroup)
         tiles = packing.tiles(batch)
         whole_rows = tiles.known is not None and tiles.known % packing.schedule.block_rows == 0
@@ -110,11 +116,17 @@ class ProductKernel:
     ) -> None:
         packing = self.packing
         _, first_column, product = self._place(workgroup)
-        filter_origin = filters.offset([product, 0, first_column])
+        first = self._part(workgroup) * packing.part_reduction
+        filter_origin = filters.offset([product, first, first_column])
+
+        def part_rows(row: Index) -> LoadRows:
+            load = left_rows(row)
+            return lambda r: load(r + first)
+
         emit_product(
             packing.schedule,
-            packing.padded_reduction,
-            left_rows,
+            packing.part_reduction,
+            part_rows,
             lambda r, column: filters.load(filter_origin + r * packing.padded_filters + column),
             store,
         )
@@ -151,4 +163,10 @@ class ProductKernel:
         first_column = workgroup[1] * packing.schedule.block_columns
         if packing.padded_filters == packing.schedule.block_columns:
             first_column = Index(0)
-        return workgroup[0], first_column, workgroup[2] if packing.products > 1 else Index(0)
+        product = workgroup[2] // packing.schedule.reduction_parts
+        return workgroup[0], first_column, product if packing.products > 1 else Index(0)
+
+    def _part(self, workgroup: tuple[Index, ...]) -> Index:
+        """The part of the reduction that this workgroup sums."""
+        parts = self.packing.schedule.reduction_parts
+        return workgroup[2] % parts if parts > 1 else Index(0)

@@ -1,9 +1,10 @@
-"""The schedules of the GPU kernels as data, and the rule that gives good ones without measuring."""
+"""The schedules of the GPU kernels as data, and which of them there are for a convolution."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from math import prod, sqrt
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from math import prod
 
 from iree.winograd.pipelines.convolution import ConvolutionShape
 
@@ -24,7 +25,8 @@ class GemmSchedule:
 
     A workgroup computes `block_rows` x `block_columns` sums over blocks of `block_reduction`, which it keeps
     in shared memory twice: one block is multiplied while the next one is loaded. A thread keeps
-    `thread_rows` x `thread_columns` sums.
+    `thread_rows` x `thread_columns` sums. With several `reduction_parts` as many workgroups each sum a part
+    of the reduction, and the kernel of the output transform adds the parts.
 
     Raises ValueError for blocks that don't divide into such parts, or that the threads can't load in equal
     shares.
@@ -35,6 +37,7 @@ class GemmSchedule:
     block_reduction: int
     thread_rows: int = 8
     thread_columns: int = 8
+    reduction_parts: int = 1
 
     def __post_init__(self) -> None:
         for block, part in (("block_rows", "thread_rows"), ("block_columns", "thread_columns")):
@@ -47,6 +50,8 @@ class GemmSchedule:
             raise ValueError(f"block_reduction {self.block_reduction} must be a multiple of {QUAD}")
         if self.left_blocks % self.left_threads or self.right_quads % self.right_threads:
             raise ValueError(f"{self.threads} threads can't share the loads of {self} equally")
+        if self.reduction_parts < 1:
+            raise ValueError(f"reduction_parts {self.reduction_parts} must be positive")
 
     @property
     def threads(self) -> int:
@@ -214,10 +219,11 @@ FUSED_SCHEDULES = {
     FusedSchedule(16, 32, 32, 8, thread_products=1): FusedRate(0.36, 5.5e-6),
 }
 
-# TFLOP/s on an H200 whose multiprocessors are full, for 36 products of 2048 x 256 x 256.
-_FULL_RATE = dict(zip(GEMM_SCHEDULES, (38.2, 36.9, 37.5, 27.2, 20.0), strict=True))
 MULTIPROCESSORS = 132
 """Those of an H200; the number only matters for products too small to fill a GPU."""
+RESIDENT_WORKGROUPS = 8
+"""Of the smallest, for each multiprocessor: enough to hide each other's latency."""
+REDUCTION_PARTS = (2, 4, 8, 16)
 TRANSFORM_THREADS = 128
 WORKGROUP_QUADS = 16
 """Neighbouring quads of channels that a workgroup of a transform takes: 256 bytes, whole cache lines."""
@@ -230,16 +236,20 @@ def fits(schedule: GemmSchedule | FusedSchedule, target: GpuTarget) -> bool:
     )
 
 
-def default_gemm_schedule(shape: ConvolutionShape, target: GpuTarget) -> GemmSchedule:
-    """The blocks that take least time, on the multiprocessor that gets most of them."""
+def gemm_schedules(shape: ConvolutionShape, target: GpuTarget) -> Iterator[GemmSchedule]:
+    """The schedules of separate kernels that keep the target's limits.
+
+    The reduction is split where there are too few workgroups for a GPU, into parts of at least four blocks.
+    """
     rows = (shape.batch or DYNAMIC_BATCH) * prod(shape.tiles_per_image)
     columns = shape.output_channels // shape.groups
     products = shape.transform_size * shape.groups
-
-    def time(schedule: GemmSchedule) -> float:
+    for schedule in GEMM_SCHEDULES:
+        if not fits(schedule, target):
+            continue
+        yield schedule
         workgroups = -(-rows // schedule.block_rows) * -(-columns // schedule.block_columns) * products
-        most = -(-workgroups // MULTIPROCESSORS)
-        occupancy = sqrt(min(1.0, most * schedule.threads / RESIDENT_THREADS))
-        return most * schedule.block_rows * schedule.block_columns / (_FULL_RATE[schedule] * occupancy)
-
-    return min((schedule for schedule in GEMM_SCHEDULES if fits(schedule, target)), key=time)
+        for parts in REDUCTION_PARTS:
+            is_long = shape.reduction >= 4 * parts * schedule.block_reduction
+            if is_long and workgroups * parts <= RESIDENT_WORKGROUPS * MULTIPROCESSORS:
+                yield replace(schedule, reduction_parts=parts)

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from iree.winograd.passes.problem import ConvolutionProblem
 from iree.winograd.pipelines.convolution import ConvolutionShape
-from iree.winograd.pipelines.default_machines import default_gpu_machine
 from iree.winograd.pipelines.machine import GpuMachine
 from iree.winograd.pipelines.schedules import Schedule
 
@@ -42,8 +41,8 @@ class GpuSearchSpace:
         return None
 
     def default_schedule(self, shape: ConvolutionShape) -> GpuSchedule:
-        """The schedule that is taken without measurement, whatever the machine."""
-        return default_schedule(shape, self.target, default_gpu_machine(self.target))
+        """The schedule that is predicted to take least time on the machine."""
+        return default_schedule(shape, self.target, self.machine)
 
     def schedules(self, shape: ConvolutionShape) -> Iterator[GpuSchedule]:
         """All schedules that keep the target's limits, the default one first."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import reduce
 from itertools import product
 
 from iree.winograd.dialect.algebra.transforms import transforms
-from iree.winograd.dialect.bindings import ir
+from iree.winograd.dialect.bindings import arith, ir
 from iree.winograd.pipelines.emit import Condition, Index, all_of, ceildiv, splat, when
 from iree.winograd.pipelines.emit_recipe import Position, emit_unrolled, flattened
 from iree.winograd.pipelines.tiles import clamped_element, input_positions, locate_tile, output_positions
@@ -117,7 +118,7 @@ class InputTransformKernel:
 
 @dataclass(frozen=True)
 class OutputTransformKernel:
-    """output[n, o..., k] = epilogue((A^T M)[o, k]) for a tile and a quad of channels."""
+    """output[n, o..., k] = epilogue((A^T M)[o, k]) for a tile and a quad of channels, M summed over parts."""
 
     packing: Packing
 
@@ -150,12 +151,14 @@ class OutputTransformKernel:
         positions = output_positions(shape, tile)
         group, first = quad // packing.filter_quads, quad % packing.filter_quads * QUAD
         channel = group * packing.group_filters + first
-        block_rows = packing.schedule.block_rows
-        origin = products.offset([number // block_rows, group, number % block_rows, first])
-        stride = shape.groups * products.stride(1)
+        block_rows, parts = packing.schedule.block_rows, packing.schedule.reduction_parts
+        origin = products.offset([number // block_rows, group * parts, number % block_rows, first])
+        stride = shape.groups * parts * products.stride(1)
 
         def load(element: Position) -> ir.Value:
-            return products.load(origin + flattened(element, decomposition.alpha) * stride)
+            product = origin + flattened(element, decomposition.alpha) * stride
+            summands = (products.load(product + part * products.stride(1)) for part in range(parts))
+            return reduce(arith.addf, summands)
 
         def store(element: Position, value: ir.Value) -> None:
             # A position that doesn't exist was moved to one that does, where the epilogue may read.

@@ -46,3 +46,47 @@ func.func @others(%x: tensor<17x512xf32>, %y: tensor<3x512xf32>, %w: tensor<512x
   %4 = linalg.matmul ins(%v, %small : tensor<3x8xf32>, tensor<8x256xf32>) outs(%f1 : tensor<3x256xf32>) -> tensor<3x256xf32>
   return %0, %1, %2, %3, %4 : tensor<17x256xf32>, tensor<3x256xf32>, tensor<3x256xf32>, tensor<3x256xf32>, tensor<3x256xf32>
 }
+
+// -----
+
+util.global private @device = #hal.device.target<"cuda", [
+  #hal.executable.target<"cuda", "cuda-nvptx-fb", {iree_codegen.target_info = #iree_gpu.target<arch = "sm_80", features = "", wgp = <
+    compute = fp32, storage = b32, subgroup = none, subgroup_size_choices = [32], max_workgroup_sizes = [1024, 1024, 1024],
+    max_thread_count_per_workgroup = 1024, max_workgroup_memory_bytes = 166912, max_workgroup_counts = [2147483647, 65535, 65535]>>}>
+]> : !hal.device
+util.global private @parameter = #flow.parameter.named<"model"::"w"> : tensor<256x512xf32>
+util.global private mutable @state = #flow.parameter.named<"model"::"s"> : tensor<512x256xf32>
+
+// GPUs take more rows, and matrices that are parameters.
+// CHECK-LABEL: @parameter_on_gpu
+// CHECK: linalg.conv_1d_nwc_wcf
+// CHECK-NOT: linalg.matmul
+func.func @parameter_on_gpu(%x: tensor<32x512xf32>) -> tensor<32x256xf32> {
+  %zero = arith.constant 0.0 : f32
+  %w = util.global.load @parameter : tensor<256x512xf32>
+  %e = tensor.empty() : tensor<512x256xf32>
+  %t = linalg.transpose ins(%w : tensor<256x512xf32>) outs(%e : tensor<512x256xf32>) permutation = [1, 0]
+  %o = tensor.empty() : tensor<32x256xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%o : tensor<32x256xf32>) -> tensor<32x256xf32>
+  %r = linalg.matmul ins(%x, %t : tensor<32x512xf32>, tensor<512x256xf32>) outs(%f : tensor<32x256xf32>) -> tensor<32x256xf32>
+  return %r : tensor<32x256xf32>
+}
+
+// A global that the program may change, a single row, a matrix known only at run time.
+// CHECK-LABEL: @others_on_gpu
+// CHECK-COUNT-3: linalg.matmul
+// CHECK-NOT: linalg.conv_1d_nwc_wcf
+func.func @others_on_gpu(%x: tensor<32x512xf32>, %y: tensor<1x512xf32>, %v: tensor<512x256xf32>)
+    -> (tensor<32x256xf32>, tensor<1x256xf32>, tensor<32x256xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %w = util.global.load @state : tensor<512x256xf32>
+  %c = arith.constant dense<1.0> : tensor<512x256xf32>
+  %o0 = tensor.empty() : tensor<32x256xf32>
+  %f0 = linalg.fill ins(%zero : f32) outs(%o0 : tensor<32x256xf32>) -> tensor<32x256xf32>
+  %o1 = tensor.empty() : tensor<1x256xf32>
+  %f1 = linalg.fill ins(%zero : f32) outs(%o1 : tensor<1x256xf32>) -> tensor<1x256xf32>
+  %0 = linalg.matmul ins(%x, %w : tensor<32x512xf32>, tensor<512x256xf32>) outs(%f0 : tensor<32x256xf32>) -> tensor<32x256xf32>
+  %1 = linalg.matmul ins(%y, %c : tensor<1x512xf32>, tensor<512x256xf32>) outs(%f1 : tensor<1x256xf32>) -> tensor<1x256xf32>
+  %2 = linalg.matmul ins(%x, %v : tensor<32x512xf32>, tensor<512x256xf32>) outs(%f0 : tensor<32x256xf32>) -> tensor<32x256xf32>
+  return %0, %1, %2 : tensor<32x256xf32>, tensor<1x256xf32>, tensor<32x256xf32>
+}

@@ -12,10 +12,10 @@ from iree.winograd.pipelines.gpu.target import GpuTarget
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from fused_program import F2X2, FusedProgram
+from scheduled_program import F2X2, ScheduledProgram
 
 LEAST = GpuTarget(128, 16384)
-SMALL = FusedProgram((8, 10), 12, 20, (3, 3), (2, 2), (3, 3), low=(1, 1), high=(1, 1))
+SMALL = ScheduledProgram((8, 10), 12, 20, (3, 3), (2, 2), (3, 3), low=(1, 1), high=(1, 1))
 SCHEDULES = [
     # Two buffers, several products per thread, rows and columns of threads that differ.
     replace(SMALL, schedule=replace(F2X2, buffers=2)),
@@ -27,36 +27,36 @@ SCHEDULES = [
 ]
 EDGES = [
     # Tiles that overhang, asymmetric padding, images smaller than a tile, blocks that are not full.
-    FusedProgram((13, 11), 16, 32, (3, 3), (2, 2), (3, 3), low=(0, 2), high=(3, 1)),
-    FusedProgram((1, 1), 8, 8, (3, 3), (2, 2), (3, 3), low=(1, 1), high=(1, 1)),
-    FusedProgram((9, 9), 4, 16, (3, 3), (2, 2), (3, 3), batch=3),
+    ScheduledProgram((13, 11), 16, 32, (3, 3), (2, 2), (3, 3), low=(0, 2), high=(3, 1)),
+    ScheduledProgram((1, 1), 8, 8, (3, 3), (2, 2), (3, 3), low=(1, 1), high=(1, 1)),
+    ScheduledProgram((9, 9), 4, 16, (3, 3), (2, 2), (3, 3), batch=3),
 ]
 CHANNELS = [
-    FusedProgram((6, 6), channels, outputs, (3, 3), (2, 2), (3, 3), low=(1, 1), high=(1, 1))
+    ScheduledProgram((6, 6), channels, outputs, (3, 3), (2, 2), (3, 3), low=(1, 1), high=(1, 1))
     for channels, outputs in [(1, 1), (3, 10), (17, 36), (36, 7)]
 ]
 VIEWS = [
-    FusedProgram((14, 14), 6, 16, (3, 3), (3, 3), (2, 2), strides=(2, 2), low=(1, 1), high=(1, 1)),
-    FusedProgram((12, 9), 8, 16, (5, 5), (2, 2), (3, 3), low=(2, 2), high=(2, 2)),
-    FusedProgram((19, 17), 8, 16, (3, 3), (2, 2), (3, 3), dilations=(3, 2), low=(3, 2), high=(3, 2)),
+    ScheduledProgram((14, 14), 6, 16, (3, 3), (3, 3), (2, 2), strides=(2, 2), low=(1, 1), high=(1, 1)),
+    ScheduledProgram((12, 9), 8, 16, (5, 5), (2, 2), (3, 3), low=(2, 2), high=(2, 2)),
+    ScheduledProgram((19, 17), 8, 16, (3, 3), (2, 2), (3, 3), dilations=(3, 2), low=(3, 2), high=(3, 2)),
 ]
 DYNAMIC = [
-    FusedProgram(
+    ScheduledProgram(
         (9, 9), 16, 16, (3, 3), (2, 2), (3, 3), batch=3, low=(1, 1), high=(1, 1), dynamic_batch=True
     ),
-    FusedProgram(
+    ScheduledProgram(
         (9, 9), 18, 18, (3, 3), (2, 2), (3, 3), batch=3, low=(1, 1), high=(1, 1), dynamic_batch=True
     ),
 ]
 
 
 @pytest.mark.parametrize("program", [*SCHEDULES, *EDGES, *CHANNELS, *VIEWS, *DYNAMIC], ids=str)
-def test_agrees_with_float64(program: FusedProgram) -> None:
+def test_agrees_with_float64(program: ScheduledProgram) -> None:
     program.check(target="vulkan", device="vulkan")
 
 
 @pytest.mark.parametrize("program", [CHANNELS[2], VIEWS[0]], ids=str)
-def test_transforms_filters_known_only_at_run_time(program: FusedProgram) -> None:
+def test_transforms_filters_known_only_at_run_time(program: ScheduledProgram) -> None:
     replace(program, constant_filter=False).check(target="vulkan", device="vulkan")
 
 

@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 sys.path.insert(0, str(Path(__file__).parent))
 
 from convolution_program import Program, compile_rewritten
-from fused_program import FusedProgram
+from scheduled_program import ScheduledProgram
 
 VULKAN = ["vulkan", "vulkan:rdna2", "vulkan:rdna3", "vulkan:ampere", "vulkan:ada"]
 OTHERS = ["cuda", "cuda:sm_80", "hip:gfx942", "hip:gfx1100"]
@@ -24,7 +24,7 @@ PROGRAMS = [
     Program((28, 28), 64, 128, (3, 3), (4, 4), (3, 3), batch=8, low=(1, 1), high=(1, 1)),
     Program((28, 28), 20, 30, (3, 3), (2, 2), (2, 2), strides=(2, 2), dynamic_batch=True),
     Program((28, 28), 64, 64, (3, 3), (1, 1), (1, 1), low=(1, 1), high=(1, 1)),
-    FusedProgram((28, 28), 64, 64, (3, 3), (2, 2), (3, 3), low=(1, 1), high=(1, 1)),
+    ScheduledProgram((28, 28), 64, 64, (3, 3), (2, 2), (3, 3), low=(1, 1), high=(1, 1)),
 ]
 
 
@@ -39,7 +39,7 @@ def test_compiles(program: Program, target: str) -> None:
 def test_spirv_is_valid(program: Program, target: str, tmp_path: Path) -> None:
     compile_rewritten(program.text(None), target, [f"--iree-hal-dump-executable-binaries-to={tmp_path}"])
     binaries = sorted(tmp_path.glob("*.spv"))
-    kernels = 2 if set(program.m) == {1} or isinstance(program, FusedProgram) else 4
+    kernels = 2 if set(program.m) == {1} or isinstance(program, ScheduledProgram) else 4
     assert sum(_entry_points(binary) for binary in binaries) >= kernels
     environment, minor_version = ("vulkan1.1", 3) if target == "vulkan" else ("vulkan1.3", 6)
     for binary in binaries:

@@ -1,4 +1,4 @@
-"""A convolution that the fused kernel computes."""
+"""A convolution that is computed by a given schedule."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from iree.winograd.pipelines.gpu.schedules import FusedSchedule
+from iree.winograd.pipelines.gpu.schedules import FusedSchedule, GemmSchedule
 from iree.winograd.pipelines.schedules import schedule_record
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -17,10 +17,10 @@ F2X2 = FusedSchedule(16, 8, 8, 4, thread_products=1, thread_tiles=4, thread_colu
 
 
 @dataclass(frozen=True)
-class FusedProgram(Program):
-    """A program whose convolution is computed by the fused kernel with this schedule."""
+class ScheduledProgram(Program):
+    """A program whose convolution is computed by the kernels of this schedule."""
 
-    schedule: FusedSchedule = F2X2
+    schedule: FusedSchedule | GemmSchedule = F2X2
 
     def text(self, filters: Array | None) -> str:
         record = schedule_record(self.schedule)

@@ -1,0 +1,35 @@
+"""Products whose reduction several workgroups share, on Vulkan against float64."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from iree.winograd.pipelines.gpu.schedules import GemmSchedule
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from scheduled_program import ScheduledProgram
+
+PARTS = GemmSchedule(32, 32, 16, 4, 4, reduction_parts=4)
+PROGRAMS = [
+    # Output tile 1: a matrix product of few rows, padding, strides and groups; others; a dynamic batch.
+    ScheduledProgram((5,), 200, 70, (1,), (1,), (1,), schedule=PARTS),
+    ScheduledProgram(
+        (9, 8), 18, 17, (3, 3), (1, 1), (1, 1), strides=(2, 1), low=(1, 1), high=(1, 1), schedule=PARTS
+    ),
+    ScheduledProgram((6, 6), 80, 24, (3, 3), (1, 1), (1, 1), groups=2, schedule=PARTS),
+    ScheduledProgram(
+        (7, 7), 96, 40, (3, 3), (4, 4), (3, 3), batch=2, low=(1, 1), high=(1, 1), schedule=PARTS
+    ),
+    ScheduledProgram((7, 7), 16, 8, (3, 3), (2, 2), (3, 3), batch=3, dynamic_batch=True, schedule=PARTS),
+    ScheduledProgram((7, 7), 48, 16, (3, 3), (2, 2), (3, 3), groups=2, schedule=PARTS),
+]
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=str)
+@pytest.mark.parametrize("constant_filter", [True, False])
+def test_agrees_with_float64(program: ScheduledProgram, constant_filter: bool) -> None:
+    replace(program, constant_filter=constant_filter).check(target="vulkan", device="vulkan")
