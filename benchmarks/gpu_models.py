@@ -50,6 +50,9 @@ def main() -> None:
     )
     compiling.add_argument("--batches", nargs="+", type=int, default=[1, 32])
     compiling.add_argument("--targets", nargs="+", default=["cuda:sm_80", "vulkan:ampere"])
+    compiling.add_argument(
+        "--machine", type=Path, help="the GPU that times are predicted for, as `calibrate` wrote it"
+    )
     compiling.set_defaults(run=_compile)
     measuring = commands.add_parser("measure", help="time the programs of a folder")
     measuring.add_argument("folder", type=Path)
@@ -76,7 +79,12 @@ def _compile(options: argparse.Namespace) -> None:
             for target in options.targets:
                 path = options.folder / f"{name}-{batch}-{target.replace(':', '-')}.vmfb"
                 iree.winograd.compile(
-                    source, target=target, output=path, fold_filters="load", flags=[HOIST_FLAG]
+                    source,
+                    target=target,
+                    output=path,
+                    fold_filters="load",
+                    machine=options.machine,
+                    flags=[HOIST_FLAG],
                 )
                 records.append(
                     {"network": name, "batch": batch, "target": target, "file": path.name, "weights": weights}
