@@ -25,6 +25,27 @@ class ConvolutionShape:
     decomposition: Decomposition
 
     @property
+    def group_inputs(self) -> int:
+        """Input channels of one group."""
+        return self.input_channels // self.groups
+
+    @property
+    def group_outputs(self) -> int:
+        """Output channels of one group."""
+        return self.output_channels // self.groups
+
+    @property
+    def output_rows(self) -> int:
+        """Lines of outputs along the last spatial dimension, of one image."""
+        return prod(self.output_size[:-1])
+
+    @property
+    def views_by_tap(self) -> list[int]:
+        """The views of a direct convolution in row-major order of the taps that they hold."""
+        views = self.decomposition.views
+        return sorted(range(len(views)), key=lambda number: views[number])
+
+    @property
     def tiles_per_image(self) -> tuple[int, ...]:
         return self.decomposition.tiles(self.output_size)
 

@@ -85,9 +85,7 @@ def winograd_seconds(
     decomposition = shape.decomposition
     elements, outputs = shape.transform_size, prod(decomposition.output_tile)
     lanes = min(target.vector_width, schedule.vector_width)
-    input_vectors = (
-        decomposition.view_count * shape.groups * -(-shape.input_channels // shape.groups // lanes)
-    )
+    input_vectors = decomposition.view_count * shape.groups * -(-shape.group_inputs // lanes)
     per_input = (
         INPUT_OPERATION_CYCLES * _input_operations(decomposition.output_tile, decomposition.part_size)
         + ELEMENT_CYCLES * 2 * elements
@@ -121,7 +119,7 @@ def direct_seconds(
     shape: ConvolutionShape, schedule: DirectSchedule, target: CpuTarget, machine: CpuMachine, threads: int
 ) -> Mapping[str, float]:
     """Seconds of the stages of `DirectKernel`: products, the reading of filters, staging and stores."""
-    batch, rows, pixels = shape.batch or 1, prod(shape.output_size[:-1]), shape.output_size[-1]
+    batch, rows, pixels = shape.batch or 1, shape.output_rows, shape.output_size[-1]
     row_blocks, pixel_blocks = -(-rows // schedule.row_block), -(-pixels // schedule.pixel_block)
     channel_blocks = _channel_blocks(shape, schedule)
     tasks = batch * row_blocks * pixel_blocks
@@ -157,13 +155,13 @@ def depthwise_seconds(
     batch = shape.batch or 1
     vectors = -(-shape.output_channels // schedule.vector_width)
     outputs = batch * prod(shape.output_size) * vectors
-    taps = prod(shape.decomposition.kernel_size) * (shape.input_channels // shape.groups)
+    taps = prod(shape.decomposition.kernel_size) * shape.group_inputs
     cycle = _cycle(target, machine)
     image = 4 * batch * prod(shape.input_size) * shape.input_channels
     result = 4 * batch * prod(shape.output_size) * shape.output_channels
     moved = (image + result) / machine.bandwidth(image + result)
     passes = -(-vectors // schedule.vectors_per_pass)
-    row_blocks = -(-prod(shape.output_size[:-1]) // schedule.row_block)
+    row_blocks = -(-shape.output_rows // schedule.row_block)
     workgroups = batch * row_blocks * min(schedule.channel_splits, passes)
     return {
         "products": max(outputs * taps * cycle, moved) * _share(workgroups, threads, machine),

@@ -6,7 +6,6 @@ from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import product
-from math import prod
 
 from iree.winograd.dialect.bindings import ir, vector
 from iree.winograd.pipelines.convolution import ConvolutionShape
@@ -83,9 +82,8 @@ class DepthwiseKernel:
 
     @property
     def view_order(self) -> list[int]:
-        """The views in row-major order of the taps that they hold."""
-        views = self.shape.decomposition.views
-        return sorted(range(len(views)), key=lambda number: views[number])
+        """The order of views along the packed filters' reduction dimension."""
+        return self.shape.views_by_tap
 
     def workgroups(self, batch: Index) -> tuple[Index, Index]:
         """Blocks of rows of all images, and parts of the channels."""
@@ -107,7 +105,7 @@ class DepthwiseKernel:
         schedule = self.schedule
         number = workgroup[0] // self._row_blocks
         first_row = (workgroup[0] % self._row_blocks * schedule.row_block).minimum(
-            self._rows - schedule.row_block
+            self.shape.output_rows - schedule.row_block
         )
         passes, parts = self._passes, self._channel_parts
         with loop(passes.steps(workgroup[1], parts), name="pass") as step:
@@ -148,9 +146,9 @@ class DepthwiseKernel:
     ) -> list[ir.Value]:
         """The sums of `register_pixels` outputs from `pixel` on, for one vector of channels."""
         shape, decomposition = self.shape, self.shape.decomposition
-        first_channel = self.blocks.first(block) // self._group_outputs * self._group_inputs
+        first_channel = self.blocks.first(block) // self.shape.group_outputs * self.shape.group_inputs
         column = pixel * decomposition.step[-1] - shape.padding_low[-1]
-        row_of_filters = decomposition.kernel_size[-1] * self._group_inputs * self.schedule.vector_width
+        row_of_filters = decomposition.kernel_size[-1] * self.shape.group_inputs * self.schedule.vector_width
         add_products = self._add_products if self._is_unrolled else self._add_products_by_tap
 
         def sum_rows(
@@ -202,7 +200,7 @@ class DepthwiseKernel:
             if exists.known is False:
                 continue
             elements = image.load(origin + column * image.stride(-2), self._input_lanes)
-            for c in range(self._group_inputs):
+            for c in range(self.shape.group_inputs):
                 spread = self._spread(elements, c)
                 for p, tap in uses[column]:
                     sums[p] = multiply_add(spread, weights[tap][c], sums[p], self.target.fused_multiply_add)
@@ -238,15 +236,16 @@ class DepthwiseKernel:
     def _weights(self, filters: Buffer, filter_origin: Index, tap: Index) -> list[ir.Value]:
         """The filters of a tap, for each input channel of a group."""
         width = self.schedule.vector_width
-        first = filter_origin + tap * (self._group_inputs * width)
-        return [filters.load(first + c * width, width) for c in range(self._group_inputs)]
+        first = filter_origin + tap * (self.shape.group_inputs * width)
+        return [filters.load(first + c * width, width) for c in range(self.shape.group_inputs)]
 
     def _spread(self, elements: ir.Value, c: int) -> ir.Value:
         """Input channel `c` of each group in the lanes of the group's outputs."""
-        if self._group_inputs == self._group_outputs == 1:
+        if self.shape.group_inputs == self.shape.group_outputs == 1:
             return elements
         lanes = [
-            lane // self._group_outputs * self._group_inputs + c for lane in range(self.schedule.vector_width)
+            lane // self.shape.group_outputs * self.shape.group_inputs + c
+            for lane in range(self.schedule.vector_width)
         ]
         return vector.shuffle(elements, elements, lanes)
 
@@ -305,7 +304,9 @@ class DepthwiseKernel:
     def _is_unrolled(self) -> bool:
         """Whether rows of taps are short enough to be written out."""
         at_the_border = [start for start in self._pixel_block_starts if not self._is_inside(start)]
-        row = self.schedule.register_pixels * self.shape.decomposition.kernel_size[-1] * self._group_inputs
+        row = (
+            self.schedule.register_pixels * self.shape.decomposition.kernel_size[-1] * self.shape.group_inputs
+        )
         return row * (len(at_the_border) + 1) <= MOST_UNROLLED
 
     @property
@@ -324,22 +325,10 @@ class DepthwiseKernel:
         return [min(start, size - pixels) for start in range(0, size, pixels)]
 
     @property
-    def _group_inputs(self) -> int:
-        return self.shape.input_channels // self.shape.groups
-
-    @property
-    def _group_outputs(self) -> int:
-        return self.shape.output_channels // self.shape.groups
-
-    @property
     def _input_lanes(self) -> int:
         """Input channels of the groups of one vector."""
-        return self.schedule.vector_width // self._group_outputs * self._group_inputs
-
-    @property
-    def _rows(self) -> int:
-        return prod(self.shape.output_size[:-1])
+        return self.schedule.vector_width // self.shape.group_outputs * self.shape.group_inputs
 
     @property
     def _row_blocks(self) -> int:
-        return -(-self._rows // self.schedule.row_block)
+        return -(-self.shape.output_rows // self.schedule.row_block)

@@ -60,9 +60,8 @@ class DirectKernel:
 
     @property
     def view_order(self) -> list[int]:
-        """The views in row-major order of the taps that they hold."""
-        views = self.shape.decomposition.views
-        return sorted(range(len(views)), key=lambda number: views[number])
+        """The order of views along the packed filters' reduction dimension."""
+        return self.shape.views_by_tap
 
     def workgroups(self, batch: Index) -> tuple[Index, Index]:
         """Blocks of outputs of all images, and parts of the output channels."""
@@ -86,8 +85,8 @@ class DirectKernel:
         number = workgroup[0] // blocks_per_image
         first_row = workgroup[0] // self._pixel_blocks % self._row_blocks * schedule.row_block
         rows = Index(schedule.row_block)
-        if self._rows % schedule.row_block:
-            rows = (Index(self._rows) - first_row).minimum(rows)
+        if self.shape.output_rows % schedule.row_block:
+            rows = (Index(self.shape.output_rows) - first_row).minimum(rows)
         # The last block of pixels overlaps its neighbour rather than be cut short.
         first_pixel = (workgroup[0] % self._pixel_blocks * schedule.pixel_block).minimum(
             self.shape.output_size[-1] - schedule.pixel_block
@@ -120,7 +119,7 @@ class DirectKernel:
         """The outputs of `register_pixels` neighbours for one block of channels, `register_vectors` each."""
         shape, schedule = self.shape, self.schedule
         decomposition = shape.decomposition
-        group_channels = shape.input_channels // shape.groups
+        group_channels = shape.group_inputs
         origin = origin + self.blocks.group(block) * group_channels
         filter_origin = filters.offset([block, 0, 0, 0])
         width = schedule.vector_width
@@ -267,12 +266,8 @@ class DirectKernel:
         return min(self.schedule.channel_splits, self.blocks.count)
 
     @property
-    def _rows(self) -> int:
-        return prod(self.shape.output_size[:-1])
-
-    @property
     def _row_blocks(self) -> int:
-        return -(-self._rows // self.schedule.row_block)
+        return -(-self.shape.output_rows // self.schedule.row_block)
 
     @property
     def _pixel_blocks(self) -> int:

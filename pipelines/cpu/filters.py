@@ -23,7 +23,7 @@ CpuKernel = WinogradKernel | DirectKernel | DepthwiseKernel
 def pack_filters(kernel: CpuKernel, transformed: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
     """The transformed filters [A*g, V*C/g, K/g] as `packed_filter_shape`, in the order of reading."""
     shape, blocks = kernel.shape, kernel.blocks
-    group_channels = shape.input_channels // shape.groups
+    group_channels = shape.group_inputs
     by_group = transformed.reshape(
         shape.transform_size, shape.groups, len(kernel.view_order), group_channels, -1
     )
@@ -44,7 +44,7 @@ def emit_filter_transform(kernel: CpuKernel, block: Index, filters: Buffer, pack
     """
     shape = kernel.shape
     decomposition = shape.decomposition
-    group_channels = shape.input_channels // shape.groups
+    group_channels = shape.group_inputs
     recipes = [
         transforms(m, p).filter
         for m, p in zip(decomposition.output_tile, decomposition.part_size, strict=True)

@@ -41,7 +41,7 @@ def winograd_schedules(
     output channels.
     """
     tiles = default.tile_block if shape.tiles is None else shape.tiles
-    channel_vectors = shape.output_channels // shape.groups // default.vector_width
+    channel_vectors = shape.group_outputs // default.vector_width
     splits = _channel_splits(threads, channel_vectors)
     # The input is transformed by the kernel itself, or apart from it for several to read.
     divisions: list[tuple[int, int | None]] = [(1, None)]
@@ -75,10 +75,8 @@ def direct_schedules(
 ) -> Iterator[DirectSchedule]:
     """Combinations of register blocks, rows, pixels and splits that L2 holds, other than the `default`."""
     pixels = shape.output_size[-1]
-    rows = 1
-    for size in shape.output_size[:-1]:
-        rows *= size
-    channel_vectors = shape.output_channels // shape.groups // default.vector_width
+    rows = shape.output_rows
+    channel_vectors = shape.group_outputs // default.vector_width
     for vectors in range(1, min(MOST_REGISTER_VECTORS, channel_vectors) + 1):
         most = min(pixels, most_register_rows(vectors, target))
         even = -(-pixels // -(-pixels // most))

@@ -149,7 +149,7 @@ def default_winograd_schedule(shape: ConvolutionShape, target: CpuTarget, thread
     memory. Where L2 doesn't hold that many, or there would be fewer workgroups than threads, the input
     transform becomes a dispatch of its own.
     """
-    group_outputs = shape.output_channels // shape.groups
+    group_outputs = shape.group_outputs
     width = vector_width_for(group_outputs, target.vector_width)
     register_vectors = _register_vectors(group_outputs, width)
     tiles = MAX_TILE_BLOCK if shape.tiles is None else shape.tiles
@@ -233,7 +233,7 @@ def default_direct_schedule(shape: ConvolutionShape, target: CpuTarget, threads:
 
     Its register block is the one that wastes least of this shape.
     """
-    group_outputs = shape.output_channels // shape.groups
+    group_outputs = shape.group_outputs
     width = vector_width_for(group_outputs, target.vector_width)
     pixels = shape.output_size[-1]
 
@@ -250,7 +250,7 @@ def default_direct_schedule(shape: ConvolutionShape, target: CpuTarget, threads:
     ]
     register_pixels, register_vectors = min(blocks, key=cycles)
     row_block, pixel_block, register_pixels = _direct_blocks(shape, target, threads, register_pixels)
-    rows = prod(shape.output_size[:-1])
+    rows = shape.output_rows
     workgroups = (shape.batch or 1) * -(-rows // row_block) * -(-pixels // pixel_block)
     channel_blocks = shape.groups * -(-group_outputs // (width * register_vectors))
     multiplications = (shape.batch or 1) * rows * pixels * shape.reduction * shape.output_channels
@@ -271,7 +271,7 @@ def _direct_blocks(
 
     Raises ValueError when it doesn't hold the input of a single output.
     """
-    pixels, rows = shape.output_size[-1], prod(shape.output_size[:-1])
+    pixels, rows = shape.output_size[-1], shape.output_rows
     pixel_blocks = -(-pixels // MAX_PIXEL_BLOCK)
     pixel_block = min(pixels, -(-pixels // pixel_blocks // register_pixels) * register_pixels)
     row_block = min(rows, max(1, MAX_PIXEL_BLOCK // pixel_block))
@@ -298,8 +298,8 @@ def default_depthwise_schedule(shape: ConvolutionShape, target: CpuTarget, threa
     give threads work.
     """
     width = vector_width_for(shape.output_channels, target.vector_width)
-    pixels, rows, batch = shape.output_size[-1], prod(shape.output_size[:-1]), shape.batch or 1
-    filters = shape.decomposition.kernel_size[-1] * (shape.input_channels // shape.groups)
+    pixels, rows, batch = shape.output_size[-1], shape.output_rows, shape.batch or 1
+    filters = shape.decomposition.kernel_size[-1] * shape.group_inputs
     most_pixels = min(
         MOST_DEPTHWISE_PIXELS, max(LEAST_DEPTHWISE_PIXELS, target.vector_registers - filters - 2)
     )

@@ -50,7 +50,7 @@ def emit_input_transform(
     the image read their elements at known distances from the first; the others read each element on condition
     that it exists.
     """
-    channels = shape.input_channels // shape.groups
+    channels = shape.group_inputs
     width = vector_width_for(channels, target.vector_width)
     alpha = shape.decomposition.alpha
     nested = _nested(recipes, width, target)

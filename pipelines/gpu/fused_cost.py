@@ -24,8 +24,8 @@ def fused_seconds(
     need more products, than those of separate kernels.
     """
     batch = shape.batch or DYNAMIC_BATCH
-    tiles, columns = batch * prod(shape.tiles_per_image), shape.output_channels // shape.groups
-    channels = shape.input_channels // shape.groups
+    tiles, columns = batch * prod(shape.tiles_per_image), shape.group_outputs
+    channels = shape.group_inputs
     workgroups = -(-tiles // schedule.block_tiles) * -(-columns // schedule.block_columns) * shape.groups
     resident = max(1, schedule.resident_threads // schedule.threads)
     rounds = -(-workgroups // (resident * machine.multiprocessors))

@@ -33,12 +33,12 @@ class ConvolutionPacking:
     @property
     def group_channels(self) -> int:
         """Input channels of one group."""
-        return self.shape.input_channels // self.shape.groups
+        return self.shape.group_inputs
 
     @property
     def group_filters(self) -> int:
         """Output channels of one group."""
-        return self.shape.output_channels // self.shape.groups
+        return self.shape.group_outputs
 
     @property
     def views(self) -> int:

@@ -242,7 +242,7 @@ def gemm_schedules(shape: ConvolutionShape, target: GpuTarget) -> Iterator[GemmS
     The reduction is split where there are too few workgroups for a GPU, into parts of at least four blocks.
     """
     rows = (shape.batch or DYNAMIC_BATCH) * prod(shape.tiles_per_image)
-    columns = shape.output_channels // shape.groups
+    columns = shape.group_outputs
     products = shape.transform_size * shape.groups
     for schedule in GEMM_SCHEDULES:
         if not fits(schedule, target):
