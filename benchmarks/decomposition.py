@@ -26,7 +26,7 @@ from iree.winograd.dialect.decomposition import decompose
 from iree.winograd.passes.algorithm import algorithm_of
 from iree.winograd.passes.convolution import Convolution, convolutions, match_convolution
 from iree.winograd.passes.normalize_layout import NormalizeLayout
-from iree.winograd.pipelines.select_algorithm import SelectAlgorithm
+from iree.winograd.pipelines.selection.select_algorithm import SelectAlgorithm
 
 Array = npt.NDArray[Any]
 

@@ -262,10 +262,10 @@ def _promising(
     """Implementations that are accurate enough, those first that are predicted to be the fastest."""
     from iree.winograd.calibration.programs import target_of
     from iree.winograd.passes.options import WinogradOptions
-    from iree.winograd.pipelines.machine import machine_from_json
-    from iree.winograd.pipelines.prediction import candidate, error_limit
     from iree.winograd.pipelines.schedules import schedule_record
-    from iree.winograd.pipelines.search_space import implementations, search_space
+    from iree.winograd.pipelines.selection.machine import machine_from_json
+    from iree.winograd.pipelines.selection.prediction import candidate, error_limit
+    from iree.winograd.pipelines.selection.search_space import implementations, search_space
 
     known = None if machine is None else machine_from_json(machine.read_text())
     for target in targets:

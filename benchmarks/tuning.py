@@ -21,9 +21,9 @@ from typing import Any
 
 from iree.winograd.passes.options import WinogradOptions
 from iree.winograd.passes.problem import ConvolutionProblem
-from iree.winograd.pipelines.implementation import Implementation, implementation_record
-from iree.winograd.pipelines.prediction import predict
-from iree.winograd.pipelines.tuning_database import TuningDatabase
+from iree.winograd.pipelines.selection.implementation import Implementation, implementation_record
+from iree.winograd.pipelines.selection.prediction import predict
+from iree.winograd.pipelines.selection.tuning_database import TuningDatabase
 from iree.winograd.targets import target_flags
 from iree.winograd.tuning.batch import Batch, MeasuringDevice
 from iree.winograd.tuning.extraction import Workload, extract

@@ -18,9 +18,9 @@ from iree.winograd.passes.unroll_pooling import UnrollPooling
 
 from .convert_matmul import ConvertMatmul
 from .cpu.cores import physical_cores
-from .decision import Decision
 from .lower_to_dispatch import LowerToDispatch
-from .select_algorithm import SelectAlgorithm
+from .selection.decision import Decision
+from .selection.select_algorithm import SelectAlgorithm
 
 
 def compile_pipeline(

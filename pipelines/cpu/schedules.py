@@ -7,8 +7,9 @@ from math import prod
 
 from iree.winograd.pipelines.convolution import ConvolutionShape
 from iree.winograd.pipelines.emit import vector_width_for
+from iree.winograd.pipelines.units import MEBIBYTE
 
-from .target import KIBIBYTE, CpuTarget
+from .target import CpuTarget
 
 
 @dataclass(frozen=True)
@@ -135,9 +136,9 @@ LEAST_DEPTHWISE_PIXELS = 8
 """Sums of a depthwise convolution that hide the latency of multiply-adds, whatever it takes in registers."""
 VECTORS_PER_PASS = 4
 """Vectors of channels of a pass over all rows: neighbouring cache lines, yet few rows of them fill L1."""
-REREAD_FILTERS = 1024 * KIBIBYTE
+REREAD_FILTERS = MEBIBYTE
 """Bytes of filters up to which each row of outputs may read them all: rows give more workgroups then."""
-STREAMED_FILTERS = 16 * 1024 * KIBIBYTE
+STREAMED_FILTERS = 16 * MEBIBYTE
 """Bytes of transformed filters from which on they come from memory rather than from a shared cache."""
 
 

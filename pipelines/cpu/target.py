@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-KIBIBYTE = 1024
+from iree.winograd.pipelines.units import KIBIBYTE
 
 L2_KIBIBYTES = {
     "znver1": 512,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from math import prod
 
 from iree.winograd.pipelines.convolution import ConvolutionShape
-from iree.winograd.pipelines.machine import GpuMachine
+from iree.winograd.pipelines.selection.machine import GpuMachine
 
 from .schedules import BYTES_PER_ELEMENT, DYNAMIC_BATCH, FUSED_SCHEDULES, FusedSchedule
 

@@ -10,11 +10,11 @@ from iree.winograd.dialect.bindings import ir
 from iree.winograd.dialect.ops import OutputTransformOp
 from iree.winograd.passes.constants import constant_array, resource_constant
 from iree.winograd.passes.rewrite import size_of
-from iree.winograd.pipelines.default_machines import default_gpu_machine
 from iree.winograd.pipelines.dispatch import KernelFunction
 from iree.winograd.pipelines.emit import Index
 from iree.winograd.pipelines.emit_epilogue import VectorEpilogue, reads_along_channels
 from iree.winograd.pipelines.group import ConvolutionGroup
+from iree.winograd.pipelines.selection.default_machines import default_gpu_machine
 
 from .default_schedule import GpuSchedule, default_schedule
 from .depthwise import DepthwiseKernel, is_depthwise

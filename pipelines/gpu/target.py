@@ -6,9 +6,9 @@ import re
 from dataclasses import dataclass
 
 from iree.winograd.pipelines.target import ExecutableTarget
+from iree.winograd.pipelines.units import KIBIBYTE
 
 BACKENDS = ("vulkan-spirv", "cuda", "rocm")
-KIBIBYTE = 1024
 
 # What every implementation of Vulkan has.
 _LEAST_THREADS = 128

@@ -11,7 +11,7 @@ from iree.winograd.atomic_file import atomic_file
 from iree.winograd.errors import WinogradError
 
 if TYPE_CHECKING:
-    from iree.winograd.pipelines.machine import Machine
+    from iree.winograd.pipelines.selection.machine import Machine
 
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
 
@@ -92,8 +92,8 @@ def _measure(options: argparse.Namespace, driver: str) -> Machine:
 
 
 def _write(machine: Machine, output: str | None) -> None:
-    from iree.winograd.pipelines.machine import machine_to_json
-    from iree.winograd.pipelines.machine_store import machine_path
+    from iree.winograd.pipelines.selection.machine import machine_to_json
+    from iree.winograd.pipelines.selection.machine_store import machine_path
 
     path = machine_path(machine.name) if output is None else Path(output)
     if output is None:
@@ -106,7 +106,8 @@ def _write(machine: Machine, output: str | None) -> None:
 
 def describe(machine: Machine) -> str:
     """The figures of a machine, one per line, with their units."""
-    from iree.winograd.pipelines.machine import KIBIBYTE, CpuMachine
+    from iree.winograd.pipelines.selection.machine import CpuMachine
+    from iree.winograd.pipelines.units import KIBIBYTE
 
     lines = [("f32 operations in registers", f"{machine.flops / 1e9:.0f} GFLOP/s")]
 

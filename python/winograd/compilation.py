@@ -19,8 +19,8 @@ from iree.winograd.passes.convolution import convolutions
 from iree.winograd.passes.options import WinogradOptions
 from iree.winograd.passes.rewrite import walk
 from iree.winograd.pipelines.compile_pipeline import compile_pipeline
-from iree.winograd.pipelines.decision import Decision
 from iree.winograd.pipelines.kernel_target import unsupported_target
+from iree.winograd.pipelines.selection.decision import Decision
 from iree.winograd.report_file import report_file
 
 REWRITE_PHASE = "preprocessing"

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from iree.winograd.atomic_file import STANDARD_STREAM, atomic_file
 
 if TYPE_CHECKING:
-    from iree.winograd.pipelines.tuning_database import Entry, TuningDatabase
+    from iree.winograd.pipelines.selection.tuning_database import Entry, TuningDatabase
 
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
 
@@ -85,7 +85,7 @@ class _Source:
         self.is_damaged = False
 
     def __enter__(self) -> TuningDatabase:
-        from iree.winograd.pipelines.tuning_database import TuningDatabase
+        from iree.winograd.pipelines.selection.tuning_database import TuningDatabase
 
         self._database = TuningDatabase(self.path, report=self._report, read_only=True)
         return self._database
@@ -110,7 +110,7 @@ def _show(options: argparse.Namespace) -> int:
 
 
 def _merge(options: argparse.Namespace) -> int:
-    from iree.winograd.pipelines.tuning_database import TuningDatabase
+    from iree.winograd.pipelines.selection.tuning_database import TuningDatabase
 
     sources = [_Source(path) for path in options.sources]
     with ExitStack() as stack:

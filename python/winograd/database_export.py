@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, fields
 from typing import Any
 
-from iree.winograd.pipelines.tuning_database import Entry
+from iree.winograd.pipelines.selection.tuning_database import Entry
 
 
 def as_json(entries: Sequence[Entry]) -> str:

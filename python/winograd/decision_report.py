@@ -8,11 +8,11 @@ from math import prod
 
 from iree.winograd.passes.problem import ConvolutionProblem
 from iree.winograd.pipelines.cpu.search_space import CpuSearchSpace
-from iree.winograd.pipelines.decision import Candidate, Decision
 from iree.winograd.pipelines.gpu.schedules import DYNAMIC_BATCH
-from iree.winograd.pipelines.machine import CpuMachine, GpuMachine
 from iree.winograd.pipelines.schedules import schedule_record
-from iree.winograd.pipelines.search_space import SearchSpace, convolution_shape
+from iree.winograd.pipelines.selection.decision import Candidate, Decision
+from iree.winograd.pipelines.selection.machine import CpuMachine, GpuMachine
+from iree.winograd.pipelines.selection.search_space import SearchSpace, convolution_shape
 from iree.winograd.report_schema import (
     SCHEMA_VERSION,
     BandwidthReport,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from iree.winograd.errors import InvalidOptionError
-from iree.winograd.pipelines.machine_store import read_machine
-from iree.winograd.pipelines.tuning_database import TuningDatabase
+from iree.winograd.pipelines.selection.machine_store import read_machine
+from iree.winograd.pipelines.selection.tuning_database import TuningDatabase
 
 
 def check_tuning_database(path: str | None, warn: Callable[[str], None]) -> None:

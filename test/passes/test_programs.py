@@ -17,7 +17,7 @@ from iree.winograd.passes.fuse_pad import FusePad
 from iree.winograd.passes.normalize_layout import NormalizeLayout
 from iree.winograd.passes.rewrite import walk
 from iree.winograd.passes.verify import Verify
-from iree.winograd.pipelines.select_algorithm import SelectAlgorithm
+from iree.winograd.pipelines.selection.select_algorithm import SelectAlgorithm
 from network import Layer, network_source
 
 # Both sides compute in float64, F(6, 3) in two dimensions with a condition of about 1e4.

@@ -15,10 +15,15 @@ from iree.winograd.calibration import gpu
 from iree.winograd.calibration.programs import target_of
 from iree.winograd.cli import TOOL_DIRECTORY, main
 from iree.winograd.pipelines.cpu.target import CpuTarget
-from iree.winograd.pipelines.default_machines import default_machine
 from iree.winograd.pipelines.gpu.target import GpuTarget
-from iree.winograd.pipelines.machine import CpuMachine, GpuMachine, machine_from_json, machine_to_json
-from iree.winograd.pipelines.machine_store import DATA_FOLDER_VARIABLE, machine_path, stored_machine
+from iree.winograd.pipelines.selection.default_machines import default_machine
+from iree.winograd.pipelines.selection.machine import (
+    CpuMachine,
+    GpuMachine,
+    machine_from_json,
+    machine_to_json,
+)
+from iree.winograd.pipelines.selection.machine_store import DATA_FOLDER_VARIABLE, machine_path, stored_machine
 
 FLAGS = (
     "--iree-enable-winograd",

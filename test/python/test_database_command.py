@@ -16,10 +16,10 @@ import pytest
 from iree.winograd import cli
 from iree.winograd.passes.algorithm import Algorithm
 from iree.winograd.passes.problem import ConvolutionProblem
-from iree.winograd.pipelines import tuning_database
 from iree.winograd.pipelines.cpu.schedules import DirectSchedule, WinogradSchedule
-from iree.winograd.pipelines.implementation import Implementation, implementation_from_record
-from iree.winograd.pipelines.tuning_database import Measurement, TuningDatabase
+from iree.winograd.pipelines.selection import tuning_database
+from iree.winograd.pipelines.selection.implementation import Implementation, implementation_from_record
+from iree.winograd.pipelines.selection.tuning_database import Measurement, TuningDatabase
 
 PROBLEM = ConvolutionProblem.parse(
     "1x56x56x64->64 kernel 3x3 stride 1x1 dilation 1x1 padding 1x1 1x1 groups 1 f32"

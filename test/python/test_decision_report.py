@@ -17,8 +17,8 @@ from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes import registry
 from iree.winograd.passes.algorithm import algorithm_of
 from iree.winograd.passes.convolution import convolutions
-from iree.winograd.pipelines.decision import Decision
-from iree.winograd.pipelines.select_algorithm import SelectAlgorithm
+from iree.winograd.pipelines.selection.decision import Decision
+from iree.winograd.pipelines.selection.select_algorithm import SelectAlgorithm
 from iree.winograd.report_schema import ConvolutionReport, DecisionReport
 
 COMMAND_LINE_PAGE = Path(__file__).parents[2] / "docs" / "command-line.md"

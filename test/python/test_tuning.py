@@ -17,8 +17,8 @@ from iree.winograd import InvalidOptionError, TuningError, cli, tune
 from iree.winograd.passes.algorithm import Algorithm
 from iree.winograd.passes.problem import ConvolutionProblem
 from iree.winograd.pipelines.cpu.schedules import WinogradSchedule
-from iree.winograd.pipelines.implementation import Implementation
-from iree.winograd.pipelines.tuning_database import Entry, TuningDatabase
+from iree.winograd.pipelines.selection.implementation import Implementation
+from iree.winograd.pipelines.selection.tuning_database import Entry, TuningDatabase
 from iree.winograd.targets import target_flags
 from iree.winograd.tuning.batch import Batch, MeasuringDevice, Outcome
 from iree.winograd.tuning.dask_scheduler import DaskScheduler

@@ -14,13 +14,13 @@ from iree.winograd.passes.algorithm import Algorithm
 from iree.winograd.passes.problem import ConvolutionProblem
 from iree.winograd.pipelines.cpu.schedules import WinogradSchedule
 from iree.winograd.pipelines.cpu.target import CpuTarget
-from iree.winograd.pipelines.implementation import (
+from iree.winograd.pipelines.selection.implementation import (
     Implementation,
     implementation_from_record,
     implementation_record,
 )
-from iree.winograd.pipelines.search_space import search_space
-from iree.winograd.pipelines.tuning_database import Measurement, TuningDatabase
+from iree.winograd.pipelines.selection.search_space import search_space
+from iree.winograd.pipelines.selection.tuning_database import Measurement, TuningDatabase
 
 FLAG = "--iree-winograd-tuning-database"
 FLAGS = (

@@ -8,9 +8,9 @@ from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.convolution import convolutions, match_convolution
 from iree.winograd.passes.problem import ConvolutionProblem
 from iree.winograd.pipelines.cpu.target import CpuTarget
-from iree.winograd.pipelines.implementation import Implementation
-from iree.winograd.pipelines.prediction import predict
-from iree.winograd.pipelines.search_space import search_space
+from iree.winograd.pipelines.selection.implementation import Implementation
+from iree.winograd.pipelines.selection.prediction import predict
+from iree.winograd.pipelines.selection.search_space import search_space
 from iree.winograd.targets import target_flags
 from iree.winograd.tuning.compile_job import CompileJob
 from iree.winograd.tuning.failure import Failure

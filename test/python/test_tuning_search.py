@@ -11,9 +11,9 @@ from zlib import crc32
 import pytest
 from iree.winograd.passes.problem import ConvolutionProblem
 from iree.winograd.pipelines.cpu.target import CpuTarget
-from iree.winograd.pipelines.implementation import Implementation
-from iree.winograd.pipelines.prediction import candidate, predict
-from iree.winograd.pipelines.search_space import search_space
+from iree.winograd.pipelines.selection.implementation import Implementation
+from iree.winograd.pipelines.selection.prediction import candidate, predict
+from iree.winograd.pipelines.selection.search_space import search_space
 from iree.winograd.tuning.batch import Outcome
 from iree.winograd.tuning.extraction import Workload
 from iree.winograd.tuning.failure import Failure

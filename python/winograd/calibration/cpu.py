@@ -11,8 +11,9 @@ import numpy as np
 import numpy.typing as npt
 from iree.winograd.pipelines.cpu.cores import physical_cores
 from iree.winograd.pipelines.cpu.target import CpuTarget
-from iree.winograd.pipelines.default_machines import default_cpu_machine
-from iree.winograd.pipelines.machine import KIBIBYTE, MEBIBYTE, CacheLevel, CpuMachine
+from iree.winograd.pipelines.selection.default_machines import default_cpu_machine
+from iree.winograd.pipelines.selection.machine import CacheLevel, CpuMachine
+from iree.winograd.pipelines.units import KIBIBYTE, MEBIBYTE
 from iree.winograd.runtime import BUFFER_ALIGNMENT, LoadedProgram, load
 
 from .cpu_programs import (

@@ -8,9 +8,10 @@ from statistics import median
 from typing import Any
 
 from iree.winograd.errors import CompilationError
-from iree.winograd.pipelines.default_machines import default_gpu_machine
 from iree.winograd.pipelines.gpu.target import GpuTarget
-from iree.winograd.pipelines.machine import KIBIBYTE, MEBIBYTE, GpuMachine
+from iree.winograd.pipelines.selection.default_machines import default_gpu_machine
+from iree.winograd.pipelines.selection.machine import GpuMachine
+from iree.winograd.pipelines.units import KIBIBYTE, MEBIBYTE
 
 from .device_programs import DevicePrograms
 from .gpu_programs import (

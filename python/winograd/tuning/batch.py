@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Protocol
 
 from iree.winograd.passes.problem import ConvolutionProblem
-from iree.winograd.pipelines.implementation import Implementation
-from iree.winograd.pipelines.prediction import algorithm_error
+from iree.winograd.pipelines.selection.implementation import Implementation
+from iree.winograd.pipelines.selection.prediction import algorithm_error
 
 from .compile_job import CompileJob
 from .failure import Failure

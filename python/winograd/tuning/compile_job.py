@@ -11,7 +11,7 @@ from iree.winograd.diagnostics import Diagnostic
 from iree.winograd.errors import CompilationError
 from iree.winograd.passes.options import WinogradOptions
 from iree.winograd.passes.problem import ConvolutionProblem
-from iree.winograd.pipelines.implementation import Implementation
+from iree.winograd.pipelines.selection.implementation import Implementation
 
 from .program import ConvolutionProgram
 

@@ -16,7 +16,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from iree.winograd.errors import InvalidOptionError, TuningError
-from iree.winograd.pipelines.implementation import Implementation
+from iree.winograd.pipelines.selection.implementation import Implementation
 
 from .batch import COMPILE_SECONDS, Batch, Outcome
 from .compile_job import CompileJob

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from iree import runtime
 from iree.winograd.errors import LoadError
-from iree.winograd.pipelines.tuning_database import processor_name
+from iree.winograd.pipelines.selection.tuning_database import processor_name
 
 
 def device_name(uri: str) -> str:

@@ -15,11 +15,11 @@ from iree.winograd.passes.options import WinogradOptions
 from iree.winograd.passes.problem import ConvolutionProblem
 from iree.winograd.passes.registry import Pass
 from iree.winograd.pipelines.compile_pipeline import compile_pipeline
-from iree.winograd.pipelines.decision import Candidate, Decision
 from iree.winograd.pipelines.kernel_target import unsupported_target
-from iree.winograd.pipelines.prediction import error_limit
-from iree.winograd.pipelines.search_space import SearchSpace
-from iree.winograd.pipelines.select_algorithm import SelectAlgorithm
+from iree.winograd.pipelines.selection.decision import Candidate, Decision
+from iree.winograd.pipelines.selection.prediction import error_limit
+from iree.winograd.pipelines.selection.search_space import SearchSpace
+from iree.winograd.pipelines.selection.select_algorithm import SelectAlgorithm
 from iree.winograd.program import Source, open_session, open_source
 
 

@@ -12,7 +12,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 from iree.winograd.errors import TuningError
-from iree.winograd.pipelines.implementation import Implementation
+from iree.winograd.pipelines.selection.implementation import Implementation
 
 from .batch import COMPILE_SECONDS, MEASUREMENT_GRACE_SECONDS, Batch, Outcome
 from .compile_job import CompileJob

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from iree.winograd.pipelines.implementation import Implementation
+from iree.winograd.pipelines.selection.implementation import Implementation
 
 from .batch import MEASUREMENT_GRACE_SECONDS, Batch, Outcome
 from .failure import Failure

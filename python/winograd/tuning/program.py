@@ -16,8 +16,8 @@ from iree.winograd.passes.algorithm import set_algorithm
 from iree.winograd.passes.build_convolution import build_convolution
 from iree.winograd.passes.problem import ConvolutionProblem
 from iree.winograd.passes.rewrite import index_constant, zero_filled
-from iree.winograd.pipelines.implementation import Implementation
 from iree.winograd.pipelines.schedules import set_schedule
+from iree.winograd.pipelines.selection.implementation import Implementation
 
 Array = npt.NDArray[Any]
 

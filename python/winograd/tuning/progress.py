@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-from iree.winograd.pipelines.implementation import Implementation
+from iree.winograd.pipelines.selection.implementation import Implementation
 
 from .batch import Outcome
 from .failure import Failure

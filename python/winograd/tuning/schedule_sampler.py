@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from iree.winograd.errors import InvalidOptionError
-from iree.winograd.pipelines.implementation import Implementation
 from iree.winograd.pipelines.schedules import schedule_record
+from iree.winograd.pipelines.selection.implementation import Implementation
 
 
 def sample_schedules(

@@ -14,11 +14,11 @@ from itertools import chain, zip_longest
 from statistics import median_high
 
 from iree.winograd.passes.algorithm import Algorithm
-from iree.winograd.pipelines.decision import Candidate
-from iree.winograd.pipelines.implementation import Implementation
-from iree.winograd.pipelines.prediction import candidate, predict
-from iree.winograd.pipelines.search_space import convolution_shape
-from iree.winograd.pipelines.tuning_database import Measurement
+from iree.winograd.pipelines.selection.decision import Candidate
+from iree.winograd.pipelines.selection.implementation import Implementation
+from iree.winograd.pipelines.selection.prediction import candidate, predict
+from iree.winograd.pipelines.selection.search_space import convolution_shape
+from iree.winograd.pipelines.selection.tuning_database import Measurement
 
 from .batch import Outcome
 from .extraction import Workload

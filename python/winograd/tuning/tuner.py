@@ -13,8 +13,8 @@ from iree.winograd.errors import InvalidOptionError
 from iree.winograd.option_files import check_machine
 from iree.winograd.passes.problem import ConvolutionProblem
 from iree.winograd.pipelines.cpu.cores import physical_cores
-from iree.winograd.pipelines.implementation import Implementation
-from iree.winograd.pipelines.tuning_database import Measurement, TuningDatabase
+from iree.winograd.pipelines.selection.implementation import Implementation
+from iree.winograd.pipelines.selection.tuning_database import Measurement, TuningDatabase
 from iree.winograd.program import Source, make_options
 from iree.winograd.targets import target_flags
 

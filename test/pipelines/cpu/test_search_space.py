@@ -11,9 +11,9 @@ from iree.winograd.pipelines.cpu.kernels import kernel_for
 from iree.winograd.pipelines.cpu.schedules import DirectSchedule, WinogradSchedule, staged_elements
 from iree.winograd.pipelines.cpu.search_space import CpuSearchSpace
 from iree.winograd.pipelines.cpu.target import CpuTarget
-from iree.winograd.pipelines.default_machines import default_cpu_machine
-from iree.winograd.pipelines.prediction import predict
-from iree.winograd.pipelines.search_space import SearchSpace, convolution_shape
+from iree.winograd.pipelines.selection.default_machines import default_cpu_machine
+from iree.winograd.pipelines.selection.prediction import predict
+from iree.winograd.pipelines.selection.search_space import SearchSpace, convolution_shape
 
 TARGET = CpuTarget.of("znver5", "+avx512f")
 MACHINE = default_cpu_machine(TARGET)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from iree.winograd.dialect.decomposition import decompose
 from iree.winograd.pipelines.convolution import ConvolutionShape
-from iree.winograd.pipelines.default_machines import default_gpu_machine
 from iree.winograd.pipelines.gpu.default_schedule import GpuSchedule, default_schedule, schedules
 from iree.winograd.pipelines.gpu.schedules import FusedSchedule, fits
 from iree.winograd.pipelines.gpu.target import GpuTarget
+from iree.winograd.pipelines.selection.default_machines import default_gpu_machine
 
 H200 = GpuTarget(1024, 166912, architecture="sm_80")
 

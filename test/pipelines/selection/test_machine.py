@@ -9,10 +9,10 @@ import pytest
 from iree.winograd.passes.algorithm import Algorithm
 from iree.winograd.passes.problem import ConvolutionProblem
 from iree.winograd.pipelines.cpu.target import CpuTarget
-from iree.winograd.pipelines.default_machines import default_machine
 from iree.winograd.pipelines.gpu.target import GpuTarget
 from iree.winograd.pipelines.kernel_target import KernelTarget
-from iree.winograd.pipelines.machine import (
+from iree.winograd.pipelines.selection.default_machines import default_machine
+from iree.winograd.pipelines.selection.machine import (
     CacheLevel,
     CpuMachine,
     GpuMachine,
@@ -20,14 +20,14 @@ from iree.winograd.pipelines.machine import (
     machine_from_json,
     machine_to_json,
 )
-from iree.winograd.pipelines.machine_store import (
+from iree.winograd.pipelines.selection.machine_store import (
     DATA_FOLDER_VARIABLE,
     machine_model,
     machine_path,
     stored_machine,
 )
-from iree.winograd.pipelines.prediction import predict
-from iree.winograd.pipelines.search_space import search_space
+from iree.winograd.pipelines.selection.prediction import predict
+from iree.winograd.pipelines.selection.search_space import search_space
 
 ZEN5 = CpuTarget.of("znver5", "+avx512f,+fma")
 HOPPER = GpuTarget(1024, 48 << 10, architecture="sm_90")

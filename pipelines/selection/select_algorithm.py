@@ -14,16 +14,16 @@ from iree.winograd.passes.options import WinogradOptions
 from iree.winograd.passes.problem import ConvolutionProblem
 from iree.winograd.passes.registry import PassError, register_pass
 from iree.winograd.passes.remarks import remark_analysis, remark_missed
+from iree.winograd.pipelines.cpu.target import CpuTarget
+from iree.winograd.pipelines.kernel_target import KernelTarget, kernel_target
+from iree.winograd.pipelines.schedules import set_schedule
+from iree.winograd.pipelines.target import executable_targets
 
-from .cpu.target import CpuTarget
 from .decision import Candidate, Decision
-from .kernel_target import KernelTarget, kernel_target
 from .machine_store import MachineModel, machine_model
 from .measured_candidates import measured_candidates
 from .prediction import error_limit, predict
-from .schedules import set_schedule
 from .search_space import SearchSpace, search_space
-from .target import executable_targets
 from .tuning_database import TuningDatabase
 
 PASS_NAME = "winograd-select-algorithm"

@@ -7,9 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from .cpu.target import CpuTarget
+from iree.winograd.pipelines.cpu.target import CpuTarget
+from iree.winograd.pipelines.kernel_target import KernelTarget
+
 from .default_machines import default_machine
-from .kernel_target import KernelTarget
 from .machine import CpuMachine, Machine, machine_from_json
 
 DATA_FOLDER_VARIABLE = "XDG_DATA_HOME"

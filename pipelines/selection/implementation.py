@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from iree.winograd.passes.algorithm import Algorithm
-
-from .schedules import Schedule, schedule_from_record, schedule_record
+from iree.winograd.pipelines.schedules import Schedule, schedule_from_record, schedule_record
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,6 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Any
 
-KIBIBYTE = 1024
-MEBIBYTE = 1024 * KIBIBYTE
-
 
 @dataclass(frozen=True)
 class CacheLevel:

@@ -14,8 +14,8 @@ import numpy.typing as npt
 import pytest
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.dialect.reference import convolution
-from iree.winograd.pipelines.decision import Decision
-from iree.winograd.pipelines.select_algorithm import TIME_TOLERANCE, SelectAlgorithm
+from iree.winograd.pipelines.selection.decision import Decision
+from iree.winograd.pipelines.selection.select_algorithm import TIME_TOLERANCE, SelectAlgorithm
 
 Array = npt.NDArray[Any]
 

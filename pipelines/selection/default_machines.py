@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from .cpu.target import CpuTarget
-from .gpu.target import GpuTarget
-from .kernel_target import KernelTarget
-from .machine import KIBIBYTE, MEBIBYTE, CacheLevel, CpuMachine, GpuMachine, Machine
+from iree.winograd.pipelines.cpu.target import CpuTarget
+from iree.winograd.pipelines.gpu.target import GpuTarget
+from iree.winograd.pipelines.kernel_target import KernelTarget
+from iree.winograd.pipelines.units import KIBIBYTE, MEBIBYTE
+
+from .machine import CacheLevel, CpuMachine, GpuMachine, Machine
 
 DISPATCH_SECONDS = 2e-6
 WAKE_SECONDS = 8e-6

@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 from iree.winograd.passes.algorithm import Algorithm
 from iree.winograd.passes.problem import ConvolutionProblem
-from iree.winograd.pipelines import kernel_version, tuning_database
 from iree.winograd.pipelines.cpu.schedules import DirectSchedule, WinogradSchedule
-from iree.winograd.pipelines.implementation import Implementation
-from iree.winograd.pipelines.tuning_database import Measurement, TuningDatabase
+from iree.winograd.pipelines.selection import kernel_version, tuning_database
+from iree.winograd.pipelines.selection.implementation import Implementation
+from iree.winograd.pipelines.selection.tuning_database import Measurement, TuningDatabase
 
 PROBLEM = ConvolutionProblem.parse(
     "1x56x56x64->64 kernel 3x3 stride 1x1 dilation 1x1 padding 1x1 1x1 groups 1 f32"
@@ -34,8 +34,8 @@ import sys
 from iree.winograd.passes.algorithm import Algorithm
 from iree.winograd.passes.problem import ConvolutionProblem
 from iree.winograd.pipelines.cpu.schedules import DirectSchedule
-from iree.winograd.pipelines.implementation import Implementation
-from iree.winograd.pipelines.tuning_database import Measurement, TuningDatabase
+from iree.winograd.pipelines.selection.implementation import Implementation
+from iree.winograd.pipelines.selection.tuning_database import Measurement, TuningDatabase
 
 path, problem, first, count = sys.argv[1], ConvolutionProblem.parse(sys.argv[2]), *map(int, sys.argv[3:])
 with TuningDatabase(path, report=lambda message: sys.exit(message)) as database:
@@ -337,6 +337,6 @@ def test_the_version_follows_what_determines_kernels() -> None:
         "pipelines/gpu/gemm.py",
     ):
         assert name in sources
-    root = Path(kernel_version.__file__).parents[1]
+    root = Path(kernel_version.__file__).parents[2]
     assert all((root / name).is_file() for name in kernel_version.ONLY_CHOOSING)
     assert not kernel_version.ONLY_CHOOSING & set(sources)

@@ -6,8 +6,8 @@ import json
 import sys
 
 from iree.winograd.passes.problem import ConvolutionProblem
-from iree.winograd.pipelines.implementation import implementation_from_record
-from iree.winograd.pipelines.tuning_database import Measurement, TuningDatabase
+from iree.winograd.pipelines.selection.implementation import implementation_from_record
+from iree.winograd.pipelines.selection.tuning_database import Measurement, TuningDatabase
 
 path, problem, key, implementation, seconds = sys.argv[1:]
 measurement = Measurement(implementation_from_record(json.loads(implementation)), float(seconds), 0.0, 1)

@@ -8,12 +8,13 @@ from pathlib import Path
 
 import iree.winograd.dialect
 import iree.winograd.passes
+import iree.winograd.pipelines
 from iree.compiler import version as compiler_version
 
 _FOLDERS = {
     "dialect": Path(iree.winograd.dialect.__file__).parent,
     "passes": Path(iree.winograd.passes.__file__).parent,
-    "pipelines": Path(__file__).parent,
+    "pipelines": Path(iree.winograd.pipelines.__file__).parent,
 }
 _SUFFIXES = (".json", ".mlir", ".py")
 ONLY_CHOOSING = frozenset(
@@ -21,22 +22,16 @@ ONLY_CHOOSING = frozenset(
         "pipelines/cpu/cost_model.py",
         "pipelines/cpu/schedule_space.py",
         "pipelines/cpu/search_space.py",
-        "pipelines/database_file.py",
-        "pipelines/decision.py",
-        "pipelines/default_machines.py",
         "pipelines/gpu/cost_model.py",
+        "pipelines/gpu/default_schedule.py",
+        "pipelines/gpu/fused_cost.py",
         "pipelines/gpu/search_space.py",
-        "pipelines/kernel_version.py",
-        "pipelines/machine.py",
-        "pipelines/machine_store.py",
-        "pipelines/measured_candidates.py",
-        "pipelines/prediction.py",
-        "pipelines/search_space.py",
-        "pipelines/select_algorithm.py",
-        "pipelines/tuning_database.py",
     }
 )
-"""Sources that choose among implementations: what was measured of one stays true when they change."""
+"""Sources that choose among implementations, as all of this folder do.
+
+What was measured of one implementation stays true when they change.
+"""
 
 
 @cache
@@ -61,4 +56,8 @@ def _sources() -> dict[str, Path]:
         for path in root.rglob("*")
         if path.suffix in _SUFFIXES
     }
-    return {name: found[name] for name in sorted(found) if name not in ONLY_CHOOSING}
+    return {
+        name: found[name]
+        for name in sorted(found)
+        if name not in ONLY_CHOOSING and not name.startswith("pipelines/selection/")
+    }

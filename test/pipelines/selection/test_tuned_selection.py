@@ -19,16 +19,16 @@ from iree.winograd.passes.algorithm import Algorithm, algorithm_of
 from iree.winograd.passes.convolution import convolutions
 from iree.winograd.passes.problem import ConvolutionProblem
 from iree.winograd.passes.registry import PassError
-from iree.winograd.pipelines import tuning_database
 from iree.winograd.pipelines.cpu.schedules import DirectSchedule, WinogradSchedule
 from iree.winograd.pipelines.cpu.target import CpuTarget
-from iree.winograd.pipelines.decision import Decision
 from iree.winograd.pipelines.gpu.schedules import GEMM_SCHEDULES
-from iree.winograd.pipelines.implementation import Implementation
 from iree.winograd.pipelines.schedules import schedule_of
-from iree.winograd.pipelines.search_space import implementations, search_space
-from iree.winograd.pipelines.select_algorithm import ANY_TARGET, SelectAlgorithm
-from iree.winograd.pipelines.tuning_database import Measurement, TuningDatabase
+from iree.winograd.pipelines.selection import tuning_database
+from iree.winograd.pipelines.selection.decision import Decision
+from iree.winograd.pipelines.selection.implementation import Implementation
+from iree.winograd.pipelines.selection.search_space import implementations, search_space
+from iree.winograd.pipelines.selection.select_algorithm import ANY_TARGET, SelectAlgorithm
+from iree.winograd.pipelines.selection.tuning_database import Measurement, TuningDatabase
 
 PROBLEM = ConvolutionProblem.parse(
     "1x14x14x32->48 kernel 3x3 stride 1x1 dilation 1x1 padding 0x0 0x0 groups 1 f32"

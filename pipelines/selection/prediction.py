@@ -8,11 +8,11 @@ from iree.winograd.dialect.algebra.numerics import predicted_error
 from iree.winograd.passes.algorithm import Algorithm
 from iree.winograd.passes.options import WinogradOptions
 from iree.winograd.passes.problem import ConvolutionProblem
+from iree.winograd.pipelines.cpu.schedules import WinogradSchedule
+from iree.winograd.pipelines.schedules import Schedule
 
-from .cpu.schedules import WinogradSchedule
 from .decision import Candidate
 from .implementation import Implementation
-from .schedules import Schedule
 from .search_space import SearchSpace, candidate_algorithms, convolution_shape, direct_algorithm
 
 

@@ -9,16 +9,16 @@ from typing import Protocol
 
 from iree.winograd.passes.algorithm import Algorithm
 from iree.winograd.passes.problem import ConvolutionProblem
+from iree.winograd.pipelines.convolution import ConvolutionShape
+from iree.winograd.pipelines.cpu.search_space import CpuSearchSpace
+from iree.winograd.pipelines.cpu.target import CpuTarget
+from iree.winograd.pipelines.gpu.search_space import GpuSearchSpace
+from iree.winograd.pipelines.kernel_target import KernelTarget
+from iree.winograd.pipelines.schedules import Schedule
 
-from .convolution import ConvolutionShape
-from .cpu.search_space import CpuSearchSpace
-from .cpu.target import CpuTarget
 from .default_machines import default_cpu_machine, default_gpu_machine
-from .gpu.search_space import GpuSearchSpace
 from .implementation import Implementation
-from .kernel_target import KernelTarget
 from .machine import CpuMachine, GpuMachine, Machine
-from .schedules import Schedule
 
 LARGEST_OUTPUT_TILE = 6
 LARGEST_ALPHA = 8
