@@ -64,7 +64,7 @@ def timings(implementations: tuple[Implementation, ...], drift: float = 1.0) -> 
 def test_rounds_end_when_the_fastest_is_clear_and_the_baseline_takes_part_in_all() -> None:
     clock = Clock()
     runs = {0: clock.work(3.0), 1: clock.work(1.0), 2: clock.work(2.0)}
-    found = time_round_robin(runs, lambda: None, 1e9, clock)
+    found = time_round_robin(runs, lambda _: None, 1e9, clock)
     assert {index: timing.median for index, timing in found.items()} == {0: 3.0, 1: 1.0, 2: 2.0}
     assert {len(timing.samples) for timing in found.values()} == {LEAST_ROUNDS}
 
@@ -72,7 +72,7 @@ def test_rounds_end_when_the_fastest_is_clear_and_the_baseline_takes_part_in_all
 def test_equals_are_timed_for_longer_and_the_slow_leave() -> None:
     clock = Clock()
     runs = {0: clock.work(3.0), 1: clock.work(1.0), 2: clock.work(1.0), 3: clock.work(2.0)}
-    found = time_round_robin(runs, lambda: None, 1e9, clock)
+    found = time_round_robin(runs, lambda _: None, 1e9, clock)
     assert [len(found[index].samples) for index in range(4)] == [
         MOST_ROUNDS,
         MOST_ROUNDS,
@@ -83,7 +83,9 @@ def test_equals_are_timed_for_longer_and_the_slow_leave() -> None:
 
 def test_rounds_end_with_their_time() -> None:
     clock = Clock()
-    found = time_round_robin({0: clock.work(1.0), 1: clock.work(1.0)}, clock.work(1.0), 39.0, clock)
+    pause = clock.work(1.0)
+    runs = {0: clock.work(1.0), 1: clock.work(1.0)}
+    found = time_round_robin(runs, lambda _: pause(), 39.0, clock)
     # A round takes four seconds, half of which are preparations and aren't counted.
     assert [timing.samples for timing in found.values()] == [(1.0,) * 10] * 2
 
