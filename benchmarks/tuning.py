@@ -13,10 +13,10 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from math import exp, log
 from pathlib import Path
+from statistics import geometric_mean
 from typing import Any
 
 from iree.winograd.passes.options import WinogradOptions
@@ -67,7 +67,7 @@ def main() -> None:
     try:
         flags = scheduler.resolve_flags(flags)
         for name in options.layers:
-            source = _source(name)
+            source = layer_source(name)
             if options.budget > 0:
                 tune(
                     source,
@@ -119,7 +119,7 @@ def _parse_arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _source(name: str) -> Any:
+def layer_source(name: str) -> Any:
     """A network as imported from torch, or the layers of the paper as functions of a program."""
     if name == "mazaheri":
         return "\n".join(
@@ -201,19 +201,13 @@ def summary(results: Sequence[LayerResult]) -> str:
     if not results:
         return "no layers"
     excess = [result.chosen / min(result.chosen, result.tuned) for result in results]
-    chosen = _mean(result.fixed / result.chosen for result in results)
-    tuned = _mean(result.fixed / result.tuned for result in results)
+    chosen = geometric_mean(result.fixed / result.chosen for result in results)
+    tuned = geometric_mean(result.fixed / result.tuned for result in results)
     return (
         f"{len(results)} layers: over F(2) the choice is {chosen:.2f} times as fast, and the tuned "
-        f"{tuned:.2f} times; the choice takes {_mean(excess):.3f} times as long as the faster of the two "
-        f"(geometric means; worst {max(excess):.2f})"
+        f"{tuned:.2f} times; the choice takes {geometric_mean(excess):.3f} times as long as the faster of "
+        f"the two (geometric means; worst {max(excess):.2f})"
     )
-
-
-def _mean(values: Iterable[float]) -> float:
-    """The geometric mean."""
-    logarithms = [log(value) for value in values]
-    return exp(sum(logarithms) / len(logarithms))
 
 
 if __name__ == "__main__":
