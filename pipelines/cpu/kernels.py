@@ -28,11 +28,20 @@ def default_schedule(shape: ConvolutionShape, target: CpuTarget, threads: int) -
 
     Raises ValueError where none fits.
     """
-    if shape.transform_size > 1:
+    needed = _needed_schedule(shape, target)
+    if needed is WinogradSchedule:
         return default_winograd_schedule(shape, target, threads)
-    if is_depthwise(shape, target):
+    if needed is DepthwiseSchedule:
         return default_depthwise_schedule(shape, target, threads)
     return default_direct_schedule(shape, target, threads)
+
+
+def refusal(shape: ConvolutionShape, target: CpuTarget, schedule: object) -> str | None:
+    """Why the kernel that computes a convolution doesn't do so by `schedule`; None where it does."""
+    needed = _needed_schedule(shape, target)
+    if isinstance(schedule, needed):
+        return None
+    return f"{schedule} is no schedule for this convolution on a CPU, which needs a {needed.__name__}"
 
 
 def kernel_for(
@@ -42,12 +51,18 @@ def kernel_for(
 
     Raises ValueError for the schedule of a kernel that doesn't compute it.
     """
-    default = default_schedule(shape, target, threads)
-    schedule = default if schedule is None else schedule
-    if type(schedule) is not type(default):
-        raise ValueError(f"{schedule} is no schedule for this convolution on a CPU")
+    schedule = default_schedule(shape, target, threads) if schedule is None else schedule
+    if reason := refusal(shape, target, schedule):
+        raise ValueError(reason)
     if isinstance(schedule, WinogradSchedule):
         return WinogradKernel(shape, schedule, target)
     if isinstance(schedule, DepthwiseSchedule):
         return DepthwiseKernel(shape, schedule, target)
+    assert isinstance(schedule, DirectSchedule)
     return DirectKernel(shape, schedule, target)
+
+
+def _needed_schedule(shape: ConvolutionShape, target: CpuTarget) -> type[CpuSchedule]:
+    if shape.transform_size > 1:
+        return WinogradSchedule
+    return DepthwiseSchedule if is_depthwise(shape, target) else DirectSchedule

@@ -11,7 +11,7 @@ from iree.winograd.pipelines.schedules import Schedule
 from iree.winograd.pipelines.selection.machine import CpuMachine
 
 from .cost_model import depthwise_seconds, direct_seconds, winograd_seconds
-from .kernels import CpuSchedule, default_schedule
+from .kernels import CpuSchedule, default_schedule, refusal
 from .schedule_space import depthwise_schedules, direct_schedules, winograd_schedules
 from .schedules import DepthwiseSchedule, DirectSchedule, WinogradSchedule
 from .target import CpuTarget
@@ -65,6 +65,10 @@ class CpuSearchSpace:
             yield from winograd_schedules(shape, self.target, self.threads, default)
         else:
             yield from depthwise_schedules(shape, self.threads, default)
+
+    def refusal(self, shape: ConvolutionShape, schedule: Schedule) -> str | None:
+        """Why the kernels don't compute `shape` by `schedule`, e.g. that of another, or None."""
+        return refusal(shape, self.target, schedule)
 
     def stage_seconds(self, shape: ConvolutionShape, schedule: Schedule) -> Mapping[str, float]:
         """Seconds that each stage is predicted to take. Raises ValueError for the schedule of a GPU."""

@@ -32,6 +32,16 @@ def schedules(shape: ConvolutionShape, target: GpuTarget) -> Iterator[GpuSchedul
     yield from _fused(shape, target)
 
 
+def refusal(shape: ConvolutionShape, target: GpuTarget, schedule: object) -> str | None:
+    """Why the kernels don't compute a convolution by `schedule`, or None where they do."""
+    if not isinstance(schedule, GpuSchedule) or not fits(schedule, target):
+        return f"{schedule} is no schedule for this convolution within the limits of {target}"
+    if isinstance(schedule, FusedSchedule) and schedule.products != shape.transform_size:
+        products = f"a schedule for {schedule.products} products"
+        return f"{products} doesn't suit a convolution that has {shape.transform_size}"
+    return None
+
+
 def stage_seconds(shape: ConvolutionShape, schedule: GpuSchedule, machine: GpuMachine) -> Mapping[str, float]:
     """Seconds that each stage is predicted to take."""
     if isinstance(schedule, FusedSchedule):
@@ -41,7 +51,7 @@ def stage_seconds(shape: ConvolutionShape, schedule: GpuSchedule, machine: GpuMa
 
 def _fused(shape: ConvolutionShape, target: GpuTarget) -> Iterator[FusedSchedule]:
     for schedule in FUSED_SCHEDULES:
-        if schedule.products == shape.transform_size and fits(schedule, target):
+        if refusal(shape, target, schedule) is None:
             yield schedule
 
 

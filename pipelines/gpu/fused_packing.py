@@ -20,19 +20,9 @@ from .schedules import FusedSchedule
 
 @dataclass(frozen=True)
 class FusedPacking(ConvolutionPacking):
-    """The packed filters of a convolution for a schedule of the fused kernel.
-
-    Raises ValueError for a schedule that has another number of products than the convolution.
-    """
+    """The packed filters of a convolution for a schedule of the fused kernel, with as many products."""
 
     schedule: FusedSchedule
-
-    def __post_init__(self) -> None:
-        if self.schedule.products != self.shape.transform_size:
-            raise ValueError(
-                f"a schedule for {self.schedule.products} products doesn't suit a convolution that has "
-                f"{self.shape.transform_size}"
-            )
 
     @property
     def view_blocks(self) -> int:

@@ -16,7 +16,7 @@ from iree.winograd.pipelines.emit_epilogue import VectorEpilogue, reads_along_ch
 from iree.winograd.pipelines.group import ConvolutionGroup
 from iree.winograd.pipelines.selection.default_machines import default_gpu_machine
 
-from .default_schedule import GpuSchedule, default_schedule
+from .default_schedule import default_schedule, refusal
 from .depthwise import DepthwiseKernel, is_depthwise
 from .fused import FusedKernel
 from .fused_packing import FusedPacking
@@ -24,12 +24,7 @@ from .launch import Launcher, TensorArgument
 from .memory import QUAD, GlobalBuffer
 from .packing import Packing
 from .products import ProductKernel
-from .schedules import (
-    RESIDENT_THREADS,
-    TRANSFORM_THREADS,
-    FusedSchedule,
-    fits,
-)
+from .schedules import RESIDENT_THREADS, TRANSFORM_THREADS, FusedSchedule, GemmSchedule
 from .target import GpuTarget
 from .transforms import FilterTransformKernel, InputTransformKernel, OutputTransformKernel
 
@@ -49,12 +44,11 @@ class GpuPipeline:
         """Emits the dispatches that compute the group's output transform, at the insertion point."""
         shape = group.shape
         schedule = group.schedule or default_schedule(shape, self.target, default_gpu_machine(self.target))
-        if not isinstance(schedule, GpuSchedule) or not fits(schedule, self.target):
-            raise ValueError(
-                f"{schedule} is no schedule for this convolution within the limits of {self.target}"
-            )
+        if reason := refusal(shape, self.target, schedule):
+            raise ValueError(reason)
         if isinstance(schedule, FusedSchedule):
             return _FusedLowering(self._launcher, group, FusedPacking(shape, schedule)).fused()
+        assert isinstance(schedule, GemmSchedule)
         lowering = _SeparateLowering(self._launcher, group, Packing(shape, schedule))
         if is_depthwise(shape):
             return lowering.depthwise()

@@ -10,7 +10,7 @@ from iree.winograd.pipelines.convolution import ConvolutionShape
 from iree.winograd.pipelines.schedules import Schedule
 from iree.winograd.pipelines.selection.machine import GpuMachine
 
-from .default_schedule import GpuSchedule, default_schedule, schedules, stage_seconds
+from .default_schedule import GpuSchedule, default_schedule, refusal, schedules, stage_seconds
 from .target import GpuTarget
 
 
@@ -49,6 +49,10 @@ class GpuSearchSpace:
         default = self.default_schedule(shape)
         yield default
         yield from (schedule for schedule in schedules(shape, self.target) if schedule != default)
+
+    def refusal(self, shape: ConvolutionShape, schedule: Schedule) -> str | None:
+        """Why the kernels don't compute `shape` by `schedule`, e.g. for lack of memory, or None."""
+        return refusal(shape, self.target, schedule)
 
     def stage_seconds(self, shape: ConvolutionShape, schedule: Schedule) -> Mapping[str, float]:
         """Seconds that each stage is predicted to take. Raises ValueError for the schedule of a CPU."""

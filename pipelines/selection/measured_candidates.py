@@ -10,7 +10,7 @@ from iree.winograd.passes.problem import ConvolutionProblem
 from .decision import Candidate
 from .prediction import candidate
 from .search_space import SearchSpace, candidate_algorithms, convolution_shape
-from .tuning_database import Measurement, TuningDatabase
+from .tuning_database import TuningDatabase
 
 
 def measured_candidates(
@@ -28,26 +28,19 @@ def measured_candidates(
     found: dict[Algorithm, Candidate] = {}
     refused: list[str] = []
     for measurement in database.measurements(problem, space.key):
-        algorithm = measurement.implementation.algorithm
+        implementation = measurement.implementation
+        algorithm = implementation.algorithm
         if algorithm not in algorithms or algorithm in found:
             continue
-        try:
-            found[algorithm] = _candidate(problem, space, measurement)
-        except ValueError as error:
-            refused.append(str(error))
+        if reason := space.refusal(convolution_shape(problem, algorithm), implementation.schedule):
+            refused.append(f"{algorithm}: {reason}")
+            continue
+        found[algorithm] = candidate(problem, space, implementation, measurement.seconds)
     if refused:
         ignore(f"{_count(refused)} the target has no kernel for: {refused[0]}")
     if others := database.others(problem, space.key):
         ignore(f"{_count(others)} of other versions, targets or machines")
     return tuple(found.values())
-
-
-def _candidate(problem: ConvolutionProblem, space: SearchSpace, measurement: Measurement) -> Candidate:
-    implementation = measurement.implementation
-    default = space.default_schedule(convolution_shape(problem, implementation.algorithm))
-    if type(implementation.schedule) is not type(default):
-        raise ValueError(f"{implementation} needs a {type(default).__name__}")
-    return candidate(problem, space, implementation, measurement.seconds)
 
 
 def _count(measurements: Sized) -> str:

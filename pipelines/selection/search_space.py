@@ -50,6 +50,9 @@ class SearchSpace(Protocol):
     def schedules(self, shape: ConvolutionShape) -> Iterator[Schedule]:
         """All schedules worth measuring that keep the target's limits, the default one first."""
 
+    def refusal(self, shape: ConvolutionShape, schedule: Schedule) -> str | None:
+        """Why the target's kernels don't compute `shape` by `schedule`; None where they do."""
+
     def stage_seconds(self, shape: ConvolutionShape, schedule: Schedule) -> Mapping[str, float]:
         """Seconds that each stage is predicted to take; their sum is the prediction for the convolution."""
 

@@ -21,12 +21,17 @@ from iree.winograd.passes.problem import ConvolutionProblem
 from iree.winograd.passes.registry import PassError
 from iree.winograd.pipelines.cpu.schedules import DirectSchedule, WinogradSchedule
 from iree.winograd.pipelines.cpu.target import CpuTarget
-from iree.winograd.pipelines.gpu.schedules import GEMM_SCHEDULES
+from iree.winograd.pipelines.gpu.schedules import GEMM_SCHEDULES, FusedSchedule, GemmSchedule
+from iree.winograd.pipelines.gpu.target import GpuTarget
 from iree.winograd.pipelines.schedules import schedule_of
 from iree.winograd.pipelines.selection import tuning_database
 from iree.winograd.pipelines.selection.decision import Decision
 from iree.winograd.pipelines.selection.implementation import Implementation
-from iree.winograd.pipelines.selection.search_space import implementations, search_space
+from iree.winograd.pipelines.selection.search_space import (
+    convolution_shape,
+    implementations,
+    search_space,
+)
 from iree.winograd.pipelines.selection.select_algorithm import ANY_TARGET, SelectAlgorithm
 from iree.winograd.pipelines.selection.tuning_database import Measurement, TuningDatabase
 
@@ -220,6 +225,26 @@ def test_compiled_programs_have_the_schedule_and_are_right(path: Path, separate:
     expected = convolution(image.astype(np.float64), filters.astype(np.float64))
     bound = error_bound((4, 4), (3, 3), 32)
     assert np.abs(result - expected).max() <= bound < np.abs(expected).max() / 2
+
+
+@pytest.mark.parametrize(("size", "default"), [(14, GemmSchedule), (58, FusedSchedule)])
+def test_on_gpus_what_is_measured_may_be_other_kernels_than_the_default(
+    path: Path, size: int, default: type[GemmSchedule | FusedSchedule]
+) -> None:
+    problem = replace(PROBLEM, input_size=(size, size))
+    space = search_space(GpuTarget(1024, 166912, architecture="sm_80"))
+    shape = convolution_shape(problem, algorithm(2))
+    assert isinstance(space.default_schedule(shape), default)
+    best = next(each for each in space.schedules(shape) if not isinstance(each, default))
+    with TuningDatabase(path, report=print) as database:
+        implementation = Implementation(algorithm(2), best)
+        database.record(problem, space.key, [Measurement(implementation, 1e-6, 0.0, 1)])
+    source = SOURCE.replace("14x14", f"{size}x{size}").replace("12x12", f"{size - 2}x{size - 2}")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        compiled = winograd.compile(source, target="cuda:sm_80", tuning_database=str(path))
+    assert (b"winograd_fused" in compiled) == isinstance(best, FusedSchedule)
+    assert (b"winograd_products" in compiled) == isinstance(best, GemmSchedule)
 
 
 def test_compiling_with_a_damaged_database_is_a_warning(path: Path) -> None:
