@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from typing import Any, get_type_hints
 
 from iree.winograd.dialect.bindings import ir
@@ -12,7 +12,13 @@ from iree.winograd.passes.algorithm import SCHEDULE_ATTRIBUTE_NAME
 from .cpu.schedules import DepthwiseSchedule, DirectSchedule, WinogradSchedule
 from .gpu.schedules import FusedSchedule, GemmSchedule
 
-Schedule = WinogradSchedule | DirectSchedule | DepthwiseSchedule | GemmSchedule | FusedSchedule
+
+@dataclass(frozen=True)
+class IreeSchedule:
+    """That of IREE's own code: nothing to say, and no kernel here is for it."""
+
+
+Schedule = WinogradSchedule | DirectSchedule | DepthwiseSchedule | GemmSchedule | FusedSchedule | IreeSchedule
 
 KINDS: dict[str, type[Schedule]] = {
     "winograd": WinogradSchedule,
@@ -20,6 +26,7 @@ KINDS: dict[str, type[Schedule]] = {
     "depthwise": DepthwiseSchedule,
     "gemm": GemmSchedule,
     "fused": FusedSchedule,
+    "iree": IreeSchedule,
 }
 """The kernel or, for "gemm", the kernels that a schedule is for."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import inf
 
 from iree.winograd.passes.problem import ConvolutionProblem
 
@@ -17,7 +18,7 @@ class Candidate:
 
     implementation: Implementation
     stage_seconds: Mapping[str, float]
-    """Predicted, by stage."""
+    """Predicted, by stage; nothing for IREE's own code, which is only measured."""
     predicted_error: float
     """Relative to the output, in the 1-norm."""
     measured_seconds: float | None = None
@@ -25,15 +26,16 @@ class Candidate:
 
     @property
     def predicted_seconds(self) -> float:
-        return sum(self.stage_seconds.values())
+        """Infinite for IREE's own code: no prediction chooses it."""
+        return sum(self.stage_seconds.values()) if self.stage_seconds else inf
 
 
 @dataclass(frozen=True)
 class Decision:
     """One convolution, from 0 in program order, with the names in its location.
 
-    `chosen` is None for a convolution that is left as it is, and `problem` for one whose form isn't
-    supported; `reason` is a clause that says why.
+    `chosen` is None for a convolution that is left as it is, unless IREE's own code was measured to be the
+    fastest, and `problem` for one whose form isn't supported; `reason` is a clause that says why.
 
     Raises ValueError when the choice isn't one of the candidates.
     """

@@ -7,20 +7,32 @@ from dataclasses import dataclass
 from typing import Any
 
 from iree.winograd.passes.algorithm import Algorithm
-from iree.winograd.pipelines.schedules import Schedule, schedule_from_record, schedule_record
+from iree.winograd.pipelines.schedules import IreeSchedule, Schedule, schedule_from_record, schedule_record
 
 
 @dataclass(frozen=True)
 class Implementation:
-    """An algorithm and a schedule for it."""
+    """An algorithm and a schedule for it: the direct convolution and `IreeSchedule` for IREE's own code.
+
+    Raises ValueError for `IreeSchedule` with another algorithm.
+    """
 
     algorithm: Algorithm
     schedule: Schedule
 
+    def __post_init__(self) -> None:
+        if self.is_left_to_iree and not self.algorithm.is_direct:
+            raise ValueError(f"IREE computes a direct convolution, not {self.algorithm}")
+
     def __str__(self) -> str:
         record = schedule_record(self.schedule)
         kind = record.pop("kind")
-        return f"{self.algorithm}, {kind} " + " ".join(f"{name}={value}" for name, value in record.items())
+        return " ".join([f"{self.algorithm}, {kind}", *(f"{name}={value}" for name, value in record.items())])
+
+    @property
+    def is_left_to_iree(self) -> bool:
+        """Whether the convolution stays as it is, for IREE to compile."""
+        return isinstance(self.schedule, IreeSchedule)
 
 
 def implementation_record(implementation: Implementation) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 
 from iree.winograd.dialect.algebra.numerics import predicted_error
@@ -34,13 +35,12 @@ def candidate(
     measured_seconds: float | None = None,
 ) -> Candidate:
     """`implementation` with what is predicted of it."""
-    shape = convolution_shape(problem, implementation.algorithm)
-    return Candidate(
-        implementation,
-        space.stage_seconds(shape, implementation.schedule),
-        algorithm_error(problem, implementation.algorithm, _summed_block(implementation.schedule)),
-        measured_seconds,
-    )
+    stage_seconds: Mapping[str, float] = {}
+    if not implementation.is_left_to_iree:
+        shape = convolution_shape(problem, implementation.algorithm)
+        stage_seconds = space.stage_seconds(shape, implementation.schedule)
+    error = algorithm_error(problem, implementation.algorithm, _summed_block(implementation.schedule))
+    return Candidate(implementation, stage_seconds, error, measured_seconds)
 
 
 def error_limit(problem: ConvolutionProblem, space: SearchSpace, options: WinogradOptions) -> float | None:

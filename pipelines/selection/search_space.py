@@ -14,7 +14,7 @@ from iree.winograd.pipelines.cpu.search_space import CpuSearchSpace
 from iree.winograd.pipelines.cpu.target import CpuTarget
 from iree.winograd.pipelines.gpu.search_space import GpuSearchSpace
 from iree.winograd.pipelines.kernel_target import KernelTarget
-from iree.winograd.pipelines.schedules import Schedule
+from iree.winograd.pipelines.schedules import IreeSchedule, Schedule
 
 from .default_machines import default_cpu_machine, default_gpu_machine
 from .implementation import Implementation
@@ -92,6 +92,11 @@ def direct_algorithm(problem: ConvolutionProblem) -> Algorithm:
     return Algorithm((1,) * problem.spatial_rank, (1,) * problem.spatial_rank)
 
 
+def iree_implementation(problem: ConvolutionProblem) -> Implementation:
+    """IREE's own code for `problem`."""
+    return Implementation(direct_algorithm(problem), IreeSchedule())
+
+
 def candidate_algorithms(problem: ConvolutionProblem, output_tile: int | None = None) -> Iterator[Algorithm]:
     """The algorithms to choose from; with an `output_tile`, only those of this size where tiles have a gain.
 
@@ -113,7 +118,7 @@ def candidate_algorithms(problem: ConvolutionProblem, output_tile: int | None = 
 
 
 def implementations(space: SearchSpace, problem: ConvolutionProblem) -> Iterator[Implementation]:
-    """All that `space` offers for `problem`."""
+    """All that `space` offers for `problem`, which IREE's own code isn't part of."""
     for algorithm in candidate_algorithms(problem):
         shape = convolution_shape(problem, algorithm)
         for schedule in space.schedules(shape):

@@ -42,9 +42,9 @@ class SelectAlgorithm:
     gets the output tile and part size, possibly different per dimension, that are predicted to take least
     time on the module's target among those whose predicted error is small; output tile 1 is the direct
     convolution. Where a tuning database holds measurements of it, it gets the fastest of these instead, and
-    their schedule. One that the kernels don't compute, that no algorithm computes accurately enough, or that
-    the layer patterns exclude, stays as it is, with a remark saying why. An annotation that a convolution
-    comes with is kept.
+    their schedule. One that the kernels don't compute, that no algorithm computes accurately enough, that
+    IREE's own code was measured to be the fastest for, or that the layer patterns exclude, stays as it is,
+    with a remark saying why. An annotation that a convolution comes with is kept.
 
         %r = linalg.conv_2d_nhwc_hwcf ins(%x, %w : ...) outs(%y : ...)
       becomes
@@ -89,12 +89,13 @@ class SelectAlgorithm:
         self, number: int, operation: ir.Operation, space: SearchSpace, database: TuningDatabase | None
     ) -> None:
         decision = self._decide(number, operation, space, database)
-        if decision.chosen is not None:
-            set_algorithm(operation, decision.chosen.implementation.algorithm)
-            if decision.tuned or self.machine is not None:
-                set_schedule(operation, decision.chosen.implementation.schedule)
-        else:
+        chosen = None if decision.chosen is None else decision.chosen.implementation
+        if chosen is None or chosen.is_left_to_iree:
             remark_missed(operation, PASS_NAME, f"convolution {number} left as it is: {decision.reason}")
+        else:
+            set_algorithm(operation, chosen.algorithm)
+            if decision.tuned or self.machine is not None:
+                set_schedule(operation, chosen.schedule)
         if self.observe is not None:
             self.observe(decision)
 
@@ -165,7 +166,8 @@ class SelectAlgorithm:
             )
         measured = [each for each in accurate if each.measured_seconds is not None]
         if measured:
-            reason = "it is the fastest of those measured that are accurate enough"
+            which = "IREE's own code" if measured[0].implementation.is_left_to_iree else "it"
+            reason = f"{which} is the fastest of those measured that are accurate enough"
             return Decision(space, number, names, problem, candidates, measured[0], reason, tuned=True)
         fastest = min(accurate, key=lambda candidate: candidate.predicted_seconds)
         chosen = min(
@@ -191,7 +193,10 @@ class SelectAlgorithm:
         space: SearchSpace,
         database: TuningDatabase | None,
     ) -> tuple[Candidate, ...]:
-        """One of each algorithm: with its fastest schedule where measured, these first, else the default."""
+        """One of each algorithm: with its fastest schedule where measured, these first, else the default.
+
+        IREE's own code is among them where it was measured.
+        """
         predicted = predict(problem, space, self.output_tile)
         if database is None:
             return predicted
@@ -201,7 +206,8 @@ class SelectAlgorithm:
             remark_missed(operation, PASS_NAME, message)
 
         measured = measured_candidates(database, problem, space, self.output_tile, ignore)
-        known = {candidate.implementation.algorithm for candidate in measured}
+        implementations = [candidate.implementation for candidate in measured]
+        known = {each.algorithm for each in implementations if not each.is_left_to_iree}
         return (
             *measured,
             *(candidate for candidate in predicted if candidate.implementation.algorithm not in known),

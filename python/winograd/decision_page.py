@@ -16,6 +16,7 @@ from iree.winograd.report_schema import (
     attained_rate,
     best_known_seconds,
     choice,
+    is_left_to_iree,
 )
 from iree.winograd.roofline_plot import roofline_plot
 
@@ -25,6 +26,7 @@ SHOWN_CANDIDATES = 12
 _STAGE_COLORS = 7
 _BAR_WIDTH, _BAR_HEIGHT = 1000, 40
 _COLUMNS = ("", "Convolution", "Computed by", "Time", "Stages", "Error", "Rate")
+_NO_PREDICTION = "\N{EN DASH}"
 _NUMERIC_COLUMNS = ("", "Time", "Error", "Rate")
 
 
@@ -90,7 +92,8 @@ def _roofline(report: DecisionReport) -> Iterator[Element]:
     caption = (
         "Operations are those of the convolutions as they are defined, bytes those of input, filter and "
         "output. Winograd takes fewer operations, so that its convolutions may lie above the roof. Times are "
-        "measured where the tuning database has them, else predicted. Convolutions left to IREE aren't shown."
+        "measured where the tuning database has them, else predicted. Convolutions left to IREE are shown "
+        "where they were measured."
     )
     yield element(
         "figure", roofline_plot(report["limits"], report["convolutions"]), element("figcaption", caption)
@@ -103,7 +106,7 @@ def _layers(report: DecisionReport) -> Iterator[Element]:
         return
     choices = [chosen for chosen in map(choice, convolutions) if chosen is not None]
     stages = list(dict.fromkeys(stage for chosen in choices for stage in chosen["stage_seconds"]))
-    slowest = max((chosen["predicted_seconds"] for chosen in choices), default=0.0)
+    slowest = max((chosen["predicted_seconds"] or 0.0 for chosen in choices), default=0.0)
     yield element("h2", "Layers")
     yield element("ul", *(_legend_entry(stage, index) for index, stage in enumerate(stages)), class_="legend")
     header = element("tr", *(_cell(name, name in _NUMERIC_COLUMNS, "th") for name in _COLUMNS))
@@ -125,14 +128,14 @@ def _rows(convolution: ConvolutionReport, stages: Sequence[str], slowest: float)
         *(element("div", name) for name in names[:1]),
         *([element("div", problem["text"], class_="faint")] if problem is not None else []),
     )
-    computed = "left to IREE" if chosen is None else chosen["algorithm"]
+    computed = "left to IREE" if chosen is None or is_left_to_iree(convolution) else chosen["algorithm"]
     yield element(
         "tr",
         _cell(str(convolution["number"]), is_number=True),
         description,
         element("td", element("div", computed), element("div", convolution["reason"], class_="faint")),
         _cell("" if chosen is None else quantity(best_known_seconds(chosen), "s"), is_number=True),
-        element("td", *([_stage_bar(chosen, stages, slowest)] if chosen is not None else [])),
+        _cell("") if chosen is None else _stages(chosen, stages, slowest),
         _cell("" if chosen is None else f"{chosen['predicted_error']:.1e}", is_number=True),
         _cell("" if rate is None else quantity(rate, "FLOP/s"), is_number=True),
         id=f"convolution-{convolution['number']}",
@@ -142,8 +145,10 @@ def _rows(convolution: ConvolutionReport, stages: Sequence[str], slowest: float)
         yield element("tr", element("td"), _candidates(convolution), class_="candidates")
 
 
-def _stage_bar(candidate: CandidateReport, stages: Sequence[str], slowest: float) -> Element:
+def _stages(candidate: CandidateReport, stages: Sequence[str], slowest: float) -> Element:
     """What each stage is predicted to take, the slowest convolution as wide as the column."""
+    if not candidate["stage_seconds"]:
+        return _cell(_NO_PREDICTION)
     bar = element(
         "svg",
         viewBox=f"0 0 {_BAR_WIDTH} {_BAR_HEIGHT}",
@@ -152,15 +157,14 @@ def _stage_bar(candidate: CandidateReport, stages: Sequence[str], slowest: float
         role="img",
         aria_label="Predicted time by stage",
     )
-    left = 0.0
+    left, predicted = 0.0, sum(candidate["stage_seconds"].values())
     for stage, seconds in candidate["stage_seconds"].items():
         width = _BAR_WIDTH * seconds / slowest
-        share = seconds / candidate["predicted_seconds"]
-        title = element("title", f"{stage}: {quantity(seconds, 's')}, {share:.0%}")
+        title = element("title", f"{stage}: {quantity(seconds, 's')}, {seconds / predicted:.0%}")
         color = _color(stages.index(stage))
         bar.append(element("rect", title, x=left, y=0, width=width, height=_BAR_HEIGHT, class_=color))
         left += width
-    return bar
+    return element("td", bar)
 
 
 def _candidates(convolution: ConvolutionReport) -> Element:
@@ -183,12 +187,12 @@ def _candidates(convolution: ConvolutionReport) -> Element:
 
 
 def _candidate_row(candidate: CandidateReport, is_chosen: bool) -> Element:
-    measured = candidate["measured_seconds"]
+    predicted, measured = candidate["predicted_seconds"], candidate["measured_seconds"]
     schedule = " ".join(f"{name}={value}" for name, value in candidate["schedule"].items())
     return element(
         "tr",
         _cell(candidate["algorithm"]),
-        _cell(quantity(candidate["predicted_seconds"], "s"), is_number=True),
+        _cell(_NO_PREDICTION if predicted is None else quantity(predicted, "s"), is_number=True),
         _cell("" if measured is None else quantity(measured, "s"), is_number=True),
         _cell(f"{candidate['predicted_error']:.1e}", is_number=True),
         _cell(quantity(candidate["operations"], "FLOP"), is_number=True),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from math import prod
+from math import isfinite, prod
 
 from iree.winograd.passes.problem import ConvolutionProblem
 from iree.winograd.pipelines.cpu.search_space import CpuSearchSpace
@@ -22,6 +22,7 @@ from iree.winograd.report_schema import (
     LimitsReport,
     ProblemReport,
     TotalsReport,
+    is_left_to_iree,
 )
 
 _ELEMENT_BYTES = {"f64": 8, "f32": 4, "f16": 2, "bf16": 2}
@@ -95,7 +96,7 @@ def _candidate(candidate: Candidate, problem: ConvolutionProblem, batch: int) ->
         schedule=schedule_record(implementation.schedule),
         operations=2 * shape.transform_size * tiles * shape.reduction * shape.output_channels,
         stage_seconds=dict(candidate.stage_seconds),
-        predicted_seconds=candidate.predicted_seconds,
+        predicted_seconds=candidate.predicted_seconds if isfinite(candidate.predicted_seconds) else None,
         predicted_error=candidate.predicted_error,
         measured_seconds=candidate.measured_seconds,
     )
@@ -117,12 +118,14 @@ def _totals(convolutions: Sequence[ConvolutionReport]) -> TotalsReport:
     rewritten = [
         (convolution["direct_operations"] or 0, convolution["candidates"][convolution["chosen"]])
         for convolution in convolutions
-        if convolution["chosen"] is not None
+        if convolution["chosen"] is not None and not is_left_to_iree(convolution)
     ]
     return TotalsReport(
         convolutions=len(convolutions),
         rewritten=len(rewritten),
-        predicted_seconds=sum((chosen["predicted_seconds"] for _, chosen in rewritten), start=0.0),
+        predicted_seconds=sum(
+            (second for _, chosen in rewritten for second in chosen["stage_seconds"].values()), start=0.0
+        ),
         direct_operations=sum(direct for direct, _ in rewritten),
         operations=sum(chosen["operations"] for _, chosen in rewritten),
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, TypedDict
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 """Grows when a field changes its meaning or goes, not when one is added."""
 
 
@@ -40,12 +40,13 @@ class CandidateReport(TypedDict):
     output_tile: list[int]
     part_size: list[int]
     schedule: dict[str, int | str]
-    """The kind of kernel, and what the kernel may vary."""
+    """The kind of kernel, "iree" for IREE's own code, and what the kernel may vary."""
     operations: int
     """Of the products; those of the transforms aren't counted."""
     stage_seconds: dict[str, float]
     """Predicted."""
-    predicted_seconds: float
+    predicted_seconds: float | None
+    """None for IREE's own code, which always has a measurement."""
     predicted_error: float
     """Relative to the output, in the 1-norm."""
     measured_seconds: float | None
@@ -65,7 +66,7 @@ class ConvolutionReport(TypedDict):
     """Input, filter and output, each moved once."""
     candidates: list[CandidateReport]
     chosen: int | None
-    """An index of `candidates`; None for a convolution that is left to IREE."""
+    """An index of `candidates`; None for a convolution that is left to IREE without a measurement of it."""
     reason: str
     tuned: bool
     """Whether the choice rests on measured times."""
@@ -91,7 +92,7 @@ class TotalsReport(TypedDict):
 
     convolutions: int
     rewritten: int
-    """Those with a choice, to which the other fields are confined."""
+    """Those that aren't left to IREE, to which the other fields are confined."""
     predicted_seconds: float
     direct_operations: int
     operations: int
@@ -114,15 +115,23 @@ class DecisionReport(TypedDict):
 
 
 def choice(convolution: ConvolutionReport) -> CandidateReport | None:
-    """How a convolution is computed; None when it is left to IREE."""
+    """How a convolution is computed; None when it is left to IREE without a measurement of it."""
     chosen = convolution["chosen"]
     return None if chosen is None else convolution["candidates"][chosen]
 
 
+def is_left_to_iree(convolution: ConvolutionReport) -> bool:
+    """Whether a convolution stays as it is."""
+    chosen = choice(convolution)
+    return chosen is None or chosen["schedule"]["kind"] == "iree"
+
+
 def best_known_seconds(candidate: CandidateReport) -> float:
     """The measured time, or the predicted one where nothing was measured."""
-    measured = candidate["measured_seconds"]
-    return candidate["predicted_seconds"] if measured is None else measured
+    measured, predicted = candidate["measured_seconds"], candidate["predicted_seconds"]
+    known = predicted if measured is None else measured
+    assert known is not None, "neither measured nor predicted"
+    return known
 
 
 def is_direct(candidate: CandidateReport) -> bool:
@@ -131,6 +140,6 @@ def is_direct(candidate: CandidateReport) -> bool:
 
 
 def attained_rate(convolution: ConvolutionReport) -> float | None:
-    """Operations of the definition per second of the choice; None when the convolution is left to IREE."""
+    """Operations of the definition per second of the choice; None where there is no choice."""
     chosen, operations = choice(convolution), convolution["direct_operations"]
     return None if chosen is None or operations is None else operations / best_known_seconds(chosen)

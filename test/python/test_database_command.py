@@ -17,6 +17,7 @@ from iree.winograd import cli
 from iree.winograd.passes.algorithm import Algorithm
 from iree.winograd.passes.problem import ConvolutionProblem
 from iree.winograd.pipelines.cpu.schedules import DirectSchedule, WinogradSchedule
+from iree.winograd.pipelines.schedules import IreeSchedule
 from iree.winograd.pipelines.selection import tuning_database
 from iree.winograd.pipelines.selection.implementation import Implementation, implementation_from_record
 from iree.winograd.pipelines.selection.tuning_database import Measurement, TuningDatabase
@@ -27,6 +28,7 @@ PROBLEM = ConvolutionProblem.parse(
 OTHER_PROBLEM = replace(PROBLEM, batch=8)
 DIRECT = Implementation(Algorithm((1, 1), (1, 1)), DirectSchedule(16, 6, 4, 2, 28))
 TILED = Implementation(Algorithm((4, 4), (3, 3)), WinogradSchedule(16, 28, 7, 2, 64, input_block=8))
+IREE = Implementation(DIRECT.algorithm, IreeSchedule())
 TIMES = (Measurement(TILED, 1.25e-3, 0.02, 100), Measurement(DIRECT, 2e-3, 0.01, 50))
 
 
@@ -82,6 +84,19 @@ def test_show_tells_other_kernels_apart(
     current, other = capsys.readouterr().out.split("\n\n")
     assert "the kernels of this version" in current and "direct" in current
     assert "earlier, other kernels: ignored" in other and "F(4x4, 3x3)" in other
+
+
+def test_iree_alone_is_shown_merged_and_exported_like_others(
+    record: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = record("a.db", *TIMES, Measurement(IREE, 1e-3, 0.0, 7))
+    assert database("show", path) == 0
+    assert "the best of 3 measurements: a direct convolution, iree\n" in capsys.readouterr().out
+    assert database("merge", tmp_path / "b.db", path) == 0
+    capsys.readouterr()
+    assert database("export", tmp_path / "b.db") == 0
+    exported = json.loads(capsys.readouterr().out)
+    assert {implementation_from_record(each["implementation"]) for each in exported} == {DIRECT, TILED, IREE}
 
 
 def test_merge_keeps_the_newest_and_leaves_the_sources(

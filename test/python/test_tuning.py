@@ -91,7 +91,9 @@ def test_a_tuned_program_takes_what_was_measured_to_be_fastest(tmp_path: Path) -
         assert each.count == 1 and each.measured >= 2
         assert each.default is not None and each.best is not None
         assert each.speedup is not None and each.speedup >= 1
-    assert {entry.problem for entry in entries(database)} == set(map(str, PROBLEMS))
+    kinds = [(entry.problem, entry.implementation["schedule"]["kind"]) for entry in entries(database)]
+    assert {problem for problem, _ in kinds} == set(map(str, PROBLEMS))
+    assert all(kinds.count((str(problem), "iree")) == 1 for problem in PROBLEMS)
     assert not any("WRONG" in line for line in lines)
     assert sum("measured (" in line for line in lines) >= 2
 

@@ -9,8 +9,8 @@ from iree.winograd.passes.convolution import convolutions, match_convolution
 from iree.winograd.passes.problem import ConvolutionProblem
 from iree.winograd.pipelines.cpu.target import CpuTarget
 from iree.winograd.pipelines.selection.implementation import Implementation
-from iree.winograd.pipelines.selection.prediction import predict
-from iree.winograd.pipelines.selection.search_space import search_space
+from iree.winograd.pipelines.selection.prediction import algorithm_error, predict
+from iree.winograd.pipelines.selection.search_space import iree_implementation, search_space
 from iree.winograd.targets import target_flags
 from iree.winograd.tuning.compile_job import CompileJob
 from iree.winograd.tuning.failure import Failure
@@ -57,6 +57,17 @@ def test_candidates_compute_what_the_reference_does(text: str) -> None:
     right, refused = job.run()
     assert isinstance(right, Timing)
     assert isinstance(refused, Failure) and refused.is_wrong_result
+
+
+@pytest.mark.parametrize("text", PROBLEMS)
+def test_iree_alone_computes_what_the_reference_does(text: str) -> None:
+    problem = ConvolutionProblem.parse(text)
+    implementation = iree_implementation(problem)
+    program = CompileJob(problem, implementation, target_flags("cpu")).run()
+    assert b"winograd" not in program
+    measured = MeasuredProgram(program, algorithm_error(problem, implementation.algorithm))
+    (timing,) = MeasurementJob(problem, "local-sync", 1, (measured,), 0.1).run()
+    assert isinstance(timing, Timing), timing
 
 
 def test_what_is_no_program_fails_alone() -> None:

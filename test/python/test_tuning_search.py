@@ -13,7 +13,7 @@ from iree.winograd.passes.problem import ConvolutionProblem
 from iree.winograd.pipelines.cpu.target import CpuTarget
 from iree.winograd.pipelines.selection.implementation import Implementation
 from iree.winograd.pipelines.selection.prediction import candidate, predict
-from iree.winograd.pipelines.selection.search_space import search_space
+from iree.winograd.pipelines.selection.search_space import iree_implementation, search_space
 from iree.winograd.tuning.batch import Outcome
 from iree.winograd.tuning.extraction import Workload
 from iree.winograd.tuning.failure import Failure
@@ -51,8 +51,13 @@ def workload(max_relative_error: float | None = 1e-6) -> Workload:
     return Workload(PROBLEM, SPACE, default, max_relative_error)
 
 
+IREE = iree_implementation(PROBLEM)
+
+
 def true_seconds(implementation: Implementation) -> float:
     """Not quite what is predicted."""
+    if implementation == IREE:
+        return 1.0
     predicted = candidate(PROBLEM, SPACE, implementation).predicted_seconds
     return predicted * (1 + crc32(str(implementation.schedule).encode()) % 97 / 300)
 
@@ -125,6 +130,21 @@ def test_batches_are_full_also_where_there_is_one_algorithm() -> None:
     (default,) = predict(problem, SPACE)
     search = Search(Workload(problem, SPACE, default, 1e-5))
     assert len(search.propose(8)) == 8
+
+
+def test_iree_alone_is_measured_once_and_not_refined() -> None:
+    search = Search(workload())
+    first = search.propose(2)
+    assert first == (search.baseline, IREE)
+    search.tell({search.baseline: Timing((1e-3,) * 5), IREE: Timing((1e-4,) * 5)})
+    best = search.best
+    assert best is not None and best.implementation == IREE and search.speedup == pytest.approx(10)
+    direct = {each for each in search.propose(8) if each.algorithm == IREE.algorithm}
+    assert direct <= {IREE, search.baseline, *(each.implementation for each in predict(PROBLEM, SPACE))}
+    while not search.is_finished:
+        search.tell({each: Timing(((1e-4 if each == IREE else 1e-3),) * 5) for each in search.propose(8)})
+    assert search.best is not None and search.best.implementation == IREE
+    assert Search(workload(), search.measurements.values()).best == search.best
 
 
 def test_search_ends_when_nothing_gets_better() -> None:

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from iree.compiler import api
-from iree.winograd.compilation import Compilation, Stages, session_flags
+from iree.winograd.compilation import Compilation, Stages
 from iree.winograd.diagnostics import Diagnostic
 from iree.winograd.errors import CompilationError
 from iree.winograd.passes.options import WinogradOptions
 from iree.winograd.passes.problem import ConvolutionProblem
 from iree.winograd.pipelines.selection.implementation import Implementation
+from iree.winograd.program import open_session
 
 from .program import ConvolutionProgram
 
@@ -26,9 +27,10 @@ class CompileJob:
 
     def run(self) -> bytes:
         """The compiled program. Raises `CompilationError`, also where our passes refuse the candidate."""
-        options, diagnostics = WinogradOptions(), list[Diagnostic]()
-        session = api.Session()
-        session.set_flags(*session_flags(options), *self.flags)
+        diagnostics: list[Diagnostic] = []
+        # Without options IREE compiles by itself.
+        options = None if self.implementation.is_left_to_iree else WinogradOptions()
+        session = open_session(self.flags, options)
         with Compilation(session, options, Stages(), report=diagnostics.append, warn=_refuse) as compilation:
             program = ConvolutionProgram(self.problem).build(compilation.context, self.implementation)
             invocation = compilation.compile(program.operation)

@@ -70,7 +70,7 @@ class ConvolutionProgram:
         return positive
 
     def build(self, context: ir.Context, implementation: Implementation) -> ir.Module:
-        """The program in `context`, its convolution annotated with `implementation`.
+        """The program in `context`, its convolution annotated with `implementation`, unless left to IREE.
 
         It refers to, and keeps, the memory of `filters` and `bias`.
         """
@@ -134,8 +134,9 @@ class ConvolutionProgram:
         )
         operands = (self._padded(image), _constant("filters", self.filters), zero_filled(sizes, _f32()))
         result = build_convolution(layouts, self.problem.strides, self.problem.dilations, operands)
-        set_algorithm(result.owner.operation, implementation.algorithm)
-        set_schedule(result.owner.operation, implementation.schedule)
+        if not implementation.is_left_to_iree:
+            set_algorithm(result.owner.operation, implementation.algorithm)
+            set_schedule(result.owner.operation, implementation.schedule)
         return result
 
     def _padded(self, image: ir.Value) -> ir.Value:

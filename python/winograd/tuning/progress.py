@@ -33,7 +33,8 @@ class Progress:
         """What came of a batch, failures in lines of their own."""
         for implementation, outcome in outcomes.items():
             if isinstance(outcome, Failure):
-                kind = "WRONG RESULT, please report this:" if outcome.is_wrong_result else "dropped"
+                is_bug = outcome.is_wrong_result and not implementation.is_left_to_iree
+                kind = "WRONG RESULT, please report this:" if is_bug else "dropped"
                 self._report(f"  {kind} {implementation}: {outcome.reason}")
         elapsed = _clock(time.monotonic() - self._begin)
         timings = [outcome for outcome in outcomes.values() if isinstance(outcome, Timing)]

@@ -1,9 +1,9 @@
 """The search for the fastest implementation of one convolution.
 
-It starts with the algorithms that the cost model finds promising, each with its default schedule and the one
-that is predicted to be the fastest. Then it refines the schedules of those algorithms that proved best: half
-of what it tries are the next ones in the order of predictions, half come from an estimator that learns from
-the measurements.
+It starts with IREE's own code and the algorithms that the cost model finds promising, each with its default
+schedule and the one that is predicted to be the fastest. Then it refines the schedules of those algorithms
+that proved best: half of what it tries are the next ones in the order of predictions, half come from an
+estimator that learns from the measurements.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from iree.winograd.passes.algorithm import Algorithm
 from iree.winograd.pipelines.selection.decision import Candidate
 from iree.winograd.pipelines.selection.implementation import Implementation
 from iree.winograd.pipelines.selection.prediction import candidate, predict
-from iree.winograd.pipelines.selection.search_space import convolution_shape
+from iree.winograd.pipelines.selection.search_space import convolution_shape, iree_implementation
 from iree.winograd.pipelines.selection.tuning_database import Measurement
 
 from .batch import Outcome
@@ -166,7 +166,9 @@ class Search:
             for each in algorithms
             for implementation in self._promising(each.implementation.algorithm)[:1]
         )
-        return [self.baseline, *fastest, *(each.implementation for each in algorithms)]
+        iree = iree_implementation(self.workload.problem)
+        first = [self.baseline, iree] if self._is_accurate(iree) else [self.baseline]
+        return [*first, *fastest, *(each.implementation for each in algorithms)]
 
     def _algorithms(self) -> list[Candidate]:
         """The promising ones with their default schedules, fastest first."""
@@ -188,12 +190,16 @@ class Search:
         promising = (each for each in accurate if each.predicted_seconds <= most)
         return sorted(promising, key=lambda each: each.predicted_seconds)
 
+    def _scheduled(self) -> dict[Implementation, Measurement]:
+        """What was measured of kernels with a schedule that can be refined."""
+        return {each: found for each, found in self.measurements.items() if not each.is_left_to_iree}
+
     def _refine(self, count: int) -> list[Implementation]:
         best: dict[Algorithm, float] = {}
-        for each in self.measurements.values():
-            algorithm = each.implementation.algorithm
-            if self._is_accurate(each.implementation):
-                best[algorithm] = min(each.seconds, best.get(algorithm, each.seconds))
+        for implementation, measurement in self._scheduled().items():
+            if self._is_accurate(implementation):
+                seconds = best.get(implementation.algorithm, measurement.seconds)
+                best[implementation.algorithm] = min(measurement.seconds, seconds)
         ranked = sorted(best, key=lambda algorithm: best[algorithm])[:REFINED_ALGORITHMS]
         if not ranked:
             ranked = [each.implementation.algorithm for each in self._algorithms()[:REFINED_ALGORITHMS]]
@@ -209,7 +215,7 @@ class Search:
         predicted = self._untried(promising)[:count]
         seconds = {
             implementation: measurement.seconds
-            for implementation, measurement in self.measurements.items()
+            for implementation, measurement in self._scheduled().items()
             if implementation.algorithm == algorithm
         }
         if not seconds:

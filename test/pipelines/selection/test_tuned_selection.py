@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -30,6 +31,7 @@ from iree.winograd.pipelines.selection.implementation import Implementation
 from iree.winograd.pipelines.selection.search_space import (
     convolution_shape,
     implementations,
+    iree_implementation,
     search_space,
 )
 from iree.winograd.pipelines.selection.select_algorithm import ANY_TARGET, SelectAlgorithm
@@ -39,6 +41,7 @@ PROBLEM = ConvolutionProblem.parse(
     "1x14x14x32->48 kernel 3x3 stride 1x1 dilation 1x1 padding 0x0 0x0 groups 1 f32"
 )
 SPACE = search_space(ANY_TARGET, threads=1)
+HASWELL = search_space(CpuTarget.of("haswell", "+avx2,+fma"), threads=1)
 SOURCE = """
 func.func @main(%x: tensor<1x14x14x32xf32>, %w: tensor<3x3x32x48xf32>) -> tensor<1x12x12x48xf32> {
   %zero = arith.constant 0.0 : f32
@@ -126,6 +129,33 @@ def test_without_measurements_the_prediction_decides(path: Path) -> None:
     assert not found.decision.tuned and "predicted" in found.decision.reason
 
 
+def measured_iree(seconds: float) -> Measurement:
+    return Measurement(iree_implementation(PROBLEM), seconds, 0.0, 7)
+
+
+def test_iree_alone_is_one_more_candidate(path: Path) -> None:
+    record(path, [measured(1, 2e-6), measured_iree(3e-6)])
+    found = select(path)
+    assert found.algorithm == algorithm(1) and found.schedule == measured(1, 1.0).implementation.schedule
+    directs = [each for each in found.decision.candidates if each.implementation.algorithm == algorithm(1)]
+    assert [each.measured_seconds for each in directs] == [2e-6, 3e-6]
+    record(path, [measured_iree(1e-6)])
+    found = select(path)
+    assert (found.algorithm, found.schedule) == (None, None) and found.decision.tuned
+    assert found.decision.chosen is not None
+    assert found.decision.chosen.implementation == iree_implementation(PROBLEM)
+    (remark,) = found.remarks
+    assert "left as it is: IREE's own code is the fastest of those measured" in remark
+    # Tiles of a size that was asked for are no direct convolution.
+    assert select(path, output_tile=4).algorithm == algorithm(4)
+
+
+def test_where_only_iree_alone_was_measured_our_direct_kernel_is_still_a_candidate(path: Path) -> None:
+    record(path, [measured_iree(1e-6)])
+    candidates = [each.implementation for each in select(path).decision.candidates]
+    assert [each.is_left_to_iree for each in candidates if each.algorithm == algorithm(1)] == [True, False]
+
+
 def test_inaccurate_algorithms_are_not_chosen_however_fast(path: Path) -> None:
     record(path, [measured(6, 1e-6), measured(2, 2e-6)])
     error = {
@@ -202,28 +232,51 @@ def test_a_missing_database_is_an_error(path: Path) -> None:
 @pytest.mark.parametrize("separate", [False, True])
 def test_compiled_programs_have_the_schedule_and_are_right(path: Path, separate: bool) -> None:
     """Inputs that are transformed by workgroups of their own show in the names of kernels."""
-    space = search_space(CpuTarget.of("haswell", "+avx2,+fma"), threads=1)
     best = next(
         each
-        for each in implementations(space, PROBLEM)
+        for each in implementations(HASWELL, PROBLEM)
         if isinstance(each.schedule, WinogradSchedule)
         and each.algorithm == algorithm(4)
         and (each.schedule.input_block is not None) == separate
         and each.schedule.register_vectors == 1
     )
     with TuningDatabase(path, report=print) as database:
-        database.record(PROBLEM, space.key, [Measurement(best, 1e-6, 0.0, 1), measured(2, 1.0)])
+        database.record(PROBLEM, HASWELL.key, [Measurement(best, 1e-6, 0.0, 1), measured(2, 1.0)])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         compiled = winograd.compile(SOURCE, target="cpu:haswell", threads=1, tuning_database=str(path))
     assert isinstance(compiled, bytes)
     assert (b"winograd_input" in compiled) == separate
+    check_result(compiled, algorithm(4))
+
+
+def test_programs_left_to_iree_have_no_kernels_and_are_right(path: Path, tmp_path: Path) -> None:
+    with TuningDatabase(path, report=print) as database:
+        database.record(PROBLEM, HASWELL.key, [measured_iree(1e-6), measured(2, 1.0)])
+    for report in (tmp_path / "report.json", tmp_path / "report.html"):
+        compiled = winograd.compile(
+            SOURCE, target="cpu:haswell", threads=1, tuning_database=str(path), report=report
+        )
+    assert isinstance(compiled, bytes)
+    assert b"winograd" not in compiled
+    check_result(compiled, algorithm(1))
+    decided = json.loads((tmp_path / "report.json").read_text())
+    totals, (convolution_report,) = decided["totals"], decided["convolutions"]
+    assert (totals["convolutions"], totals["rewritten"], totals["predicted_seconds"]) == (1, 0, 0)
+    chosen = convolution_report["candidates"][convolution_report["chosen"]]
+    assert (chosen["schedule"], chosen["measured_seconds"]) == ({"kind": "iree"}, 1e-6)
+    assert chosen["predicted_seconds"] is None and convolution_report["tuned"]
+    page = (tmp_path / "report.html").read_text()
+    assert "1 left to IREE" in page and "<div>left to IREE</div>" in page
+
+
+def check_result(compiled: bytes, computed_by: Algorithm) -> None:
     generator = np.random.default_rng(0)
     image = generator.uniform(-1, 1, (1, 14, 14, 32)).astype(np.float32)
     filters = generator.uniform(-1, 1, (3, 3, 32, 48)).astype(np.float32)
     result = np.asarray(winograd.load(compiled, device="local-sync")(image, filters))
     expected = convolution(image.astype(np.float64), filters.astype(np.float64))
-    bound = error_bound((4, 4), (3, 3), 32)
+    bound = error_bound(computed_by.output_tile, computed_by.part_size, 32)
     assert np.abs(result - expected).max() <= bound < np.abs(expected).max() / 2
 
 
