@@ -18,18 +18,12 @@ from iree.winograd.dialect.algebra.transforms import transforms
 from iree.winograd.dialect.bindings import arith, ir, scf, vector
 from iree.winograd.pipelines.emit import Condition, Index, broadcast, ceildiv, splat, when
 from iree.winograd.pipelines.emit_recipe import Position, emit_unrolled, flattened
-from iree.winograd.pipelines.tiles import (
-    Tile,
-    clamped_element,
-    input_positions,
-    locate_tile,
-    output_positions,
-)
+from iree.winograd.pipelines.tiles import Tile, clamped_element, input_positions, locate_tile
 
 from .fused_packing import FusedPacking
 from .gemm import place_thread
 from .memory import QUAD, GlobalBuffer, SharedBuffer, SharedScalars, barrier, lane, thread_id
-from .transforms import Epilogue
+from .transforms import Epilogue, transform_output
 
 # Quads of neighbouring columns that lie side by side while products are exchanged: two rows of them are what
 # eight threads store at once.
@@ -324,25 +318,12 @@ class _Workgroup:
     def _transform_output(
         self, item: Index, number: Index, first: Index, output: GlobalBuffer, epilogue: Epilogue
     ) -> None:
-        packing, decomposition = self._packing, self._shape.decomposition
-        tile = locate_tile(self._shape, number)
-        positions = output_positions(self._shape, tile)
+        packing, shape = self._packing, self._shape
+        tile = locate_tile(shape, number)
         channel = self._group * packing.group_filters + first
 
         def load(element: Position) -> ir.Value:
-            return self._filter_block.load(
-                [flattened(element, decomposition.alpha) * self._round_size + item]
-            )
+            place = flattened(element, shape.decomposition.alpha) * self._round_size + item
+            return self._filter_block.load([place])
 
-        def store(element: Position, value: ir.Value) -> None:
-            # A position that doesn't exist was moved to one that does, where the epilogue may read.
-            position, exists = clamped_element(positions, element)
-            finished = epilogue(value, tile.image, position, channel)
-            offset = output.offset([tile.image, *position, channel])
-            output.store_first(finished, offset, Index(packing.group_filters) - first, exists)
-
-        recipes = [
-            transforms(m, p).output
-            for m, p in zip(decomposition.output_tile, decomposition.part_size, strict=True)
-        ]
-        emit_unrolled(recipes, load, store, True)
+        transform_output(packing, tile, channel, first, load, output, epilogue)

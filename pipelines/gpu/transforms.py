@@ -10,8 +10,14 @@ from itertools import product
 from iree.winograd.dialect.algebra.transforms import transforms
 from iree.winograd.dialect.bindings import arith, ir
 from iree.winograd.pipelines.emit import Condition, Index, all_of, ceildiv, splat, when
-from iree.winograd.pipelines.emit_recipe import Position, emit_unrolled, flattened
-from iree.winograd.pipelines.tiles import clamped_element, input_positions, locate_tile, output_positions
+from iree.winograd.pipelines.emit_recipe import Load, Position, emit_unrolled, flattened
+from iree.winograd.pipelines.tiles import (
+    Tile,
+    clamped_element,
+    input_positions,
+    locate_tile,
+    output_positions,
+)
 
 from .fused_packing import FusedPacking
 from .memory import QUAD, GlobalBuffer, thread_id
@@ -146,9 +152,7 @@ class OutputTransformKernel:
         self, number: Index, quad: Index, products: GlobalBuffer, output: GlobalBuffer, epilogue: Epilogue
     ) -> None:
         packing, shape = self.packing, self.packing.shape
-        decomposition = shape.decomposition
         tile = locate_tile(shape, number)
-        positions = output_positions(shape, tile)
         group, first = quad // packing.filter_quads, quad % packing.filter_quads * QUAD
         channel = group * packing.group_filters + first
         block_rows, parts = packing.schedule.block_rows, packing.schedule.reduction_parts
@@ -156,22 +160,42 @@ class OutputTransformKernel:
         stride = shape.groups * parts * products.stride(1)
 
         def load(element: Position) -> ir.Value:
-            product = origin + flattened(element, decomposition.alpha) * stride
+            product = origin + flattened(element, shape.decomposition.alpha) * stride
             summands = (products.load(product + part * products.stride(1)) for part in range(parts))
             return reduce(arith.addf, summands)
 
-        def store(element: Position, value: ir.Value) -> None:
-            # A position that doesn't exist was moved to one that does, where the epilogue may read.
-            position, exists = clamped_element(positions, element)
-            finished = epilogue(value, tile.image, position, channel)
-            offset = output.offset([tile.image, *position, channel])
-            output.store_first(finished, offset, Index(packing.group_filters) - first, exists)
+        transform_output(packing, tile, channel, first, load, output, epilogue)
 
-        recipes = [
-            transforms(m, p).output
-            for m, p in zip(decomposition.output_tile, decomposition.part_size, strict=True)
-        ]
-        emit_unrolled(recipes, load, store, True)
+
+def transform_output(
+    packing: Packing | FusedPacking,
+    tile: Tile,
+    channel: Index,
+    first: Index,
+    load: Load,
+    output: GlobalBuffer,
+    epilogue: Epilogue,
+) -> None:
+    """output[n, o..., k] = epilogue((A^T M)[o, k]) for a tile and a quad of channels.
+
+    The quad begins at `channel`, which is number `first` of its group. `load` gives quads of M, `output` is
+    N x OH... x K.
+    """
+    decomposition = packing.shape.decomposition
+    positions = output_positions(packing.shape, tile)
+
+    def store(element: Position, value: ir.Value) -> None:
+        # A position that doesn't exist was moved to one that does, where the epilogue may read.
+        position, exists = clamped_element(positions, element)
+        finished = epilogue(value, tile.image, position, channel)
+        offset = output.offset([tile.image, *position, channel])
+        output.store_first(finished, offset, Index(packing.group_filters) - first, exists)
+
+    recipes = [
+        transforms(m, p).output
+        for m, p in zip(decomposition.output_tile, decomposition.part_size, strict=True)
+    ]
+    emit_unrolled(recipes, load, store, True)
 
 
 @dataclass(frozen=True)
