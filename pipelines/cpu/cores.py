@@ -8,12 +8,21 @@ from pathlib import Path
 _TOPOLOGY = "/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list"
 
 
+def available_processors() -> int:
+    """Logical processors that this process may run on."""
+    return len(_processors())
+
+
 def physical_cores() -> int:
     """The cores among the processors that this process may use; the processors where Linux doesn't say."""
-    if not hasattr(os, "sched_getaffinity"):
-        return os.cpu_count() or 1
-    processors = os.sched_getaffinity(0)
+    processors = _processors()
     siblings = [Path(_TOPOLOGY.format(processor)) for processor in processors]
     if not all(path.exists() for path in siblings):
         return len(processors)
     return len({path.read_text() for path in siblings})
+
+
+def _processors() -> set[int]:
+    if hasattr(os, "sched_getaffinity"):
+        return os.sched_getaffinity(0)
+    return set(range(os.cpu_count() or 1))

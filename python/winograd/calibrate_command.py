@@ -83,7 +83,7 @@ def _measure(options: argparse.Namespace, driver: str) -> Machine:
     # Other subcommands need neither the compiler nor the runtime.
     if DRIVERS[driver] == "cpu":
         from iree.winograd.calibration.cpu import measure_cpu
-        from iree.winograd.calibration.topology import available_processors
+        from iree.winograd.pipelines.cpu.cores import available_processors
 
         return measure_cpu(options.threads or available_processors(), options.seconds, _show_progress)
     from iree.winograd.calibration.gpu import measure_gpu

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 import threading
 import time
@@ -111,11 +110,6 @@ class LocalScheduler:
                 return
             self._programs.pop(job).unlink()
             total -= size
-
-
-def default_workers() -> int:
-    """One for each processor that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _sort(

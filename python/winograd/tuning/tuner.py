@@ -12,7 +12,7 @@ from typing import Any
 from iree.winograd.errors import InvalidOptionError
 from iree.winograd.option_files import check_machine
 from iree.winograd.passes.problem import ConvolutionProblem
-from iree.winograd.pipelines.cpu.cores import physical_cores
+from iree.winograd.pipelines.cpu.cores import available_processors, physical_cores
 from iree.winograd.pipelines.selection.implementation import Implementation
 from iree.winograd.pipelines.selection.tuning_database import Measurement, TuningDatabase
 from iree.winograd.program import Source, make_options
@@ -20,7 +20,7 @@ from iree.winograd.targets import target_flags
 
 from .batch import Batch, MeasuringDevice, Scheduler
 from .extraction import Workload, extract
-from .local_scheduler import LocalScheduler, default_workers
+from .local_scheduler import LocalScheduler
 from .progress import Progress
 from .schedule_sampler import require_optuna
 from .search import Search
@@ -202,7 +202,7 @@ def _result(search: Search) -> TunedConvolution:
 
 def _open_scheduler(address: str | None, workers: int | None) -> Scheduler:
     if address is None:
-        return LocalScheduler(default_workers() if workers is None else workers)
+        return LocalScheduler(available_processors() if workers is None else workers)
     from .dask_scheduler import DaskScheduler
 
     return DaskScheduler(address)
