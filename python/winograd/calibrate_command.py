@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING
 
 from iree.winograd.atomic_file import atomic_file
 from iree.winograd.errors import WinogradError
+from iree.winograd.targets import TARGET_OF_DRIVER
 
 if TYPE_CHECKING:
     from iree.winograd.pipelines.selection.machine import Machine
 
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
 
-DRIVERS = {"local-task": "cpu", "cuda": "cuda", "vulkan": "vulkan", "hip": "hip"}
-"""Drivers of IREE's runtime, and the target that programs for each are compiled for unless one is given."""
+DRIVERS = {driver: target for driver, target in TARGET_OF_DRIVER.items() if driver != "local-sync"}
+"""The drivers that use all that a machine offers, and the targets for them."""
 
 
 def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:

@@ -6,7 +6,6 @@ import subprocess
 from dataclasses import dataclass
 from functools import cache
 
-from iree.winograd import embedding
 from iree.winograd.errors import InvalidOptionError
 
 
@@ -27,6 +26,17 @@ _TARGETS = {
     "cuda": _Target(("--iree-hal-target-device=cuda",), "--iree-cuda-target", None),
     "hip": _Target(("--iree-hal-target-device=hip",), "--iree-rocm-target", None),
 }
+
+TARGET_OF_DRIVER = {
+    "local-task": "cpu",
+    "local-sync": "cpu",
+    "cuda": "cuda",
+    "vulkan": "vulkan",
+    "hip": "hip",
+}
+"""For each driver of IREE's runtime, the target that its programs are compiled for unless one is given."""
+DEFAULT_DRIVERS = {target: driver for driver, target in reversed(TARGET_OF_DRIVER.items())}
+"""For each target, the driver that runs its programs unless one is given: the first above."""
 
 
 def target_flags(target: str) -> tuple[str, ...]:
@@ -53,6 +63,9 @@ def find_crash(flags: tuple[str, ...]) -> str | None:
     Names of targets that it doesn't know end its process. So they are tried in another one, on a program of
     nothing, which takes 20 ms.
     """
+    # The names above need no compiler.
+    from iree.winograd import embedding
+
     tool = embedding.stock_tool("iree-compile")
     trial = subprocess.run(
         [tool, *flags, "--compile-to=preprocessing", "-"],

@@ -8,12 +8,11 @@ import sys
 from typing import TYPE_CHECKING
 
 from iree.winograd.errors import WinogradError
+from iree.winograd.targets import TARGET_OF_DRIVER
 
 if TYPE_CHECKING:
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
 
-TARGETS = {"local-task": "cpu", "local-sync": "cpu", "vulkan": "vulkan", "cuda": "cuda", "hip": "hip"}
-"""Drivers of IREE's runtime, and the target to compile for unless one is given."""
 INTERRUPTED = 130
 """The exit code that shells give for an interrupt."""
 
@@ -39,7 +38,7 @@ def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
         "--device",
         required=True,
         metavar="DEVICE",
-        help=f"{', '.join(TARGETS)}, as a URI of IREE's runtime: cuda://1, say",
+        help=f"{', '.join(TARGET_OF_DRIVER)}, as a URI of IREE's runtime: cuda://1, say",
     )
     parser.add_argument(
         "--target",
@@ -79,8 +78,8 @@ def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
 def run(options: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     """Runs the subcommand. Impossible options end the process through `parser.error`."""
     driver = options.device.partition("://")[0]
-    if driver not in TARGETS:
-        parser.error(f"--device must be one of {', '.join(TARGETS)}, not {options.device}")
+    if driver not in TARGET_OF_DRIVER:
+        parser.error(f"--device must be one of {', '.join(TARGET_OF_DRIVER)}, not {options.device}")
     if options.threads is not None and driver != "local-task":
         parser.error("--threads is for local-task")
     # Other subcommands need neither the compiler nor the runtime.
@@ -89,7 +88,7 @@ def run(options: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     try:
         tune(
             sys.stdin.buffer.read() if options.program == "-" else options.program,
-            target=options.target or TARGETS[driver],
+            target=options.target or TARGET_OF_DRIVER[driver],
             device=options.device,
             flags=options.flags,
             database=options.database,

@@ -16,7 +16,7 @@ from iree.winograd.pipelines.cpu.cores import available_processors, physical_cor
 from iree.winograd.pipelines.selection.implementation import Implementation
 from iree.winograd.pipelines.selection.tuning_database import Measurement, TuningDatabase
 from iree.winograd.program import Source, make_options
-from iree.winograd.targets import target_flags
+from iree.winograd.targets import DEFAULT_DRIVERS, target_flags
 
 from .batch import Batch, MeasuringDevice, Scheduler
 from .extraction import Workload, extract
@@ -27,8 +27,6 @@ from .search import Search
 
 DEFAULT_BUDGET = 600.0
 DEFAULT_DATABASE = "winograd-tuning.db"
-DEFAULT_DEVICES = {"cpu": "local-task", "vulkan": "vulkan", "cuda": "cuda", "hip": "hip"}
-"""Device to measure on, by the name of the target."""
 BATCH_SIZE = 8
 """New candidates of a batch."""
 CONFIRMATION_SHARE = 0.15
@@ -86,7 +84,7 @@ def tune(
     require_optuna()
     checked = make_options(options)
     check_machine(checked.machine)
-    device = DEFAULT_DEVICES.get(target.partition(":")[0], "") if device is None else device
+    device = DEFAULT_DRIVERS.get(target.partition(":")[0], "") if device is None else device
     if not budget > 0:
         raise InvalidOptionError(f"the budget must be positive, not {budget} s")
     if workers is not None and (workers < 1 or scheduler is not None):
