@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +12,7 @@ import pytest
 from iree import winograd
 from iree.winograd.calibration import gpu
 from iree.winograd.calibration.programs import target_of
-from iree.winograd.cli import TOOL_DIRECTORY, main
+from iree.winograd.cli import main
 from iree.winograd.pipelines.cpu.target import CpuTarget
 from iree.winograd.pipelines.gpu.target import GpuTarget
 from iree.winograd.pipelines.selection.default_machines import default_machine
@@ -24,40 +23,19 @@ from iree.winograd.pipelines.selection.machine import (
     machine_to_json,
 )
 from iree.winograd.pipelines.selection.machine_store import DATA_FOLDER_VARIABLE, machine_path, stored_machine
+from small_programs import CONVOLUTION, compile_convolution
 
-FLAGS = (
-    "--iree-enable-winograd",
-    "--iree-winograd-remarks",
-    "--iree-hal-target-device=local",
-    "--iree-hal-local-target-device-backends=llvm-cpu",
-    "--iree-llvmcpu-target-cpu=haswell",
-    "--compile-to=preprocessing",
-)
-CONVOLUTION = """\
-func.func @convolution(%image: tensor<1x18x18x16xf32>, %filter: tensor<3x3x16x16xf32>,
-    %init: tensor<1x16x16x16xf32>) -> tensor<1x16x16x16xf32> {
-  %result = linalg.conv_2d_nhwc_hwcf
-    {dilations = dense<1> : tensor<2xi64>, strides = dense<1> : tensor<2xi64>}
-    ins(%image, %filter : tensor<1x18x18x16xf32>, tensor<3x3x16x16xf32>)
-    outs(%init : tensor<1x16x16x16xf32>) -> tensor<1x16x16x16xf32>
-  return %result : tensor<1x16x16x16xf32>
-}
-"""
 HASWELL = CpuTarget.of("haswell", "+avx2,+fma")
+compile_program = partial(
+    compile_convolution, "--iree-winograd-remarks", "--compile-to=preprocessing", "-o", "out.mlir"
+)
 
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv(DATA_FOLDER_VARIABLE, str(tmp_path / "data"))
-    Path("convolution.mlir").write_text(CONVOLUTION)
     return tmp_path
-
-
-def compile_program(*arguments: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "IREE_WINOGRAD_PYTHON": sys.executable}
-    command = [TOOL_DIRECTORY / "iree-compile", *FLAGS, *arguments, "convolution.mlir", "-o", "out.mlir"]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
 
 def matmul_flops() -> float:

@@ -16,34 +16,11 @@ from pathlib import Path
 import pytest
 from iree.winograd.cli import TOOL_DIRECTORY
 from iree.winograd.embedding import stock_tool
+from iree.winograd.targets import target_flags
+from small_programs import ADD, CONVOLUTION, ENABLE
 
-TARGET = (
-    "--iree-hal-target-device=local",
-    "--iree-hal-local-target-device-backends=llvm-cpu",
-    "--iree-llvmcpu-target-cpu=host",
-)
-ENABLE = "--iree-enable-winograd"
+TARGET = target_flags("cpu")
 COMMAND_LINE_PAGE = Path(__file__).parents[2] / "docs" / "command-line.md"
-
-ADD = """\
-func.func @add(%lhs: tensor<8xf32>, %rhs: tensor<8xf32>) -> tensor<8xf32> {
-  %sum = arith.addf %lhs, %rhs : tensor<8xf32>
-  return %sum : tensor<8xf32>
-}
-"""
-CONVOLUTION = """\
-func.func @convolution(%image: tensor<1x18x18x16xf32>) -> tensor<1x16x16x16xf32> {
-  %filter = arith.constant dense<0.5> : tensor<3x3x16x16xf32>
-  %zero = arith.constant 0.0 : f32
-  %empty = tensor.empty() : tensor<1x16x16x16xf32>
-  %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<1x16x16x16xf32>) -> tensor<1x16x16x16xf32>
-  %result = linalg.conv_2d_nhwc_hwcf
-    {dilations = dense<1> : tensor<2xi64>, strides = dense<1> : tensor<2xi64>}
-    ins(%image, %filter : tensor<1x18x18x16xf32>, tensor<3x3x16x16xf32>)
-    outs(%init : tensor<1x16x16x16xf32>) -> tensor<1x16x16x16xf32>
-  return %result : tensor<1x16x16x16xf32>
-}
-"""
 TYPE_ERROR = ADD.replace("arith.addf", "arith.addi")
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy
 import pytest
 from iree.winograd.embedding import stock_tool
+from small_programs import ADD, ENABLE
 
 ROOT = Path(__file__).parents[2]
 SOURCES = {
@@ -21,14 +22,7 @@ SOURCES = {
     "passes": "iree/winograd/passes",
     "pipelines": "iree/winograd/pipelines",
 }
-PROGRAM = """\
-func.func @add(%lhs: tensor<8xf32>, %rhs: tensor<8xf32>) -> tensor<8xf32> {
-  %sum = arith.addf %lhs, %rhs : tensor<8xf32>
-  return %sum : tensor<8xf32>
-}
-"""
 FLAGS = ("--iree-hal-target-backends=llvm-cpu", "--iree-llvmcpu-target-cpu=host")
-ENABLE = "--iree-enable-winograd"
 # Without what pip knows them by, so that it leaves them alone.
 BORROWED = ("compiler", "runtime", "_runtime", "numpy", "ml_dtypes")
 COMPILE_STR = """\
@@ -92,7 +86,7 @@ def environment(
     before = environment.files()
     source = [str(wheel)] if request.param == "wheel" else ["--editable", str(ROOT)]
     environment.pip("install", "--no-deps", *source)
-    (environment.folder / "program.mlir").write_text(PROGRAM)
+    (environment.folder / "program.mlir").write_text(ADD)
     request.addfinalizer(lambda: check_uninstall(environment, before))
     return environment
 

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
-from iree.winograd.cli import TOOL_DIRECTORY
 from iree.winograd.passes.algorithm import Algorithm
 from iree.winograd.passes.problem import ConvolutionProblem
 from iree.winograd.pipelines.cpu.schedules import WinogradSchedule
@@ -21,44 +18,19 @@ from iree.winograd.pipelines.selection.implementation import (
 )
 from iree.winograd.pipelines.selection.search_space import search_space
 from iree.winograd.pipelines.selection.tuning_database import Measurement, TuningDatabase
+from small_programs import compile_convolution
 
 FLAG = "--iree-winograd-tuning-database"
-FLAGS = (
-    "--iree-enable-winograd",
-    "--iree-hal-target-device=local",
-    "--iree-hal-local-target-device-backends=llvm-cpu",
-    "--iree-llvmcpu-target-cpu=haswell",
-    "--iree-winograd-threads=1",
-)
 PROBLEM = ConvolutionProblem.parse(
     "1x18x18x16->16 kernel 3x3 stride 1x1 dilation 1x1 padding 0x0 0x0 groups 1 f32"
 )
-CONVOLUTION = """\
-func.func @convolution(%image: tensor<1x18x18x16xf32>) -> tensor<1x16x16x16xf32> {
-  %filter = arith.constant dense<0.5> : tensor<3x3x16x16xf32>
-  %zero = arith.constant 0.0 : f32
-  %empty = tensor.empty() : tensor<1x16x16x16xf32>
-  %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<1x16x16x16xf32>) -> tensor<1x16x16x16xf32>
-  %result = linalg.conv_2d_nhwc_hwcf
-    {dilations = dense<1> : tensor<2xi64>, strides = dense<1> : tensor<2xi64>}
-    ins(%image, %filter : tensor<1x18x18x16xf32>, tensor<3x3x16x16xf32>)
-    outs(%init : tensor<1x16x16x16xf32>) -> tensor<1x16x16x16xf32>
-  return %result : tensor<1x16x16x16xf32>
-}
-"""
+compile_program = partial(compile_convolution, "--iree-winograd-threads=1", "-o", "out.vmfb")
 
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
-    Path("convolution.mlir").write_text(CONVOLUTION)
     return tmp_path
-
-
-def compile_program(*arguments: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "IREE_WINOGRAD_PYTHON": sys.executable}
-    command = [TOOL_DIRECTORY / "iree-compile", *FLAGS, *arguments, "convolution.mlir", "-o", "out.vmfb"]
-    return subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
 
 
 def test_the_measured_schedule_is_taken() -> None:

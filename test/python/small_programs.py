@@ -1,0 +1,41 @@
+"""Small programs, and the command that compiles one of them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from iree.winograd.cli import TOOL_DIRECTORY
+from iree.winograd.targets import target_flags
+
+ENABLE = "--iree-enable-winograd"
+ADD = """\
+func.func @add(%lhs: tensor<8xf32>, %rhs: tensor<8xf32>) -> tensor<8xf32> {
+  %sum = arith.addf %lhs, %rhs : tensor<8xf32>
+  return %sum : tensor<8xf32>
+}
+"""
+CONVOLUTION = """\
+func.func @convolution(%image: tensor<1x18x18x16xf32>) -> tensor<1x16x16x16xf32> {
+  %filter = arith.constant dense<0.5> : tensor<3x3x16x16xf32>
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<1x16x16x16xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<1x16x16x16xf32>) -> tensor<1x16x16x16xf32>
+  %result = linalg.conv_2d_nhwc_hwcf
+    {dilations = dense<1> : tensor<2xi64>, strides = dense<1> : tensor<2xi64>}
+    ins(%image, %filter : tensor<1x18x18x16xf32>, tensor<3x3x16x16xf32>)
+    outs(%init : tensor<1x16x16x16xf32>) -> tensor<1x16x16x16xf32>
+  return %result : tensor<1x16x16x16xf32>
+}
+"""
+
+
+def compile_convolution(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Runs our `iree-compile` for Haswell on `CONVOLUTION`, as `convolution.mlir` in the current folder."""
+    Path("convolution.mlir").write_text(CONVOLUTION)
+    flags = (ENABLE, *target_flags("cpu:haswell"), *arguments, "convolution.mlir")
+    environment = {**os.environ, "IREE_WINOGRAD_PYTHON": sys.executable}
+    command = [TOOL_DIRECTORY / "iree-compile", *flags]
+    return subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
