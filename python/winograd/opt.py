@@ -18,6 +18,7 @@ from iree.winograd.passes.registry import PassSyntaxError
 _SPLIT_MARKER = re.compile(r"^// -----.*$", re.MULTILINE)
 # A location is printed with the name of the file; text that was parsed from memory is named so by MLIR.
 _MEMORY_NAME = "-"
+_PASS_SYNTAX = "a pass is written --NAME or --NAME='option=value ...'"
 
 
 class Optimizer:
@@ -172,7 +173,9 @@ def _write_output(path: str, text: str) -> None:
 def _parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="winograd-opt",
-        description="Run passes of iree-winograd, IREE and MLIR on an MLIR file.",
+        usage="%(prog)s [--NAME[='option=value ...'] ...] [options] [FILE]",
+        description="Run passes of iree-winograd, IREE and MLIR on an MLIR file; without one, or for '-', on "
+        "standard input.",
         epilog="--NAME or --NAME='option=value ...' runs the pass of that name, of IREE, MLIR or these:\n\n"
         + "\n".join(
             f"  --{name}\n      {_summary(pass_class)}" for name, pass_class in load_passes().items()
@@ -180,7 +183,6 @@ def _parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    parser.add_argument("input", nargs="?", default="-", help="MLIR file; '-' reads stdin")
     parser.add_argument("-o", dest="output", default="-", help="output file; '-' writes to stdout")
     parser.add_argument("--pass-pipeline", help="'builtin.module(pass{option=value},util.func(pass),...)'")
     parser.add_argument(
@@ -208,8 +210,13 @@ def _parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
         printing.add_argument(flag, action="store_true")
     printing.add_argument("--mlir-elide-elementsattrs-if-larger", type=int, metavar="N")
     printing.add_argument("--mlir-elide-resource-strings-if-larger", type=int, metavar="N")
+    # A positional argument would take passes for files: argparse does when their options hold spaces.
     parsed, others = parser.parse_known_args(arguments)
-    parsed.passes = [_pass_of_flag(parser, argument) for argument in others]
+    files = [argument for argument in others if argument == "-" or not argument.startswith("-")]
+    if len(files) > 1:
+        parser.error(f"more than one file: {', '.join(map(repr, files))}; {_PASS_SYNTAX}")
+    parsed.input = files[0] if files else "-"
+    parsed.passes = [_pass_of_flag(parser, argument) for argument in others if argument not in files]
     if parsed.pass_pipeline is not None and parsed.passes:
         parser.error("--pass-pipeline and passes by flag can't be used together")
     return parsed
@@ -218,7 +225,7 @@ def _parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
 def _pass_of_flag(parser: argparse.ArgumentParser, flag: str) -> str:
     name, _, options = flag.partition("=")
     if not name.startswith("--"):
-        parser.error(f"unexpected argument: {flag}")
+        parser.error(f"unexpected argument {flag!r}; {_PASS_SYNTAX}")
     return f"{name[2:]}{{{options}}}" if options else name[2:]
 
 

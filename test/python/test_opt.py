@@ -8,6 +8,7 @@ import pytest
 from iree.winograd import opt
 from iree.winograd.diagnostics import Diagnostic, SourcePosition
 from iree.winograd.expected_diagnostics import check_diagnostics
+from small_programs import CONVOLUTION
 
 ERROR = "// expected-error@below {{use of undeclared SSA value name}}\nutil.return %undeclared : i32\n"
 
@@ -45,6 +46,37 @@ def test_bad_arguments(
     captured = capsys.readouterr()
     assert message in captured.err
     assert captured.out == ""
+
+
+@pytest.mark.parametrize("file_comes_first", [False, True])
+@pytest.mark.parametrize("options", ["", "=output-tile=4", "=output-tile=4 threads=2"])
+def test_options_of_passes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], options: str, file_comes_first: bool
+) -> None:
+    path = tmp_path / "convolution.mlir"
+    path.write_text(CONVOLUTION)
+    passes = [f"--winograd-select-algorithm{options}", "--canonicalize=max-iterations=3 top-down=false"]
+    assert opt.main([str(path), *passes] if file_comes_first else [*passes, str(path)]) == 0
+    output = capsys.readouterr().out
+    assert "winograd.algorithm = {output_tile = " in output
+    assert "output_tile = array<i64: 4, 4>" in output or not options
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--cse", "a=1 b=2", "in.mlir"], "more than one file: 'a=1 b=2', 'in.mlir'"),
+        (["-cse=a=1 b=2", "in.mlir"], "unexpected argument '-cse=a=1 b=2'"),
+    ],
+)
+def test_what_is_neither_a_pass_nor_the_file(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
+) -> None:
+    with pytest.raises(SystemExit) as exit_:
+        opt.main(arguments)
+    assert exit_.value.code == 2
+    errors = capsys.readouterr().err
+    assert f"{message}; a pass is written --NAME or --NAME='option=value ...'\n" in errors
 
 
 @pytest.mark.parametrize("content", [None, b"\xff\xfe\xfd"])
