@@ -56,6 +56,5 @@ def bind_program(
     program: bytes | Path, image: Array, threads: int
 ) -> tuple[Callable[[], Any], Callable[[], Array]]:
     """Function `main` of a compiled program as a call on `image`, and as one that also gives its result."""
-    device = open_device("local-sync") if threads == 1 else open_device("local-task", threads)
-    bound = BoundProgram(program, image, device)
+    bound = BoundProgram(program, image, open_device("local-task", threads))
     return bound.run, bound.result

@@ -22,6 +22,7 @@ from iree import runtime
 # The runtime's own extension: `iree.runtime` doesn't export the function that creates a driver anew.
 from iree.runtime import _binding as binding
 from iree.winograd.errors import CallError, LoadError
+from iree.winograd.pipelines.cpu.cores import physical_cores
 from iree.winograd.signatures import FunctionSignature, TensorSignature, parse_declaration
 
 BUFFER_ALIGNMENT = 64
@@ -80,7 +81,8 @@ def load(
     """Load a compiled program, given as the bytes of a .vmfb or as its path, on `device`.
 
     `device` is a URI of IREE's runtime: "local-sync" (on the calling thread), "local-task" (on `threads`
-    workers, by default one per physical core), "vulkan", "cuda", "hip", each with an optional `://` and path.
+    workers, by default one per physical core; a single one is the calling thread), "vulkan", "cuda", "hip",
+    each with an optional `://` and path.
     A file is mapped into memory: leave it as it is while the program is in use.
 
     Raises `LoadError` when the file can't be read, isn't a compiled program or is compiled for other devices,
@@ -286,7 +288,9 @@ def open_device(device: str, threads: int | None = None) -> Any:
     """The runtime's device for a URI, one per pair of arguments. Raises `LoadError` if there is none."""
     try:
         if _driver_name(device) in _HOST_DRIVERS:
-            return _open_host_device(device, threads)
+            # A single worker would be woken for every call, and may have to share a core with its caller.
+            alone = (threads or physical_cores()) == 1
+            return _open_host_device("local-sync" if alone else device, threads)
         return _open_gpu(device)
     except (RuntimeError, ValueError) as error:
         drivers = ", ".join(sorted(runtime.query_available_drivers()))

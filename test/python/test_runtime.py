@@ -147,6 +147,21 @@ def test_the_number_of_threads_is_as_asked(vmfb: bytes) -> None:
     assert 3 + 5 <= added <= 3 + 5 + 2 * 2
 
 
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="only Linux names threads there")
+def test_one_thread_is_the_calling_one(vmfb: bytes) -> None:
+    before = worker_count()
+    x = random_array(4, 64)
+    np.testing.assert_array_equal(load(vmfb, "local-task", threads=1)(x), 2 * x)
+    assert worker_count() == before
+    load(vmfb, "local-task", threads=2)
+    assert worker_count() > before
+
+
+def worker_count() -> int:
+    names = (path.read_text() for path in Path("/proc/self/task").glob("*/comm"))
+    return sum(name.startswith("iree-worker") for name in names)
+
+
 def thread_count() -> int:
     return len(list(Path("/proc/self/task").iterdir()))
 
