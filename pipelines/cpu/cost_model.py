@@ -1,8 +1,8 @@
 """What a CPU kernel takes by its schedule, from counts of operations and bytes.
 
-The unit of most formulas is a cycle in which a core starts two vector instructions; the machine's rate of
-operations says how long it is. The constants were fitted to measurements (docs/cost-model.md) and are
-properties of the kernels rather than of one machine.
+Multiply-adds take what the machine's rate of operations says, all else cycles of its clock: processors differ
+in how many multiply-adds of their widest vectors a cycle starts. The constants were fitted to measurements
+(docs/cost-model.md) and are properties of the kernels rather than of one machine.
 """
 
 from __future__ import annotations
@@ -51,31 +51,31 @@ def winograd_seconds(
 ) -> Mapping[str, float]:
     """Seconds of the stages of `WinogradKernel`.
 
-        products = register blocks * (reduction * cycles per channel / efficiency
-                                      + reduction blocks * sums * 3.8)
+        products = register blocks * (reduction * channel / efficiency + reduction blocks * sums * 3.8 cycles)
         filters  = first reading / (0.9 * memory bandwidth)
                    + other readings / (0.54 * bandwidth of where they fit),
                    less what the first of the register blocks that share them hides
-        input    = tiles * V*C/lanes * (1.3 * operations + 2*A)
-        output   = tiles * K/lanes * (2.3 * operations + A + M)
+        input    = tiles * V*C/lanes * (1.3 * operations + 2*A) cycles
+        output   = tiles * K/lanes * (2.3 * operations + A + M) cycles
 
     in the symbols of docs/architecture.md, with M outputs and the recipes' nested operations per tile, tiles
-    past the last of a block included. A batch known only at run time counts as 1; filters are transformed
-    beforehand.
+    past the last of a block included. A channel takes the multiply-adds of a register block, its loads at two
+    a cycle, or the latency of its sums, whichever is longest. A batch known only at run time counts as 1;
+    filters are transformed beforehand.
     """
     tiles = prod(shape.tiles_per_image) * (shape.batch or 1)
     tile_blocks = -(-tiles // schedule.tile_block)
     padded_tiles = tile_blocks * schedule.tile_block
     channel_blocks = _channel_blocks(shape, schedule)
     workgroups = tile_blocks * min(schedule.channel_splits, channel_blocks)
-    cycle = _cycle(target, machine)
+    cycle = 1 / machine.clock
     products, filters = _products(
         shape,
         schedule,
         schedule.register_tiles,
         padded_tiles // schedule.register_tiles,
         tile_blocks,
-        cycle,
+        target,
         machine,
     )
     register_blocks = padded_tiles // schedule.register_tiles * shape.transform_size * channel_blocks
@@ -124,9 +124,9 @@ def direct_seconds(
     channel_blocks = _channel_blocks(shape, schedule)
     tasks = batch * row_blocks * pixel_blocks
     splits = min(schedule.channel_splits, channel_blocks)
-    cycle = _cycle(target, machine)
+    cycle = 1 / machine.clock
     blocks = tasks * schedule.row_block * -(-schedule.pixel_block // schedule.register_pixels)
-    products, filters = _products(shape, schedule, schedule.register_pixels, blocks, tasks, cycle, machine)
+    products, filters = _products(shape, schedule, schedule.register_pixels, blocks, tasks, target, machine)
     tap_rows = prod(shape.decomposition.kernel_size[:-1])
     sums = schedule.register_pixels * schedule.register_vectors
     stores = blocks * channel_blocks * (sums * STORE_CYCLES + tap_rows * TAP_ROW_CYCLES) * cycle
@@ -151,21 +151,23 @@ def depthwise_seconds(
     machine: CpuMachine,
     threads: int,
 ) -> Mapping[str, float]:
-    """Seconds of `DepthwiseKernel`: one multiply-add per output and tap, or moving image and result."""
+    """Seconds of `DepthwiseKernel`: one multiply-add and its load per output and tap, or moving the data."""
     batch = shape.batch or 1
     vectors = -(-shape.output_channels // schedule.vector_width)
     outputs = batch * prod(shape.output_size) * vectors
     taps = prod(shape.decomposition.kernel_size) * shape.group_inputs
-    cycle = _cycle(target, machine)
+    cycle = 1 / machine.clock
     image = 4 * batch * prod(shape.input_size) * shape.input_channels
     result = 4 * batch * prod(shape.output_size) * shape.output_channels
     moved = (image + result) / machine.bandwidth(image + result)
     passes = -(-vectors // schedule.vectors_per_pass)
     row_blocks = -(-shape.output_rows // schedule.row_block)
     workgroups = batch * row_blocks * min(schedule.channel_splits, passes)
+    products = outputs * taps * max(cycle, _multiply_add_seconds(target, machine))
+    share = _share(workgroups, threads, machine)
     return {
-        "products": max(outputs * taps * cycle, moved) * _share(workgroups, threads, machine),
-        "output": outputs * STORE_CYCLES * cycle * _share(workgroups, threads, machine),
+        "products": max(products, moved) * share,
+        "output": outputs * STORE_CYCLES * cycle * share,
         "dispatch": _dispatch_seconds(workgroups, threads, machine),
     }
 
@@ -176,7 +178,7 @@ def _products(
     rows: int,
     row_blocks: int,
     filter_readings: int,
-    cycle: float,
+    target: CpuTarget,
     machine: CpuMachine,
 ) -> tuple[float, float]:
     """Seconds of the products of `row_blocks` blocks of `rows`, and of reading filters where not hidden.
@@ -186,10 +188,13 @@ def _products(
     """
     vectors = schedule.register_vectors
     interleaved = schedule.interleaved_sums if isinstance(schedule, WinogradSchedule) else 1
-    per_channel = max(rows * vectors, rows + vectors, 2 * MULTIPLY_ADD_LATENCY / interleaved) / 2
+    per_channel = max(
+        rows * vectors * _multiply_add_seconds(target, machine),
+        max((rows + vectors) / 2, MULTIPLY_ADD_LATENCY / interleaved) / machine.clock,
+    )
     channel_blocks = _channel_blocks(shape, schedule)
     products = shape.transform_size * row_blocks * channel_blocks * shape.reduction * per_channel
-    products *= cycle / PRODUCT_EFFICIENCY
+    products /= PRODUCT_EFFICIENCY
     size = 4 * shape.transform_size * shape.reduction * channel_blocks * schedule.channel_block
     again = machine.bandwidth(size)
     again *= MEMORY_FILTERS if again == machine.memory_bandwidth else CACHED_FILTERS
@@ -204,9 +209,9 @@ def _channel_blocks(shape: ConvolutionShape, schedule: WinogradSchedule | Direct
     return ChannelBlocks(shape.output_channels, shape.groups, schedule.channel_block).count
 
 
-def _cycle(target: CpuTarget, machine: CpuMachine) -> float:
-    """Seconds in which a core starts two vector instructions."""
-    return 2 * (2 if target.fused_multiply_add else 1) * target.vector_width / machine.flops
+def _multiply_add_seconds(target: CpuTarget, machine: CpuMachine) -> float:
+    """From the start of one multiply-add of whole vectors to that of the next."""
+    return 2 * target.vector_width / machine.flops
 
 
 def _share(workgroups: int, threads: int, machine: CpuMachine) -> float:

@@ -110,6 +110,7 @@ def default_cpu_machine(target: CpuTarget) -> CpuMachine:
     return CpuMachine(
         name=target.cpu,
         flops=processor.vector_instructions * operations * cycles,
+        clock=cycles,
         caches=tuple(
             CacheLevel(size, count * cycles)
             for size, count in zip(sizes, processor.bytes_per_cycle, strict=True)

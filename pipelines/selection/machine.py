@@ -35,6 +35,8 @@ class CpuMachine:
     """LLVM's name of the processor."""
     flops: float
     """f32 operations per second in registers, a fused multiply-add counted as two."""
+    clock: float
+    """Cycles per second."""
     caches: tuple[CacheLevel, ...]
     """From the innermost on."""
     memory_bandwidth: float

@@ -119,6 +119,7 @@ def describe(machine: Machine) -> str:
         lines.append((name, f"{seconds * 1e6:.2f} us"))
 
     if isinstance(machine, CpuMachine):
+        lines.append(("clock", f"{machine.clock / 1e9:.2f} GHz"))
         for number, level in enumerate(machine.caches, 1):
             bandwidth(f"cache {number}, {level.size // KIBIBYTE} KiB", level.bandwidth)
         bandwidth("memory, one core", machine.memory_bandwidth)

@@ -57,6 +57,7 @@ def test_calibrate_stores_a_plausible_machine(capsys: pytest.CaptureFixture[str]
     assert isinstance(machine, CpuMachine)
     assert machine.name == target.cpu
     # Two multiply-adds a cycle at a clock that no processor reaches; and not half of what a library reaches.
+    assert 5e8 < machine.clock < 8e9
     assert machine.flops <= 2 * 2 * target.vector_width * 8e9
     assert machine.flops * (os.cpu_count() or 1) >= 0.5 * matmul_flops()
     rates = [*(level.bandwidth for level in machine.caches), machine.memory_bandwidth]

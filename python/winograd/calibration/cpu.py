@@ -17,6 +17,7 @@ from iree.winograd.pipelines.units import KIBIBYTE, MEBIBYTE
 from iree.winograd.runtime import BUFFER_ALIGNMENT, LoadedProgram, load
 
 from .cpu_programs import (
+    CLOCK_CYCLES,
     DISPATCHES,
     WOKEN_DISPATCHES,
     block_bytes,
@@ -74,6 +75,7 @@ def measure_cpu(threads: int, seconds: float, progress: Callable[[float], None])
     return CpuMachine(
         name=target.cpu,
         flops=flops,
+        clock=CLOCK_CYCLES / times["clock"],
         caches=caches,
         memory_bandwidth=memory,
         shared_memory_bandwidth=max(memory, read(counts[-1], times["read together"])),
@@ -128,6 +130,7 @@ def _runs(
     return {
         "multiply-add": partial(alone.multiply_add, one),
         "multiply-add together": partial(together.multiply_add, all_threads),
+        "clock": partial(alone.clock, one),
         "dispatch short": partial(alone.dispatch_short, one),
         "dispatch long": partial(alone.dispatch_long, one),
         "alone short": partial(together.alone_short, one),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import reduce
 
-from iree.winograd.dialect.bindings import arith, func, ir, tensor
+from iree.winograd.dialect.bindings import arith, func, ir, tensor, vector
 from iree.winograd.passes.rewrite import index_constant
 from iree.winograd.pipelines.cpu.pipeline import translation
 from iree.winograd.pipelines.cpu.target import CpuTarget
@@ -15,10 +15,14 @@ from iree.winograd.pipelines.dispatch import (
     emit_dispatch,
     emit_executable,
 )
-from iree.winograd.pipelines.emit import Buffer, Index, loop_carried, multiply_add, splat
+from iree.winograd.pipelines.emit import Buffer, Index, broadcast, loop_carried, multiply_add, splat
 
 ITERATIONS = 200_000
 """Of the loop of multiply-adds."""
+CLOCK_ITERATIONS = 250_000
+"""Of the loop of integer multiplications that wait for each other."""
+CLOCK_CYCLES = 4 * CLOCK_ITERATIONS
+"""Of that loop: three for a multiplication and one for an addition on all x86-64 processors since 2008."""
 BYTES_READ = 256 << 20
 """About as many a call of a reading program reads, whatever the size of its buffer."""
 DISPATCHES = (1, 257)
@@ -67,6 +71,7 @@ def build_cpu_programs(target: CpuTarget, threads: int) -> ir.Module:
     """A module with these functions, `lanes` being the target's vector width.
 
     multiply_add(W x lanes) -> W x lanes       a loop of multiply-adds in each of W workgroups
+    clock(1 x lanes) -> 1 x lanes              a loop of one integer multiplication and addition after another
     read_alone(B x block) -> 1 x lanes         one workgroup reads all blocks again and again
     read_together(B x block) -> threads x lanes      each of `threads` workgroups reads its share of them
     dispatch_short, dispatch_long(1 x lanes) -> 1 x lanes      chains of tiny dispatches
@@ -77,6 +82,7 @@ def build_cpu_programs(target: CpuTarget, threads: int) -> ir.Module:
         module = ir.Module.create()
         with ir.InsertionPoint(module.body):
             _add_multiply_add(module.operation, target)
+            _add_clock(module.operation, target)
             for name, workgroups in (("alone", 1), ("together", threads)):
                 _add_read(module.operation, f"read_{name}", target, workgroups)
             _add_chains(module.operation, "dispatch", target, 1, 1, DISPATCHES)
@@ -106,6 +112,31 @@ def _add_multiply_add(module: ir.Operation, target: CpuTarget) -> None:
     _add_function(module, "multiply_add", signature, "multiply_add_kernel")
 
 
+def _add_clock(module: ir.Operation, target: CpuTarget) -> None:
+    lanes, integer = target.vector_width, ir.IntegerType.get_signless(64)
+
+    def body(function: KernelFunction[Buffer]) -> None:
+        source, result = function.buffers
+        first = source.load(Index(0), lanes)
+        start = arith.fptosi(integer, vector.extract(first, [], [0]))
+        # No multiplier that shifts and additions would replace.
+        factor, increment = (
+            arith.constant(integer, value) for value in (6364136223846793005, 1442695040888963407)
+        )
+        (last,) = loop_carried(
+            CLOCK_ITERATIONS,
+            1,
+            [start],
+            lambda _, values: [arith.addi(arith.muli(values[0], factor), increment)],
+        )
+        result.store(broadcast(arith.sitofp(ir.F32Type.get(), last), lanes), Index(0))
+
+    rows = _tensor(1, lanes)
+    signature = DispatchSignature((rows,), rows, dynamic_batch=False)
+    _add_kernel(module, "clock_kernel", signature, lambda batch: (Index(1),), body)
+    _add_function(module, "clock", signature, "clock_kernel")
+
+
 def _add_read(module: ir.Operation, name: str, target: CpuTarget, workgroups: int) -> None:
     lanes, elements = target.vector_width, _block_elements(target)
 
@@ -119,9 +150,9 @@ def _add_read(module: ir.Operation, name: str, target: CpuTarget, workgroups: in
 
         def read_block(block: Index, sums: Sequence[ir.Value]) -> list[ir.Value]:
             sums, offset = list(sums), (first + block) * elements
-            for vector in range(_BLOCK_VECTORS):
-                value = source.load(offset + vector * lanes, lanes)
-                sums[vector % _READ_SUMS] = arith.addf(sums[vector % _READ_SUMS], value)
+            for number in range(_BLOCK_VECTORS):
+                value = source.load(offset + number * lanes, lanes)
+                sums[number % _READ_SUMS] = arith.addf(sums[number % _READ_SUMS], value)
             return sums
 
         sums = loop_carried(
