@@ -35,7 +35,7 @@ VECTORS_PER_PASS = (1, 2, 4, 8)
 def winograd_schedules(
     shape: ConvolutionShape, target: CpuTarget, threads: int, default: WinogradSchedule
 ) -> Iterator[WinogradSchedule]:
-    """Combinations of register blocks, tile blocks, sums and splits, other than the `default`.
+    """The `default` with other register blocks, tile blocks, sums and splits.
 
     Those whose workgroup needs more memory than L2 holds are left out, and for one thread those that divide
     output channels.
@@ -66,14 +66,14 @@ def winograd_schedules(
                 channel_splits=split,
                 input_block=input_block,
             )
-            if schedule != default and _fits(schedule, shape, target, tiles):
+            if _fits(schedule, shape, target, tiles):
                 yield schedule
 
 
 def direct_schedules(
     shape: ConvolutionShape, target: CpuTarget, threads: int, default: DirectSchedule
 ) -> Iterator[DirectSchedule]:
-    """Combinations of register blocks, rows, pixels and splits that L2 holds, other than the `default`."""
+    """The `default` with other register blocks, rows, pixels and splits, as far as L2 holds them."""
     pixels = shape.output_size[-1]
     rows = shape.output_rows
     channel_vectors = shape.group_outputs // default.vector_width
@@ -87,24 +87,22 @@ def direct_schedules(
                 FILTER_PREFETCHES,
                 _channel_splits(threads, channel_vectors),
             ):
-                schedule = replace(
-                    default,
-                    register_pixels=register_pixels,
-                    register_vectors=vectors,
-                    pixel_block=pixel_block,
-                    row_block=row_block,
-                    filter_prefetch=prefetch,
-                    channel_splits=split,
-                )
-                fits = 4 * staged_elements(shape, row_block, pixel_block) <= target.l2_bytes
-                if schedule != default and fits:
-                    yield schedule
+                if 4 * staged_elements(shape, row_block, pixel_block) <= target.l2_bytes:
+                    yield replace(
+                        default,
+                        register_pixels=register_pixels,
+                        register_vectors=vectors,
+                        pixel_block=pixel_block,
+                        row_block=row_block,
+                        filter_prefetch=prefetch,
+                        channel_splits=split,
+                    )
 
 
 def depthwise_schedules(
     shape: ConvolutionShape, threads: int, default: DepthwiseSchedule
 ) -> Iterator[DepthwiseSchedule]:
-    """Combinations of register pixels, vectors per pass and splits, other than the `default`."""
+    """The `default` with other register pixels, vectors per pass and splits."""
     vectors = -(-shape.output_channels // default.vector_width)
     pixels = shape.output_size[-1]
     for register_pixels, vectors_per_pass, split in product(
@@ -112,14 +110,12 @@ def depthwise_schedules(
         sorted({min(vectors, count) for count in VECTORS_PER_PASS}),
         _channel_splits(threads, vectors),
     ):
-        schedule = replace(
+        yield replace(
             default,
             register_pixels=register_pixels,
             vectors_per_pass=vectors_per_pass,
             channel_splits=split,
         )
-        if schedule != default:
-            yield schedule
 
 
 def _channel_splits(threads: int, channel_vectors: int) -> list[int]:

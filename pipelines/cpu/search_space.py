@@ -59,12 +59,14 @@ class CpuSearchSpace:
         """All schedules worth measuring that keep the target's limits, the default one first."""
         default = self.default_schedule(shape)
         yield default
+        found: Iterator[CpuSchedule]
         if isinstance(default, DirectSchedule):
-            yield from direct_schedules(shape, self.target, self.threads, default)
+            found = direct_schedules(shape, self.target, self.threads, default)
         elif isinstance(default, WinogradSchedule):
-            yield from winograd_schedules(shape, self.target, self.threads, default)
+            found = winograd_schedules(shape, self.target, self.threads, default)
         else:
-            yield from depthwise_schedules(shape, self.threads, default)
+            found = depthwise_schedules(shape, self.threads, default)
+        yield from (schedule for schedule in found if schedule != default)
 
     def refusal(self, shape: ConvolutionShape, schedule: Schedule) -> str | None:
         """Why the kernels don't compute `shape` by `schedule`, e.g. that of another, or None."""

@@ -16,7 +16,7 @@ from iree.winograd.pipelines.gpu.search_space import GpuSearchSpace
 from iree.winograd.pipelines.kernel_target import KernelTarget
 from iree.winograd.pipelines.schedules import IreeSchedule, Schedule
 
-from .default_machines import default_cpu_machine, default_gpu_machine
+from .default_machines import default_machine
 from .implementation import Implementation
 from .machine import CpuMachine, GpuMachine, Machine
 
@@ -62,12 +62,11 @@ def search_space(target: KernelTarget, machine: Machine | None = None, threads: 
 
     Raises ValueError for a CPU's target with the machine of a GPU and the other way round.
     """
+    machine = default_machine(target) if machine is None else machine
     if isinstance(target, CpuTarget):
-        machine = default_cpu_machine(target) if machine is None else machine
         if not isinstance(machine, CpuMachine):
             raise ValueError(f"{machine.name} is no CPU, but the target is one")
         return CpuSearchSpace(target, machine, threads)
-    machine = default_gpu_machine(target) if machine is None else machine
     if not isinstance(machine, GpuMachine):
         raise ValueError(f"{machine.name} is no GPU, but the target is one")
     return GpuSearchSpace(target, machine)
