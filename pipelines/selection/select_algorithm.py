@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.algorithm import ATTRIBUTE_NAME, set_algorithm
@@ -69,7 +70,7 @@ class SelectAlgorithm:
     """Is told every decision."""
 
     def __post_init__(self) -> None:
-        self._options()
+        _ = self._options
 
     def run(self, module: ir.Operation) -> None:
         found = tuple(convolutions(module))
@@ -125,6 +126,7 @@ class SelectAlgorithm:
         with database:
             yield database
 
+    @cached_property
     def _options(self) -> WinogradOptions:
         return WinogradOptions(
             output_tile=self.output_tile,
@@ -148,14 +150,14 @@ class SelectAlgorithm:
         def left(reason: str, candidates: tuple[Candidate, ...] = ()) -> Decision:
             return Decision(space, number, names, problem, candidates, None, reason)
 
-        if not is_layer_allowed(self._options(), number, operation):
+        if not is_layer_allowed(self._options, number, operation):
             return left("the layer patterns exclude it")
         if problem.element_type not in space.max_relative_errors:
             return left(f"its element type is {problem.element_type}, not f32")
         if reason := space.unsuited(problem):
             return left(reason)
         candidates = self._candidates(number, operation, problem, space, database)
-        limit = error_limit(problem, space, self._options())
+        limit = error_limit(problem, space, self._options)
         accurate = [each for each in candidates if limit is None or each.predicted_error <= limit]
         if not accurate:
             best = min(candidates, key=lambda candidate: candidate.predicted_error)
