@@ -144,6 +144,12 @@ def open_session(flags: tuple[str, ...], options: WinogradOptions | None) -> api
     return session
 
 
+def compilation_error(diagnostics: Sequence[Diagnostic]) -> CompilationError:
+    """What to raise after a compilation that gave these diagnostics, in the words of its first error."""
+    errors = [diagnostic.format() for diagnostic in diagnostics if diagnostic.severity == "error"]
+    return CompilationError(errors[0] if errors else "the compiler failed without a diagnostic", diagnostics)
+
+
 def _compile_file(
     source: Source,
     output: str | os.PathLike[str],
@@ -176,10 +182,7 @@ def _compile_source(
     finally:
         compilation.context.finalize_remarks()
     if invocation is None:
-        errors = [diagnostic for diagnostic in diagnostics if diagnostic.severity == "error"]
-        raise CompilationError(
-            errors[0].format() if errors else "the compiler failed without a diagnostic", diagnostics
-        )
+        raise compilation_error(diagnostics)
     return invocation
 
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from iree.compiler import api
-from iree.winograd.compilation import Compilation, Stages
+from iree.winograd.compilation import REWRITE_PHASE, Compilation, Stages
 from iree.winograd.diagnostics import Diagnostic
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.errors import CompilationError
 from iree.winograd.pipelines.kernel_target import KernelTarget, kernel_target
-from iree.winograd.program import compile
+from iree.winograd.program import compile, open_session, open_source
 from iree.winograd.targets import target_flags
 
-_NOTHING = b"module {}\0"
+_NOTHING = b"module {}"
 
 
 def target_of(name: str) -> KernelTarget:
@@ -21,12 +20,14 @@ def target_of(name: str) -> KernelTarget:
     kernels.
     """
     diagnostics: list[Diagnostic] = []
-    session = api.Session()
-    session.set_flags(*target_flags(name))
     with Compilation(
-        session, None, Stages(compile_to="preprocessing"), report=diagnostics.append, warn=lambda _: None
+        open_session(target_flags(name), None),
+        None,
+        Stages(compile_to=REWRITE_PHASE),
+        report=diagnostics.append,
+        warn=lambda message: None,
     ) as compilation:
-        invocation = compilation.compile(api.Source.wrap_buffer(session, _NOTHING))
+        invocation = compilation.compile(open_source(compilation, _NOTHING))
         if invocation is None:
             raise CompilationError(diagnostics[0].message, diagnostics)
         try:

@@ -12,7 +12,7 @@ from iree.winograd.errors import CompilationError
 from iree.winograd.passes.options import WinogradOptions
 from iree.winograd.passes.problem import ConvolutionProblem
 from iree.winograd.pipelines.selection.implementation import Implementation
-from iree.winograd.program import open_session
+from iree.winograd.program import compilation_error, open_session
 
 from .program import ConvolutionProgram
 
@@ -35,8 +35,7 @@ class CompileJob:
             program = ConvolutionProgram(self.problem).build(compilation.context, self.implementation)
             invocation = compilation.compile(program.operation)
             if invocation is None:
-                errors = [diagnostic.format() for diagnostic in diagnostics if diagnostic.severity == "error"]
-                raise CompilationError(errors[0] if errors else "the compiler failed without a diagnostic")
+                raise compilation_error(diagnostics)
             with api.Output.open_membuffer() as output:
                 invocation.output_vm_bytecode(output)
                 return bytes(output.map_memory())

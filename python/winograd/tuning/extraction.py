@@ -20,7 +20,7 @@ from iree.winograd.pipelines.selection.decision import Candidate, Decision
 from iree.winograd.pipelines.selection.prediction import error_limit
 from iree.winograd.pipelines.selection.search_space import SearchSpace
 from iree.winograd.pipelines.selection.select_algorithm import SelectAlgorithm
-from iree.winograd.program import Source, open_session, open_source
+from iree.winograd.program import Source, compilation_error, open_session, open_source
 
 
 @dataclass(frozen=True)
@@ -59,10 +59,7 @@ def extract(source: Source, flags: Sequence[str], options: WinogradOptions) -> t
     ) as compilation:
         invocation = compilation.compile(open_source(compilation, source))
         if invocation is None:
-            errors = [diagnostic.format() for diagnostic in diagnostics if diagnostic.severity == "error"]
-            raise CompilationError(
-                errors[0] if errors else "the compiler failed without a diagnostic", diagnostics
-            )
+            raise compilation_error(diagnostics)
         return _workloads(invocation.export_module(), untuned)
 
 
