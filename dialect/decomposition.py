@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from itertools import product
 from math import lcm, prod
 
+from iree.winograd.dialect.algebra.transforms import Transforms, transforms
+
 MAX_SPATIAL_RANK = 3
 
 
@@ -104,6 +106,11 @@ class Decomposition:
     def alpha(self) -> tuple[int, ...]:
         """Elements of an input tile per dimension: `output_tile + part_size - 1`."""
         return tuple(m + p - 1 for m, p in zip(self.output_tile, self.part_size, strict=True))
+
+    @property
+    def transforms(self) -> tuple[Transforms, ...]:
+        """Per dimension, the transforms of F(output_tile, part_size)."""
+        return tuple(transforms(m, p) for m, p in zip(self.output_tile, self.part_size, strict=True))
 
     @property
     def point_count(self) -> int:

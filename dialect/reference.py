@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from iree.winograd.dialect.algebra.transforms import apply, as_array, transforms
+from iree.winograd.dialect.algebra.transforms import apply, as_array
 from iree.winograd.dialect.decomposition import Decomposition
 
 Array = npt.NDArray[Any]
@@ -48,7 +48,7 @@ def input_transform(
         )
     alpha, tiles = decomposition.alpha, decomposition.tiles(output_shape)
     batch, channels = input.shape[0], input.shape[-1]
-    matrices = [transforms(m, p).algorithm.input for m, p in _sizes(decomposition)]
+    matrices = [each.algorithm.input for each in decomposition.transforms]
     element_axes = [2 + 2 * dimension for dimension in range(rank)]
     views = []
     for view in decomposition.views:
@@ -88,7 +88,7 @@ def filter_transform(filter: Array, decomposition: Decomposition, groups: int = 
         )
     group_channels, features = filter.shape[-2:]
     _check_groups("output channels", features, groups)
-    nested = reduce(np.kron, [as_array(transforms(m, p).algorithm.filter) for m, p in _sizes(decomposition)])
+    nested = reduce(np.kron, [as_array(each.algorithm.filter) for each in decomposition.transforms])
     taps = filter.reshape(-1, group_channels, features)
     channels_at_once = max(1, _CACHED_COLUMNS // features)
     transformed = np.empty(
@@ -138,7 +138,7 @@ def output_transform(
         *(size for pair in zip(phases, per_phase, strict=True) for size in pair),
         group_features,
     )
-    matrices = [transforms(size, p).algorithm.output for size, p in _sizes(decomposition)]
+    matrices = [each.algorithm.output for each in decomposition.transforms]
     tiled = apply(matrices, split, range(rank))
     # Output o of a dimension is phase + phases * (m * tile + element).
     first_phase = rank + 2
@@ -206,10 +206,6 @@ def convolution(
         total += shifted.swapaxes(0, 1) @ weights[tap].swapaxes(0, 1)
     ordered: npt.NDArray[np.float64] = total.swapaxes(0, 1).reshape(input.shape[0], *output_shape, features)
     return ordered
-
-
-def _sizes(decomposition: Decomposition) -> list[tuple[int, int]]:
-    return list(zip(decomposition.output_tile, decomposition.part_size, strict=True))
 
 
 def _tile_positions(

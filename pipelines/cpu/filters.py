@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from iree.winograd.dialect.algebra.transforms import transforms
 from iree.winograd.dialect.bindings import arith, ir
 from iree.winograd.pipelines.emit import Buffer, Index, for_each_vector, loop, splat, vector_type
 from iree.winograd.pipelines.emit_recipe import Position, emit_unrolled, flattened
@@ -45,10 +44,7 @@ def emit_filter_transform(kernel: CpuKernel, block: Index, filters: Buffer, pack
     shape = kernel.shape
     decomposition = shape.decomposition
     group_channels = shape.group_inputs
-    recipes = [
-        transforms(m, p).filter
-        for m, p in zip(decomposition.output_tile, decomposition.part_size, strict=True)
-    ]
+    recipes = [each.filter for each in decomposition.transforms]
     width = kernel.schedule.vector_width
     double = vector_type(width, ir.F64Type.get())
     first_channel = kernel.blocks.first(block)

@@ -6,7 +6,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
-from iree.winograd.dialect.algebra.transforms import Transforms, transforms
 from iree.winograd.pipelines.convolution import ConvolutionShape
 from iree.winograd.pipelines.emit import Buffer, Index, ceildiv, loop, scratch
 from iree.winograd.pipelines.tiles import Tile, locate_tile
@@ -125,7 +124,7 @@ class WinogradKernel:
                     row,
                     first_channel,
                     shape=self.shape,
-                    recipes=[each.output for each in self._transforms],
+                    recipes=[each.output for each in self.shape.decomposition.transforms],
                     epilogue=epilogue,
                     channel_block=schedule.channel_block,
                     width=schedule.vector_width,
@@ -148,7 +147,7 @@ class WinogradKernel:
                 self._tile_at(first_tile + row, batch),
                 first_row + row,
                 shape=self.shape,
-                recipes=[each.input for each in self._transforms],
+                recipes=[each.input for each in self.shape.decomposition.transforms],
                 target=self.target,
             )
 
@@ -157,13 +156,6 @@ class WinogradKernel:
         tiles = self._tiles(batch)
         exact = tiles.known is not None and tiles.known % self.schedule.tile_block == 0
         return locate_tile(self.shape, number if exact else number.minimum(tiles - 1))
-
-    @property
-    def _transforms(self) -> list[Transforms]:
-        decomposition = self.shape.decomposition
-        return [
-            transforms(m, p) for m, p in zip(decomposition.output_tile, decomposition.part_size, strict=True)
-        ]
 
     @property
     def _channel_parts(self) -> int:

@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 
-from iree.winograd.dialect.algebra.transforms import transforms
 from iree.winograd.dialect.bindings import arith, ir, scf, vector
 from iree.winograd.pipelines.emit import Condition, Index, broadcast, ceildiv, splat, when
 from iree.winograd.pipelines.emit_recipe import Position, emit_unrolled, flattened
@@ -222,10 +221,7 @@ class _Workgroup:
             number = flattened(element, decomposition.alpha)
             self._inputs.store(lane(value, 0), [buffer, number, own.channel, own.tile_in_block])
 
-        recipes = [
-            transforms(m, p).input
-            for m, p in zip(decomposition.output_tile, decomposition.part_size, strict=True)
-        ]
+        recipes = [each.input for each in decomposition.transforms]
         emit_unrolled(recipes, load, store, True)
 
     def _multiply(self, buffer: Index, sums: Sequence[ir.Value]) -> list[ir.Value]:

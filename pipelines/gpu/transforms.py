@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import reduce
 from itertools import product
 
-from iree.winograd.dialect.algebra.transforms import transforms
 from iree.winograd.dialect.bindings import arith, ir
 from iree.winograd.pipelines.emit import Condition, Index, all_of, ceildiv, splat, when
 from iree.winograd.pipelines.emit_recipe import Load, Position, emit_unrolled, flattened
@@ -104,10 +103,7 @@ class InputTransformKernel:
         def store(element: Position, value: ir.Value) -> None:
             transformed.store(value, column + flattened(element, decomposition.alpha) * stride)
 
-        recipes = [
-            transforms(m, p).input
-            for m, p in zip(decomposition.output_tile, decomposition.part_size, strict=True)
-        ]
+        recipes = [each.input for each in decomposition.transforms]
         emit_unrolled(recipes, load, store, True)
         if packing.padded_reduction == packing.reduction:
             return
@@ -191,10 +187,7 @@ def transform_output(
         offset = output.offset([tile.image, *position, channel])
         output.store_first(finished, offset, Index(packing.group_filters) - first, exists)
 
-    recipes = [
-        transforms(m, p).output
-        for m, p in zip(decomposition.output_tile, decomposition.part_size, strict=True)
-    ]
+    recipes = [each.output for each in decomposition.transforms]
     emit_unrolled(recipes, load, store, True)
 
 
@@ -252,8 +245,5 @@ class FilterTransformKernel:
             number = flattened(element, decomposition.alpha)
             packed.store(value, packing.filter_offset(packed, number, group, row, column))
 
-        recipes = [
-            transforms(m, p).filter
-            for m, p in zip(decomposition.output_tile, decomposition.part_size, strict=True)
-        ]
+        recipes = [each.filter for each in decomposition.transforms]
         emit_unrolled(recipes, load, store, True)
