@@ -18,6 +18,7 @@ import numpy.typing as npt
 import torch
 
 from benchmarks.compiled import PLAIN_FLAGS, bind_program
+from benchmarks.onnxruntime_session import OnnxruntimeSession
 from benchmarks.openvino_request import OpenvinoRequest
 
 Array = npt.NDArray[np.float32]
@@ -69,32 +70,14 @@ def _torch_model(model: Any, images: torch.Tensor, compile_seconds: float = 0.0)
 
 def onnxruntime_model(model: torch.nn.Module, images: torch.Tensor, threads: int) -> PreparedModel:
     """From ONNX, with inputs and outputs bound to buffers beforehand."""
-    import onnxruntime
-
     program, import_seconds = _timed(lambda: _to_onnx(model, images))
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads
-    options.inter_op_num_threads = 1
-    session, compile_seconds = _timed(
-        lambda: onnxruntime.InferenceSession(program, options, providers=["CPUExecutionProvider"])
-    )
-    pixels = images.numpy()
-    binding = session.io_binding()
-    binding.bind_ortvalue_input("images", onnxruntime.OrtValue.ortvalue_from_numpy(pixels))
-    shape = session.get_outputs()[0].shape
-    result = onnxruntime.OrtValue.ortvalue_from_shape_and_type(shape, np.float32)
-    binding.bind_ortvalue_output("result", result)
-
-    def run() -> None:
-        session.run_with_iobinding(binding)
+    session = OnnxruntimeSession(program, images.numpy(), threads)
 
     def output() -> Array:
-        # The runtime borrows the images' memory without holding on to the array.
-        assert pixels.size
-        run()
-        return np.array(result.numpy())
+        session.run()
+        return session.result
 
-    return PreparedModel(run, output, import_seconds, compile_seconds, len(program))
+    return PreparedModel(session.run, output, import_seconds, session.compile_seconds, len(program))
 
 
 def openvino_model(model: torch.nn.Module, images: torch.Tensor, threads: int) -> PreparedModel:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.convolutions import Array, ConvolutionLayer, Operands
+from benchmarks.onnxruntime_session import OnnxruntimeSession
 from benchmarks.openvino_request import OpenvinoRequest
 
 
@@ -79,32 +80,13 @@ def _torch_peer(name: str, run: Callable[[], Any], steady_state: bool = False) -
 
 def onnxruntime_peer(layer: ConvolutionLayer, operands: Operands, threads: int) -> Peer:
     """A Conv + Relu graph (fused by the runtime), both tensors bound to buffers beforehand."""
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads
-    options.inter_op_num_threads = 1
-    session = onnxruntime.InferenceSession(
-        _onnx_model(layer, operands), options, providers=["CPUExecutionProvider"]
-    )
-    pixels = operands.image_nchw
-    image = onnxruntime.OrtValue.ortvalue_from_numpy(pixels)
-    shape = (layer.batch, layer.filters, layer.height, layer.width)
-    result = onnxruntime.OrtValue.ortvalue_from_shape_and_type(shape, np.float32)
-    binding = session.io_binding()
-    binding.bind_ortvalue_input("image", image)
-    binding.bind_ortvalue_output("result", result)
-
-    def run() -> None:
-        session.run_with_iobinding(binding)
+    session = OnnxruntimeSession(_onnx_model(layer, operands), operands.image_nchw, threads)
 
     def output() -> Array:
-        # The runtime borrows the image's memory without holding on to the array.
-        assert pixels.size
-        run()
-        return np.ascontiguousarray(result.numpy().transpose(0, 2, 3, 1))
+        session.run()
+        return np.ascontiguousarray(session.result.transpose(0, 2, 3, 1))
 
-    return Peer("onnxruntime", run, output)
+    return Peer("onnxruntime", session.run, output)
 
 
 def _onnx_model(layer: ConvolutionLayer, operands: Operands) -> bytes:
