@@ -127,9 +127,16 @@ def test_bad_input(arguments: dict[str, object], error: type[winograd.WinogradEr
         winograd.compile(**arguments)  # type: ignore[call-overload]
 
 
-@pytest.mark.parametrize("target", ["vulkan:no-such", "cuda:no-such"])
-def test_targets_that_would_crash_iree(target: str) -> None:
-    with pytest.raises(winograd.InvalidOptionError, match=r"Unknown .* target 'no-such'"):
+@pytest.mark.parametrize(
+    ("target", "message"),
+    [
+        ("cpu:no-such", "'no-such' is not a recognized processor"),
+        ("vulkan:no-such", r"Unknown .* target 'no-such'"),
+        ("cuda:no-such", r"Unknown .* target 'no-such'"),
+    ],
+)
+def test_targets_that_would_crash_iree(target: str, message: str) -> None:
+    with pytest.raises(winograd.InvalidOptionError, match=message):
         winograd.compile(ADD, target=target)
 
 

@@ -335,6 +335,10 @@ def test_without_a_target(tmp_path: Path) -> None:
             "--iree-llvmcpu-target-triple=abacus",
             "createTargetMachine(abacus-unknown-unknown-eabi-elf) failed; machine may not be enabled in LLVM",
         ),
+        (
+            "--iree-llvmcpu-target-cpu=abacus",
+            "'abacus' is not a recognized processor for this target",
+        ),
     ],
 )
 def test_targets_that_crash_the_stock_tool(tmp_path: Path, flag: str, message: str) -> None:
