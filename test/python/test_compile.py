@@ -16,13 +16,8 @@ from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes import registry
 from iree.winograd.passes.registry import Pass, PassError
 from iree.winograd.passes.rewrite import walk
+from small_programs import ADD, CONVOLUTION
 
-ADD = """\
-func.func @add(%lhs: tensor<8xf32>, %rhs: tensor<8xf32>) -> tensor<8xf32> {
-  %sum = arith.addf %lhs, %rhs : tensor<8xf32>
-  return %sum : tensor<8xf32>
-}
-"""
 MATMUL = """\
 func.func @matmul(
     %lhs: tensor<64x64xf32>, %rhs: tensor<64x64xf32>, %out: tensor<64x64xf32>) -> tensor<64x64xf32> {
@@ -31,25 +26,12 @@ func.func @matmul(
   return %result : tensor<64x64xf32>
 }
 """
-CONVOLUTION = """\
-func.func @convolution(%image: tensor<1x18x18x16xf32>) -> tensor<1x16x16x16xf32> {{
-  %filter = arith.constant dense<"0x{filters}"> : tensor<3x3x16x16xf32>
-  %zero = arith.constant 0.0 : f32
-  %empty = tensor.empty() : tensor<1x16x16x16xf32>
-  %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<1x16x16x16xf32>) -> tensor<1x16x16x16xf32>
-  %result = linalg.conv_2d_nhwc_hwcf
-    {{dilations = dense<1> : tensor<2xi64>, strides = dense<1> : tensor<2xi64>}}
-    ins(%image, %filter : tensor<1x18x18x16xf32>, tensor<3x3x16x16xf32>)
-    outs(%init : tensor<1x16x16x16xf32>) -> tensor<1x16x16x16xf32>
-  return %result : tensor<1x16x16x16xf32>
-}}
-"""
 TYPE_ERROR = ADD.replace("arith.addf", "arith.addi")
 
 
 def convolution(filters: npt.NDArray[np.float32]) -> str:
     """A convolution by constant filters, 3x3x16x16."""
-    return CONVOLUTION.format(filters=filters.tobytes().hex())
+    return CONVOLUTION.replace("dense<0.5>", f'dense<"0x{filters.tobytes().hex()}">')
 
 
 def run_add(vmfb: bytes) -> None:

@@ -20,15 +20,10 @@ from iree.winograd.passes.convolution import convolutions
 from iree.winograd.pipelines.selection.decision import Decision
 from iree.winograd.pipelines.selection.select_algorithm import SelectAlgorithm
 from iree.winograd.report_schema import ConvolutionReport, DecisionReport
+from small_programs import ADD
 
 COMMAND_LINE_PAGE = Path(__file__).parents[2] / "docs" / "command-line.md"
 
-ADD = """\
-func.func @add(%lhs: tensor<8xf32>, %rhs: tensor<8xf32>) -> tensor<8xf32> {
-  %sum = arith.addf %lhs, %rhs : tensor<8xf32>
-  return %sum : tensor<8xf32>
-}
-"""
 # A 3x3 convolution with 64 channels, one of a type without kernels, and a 1x1 convolution.
 CONVOLUTIONS = """\
 func.func @convolutions(
