@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from iree.winograd import calibrate_command, database_command, transform_command, tune_command
+from iree.winograd.commands import calibrate, database, transform, tune
 from iree.winograd.flags import ENABLE
 
 TOOL_DIRECTORY = Path(__file__).with_name("tools")
@@ -25,14 +25,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="iree-winograd", description="Fast convolutions on the stock IREE compiler."
     )
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    commands.add_parser("compile", help=f"iree-compile with --{ENABLE}")
-    tool_path = commands.add_parser("tool-path", help="print the folder to set IREE_TOOL_PATH to")
+    subparsers = parser.add_subparsers(required=True, metavar="COMMAND")
+    subparsers.add_parser("compile", help=f"iree-compile with --{ENABLE}")
+    tool_path = subparsers.add_parser("tool-path", help="print the folder to set IREE_TOOL_PATH to")
     tool_path.set_defaults(run=_print_tool_path)
-    transform_command.add_parser(commands)
-    calibrate_command.add_parser(commands)
-    database_command.add_parser(commands)
-    tune_command.add_parser(commands)
+    for command in (transform, calibrate, database, tune):
+        command.add_parser(subparsers)
     # argparse takes `--` for the end of options, after which a subcommand has no positional arguments.
     end = arguments.index("--") if "tune" in arguments[:1] and "--" in arguments else len(arguments)
     options = parser.parse_args(arguments[:end], argparse.Namespace(flags=arguments[end + 1 :]))

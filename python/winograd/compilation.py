@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from iree.compiler import api
 from iree.compiler.api.ctypes_dl import PipelineType
 from iree.winograd import embedding
-from iree.winograd.decision_report import decision_report
 from iree.winograd.diagnostics import Diagnostic
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.ir_dumps import IRDumps
@@ -21,7 +20,8 @@ from iree.winograd.passes.rewrite import walk
 from iree.winograd.pipelines.compile_pipeline import compile_pipeline
 from iree.winograd.pipelines.kernel_target import unsupported_target
 from iree.winograd.pipelines.selection.decision import Decision
-from iree.winograd.report_file import report_file
+from iree.winograd.report.decisions import decision_report
+from iree.winograd.report.file import report_file
 
 REWRITE_PHASE = "preprocessing"
 PHASES = (

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from iree.winograd.passes.options import MAX_OUTPUT_TILE, WinogradOptions
-from iree.winograd.report_file import check_report_path
+from iree.winograd.report.file import check_report_path
 
 ENABLE = "iree-enable-winograd"
 OUTPUT_TILE = "iree-winograd-output-tile"

@@ -9,10 +9,10 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from iree.winograd.commands.transform import add_parser
+from iree.winograd.commands.transform_report import recipe_lines
+from iree.winograd.commands.transform_tables import all_tables
 from iree.winograd.dialect.algebra.transforms import from_data, transforms
-from iree.winograd.transform_command import add_parser
-from iree.winograd.transform_report import recipe_lines
-from iree.winograd.transform_tables import all_tables
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "transforms.md"
 

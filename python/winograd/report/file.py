@@ -9,8 +9,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from iree.winograd.atomic_file import atomic_file
-from iree.winograd.decision_page import decision_page
-from iree.winograd.report_schema import DecisionReport
+from iree.winograd.report.page import decision_page
+from iree.winograd.report.schema import DecisionReport
 
 _FORMATS: dict[str, Callable[[DecisionReport], str]] = {
     ".json": lambda report: json.dumps(report, indent=1) + "\n",

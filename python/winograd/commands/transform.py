@@ -48,9 +48,9 @@ def run(options: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     if options.plot is not None and options.plot.suffix != ".svg":
         parser.error(f"--plot writes SVG, so the file must end in .svg, but it is {options.plot}")
     # Other subcommands don't need numpy.
-    from iree.winograd import transform_report
-    from iree.winograd.transform_plot import operations_plot
-    from iree.winograd.transform_tables import all_tables
+    from iree.winograd.commands import transform_report
+    from iree.winograd.commands.transform_plot import operations_plot
+    from iree.winograd.commands.transform_tables import all_tables
 
     if options.plot is not None:
         try:

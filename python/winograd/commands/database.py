@@ -123,7 +123,7 @@ def _merge(options: argparse.Namespace) -> int:
 
 
 def _export(options: argparse.Namespace) -> int:
-    from iree.winograd.database_export import as_csv, as_json
+    from iree.winograd.commands.database_export import as_csv, as_json
 
     source = _Source(options.file)
     with source as database:

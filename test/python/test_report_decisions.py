@@ -11,15 +11,16 @@ from typing import Any, Union, get_args, get_origin, get_type_hints, is_typeddic
 
 import iree.winograd as winograd
 import pytest
-from iree.winograd import compilation, report_schema
-from iree.winograd.decision_report import decision_report
+from iree.winograd import compilation
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes import registry
 from iree.winograd.passes.algorithm import algorithm_of
 from iree.winograd.passes.convolution import convolutions
 from iree.winograd.pipelines.selection.decision import Decision
 from iree.winograd.pipelines.selection.select_algorithm import SelectAlgorithm
-from iree.winograd.report_schema import ConvolutionReport, DecisionReport
+from iree.winograd.report import schema
+from iree.winograd.report.decisions import decision_report
+from iree.winograd.report.schema import ConvolutionReport, DecisionReport
 from small_programs import ADD
 
 COMMAND_LINE_PAGE = Path(__file__).parents[2] / "docs" / "command-line.md"
@@ -83,16 +84,16 @@ def violations(value: object, expected: Any, path: str) -> Iterator[str]:
 def test_schema(source: str, target: str, tmp_path: Path) -> None:
     report = report_of(source, tmp_path, target=target)
     assert list(violations(report, DecisionReport, "report")) == []
-    assert report["schema_version"] == report_schema.SCHEMA_VERSION
+    assert report["schema_version"] == schema.SCHEMA_VERSION
 
 
 def test_the_page_on_the_command_line_has_the_schema() -> None:
     page = COMMAND_LINE_PAGE.read_text()
-    schemas = [value for value in vars(report_schema).values() if is_typeddict(value)]
+    schemas = [value for value in vars(schema).values() if is_typeddict(value)]
     assert DecisionReport in schemas
-    for schema in schemas:
-        for name in get_type_hints(schema):
-            assert f"`{name}`" in page, f"{schema.__name__}.{name}"
+    for each in schemas:
+        for name in get_type_hints(each):
+            assert f"`{name}`" in page, f"{each.__name__}.{name}"
 
 
 def test_content(tmp_path: Path) -> None:
@@ -145,7 +146,7 @@ def test_says_what_the_ir_gets() -> None:
     assert len(report["convolutions"]) == 3
 
     def reported(convolution: ConvolutionReport) -> tuple[list[int], list[int]] | None:
-        chosen = report_schema.choice(convolution)
+        chosen = schema.choice(convolution)
         return None if chosen is None else (chosen["output_tile"], chosen["part_size"])
 
     assert [reported(each) for each in report["convolutions"]] == [

@@ -13,7 +13,7 @@ from iree.winograd.pipelines.schedules import schedule_record
 from iree.winograd.pipelines.selection.decision import Candidate, Decision
 from iree.winograd.pipelines.selection.machine import CpuMachine, GpuMachine
 from iree.winograd.pipelines.selection.search_space import SearchSpace, convolution_shape
-from iree.winograd.report_schema import (
+from iree.winograd.report.schema import (
     SCHEMA_VERSION,
     BandwidthReport,
     CandidateReport,

@@ -7,9 +7,10 @@ from html.parser import HTMLParser
 from xml.etree.ElementTree import Element
 
 import pytest
-from iree.winograd.decision_page import SHOWN_CANDIDATES, decision_page
 from iree.winograd.quantities import quantity
-from iree.winograd.report_schema import (
+from iree.winograd.report.page import SHOWN_CANDIDATES, decision_page
+from iree.winograd.report.roofline_plot import roofline_plot
+from iree.winograd.report.schema import (
     SCHEMA_VERSION,
     BandwidthReport,
     CandidateReport,
@@ -19,7 +20,6 @@ from iree.winograd.report_schema import (
     ProblemReport,
     TotalsReport,
 )
-from iree.winograd.roofline_plot import roofline_plot
 
 VOID_ELEMENTS = {"meta", "br", "hr", "img", "input", "link", "col"}
 PEAK, BANDWIDTH = 1e12, 1e11

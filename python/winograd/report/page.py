@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from xml.etree.ElementTree import Element, tostring
 
-from iree.winograd.markup import element
 from iree.winograd.quantities import quantity
-from iree.winograd.report_schema import (
+from iree.winograd.report.markup import element
+from iree.winograd.report.roofline_plot import roofline_plot
+from iree.winograd.report.schema import (
     CandidateReport,
     ConvolutionReport,
     DecisionReport,
@@ -18,7 +19,6 @@ from iree.winograd.report_schema import (
     choice,
     is_left_to_iree,
 )
-from iree.winograd.roofline_plot import roofline_plot
 
 STYLE_SHEET = Path(__file__).with_suffix(".css")
 SHOWN_CANDIDATES = 12
