@@ -4,8 +4,9 @@
         --database build/tuning.db --output benchmarks/results/tuning-1-thread.json --figure docs/tuning.svg
 
 Tunes the layers, or goes on with what the database holds, then times side by side, per layer, in one run:
-output tile 2 in every layer, as the paper's untuned runs, the implementation that is chosen without tuning,
-and the fastest of the database. It also tells how far the choice is from the fastest that was measured.
+output tile 2 in every layer that tiles gain anything for, as the paper's untuned runs, the implementation
+that is chosen without tuning, and the fastest of the database. It also tells how far the choice is from the
+fastest that was measured.
 """
 
 from __future__ import annotations
@@ -48,6 +49,11 @@ class LayerResult:
     tuned: float
     implementations: dict[str, Implementation]
 
+    @property
+    def is_tiled(self) -> bool:
+        """Whether tiles can gain anything."""
+        return not self.implementations["fixed"].algorithm.is_direct
+
     def record(self) -> dict[str, Any]:
         return {
             "problem": str(self.problem),
@@ -79,7 +85,10 @@ def main() -> None:
                 )
             workloads = extract(source, flags, WinogradOptions(threads=options.threads))
             with TuningDatabase(options.database, report=print) as database:
+                # Networks have layers in common.
                 for workload in workloads:
+                    if any(workload.problem == result.problem for result in results):
+                        continue
                     device = MeasuringDevice("local-task", options.threads)
                     result = _measure(name, workload, database, scheduler, flags, device, options.seconds)
                     if result is not None:
@@ -95,7 +104,11 @@ def main() -> None:
     if options.figure is not None:
         options.figure.write_text(
             speedup_figure(
-                [(str(each.problem), each.fixed / each.chosen, each.fixed / each.tuned) for each in results]
+                [
+                    (str(each.problem), each.fixed / each.chosen, each.fixed / each.tuned)
+                    for each in results
+                    if each.is_tiled
+                ]
             )
         )
 
@@ -165,12 +178,12 @@ def _measure(
     device: MeasuringDevice,
     seconds: float,
 ) -> LayerResult | None:
-    """Times the contenders for a layer; None for one that tiles gain nothing for, or that wasn't tuned."""
+    """Times the contenders for a layer; None for one that wasn't tuned."""
     problem, space = workload.problem, workload.space
     fixed = predict(problem, space, FIXED_OUTPUT_TILE)[-1].implementation
     machine = scheduler.machine(device.uri)
     known = database.measurements(problem, space.key, machine=machine)
-    if fixed.algorithm.is_direct or not known:
+    if not known:
         return None
     implementations = {
         "fixed": fixed,
@@ -201,13 +214,18 @@ def summary(results: Sequence[LayerResult]) -> str:
     if not results:
         return "no layers"
     excess = [result.chosen / min(result.chosen, result.tuned) for result in results]
-    chosen = geometric_mean(result.fixed / result.chosen for result in results)
-    tuned = geometric_mean(result.fixed / result.tuned for result in results)
-    return (
-        f"{len(results)} layers: over F(2) the choice is {chosen:.2f} times as fast, and the tuned "
-        f"{tuned:.2f} times; the choice takes {geometric_mean(excess):.3f} times as long as the faster of "
-        f"the two (geometric means; worst {max(excess):.2f})"
-    )
+    lines = [
+        f"{len(results)} layers: the choice takes {geometric_mean(excess):.3f} times as long as the faster "
+        f"of choice and tuned (geometric mean; worst {max(excess):.2f})"
+    ]
+    if tiled := [result for result in results if result.is_tiled]:
+        chosen = geometric_mean(result.fixed / result.chosen for result in tiled)
+        tuned = geometric_mean(result.fixed / result.tuned for result in tiled)
+        lines.append(
+            f"{len(tiled)} of them in tiles: over F(2) the choice is {chosen:.2f} times as fast, and the "
+            f"tuned {tuned:.2f} times (geometric means)"
+        )
+    return "\n".join(lines)
 
 
 if __name__ == "__main__":

@@ -5,6 +5,9 @@ from __future__ import annotations
 from xml.etree import ElementTree
 
 from iree.winograd.passes.problem import ConvolutionProblem
+from iree.winograd.pipelines.cpu.target import CpuTarget
+from iree.winograd.pipelines.selection.prediction import predict
+from iree.winograd.pipelines.selection.search_space import search_space
 
 from benchmarks.tuning import LayerResult, summary
 from benchmarks.tuning_figure import speedup_figure
@@ -12,14 +15,21 @@ from benchmarks.tuning_figure import speedup_figure
 PROBLEM = ConvolutionProblem.parse(
     "1x56x56x64->64 kernel 3x3 stride 1x1 dilation 1x1 padding 1x1 1x1 groups 1 f32"
 )
+SPACE = search_space(CpuTarget.of("znver5", "+avx512f,+fma"), threads=1)
 SVG = "{http://www.w3.org/2000/svg}"
 
 
+TILED = {"fixed": predict(PROBLEM, SPACE, 2)[-1].implementation}
+DIRECT = {"fixed": predict(PROBLEM, SPACE, 1)[-1].implementation}
+
+
 def test_the_summary_has_geometric_means_and_the_worst_choice() -> None:
-    results = [LayerResult(PROBLEM, "test", *seconds, {}) for seconds in ((8, 4, 2), (8, 1, 1))]
+    results = [LayerResult(PROBLEM, "test", *seconds, TILED) for seconds in ((8, 4, 2), (8, 1, 1))]
+    results.append(LayerResult(PROBLEM, "test", 1, 4, 1, DIRECT))
     assert summary(results) == (
-        "2 layers: over F(2) the choice is 4.00 times as fast, and the tuned 5.66 times; the choice takes "
-        "1.414 times as long as the faster of the two (geometric means; worst 2.00)"
+        "3 layers: the choice takes 2.000 times as long as the faster of choice and tuned (geometric mean; "
+        "worst 4.00)\n2 of them in tiles: over F(2) the choice is 4.00 times as fast, and the tuned 5.66 "
+        "times (geometric means)"
     )
 
 
