@@ -9,42 +9,51 @@ from iree.winograd.pipelines.convolution import ConvolutionShape
 from iree.winograd.pipelines.selection.machine import GpuMachine
 
 from .packing import Packing
-from .schedules import DYNAMIC_BATCH, RESIDENT_THREADS, GemmSchedule
+from .schedules import DYNAMIC_BATCH, GemmSchedule
 
-COPY_EFFICIENCY = 0.85
-"""The part of a copy's bandwidth that transforms reach."""
-TRANSFORM_LATENCY = 1e-6
-"""Seconds that a transform takes whatever its size, beside those for each element of a tile: a thread
-transforms a tile on its own."""
-ELEMENT_LATENCY = 30e-9
-GATHER_RATE = 1.3e9
+SHORTEST_KERNEL = 2.1e-6
+"""Seconds of a kernel that does next to nothing, which are part of a launch as it is calibrated."""
+INPUT_LATENCY = 0.7e-6
+"""Seconds that an input transform takes beside those of its bytes, and those for each element of a tile: a
+thread transforms a tile on its own."""
+INPUT_ELEMENT_LATENCY = 48e-9
+OUTPUT_LATENCY = 1e-6
+OUTPUT_ELEMENT_LATENCY = 18e-9
+"""For each part of the reduction."""
+OUTPUT_EFFICIENCY = 0.87
+"""The part of memory's bandwidth that output transforms reach where products don't fit in the cache."""
+GATHER_RATE = 1e9
 """Elements per second and multiprocessor that an input transform loads one by one, where channels are no
 quads."""
-PRODUCT_LATENCY = 1e-6
+PRODUCT_LATENCY = 2.2e-6
 """Seconds that products take beside those of their operations: until the first block is loaded."""
-PRODUCT_RATES = {(8, 8): 0.57, (8, 4): 0.41, (4, 4): 0.36}
+PRODUCT_RATES = {(8, 8): 0.57, (8, 4): 0.44, (4, 4): 0.385}
 """The part of the peak rate that full multiprocessors reach, by the rows and columns of a thread."""
+FULL_THREADS = 256
+"""Threads of products that fill a multiprocessor."""
 
 
 def gemm_seconds(shape: ConvolutionShape, schedule: GemmSchedule, machine: GpuMachine) -> Mapping[str, float]:
     """Seconds of the kernels of a convolution: one for a direct one, or two in parts, else three.
 
         products = latency + blocks on the fullest multiprocessor * operations / (rate * sqrt(occupancy))
-        input    = bytes of the image and of its tiles / (0.85 * bandwidth of where they fit)
-        output   = bytes of the products and of the result / (0.85 * bandwidth of where they fit)
+        input    = latency + bytes of the image and of its tiles / bandwidth of where they fit
+        output   = latency + bytes of the products and of the result / bandwidth of where they fit
 
-    with the padding to whole quads and blocks. Transforms take no less than their latency, input transforms
-    no less than it takes to gather channels that are no whole quads; products no less than their bytes.
+    with the padding to whole quads and blocks; output transforms reach 0.87 of memory's bandwidth. Products
+    take no less than their bytes, input transforms no less than it takes to gather channels that are no
+    whole quads.
     """
     packing = Packing(shape, schedule)
     parts, reduction, columns = schedule.reduction_parts, packing.padded_reduction, packing.padded_filters
     batch = shape.batch or DYNAMIC_BATCH
-    row_blocks = -(-batch * prod(shape.tiles_per_image) // schedule.block_rows)
+    batch_tiles = batch * prod(shape.tiles_per_image)
+    row_blocks = -(-batch_tiles // schedule.block_rows)
     rows = row_blocks * schedule.block_rows
     gemms = packing.products
     workgroups = row_blocks * columns // schedule.block_columns * gemms * parts
     most = -(-workgroups // machine.multiprocessors)
-    occupancy = sqrt(min(1.0, most * schedule.threads / RESIDENT_THREADS))
+    occupancy = sqrt(min(1.0, most * schedule.threads / FULL_THREADS))
     rate = PRODUCT_RATES[schedule.thread_rows, schedule.thread_columns] * machine.flops * occupancy
     operations = 2 * schedule.block_rows * schedule.block_columns * packing.part_reduction
     products = PRODUCT_LATENCY + most * operations * machine.multiprocessors / rate
@@ -54,20 +63,27 @@ def gemm_seconds(shape: ConvolutionShape, schedule: GemmSchedule, machine: GpuMa
     is_direct = shape.transform_size == 1
     tiles = image if is_direct else 4 * gemms * rows * reduction
     sums = 4 * gemms * parts * rows * columns
-    latency = TRANSFORM_LATENCY + ELEMENT_LATENCY * shape.transform_size
     gathered = 0 if packing.image_by_quads else gemms * rows * packing.reduction
     stages = {}
     if not is_direct:
         gathering = gathered / (GATHER_RATE * machine.multiprocessors)
-        stages["input"] = max(_moved(image, tiles, machine), gathering, latency)
+        latency = INPUT_LATENCY + INPUT_ELEMENT_LATENCY * shape.transform_size
+        stages["input"] = latency + max(_moved(image, tiles, machine), gathering)
     written = result if is_direct and parts == 1 else sums
     stages["products"] = max(products, (filters + tiles + written) / machine.memory_bandwidth)
     if not is_direct or parts > 1:
-        stages["output"] = max(_moved(result, sums, machine), latency)
-    return stages | {"launch": len(stages) * machine.launch_seconds}
+        read = 4 * shape.transform_size * parts * batch_tiles * shape.output_channels
+        latency = OUTPUT_LATENCY + OUTPUT_ELEMENT_LATENCY * shape.transform_size * parts
+        efficiency = 1.0 if read <= machine.cache_size else OUTPUT_EFFICIENCY
+        stages["output"] = latency + _moved(result, read, machine) / efficiency
+    return stages | {"launch": len(stages) * launch_seconds(machine)}
+
+
+def launch_seconds(machine: GpuMachine) -> float:
+    """From the end of one kernel to the start of the next."""
+    return max(0.0, machine.launch_seconds - SHORTEST_KERNEL)
 
 
 def _moved(outside: int, between: int, machine: GpuMachine) -> float:
     """Seconds of moving the bytes `outside` of the convolution, and those `between` two of its kernels."""
-    bandwidth = machine.bandwidth(between)
-    return (outside / machine.memory_bandwidth + between / bandwidth) / COPY_EFFICIENCY
+    return outside / machine.memory_bandwidth + between / machine.bandwidth(between)

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import prod
+from math import prod, sqrt
 
 from iree.winograd.pipelines.convolution import ConvolutionShape
 from iree.winograd.pipelines.selection.machine import GpuMachine
 
+from .cost_model import launch_seconds
 from .schedules import BYTES_PER_ELEMENT, DYNAMIC_BATCH, FUSED_SCHEDULES, FusedSchedule
+
+FULL_SUMS = 8192
+"""Sums in the registers of a multiprocessor that hide each other's latency."""
 
 
 def fused_seconds(
@@ -16,26 +20,29 @@ def fused_seconds(
 ) -> Mapping[str, float]:
     """Seconds of the one kernel of a convolution, and of its launch.
 
-        fused = rounds * (operations of the workgroups on a multiprocessor / its rate + edge)
+        fused = workgroups on the fullest multiprocessor * operations / (its rate * sqrt(occupancy))
+                + rounds * edge
 
-    where `rounds` counts the workgroups that the fullest multiprocessor takes one after another, and `edge`
-    is what each takes before and after its products; no less than the bytes of image, filters and result
-    take. Nothing that is transformed goes through memory: that is gained, for the tiles are smaller, and so
-    need more products, than those of separate kernels.
+    where `rounds` counts the workgroups that one takes one after another, and `edge` is what each takes
+    before and after its products; no less than the bytes of image, filters and result take. Nothing that is
+    transformed goes through memory: that is gained, for the tiles are smaller, and so need more products,
+    than those of separate kernels.
     """
     batch = shape.batch or DYNAMIC_BATCH
     tiles, columns = batch * prod(shape.tiles_per_image), shape.group_outputs
     channels = shape.group_inputs
     workgroups = -(-tiles // schedule.block_tiles) * -(-columns // schedule.block_columns) * shape.groups
     resident = max(1, schedule.resident_threads // schedule.threads)
-    rounds = -(-workgroups // (resident * machine.multiprocessors))
+    most = -(-workgroups // machine.multiprocessors)
+    occupancy = min(1.0, most * schedule.threads * schedule.sums / FULL_SUMS)
     blocks = len(shape.decomposition.views) * -(-channels // schedule.block_reduction)
     operations = 2 * blocks * schedule.block_reduction * schedule.block_tiles * schedule.block_columns
     reached = FUSED_SCHEDULES[schedule]
     rate = reached.peak_fraction * machine.flops / machine.multiprocessors
-    computed = rounds * (resident * operations * schedule.products / rate + reached.edge_seconds)
+    computed = most * operations * schedule.products / (rate * sqrt(occupancy))
+    computed += -(-most // resident) * reached.edge_seconds
     image = batch * prod(shape.input_size) * shape.input_channels
     result = batch * prod(shape.output_size) * shape.output_channels
     filters = shape.transform_size * shape.reduction * shape.output_channels
     moved = BYTES_PER_ELEMENT * (image + result + filters) / machine.memory_bandwidth
-    return {"fused": max(computed, moved), "launch": machine.launch_seconds}
+    return {"fused": max(computed, moved), "launch": launch_seconds(machine)}

@@ -18,7 +18,7 @@ from .machine import CacheLevel, CpuMachine, GpuMachine, Machine
 
 DISPATCH_SECONDS = 2e-6
 WAKE_SECONDS = 8e-6
-LAUNCH_SECONDS = 2e-6
+LAUNCH_SECONDS = 3.5e-6
 
 
 @dataclass(frozen=True)

@@ -82,7 +82,7 @@ class GpuMachine:
     memory_bandwidth: float
     """Bytes per second, read and written together."""
     launch_seconds: float
-    """From the end of one kernel to the start of the next that depends on it."""
+    """From the start of a kernel that does next to nothing to that of the next, which depends on it."""
     kind: str = "gpu"
 
     def __post_init__(self) -> None:

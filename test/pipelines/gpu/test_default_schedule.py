@@ -10,7 +10,7 @@ from iree.winograd.pipelines.gpu.schedules import FusedSchedule, fits
 from iree.winograd.pipelines.gpu.target import GpuTarget
 from iree.winograd.pipelines.selection.default_machines import default_gpu_machine
 
-H200 = GpuTarget(1024, 166912, architecture="sm_80")
+H200 = GpuTarget(1024, 166912, architecture="sm_90")
 
 
 def _shape(batch: int | None, size: int, channels: int, m: tuple[int, int]) -> ConvolutionShape:
