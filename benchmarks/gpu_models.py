@@ -25,6 +25,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from benchmarks.gpu import on_host
 from benchmarks.networks.catalog import NETWORKS, build_network
 
 if TYPE_CHECKING:
@@ -269,26 +270,8 @@ def _ours(
         return results
 
     view = call().get_as_object(0, runtime.HalBufferView)
-    error = _error(_on_host(device, view), exact)
+    error = _error(on_host(device, view), exact)
     return {"call": _median(call, rounds), "load": load_seconds, "error": error}
-
-
-def _on_host(device: Any, view: Any) -> Array:
-    """The scores, through memory that both sides see: Vulkan imports no arrays of arbitrary alignment."""
-    from iree import runtime
-
-    source = view.get_buffer()
-    staging = device.allocator.allocate_buffer(
-        memory_type=runtime.MemoryType.HOST_LOCAL | runtime.MemoryType.DEVICE_VISIBLE,
-        allowed_usage=runtime.BufferUsage.TRANSFER | runtime.BufferUsage.MAPPING,
-        allocation_size=source.byte_length(),
-    )
-    semaphore = device.create_semaphore(0)
-    copied = runtime.HalFence.create_at(semaphore, 1)
-    ready = runtime.HalFence.create_at(semaphore, 0)
-    device.queue_copy(source, staging, wait_semaphores=ready, signal_semaphores=copied)
-    copied.wait()
-    return np.array(staging.map().asarray(view.shape, np.dtype(np.float32)))
 
 
 def _error(scores: Array, exact: Array) -> float:

@@ -2,9 +2,10 @@
 
     python -m benchmarks.gpu_programs build/gpu-programs
 
-A program has a function `once` that computes the layer and, where the output can be the next input, a
-function `chained` that computes it `CHAIN` times in a row. Their difference is device time, free of what a
-call costs. Filters are arguments of both, and transformed once in a call of either.
+A program has functions `few` and `many` that compute the layer `FEW_COPIES` and `MANY_COPIES` times, of as
+many images: the bias of each but the first is the first pixel of the result before, so that they come one
+after the other. The difference is device time, free of what a call costs and of what allocating its memory
+does, as much in both. Filters are arguments of both, and transformed once in a call of either.
 """
 
 from __future__ import annotations
@@ -13,14 +14,22 @@ import argparse
 import json
 import warnings
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
+from functools import partial
+from itertools import product
+from multiprocessing import get_context
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from iree.winograd.passes.problem import ConvolutionProblem
+    from iree.winograd.pipelines.selection.decision import Candidate
+    from iree.winograd.pipelines.selection.implementation import Implementation
+    from iree.winograd.tuning.extraction import Workload
 
-CHAIN = 17
+FEW_COPIES, MANY_COPIES = 3, 65
+HOPELESS = 2.0
+"""Implementations predicted to take so many times as long as the choice aren't compiled for their kind."""
 
 
 @dataclass(frozen=True)
@@ -40,29 +49,6 @@ class GpuLayer:
         return f"{self.network} {self.batch}x{self.size}x{self.size} {kernel} {self.channels}->{self.filters}"
 
     @property
-    def can_chain(self) -> bool:
-        """Whether the output can be the input of the same layer."""
-        return self.channels == self.filters
-
-    def problem(self) -> ConvolutionProblem:
-        """As the cost model takes it."""
-        from iree.winograd.passes.problem import ConvolutionProblem
-
-        border, unit = (self.taps // 2,) * 2, (1, 1)
-        return ConvolutionProblem(
-            batch=self.batch,
-            input_size=(self.size, self.size),
-            padding_low=border,
-            padding_high=border,
-            kernel_size=(self.taps, self.taps),
-            strides=unit,
-            dilations=unit,
-            groups=1,
-            input_channels=self.channels,
-            output_channels=self.filters,
-        )
-
-    @property
     def flops(self) -> int:
         """Operations of the direct algorithm, as Castro et al. count effective FLOP/s."""
         return 2 * self.taps**2 * self.batch * self.size**2 * self.channels * self.filters
@@ -70,7 +56,7 @@ class GpuLayer:
 
 @dataclass(frozen=True)
 class Variant:
-    """How a layer is computed: output tile, taps per part, record of a schedule; what is None is chosen.
+    """How a layer is computed: output tile, record of a schedule, taps per part; what is None is chosen.
 
     Parts of None are all taps.
     """
@@ -114,13 +100,13 @@ FUSED_TILES = {16: (2, 2), 24: (2, 4)}
 """Output tiles for 3x3 filters by the number of products."""
 VULKAN_SHARED_MEMORY = 48 * 1024
 
-RESNET_BATCHES = (32, 64, 96, 128)
+RESNET_BATCHES = (1, 32, 64, 96, 128)
 RESNET = tuple(
     GpuLayer("resnet", batch, size, width, width)
     for batch in RESNET_BATCHES
     for size, width in ((56, 64), (28, 128), (14, 256), (7, 512))
 )
-"""Yan et al., "Optimizing Batched Winograd Convolution on GPUs", PPoPP 2020, Table 1."""
+"""Yan et al., "Optimizing Batched Winograd Convolution on GPUs", PPoPP 2020, Table 1, and single images."""
 
 MAZAHERI = tuple(
     GpuLayer("mazaheri", *layer)
@@ -163,16 +149,12 @@ MAZAHERI = tuple(
 FEW = tuple(
     GpuLayer("few", batch, size, width, width)
     for batch, size, width in (
-        (1, 56, 64),
-        (1, 28, 128),
-        (1, 14, 256),
-        (1, 7, 512),
         (32, 112, 16),
         (32, 112, 32),
         (4, 224, 64),
     )
 )
-"""Layers of few images or few channels, where the fused kernel may pay."""
+"""Layers of few channels, where the fused kernel may pay."""
 
 LAYERS = {"resnet": RESNET, "mazaheri": MAZAHERI, "few": FEW}
 TARGETS = ("cuda:sm_80", "vulkan:ampere")
@@ -203,47 +185,58 @@ def main() -> None:
     parser.add_argument(
         "--machine", type=Path, help="the GPU that times are predicted for, as `calibrate` wrote it"
     )
+    parser.add_argument("--processes", type=int, default=1, help="that compile at the same time")
     options = parser.parse_args()
-    records = []
     layers = [
         layer
         for name in options.layers
         for layer in LAYERS[name]
         if options.batches is None or layer.batch in options.batches
     ]
-    variants = [
-        *_programs(options.targets, layers, options.output_tiles, options.fused),
-        *_promising(options.targets, layers, options.promising, options.machine),
+    compiling = partial(
+        _compile_variants,
+        options.folder,
+        options.output_tiles,
+        options.fused,
+        options.promising,
+        options.machine,
+    )
+    pairs = product(layers, options.targets)
+    records: list[dict[str, Any]] = []
+    with ProcessPoolExecutor(options.processes, mp_context=get_context("spawn")) as pool:
+        for compiled in pool.map(compiling, *zip(*pairs, strict=True)):
+            records += compiled
+            (options.folder / "programs.json").write_text(json.dumps(records))
+            print(*(record["file"] for record in compiled), sep="\n", flush=True)
+
+
+def _compile_variants(
+    folder: Path,
+    tiles: list[int],
+    fused: bool,
+    promising: int,
+    machine: Path | None,
+    layer: GpuLayer,
+    target: str,
+) -> list[dict[str, Any]]:
+    """Writes the programs of a layer for a target; returns what `benchmarks.gpu` is to know of them."""
+    known = [
+        (_variant(each), _facts(each)) for each in _promising(_workload(layer, target, machine), promising)
     ]
-    for target, layer, variant in variants:
+    known[0][1]["chosen"] = True
+    fixed = [Variant((tile, tile)) for tile in tiles] + (list(_fused(target)) if fused else [])
+    records = []
+    for variant, facts in known + [(variant, {"output_tile": variant.output_tile}) for variant in fixed]:
         name = f"{target}/{layer.name}/{variant.name}".replace(":", "-").replace(" ", "_")
-        path = options.folder / f"{name}.vmfb"
+        path = folder / f"{name}.vmfb"
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(compile_layer(layer, target, variant, options.machine))
+        path.write_bytes(compile_layer(layer, target, variant, machine))
         records.append(
-            {
-                "target": target,
-                "layer": asdict(layer),
-                "variant": variant.name,
-                "output_tile": variant.output_tile,
-                "file": str(path.relative_to(options.folder)),
-            }
+            {"target": target, "layer": asdict(layer), "variant": variant.name}
+            | facts
+            | {"file": str(path.relative_to(folder))}
         )
-        (options.folder / "programs.json").write_text(json.dumps(records))
-        print(name, flush=True)
-
-
-def _programs(
-    targets: list[str], layers: list[GpuLayer], tiles: list[int], fused: bool
-) -> Iterator[tuple[str, GpuLayer, Variant]]:
-    variants = [CHOSEN, *(Variant((tile, tile)) for tile in tiles)]
-    for target in targets:
-        for layer in layers:
-            # Layers that can't be chained are timed by what CUPTI sees of their kernels.
-            if layer.can_chain or target.startswith("cuda"):
-                yield from ((target, layer, variant) for variant in variants)
-            if fused and layer.can_chain:
-                yield from ((target, layer, variant) for variant in _fused(target))
+    return records
 
 
 def _fused(target: str) -> Iterator[Variant]:
@@ -256,30 +249,60 @@ def _fused(target: str) -> Iterator[Variant]:
             yield Variant(FUSED_TILES[schedule.products], schedule_record(schedule))
 
 
-def _promising(
-    targets: list[str], layers: list[GpuLayer], count: int, machine: Path | None
-) -> Iterator[tuple[str, GpuLayer, Variant]]:
-    """Implementations that are accurate enough, those first that are predicted to be the fastest."""
-    from iree.winograd.calibration.programs import target_of
-    from iree.winograd.passes.options import WinogradOptions
+def _variant(candidate: Candidate) -> Variant:
     from iree.winograd.pipelines.schedules import schedule_record
-    from iree.winograd.pipelines.selection.machine import machine_from_json
-    from iree.winograd.pipelines.selection.prediction import candidate, error_limit
-    from iree.winograd.pipelines.selection.search_space import implementations, search_space
 
-    known = None if machine is None else machine_from_json(machine.read_text())
-    for target in targets:
-        space = search_space(target_of(target), known)
-        for layer in layers:
-            problem = layer.problem()
-            limit = error_limit(problem, space, WinogradOptions())
-            candidates = [candidate(problem, space, each) for each in implementations(space, problem)]
-            accurate = [each for each in candidates if limit is None or each.predicted_error <= limit]
-            for each in sorted(accurate, key=lambda each: each.predicted_seconds)[:count]:
-                algorithm = each.implementation.algorithm
-                m, p = algorithm.output_tile, algorithm.part_size
-                record = schedule_record(each.implementation.schedule)
-                yield target, layer, Variant((m[0], m[1]), record, (p[0], p[1]))
+    algorithm, schedule = candidate.implementation.algorithm, candidate.implementation.schedule
+    m, p = algorithm.output_tile, algorithm.part_size
+    return Variant((m[0], m[1]), schedule_record(schedule), (p[0], p[1]))
+
+
+def _facts(candidate: Candidate) -> dict[str, Any]:
+    from iree.winograd.pipelines.selection.implementation import implementation_record
+
+    return {
+        "implementation": implementation_record(candidate.implementation),
+        "predicted": dict(candidate.stage_seconds),
+    }
+
+
+def _workload(layer: GpuLayer, target: str, machine: Path | None) -> Workload:
+    from iree.winograd.passes.options import WinogradOptions
+    from iree.winograd.targets import target_flags
+    from iree.winograd.tuning.extraction import extract
+
+    options = WinogradOptions(machine=None if machine is None else str(machine))
+    (workload,) = extract(_module(_function("once", layer, 1, CHOSEN)), target_flags(target), options)
+    return workload
+
+
+def _promising(workload: Workload, count: int) -> Iterator[Candidate]:
+    """The choice, the `count` predicted to be the fastest, and the fastest of each kind of kernel."""
+    from iree.winograd.pipelines.selection.prediction import candidate
+    from iree.winograd.pipelines.selection.search_space import implementations
+
+    problem, space, limit = workload.problem, workload.space, workload.max_relative_error
+    candidates = [candidate(problem, space, each) for each in implementations(space, problem)]
+    accurate = [each for each in candidates if limit is None or each.predicted_error <= limit]
+    accurate.sort(key=lambda each: each.predicted_seconds)
+    of_kind: dict[str, Candidate] = {}
+    for each in accurate:
+        if each.predicted_seconds <= HOPELESS * workload.default.predicted_seconds:
+            of_kind.setdefault(_kind(each.implementation), each)
+    promising = [workload.default, *accurate[:count], *(of_kind.values() if count else ())]
+    yield from {each.implementation: each for each in promising}.values()
+
+
+def _kind(implementation: Implementation) -> str:
+    """A direct convolution, or the blocks of separate kernels or of the fused one."""
+    from iree.winograd.pipelines.gpu.schedules import FusedSchedule
+
+    algorithm, schedule = implementation.algorithm, implementation.schedule
+    if algorithm.is_direct:
+        return "direct"
+    if isinstance(schedule, FusedSchedule):
+        return f"{schedule}"
+    return f"{schedule.block_rows} x {schedule.block_columns}"
 
 
 def compile_layer(layer: GpuLayer, target: str, variant: Variant, machine: Path | None = None) -> bytes:
@@ -294,19 +317,26 @@ def compile_layer(layer: GpuLayer, target: str, variant: Variant, machine: Path 
 
 def program(layer: GpuLayer, variant: Variant) -> str:
     """The layer's program as MLIR, channels last."""
-    once = _function("once", layer, 1, variant)
-    return once + _function("chained", layer, CHAIN, variant) if layer.can_chain else once
+    return _module(
+        _function("few", layer, FEW_COPIES, variant) + _function("many", layer, MANY_COPIES, variant)
+    )
+
+
+def _module(functions: str) -> str:
+    # IREE would compute independent parts of several layers at the same time.
+    return f'module attributes {{stream.partitioning = #stream.partitioning_config<"debug">}} {{{functions}}}'
 
 
 def _function(name: str, layer: GpuLayer, copies: int, variant: Variant) -> str:
     image = _tensor(layer.batch, layer.size, layer.size, layer.channels)
     output = _tensor(layer.batch, layer.size, layer.size, layer.filters)
     filters, bias = _tensor(layer.taps, layer.taps, layer.channels, layer.filters), _tensor(layer.filters)
-    sources = ["%image", *(f"%result_{i}" for i in range(copies - 1))]
-    lines = [_layer(i, layer, source, variant) for i, source in enumerate(sources)]
-    body = "\n".join(lines)
+    images = ", ".join(f"%image_{i}: {image}" for i in range(copies))
+    first_pixel = f"[0, 0, 0, 0] [1, 1, 1, {layer.filters}] [1, 1, 1, 1] : {output} to {bias}"
+    biases = [f"  %bias_{i} = tensor.extract_slice %result_{i - 1} {first_pixel}" for i in range(1, copies)]
+    body = "\n".join(f"{start}\n{_layer(i, layer, variant)}" for i, start in enumerate(["", *biases]))
     return f"""
-func.func @{name}(%image: {image}, %filter: {filters}, %bias: {bias}) -> {output} {{
+func.func @{name}({images}, %filter: {filters}, %bias_0: {bias}) -> {output} {{
   %zero = arith.constant 0.0 : f32
   %empty = tensor.empty() : {output}
   %zeros = linalg.fill ins(%zero : f32) outs(%empty : {output}) -> {output}
@@ -316,15 +346,16 @@ func.func @{name}(%image: {image}, %filter: {filters}, %bias: {bias}) -> {output
 """
 
 
-def _layer(number: int, layer: GpuLayer, source: str, variant: Variant) -> str:
+def _layer(number: int, layer: GpuLayer, variant: Variant) -> str:
     border = layer.taps // 2
     padded_size = layer.size + 2 * border
     image = _tensor(layer.batch, layer.size, layer.size, layer.channels)
     padded = _tensor(layer.batch, padded_size, padded_size, layer.channels)
     output = _tensor(layer.batch, layer.size, layer.size, layer.filters)
     filters = _tensor(layer.taps, layer.taps, layer.channels, layer.filters)
+    edges = f"low[0, {border}, {border}, 0] high[0, {border}, {border}, 0]"
     return f"""\
-  %padded_{number} = tensor.pad {source} low[0, {border}, {border}, 0] high[0, {border}, {border}, 0] {{
+  %padded_{number} = tensor.pad %image_{number} {edges} {{
   ^bb0(%n: index, %h: index, %w: index, %c: index):
     tensor.yield %zero : f32
   }} : {image} to {padded}
@@ -334,7 +365,7 @@ def _layer(number: int, layer: GpuLayer, source: str, variant: Variant) -> str:
     indexing_maps = [affine_map<(n, h, w, k) -> (n, h, w, k)>, affine_map<(n, h, w, k) -> (k)>,
                      affine_map<(n, h, w, k) -> (n, h, w, k)>],
     iterator_types = ["parallel", "parallel", "parallel", "parallel"]
-  }} ins(%sums_{number}, %bias : {output}, {_tensor(layer.filters)}) outs(%empty : {output}) {{
+  }} ins(%sums_{number}, %bias_{number} : {output}, {_tensor(layer.filters)}) outs(%empty : {output}) {{
   ^bb0(%sum: f32, %b: f32, %unused: f32):
     %biased = arith.addf %sum, %b : f32
     %positive = arith.maximumf %biased, %zero : f32
