@@ -1,4 +1,4 @@
-"""What was decided of a program's convolutions, as a report: see `report_schema` for its form."""
+"""What was decided of a program's convolutions, as a report: see `schema.py` for its form."""
 
 from __future__ import annotations
 
