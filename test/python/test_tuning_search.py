@@ -18,7 +18,7 @@ from iree.winograd.tuning.batch import Outcome
 from iree.winograd.tuning.extraction import Workload
 from iree.winograd.tuning.failure import Failure
 from iree.winograd.tuning.measurement import LEAST_ROUNDS, MOST_ROUNDS, time_round_robin
-from iree.winograd.tuning.search import Search
+from iree.winograd.tuning.search import PROMISING_ALGORITHMS, Search
 from iree.winograd.tuning.timing import Timing
 from iree.winograd.tuning.worker_process import CallError, WorkerLostError, WorkerProcess
 
@@ -130,6 +130,21 @@ def test_batches_are_full_also_where_there_is_one_algorithm() -> None:
     (default,) = predict(problem, SPACE)
     search = Search(Workload(problem, SPACE, default, 1e-5))
     assert len(search.propose(8)) == 8
+
+
+@pytest.mark.parametrize(("stride", "tried"), [(2, True), (1, False)])
+def test_the_direct_kernel_is_tried_unless_far_behind(stride: int, tried: bool) -> None:
+    """A stride of two divides what tiles save by about four."""
+    problem = ConvolutionProblem.parse(
+        f"1x112x112x128->256 kernel 3x3 stride {stride}x{stride} dilation 1x1 padding 1x1 1x1 groups 1 f32"
+    )
+    limit = 1e-6
+    accurate = [each for each in predict(problem, SPACE) if each.predicted_error <= limit]
+    ranked = sorted(accurate, key=lambda each: each.predicted_seconds)
+    (rank,) = (rank for rank, each in enumerate(ranked) if each.implementation.algorithm.is_direct)
+    assert rank > PROMISING_ALGORITHMS
+    seeds = Search(Workload(problem, SPACE, ranked[0], limit)).propose(2 * PROMISING_ALGORITHMS + 4)
+    assert (ranked[rank].implementation in seeds) == tried
 
 
 def test_iree_alone_is_measured_once_and_not_refined() -> None:

@@ -171,9 +171,17 @@ class Search:
         return [*first, *fastest, *(each.implementation for each in algorithms)]
 
     def _algorithms(self) -> list[Candidate]:
-        """The promising ones with their default schedules, fastest first."""
-        predicted = predict(self.workload.problem, self.workload.space)
-        return self._fastest(predicted)[:PROMISING_ALGORITHMS]
+        """The promising ones with their default schedules, fastest first.
+
+        The direct convolution is one of them unless it is far behind: it is another kernel, whose time is
+        mispredicted independently of the many with tiles.
+        """
+        predicted = self._fastest(predict(self.workload.problem, self.workload.space))
+        return [
+            each
+            for rank, each in enumerate(predicted)
+            if rank < PROMISING_ALGORITHMS or each.implementation.algorithm.is_direct
+        ]
 
     def _find_promising(self, algorithm: Algorithm) -> tuple[Implementation, ...]:
         """The implementations of an algorithm, in the order of predictions."""
