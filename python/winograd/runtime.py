@@ -7,6 +7,7 @@ tensors are; numpy arrays seldom), results always.
 from __future__ import annotations
 
 import atexit
+import os
 import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,7 +23,7 @@ from iree import runtime
 # The runtime's own extension: `iree.runtime` doesn't export the function that creates a driver anew.
 from iree.runtime import _binding as binding
 from iree.winograd.errors import CallError, LoadError
-from iree.winograd.pipelines.cpu.cores import physical_cores
+from iree.winograd.pipelines.cpu.cores import available_processors, physical_cores
 from iree.winograd.signatures import FunctionSignature, TensorSignature, parse_declaration
 
 BUFFER_ALIGNMENT = 64
@@ -81,8 +82,8 @@ def load(
     """Load a compiled program, given as the bytes of a .vmfb or as its path, on `device`.
 
     `device` is a URI of IREE's runtime: "local-sync" (on the calling thread), "local-task" (on `threads`
-    workers, by default one per physical core; a single one is the calling thread), "vulkan", "cuda", "hip",
-    each with an optional `://` and path.
+    workers, by default one per physical core; as many stay on a core each, and a single one is the calling
+    thread), "vulkan", "cuda", "hip", each with an optional `://` and path.
     A file is mapped into memory: leave it as it is while the program is in use.
 
     Raises `LoadError` when the file can't be read, isn't a compiled program or is compiled for other devices,
@@ -304,8 +305,12 @@ _WORKER_MEMORY = 2 << 20
 @cache
 def _open_host_device(device: str, threads: int | None) -> Any:
     # The workers are created with the driver, as many and with as much memory as flags of the process say.
+    # Without a number IREE keeps one on each core of the machine. Systems may leave two that work for
+    # microseconds on the same core, but with fewer of them it is for the system to say which cores they take.
+    all_cores = threads == physical_cores() and available_processors() == os.cpu_count()
     runtime.flags.parse_flags(
-        f"--task_topology_group_count={threads or 0}", f"--task_worker_local_memory={_WORKER_MEMORY}"
+        f"--task_topology_group_count={0 if all_cores else threads or 0}",
+        f"--task_worker_local_memory={_WORKER_MEMORY}",
     )
     # Results come from a cache: large ones would otherwise be mapped, and faulted in, anew on each call.
     return binding.create_hal_driver(device).create_default_device(allocators=["caching"])
