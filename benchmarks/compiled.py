@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from iree.winograd.runtime import open_device
-from iree.winograd.tuning.bound_program import BoundProgram
+from iree.winograd.tuning.bound_program import BoundProgram, copy_to_device
 
 from benchmarks.convolutions import Array
 from benchmarks.peers import Peer
@@ -56,5 +56,6 @@ def bind_program(
     program: bytes | Path, image: Array, threads: int
 ) -> tuple[Callable[[], Any], Callable[[], Array]]:
     """Function `main` of a compiled program as a call on `image`, and as one that also gives its result."""
-    bound = BoundProgram(program, image, open_device("local-task", threads))
+    device = open_device("local-task", threads)
+    bound = BoundProgram(program, copy_to_device(image, device), device)
     return bound.run, bound.result

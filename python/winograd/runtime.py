@@ -362,5 +362,6 @@ def copy_to_host(device: Any, view: Any, dtype: np.dtype[Any]) -> npt.NDArray[An
         signal_semaphores=done,
     )
     done.wait()
-    result: npt.NDArray[Any] = staging.map().asarray(view.shape, dtype)
+    # The array doesn't keep the memory of a buffer that was mapped without a view.
+    result: npt.NDArray[Any] = np.array(staging.map().asarray(view.shape, dtype))
     return result

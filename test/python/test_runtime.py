@@ -9,7 +9,8 @@ import numpy.typing as npt
 import pytest
 import torch
 from iree.winograd.errors import CallError, LoadError
-from iree.winograd.runtime import BUFFER_ALIGNMENT, LoadedProgram, load
+from iree.winograd.runtime import BUFFER_ALIGNMENT, LoadedProgram, copy_to_host, load, open_device
+from iree.winograd.tuning.bound_program import copy_to_device
 
 Array = npt.NDArray[np.float32]
 
@@ -145,6 +146,18 @@ def test_the_number_of_threads_is_as_asked(vmfb: bytes) -> None:
         np.testing.assert_array_equal(load(vmfb, "local-task", threads=threads)(x), 2 * x)
     added = thread_count() - before
     assert 3 + 5 <= added <= 3 + 5 + 2 * 2
+
+
+def test_a_part_of_a_copied_result_outlives_the_rest() -> None:
+    device = open_device("local-sync")
+    array = random_array(12, 64)
+    view = copy_to_device(array, device)
+    for _ in range(50):
+        row = copy_to_host(device, view, array.dtype)[3]
+        # Reuses what was freed too early.
+        others = [random_array(12, 64) for _ in range(3)]
+        np.testing.assert_array_equal(row, array[3])
+        del others
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="only Linux names threads there")

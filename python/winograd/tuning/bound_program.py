@@ -11,10 +11,21 @@ from iree import runtime
 from iree.winograd.runtime import copy_to_host
 
 
-class BoundProgram:
-    """Function `main` of a .vmfb, with one f32 argument that stays on the device."""
+def copy_to_device(array: npt.NDArray[np.float32], device: Any) -> Any:
+    """A buffer view of the runtime on `device`."""
+    return device.allocator.allocate_buffer_copy(
+        memory_type=runtime.MemoryType.DEVICE_LOCAL,
+        allowed_usage=runtime.BufferUsage.DEFAULT,
+        device=device,
+        buffer=array,
+        element_type=runtime.HalElementType.FLOAT_32,
+    )
 
-    def __init__(self, program: bytes | Path, argument: npt.NDArray[np.float32], device: Any) -> None:
+
+class BoundProgram:
+    """Function `main` of a .vmfb, with one f32 argument, of `copy_to_device`, that stays on the device."""
+
+    def __init__(self, program: bytes | Path, argument: Any, device: Any) -> None:
         instance = runtime.VmInstance()
         module = (
             runtime.VmModule.copy_buffer(instance, program)
@@ -25,15 +36,7 @@ class BoundProgram:
         self._context = runtime.VmContext(instance, [runtime.create_hal_module(instance, device), module])
         self._function = module.lookup_function("main")
         self._arguments = runtime.VmVariantList(1)
-        self._arguments.push_ref(
-            device.allocator.allocate_buffer_copy(
-                memory_type=runtime.MemoryType.DEVICE_LOCAL,
-                allowed_usage=runtime.BufferUsage.DEFAULT,
-                device=device,
-                buffer=argument,
-                element_type=runtime.HalElementType.FLOAT_32,
-            )
-        )
+        self._arguments.push_ref(argument)
 
     def run(self) -> Any:
         """Call the function; returns what holds the result, when it is there."""

@@ -1,8 +1,9 @@
 """The measurement of the candidates for one convolution, against each other and in the state of a network.
 
 Calls go round robin, one of each candidate a round, so that a slow spell of the machine hits all alike.
-Before a call the caches are filled with something else, another candidate runs, and the image is read: in a
-network, filters come from memory, the runtime is at work, and the image comes from the layer before.
+Before a call the caches are filled with something else, and then another candidate runs on the same image: in
+a network, filters come from memory, but the runtime and all threads are at work, and the image comes from the
+layer before.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import numpy as np
 from iree.winograd.passes.problem import ConvolutionProblem
 from iree.winograd.runtime import open_device
 
-from .bound_program import BoundProgram
+from .bound_program import BoundProgram, copy_to_device
 from .failure import Failure
 from .program import Array, ConvolutionProgram
 from .timing import Timing
@@ -56,12 +57,12 @@ class MeasurementJob:
         is_threaded = self.device.partition("://")[0] == "local-task"
         device = open_device(self.device, self.threads if is_threaded else None)
         convolution = ConvolutionProgram(self.problem)
-        expected = convolution.expected()
+        expected, image = convolution.expected(), copy_to_device(convolution.image, device)
         bound: dict[int, BoundProgram] = {}
         results: dict[int, Timing | Failure] = {}
         for index, candidate in enumerate(self.programs):
             try:
-                program = BoundProgram(candidate.program, convolution.image, device)
+                program = BoundProgram(candidate.program, image, device)
                 error = _relative_error(program.result(), expected)
             except (RuntimeError, ValueError) as failure:
                 results[index] = Failure(f"failed on {self.device}: {' '.join(str(failure).split())}")
@@ -72,7 +73,7 @@ class MeasurementJob:
                 continue
             bound[index] = program
         runs = {index: program.run for index, program in bound.items()}
-        prepare = _cold_filters(convolution.image, runs) if self.device.startswith("local-") else _nothing
+        prepare = _cold_filters(runs) if self.device.startswith("local-") else _nothing
         results |= time_round_robin(runs, prepare, self.seconds)
         return tuple(results[index] for index in range(len(self.programs)))
 
@@ -122,17 +123,15 @@ def _relative_error(result: Array, expected: Array) -> float:
     return float(np.abs(result - expected).sum() / np.abs(expected).sum())
 
 
-def _cold_filters(image: Array, runs: dict[int, Callable[[], object]]) -> Callable[[int], object]:
+def _cold_filters(runs: dict[int, Callable[[], object]]) -> Callable[[int], object]:
     other_data = np.ones(EVICTION_BYTES // 4, np.float32)
 
     def prepare(index: int) -> None:
         other_data.max()
-        # The runtime's own code and data would take longer to come from memory than some convolutions take.
         for other in list(runs)[:2]:
             if other != index:
                 runs[other]()
                 break
-        image.max()
 
     return prepare
 
