@@ -204,20 +204,12 @@ class LoadedFunction:
         return results[0] if len(results) == 1 else tuple(results)
 
     def _import(self, array: npt.NDArray[Any]) -> Any:
-        allocator = self._device.allocator
-        element_type = _ELEMENT_TYPES[array.dtype]
         if self._in_host_memory and array.__array_interface__["data"][0] % BUFFER_ALIGNMENT == 0:
-            buffer = allocator.import_host_allocation(
+            buffer = self._device.allocator.import_host_allocation(
                 array, memory_type=_HOST_MEMORY, allowed_usage=_HOST_USAGE
             )
-            return runtime.HalBufferView(buffer, array.shape, element_type)
-        return allocator.allocate_buffer_copy(
-            memory_type=runtime.MemoryType.DEVICE_LOCAL,
-            allowed_usage=runtime.BufferUsage.DEFAULT,
-            device=self._device,
-            buffer=array,
-            element_type=element_type,
-        )
+            return runtime.HalBufferView(buffer, array.shape, _ELEMENT_TYPES[array.dtype])
+        return copy_to_device(self._device, array)
 
     def _export(self, outputs: Any, index: int, arrays: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
         view = outputs.get_as_object(index, runtime.HalBufferView)
@@ -286,13 +278,18 @@ class _TensorParameter(_Parameter):
 
 
 def open_device(device: str, threads: int | None = None) -> Any:
-    """The runtime's device for a URI, one per pair of arguments. Raises `LoadError` if there is none."""
+    """The runtime's device for a URI, the same for each call. Raises `LoadError` if there is none."""
     try:
-        if _driver_name(device) in _HOST_DRIVERS:
+        if _driver_name(device) not in _HOST_DRIVERS:
+            return _open_gpu(device)
+        if (threads or physical_cores()) == 1:
             # A single worker would be woken for every call, and may have to share a core with its caller.
-            alone = (threads or physical_cores()) == 1
-            return _open_host_device("local-sync" if alone else device, threads)
-        return _open_gpu(device)
+            return _open_host_device("local-sync", None)
+        # Without a number IREE keeps a worker on each core of the machine. Systems may leave two that work
+        # for microseconds on the same core, but with fewer of them it is for the system to say which cores
+        # they take.
+        all_cores = threads == physical_cores() and available_processors() == os.cpu_count()
+        return _open_host_device(device, None if all_cores else threads)
     except (RuntimeError, ValueError) as error:
         drivers = ", ".join(sorted(runtime.query_available_drivers()))
         raise LoadError(f"no device {device!r} (drivers: {drivers}): {error}") from error
@@ -305,11 +302,8 @@ _WORKER_MEMORY = 2 << 20
 @cache
 def _open_host_device(device: str, threads: int | None) -> Any:
     # The workers are created with the driver, as many and with as much memory as flags of the process say.
-    # Without a number IREE keeps one on each core of the machine. Systems may leave two that work for
-    # microseconds on the same core, but with fewer of them it is for the system to say which cores they take.
-    all_cores = threads == physical_cores() and available_processors() == os.cpu_count()
     runtime.flags.parse_flags(
-        f"--task_topology_group_count={0 if all_cores else threads or 0}",
+        f"--task_topology_group_count={threads or 0}",
         f"--task_worker_local_memory={_WORKER_MEMORY}",
     )
     # Results come from a cache: large ones would otherwise be mapped, and faulted in, anew on each call.
@@ -345,6 +339,17 @@ def _public_functions(module: Any) -> Iterator[tuple[str, FunctionSignature | No
             tensor.element_type in _DTYPES for tensor in (*signature.inputs, *signature.outputs)
         ):
             yield name, signature, function
+
+
+def copy_to_device(device: Any, array: npt.NDArray[Any]) -> Any:
+    """A buffer view of the runtime with memory of `device`."""
+    return device.allocator.allocate_buffer_copy(
+        memory_type=runtime.MemoryType.DEVICE_LOCAL,
+        allowed_usage=runtime.BufferUsage.DEFAULT,
+        device=device,
+        buffer=array,
+        element_type=_ELEMENT_TYPES[array.dtype],
+    )
 
 
 def copy_to_host(device: Any, view: Any, dtype: np.dtype[Any]) -> npt.NDArray[Any]:

@@ -11,17 +11,6 @@ from iree import runtime
 from iree.winograd.runtime import copy_to_host
 
 
-def copy_to_device(array: npt.NDArray[np.float32], device: Any) -> Any:
-    """A buffer view of the runtime on `device`."""
-    return device.allocator.allocate_buffer_copy(
-        memory_type=runtime.MemoryType.DEVICE_LOCAL,
-        allowed_usage=runtime.BufferUsage.DEFAULT,
-        device=device,
-        buffer=array,
-        element_type=runtime.HalElementType.FLOAT_32,
-    )
-
-
 class BoundProgram:
     """Function `main` of a .vmfb, with one f32 argument, of `copy_to_device`, that stays on the device."""
 

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import numpy as np
 from iree.winograd.passes.problem import ConvolutionProblem
-from iree.winograd.runtime import open_device
+from iree.winograd.runtime import copy_to_device, open_device
 
-from .bound_program import BoundProgram, copy_to_device
+from .bound_program import BoundProgram
 from .failure import Failure
 from .program import Array, ConvolutionProgram
 from .timing import Timing
@@ -57,7 +57,7 @@ class MeasurementJob:
         is_threaded = self.device.partition("://")[0] == "local-task"
         device = open_device(self.device, self.threads if is_threaded else None)
         convolution = ConvolutionProgram(self.problem)
-        expected, image = convolution.expected(), copy_to_device(convolution.image, device)
+        expected, image = convolution.expected(), copy_to_device(device, convolution.image)
         bound: dict[int, BoundProgram] = {}
         results: dict[int, Timing | Failure] = {}
         for index, candidate in enumerate(self.programs):
@@ -128,10 +128,8 @@ def _cold_filters(runs: dict[int, Callable[[], object]]) -> Callable[[int], obje
 
     def prepare(index: int) -> None:
         other_data.max()
-        for other in list(runs)[:2]:
-            if other != index:
-                runs[other]()
-                break
+        if others := [run for other, run in runs.items() if other != index]:
+            others[0]()
 
     return prepare
 
