@@ -69,36 +69,46 @@ class ExhaustiveResult:
 
 def main() -> None:
     options = _parse_arguments()
-    scheduler = LocalScheduler(options.workers)
     device = MeasuringDevice("local-task", options.threads)
+    scheduler = LocalScheduler(options.workers)
     results: list[ExhaustiveResult] = []
     try:
-        flags = scheduler.resolve_flags(target_flags("cpu"))
-        for name in options.layers:
-            for workload in extract(layer_source(name), flags, WinogradOptions(threads=options.threads)):
-                with TuningDatabase(options.database, report=print) as database:
-                    known = database.measurements(
-                        workload.problem, workload.space.key, machine=scheduler.machine(device.uri)
-                    )
-                if known:
-                    tuned = known[0].implementation
-                    search = LayerSearch(workload, tuned, scheduler, tuple(flags), device)
-                    result = search.run(options.promising, options.sampled)
-                    results.append(result)
-                    print(
-                        f"{result.problem!s:110} {result.measured:5} of {result.space:6}: tuned "
-                        f"{1e3 * result.tuned:8.3f} ms, fastest {1e3 * result.fastest:8.3f} "
-                        f"({result.excess:.3f}x), {result.implementation}",
-                        flush=True,
-                    )
+        flags = tuple(scheduler.resolve_flags(target_flags("cpu")))
+        # Networks have layers in common.
+        workloads = {
+            workload.problem: workload
+            for name in options.layers
+            for workload in extract(layer_source(name), flags, WinogradOptions(threads=options.threads))
+        }
+        for workload in workloads.values():
+            tuned = _tuned(workload, options.database, scheduler.machine(device.uri))
+            if tuned is not None:
+                search = LayerSearch(workload, tuned, scheduler, flags, device)
+                results.append(search.run(options.promising, options.sampled))
+                print(_line(results[-1]), flush=True)
     finally:
         scheduler.close()
-    excess = [result.excess for result in results]
-    if excess:
+    if results:
+        excess = [result.excess for result in results]
         print(f"tuned over fastest: {geometric_mean(excess):.3f} (geometric mean), {max(excess):.3f} (worst)")
     if options.output is not None:
         report = {"threads": options.threads, "layers": [result.record() for result in results]}
+        options.output.parent.mkdir(parents=True, exist_ok=True)
         options.output.write_text(json.dumps(report, indent=1) + "\n")
+
+
+def _tuned(workload: Workload, database_path: Path, machine: str) -> Implementation | None:
+    """The fastest implementation that the database has for the workload."""
+    with TuningDatabase(database_path, report=print) as database:
+        known = database.measurements(workload.problem, workload.space.key, machine=machine)
+    return known[0].implementation if known else None
+
+
+def _line(result: ExhaustiveResult) -> str:
+    return (
+        f"{result.problem!s:110} {result.measured:5} of {result.space:6}: tuned {1e3 * result.tuned:8.3f} "
+        f"ms, fastest {1e3 * result.fastest:8.3f} ({result.excess:.3f}x), {result.implementation}"
+    )
 
 
 def _parse_arguments() -> argparse.Namespace:
