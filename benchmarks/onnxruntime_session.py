@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -35,8 +33,11 @@ class OnnxruntimeSession:
         (output,) = session.get_outputs()
         self._result = onnxruntime.OrtValue.ortvalue_from_shape_and_type(output.shape, np.float32)
         binding.bind_ortvalue_output(output.name, self._result)
-        # A closure, not a method: nothing is looked up in the time that is measured.
-        self.run: Callable[[], Any] = lambda: session.run_with_iobinding(binding)
+        self._session, self._binding = session, binding
+
+    def run(self) -> None:
+        # A method, as the session doesn't keep the memory of the argument.
+        self._session.run_with_iobinding(self._binding)
 
     @property
     def result(self) -> Array:

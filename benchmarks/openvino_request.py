@@ -31,10 +31,13 @@ class OpenvinoRequest:
         compiled = openvino.Core().compile_model(model, "CPU", settings)
         self.compile_seconds = time.perf_counter() - begin
         request = compiled.create_infer_request()
-        source = openvino.Tensor(argument, shared_memory=True)
+        self._source = openvino.Tensor(argument, shared_memory=True)
         self.result: Array = np.zeros(list(compiled.output().shape), np.float32)
         request.set_output_tensor(openvino.Tensor(self.result, shared_memory=True))
+        self._request = request
         # The binding's own `infer`: the Python class above it also copies the results into a dictionary.
-        infer = openvino._pyopenvino.InferRequest.infer
-        # A closure, not a method: nothing is looked up in the time that is measured.
-        self.run: Callable[[], Any] = lambda: infer(request, source, True, False)
+        self._infer: Callable[..., Any] = openvino._pyopenvino.InferRequest.infer
+
+    def run(self) -> None:
+        # A method, as the request doesn't keep the memory of the result.
+        self._infer(self._request, self._source, True, False)
