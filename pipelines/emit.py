@@ -268,9 +268,9 @@ class Buffer:
             mask = broadcast(valid.value, ir.VectorType(value.type).shape[0])
             vector.maskedstore(self.memref, index, mask, value)
 
-    def prefetch(self, offset: IndexLike) -> None:
+    def prefetch(self, offset: IndexLike, *, to_write: bool = False) -> None:
         """Brings the cache line of an element near; the offset need not be within the buffer."""
-        memref.prefetch(self.memref, [Index.of(offset).value], False, 3, True)
+        memref.prefetch(self.memref, [Index.of(offset).value], to_write, 3, True)
 
     def load_scalar(self, offset: IndexLike) -> ir.Value:
         return memref.load(self.memref, [Index.of(offset).value])

@@ -44,6 +44,13 @@ class VectorEpilogue:
                 values[scalar] = vector_value
         return values[terminator.operands[0]]
 
+    def prefetch(self, image: Index, position: tuple[Index, ...], channel: Index) -> None:
+        """Brings near what `emit` will read there, but for what every position reads."""
+        indices = [image, *position, channel]
+        for operand, indexing_map in zip(self.operands, self.transform.indexing_maps, strict=True):
+            if len(indexing_map.results) == len(indices):
+                operand.prefetch(_operand_offset(operand, indexing_map, indices))
+
 
 def reads_along_channels(indexing_map: ir.AffineMap) -> bool:
     """Whether an operand that is read by this map has a value per channel."""
@@ -55,7 +62,14 @@ def reads_along_channels(indexing_map: ir.AffineMap) -> bool:
 
 
 def _load_operand(operand: Buffer, indexing_map: ir.AffineMap, indices: list[Index], width: int) -> ir.Value:
-    offset = operand.offset(
+    offset = _operand_offset(operand, indexing_map, indices)
+    if reads_along_channels(indexing_map):
+        return operand.load(offset, width)
+    return broadcast(operand.load_scalar(offset), width)
+
+
+def _operand_offset(operand: Buffer, indexing_map: ir.AffineMap, indices: list[Index]) -> Index:
+    return operand.offset(
         [
             expression.value
             if isinstance(expression, ir.AffineConstantExpr)
@@ -63,9 +77,6 @@ def _load_operand(operand: Buffer, indexing_map: ir.AffineMap, indices: list[Ind
             for expression in indexing_map.results
         ]
     )
-    if reads_along_channels(indexing_map):
-        return operand.load(offset, width)
-    return broadcast(operand.load_scalar(offset), width)
 
 
 def _emit_vectorized(operation: ir.Operation, values: dict[ir.Value, ir.Value], width: int) -> list[ir.Value]:

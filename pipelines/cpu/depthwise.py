@@ -21,11 +21,11 @@ from iree.winograd.pipelines.emit import (
     unflatten,
     vector_width_for,
 )
+from iree.winograd.pipelines.emit_epilogue import VectorEpilogue
 
 from .channel_blocks import ChannelBlocks
 from .schedules import DepthwiseSchedule
 from .target import CpuTarget
-from .transforms import Epilogue
 
 MOST_UNROLLED = 2048
 """Multiply-adds that rows of taps are written out to, over the code of all blocks of pixels."""
@@ -96,7 +96,7 @@ class DepthwiseKernel:
         image: Buffer,
         filters: Buffer,
         output: Buffer,
-        epilogue: Epilogue,
+        epilogue: VectorEpilogue,
     ) -> None:
         """Emits the work of one workgroup at the insertion point.
 
@@ -270,12 +270,12 @@ class DepthwiseKernel:
         row: tuple[Index, ...],
         pixel: Index,
         block: Index,
-        epilogue: Epilogue,
+        epilogue: VectorEpilogue,
     ) -> None:
         channel = self.blocks.first(block)
         origin = output.offset([number, *row, pixel, channel])
         for p, value in enumerate(sums):
-            finished = epilogue(value, number, (*row, pixel + p), channel)
+            finished = epilogue.emit(value, number, (*row, pixel + p), channel)
             output.store(finished, origin + p * output.stride(-2))
 
     def _taps_inside(self, dimension: int, output: Index) -> tuple[Index, Index]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from math import prod
 
 from iree.winograd.dialect.bindings import ir
@@ -23,11 +25,11 @@ from iree.winograd.pipelines.emit import (
     unflatten,
     when,
 )
+from iree.winograd.pipelines.emit_epilogue import VectorEpilogue
 
 from .channel_blocks import ChannelBlocks
 from .schedules import ROW_PADDING, DirectSchedule, input_columns
 from .target import CpuTarget
-from .transforms import Epilogue
 
 CACHE_SET_PERIOD = 2048
 """Bytes apart, or a multiple, at which the elements of a register block share one or two sets of L1."""
@@ -74,7 +76,7 @@ class DirectKernel:
         image: Buffer,
         filters: Buffer,
         output: Buffer,
-        epilogue: Epilogue,
+        epilogue: VectorEpilogue,
     ) -> None:
         """Emits the work of one workgroup at the insertion point.
 
@@ -110,11 +112,25 @@ class DirectKernel:
                         step_elements = self.shape.decomposition.step[-1]
                         origin = staged.offset([row, 0, pixel * step_elements, 0])
                         tap_strides = [staged.stride(1)]
-                    sums = self._sum(source, origin, tap_strides, filters, block)
-                    self._store(sums, output, number, (*position, first_pixel + pixel), block, epilogue)
+                    first = (*position, first_pixel + pixel)
+                    sums = self._sum(
+                        source,
+                        origin,
+                        tap_strides,
+                        filters,
+                        block,
+                        partial(self._prefetch_output, output, number, first, block, epilogue),
+                    )
+                    self._store(sums, output, number, first, block, epilogue)
 
     def _sum(
-        self, source: Buffer, origin: Index, tap_strides: list[int], filters: Buffer, block: Index
+        self,
+        source: Buffer,
+        origin: Index,
+        tap_strides: list[int],
+        filters: Buffer,
+        block: Index,
+        prefetch_output: Callable[[Index], None],
     ) -> list[ir.Value]:
         """The outputs of `register_pixels` neighbours for one block of channels, `register_vectors` each."""
         shape, schedule = self.shape, self.schedule
@@ -131,6 +147,7 @@ class DirectKernel:
                 vectors = [filters.load(row + v * width, width) for v in range(schedule.register_vectors)]
                 for v in range(schedule.register_vectors):
                     filters.prefetch(row + (v * width + schedule.filter_prefetch * schedule.channel_block))
+                prefetch_output(c)
                 updated = []
                 for i in range(schedule.register_pixels):
                     value = broadcast(source.load_scalar(first + c + i * pixel_stride), width)
@@ -164,6 +181,26 @@ class DirectKernel:
         zeros = [splat(0.0, width)] * (schedule.register_pixels * schedule.register_vectors)
         return loop_carried(self._outer_taps, 1, zeros, multiply_row, "tap_row")
 
+    def _prefetch_output(
+        self,
+        output: Buffer,
+        number: Index,
+        position: tuple[Index, ...],
+        block: Index,
+        epilogue: VectorEpilogue,
+        vector: Index,
+    ) -> None:
+        """Fetches what `_store` is to overwrite with one vector, and what the epilogue reads for it.
+
+        One at a time, as the channels are summed: together they would keep the filters waiting.
+        """
+        vectors = self.schedule.register_vectors
+        vector = vector.minimum(self.schedule.register_pixels * vectors - 1)
+        pixel = (*position[:-1], position[-1] + vector // vectors)
+        channel = self.blocks.first(block) + vector % vectors * self.schedule.vector_width
+        output.prefetch(output.offset([number, *pixel, channel]), to_write=True)
+        epilogue.prefetch(number, pixel, channel)
+
     def _store(
         self,
         sums: list[ir.Value],
@@ -171,7 +208,7 @@ class DirectKernel:
         number: Index,
         position: tuple[Index, ...],
         block: Index,
-        epilogue: Epilogue,
+        epilogue: VectorEpilogue,
     ) -> None:
         schedule = self.schedule
         first_channel = self.blocks.first(block)
@@ -181,7 +218,7 @@ class DirectKernel:
         ):
             pixel = (*position[:-1], position[-1] + i)
             channel = first_channel + v * schedule.vector_width
-            finished = epilogue(sums[i * schedule.register_vectors + v], number, pixel, channel)
+            finished = epilogue.emit(sums[i * schedule.register_vectors + v], number, pixel, channel)
             output.store(finished, origin + (i * output.stride(-2) + v * schedule.vector_width))
 
     def _stage(

@@ -80,7 +80,7 @@ class CpuPipeline:
             if function.numbers:
                 output = replace(output, origin=function.numbers[0])
             epilogue = VectorEpilogue(transform, epilogue_operands)
-            kernel.emit(function.workgroup, function.batch, image, packed, output, epilogue.emit)
+            kernel.emit(function.workgroup, function.batch, image, packed, output, epilogue)
 
         name = self._executable(
             (kernel, signature, source.first, _epilogue_text(group)),

@@ -17,6 +17,7 @@ from iree.winograd.pipelines.emit import (
     vector_width_for,
     when,
 )
+from iree.winograd.pipelines.emit_epilogue import VectorEpilogue
 from iree.winograd.pipelines.emit_recipe import Load, Position, Store, emit_rolled, emit_unrolled, flattened
 from iree.winograd.pipelines.tiles import (
     Positions,
@@ -28,9 +29,6 @@ from iree.winograd.pipelines.tiles import (
 )
 
 from .target import CpuTarget
-
-Epilogue = Callable[[ir.Value, Index, tuple[Index, ...], Index], ir.Value]
-"""From (accumulated vector, image, spatial position, first channel) to the finished vector."""
 
 
 def emit_input_transform(
@@ -106,7 +104,7 @@ def emit_output_transform(
     *,
     shape: ConvolutionShape,
     recipes: list[Recipe],
-    epilogue: Epilogue,
+    epilogue: VectorEpilogue,
     channel_block: int,
     width: int,
     target: CpuTarget,
@@ -138,7 +136,7 @@ def emit_output_transform(
                 dimension.first + i * dimension.spacing
                 for dimension, i in zip(positions, element, strict=True)
             )
-            finished = epilogue(value, tile.image, position, k)
+            finished = epilogue.emit(value, tile.image, position, k)
             image.store(finished, origin + k + _distance(image, positions, element))
 
         transform(store)
@@ -147,7 +145,7 @@ def emit_output_transform(
         def store(element: Position, value: ir.Value, k: Index) -> None:
             # A position that doesn't exist is moved to one that does, where the epilogue may read.
             position, exists = clamped_element(positions, element)
-            finished = epilogue(value, tile.image, position, k)
+            finished = epilogue.emit(value, tile.image, position, k)
             image.store(finished, image.offset([tile.image, *position, 0]) + k, exists)
 
         transform(store)

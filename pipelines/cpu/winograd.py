@@ -8,13 +8,14 @@ from math import prod
 
 from iree.winograd.pipelines.convolution import ConvolutionShape
 from iree.winograd.pipelines.emit import Buffer, Index, ceildiv, loop, scratch
+from iree.winograd.pipelines.emit_epilogue import VectorEpilogue
 from iree.winograd.pipelines.tiles import Tile, locate_tile
 
 from .channel_blocks import ChannelBlocks
 from .gemm import emit_products
 from .schedules import ROW_PADDING, WinogradSchedule
 from .target import CpuTarget
-from .transforms import Epilogue, emit_input_transform, emit_output_transform
+from .transforms import emit_input_transform, emit_output_transform
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,7 @@ class WinogradKernel:
         source: Buffer,
         filters: Buffer,
         output: Buffer,
-        epilogue: Epilogue,
+        epilogue: VectorEpilogue,
     ) -> None:
         """Emits the work of one workgroup at the insertion point.
 
