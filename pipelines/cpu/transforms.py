@@ -136,9 +136,12 @@ def emit_output_transform(
                 dimension.first + i * dimension.spacing
                 for dimension, i in zip(positions, element, strict=True)
             )
-            finished = epilogue.emit(value, tile.image, position, k)
-            image.store(finished, origin + k + _distance(image, positions, element))
+            offset = origin + k + _distance(image, positions, element)
+            image.prefetch(offset + tile_width * image.stride(-2), to_write=True)
+            epilogue.prefetch(tile.image, (*position[:-1], position[-1] + tile_width), k)
+            image.store(epilogue.emit(value, tile.image, position, k), offset)
 
+        tile_width = shape.decomposition.output_tile[-1] * positions[-1].spacing
         transform(store)
 
     def on_the_edge() -> None:
