@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from math import prod
 
 from iree.winograd.dialect.bindings import ir
@@ -113,14 +112,14 @@ class DirectKernel:
                         origin = staged.offset([row, 0, pixel * step_elements, 0])
                         tap_strides = [staged.stride(1)]
                     first = (*position, first_pixel + pixel)
-                    sums = self._sum(
-                        source,
-                        origin,
-                        tap_strides,
-                        filters,
-                        block,
-                        partial(self._prefetch_output, output, number, first, block, epilogue),
-                    )
+
+                    def prefetch(c: Index) -> None:
+                        self._prefetch_output(output, number, first, block, epilogue, c)
+                        if staged is None and self.shape.decomposition.step[-1] == 1:
+                            # A channel of these pixels takes as long as an element of each of the next ones.
+                            image.prefetch(origin + (c + image.stride(-2)) * schedule.register_pixels)
+
+                    sums = self._sum(source, origin, tap_strides, filters, block, prefetch)
                     self._store(sums, output, number, first, block, epilogue)
 
     def _sum(
@@ -130,9 +129,13 @@ class DirectKernel:
         tap_strides: list[int],
         filters: Buffer,
         block: Index,
-        prefetch_output: Callable[[Index], None],
+        prefetch: Callable[[Index], None],
     ) -> list[ir.Value]:
-        """The outputs of `register_pixels` neighbours for one block of channels, `register_vectors` each."""
+        """The outputs of `register_pixels` neighbours for one block of channels, `register_vectors` each.
+
+        `prefetch` is called for each channel of a tap: fetched all at once, other data would keep the filters
+        waiting.
+        """
         shape, schedule = self.shape, self.schedule
         decomposition = shape.decomposition
         group_channels = shape.group_inputs
@@ -147,7 +150,7 @@ class DirectKernel:
                 vectors = [filters.load(row + v * width, width) for v in range(schedule.register_vectors)]
                 for v in range(schedule.register_vectors):
                     filters.prefetch(row + (v * width + schedule.filter_prefetch * schedule.channel_block))
-                prefetch_output(c)
+                prefetch(c)
                 updated = []
                 for i in range(schedule.register_pixels):
                     value = broadcast(source.load_scalar(first + c + i * pixel_stride), width)
@@ -190,10 +193,7 @@ class DirectKernel:
         epilogue: VectorEpilogue,
         vector: Index,
     ) -> None:
-        """Fetches what `_store` is to overwrite with one vector, and what the epilogue reads for it.
-
-        One at a time, as the channels are summed: together they would keep the filters waiting.
-        """
+        """Fetches what `_store` is to overwrite with one vector, and what the epilogue reads for it."""
         vectors = self.schedule.register_vectors
         vector = vector.minimum(self.schedule.register_pixels * vectors - 1)
         pixel = (*position[:-1], position[-1] + vector // vectors)
