@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from iree.winograd.runtime import copy_to_device, open_device
+from iree.winograd.device import open_device
 from iree.winograd.tuning.bound_program import BoundProgram
 
 from benchmarks.convolutions import Array
@@ -57,5 +57,5 @@ def bind_program(
 ) -> tuple[Callable[[], Any], Callable[[], Array]]:
     """Function `main` of a compiled program as a call on `image`, and as one that also gives its result."""
     device = open_device("local-task", threads)
-    bound = BoundProgram(program, copy_to_device(device, image), device)
+    bound = BoundProgram(program, device.copy_from_host(image), device)
     return bound.run, bound.result

@@ -6,12 +6,9 @@ tensors are; numpy arrays seldom), results always.
 
 from __future__ import annotations
 
-import atexit
-import os
 import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
 from os import PathLike, fspath
 from types import MappingProxyType
 from typing import Any
@@ -19,11 +16,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from iree import runtime
-
-# The runtime's own extension: `iree.runtime` doesn't export the function that creates a driver anew.
-from iree.runtime import _binding as binding
+from iree.winograd.device import ELEMENT_TYPES, Device, driver_name, open_device
 from iree.winograd.errors import CallError, LoadError
-from iree.winograd.pipelines.cpu.cores import available_processors, physical_cores
 from iree.winograd.signatures import FunctionSignature, TensorSignature, parse_declaration
 
 BUFFER_ALIGNMENT = 64
@@ -43,26 +37,9 @@ _DTYPES: Mapping[str, np.dtype[Any]] = MappingProxyType(
 )
 """By MLIR's names of element types."""
 
-_ELEMENT_TYPES: Mapping[np.dtype[Any], Any] = MappingProxyType(
-    {
-        np.dtype(np.float16): runtime.HalElementType.FLOAT_16,
-        np.dtype(np.float32): runtime.HalElementType.FLOAT_32,
-        np.dtype(np.float64): runtime.HalElementType.FLOAT_64,
-        np.dtype(np.bool_): runtime.HalElementType.BOOL_8,
-        np.dtype(np.int8): runtime.HalElementType.SINT_8,
-        np.dtype(np.int16): runtime.HalElementType.SINT_16,
-        np.dtype(np.int32): runtime.HalElementType.SINT_32,
-        np.dtype(np.int64): runtime.HalElementType.SINT_64,
-        np.dtype(np.uint8): runtime.HalElementType.UINT_8,
-        np.dtype(np.uint16): runtime.HalElementType.UINT_16,
-        np.dtype(np.uint32): runtime.HalElementType.UINT_32,
-        np.dtype(np.uint64): runtime.HalElementType.UINT_64,
-    }
-)
-
 _RESULT_DTYPES: Mapping[int, np.dtype[Any]] = MappingProxyType(
     {
-        **{int(element_type): dtype for dtype, element_type in _ELEMENT_TYPES.items()},
+        **{int(element_type): dtype for dtype, element_type in ELEMENT_TYPES.items()},
         # Integers of functions on MLIR's own tensors have no sign.
         int(runtime.HalElementType.INT_8): np.dtype(np.int8),
         int(runtime.HalElementType.INT_16): np.dtype(np.int16),
@@ -70,8 +47,6 @@ _RESULT_DTYPES: Mapping[int, np.dtype[Any]] = MappingProxyType(
         int(runtime.HalElementType.INT_64): np.dtype(np.int64),
     }
 )
-
-_HOST_DRIVERS = ("local-sync", "local-task")
 
 _INSTANCE = runtime.VmInstance()
 
@@ -90,9 +65,9 @@ def load(
     and when there is no such device; `ValueError` for a number of threads that isn't positive, or that is
     given for a device other than local-task.
     """
-    if threads is not None and (threads < 1 or _driver_name(device) != "local-task"):
+    if threads is not None and (threads < 1 or driver_name(device) != "local-task"):
         raise ValueError(f"threads must be positive and for local-task, got {threads} for {device!r}")
-    hal_device = open_device(device, threads)
+    opened = open_device(device, threads)
     name = "the program" if isinstance(program, bytes) else repr(fspath(program))
     try:
         if isinstance(program, bytes):
@@ -105,20 +80,20 @@ def load(
     except (RuntimeError, ValueError) as error:
         raise LoadError(f"{name} is not a program compiled by IREE: {error}") from error
     try:
-        hal_module = runtime.create_hal_module(_INSTANCE, hal_device)
+        hal_module = runtime.create_hal_module(_INSTANCE, opened.hal)
         context = runtime.VmContext(_INSTANCE, [hal_module, module])
     except (RuntimeError, ValueError) as error:
         raise LoadError(f"{name} can't run on {device!r}: {error}") from error
-    return LoadedProgram(context, module, hal_device, _driver_name(device) in _HOST_DRIVERS)
+    return LoadedProgram(context, module, opened)
 
 
 class LoadedProgram:
     """A program on its device. Its functions are attributes; it is called like the only one, or `main`."""
 
-    def __init__(self, context: Any, module: Any, device: Any, in_host_memory: bool) -> None:
+    def __init__(self, context: Any, module: Any, device: Device) -> None:
         lock = threading.Lock()
         self._functions = {
-            name: LoadedFunction(name, signature, context, function, device, in_host_memory, lock)
+            name: LoadedFunction(name, signature, context, function, device, lock)
             for name, signature, function in _public_functions(module)
         }
         self._default = self._functions.get("main")
@@ -156,8 +131,7 @@ class LoadedFunction:
         signature: FunctionSignature | None,
         context: Any,
         function: Any,
-        device: Any,
-        in_host_memory: bool,
+        device: Device,
         lock: threading.Lock,
     ) -> None:
         self.name = name
@@ -166,7 +140,6 @@ class LoadedFunction:
         self._function = function
         self._device = device
         self._lock = lock
-        self._in_host_memory = in_host_memory
         inputs = () if signature is None else signature.inputs
         self._parameters = [_TensorParameter(index, tensor) for index, tensor in enumerate(inputs)]
 
@@ -191,11 +164,10 @@ class LoadedFunction:
             array = parameter.check(self.name, argument, torch)
             arrays.append(array)
             inputs.push_ref(self._import(array))
-        outputs = runtime.VmVariantList(1)
         try:
             # A context may run one call at a time, and the runtime lets go of Python's own lock.
             with self._lock:
-                self._context.invoke(self._function, inputs, outputs)
+                outputs = self._device.invoke(self._context, self._function, inputs)
         except (RuntimeError, ValueError) as error:
             raise CallError(f"{self.name} failed: {error}") from error
         results = [self._export(outputs, index, arrays) for index in range(outputs.size)]
@@ -204,20 +176,20 @@ class LoadedFunction:
         return results[0] if len(results) == 1 else tuple(results)
 
     def _import(self, array: npt.NDArray[Any]) -> Any:
-        if self._in_host_memory and array.__array_interface__["data"][0] % BUFFER_ALIGNMENT == 0:
-            buffer = self._device.allocator.import_host_allocation(
+        if self._device.in_host_memory and array.__array_interface__["data"][0] % BUFFER_ALIGNMENT == 0:
+            buffer = self._device.hal.allocator.import_host_allocation(
                 array, memory_type=_HOST_MEMORY, allowed_usage=_HOST_USAGE
             )
-            return runtime.HalBufferView(buffer, array.shape, _ELEMENT_TYPES[array.dtype])
-        return copy_to_device(self._device, array)
+            return runtime.HalBufferView(buffer, array.shape, ELEMENT_TYPES[array.dtype])
+        return self._device.copy_from_host(array)
 
     def _export(self, outputs: Any, index: int, arrays: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
         view = outputs.get_as_object(index, runtime.HalBufferView)
         dtype = _RESULT_DTYPES.get(view.element_type)
         if dtype is None:
             raise CallError(f"result {index} of {self.name} has elements that numpy has no type for")
-        if not self._in_host_memory:
-            return copy_to_host(self._device, view, dtype)
+        if not self._device.in_host_memory:
+            return self._device.copy_to_host(view, dtype)
         result: npt.NDArray[Any] = view.map().asarray(view.shape, dtype)
         # A program may return an argument as it is, but a caller expects memory of his own.
         return result.copy() if any(np.may_share_memory(result, array) for array in arrays) else result
@@ -225,8 +197,6 @@ class LoadedFunction:
 
 _HOST_MEMORY = int(runtime.MemoryType.DEVICE_LOCAL) | int(runtime.MemoryType.HOST_VISIBLE)
 _HOST_USAGE = int(runtime.BufferUsage.DEFAULT) | int(runtime.BufferUsage.MAPPING)
-_STAGING_MEMORY = int(runtime.MemoryType.HOST_LOCAL) | int(runtime.MemoryType.DEVICE_VISIBLE)
-_STAGING_USAGE = int(runtime.BufferUsage.TRANSFER_TARGET) | int(runtime.BufferUsage.MAPPING_SCOPED)
 
 
 class _Parameter:
@@ -238,7 +208,7 @@ class _Parameter:
         self._index = index
 
     def accepts(self, array: npt.NDArray[Any]) -> bool:
-        return array.dtype in _ELEMENT_TYPES
+        return array.dtype in ELEMENT_TYPES
 
     def check(self, function: str, argument: Any, torch: Any) -> npt.NDArray[Any]:
         """The argument as a contiguous array; raises `CallError` if it doesn't fit."""
@@ -277,53 +247,6 @@ class _TensorParameter(_Parameter):
         )
 
 
-def open_device(device: str, threads: int | None = None) -> Any:
-    """The runtime's device for a URI, the same for each call. Raises `LoadError` if there is none."""
-    try:
-        if _driver_name(device) not in _HOST_DRIVERS:
-            return _open_gpu(device)
-        if (threads or physical_cores()) == 1:
-            # A single worker would be woken for every call, and may have to share a core with its caller.
-            return _open_host_device("local-sync", None)
-        # Without a number IREE keeps a worker on each core of the machine. Systems may leave two that work
-        # for microseconds on the same core, but with fewer of them it is for the system to say which cores
-        # they take.
-        all_cores = threads == physical_cores() and available_processors() == os.cpu_count()
-        return _open_host_device(device, None if all_cores else threads)
-    except (RuntimeError, ValueError) as error:
-        drivers = ", ".join(sorted(runtime.query_available_drivers()))
-        raise LoadError(f"no device {device!r} (drivers: {drivers}): {error}") from error
-
-
-_WORKER_MEMORY = 2 << 20
-"""Bytes of a worker's own memory: as much as kernels may need, also where the L2 cache's size isn't known."""
-
-
-@cache
-def _open_host_device(device: str, threads: int | None) -> Any:
-    # The workers are created with the driver, as many and with as much memory as flags of the process say.
-    runtime.flags.parse_flags(
-        f"--task_topology_group_count={threads or 0}",
-        f"--task_worker_local_memory={_WORKER_MEMORY}",
-    )
-    # Results come from a cache: large ones would otherwise be mapped, and faulted in, anew on each call.
-    return binding.create_hal_driver(device).create_default_device(allocators=["caching"])
-
-
-@cache
-def _open_gpu(device: str) -> Any:
-    return runtime.get_device(device)
-
-
-# A Vulkan driver of NVIDIA's crashes on a device that is freed with the modules of the interpreter. Those of
-# the host have to stay: results are in their memory, and may live as long.
-atexit.register(_open_gpu.cache_clear)
-
-
-def _driver_name(device: str) -> str:
-    return device.split("://", 1)[0]
-
-
 def _public_functions(module: Any) -> Iterator[tuple[str, FunctionSignature | None, Any]]:
     """The functions that can be called on arrays."""
     for name in module.function_names:
@@ -339,34 +262,3 @@ def _public_functions(module: Any) -> Iterator[tuple[str, FunctionSignature | No
             tensor.element_type in _DTYPES for tensor in (*signature.inputs, *signature.outputs)
         ):
             yield name, signature, function
-
-
-def copy_to_device(device: Any, array: npt.NDArray[Any]) -> Any:
-    """A buffer view of the runtime with memory of `device`."""
-    return device.allocator.allocate_buffer_copy(
-        memory_type=runtime.MemoryType.DEVICE_LOCAL,
-        allowed_usage=runtime.BufferUsage.DEFAULT,
-        device=device,
-        buffer=array,
-        element_type=_ELEMENT_TYPES[array.dtype],
-    )
-
-
-def copy_to_host(device: Any, view: Any, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
-    """What a buffer view of the runtime holds on `device`, which need not be host memory."""
-    source = view.get_buffer()
-    staging = device.allocator.allocate_buffer(
-        memory_type=_STAGING_MEMORY, allowed_usage=_STAGING_USAGE, allocation_size=source.byte_length()
-    )
-    semaphore = device.create_semaphore(0)
-    done = runtime.HalFence.create_at(semaphore, 1)
-    device.queue_copy(
-        source,
-        staging,
-        wait_semaphores=runtime.HalFence.create_at(semaphore, 0),
-        signal_semaphores=done,
-    )
-    done.wait()
-    # The array doesn't keep the memory of a buffer that was mapped without a view.
-    result: npt.NDArray[Any] = np.array(staging.map().asarray(view.shape, dtype))
-    return result

@@ -9,16 +9,10 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 import torch
+from iree.winograd.device import open_device
 from iree.winograd.errors import CallError, LoadError
 from iree.winograd.pipelines.cpu.cores import physical_cores
-from iree.winograd.runtime import (
-    BUFFER_ALIGNMENT,
-    LoadedProgram,
-    copy_to_device,
-    copy_to_host,
-    load,
-    open_device,
-)
+from iree.winograd.runtime import BUFFER_ALIGNMENT, LoadedProgram, load
 
 Array = npt.NDArray[np.float32]
 
@@ -159,9 +153,9 @@ def test_the_number_of_threads_is_as_asked(vmfb: bytes) -> None:
 def test_a_part_of_a_copied_result_outlives_the_rest() -> None:
     device = open_device("local-sync")
     array = random_array(12, 64)
-    view = copy_to_device(device, array)
+    view = device.copy_from_host(array)
     for _ in range(50):
-        row = copy_to_host(device, view, array.dtype)[3]
+        row = device.copy_to_host(view, array.dtype)[3]
         # Reuses what was freed too early.
         others = [random_array(12, 64) for _ in range(3)]
         np.testing.assert_array_equal(row, array[3])
@@ -173,8 +167,35 @@ def test_one_thread_is_the_calling_one() -> None:
 
 
 def test_as_many_threads_as_cores_are_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("iree.winograd.runtime.available_processors", os.cpu_count)
+    monkeypatch.setattr("iree.winograd.device.available_processors", os.cpu_count)
     assert open_device("local-task", physical_cores()) is open_device("local-task")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux lets threads be batch work")
+def test_a_caller_leaves_cores_to_workers_while_it_waits(
+    vmfb: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    policies = []
+
+    def set_policy(thread: int, policy: int, parameters: os.sched_param) -> None:
+        policies.append(policy)
+
+    monkeypatch.setattr(os, "sched_setscheduler", set_policy)
+    x = random_array(4, 64)
+    load(vmfb, "local-task", threads=2)(x)
+    assert policies == [os.SCHED_BATCH, os.SCHED_OTHER]
+    load(vmfb, "local-sync")(x)
+    assert len(policies) == 2
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux lets threads be batch work")
+def test_a_caller_that_may_not_change_its_scheduling(vmfb: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(thread: int, policy: int, parameters: os.sched_param) -> None:
+        raise PermissionError("Operation not permitted")
+
+    monkeypatch.setattr(os, "sched_setscheduler", refuse)
+    x = random_array(4, 64)
+    np.testing.assert_array_equal(load(vmfb, "local-task", threads=2)(x), 2 * x)
 
 
 def thread_count() -> int:

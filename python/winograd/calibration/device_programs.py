@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from iree import runtime
+from iree.winograd.device import open_device
 from iree.winograd.errors import LoadError
-from iree.winograd.runtime import open_device
 
 _BYTES = 4
 
@@ -23,7 +24,7 @@ class DevicePrograms:
         instance = runtime.VmInstance()
         try:
             self._module = runtime.VmModule.copy_buffer(instance, program)
-            hal_module = runtime.create_hal_module(instance, self._device)
+            hal_module = runtime.create_hal_module(instance, self._device.hal)
             self._context = runtime.VmContext(instance, [hal_module, self._module])
         except (RuntimeError, ValueError) as error:
             raise LoadError(f"programs to measure it can't run on {device!r}: {error}") from error
@@ -33,7 +34,7 @@ class DevicePrograms:
 
         The call returns when the device is done, and leaves the result there.
         """
-        buffer = self._device.allocator.allocate_buffer(
+        buffer = self._device.hal.allocator.allocate_buffer(
             memory_type=runtime.MemoryType.DEVICE_LOCAL,
             allowed_usage=runtime.BufferUsage.DEFAULT,
             allocation_size=_BYTES * rows * columns,
@@ -43,9 +44,4 @@ class DevicePrograms:
         arguments.push_ref(view)
         looked_up = self._module.lookup_function(function)
 
-        def call() -> Any:
-            results = runtime.VmVariantList(1)
-            self._context.invoke(looked_up, arguments, results)
-            return results
-
-        return call
+        return partial(self._device.invoke, self._context, looked_up, arguments)

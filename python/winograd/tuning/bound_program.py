@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from iree import runtime
-from iree.winograd.runtime import copy_to_host
+from iree.winograd.device import Device
 
 
 class BoundProgram:
-    """Function `main` of a .vmfb, with one f32 argument, of `copy_to_device`, that stays on the device."""
+    """Function `main` of a .vmfb, with one f32 argument, a buffer view, that stays on the device."""
 
-    def __init__(self, program: bytes | Path, argument: Any, device: Any) -> None:
+    def __init__(self, program: bytes | Path, argument: Any, device: Device) -> None:
         instance = runtime.VmInstance()
         module = (
             runtime.VmModule.copy_buffer(instance, program)
@@ -22,18 +22,16 @@ class BoundProgram:
             else runtime.VmModule.mmap(instance, str(program))
         )
         self._device = device
-        self._context = runtime.VmContext(instance, [runtime.create_hal_module(instance, device), module])
+        self._context = runtime.VmContext(instance, [runtime.create_hal_module(instance, device.hal), module])
         self._function = module.lookup_function("main")
         self._arguments = runtime.VmVariantList(1)
         self._arguments.push_ref(argument)
 
     def run(self) -> Any:
         """Call the function; returns what holds the result, when it is there."""
-        results = runtime.VmVariantList(1)
-        self._context.invoke(self._function, self._arguments, results)
-        return results
+        return self._device.invoke(self._context, self._function, self._arguments)
 
     def result(self) -> npt.NDArray[np.float32]:
         """Call the function and copy its result."""
         view = self.run().get_as_object(0, runtime.HalBufferView)
-        return copy_to_host(self._device, view, np.dtype(np.float32))
+        return self._device.copy_to_host(view, np.dtype(np.float32))

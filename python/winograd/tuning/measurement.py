@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from iree.winograd.device import open_device
 from iree.winograd.passes.problem import ConvolutionProblem
-from iree.winograd.runtime import copy_to_device, open_device
 
 from .bound_program import BoundProgram
 from .failure import Failure
@@ -57,7 +57,7 @@ class MeasurementJob:
         is_threaded = self.device.partition("://")[0] == "local-task"
         device = open_device(self.device, self.threads if is_threaded else None)
         convolution = ConvolutionProgram(self.problem)
-        expected, image = convolution.expected(), copy_to_device(device, convolution.image)
+        expected, image = convolution.expected(), device.copy_from_host(convolution.image)
         bound: dict[int, BoundProgram] = {}
         results: dict[int, Timing | Failure] = {}
         for index, candidate in enumerate(self.programs):

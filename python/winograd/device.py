@@ -1,0 +1,167 @@
+"""Devices of IREE's runtime: opening them, copying arrays to and from them, and calling functions on them."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from functools import cache
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from iree import runtime
+
+# The runtime's own extension: `iree.runtime` doesn't export the function that creates a driver anew.
+from iree.runtime import _binding as binding
+from iree.winograd.errors import LoadError
+from iree.winograd.pipelines.cpu.cores import available_processors, physical_cores
+
+ELEMENT_TYPES: Mapping[np.dtype[Any], Any] = MappingProxyType(
+    {
+        np.dtype(np.float16): runtime.HalElementType.FLOAT_16,
+        np.dtype(np.float32): runtime.HalElementType.FLOAT_32,
+        np.dtype(np.float64): runtime.HalElementType.FLOAT_64,
+        np.dtype(np.bool_): runtime.HalElementType.BOOL_8,
+        np.dtype(np.int8): runtime.HalElementType.SINT_8,
+        np.dtype(np.int16): runtime.HalElementType.SINT_16,
+        np.dtype(np.int32): runtime.HalElementType.SINT_32,
+        np.dtype(np.int64): runtime.HalElementType.SINT_64,
+        np.dtype(np.uint8): runtime.HalElementType.UINT_8,
+        np.dtype(np.uint16): runtime.HalElementType.UINT_16,
+        np.dtype(np.uint32): runtime.HalElementType.UINT_32,
+        np.dtype(np.uint64): runtime.HalElementType.UINT_64,
+    }
+)
+"""The runtime's names of element types."""
+
+_HOST_DRIVERS = ("local-sync", "local-task")
+
+_STAGING_MEMORY = int(runtime.MemoryType.HOST_LOCAL) | int(runtime.MemoryType.DEVICE_VISIBLE)
+_STAGING_USAGE = int(runtime.BufferUsage.TRANSFER_TARGET) | int(runtime.BufferUsage.MAPPING_SCOPED)
+
+
+@dataclass(frozen=True)
+class Device:
+    """A device: `hal` is the runtime's own object."""
+
+    hal: Any
+    in_host_memory: bool
+    """Whether programs can use the memory of arrays."""
+    has_workers: bool
+    """Whether other threads than the caller's do the work."""
+
+    def invoke(self, context: Any, function: Any, arguments: Any) -> Any:
+        """Call a function of a `VmContext` on this device; returns the list of its results.
+
+        Raises what the runtime's own `invoke` does.
+        """
+        results = runtime.VmVariantList(1)
+        with _leaving_cores_to_workers() if self.has_workers else nullcontext():
+            context.invoke(function, arguments, results)
+        return results
+
+    def copy_from_host(self, array: npt.NDArray[Any]) -> Any:
+        """A buffer view of the runtime in memory of the device."""
+        return self.hal.allocator.allocate_buffer_copy(
+            memory_type=runtime.MemoryType.DEVICE_LOCAL,
+            allowed_usage=runtime.BufferUsage.DEFAULT,
+            device=self.hal,
+            buffer=array,
+            element_type=ELEMENT_TYPES[array.dtype],
+        )
+
+    def copy_to_host(self, view: Any, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+        """What a buffer view of the runtime holds on the device, which need not be host memory."""
+        source = view.get_buffer()
+        staging = self.hal.allocator.allocate_buffer(
+            memory_type=_STAGING_MEMORY, allowed_usage=_STAGING_USAGE, allocation_size=source.byte_length()
+        )
+        semaphore = self.hal.create_semaphore(0)
+        done = runtime.HalFence.create_at(semaphore, 1)
+        self.hal.queue_copy(
+            source,
+            staging,
+            wait_semaphores=runtime.HalFence.create_at(semaphore, 0),
+            signal_semaphores=done,
+        )
+        done.wait()
+        # The array doesn't keep the memory of a buffer that was mapped without a view.
+        result: npt.NDArray[Any] = np.array(staging.map().asarray(view.shape, dtype))
+        return result
+
+
+@contextmanager
+def _leaving_cores_to_workers() -> Iterator[None]:
+    """Counts the calling thread as batch work, which takes no core from a thread that is at work.
+
+    The last worker wakes the caller before it has finished itself, and the caller waits for that without
+    sleeping. On the core that it had just taken from that worker it would wait until the system divides time
+    anew, after milliseconds.
+    """
+    if sys.platform != "linux" or os.sched_getscheduler(0) != os.SCHED_OTHER:
+        yield
+        return
+    try:
+        os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
+    except OSError:
+        # Some sandboxes don't let a thread change how it is scheduled.
+        yield
+        return
+    try:
+        yield
+    finally:
+        os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+
+
+def open_device(device: str, threads: int | None = None) -> Device:
+    """The runtime's device for a URI, the same for each call. Raises `LoadError` if there is none."""
+    try:
+        if driver_name(device) not in _HOST_DRIVERS:
+            return _open_gpu(device)
+        if (threads or physical_cores()) == 1:
+            # A single worker would be woken for every call, and may have to share a core with its caller.
+            return _open_host_device("local-sync", None)
+        # Without a number IREE keeps a worker on each core of the machine. Systems may leave two that work
+        # for microseconds on the same core, but with fewer of them it is for the system to say which cores
+        # they take.
+        all_cores = threads == physical_cores() and available_processors() == os.cpu_count()
+        return _open_host_device(device, None if all_cores else threads)
+    except (RuntimeError, ValueError) as error:
+        drivers = ", ".join(sorted(runtime.query_available_drivers()))
+        raise LoadError(f"no device {device!r} (drivers: {drivers}): {error}") from error
+
+
+_WORKER_MEMORY = 2 << 20
+"""Bytes of a worker's own memory: as much as kernels may need, also where the L2 cache's size isn't known."""
+
+
+@cache
+def _open_host_device(device: str, threads: int | None) -> Device:
+    # The workers are created with the driver, as many and with as much memory as flags of the process say.
+    runtime.flags.parse_flags(
+        f"--task_topology_group_count={threads or 0}",
+        f"--task_worker_local_memory={_WORKER_MEMORY}",
+    )
+    # Results come from a cache: large ones would otherwise be mapped, and faulted in, anew on each call.
+    hal = binding.create_hal_driver(device).create_default_device(allocators=["caching"])
+    return Device(hal, in_host_memory=True, has_workers=driver_name(device) == "local-task")
+
+
+@cache
+def _open_gpu(device: str) -> Device:
+    return Device(runtime.get_device(device), in_host_memory=False, has_workers=False)
+
+
+# A Vulkan driver of NVIDIA's crashes on a device that is freed with the modules of the interpreter. Those of
+# the host have to stay: results are in their memory, and may live as long.
+atexit.register(_open_gpu.cache_clear)
+
+
+def driver_name(device: str) -> str:
+    """The part of a URI that names the driver."""
+    return device.split("://", 1)[0]
