@@ -1,4 +1,5 @@
 import os
+import resource
 import subprocess
 import sys
 from collections.abc import Callable
@@ -196,6 +197,33 @@ def test_a_caller_that_may_not_change_its_scheduling(vmfb: bytes, monkeypatch: p
     monkeypatch.setattr(os, "sched_setscheduler", refuse)
     x = random_array(4, 64)
     np.testing.assert_array_equal(load(vmfb, "local-task", threads=2)(x), 2 * x)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="glibc's malloc")
+def test_memory_between_arguments_and_results_is_kept() -> None:
+    large = "tensor<4096x8192xf32>"
+    program = load(
+        compile_program(f"""
+func.func @main(%x: tensor<f32>) -> tensor<8192xf32> {{
+  %zero = arith.constant 0.0 : f32
+  %value = tensor.extract %x[] : tensor<f32>
+  %empty = tensor.empty() : {large}
+  %filled = linalg.fill ins(%value : f32) outs(%empty : {large}) -> {large}
+  %stored = util.optimization_barrier %filled : {large}
+  %sums = tensor.empty() : tensor<8192xf32>
+  %zeros = linalg.fill ins(%zero : f32) outs(%sums : tensor<8192xf32>) -> tensor<8192xf32>
+  %result = linalg.reduce {{ arith.addf }}
+    ins(%stored : {large}) outs(%zeros : tensor<8192xf32>) dimensions = [0]
+  return %result : tensor<8192xf32>
+}}"""),
+        threads=2,
+    )
+    x = np.full((), 0.5, np.float32)
+    program(x)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    np.testing.assert_array_equal(program(x), np.full(8192, 2048, np.float32))
+    pages = 4 * 4096 * 8192 // resource.getpagesize()
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before < pages // 4
 
 
 def thread_count() -> int:
