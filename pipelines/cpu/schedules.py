@@ -138,6 +138,10 @@ VECTORS_PER_PASS = 4
 """Vectors of channels of a pass over all rows: neighbouring cache lines, yet few rows of them fill L1."""
 REREAD_FILTERS = MEBIBYTE
 """Bytes of filters up to which each row of outputs may read them all: rows give more workgroups then."""
+REREAD_TRANSFORMED_FILTERS = 5 * MEBIBYTE
+"""Bytes of transformed filters up to which threads had rather read them all than share transformed tiles."""
+LEAST_OWN_TILES = 8
+"""Tiles of a thread for which that pays."""
 STREAMED_FILTERS = 16 * MEBIBYTE
 """Bytes of transformed filters from which on they come from memory rather than from a shared cache."""
 
@@ -147,7 +151,7 @@ def default_winograd_schedule(shape: ConvolutionShape, target: CpuTarget, thread
 
     Registers full; as many tiles as L2 holds, but so many that the multiplications of a block outlast the
     reading of its filters: one register block of tiles for filters in a shared cache, four for filters in
-    memory. Where L2 doesn't hold that many, or there would be fewer workgroups than threads, the input
+    memory. Where L2 doesn't hold that many, or threads would have too few tiles of their own, the input
     transform becomes a dispatch of its own.
     """
     group_outputs = shape.group_outputs
@@ -169,10 +173,12 @@ def default_winograd_schedule(shape: ConvolutionShape, target: CpuTarget, thread
     channel_blocks = shape.groups * -(-group_outputs // (width * register_vectors))
     multiplications = tiles * shape.transform_size * shape.reduction * shape.output_channels
     splits = _splits(blocks, channel_blocks, multiplications, threads)
+    own_tiles = -(-tiles // threads)
+    reread = filter_bytes <= REREAD_TRANSFORMED_FILTERS and own_tiles >= LEAST_OWN_TILES
     few_outputs = shape.output_channels <= FEW_OUTPUTS
-    fused = shape.tiles is None or (most_fused >= wanted and (few_outputs or splits == 1))
-    if few_outputs and splits > 1:
-        most_fused = min(most_fused, -(-tiles // 2))
+    fused = shape.tiles is None or (most_fused >= wanted and (splits == 1 or reread or few_outputs))
+    if shape.tiles is not None and fused and blocks < _wanted_workgroups(multiplications, threads):
+        most_fused = min(most_fused, -(-tiles // (-(-blocks // threads) * threads)))
     most = most_fused if fused else min(MAX_TILE_BLOCK, available // product_row)
     tile_block, register_tiles = _divide_tiles(tiles, most, most_register_tiles)
     interleaved_sums = 1
@@ -341,5 +347,9 @@ def _workgroups(threads: int) -> int:
 
 def _splits(workgroups: int, channel_blocks: int, multiplications: int, threads: int) -> int:
     """The parts to divide output channels into, so that threads have enough workgroups of enough work."""
-    wanted = min(_workgroups(threads), multiplications // WORKGROUP_PRODUCTS)
-    return max(1, min(channel_blocks, wanted // workgroups))
+    return max(1, min(channel_blocks, _wanted_workgroups(multiplications, threads) // workgroups))
+
+
+def _wanted_workgroups(multiplications: int, threads: int) -> int:
+    """Workgroups that the dispatch of so many multiplications should have."""
+    return min(_workgroups(threads), multiplications // WORKGROUP_PRODUCTS)

@@ -61,6 +61,9 @@ def load(
     thread), "vulkan", "cuda", "hip", each with an optional `://` and path.
     A file is mapped into memory: leave it as it is while the program is in use.
 
+    On Linux, "local-task" has the process keep large blocks of memory that it frees, and a thread that calls
+    a program counts as batch work (SCHED_BATCH) until the call returns, if nothing else was chosen for it.
+
     Raises `LoadError` when the file can't be read, isn't a compiled program or is compiled for other devices,
     and when there is no such device; `ValueError` for a number of threads that isn't positive, or that is
     given for a device other than local-task.

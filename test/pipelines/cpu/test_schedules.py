@@ -83,6 +83,15 @@ def test_one_thread_transforms_its_input_in_the_same_kernel() -> None:
     assert schedule.input_block is None
 
 
+def test_threads_with_tiles_of_their_own_transform_them_in_the_same_kernel() -> None:
+    convolution = shape(1, 28, 128, 128, 4)
+    schedule = default_winograd_schedule(convolution, TARGETS[0], 2)
+    assert schedule.input_block is None
+    assert convolution.tiles is not None
+    assert -(-convolution.tiles // schedule.tile_block) == 2, "an equal share for each"
+    assert default_winograd_schedule(shape(1, 14, 256, 256, 4), TARGETS[0], 2).input_block is not None
+
+
 def test_register_blocks_of_outputs_overlap_as_little_as_two_or_three_vectors_allow() -> None:
     for outputs, vectors in [(16, 1), (32, 2), (48, 3), (64, 2), (80, 2), (96, 2), (144, 3)]:
         assert (
