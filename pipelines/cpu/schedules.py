@@ -140,7 +140,7 @@ REREAD_FILTERS = MEBIBYTE
 """Bytes of filters up to which each row of outputs may read them all: rows give more workgroups then."""
 REREAD_TRANSFORMED_FILTERS = 5 * MEBIBYTE
 """Bytes of transformed filters up to which threads had rather read them all than share transformed tiles."""
-LEAST_OWN_TILES = 8
+LEAST_OWN_TILES = 9
 """Tiles of a thread for which that pays."""
 STREAMED_FILTERS = 16 * MEBIBYTE
 """Bytes of transformed filters from which on they come from memory rather than from a shared cache."""
