@@ -89,14 +89,16 @@ def copy_bandwidths(durations: Mapping[int, float]) -> dict[int, float]:
     """Bytes per second by the bytes moved, from the seconds of copies that move them, the least a launch.
 
     What a copy takes longer than one of half the size is free of what any copy takes. Copies that are hardly
-    longer than a launch don't count, unless all are.
+    longer than a launch don't count, nor do those that take less than half of what they should longer, which
+    is noise, unless all are such.
     """
     sizes = sorted(durations)
     found = {}
     for size in sizes[1:]:
         half = max(each for each in sizes if each <= 0.6 * size)
         longer = durations[size] - durations[half]
-        if durations[size] > LAUNCH_BOUND * durations[sizes[0]] and longer > 0:
+        least_longer = durations[size] * (1 - 1 / LAUNCH_BOUND) / 4
+        if durations[size] > LAUNCH_BOUND * durations[sizes[0]] and longer > least_longer:
             found[size] = (size - half) / longer
     return found or {sizes[-1]: sizes[-1] / durations[sizes[-1]]}
 
@@ -179,7 +181,10 @@ def _measure_multiply_adds(
 
     saturates = target.max_threads >= SATURATING_THREADS
     multiprocessors = resident_workgroups(seconds_of, counts[-1]) if saturates else None
-    return counts[-1] * workgroup_multiply_adds(target) / durations[counts[-1]], multiprocessors
+    # Most of this time is work: where the difference says otherwise, it is noise.
+    with_launch = times[f"multiply_add {counts[-1]} long"] / max(MULTIPLY_ADD_DISPATCHES)
+    duration = durations[counts[-1]] if durations[counts[-1]] > with_launch / 2 else with_launch
+    return counts[-1] * workgroup_multiply_adds(target) / duration, multiprocessors
 
 
 def _growing(least: int, most: int, factor: float, bind: Callable[[int], Callable[[], Any]]) -> Iterator[int]:
