@@ -22,6 +22,7 @@ from iree.runtime import _binding as binding
 from iree.winograd.errors import LoadError
 from iree.winograd.pipelines.cpu.cores import available_processors, physical_cores
 from iree.winograd.pipelines.units import GIBIBYTE
+from iree.winograd.targets import driver_name
 
 ELEMENT_TYPES: Mapping[np.dtype[Any], Any] = MappingProxyType(
     {
@@ -183,8 +184,3 @@ def _open_gpu(device: str) -> Device:
 # A Vulkan driver of NVIDIA's crashes on a device that is freed with the modules of the interpreter. Those of
 # the host have to stay: results are in their memory, and may live as long.
 atexit.register(_open_gpu.cache_clear)
-
-
-def driver_name(device: str) -> str:
-    """The part of a URI that names the driver."""
-    return device.split("://", 1)[0]

@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from iree import runtime
-from iree.winograd.device import ELEMENT_TYPES, Device, driver_name, open_device
+from iree.winograd.device import ELEMENT_TYPES, Device, open_device
 from iree.winograd.errors import CallError, LoadError
 from iree.winograd.signatures import FunctionSignature, TensorSignature, parse_declaration
+from iree.winograd.targets import driver_name
 
 BUFFER_ALIGNMENT = 64
 """Bytes; compiled code relies on it."""

@@ -39,6 +39,11 @@ DEFAULT_DRIVERS = {target: driver for driver, target in reversed(TARGET_OF_DRIVE
 """For each target, the driver that runs its programs unless one is given: the first above."""
 
 
+def driver_name(device: str) -> str:
+    """The part of a URI that names the driver."""
+    return device.split("://", 1)[0]
+
+
 def target_flags(target: str) -> tuple[str, ...]:
     """The flags of `iree-compile` for `target`: `cpu`, `vulkan`, `cuda` or `hip`, or one of them and a chip.
 

@@ -163,7 +163,9 @@ def test_a_part_of_a_copied_result_outlives_the_rest() -> None:
         del others
 
 
-def test_one_thread_is_the_calling_one() -> None:
+def test_one_thread_is_the_calling_one(vmfb: bytes) -> None:
+    x = random_array(4, 64)
+    np.testing.assert_array_equal(load(vmfb, "local-task", threads=1)(x), 2 * x)
     assert open_device("local-task", 1) is open_device("local-sync")
 
 

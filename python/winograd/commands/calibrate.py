@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from iree.winograd.atomic_file import atomic_file
 from iree.winograd.errors import WinogradError
-from iree.winograd.targets import TARGET_OF_DRIVER
+from iree.winograd.targets import TARGET_OF_DRIVER, driver_name
 
 if TYPE_CHECKING:
     from iree.winograd.pipelines.selection.machine import Machine
@@ -56,7 +56,7 @@ def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
 
 def run(options: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     """Runs the subcommand. Impossible options end the process through `parser.error`."""
-    driver = options.device.split("://", 1)[0]
+    driver = driver_name(options.device)
     if driver not in DRIVERS:
         parser.error(f"--device must be one of {', '.join(DRIVERS)}, not {options.device}")
     is_cpu = DRIVERS[driver] == "cpu"

@@ -8,7 +8,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from iree.winograd.errors import WinogradError
-from iree.winograd.targets import TARGET_OF_DRIVER
+from iree.winograd.targets import TARGET_OF_DRIVER, driver_name
 
 if TYPE_CHECKING:
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -77,7 +77,7 @@ def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
 
 def run(options: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     """Runs the subcommand. Impossible options end the process through `parser.error`."""
-    driver = options.device.partition("://")[0]
+    driver = driver_name(options.device)
     if driver not in TARGET_OF_DRIVER:
         parser.error(f"--device must be one of {', '.join(TARGET_OF_DRIVER)}, not {options.device}")
     if options.threads is not None and driver != "local-task":

@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 from iree.winograd.device import open_device
 from iree.winograd.passes.problem import ConvolutionProblem
+from iree.winograd.targets import driver_name
 
 from .bound_program import BoundProgram
 from .failure import Failure
@@ -54,7 +55,7 @@ class MeasurementJob:
 
     def run(self) -> tuple[Timing | Failure, ...]:
         """The timing of each program, or what is wrong with it. Raises `LoadError` without the device."""
-        is_threaded = self.device.partition("://")[0] == "local-task"
+        is_threaded = driver_name(self.device) == "local-task"
         device = open_device(self.device, self.threads if is_threaded else None)
         convolution = ConvolutionProgram(self.problem)
         expected, image = convolution.expected(), device.copy_from_host(convolution.image)
@@ -73,7 +74,7 @@ class MeasurementJob:
                 continue
             bound[index] = program
         runs = {index: program.run for index, program in bound.items()}
-        prepare = _cold_filters(runs) if self.device.startswith("local-") else _nothing
+        prepare = _cold_filters(runs) if device.in_host_memory else _nothing
         results |= time_round_robin(runs, prepare, self.seconds)
         return tuple(results[index] for index in range(len(self.programs)))
 
@@ -128,10 +129,10 @@ def _cold_filters(runs: dict[int, Callable[[], object]]) -> Callable[[int], obje
 
     def prepare(index: int) -> None:
         other_data.max()
-        if others := [run for other, run in runs.items() if other != index]:
-            others[0]()
+        other = next((run for number, run in runs.items() if number != index), _nothing)
+        other()
 
     return prepare
 
 
-def _nothing(_: int) -> None: ...
+def _nothing(*_: int) -> None: ...

@@ -16,7 +16,7 @@ from iree.winograd.pipelines.cpu.cores import available_processors, physical_cor
 from iree.winograd.pipelines.selection.implementation import Implementation
 from iree.winograd.pipelines.selection.tuning_database import Measurement, TuningDatabase
 from iree.winograd.program import Source, make_options
-from iree.winograd.targets import DEFAULT_DRIVERS, target_flags
+from iree.winograd.targets import DEFAULT_DRIVERS, driver_name, target_flags
 
 from .batch import Batch, MeasuringDevice, Scheduler
 from .extraction import Workload, extract
@@ -91,7 +91,7 @@ def tune(
         raise InvalidOptionError(
             "workers must be positive, and are those of this machine: without a scheduler"
         )
-    if device.partition("://")[0] == "local-sync" and checked.threads not in (None, 1):
+    if driver_name(device) == "local-sync" and checked.threads not in (None, 1):
         raise InvalidOptionError(f"local-sync has one thread, not {checked.threads}")
     threads = checked.threads or (1 if device.startswith("local-sync") else physical_cores())
     say = report or (lambda line: None)
