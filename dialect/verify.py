@@ -8,6 +8,7 @@ from iree.winograd.dialect import ops
 from iree.winograd.dialect.attributes import decomposition_of, sizes_of
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.dialect.decomposition import Decomposition
+from iree.winograd.dialect.epilogue_read import read_refusal
 
 ELEMENT_TYPES: tuple[type[ir.Type], ...] = (ir.F32Type,)
 
@@ -104,27 +105,8 @@ def _verify_epilogue_operands(transform: ops.OutputTransformOp, result_type: ir.
                 f"indexing map #{number} must have {result_type.rank} dimensions and no symbols, "
                 f"but is {indexing_map}"
             )
-        _check_read(name, operand_type, indexing_map, result_type)
-
-
-def _check_read(
-    name: str, operand_type: ir.RankedTensorType, indexing_map: ir.AffineMap, result_type: ir.RankedTensorType
-) -> None:
-    """Each dimension of an epilogue operand is read at an index of the result, and as large, or at 0."""
-    dynamic = ir.ShapedType.get_dynamic_size()
-    for dimension, (size, index) in enumerate(zip(operand_type.shape, indexing_map.results, strict=True)):
-        if isinstance(index, ir.AffineConstantExpr) and index.value == 0:
-            continue
-        if not isinstance(index, ir.AffineDimExpr):
-            raise InvalidOperationError(
-                f"{name} must be read at dimensions of the result or 0, but is at {index}"
-            )
-        expected = result_type.shape[index.position]
-        if size != expected and dynamic not in (size, expected):
-            raise InvalidOperationError(
-                f"{name} {operand_type} must have size {expected} in dimension {dimension}, "
-                f"as result {result_type} has in dimension {index.position}"
-            )
+        if reason := read_refusal(operand_type, indexing_map, result_type):
+            raise InvalidOperationError(f"{name} {reason}")
 
 
 def _verify_body(transform: ops.OutputTransformOp, result_type: ir.RankedTensorType) -> None:

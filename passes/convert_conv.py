@@ -9,7 +9,11 @@ from iree.winograd.dialect.bindings import arith, ir, linalg
 from iree.winograd.passes.algorithm import SCHEDULE_ATTRIBUTE_NAME, Algorithm, algorithm_of
 from iree.winograd.passes.constants import is_zero
 from iree.winograd.passes.convolution import Convolution, convolutions, match_convolution
-from iree.winograd.passes.elementwise import broadcast_source
+from iree.winograd.passes.epilogue_operand import (
+    EpilogueOperand,
+    build_epilogue_operand,
+    match_epilogue_operand,
+)
 from iree.winograd.passes.grouped import fold_merged, merged, split
 from iree.winograd.passes.registry import PassError, register_pass
 from iree.winograd.passes.remarks import remark_applied
@@ -90,27 +94,43 @@ def _build_winograd_ops(convolution: Convolution, algorithm: Algorithm) -> ir.Va
     input_transform = ops.input_transform(activation, decomposition, unpadded, unpadded, groups)
     accumulator = _batch_matmul(convolution, input_transform, filter_transform)
     to_channels_last = _permutation(convolution.output_layout, output_layout)
-    init, operands, indexing_maps = convolution.init, [], []
-    *image, channels = [ir.RankedTensorType(init.type).shape[d] for d in to_channels_last]
+    *image, channels = [ir.RankedTensorType(convolution.init.type).shape[d] for d in to_channels_last]
     is_merged = _has_merged_channels(output_layout)
     if is_merged:
         channels *= image.pop()
-        init = _with_merged_channels(transposed(init, to_channels_last), output_layout)
     result_type = ir.RankedTensorType.get([*image, channels], convolution.element_type)
-    if not is_zero(convolution.init):
-        addend, indexing_map = broadcast_source(init, ir.AffineMap.get_identity(result_type.rank))
-        operands.append(addend)
-        indexing_maps.append(indexing_map if is_merged else permuted_map(indexing_map, to_channels_last))
+    addends = [] if is_zero(convolution.init) else [_addend(convolution, to_channels_last, result_type)]
     output_transform = ops.output_transform(
-        result_type, accumulator, decomposition, groups, operands, indexing_maps
+        result_type,
+        accumulator,
+        decomposition,
+        groups,
+        [addend.value for addend in addends],
+        [addend.indexing_map for addend in addends],
     )
     with ir.InsertionPoint(output_transform.body):
         elements = list(output_transform.body.arguments)
-        ops.yield_value(arith.addf(*elements) if operands else elements[0])
+        ops.yield_value(arith.addf(*elements) if addends else elements[0])
     result = output_transform.result
     if is_merged:
         result = split(result, result_type.rank - 1, (groups, convolution.output_channels // groups))
     return transposed(result, inverse_permutation(to_channels_last))
+
+
+def _addend(
+    convolution: Convolution, to_channels_last: list[int], result_type: ir.RankedTensorType
+) -> EpilogueOperand:
+    """What the convolution is added to, as small as it is where an epilogue can read that."""
+    identity = ir.AffineMap.get_identity(result_type.rank)
+    if len(to_channels_last) == result_type.rank:
+        in_place = permuted_map(identity, to_channels_last)
+        operand = match_epilogue_operand(convolution.init, in_place, result_type)
+        if operand is not None:
+            return build_epilogue_operand(operand)
+    _, _, layout = convolution.channels_last_layouts
+    init = _with_merged_channels(transposed(convolution.init, to_channels_last), layout)
+    operand = match_epilogue_operand(init, identity, result_type)
+    return EpilogueOperand(init, identity) if operand is None else build_epilogue_operand(operand)
 
 
 def _channels_last_filter(convolution: Convolution) -> ir.Value:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 
 from iree.winograd.dialect import ops
-from iree.winograd.dialect.bindings import arith, ir, tensor
-from iree.winograd.passes.constants import constant_array, is_constant, resource_constant, uniform_constant
+from iree.winograd.dialect.bindings import arith, ir
+from iree.winograd.passes.constants import uniform_constant
 from iree.winograd.passes.elementwise import Elementwise, broadcast_source, match_elementwise
+from iree.winograd.passes.epilogue_operand import (
+    EpilogueOperand,
+    build_epilogue_operand,
+    match_epilogue_operand,
+)
 from iree.winograd.passes.registry import register_pass
 from iree.winograd.passes.rewrite import (
     defining_operation,
@@ -72,18 +76,11 @@ def _fusible_consumer(transform: ops.OutputTransformOp) -> Elementwise | None:
 
 
 def _is_readable(transform: ops.OutputTransformOp, value: ir.Value, indexing_map: ir.AffineMap) -> bool:
-    """Whether an epilogue can read `value`: its own result as it is, others with channels innermost."""
-    rank = ir.RankedTensorType(transform.result.type).rank
+    """Whether an epilogue can read `value`: its own result as it is, others as kernels can."""
+    result_type = ir.RankedTensorType(transform.result.type)
     if value == transform.result:
-        return bool(indexing_map == ir.AffineMap.get_identity(rank))
-    if value.type.element_type != transform.result.type.element_type:
-        return False
-    source, read = broadcast_source(value, indexing_map)
-    if not all(isinstance(index, ir.AffineDimExpr | ir.AffineConstantExpr) for index in read.results):
-        return False
-    channel = ir.AffineExpr.get_dim(rank - 1)
-    outer = [read.results[dimension] for dimension in _kept_dimensions(source, read)[:-1]]
-    return channel not in outer
+        return bool(indexing_map == ir.AffineMap.get_identity(result_type.rank))
+    return match_epilogue_operand(value, indexing_map, result_type) is not None
 
 
 def _captures(body: ir.Block) -> bool:
@@ -106,18 +103,17 @@ def _build_fused(transform: ops.OutputTransformOp, consumer: Elementwise) -> ops
         inputs.pop()
     numbers = {value: number for value, _ in inputs if (number := _number(value)) is not None}
     added = [
-        (value, indexing_map)
+        _build_operand(transform, value, indexing_map)
         for value, indexing_map in inputs
         if value != transform.result and value not in numbers
     ]
-    simplified = [_smallest_operand(value, indexing_map) for value, indexing_map in added]
     fused = ops.output_transform(
         ir.RankedTensorType(consumer.result.type),
         transform.accumulator,
         transform.decomposition,
         transform.groups,
-        [*transform.epilogue_operands, *(value for value, _ in simplified)],
-        [*transform.indexing_maps, *(indexing_map for _, indexing_map in simplified)],
+        [*transform.epilogue_operands, *(operand.value for operand in added)],
+        [*transform.indexing_maps, *(operand.indexing_map for operand in added)],
     )
     arguments = list(fused.body.arguments)
     own_count = 1 + len(transform.epilogue_operands)
@@ -140,44 +136,15 @@ def _build_fused(transform: ops.OutputTransformOp, consumer: Elementwise) -> ops
     return fused
 
 
+def _build_operand(
+    transform: ops.OutputTransformOp, value: ir.Value, indexing_map: ir.AffineMap
+) -> EpilogueOperand:
+    operand = match_epilogue_operand(value, indexing_map, ir.RankedTensorType(transform.result.type))
+    assert operand is not None, "an operand that can't be read ends the chain"
+    return build_epilogue_operand(operand)
+
+
 def _number(value: ir.Value) -> float | None:
     """The number that `value` is everywhere, which the epilogue needs no operand for."""
     source, _ = broadcast_source(value, ir.AffineMap.get_identity(ir.RankedTensorType(value.type).rank))
     return uniform_constant(source)
-
-
-def _smallest_operand(value: ir.Value, indexing_map: ir.AffineMap) -> tuple[ir.Value, ir.AffineMap]:
-    """The smallest tensor to read an epilogue's operand from, computed now if from constants."""
-    value, indexing_map = broadcast_source(value, indexing_map)
-    definition = defining_operation(value)
-    if is_constant(value) and definition is not None and definition.name != "arith.constant":
-        array = constant_array(value)
-        value = value if array is None else resource_constant(array, "epilogue")
-    return _without_unit_dimensions(value, indexing_map)
-
-
-def _kept_dimensions(value: ir.Value, indexing_map: ir.AffineMap) -> list[int]:
-    """The dimensions of `value` that are not of size 1 and read at a constant."""
-    shape = ir.RankedTensorType(value.type).shape
-    return [
-        dimension
-        for dimension, (size, index) in enumerate(zip(shape, indexing_map.results, strict=True))
-        if size != 1 or not isinstance(index, ir.AffineConstantExpr)
-    ]
-
-
-def _without_unit_dimensions(value: ir.Value, indexing_map: ir.AffineMap) -> tuple[ir.Value, ir.AffineMap]:
-    kept = _kept_dimensions(value, indexing_map)
-    shape = ir.RankedTensorType(value.type).shape
-    if len(kept) in (0, len(shape)):
-        return value, indexing_map
-    starts = [0, *kept[1:], len(shape)]
-    groups = [list(range(start, end)) for start, end in pairwise(starts)]
-    collapsed_type = ir.RankedTensorType.get(
-        [shape[dimension] for dimension in kept], value.type.element_type
-    )
-    results = [indexing_map.results[dimension] for dimension in kept]
-    return (
-        tensor.collapse_shape(collapsed_type, value, groups),
-        ir.AffineMap.get(indexing_map.n_dims, 0, results),
-    )

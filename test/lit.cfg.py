@@ -8,7 +8,7 @@ import lit.formats
 config.name = "winograd"
 config.test_format = lit.formats.ShTest(execute_external=False)
 config.suffixes = [".mlir"]
-config.excludes = ["Output"]
+config.excludes = ["Output", "odd_programs"]
 config.test_source_root = os.path.dirname(__file__)
 config.test_exec_root = getattr(
     config, "winograd_build_directory", os.path.join(config.test_source_root, "Output")

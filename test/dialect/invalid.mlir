@@ -280,6 +280,32 @@ func.func @operand_size(%m: tensor<36x16x4xf32>, %b0: tensor<5xf32>) {
 
 // -----
 
+func.func @operand_channels_outermost(%m: tensor<36x16x4xf32>, %b0: tensor<4x14xf32>) {
+  // expected-error @below {{'winograd.output_transform' op epilogue operand #0 tensor<4x14xf32> must have channels innermost, but is read at (d0, d1, d2, d3) -> (d3, d1)}}
+  %y = "winograd.output_transform"(%m, %b0) ({
+  ^bb0(%a: f32, %b: f32):
+    vector.yield %a : f32
+  }) {decomposition = {dilation = array<i64: 1, 1>, kernel_size = array<i64: 3, 3>, output_tile = array<i64: 4, 4>, part_size = array<i64: 3, 3>, spacing = array<i64: 1, 1>, step = array<i64: 1, 1>, views = [array<i64: 0, 0>]},
+    groups = 1 : i64, indexing_maps = [affine_map<(n, h, w, k) -> (k, h)>],
+    operandSegmentSizes = array<i32: 1, 1, 0, 0, 0, 0, 0, 0, 0>} : (tensor<36x16x4xf32>, tensor<4x14xf32>) -> tensor<1x14x14x4xf32>
+  return
+}
+
+// -----
+
+func.func @operand_dynamic(%m: tensor<36x16x4xf32>, %b0: tensor<14x?xf32>) {
+  // expected-error @below {{'winograd.output_transform' op epilogue operand #0 tensor<14x?xf32> may have no size known at run time only but that of the batch, outermost}}
+  %y = "winograd.output_transform"(%m, %b0) ({
+  ^bb0(%a: f32, %b: f32):
+    vector.yield %a : f32
+  }) {decomposition = {dilation = array<i64: 1, 1>, kernel_size = array<i64: 3, 3>, output_tile = array<i64: 4, 4>, part_size = array<i64: 3, 3>, spacing = array<i64: 1, 1>, step = array<i64: 1, 1>, views = [array<i64: 0, 0>]},
+    groups = 1 : i64, indexing_maps = [affine_map<(n, h, w, k) -> (h, n)>],
+    operandSegmentSizes = array<i32: 1, 1, 0, 0, 0, 0, 0, 0, 0>} : (tensor<36x16x4xf32>, tensor<14x?xf32>) -> tensor<1x14x14x4xf32>
+  return
+}
+
+// -----
+
 func.func @segment_sizes(%m: tensor<36x16x4xf32>, %b0: tensor<4xf32>) {
   // expected-error @below {{'winograd.output_transform' op attribute 'operandSegmentSizes' must be array<i32: 1, 1, 0, 0, 0, 0, 0, 0, 0>, but is array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0>}}
   %y = "winograd.output_transform"(%m, %b0) ({

@@ -142,3 +142,26 @@ func.func @depthwise(%x: tensor<1x8x8x8xf32>, %w: tensor<3x3x8xf32>, %y: tensor<
     ins(%x, %w : tensor<1x8x8x8xf32>, tensor<3x3x8xf32>) outs(%y : tensor<1x6x6x8xf32>) -> tensor<1x6x6x8xf32>
   return %r : tensor<1x6x6x8xf32>
 }
+
+// -----
+
+// An epilogue reads channels innermost only: of what is broadcast from a tensor with other channels, the whole is read.
+// CHECK-DAG: #[[ALL:.*]] = affine_map<(d0, d1, d2) -> (d0, d1, d2)>
+// CHECK-LABEL: @init_with_channels_outermost
+// CHECK: %[[INIT:.*]] = linalg.generic
+// CHECK: "winograd.output_transform"(%{{.*}}, %[[INIT]])
+// CHECK: indexing_maps = [#[[ALL]]]
+func.func @init_with_channels_outermost(%x: tensor<1x6x8xf32>, %w: tensor<3x8x4xf32>, %b: tensor<4x4xf32>) -> tensor<1x4x4xf32> {
+  %e = tensor.empty() : tensor<1x4x4xf32>
+  %init = linalg.generic {
+    indexing_maps = [affine_map<(n, o, k) -> (k, o)>, affine_map<(n, o, k) -> (n, o, k)>],
+    iterator_types = ["parallel", "parallel", "parallel"]}
+    ins(%b : tensor<4x4xf32>) outs(%e : tensor<1x4x4xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    linalg.yield %in : f32
+  } -> tensor<1x4x4xf32>
+  // expected-remark @below {{became F(2, 3)}}
+  %r = linalg.conv_1d_nwc_wcf {winograd.algorithm = {output_tile = array<i64: 2>, part_size = array<i64: 3>}}
+    ins(%x, %w : tensor<1x6x8xf32>, tensor<3x8x4xf32>) outs(%init : tensor<1x4x4xf32>) -> tensor<1x4x4xf32>
+  return %r : tensor<1x4x4xf32>
+}
