@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 _TOPOLOGY = "/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list"
@@ -24,5 +25,7 @@ def physical_cores() -> int:
 
 def _processors() -> set[int]:
     if hasattr(os, "sched_getaffinity"):
-        return os.sched_getaffinity(0)
+        # Some sandboxes don't let a process ask.
+        with suppress(OSError):
+            return os.sched_getaffinity(0)
     return set(range(os.cpu_count() or 1))

@@ -5,9 +5,11 @@ from __future__ import annotations
 import atexit
 import ctypes
 import os
+import queue
 import sys
+import weakref
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
@@ -42,6 +44,9 @@ ELEMENT_TYPES: Mapping[np.dtype[Any], Any] = MappingProxyType(
 )
 """The runtime's names of element types."""
 
+RUNTIME_ERRORS = (IndexError, RuntimeError, ValueError)
+"""What the runtime's Python package raises, by the status that its C API returns."""
+
 _HOST_DRIVERS = ("local-sync", "local-task")
 
 # Of `mallopt`, in glibc's malloc.h.
@@ -65,7 +70,7 @@ class Device:
     def invoke(self, context: Any, function: Any, arguments: Any) -> Any:
         """Call a function of a `VmContext` on this device; returns the list of its results.
 
-        Raises what the runtime's own `invoke` does.
+        Raises one of `RUNTIME_ERRORS` when the program fails.
         """
         results = runtime.VmVariantList(1)
         with _leaving_cores_to_workers() if self.has_workers else nullcontext():
@@ -102,6 +107,32 @@ class Device:
         return result
 
 
+class BorrowedArrays:
+    """The arrays that a device in host memory uses in place for one call.
+
+    IREE waits for a call's results, not for all that the call has begun: what a program keeps for later calls
+    may be computed from the arguments while they are the caller's again.
+    """
+
+    def __init__(self) -> None:
+        self._borrowed: list[weakref.ref[npt.NDArray[Any]]] = []
+        # Weak references may call `put` at any time.
+        self._returned: queue.SimpleQueue[object] = queue.SimpleQueue()
+
+    def borrow(self, device: Device, array: npt.NDArray[Any]) -> Any:
+        """A buffer view of the runtime on the memory of `array`, which lives as long as the buffer."""
+        # The runtime holds what it was handed by DLPack until it lets go of the buffer. An array of our own
+        # tells when, whoever else holds `array`.
+        loan = array.view()
+        self._borrowed.append(weakref.ref(loan, self._returned.put))
+        return device.hal.from_dlpack_capsule(loan.__dlpack__())
+
+    def wait(self) -> None:
+        """Return when the device uses none of the arrays any more; all buffer views have to be gone."""
+        for _ in self._borrowed:
+            self._returned.get()
+
+
 @contextmanager
 def _leaving_cores_to_workers() -> Iterator[None]:
     """Counts the calling thread as batch work, which takes no core from a thread that is at work.
@@ -110,19 +141,26 @@ def _leaving_cores_to_workers() -> Iterator[None]:
     sleeping. On the core that it had just taken from that worker it would wait until the system divides time
     anew, after milliseconds.
     """
-    if sys.platform != "linux" or os.sched_getscheduler(0) != os.SCHED_OTHER:
-        yield
-        return
-    try:
-        os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
-    except OSError:
-        # Some sandboxes don't let a thread change how it is scheduled.
+    if not _become_batch_work():
         yield
         return
     try:
         yield
     finally:
         os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+
+
+def _become_batch_work() -> bool:
+    """Whether the calling thread now counts as batch work, and didn't before."""
+    if sys.platform != "linux":
+        return False
+    # Some sandboxes don't let a thread change, or even ask, how it is scheduled.
+    with suppress(OSError):
+        if os.sched_getscheduler(0) != os.SCHED_OTHER:
+            return False
+        os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
+        return True
+    return False
 
 
 def open_device(device: str, threads: int | None = None) -> Device:
@@ -138,7 +176,7 @@ def open_device(device: str, threads: int | None = None) -> Device:
         # they take.
         all_cores = threads == physical_cores() and available_processors() == os.cpu_count()
         return _open_host_device(device, None if all_cores else threads)
-    except (RuntimeError, ValueError) as error:
+    except RUNTIME_ERRORS as error:
         drivers = ", ".join(sorted(runtime.query_available_drivers()))
         raise LoadError(f"no device {device!r} (drivers: {drivers}): {error}") from error
 

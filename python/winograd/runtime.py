@@ -1,7 +1,7 @@
 """Compiled programs as Python functions on numpy arrays and torch tensors.
 
-Arguments on the CPU are handed over without a copy when they are contiguous and aligned to 64 bytes (torch
-tensors are; numpy arrays seldom), results always.
+Arguments on the CPU are handed over without a copy when they are contiguous, writable and aligned to 64 bytes
+(torch tensors are; numpy arrays seldom), results unless they share memory.
 """
 
 from __future__ import annotations
@@ -16,8 +16,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from iree import runtime
-from iree.winograd.device import ELEMENT_TYPES, Device, open_device
-from iree.winograd.errors import CallError, LoadError
+from iree.winograd.device import (
+    ELEMENT_TYPES,
+    RUNTIME_ERRORS,
+    BorrowedArrays,
+    Device,
+    open_device,
+)
+from iree.winograd.errors import CallError, InvalidOptionError, LoadError
 from iree.winograd.signatures import FunctionSignature, TensorSignature, parse_declaration
 from iree.winograd.targets import driver_name
 
@@ -66,11 +72,11 @@ def load(
     a program counts as batch work (SCHED_BATCH) until the call returns, if nothing else was chosen for it.
 
     Raises `LoadError` when the file can't be read, isn't a compiled program or is compiled for other devices,
-    and when there is no such device; `ValueError` for a number of threads that isn't positive, or that is
+    and when there is no such device; `InvalidOptionError` for a number of threads that isn't positive, or is
     given for a device other than local-task.
     """
     if threads is not None and (threads < 1 or driver_name(device) != "local-task"):
-        raise ValueError(f"threads must be positive and for local-task, got {threads} for {device!r}")
+        raise InvalidOptionError(f"threads must be positive and for local-task, got {threads} for {device!r}")
     opened = open_device(device, threads)
     name = "the program" if isinstance(program, bytes) else repr(fspath(program))
     try:
@@ -81,18 +87,21 @@ def load(
                 module = runtime.VmModule.mmap(_INSTANCE, fspath(program))
     except OSError as error:
         raise LoadError(f"can't read {name}: {error.strerror}") from error
-    except (RuntimeError, ValueError) as error:
+    except RUNTIME_ERRORS as error:
         raise LoadError(f"{name} is not a program compiled by IREE: {error}") from error
     try:
         hal_module = runtime.create_hal_module(_INSTANCE, opened.hal)
         context = runtime.VmContext(_INSTANCE, [hal_module, module])
-    except (RuntimeError, ValueError) as error:
+    except RUNTIME_ERRORS as error:
         raise LoadError(f"{name} can't run on {device!r}: {error}") from error
     return LoadedProgram(context, module, opened)
 
 
 class LoadedProgram:
-    """A program on its device. Its functions are attributes; it is called like the only one, or `main`."""
+    """A program on its device. Its functions are attributes; it is called like the only one, or `main`.
+
+    Functions that take or give anything but tensors of numpy's element types are left out.
+    """
 
     def __init__(self, context: Any, module: Any, device: Device) -> None:
         lock = threading.Lock()
@@ -110,10 +119,11 @@ class LoadedProgram:
         return tuple(self._functions)
 
     def __getattr__(self, name: str) -> LoadedFunction:
-        try:
-            return self.__dict__["_functions"][name]  # type: ignore[no-any-return]
-        except KeyError:
-            raise AttributeError(f"the program has no function {name!r}, only {self.functions}") from None
+        # A copy is asked for attributes before it has any.
+        functions: Mapping[str, LoadedFunction] = self.__dict__.get("_functions", {})
+        if name not in functions:
+            raise AttributeError(f"the program has no function {name!r} on arrays, only {tuple(functions)}")
+        return functions[name]
 
     def __call__(self, *arguments: Any) -> Any:
         """Call the program's function. Raises `CallError` when that isn't unique; see `LoadedFunction`."""
@@ -162,32 +172,39 @@ class LoadedFunction:
             raise CallError(f"{self.name} takes {len(parameters)} argument(s), got {len(arguments)}")
         torch = sys.modules.get("torch")
         gives_torch = torch is not None and any(isinstance(argument, torch.Tensor) for argument in arguments)
-        arrays = []
-        inputs = runtime.VmVariantList(len(arguments))
-        for parameter, argument in zip(parameters, arguments, strict=True):
-            array = parameter.check(self.name, argument, torch)
-            arrays.append(array)
-            inputs.push_ref(self._import(array))
+        arrays = [
+            parameter.check(self.name, argument, torch)
+            for parameter, argument in zip(parameters, arguments, strict=True)
+        ]
+        borrowed = BorrowedArrays()
         try:
-            # A context may run one call at a time, and the runtime lets go of Python's own lock.
-            with self._lock:
-                outputs = self._device.invoke(self._context, self._function, inputs)
-        except (RuntimeError, ValueError) as error:
+            results = self._run(arrays, borrowed)
+        except RUNTIME_ERRORS as error:
             raise CallError(f"{self.name} failed: {error}") from error
-        results = [self._export(outputs, index, arrays) for index in range(outputs.size)]
+        borrowed.wait()
         if gives_torch and torch is not None:
             results = [torch.from_numpy(result) for result in results]
         return results[0] if len(results) == 1 else tuple(results)
 
-    def _import(self, array: npt.NDArray[Any]) -> Any:
-        if self._device.in_host_memory and array.__array_interface__["data"][0] % BUFFER_ALIGNMENT == 0:
-            buffer = self._device.hal.allocator.import_host_allocation(
-                array, memory_type=_HOST_MEMORY, allowed_usage=_HOST_USAGE
-            )
-            return runtime.HalBufferView(buffer, array.shape, ELEMENT_TYPES[array.dtype])
+    def _run(self, arrays: Sequence[npt.NDArray[Any]], borrowed: BorrowedArrays) -> list[npt.NDArray[Any]]:
+        inputs = runtime.VmVariantList(len(arrays))
+        for array in arrays:
+            inputs.push_ref(self._import(array, borrowed))
+        # A context may run one call at a time, and the runtime lets go of Python's own lock.
+        with self._lock:
+            outputs = self._device.invoke(self._context, self._function, inputs)
+        results: list[npt.NDArray[Any]] = []
+        for index in range(outputs.size):
+            results.append(self._export(outputs, index, (*arrays, *results)))
+        return results
+
+    def _import(self, array: npt.NDArray[Any], borrowed: BorrowedArrays) -> Any:
+        is_aligned = array.__array_interface__["data"][0] % BUFFER_ALIGNMENT == 0
+        if self._device.in_host_memory and is_aligned and array.flags.writeable:
+            return borrowed.borrow(self._device, array)
         return self._device.copy_from_host(array)
 
-    def _export(self, outputs: Any, index: int, arrays: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+    def _export(self, outputs: Any, index: int, others: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
         view = outputs.get_as_object(index, runtime.HalBufferView)
         dtype = _RESULT_DTYPES.get(view.element_type)
         if dtype is None:
@@ -195,12 +212,8 @@ class LoadedFunction:
         if not self._device.in_host_memory:
             return self._device.copy_to_host(view, dtype)
         result: npt.NDArray[Any] = view.map().asarray(view.shape, dtype)
-        # A program may return an argument as it is, but a caller expects memory of his own.
-        return result.copy() if any(np.may_share_memory(result, array) for array in arrays) else result
-
-
-_HOST_MEMORY = int(runtime.MemoryType.DEVICE_LOCAL) | int(runtime.MemoryType.HOST_VISIBLE)
-_HOST_USAGE = int(runtime.BufferUsage.DEFAULT) | int(runtime.BufferUsage.MAPPING)
+        # A program may return an argument, or a result twice, but a caller expects memory of his own.
+        return result.copy() if any(np.may_share_memory(result, other) for other in others) else result
 
 
 class _Parameter:
@@ -219,7 +232,11 @@ class _Parameter:
         if torch is not None and isinstance(argument, torch.Tensor):
             if argument.device.type != "cpu":
                 raise self._error(function, f"a tensor on {argument.device}; move it to the CPU")
-            argument = argument.detach().numpy()
+            try:
+                argument = argument.detach().resolve_conj().resolve_neg().numpy()
+            except (RuntimeError, TypeError) as error:
+                reason = str(error).partition("\n")[0]
+                raise self._error(function, f"a tensor that is no numpy array: {reason}") from None
         elif not isinstance(argument, np.ndarray):
             raise self._error(function, f"{type(argument).__name__}, which is no numpy array or torch tensor")
         if not self.accepts(argument):

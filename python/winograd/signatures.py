@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-_VALUE = re.compile(r"%\w+: (tensor<([^>]*)>|[^,]+)")
+# Element types have parameters of their own, as in `tensor<4xcomplex<f32>>`.
+_VALUE = re.compile(r"%\w+: (?:tensor<((?:[^<>]|<[^<>]*>)*)>|[^,]+)")
+_TENSOR = re.compile(r"(?P<sizes>(?:(?:\d+|\?)x)*)(?P<element_type>.+)")
 _DECLARATION = re.compile(r"sync func @[^(]*\((.*)\) -> \((.*)\)")
 
 
@@ -44,7 +46,7 @@ def parse_declaration(declaration: str) -> FunctionSignature | None:
         return None
     sides = []
     for side in match.groups():
-        values = [_parse_tensor(body) for _, body in _VALUE.findall(side)]
+        values = [_parse_tensor(body) for body in _VALUE.findall(side)]
         tensors = tuple(value for value in values if value is not None)
         if len(tensors) != len(values):
             return None
@@ -53,7 +55,8 @@ def parse_declaration(declaration: str) -> FunctionSignature | None:
 
 
 def _parse_tensor(body: str) -> TensorSignature | None:
-    if not body:
+    match = _TENSOR.fullmatch(body)
+    if match is None:
         return None
-    *sizes, element_type = body.split("x")
-    return TensorSignature(tuple(None if size == "?" else int(size) for size in sizes), element_type)
+    sizes = (None if size == "?" else int(size) for size in match["sizes"].split("x")[:-1])
+    return TensorSignature(tuple(sizes), match["element_type"])

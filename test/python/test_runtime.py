@@ -1,7 +1,9 @@
+import copy
 import os
 import resource
 import subprocess
 import sys
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 import torch
-from iree.winograd.device import open_device
-from iree.winograd.errors import CallError, LoadError
+from iree.winograd.device import BorrowedArrays, open_device
+from iree.winograd.errors import CallError, InvalidOptionError, LoadError
 from iree.winograd.pipelines.cpu.cores import physical_cores
 from iree.winograd.runtime import BUFFER_ALIGNMENT, LoadedProgram, load
 
@@ -31,6 +33,10 @@ func.func @main(%x: tensor<4x64xf32>) -> tensor<4x64xf32> {
 }
 func.func @swap(%x: tensor<?x2xf32>, %y: tensor<?x3xi64>) -> (tensor<?x3xi64>, tensor<?x2xf32>) {
   return %y, %x : tensor<?x3xi64>, tensor<?x2xf32>
+}
+func.func @twice(%x: tensor<4x64xf32>) -> (tensor<4x64xf32>, tensor<4x64xf32>) {
+  %doubled = arith.addf %x, %x : tensor<4x64xf32>
+  return %doubled, %doubled : tensor<4x64xf32>, tensor<4x64xf32>
 }
 """
 
@@ -106,14 +112,30 @@ def test_views_are_read_in_their_own_order(program: LoadedProgram, view: Callabl
     np.testing.assert_array_equal(program(x), 2 * x)
 
 
+def test_read_only_arrays(program: LoadedProgram, tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", random_array(4, 64))
+    mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
+    frozen = aligned(random_array(4, 64), 0)
+    frozen.flags.writeable = False
+    for x in (mapped, frozen):
+        np.testing.assert_array_equal(program(x), 2 * x)
+
+
+def test_tensors_that_are_lazily_negated(program: LoadedProgram) -> None:
+    x = torch.from_numpy(random_array(4, 64))
+    negated = torch.complex(x, x).conj().imag
+    assert negated.is_neg()
+    assert torch.equal(program(negated), -2 * x)
+
+
 def test_functions_are_attributes(program: LoadedProgram) -> None:
-    assert program.functions == ("main", "swap")
+    assert program.functions == ("main", "swap", "twice")
     assert str(program.main.signature.inputs[0]) == "tensor<4x64xf32>"
     x, y = random_array(5, 2), np.arange(21).reshape(7, 3)
     first, second = program.swap(x, y)
     np.testing.assert_array_equal(first, y)
     np.testing.assert_array_equal(second, x)
-    with pytest.raises(AttributeError, match=r"'other'.*'main', 'swap'"):
+    with pytest.raises(AttributeError, match=r"'other'.*'main', 'swap', 'twice'"):
         _ = program.other
 
 
@@ -123,6 +145,67 @@ def test_results_are_memory_of_their_own(program: LoadedProgram) -> None:
     expected = x.copy()
     x[...] = 0
     np.testing.assert_array_equal(result, expected)
+
+
+def test_results_that_are_one_value_are_memory_of_their_own(program: LoadedProgram) -> None:
+    x = random_array(4, 64)
+    first, second = program.twice(x)
+    first[...] = 0
+    np.testing.assert_array_equal(second, 2 * x)
+
+
+STATE_SIZE = 1 << 22
+STATEFUL = f"""
+util.global private mutable @state : tensor<?xf32>
+func.func @set(%x: tensor<{STATE_SIZE}xf32>, %size: tensor<i64>) {{
+  %0 = func.call @keep(%x, %size) : (tensor<{STATE_SIZE}xf32>, tensor<i64>) -> tensor<i64>
+  return
+}}
+func.func @keep(%x: tensor<{STATE_SIZE}xf32>, %size: tensor<i64>) -> tensor<i64> {{
+  %scalar = tensor.extract %size[] : tensor<i64>
+  %index = arith.index_cast %scalar : i64 to index
+  %part = tensor.extract_slice %x[0] [%index] [1] : tensor<{STATE_SIZE}xf32> to tensor<?xf32>
+  %squares = arith.mulf %part, %part : tensor<?xf32>
+  util.global.store %squares, @state : tensor<?xf32>
+  return %size : tensor<i64>
+}}
+func.func @get() -> tensor<?xf32> {{
+  %state = util.global.load @state : tensor<?xf32>
+  return %state : tensor<?xf32>
+}}
+"""
+"""IREE waits for the result of `keep`, but not for what it stores, and for nothing in `set`."""
+
+
+@pytest.fixture(scope="module")
+def stateful_vmfb() -> bytes:
+    return compile_program(STATEFUL)
+
+
+@pytest.mark.parametrize("device", HOST_DEVICES)
+@pytest.mark.parametrize("function", ["set", "keep"])
+def test_arguments_may_change_after_a_call(stateful_vmfb: bytes, function: str, device: str) -> None:
+    program = load(stateful_vmfb, device, threads=2 if device == "local-task" else None)
+    for value in range(8):
+        x = aligned(np.full(STATE_SIZE, value, np.float32), 0)
+        getattr(program, function)(x, np.array(STATE_SIZE))
+        x[...] = -1
+        np.testing.assert_array_equal(program.get(), np.full(STATE_SIZE, value**2, np.float32))
+
+
+@pytest.mark.parametrize("device", HOST_DEVICES)
+def test_arguments_live_as_long_as_they_are_used(vmfb: bytes, device: str) -> None:
+    opened = open_device(device, 2 if device == "local-task" else None)
+    borrowed = BorrowedArrays()
+    array = aligned(random_array(4, 64), 0)
+    expected, owner = array.copy(), weakref.ref(array.base)
+    view = borrowed.borrow(opened, array)
+    del array
+    assert owner() is not None
+    np.testing.assert_array_equal(view.map().asarray(view.shape, np.dtype(np.float32)), expected)
+    del view
+    borrowed.wait()
+    assert owner() is None
 
 
 def test_results_outlive_the_program_and_later_calls(vmfb: bytes) -> None:
@@ -192,11 +275,12 @@ def test_a_caller_leaves_cores_to_workers_while_it_waits(
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux lets threads be batch work")
-def test_a_caller_that_may_not_change_its_scheduling(vmfb: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(thread: int, policy: int, parameters: os.sched_param) -> None:
+@pytest.mark.parametrize("call", ["sched_getaffinity", "sched_getscheduler", "sched_setscheduler"])
+def test_a_caller_in_a_sandbox(vmfb: bytes, call: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*arguments: object) -> None:
         raise PermissionError("Operation not permitted")
 
-    monkeypatch.setattr(os, "sched_setscheduler", refuse)
+    monkeypatch.setattr(os, call, refuse)
     x = random_array(4, 64)
     np.testing.assert_array_equal(load(vmfb, "local-task", threads=2)(x), 2 * x)
 
@@ -245,6 +329,8 @@ def thread_count() -> int:
         ((torch.zeros(4, 64, dtype=torch.bool),), "must be tensor<4x64xf32>, got bool"),
         (([1.0],), "got list, which is no numpy array or torch tensor"),
         ((torch.zeros(4, 64, device="meta"),), "got a tensor on meta; move it to the CPU"),
+        ((torch.zeros(4, 64, dtype=torch.bfloat16),), "got a tensor that is no numpy array: .*BFloat16"),
+        ((torch.zeros(4, 64).to_sparse(),), "got a tensor that is no numpy array: .*Sparse layout"),
     ],
 )
 def test_arguments_that_do_not_fit(
@@ -323,12 +409,30 @@ def test_results_have_the_type_that_they_were_computed_in() -> None:
     np.testing.assert_array_equal(second, np.array([True, False]), strict=True)
 
 
+def test_functions_on_what_numpy_has_no_type_for_are_left_out() -> None:
+    text = PROGRAM
+    for number, element_type in enumerate(("index", "complex<f32>", "bf16", "f8E4M3FN")):
+        tensor = f"tensor<4x{element_type}>"
+        text += f"func.func @other_{number}(%x: {tensor}) -> {tensor} {{\n  return %x : {tensor}\n}}\n"
+    program = load(compile_program(text), "local-sync")
+    assert program.functions == ("main", "swap", "twice")
+    x = random_array(4, 64)
+    np.testing.assert_array_equal(program(x), 2 * x)
+    with pytest.raises(AttributeError, match="no function 'other_0' on arrays"):
+        _ = program.other_0
+
+
+def test_programs_can_be_copied(program: LoadedProgram) -> None:
+    x = random_array(4, 64)
+    np.testing.assert_array_equal(copy.copy(program)(x), 2 * x)
+
+
 def test_several_functions_without_main_are_called_by_name() -> None:
     text = PROGRAM.replace("@main", "@double")
     program = load(compile_program(text), "local-sync")
     x = random_array(4, 64)
     np.testing.assert_array_equal(program.double(x), 2 * x)
-    with pytest.raises(CallError, match=r"no function 'main': call one of \('double', 'swap'\)"):
+    with pytest.raises(CallError, match=r"no function 'main': call one of \('double', 'swap', 'twice'\)"):
         program(x)
 
 
@@ -363,7 +467,7 @@ def test_a_program_for_another_target() -> None:
 
 @pytest.mark.parametrize(("device", "threads"), [("local-task", 0), ("local-sync", 2)])
 def test_a_number_of_threads_that_makes_no_sense(vmfb: bytes, device: str, threads: int) -> None:
-    with pytest.raises(ValueError, match=f"got {threads} for '{device}'"):
+    with pytest.raises(InvalidOptionError, match=f"got {threads} for '{device}'"):
         load(vmfb, device, threads=threads)
 
 

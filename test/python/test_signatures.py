@@ -12,6 +12,14 @@ def test_static_dynamic_and_scalar_shapes() -> None:
     )
 
 
+def test_element_types_of_any_spelling() -> None:
+    declaration = "sync func @f(%input0: tensor<4xindex>, %input1: tensor<?xcomplex<f32>>) -> (%output0: "
+    assert parse_declaration(declaration + "tensor<complex<f64>>)") == FunctionSignature(
+        inputs=(TensorSignature((4,), "index"), TensorSignature((None,), "complex<f32>")),
+        outputs=(TensorSignature((), "complex<f64>"),),
+    )
+
+
 def test_no_arguments() -> None:
     signature = parse_declaration("sync func @main() -> (%output0: tensor<2xf32>)")
     assert signature == FunctionSignature(inputs=(), outputs=(TensorSignature((2,), "f32"),))
