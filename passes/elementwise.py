@@ -81,9 +81,10 @@ def _broadcast_step(value: ir.Value) -> tuple[ir.Value, ir.AffineMap] | None:
     if operation.name == "tensor.expand_shape":
         return _expanded_source(operation)
     elementwise = match_elementwise(operation)
-    if elementwise is None or elementwise.body.operations[0].operands[0] != elementwise.body.arguments[0]:
+    if elementwise is None or elementwise.indexing_maps[0].is_permutation:
         return None
-    if len(list(elementwise.body.operations)) != 1 or elementwise.indexing_maps[0].is_permutation:
+    (*computed, terminator) = elementwise.body.operations
+    if computed or terminator.operands[0] != elementwise.body.arguments[0]:
         return None
     return elementwise.inputs[0], elementwise.indexing_maps[0]
 

@@ -49,9 +49,8 @@ def run_operation(operation: ir.Operation, operands: list, values: dict):
     if name in ARITHMETIC:
         return ARITHMETIC[name](*operands)
     if name == "arith.cmpf":
-        # Only the predicates of a ReLU: ogt and ugt.
-        assert operation.attributes["predicate"].value in (2, 9)
-        return operands[0] > operands[1]
+        # Only the predicates of a ReLU and a clamp, for numbers: ogt, ugt and ult.
+        return {2: np.greater, 9: np.greater, 11: np.less}[operation.attributes["predicate"].value](*operands)
     if name == "tensor.dim":
         return operands[0].shape[operands[1]]
     if name == "tensor.empty":
@@ -124,10 +123,13 @@ def run_linalg(operation: ir.Operation, operands: list, values: dict) -> np.ndar
     """Any linalg operation with one result: its body for all loops, parallel ones at once."""
     maps = [ir.AffineMapAttr(attribute).value for attribute in linalg.get_indexing_maps(operation)]
     sizes = loop_sizes(maps, operands)
-    parallel = [result.position for result in maps[-1].results]
+    parallel = [result.position for result in maps[-1].results if isinstance(result, ir.AffineDimExpr)]
+    kept = tuple(
+        axis for axis, result in enumerate(maps[-1].results) if not isinstance(result, ir.AffineDimExpr)
+    )
     reductions = [loop for loop in range(len(sizes)) if loop not in parallel]
     body = operation.regions[0].blocks[0]
-    accumulator = operands[-1]
+    accumulator = np.squeeze(operands[-1], kept)
     for reduction in itertools.product(*(range(sizes[loop]) for loop in reductions)):
         index = dict(zip(reductions, reduction, strict=True))
         grid = np.indices([sizes[loop] for loop in parallel], sparse=True)
@@ -139,7 +141,7 @@ def run_linalg(operation: ir.Operation, operands: list, values: dict) -> np.ndar
         arguments = dict(zip(body.arguments, [*elements, accumulator], strict=True))
         (result,) = run_block(body, values | arguments)
         accumulator = np.broadcast_to(result, accumulator.shape)
-    return accumulator
+    return np.expand_dims(accumulator, kept)
 
 
 def loop_sizes(maps: list[ir.AffineMap], operands: list) -> list[int]:

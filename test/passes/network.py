@@ -72,8 +72,8 @@ class Network:
             f"tensor.yield {element} : f32\n}} : {self.type()} to {self.type(size=size)}"
         )
 
-    def convolution(self, kernel: int, stride: int, bias: bool) -> None:
-        filters = self.channels + 1
+    def convolution(self, kernel: int, stride: int, bias: bool, filters: int | None = None) -> None:
+        filters = self.channels + 1 if filters is None else filters
         value, size = self.value, self.size
         if kernel == 3:
             value, size = self.pad("%zero"), (size[0] + 2, size[1] + 2)
@@ -135,6 +135,64 @@ class Network:
 
     def tanh(self) -> None:
         self.elementwise([], "%r = math.tanh %a : f32")
+
+    def clamp(self, limit: str) -> None:
+        """To 0 and `limit`, as torch-mlir writes ReLU6."""
+        for predicate, bound in (("ult", "%zero"), ("ugt", limit)):
+            body = f"%c = arith.cmpf {predicate}, %a, {bound} : f32\n%r = arith.select %c, {bound}, %a : f32"
+            self.elementwise([], body)
+
+    def hard_sigmoid(self) -> None:
+        self.elementwise([], "%r = arith.addf %a, %three : f32")
+        self.clamp("%six")
+        self.elementwise([], "%r = arith.divf %a, %six : f32")
+
+    def hard_swish(self) -> None:
+        """Multiplies before it divides, so that the division is of a value with two sources."""
+        value = self.value
+        self.elementwise([], "%r = arith.addf %a, %three : f32")
+        self.clamp("%six")
+        self.elementwise([(value, self.type(), "(d0, d1, d2, d3)")], "%r = arith.mulf %a, %b0 : f32")
+        self.elementwise([], "%r = arith.divf %a, %six : f32")
+
+    def shortcut(self) -> None:
+        """Adds the value to a convolution of itself."""
+        value = self.value
+        self.convolution(1, 1, bias=True, filters=self.channels)
+        self.elementwise([(value, self.type(), "(d0, d1, d2, d3)")], "%r = arith.addf %a, %b0 : f32")
+
+    def squeeze_excitation(self) -> None:
+        """Scales channels by what two 1x1 convolutions make of their means."""
+        value, size, channels = self.value, self.size, self.channels
+        self.global_mean()
+        self.convolution(1, 1, bias=True, filters=2)
+        self.relu()
+        self.convolution(1, 1, bias=True, filters=channels)
+        self.hard_sigmoid()
+        gate, gate_type = self.value, self.type()
+        self.value, self.size = value, size
+        index = "(d0, d1, 0, 0)" if self.layout == "nchw" else "(d0, 0, 0, d3)"
+        self.elementwise([(gate, gate_type, index)], "%r = arith.mulf %a, %b0 : f32")
+
+    def global_mean(self) -> None:
+        elements, image_type = self.size[0] * self.size[1], self.type()
+        self.size, iterators = (1, 1), ['"parallel"'] * 4
+        rows = (2, 3) if self.layout == "nchw" else (1, 2)
+        for dimension in rows:
+            iterators[dimension] = '"reduction"'
+        kept = ", ".join("0" if dimension in rows else f"d{dimension}" for dimension in range(4))
+        init = self.filled("%zero", self.type())
+        self.value = self.emit(
+            "linalg.generic {indexing_maps = [affine_map<(d0, d1, d2, d3) -> (d0, d1, d2, d3)>, "
+            f"affine_map<(d0, d1, d2, d3) -> ({kept})>], "
+            f"iterator_types = [{', '.join(iterators)}]}} "
+            f"ins({self.value} : {image_type}) outs({init} : {self.type()}) {{\n"
+            f"^bb0(%a: f32, %out: f32):\n%r = arith.addf %a, %out : f32\n"
+            f"linalg.yield %r : f32\n}} -> {self.type()}"
+        )
+        self.elementwise(
+            [], f"%elements = arith.constant {elements}.0 : f32\n%r = arith.divf %a, %elements : f32"
+        )
 
     def batch_norm(self) -> None:
         """As torch-mlir writes it: per-channel arithmetic on constants, then four elementwise operations."""
@@ -223,6 +281,8 @@ def network_source(
     header = [
         "%zero = arith.constant 0.0 : f32",
         "%one = arith.constant 1.0 : f32",
+        "%three = arith.constant 3.0 : f32",
+        "%six = arith.constant 6.0 : f32",
         "%lowest = arith.constant -1.0e+30 : f32",
         "%first = arith.constant 0 : index",
         f"%batch = tensor.dim %input, %first : {input_type}",

@@ -22,7 +22,8 @@ from network import Layer, network_source
 
 # Both sides compute in float64, F(6, 3) in two dimensions with a condition of about 1e4.
 FLOAT64_TOLERANCE = 1e-10
-# A batch norm's constants are computed when it is fused, and rounded to float32: 6e-8 per layer of up to 7.
+# A batch norm's constants are computed when it is fused, a scale when it is folded, and rounded to float32:
+# 6e-8 per layer of up to 7.
 FUSED_TOLERANCE = 1e-6
 # Folding rounds each element of a filter's transform to float32: 6e-8, amplified 100 times by F(6x6, 3x3).
 FOLDED_TOLERANCE = 1e-5
@@ -61,6 +62,9 @@ LAYERS = (
     "concat",
     "slice",
     "scale_rows",
+    "hard_swish",
+    "shortcut",
+    "squeeze_excitation",
 )
 
 
@@ -74,7 +78,7 @@ def test_layer_between_convolutions_needs_no_transposition(between, layout):
     passes = (SelectAlgorithm(output_tile=4), *TENSOR_PASSES)
     tolerance = FUSED_TOLERANCE if between == "batch_norm" else FLOAT64_TOLERANCE
     names = rewrite_and_compare(source, passes, shape, tolerance)
-    filters = 1 + between.startswith("conv") + 1
+    filters = source.count("linalg.conv_2d_nchw")
     around_the_network = 2
     assert names.count("linalg.transpose") == (around_the_network + filters if layout == "nchw" else 0)
     assert between == "max_pool" or "tensor.pad" not in names or between == "conv3x3_stride2"
@@ -98,10 +102,9 @@ def test_random_networks_compute_the_same(layers, layout, output_tile, dynamic_b
         *TENSOR_PASSES,
         *((FoldScale(),) if fold_scale else ()),
     )
-    tolerance = FUSED_TOLERANCE if "batch_norm" in layers else FLOAT64_TOLERANCE
+    tolerance = FUSED_TOLERANCE if fold_scale or "batch_norm" in layers else FLOAT64_TOLERANCE
     names = rewrite_and_compare(source, passes, shape, tolerance)
-    converted = sum(name.startswith("conv") for name in layers)
-    assert names.count("winograd.output_transform") == converted
+    assert names.count("winograd.output_transform") == source.count("linalg.conv_2d")
 
 
 @pytest.mark.parametrize("layout", ["nchw", "nhwc"])
@@ -113,6 +116,18 @@ def test_folded_filters_compute_the_same(layout, output_tile):
     passes = (SelectAlgorithm(output_tile=output_tile), *TENSOR_PASSES, FoldScale(), FoldFilter(), Verify())
     names = rewrite_and_compare(source, passes, shape, FOLDED_TOLERANCE)
     assert "winograd.filter_transform" not in names
+
+
+@pytest.mark.parametrize("layout", ["nchw", "nhwc"])
+def test_values_that_a_constant_was_moved_into(layout):
+    # Bringing an operation to channels last moves the constants that it uses into it.
+    layers = [Layer(name) for name in ("conv3x3", "hard_swish", "shortcut", "squeeze_excitation", "conv1x1")]
+    shape = (1, 3, 8, 8) if layout == "nchw" else (1, 8, 8, 3)
+    source = network_source(layers, shape, layout, dynamic_batch=False, seed=5)
+    names = rewrite_and_compare(
+        source, (SelectAlgorithm(output_tile=4), *TENSOR_PASSES), shape, FLOAT64_TOLERANCE
+    )
+    assert names.count("winograd.output_transform") == 5
 
 
 def test_layout_can_come_before_or_after_selection():
