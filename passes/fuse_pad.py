@@ -9,6 +9,7 @@ from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.constants import is_zero
 from iree.winograd.passes.registry import register_pass
 from iree.winograd.passes.rewrite import defining_operation, erase_if_unused, is_dynamic, transforms
+from iree.winograd.passes.slices import match_slice
 
 
 @register_pass("winograd-fuse-pad")
@@ -77,27 +78,16 @@ def _match_pad(operation: ir.Operation) -> Padding | None:
 
 def _match_insert(operation: ir.Operation) -> Padding | None:
     source, destination = operation.operands[0], operation.operands[1]
-    low, sizes = list(operation.attributes["static_offsets"]), list(operation.attributes["static_sizes"])
-    if not is_zero(destination) or set(operation.attributes["static_strides"]) != {1}:
+    slice_ = match_slice(operation)
+    if slice_ is None or not is_zero(destination) or set(slice_.strides) != {1}:
         return None
-    shape, destination_shape = list(source.type.shape), list(destination.type.shape)
-    if sizes != shape:
+    shape, whole = list(source.type.shape), list(destination.type.shape)
+    if list(slice_.sizes) != shape or any(map(is_dynamic, (*shape[1:], *whole[1:]))):
         return None
-    if is_dynamic(shape[0]) and is_dynamic(destination_shape[0]) and _inserts_whole_batch(operation):
-        shape[0] = destination_shape[0] = 1
-    if any(map(is_dynamic, (*shape, *destination_shape))):
+    if is_dynamic(shape[0]) != is_dynamic(whole[0]):
         return None
-    high = [whole - offset - size for whole, offset, size in zip(destination_shape, low, shape, strict=True)]
-    return _spatial_padding(source, low, high)
-
-
-def _inserts_whole_batch(operation: ir.Operation) -> bool:
-    """Whether the size of the first dimension, known only at run time, is that of the filled destination."""
-    fill = defining_operation(operation.operands[1])
-    if fill is None or fill.name != "linalg.fill" or len(operation.operands) != 3:
-        return False
-    empty = defining_operation(fill.operands[1])
-    return empty is not None and list(empty.operands) == [operation.operands[2]]
+    high = [size - offset - part for size, offset, part in zip(whole, slice_.offsets, shape, strict=True)]
+    return _spatial_padding(source, list(slice_.offsets), high)
 
 
 def _spatial_padding(source: ir.Value, low: list[int], high: list[int]) -> Padding | None:

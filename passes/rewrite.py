@@ -68,20 +68,67 @@ def size_of(value: ir.Value, dimension: int) -> int | ir.Value:
     Such a value is found as far up as the size is the same, so that it doesn't depend on what a rewrite
     replaces.
     """
-    size: int = ir.RankedTensorType(value.type).shape[dimension]
-    if not is_dynamic(size):
+    source = _source_of_size(value, dimension)
+    size = _stated_size(source, dimension)
+    return tensor.dim(source, index_constant(dimension)) if size is None else size
+
+
+def is_size_of(size: ir.Value, value: ir.Value, dimension: int) -> bool:
+    """Whether `size`, an `index`, is certain to be the size of a tensor's dimension."""
+    return _origin_of(size) == _origin_of_size(value, dimension)
+
+
+_SizeOrigin = int | ir.Value | tuple[ir.Value, int]
+"""Where a size comes from: a number, a value that is no tensor's size, or a tensor and its dimension."""
+
+
+def _origin_of_size(value: ir.Value, dimension: int) -> _SizeOrigin:
+    source = _source_of_size(value, dimension)
+    size = _stated_size(source, dimension)
+    if size is None:
+        return source, dimension
+    return size if isinstance(size, int) else _origin_of(size)
+
+
+def _origin_of(size: ir.Value) -> _SizeOrigin:
+    query = defining_operation(size)
+    index = (
+        defining_operation(query.operands[1]) if query is not None and query.name == "tensor.dim" else None
+    )
+    if query is None or index is None or index.name != "arith.constant":
         return size
+    return _origin_of_size(query.operands[0], index.attributes["value"].value)
+
+
+def _stated_size(value: ir.Value, dimension: int) -> int | ir.Value | None:
+    """The size that a tensor's type or, for an empty one, the operation that makes it says."""
+    shape = ir.RankedTensorType(value.type).shape
+    if not is_dynamic(shape[dimension]):
+        return int(shape[dimension])
     operation = defining_operation(value)
-    if operation is not None and operation.name == "tensor.empty":
-        return operation.operands[sum(is_dynamic(other) for other in value.type.shape[:dimension])]
-    source = None if operation is None else _source_of_size(operation, dimension)
-    return tensor.dim(value, index_constant(dimension)) if source is None else size_of(source, dimension)
+    if operation is None or operation.name != "tensor.empty":
+        return None
+    return operation.operands[sum(map(is_dynamic, shape[:dimension]))]
 
 
-def _source_of_size(operation: ir.Operation, dimension: int) -> ir.Value | None:
-    """The operand whose size in `dimension` is that of the result."""
+def _source_of_size(value: ir.Value, dimension: int) -> ir.Value:
+    """The tensor as far up as its size in `dimension` is that of `value`, or known."""
+    while (
+        _stated_size(value, dimension) is None and (source := _operand_of_size(value, dimension)) is not None
+    ):
+        value = source
+    return value
+
+
+def _operand_of_size(value: ir.Value, dimension: int) -> ir.Value | None:
+    """The operand of what defines `value` whose size in `dimension` is the same."""
+    operation = defining_operation(value)
+    if operation is None:
+        return None
     if operation.name.startswith("linalg."):
-        return operation.operands[len(operation.operands) - 1]
+        number = ir.OpResult(value).result_number - len(operation.results)
+        init = operation.operands[len(operation.operands) + number]
+        return init if init.type == value.type else None
     if operation.name == "tensor.insert_slice":
         return operation.operands[1]
     if operation.name == "tensor.pad":

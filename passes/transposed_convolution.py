@@ -10,6 +10,7 @@ from iree.winograd.passes.constants import is_zero
 from iree.winograd.passes.convolution import Convolution, match_convolution
 from iree.winograd.passes.grouped import merged_layout, split_source
 from iree.winograd.passes.rewrite import defining_operation
+from iree.winograd.passes.slices import match_slice
 
 
 @dataclass(frozen=True)
@@ -100,32 +101,24 @@ def match_transposed(operation: ir.Operation) -> TransposedConvolution | None:
     shape, start = spread.type.shape, [0] * len(layout)
     definition = defining_operation(spread)
     if definition is not None and definition.name == "tensor.extract_slice":
-        cropped, _, steps = _static_slice(definition)
+        cropped = match_slice(definition)
         definition = defining_operation(definition.operands[0])
-        if set(steps) != {1} or len(cropped) != len(layout):
+        if cropped is None or set(cropped.strides) != {1} or len(cropped.sizes) != len(layout):
             return None
-        start = [-offset for offset in cropped]
+        start = [-offset for offset in cropped.offsets]
     if definition is None or definition.name != "tensor.insert_slice" or not is_zero(definition.operands[1]):
         return None
-    image = definition.operands[0]
-    offsets, sizes, strides = _static_slice(definition)
-    if sizes != list(image.type.shape) or set(strides) == {1} or len(sizes) != len(layout):
+    image, spread_out = definition.operands[0], match_slice(definition)
+    if spread_out is None or set(spread_out.strides) == {1} or len(spread_out.sizes) != len(layout):
         return None
-    start = [first + offset for first, offset in zip(start, offsets, strict=True)]
+    if list(spread_out.sizes) != list(image.type.shape):
+        return None
+    start = [first + offset for first, offset in zip(start, spread_out.offsets, strict=True)]
     for dimension, letter in enumerate(layout):
-        if not letter.isdigit() and (
-            start[dimension] != 0 or strides[dimension] != 1 or sizes[dimension] != shape[dimension]
-        ):
+        is_whole = (start[dimension], spread_out.strides[dimension]) == (0, 1)
+        if not letter.isdigit() and not (is_whole and spread_out.sizes[dimension] == shape[dimension]):
             return None
     spatial = [layout.index(str(d)) for d in range(convolution.spatial_rank)]
     return TransposedConvolution(
-        convolution, image, tuple(strides[d] for d in spatial), tuple(start[d] for d in spatial)
+        convolution, image, tuple(spread_out.strides[d] for d in spatial), tuple(start[d] for d in spatial)
     )
-
-
-def _static_slice(operation: ir.Operation) -> tuple[list[int], list[int], list[int]]:
-    """Offsets, sizes and strides of a slice; dynamic ones are those of `ir.ShapedType`."""
-    offsets, sizes, strides = (
-        list(operation.attributes[name]) for name in ("static_offsets", "static_sizes", "static_strides")
-    )
-    return offsets, sizes, strides
