@@ -7,6 +7,7 @@ memory, the passes move these as opaque handles, and the finished program names 
 from __future__ import annotations
 
 import io
+import math
 import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,6 +22,8 @@ import torch
 from iree.winograd.errors import ModelImportError
 from iree.winograd.importers import WEIGHT_ATTRIBUTE, ImportedModel
 from iree.winograd.signatures import TensorSignature
+from torch._prims_common import make_contiguous_strides_for
+from torch.fx.experimental.symbolic_shapes import statically_known_true
 from torch.utils import _pytree as pytree
 from torch_mlir import ir
 from torch_mlir.dialects import torch as torch_dialect
@@ -131,7 +134,8 @@ class _Weights(fx_importer.FxImporterHooks):
 
     def _make_resource(self, tensor: torch.Tensor, importer: Any) -> ir.Attribute:
         name = f"weight_{len(self._arrays)}"
-        array = tensor.detach().cpu().contiguous().view(torch.uint8).numpy()
+        # A contiguous tensor may have any stride where its size is 1, which only a flat one can't.
+        array = tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy()
         self._arrays[name] = array
         element_type = fx_importer.TORCH_DTYPE_TO_MLIR_TYPE[tensor.dtype]()
         type_ = ir.RankedTensorType.get(list(tensor.shape), element_type)
@@ -161,10 +165,24 @@ class _Importer(fx_importer.FxImporter):
 
 def _decompose(exported: torch.export.ExportedProgram) -> torch.export.ExportedProgram:
     """In terms of the operators that torch-mlir knows."""
+    table = {**get_decomposition_table(), torch.ops.aten.as_strided.default: _contiguous_view}
     with warnings.catch_warnings():
         _ignore_own_deprecations()
-        decomposed: torch.export.ExportedProgram = exported.run_decompositions(get_decomposition_table())
+        decomposed: torch.export.ExportedProgram = exported.run_decompositions(table)
         return decomposed
+
+
+def _contiguous_view(
+    tensor: torch.Tensor, size: Sequence[Any], stride: Sequence[Any], storage_offset: Any = None
+) -> Any:
+    """`aten.as_strided` where it is a view, which may have dynamic sizes, as in group normalization."""
+    is_view = (
+        tensor.is_contiguous()
+        and storage_offset in (None, tensor.storage_offset())
+        and statically_known_true(math.prod(size) == tensor.numel())
+        and tuple(stride) == make_contiguous_strides_for(size)
+    )
+    return torch.ops.aten.view.default(tensor, size) if is_view else NotImplemented
 
 
 def _ignore_own_deprecations() -> None:

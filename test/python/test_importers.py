@@ -73,6 +73,38 @@ def test_results_are_torchs(network: Network, tmp_path: Path, batch: int) -> Non
         assert error < 128 * UNIT_ROUNDOFF
 
 
+def test_channels_last_weights() -> None:
+    """Of 1x1 filters too, whose strides PyTorch leaves as they are when it makes them contiguous."""
+    torch.manual_seed(0)
+    network = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3), torch.nn.Conv2d(8, 5, 1)).eval()
+    x = torch.randn(1, 3, 9, 7)
+    expected = import_torch(network, x)
+    imported = import_torch(network.to(memory_format=torch.channels_last), x)
+    assert sorted(map(bytes, imported.weights.values())) == sorted(map(bytes, expected.weights.values()))
+
+
+class Normalized(torch.nn.Module):
+    """As in the blocks of diffusion U-Nets."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.convolution = torch.nn.Conv2d(3, 8, 3)
+        self.normalization = torch.nn.GroupNorm(4, 8)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.silu(self.normalization(self.convolution(x)))
+
+
+def test_group_normalization_of_a_dynamic_batch(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    network = Normalized().eval()
+    program = stock_compile(import_torch(network, torch.zeros(1, 3, 9, 7), dynamic_batch=True), tmp_path)
+    x = torch.randn(3, 3, 9, 7)
+    result, exact = program(x), network.double()(x.double())
+    # Sums of 27 products, then twice of the 70 values of a group, with a few roundings before and after.
+    assert (result.double() - exact).abs().max() / exact.abs().max() < 256 * UNIT_ROUNDOFF
+
+
 def test_signature(network: Network) -> None:
     model = import_torch(network, torch.zeros(2, 3, 9, 7), entry="forward")
     assert model.entry == "forward"
