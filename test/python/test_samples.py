@@ -1,4 +1,3 @@
-import importlib
 import re
 import subprocess
 import sys
@@ -7,6 +6,8 @@ from pathlib import Path
 
 import iree.winograd
 import numpy as np
+
+from samples import demo
 
 SAMPLES = Path(__file__).parents[2] / "samples"
 
@@ -29,9 +30,6 @@ def test_torch_network_is_right_for_every_batch(tmp_path: Path) -> None:
 
 
 def test_demo_finds_the_kernels_of_convolutions() -> None:
-    sys.path.insert(0, str(SAMPLES))
-    demo = importlib.import_module("demo")
-    sys.path.remove(str(SAMPLES))
     program = iree.winograd.compile(SAMPLES / "convolution.mlir", output_tile=4)
     names = {name.decode(): 1.0 for name in re.findall(rb"winograd_[a-z0-9_]+", program)}
     convolution = demo.Convolution("", (28, 28), (3, 3), 1, 32, 32)

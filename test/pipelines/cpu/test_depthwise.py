@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import random
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
-from pathlib import Path
 
 import pytest
+from convolution_program import Program
 from iree.winograd.dialect.decomposition import decompose
 from iree.winograd.pipelines.convolution import ConvolutionShape
 from iree.winograd.pipelines.cpu.depthwise import DepthwiseKernel, is_depthwise, vectors_span_groups
 from iree.winograd.pipelines.cpu.kernels import kernel_for
 from iree.winograd.pipelines.cpu.schedules import DepthwiseSchedule
 from iree.winograd.pipelines.cpu.target import CpuTarget
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
-from convolution_program import Program
 
 AVX512 = CpuTarget.of("znver5", "+avx2,+fma,+avx512f")
 TARGETS = [AVX512, CpuTarget.of("haswell", "+avx2,+fma"), CpuTarget.of("x86-64", "")]

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
-from pathlib import Path
-
-from iree.winograd.pipelines.gpu.schedules import FusedSchedule, GemmSchedule
-from iree.winograd.pipelines.schedules import schedule_record
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from convolution_program import Array, Program
+from iree.winograd.pipelines.gpu.schedules import FusedSchedule, GemmSchedule
+from iree.winograd.pipelines.schedules import schedule_record
 
 F2X2 = FusedSchedule(16, 8, 8, 4, thread_products=1, thread_tiles=4, thread_columns=4)
 

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from iree.winograd.pipelines.gpu.schedules import FusedSchedule, fits
 from iree.winograd.pipelines.gpu.target import GpuTarget
-
-sys.path.insert(0, str(Path(__file__).parent))
-
 from scheduled_program import F2X2, ScheduledProgram
 
 LEAST = GpuTarget(128, 16384)

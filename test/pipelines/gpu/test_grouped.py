@@ -5,19 +5,13 @@ Naming the algorithm leaves IREE's own kernels out; those of NCHW depthwise conv
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import iree.winograd
 import numpy as np
 import numpy.typing as npt
 import pytest
+from convolution_program import compile_rewritten
 from iree.winograd.dialect.algebra.numerics import error_bound
 from iree.winograd.dialect.reference import convolution
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
-from convolution_program import compile_rewritten
 
 SIZE, TAPS, STRIDE = 15, 3, 2
 OUTPUTS = (SIZE - TAPS) // STRIDE + 1

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from iree.winograd.pipelines.gpu.schedules import GemmSchedule
-
-sys.path.insert(0, str(Path(__file__).parent))
-
 from scheduled_program import ScheduledProgram
 
 PARTS = GemmSchedule(32, 32, 16, 4, 4, reduction_parts=4)

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from convolution_program import Program, compile_rewritten
 from iree.winograd.pipelines.gpu.schedules import GEMM_SCHEDULES, GemmSchedule, fits
 from iree.winograd.pipelines.gpu.target import GpuTarget
 from iree.winograd.pipelines.target import ExecutableTarget
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
-sys.path.insert(0, str(Path(__file__).parent))
-
-from convolution_program import Program, compile_rewritten
 from scheduled_program import ScheduledProgram
 
 VULKAN = ["vulkan", "vulkan:rdna2", "vulkan:rdna3", "vulkan:ampere", "vulkan:ada"]
