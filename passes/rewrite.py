@@ -78,11 +78,8 @@ def is_size_of(size: ir.Value, value: ir.Value, dimension: int) -> bool:
     return _origin_of(size) == _origin_of_size(value, dimension)
 
 
-_SizeOrigin = int | ir.Value | tuple[ir.Value, int]
-"""Where a size comes from: a number, a value that is no tensor's size, or a tensor and its dimension."""
-
-
-def _origin_of_size(value: ir.Value, dimension: int) -> _SizeOrigin:
+def _origin_of_size(value: ir.Value, dimension: int) -> object:
+    """Where a size comes from: a number, a value that is no tensor's size, or a tensor and its dimension."""
     source = _source_of_size(value, dimension)
     size = _stated_size(source, dimension)
     if size is None:
@@ -90,7 +87,7 @@ def _origin_of_size(value: ir.Value, dimension: int) -> _SizeOrigin:
     return size if isinstance(size, int) else _origin_of(size)
 
 
-def _origin_of(size: ir.Value) -> _SizeOrigin:
+def _origin_of(size: ir.Value) -> object:
     query = defining_operation(size)
     index = (
         defining_operation(query.operands[1]) if query is not None and query.name == "tensor.dim" else None
