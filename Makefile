@@ -1,22 +1,33 @@
-# make test    everything that has to hold before a commit
-# make demo    ResNet-18 with and without iree-winograd
-# Both work in the active virtual environment, or else in one that they make in .venv.
+# make test        everything that has to hold before a commit, in a few minutes
+# make test-all    the same, and the wide sweeps, which CI runs
+# make demo        ResNet-18 with and without iree-winograd
+# They work in the active virtual environment, or else in one that they make in .venv.
 
 venv := $(or $(VIRTUAL_ENV),$(CURDIR)/.venv)
 python := $(venv)/bin/python
 installed := $(venv)/.iree-winograd-installed
 typed := build/typecheck/iree/winograd
+# One worker per core; tests that share what takes long to make are a group, which one worker runs.
+pytest := $(python) -m pytest -q --numprocesses=auto --maxprocesses=8 --dist=loadgroup
 
-.PHONY: demo test typecheck
+.PHONY: checks demo system-packages test test-all typecheck
 
 demo: $(installed)
 	$(python) samples/demo.py
 
-test: $(installed) typecheck
+test: checks
+	$(pytest) -m 'not wide'
+
+test-all: checks
+	$(pytest)
+
+checks: system-packages $(installed) typecheck
 	$(python) -m ruff format --check .
 	$(python) -m ruff check .
 	$(venv)/bin/lit -q test
-	$(python) -m pytest -q
+
+system-packages:
+	test/system-packages.sh
 
 # mypy follows folders, so the four source roots have to lie as they are imported.
 typecheck: $(installed)
