@@ -38,11 +38,9 @@ def is_zero(value: ir.Value) -> bool:
     if operation is None or operation.name != "arith.constant":
         return False
     attribute = operation.attributes["value"]
-    if isinstance(attribute, ir.FloatAttr):
-        return bool(attribute.value == 0.0)
     if isinstance(attribute, ir.DenseElementsAttr) and attribute.is_splat:
-        return bool(attribute.get_splat_value().value == 0)
-    return False
+        attribute = attribute.get_splat_value()
+    return isinstance(attribute, ir.FloatAttr | ir.IntegerAttr) and bool(attribute.value == 0)
 
 
 def is_constant(value: ir.Value) -> bool:
@@ -156,8 +154,7 @@ def _slices(operation: ir.Operation) -> tuple[slice, ...]:
     """The elements that a `tensor.extract_slice` of sizes known at compile time reads."""
     bounds = (operation.attributes[name] for name in ("static_offsets", "static_sizes", "static_strides"))
     return tuple(
-        slice(offset, offset + (size - 1) * stride + 1, stride)
-        for offset, size, stride in zip(*bounds, strict=True)
+        slice(offset, offset + size * stride, stride) for offset, size, stride in zip(*bounds, strict=True)
     )
 
 

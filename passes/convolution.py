@@ -140,13 +140,17 @@ def _describe(
     for name, operand_sizes in zip(("input", "filter", "output"), sizes, strict=True):
         if any(size == dynamic for letter, size in operand_sizes.items() if letter != "n"):
             return f"its {name} has a dynamic dimension other than the batch"
+        if 0 in operand_sizes.values():
+            return f"its {name} has no elements"
+    if (input_sizes["n"] == dynamic) != (output_sizes["n"] == dynamic):
+        return "its batch is known at compile time for one operand only"
     groups = filter_sizes.get("g", 1)
     convolution = Convolution(
         operation=operation,
         input_layout=layouts[0],
         filter_layout=layouts[1],
         output_layout=layouts[2],
-        batch=None if dynamic in (input_sizes["n"], output_sizes["n"]) else output_sizes["n"],
+        batch=None if output_sizes["n"] == dynamic else output_sizes["n"],
         input_size=tuple(input_sizes[letter] for letter in spatial),
         output_size=tuple(output_sizes[letter] for letter in spatial),
         kernel_size=tuple(filter_sizes[letter] for letter in spatial),

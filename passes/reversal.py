@@ -23,12 +23,15 @@ def match_reversal(operation: ir.Operation) -> Reversal | None:
         return None
     result_type = ir.RankedTensorType(operation.results[0].type)
     (output_map,) = (ir.AffineMapAttr(attribute).value for attribute in operation.attributes["indexing_maps"])
-    *_, element, end = [view.operation for view in operation.regions[0].blocks[0].operations]
-    if element.name != "tensor.extract" or end.operands[0] != element.results[0]:
+    end = operation.regions[0].blocks[0].operations[-1].operation
+    element = defining_operation(end.operands[0])
+    if element is None or element.name != "tensor.extract" or element.block != end.block:
         return None
     if output_map != ir.AffineMap.get_identity(result_type.rank) or not result_type.has_static_shape:
         return None
     source, *indices = element.operands
+    if len(indices) != result_type.rank:
+        return None
     dimensions = {}
     for axis, index in enumerate(indices):
         read = _match_index(index, result_type.shape)

@@ -23,8 +23,8 @@ class UnrollPooling:
     Local response normalization across channels arrives as pooling over windows of one dimension, of images
     whose own channels are a dimension of size 1. IREE vectorizes pooling along channels, so these loops, and
     the powers and quotients that it fuses with them, would be scalar. As sums of slices all of it is
-    elementwise. Rewritten are sums over windows of at most 9 neighbours along one dimension, of static shape
-    and with one channel.
+    elementwise. Rewritten are sums over windows of at most 9 neighbours along one dimension, of static shape,
+    with one channel, and of floating-point numbers that are added as they are.
 
         %r = linalg.pooling_ndhwc_sum ins(%x, %w : tensor<1x98x54x54x1xf32>, tensor<3x1x1xf32>) outs(%zeros)
       becomes
@@ -44,6 +44,9 @@ class UnrollPooling:
 def _window_dimension(operation: ir.Operation) -> int | None:
     """The dimension of the input along which a sum that is to be rewritten goes."""
     if operation.name not in ("linalg.pooling_nhwc_sum", "linalg.pooling_ndhwc_sum"):
+        return None
+    body = [view.operation.name for view in operation.regions[0].blocks[0].operations]
+    if body != ["arith.addf", "linalg.yield"]:
         return None
     source, window, init = operation.operands
     result_shape = list(ir.RankedTensorType(init.type).shape)

@@ -55,7 +55,9 @@ def _is_product_with_few_rows(operation: ir.Operation, target: KernelTarget) -> 
     if operation.name != "linalg.matmul" or not is_zero(operation.operands[2]):
         return False
     rows, matrix = operation.operands[0], operation.operands[1]
-    if not isinstance(rows.type.element_type, ir.F32Type) or any(map(is_dynamic, rows.type.shape)):
+    if any(not isinstance(operand.type.element_type, ir.F32Type) for operand in operation.operands):
+        return False
+    if any(map(is_dynamic, rows.type.shape)) or rows.type.shape[0] == 0:
         return False
     row, column, channel = (ir.AffineExpr.get_dim(position) for position in range(3))
     expected = [[row, channel], [channel, column], [row, column]]

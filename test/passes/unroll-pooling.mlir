@@ -51,3 +51,23 @@ func.func @others(%x: tensor<1x16x16x1xf32>, %y: tensor<1x16x16x4xf32>, %init: t
     ins(%x, %w3x1 : tensor<1x16x16x1xf32>, tensor<3x1xf32>) outs(%init : tensor<1x14x16x1xf32>) -> tensor<1x14x16x1xf32>
   return %0, %1, %2, %3, %4 : tensor<1x14x14x1xf32>, tensor<1x7x16x1xf32>, tensor<1x14x16x4xf32>, tensor<1x7x16x1xf32>, tensor<1x14x16x1xf32>
 }
+
+// -----
+
+// Sums of integers, and of numbers that are converted first.
+// CHECK-LABEL: @other_types
+// CHECK-COUNT-2: linalg.pooling_nhwc_sum
+// CHECK-NOT: tensor.extract_slice
+func.func @other_types(%x: tensor<1x16x16x1xi32>, %y: tensor<1x16x16x1xf16>) -> (tensor<1x14x16x1xi32>, tensor<1x14x16x1xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %wx = tensor.empty() : tensor<3x1xi32>
+  %wy = tensor.empty() : tensor<3x1xf16>
+  %fx = arith.constant dense<0> : tensor<1x14x16x1xi32>
+  %ey = tensor.empty() : tensor<1x14x16x1xf32>
+  %fy = linalg.fill ins(%zero : f32) outs(%ey : tensor<1x14x16x1xf32>) -> tensor<1x14x16x1xf32>
+  %0 = linalg.pooling_nhwc_sum {dilations = dense<1> : vector<2xi64>, strides = dense<1> : vector<2xi64>}
+    ins(%x, %wx : tensor<1x16x16x1xi32>, tensor<3x1xi32>) outs(%fx : tensor<1x14x16x1xi32>) -> tensor<1x14x16x1xi32>
+  %1 = linalg.pooling_nhwc_sum {dilations = dense<1> : vector<2xi64>, strides = dense<1> : vector<2xi64>}
+    ins(%y, %wy : tensor<1x16x16x1xf16>, tensor<3x1xf16>) outs(%fy : tensor<1x14x16x1xf32>) -> tensor<1x14x16x1xf32>
+  return %0, %1 : tensor<1x14x16x1xi32>, tensor<1x14x16x1xf32>
+}

@@ -47,6 +47,27 @@ func.func @others(%x: tensor<17x512xf32>, %y: tensor<3x512xf32>, %w: tensor<512x
   return %0, %1, %2, %3, %4 : tensor<17x256xf32>, tensor<3x256xf32>, tensor<3x256xf32>, tensor<3x256xf32>, tensor<3x256xf32>
 }
 
+// Other types, and no rows at all.
+// CHECK-LABEL: @other_types
+// CHECK-COUNT-3: linalg.matmul
+// CHECK-NOT: linalg.conv_1d_nwc_wcf
+func.func @other_types(%x: tensor<3x512xf32>, %none: tensor<0x512xf32>) -> (tensor<3x256xf64>, tensor<3x256xf32>, tensor<0x256xf32>) {
+  %zero64 = arith.constant 0.0 : f64
+  %zero = arith.constant 0.0 : f32
+  %c = arith.constant dense<1.0> : tensor<512x256xf32>
+  %h = arith.constant dense<1.0> : tensor<512x256xf16>
+  %o0 = tensor.empty() : tensor<3x256xf64>
+  %f0 = linalg.fill ins(%zero64 : f64) outs(%o0 : tensor<3x256xf64>) -> tensor<3x256xf64>
+  %o1 = tensor.empty() : tensor<3x256xf32>
+  %f1 = linalg.fill ins(%zero : f32) outs(%o1 : tensor<3x256xf32>) -> tensor<3x256xf32>
+  %o2 = tensor.empty() : tensor<0x256xf32>
+  %f2 = linalg.fill ins(%zero : f32) outs(%o2 : tensor<0x256xf32>) -> tensor<0x256xf32>
+  %0 = linalg.matmul ins(%x, %c : tensor<3x512xf32>, tensor<512x256xf32>) outs(%f0 : tensor<3x256xf64>) -> tensor<3x256xf64>
+  %1 = linalg.matmul ins(%x, %h : tensor<3x512xf32>, tensor<512x256xf16>) outs(%f1 : tensor<3x256xf32>) -> tensor<3x256xf32>
+  %2 = linalg.matmul ins(%none, %c : tensor<0x512xf32>, tensor<512x256xf32>) outs(%f2 : tensor<0x256xf32>) -> tensor<0x256xf32>
+  return %0, %1, %2 : tensor<3x256xf64>, tensor<3x256xf32>, tensor<0x256xf32>
+}
+
 // -----
 
 util.global private @device = #hal.device.target<"cuda", [
@@ -55,6 +76,7 @@ util.global private @device = #hal.device.target<"cuda", [
     max_thread_count_per_workgroup = 1024, max_workgroup_memory_bytes = 166912, max_workgroup_counts = [2147483647, 65535, 65535]>>}>
 ]> : !hal.device
 util.global private @parameter = #flow.parameter.named<"model"::"w"> : tensor<256x512xf32>
+util.global private @half = #flow.parameter.named<"model"::"h"> : tensor<512x256xf16>
 util.global private mutable @state = #flow.parameter.named<"model"::"s"> : tensor<512x256xf32>
 
 // GPUs take more rows, and matrices that are parameters.
@@ -72,12 +94,12 @@ func.func @parameter_on_gpu(%x: tensor<32x512xf32>) -> tensor<32x256xf32> {
   return %r : tensor<32x256xf32>
 }
 
-// A global that the program may change, a single row, a matrix known only at run time.
+// A global that the program may change, a single row, a matrix known only at run time, or of another type.
 // CHECK-LABEL: @others_on_gpu
-// CHECK-COUNT-3: linalg.matmul
+// CHECK-COUNT-4: linalg.matmul
 // CHECK-NOT: linalg.conv_1d_nwc_wcf
 func.func @others_on_gpu(%x: tensor<32x512xf32>, %y: tensor<1x512xf32>, %v: tensor<512x256xf32>)
-    -> (tensor<32x256xf32>, tensor<1x256xf32>, tensor<32x256xf32>) {
+    -> (tensor<32x256xf32>, tensor<1x256xf32>, tensor<32x256xf32>, tensor<32x256xf32>) {
   %zero = arith.constant 0.0 : f32
   %w = util.global.load @state : tensor<512x256xf32>
   %c = arith.constant dense<1.0> : tensor<512x256xf32>
@@ -88,5 +110,7 @@ func.func @others_on_gpu(%x: tensor<32x512xf32>, %y: tensor<1x512xf32>, %v: tens
   %0 = linalg.matmul ins(%x, %w : tensor<32x512xf32>, tensor<512x256xf32>) outs(%f0 : tensor<32x256xf32>) -> tensor<32x256xf32>
   %1 = linalg.matmul ins(%y, %c : tensor<1x512xf32>, tensor<512x256xf32>) outs(%f1 : tensor<1x256xf32>) -> tensor<1x256xf32>
   %2 = linalg.matmul ins(%x, %v : tensor<32x512xf32>, tensor<512x256xf32>) outs(%f0 : tensor<32x256xf32>) -> tensor<32x256xf32>
-  return %0, %1, %2 : tensor<32x256xf32>, tensor<1x256xf32>, tensor<32x256xf32>
+  %h = util.global.load @half : tensor<512x256xf16>
+  %3 = linalg.matmul ins(%x, %h : tensor<32x512xf32>, tensor<512x256xf16>) outs(%f0 : tensor<32x256xf32>) -> tensor<32x256xf32>
+  return %0, %1, %2, %3 : tensor<32x256xf32>, tensor<1x256xf32>, tensor<32x256xf32>, tensor<32x256xf32>
 }

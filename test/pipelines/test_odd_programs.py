@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 PROGRAMS = sorted((Path(__file__).parent / "odd_programs").glob("*.mlir"))
-SIGNATURE = re.compile(r"func\.func @main\((?P<arguments>.*?)\) ->", re.DOTALL)
+SIGNATURE = re.compile(r"func\.func @main\((?P<arguments>.*?)\)\s*->", re.DOTALL)
 TENSOR = re.compile(r"tensor<((?:(?:\d+|\?)x)*)(f32|i32)>")
 DYNAMIC_SIZE = 2
 TOLERANCE = 1e-5

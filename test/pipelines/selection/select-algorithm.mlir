@@ -117,7 +117,8 @@ func.func @depthwise(%x: tensor<1x58x58x64xf32>, %w: tensor<3x3x64xf32>, %y: ten
 // CHECK-NOT: winograd.algorithm
 func.func @left(%x: tensor<1x9x9x4xf32>, %w: tensor<3x3x4x4xf32>, %h: tensor<1x9x9x4xf16>,
     %wh: tensor<3x3x4x4xf16>, %d: tensor<1x?x9x4xf32>, %y6: tensor<1x6x7x4xf32>, %y7: tensor<1x7x7x4xf32>,
-    %yh: tensor<1x7x7x4xf16>, %yd: tensor<1x?x7x4xf32>) {
+    %yh: tensor<1x7x7x4xf16>, %yd: tensor<1x?x7x4xf32>, %n: tensor<0x9x9x4xf32>, %yn: tensor<0x7x7x4xf32>,
+    %s: tensor<1x2x9x4xf32>, %ys: tensor<1x0x7x4xf32>, %u: tensor<?x9x9x4xf32>) {
   // expected-remark @below {{convolution 0 left as it is: its element type is f16, not f32}}
   %0 = linalg.conv_2d_nhwc_hwcf
     ins(%h, %wh : tensor<1x9x9x4xf16>, tensor<3x3x4x4xf16>) outs(%yh : tensor<1x7x7x4xf16>) -> tensor<1x7x7x4xf16>
@@ -127,5 +128,14 @@ func.func @left(%x: tensor<1x9x9x4xf32>, %w: tensor<3x3x4x4xf32>, %h: tensor<1x9
   // expected-remark @below {{its output (6, 7) is smaller than the (7, 7) that its input allows}}
   %2 = linalg.conv_2d_nhwc_hwcf
     ins(%x, %w : tensor<1x9x9x4xf32>, tensor<3x3x4x4xf32>) outs(%y6 : tensor<1x6x7x4xf32>) -> tensor<1x6x7x4xf32>
+  // expected-remark @below {{its input has no elements}}
+  %3 = linalg.conv_2d_nhwc_hwcf
+    ins(%n, %w : tensor<0x9x9x4xf32>, tensor<3x3x4x4xf32>) outs(%yn : tensor<0x7x7x4xf32>) -> tensor<0x7x7x4xf32>
+  // expected-remark @below {{its output has no elements}}
+  %4 = linalg.conv_2d_nhwc_hwcf
+    ins(%s, %w : tensor<1x2x9x4xf32>, tensor<3x3x4x4xf32>) outs(%ys : tensor<1x0x7x4xf32>) -> tensor<1x0x7x4xf32>
+  // expected-remark @below {{its batch is known at compile time for one operand only}}
+  %5 = linalg.conv_2d_nhwc_hwcf
+    ins(%u, %w : tensor<?x9x9x4xf32>, tensor<3x3x4x4xf32>) outs(%y7 : tensor<1x7x7x4xf32>) -> tensor<1x7x7x4xf32>
   return
 }
