@@ -180,7 +180,7 @@ def _contiguous_view(
         tensor.is_contiguous()
         and storage_offset in (None, tensor.storage_offset())
         and statically_known_true(math.prod(size) == tensor.numel())
-        and tuple(stride) == make_contiguous_strides_for(size)
+        and tuple(stride) == make_contiguous_strides_for(tuple(size))
     )
     return torch.ops.aten.view.default(tensor, size) if is_view else NotImplemented
 
