@@ -6,7 +6,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn
@@ -15,10 +15,11 @@ from iree.compiler import api
 from iree.compiler.api.ctypes_dl import PipelineType
 from iree.winograd import embedding
 from iree.winograd.atomic_file import STANDARD_STREAM, atomic_file
-from iree.winograd.compilation import PHASES, Compilation, Stages, session_flags
+from iree.winograd.compilation import PHASES, REWRITE_PHASE, Compilation, Stages, session_flags
 from iree.winograd.diagnostics import Diagnostic, capture_remarks
 from iree.winograd.errors import InvalidOptionError
 from iree.winograd.flags import (
+    ENABLE,
     MACHINE,
     MAIN_BOOLEANS,
     TUNING_DATABASE,
@@ -55,13 +56,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     if _HELP_FLAGS & set(command_line.stock):
         return _print_help(command_line)
-    stages = _stages(command_line)
-    if (
-        not command_line.enable_winograd
-        or stages is None
-        or not stages.contain_rewrite()
-        or not _is_accepted(command_line)
-    ):
+    if not command_line.enable_winograd or not _compiles(command_line) or not _is_accepted(command_line):
+        become_stock_tool(command_line.stock)
+    try:
+        stages = _stages(command_line)
+    except _NothingToRewriteError as error:
+        _print_warning(f"--{ENABLE} has no effect: {error}")
         become_stock_tool(command_line.stock)
     if crash := find_crash(command_line.library):
         _print_diagnostic(Diagnostic("error", crash))
@@ -97,29 +97,50 @@ def _print_help(command_line: CommandLine) -> int:
     return code
 
 
-def _stages(command_line: CommandLine) -> Stages | None:
-    """What the flags of the main program ask for; None when that is an error or no compilation of tensors."""
+def _compiles(command_line: CommandLine) -> bool:
+    """Whether flags of the main program ask for a compilation, and have values of the right kind."""
     main = command_line.main
-    if (
-        len(command_line.inputs) != 1
-        or main.get("compile-mode", "std") not in _PIPELINES
-        or main.get("output-format", "vm-bytecode") not in _OUTPUT_FORMATS
-        or main.get("iree-hal-list-target-backends") == "true"
-        or main.get("iree-list-plugins") == "true"
-        or any(main.get(flag, "true") not in ("true", "false") for flag in MAIN_BOOLEANS)
-        or not re.fullmatch(r"-?\d+", main.get("emit-mlir-bytecode-version", "-1"))
-    ):
-        return None
-    compile_from, compile_to = main.get("compile-from", "start"), main.get("compile-to", "end")
-    if compile_from not in PHASES or compile_to not in PHASES or compile_from == compile_to:
-        return None
-    return Stages(
+    return (
+        main.get("iree-hal-list-target-backends") != "true"
+        and main.get("iree-list-plugins") != "true"
+        and all(main.get(flag, "true") in ("true", "false") for flag in MAIN_BOOLEANS)
+        and re.fullmatch(r"-?\d+", main.get("emit-mlir-bytecode-version", "-1")) is not None
+    )
+
+
+class _NothingToRewriteError(Exception):
+    """The stock tool does, or refuses, what is asked for; the text says why there is nothing to rewrite."""
+
+
+def _stages(command_line: CommandLine) -> Stages:
+    """What flags of the main program ask for. Raises `_NothingToRewriteError`."""
+    main = command_line.main
+    if len(command_line.inputs) != 1:
+        raise _NothingToRewriteError(f"it is for one program, not {len(command_line.inputs)}")
+    mode = _choice(main, "compile-mode", "std", _PIPELINES)
+    _choice(main, "output-format", "vm-bytecode", _OUTPUT_FORMATS)
+    compile_from = _choice(main, "compile-from", "start", PHASES)
+    compile_to = _choice(main, "compile-to", "end", PHASES)
+    stages = Stages(
         compile_from,
         compile_to,
-        _PIPELINES[main.get("compile-mode", "std")],
+        _PIPELINES[mode],
         verify=main.get("verify", "true") == "true",
         dump_directory=main.get("dump-compilation-phases-to") or None,
     )
+    if compile_from == compile_to or not stages.contain_rewrite():
+        raise _NothingToRewriteError(
+            f"convolutions are rewritten after {REWRITE_PHASE}, "
+            f"which isn't from {compile_from} to {compile_to}"
+        )
+    return stages
+
+
+def _choice(main: Mapping[str, str], flag: str, default: str, choices: Collection[str]) -> str:
+    value = main.get(flag, default)
+    if value not in choices:
+        raise _NothingToRewriteError(f"--{flag} is {value!r}, none of {', '.join(choices)}")
+    return value
 
 
 def _is_accepted(command_line: CommandLine) -> bool:

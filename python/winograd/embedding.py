@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -59,7 +60,7 @@ def stock_tool(name: str) -> Path:
 
 def setup_command_line(program: str, flags: Sequence[str]) -> None:
     """Parse `flags` as those of every later session; exits the process with a message when it can't."""
-    encoded = [argument.encode() for argument in (program, *flags)]
+    encoded = [os.fsencode(argument) for argument in (program, *flags)]
     arguments = (ctypes.c_char_p * (len(encoded) + 1))(*encoded)
     _command_lines.append(arguments)
     _library.ireeCompilerSetupGlobalCL(

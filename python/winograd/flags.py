@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from iree.winograd.passes.options import MAX_OUTPUT_TILE, WinogradOptions
 from iree.winograd.report.file import check_report_path
+from iree.winograd.stock_flags import takes_next_argument
 
 ENABLE = "iree-enable-winograd"
 OUTPUT_TILE = "iree-winograd-output-tile"
@@ -104,8 +106,8 @@ class CommandLine:
     """A command line of `iree-compile`, taken apart.
 
     `stock` is the line without our flags; `main` holds the flags of the main program, the last of each
-    winning, booleans as "true" or "false"; `inputs` the positional arguments; `library` all others. `report`
-    is the file to describe decisions in.
+    winning, booleans as "true" or "false"; `inputs` the positional arguments; `library` all others, each
+    with its value if it has one. `report` is the file to describe decisions in.
     """
 
     enable_winograd: bool
@@ -127,12 +129,12 @@ def parse_command_line(arguments: Sequence[str]) -> CommandLine:
     stock: list[str] = []
     inputs: list[str] = []
     library: list[str] = []
-    remaining = iter(arguments)
-    for argument in remaining:
+    remaining = deque(arguments)
+    while remaining:
+        argument = remaining.popleft()
         if argument == "--":
-            rest = list(remaining)
-            stock += [argument, *rest]
-            inputs += rest
+            stock += [argument, *remaining]
+            inputs += remaining
             break
         name, value = _split_flag(argument)
         if name in _OWN:
@@ -150,6 +152,9 @@ def parse_command_line(arguments: Sequence[str]) -> CommandLine:
                 value = _required_value(name, remaining)
                 stock.append(value)
             main[name] = value
+        elif value is None and remaining and takes_next_argument(argument):
+            stock.append(remaining.popleft())
+            library.append(f"{argument}={stock[-1]}")
         else:
             library.append(argument)
     report = own.get(REPORT, [None])[-1]
@@ -184,7 +189,7 @@ def expand_response_files(arguments: Sequence[str], active: tuple[Path, ...] = (
             yield argument
             continue
         yield from expand_response_files(
-            list(_tokenize(path.read_text(encoding="utf-8-sig"))), (*active, path)
+            list(_tokenize(path.read_text(encoding="utf-8-sig", errors="surrogateescape"))), (*active, path)
         )
 
 
@@ -221,12 +226,11 @@ def _split_flag(argument: str) -> tuple[str | None, str | None]:
     return name, value if equals else None
 
 
-def _required_value(name: str, remaining: Iterator[str]) -> str:
-    value = next(remaining, None)
-    if value is None:
+def _required_value(name: str, remaining: deque[str]) -> str:
+    if not remaining:
         dashes = "-" if len(name) == 1 else "--"
         raise FlagError(f"for the {dashes}{name} option: requires a value!")
-    return value
+    return remaining.popleft()
 
 
 def _boolean(value: str) -> str:
