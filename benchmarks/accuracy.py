@@ -236,8 +236,8 @@ def accuracy_table(records: Sequence[dict[str, Any]]) -> list[str]:
 
 
 def _run(program: bytes, image: Array) -> Array:
-    _, output = bind_program(program, image, threads=1)
-    return output()
+    _, results = bind_program(program, image, threads=1)
+    return results()[0]
 
 
 def _torch(image: Array, filters: Array, channels_last: bool) -> Array:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from iree.winograd.device import open_device
 from iree.winograd.tuning.bound_program import BoundProgram
 
@@ -43,10 +44,10 @@ COMPILERS: dict[str, Callable[[str, int], bytes]] = {"ours": compile_ours, "iree
 
 def compiled_peer(name: str, vmfb: bytes, image: Array, layout: str, threads: int) -> Peer:
     """Calls function `main` of `vmfb` on `image`, on this thread or on `threads` workers if more than one."""
-    run, output = bind_program(vmfb, image, threads)
+    run, results = bind_program(vmfb, image, threads)
 
     def channels_last_output() -> Array:
-        values = output()
+        (values,) = results()
         return values if layout == "nhwc" else np.ascontiguousarray(values.transpose(0, 2, 3, 1))
 
     return Peer(f"{name}-{layout}", run, channels_last_output)
@@ -54,8 +55,8 @@ def compiled_peer(name: str, vmfb: bytes, image: Array, layout: str, threads: in
 
 def bind_program(
     program: bytes | Path, image: Array, threads: int
-) -> tuple[Callable[[], Any], Callable[[], Array]]:
-    """Function `main` of a compiled program as a call on `image`, and as one that also gives its result."""
+) -> tuple[Callable[[], Any], Callable[[], tuple[npt.NDArray[Any], ...]]]:
+    """Function `main` of a compiled program as a call on `image`, and as one that also gives its results."""
     device = open_device("local-task", threads)
     bound = BoundProgram(program, device.copy_from_host(image), device)
-    return bound.run, bound.result
+    return bound.run, bound.results

@@ -26,7 +26,7 @@ import numpy.typing as npt
 import torch
 
 from benchmarks.gpu import on_host
-from benchmarks.networks.catalog import NETWORKS, build_network
+from benchmarks.networks.catalog import NETWORKS
 
 if TYPE_CHECKING:
     from iree.winograd.importers import ImportedModel
@@ -71,7 +71,7 @@ def _compile(options: argparse.Namespace) -> None:
     options.folder.mkdir(parents=True, exist_ok=True)
     records = []
     for name in options.networks:
-        model = build_network(name)
+        model = NETWORKS[name].calibrated()
         names = {_digest(tensor.numpy()): key for key, tensor in model.state_dict().items()}
         for batch in options.batches:
             imported = iree.winograd.import_torch(model, _images(name, batch))
@@ -164,7 +164,7 @@ def _measure(options: argparse.Namespace) -> None:
         if name not in options.networks:
             continue
         if name not in models:
-            models = {name: build_network(name)}
+            models = {name: NETWORKS[name].calibrated()}
         images = _images(name, batch)
         exact = _exact(models[name], images)
         if (name, batch) not in references:

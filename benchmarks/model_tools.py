@@ -1,63 +1,72 @@
 """A whole network in each of the tools, set up the way that is fastest for it, and what that cost.
 
-Every function takes the network, a batch of images N x C x H x W and the number of threads.
+Every function takes a network with its batch, and the number of threads.
 """
 
 from __future__ import annotations
 
 import copy
+import json
 import tempfile
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 import torch
+from iree.winograd.report.schema import DecisionReport
 
 from benchmarks.compiled import PLAIN_FLAGS, bind_program
 from benchmarks.onnxruntime_session import OnnxruntimeSession
 from benchmarks.openvino_request import OpenvinoRequest
+from benchmarks.subject import Subject, make, result_arrays
 
-Array = npt.NDArray[np.float32]
+_CHANNELS_LAST = {4: torch.channels_last, 5: torch.channels_last_3d}
 
 
 @dataclass(frozen=True)
 class PreparedModel:
-    """`run` does one inference, `output` also gives its result; `size` is that of the program in bytes."""
+    """`run` does one inference, `results` also gives what came of it.
+
+    Seconds are of processor time; `size` is that of the program in bytes; `report` is ours on its decisions.
+    """
 
     run: Callable[[], Any]
-    output: Callable[[], Array]
+    results: Callable[[], tuple[npt.NDArray[Any], ...]]
     import_seconds: float = 0.0
     compile_seconds: float = 0.0
     size: int = 0
+    report: DecisionReport | None = None
 
 
-Prepare = Callable[[torch.nn.Module, torch.Tensor, int], PreparedModel]
+Prepare = Callable[[Subject, int], PreparedModel]
 
 
-def torch_eager(model: torch.nn.Module, images: torch.Tensor, threads: int) -> PreparedModel:
+def torch_eager(subject: Subject, threads: int) -> PreparedModel:
     """Operator by operator, on channels-last tensors if the model can use them."""
     torch.set_num_threads(threads)
-    layout: dict[str, Any] = {"memory_format": torch.channels_last}
-    prepared = _torch_model(copy.deepcopy(model).to(**layout), images.contiguous(**layout))
+    layout = _CHANNELS_LAST.get(subject.images.ndim)
+    if layout is None:
+        return _torch_model(subject.model, subject.images)
     try:
+        model = copy.deepcopy(subject.model).to(memory_format=layout)  # type: ignore[call-overload]
+        prepared = _torch_model(model, subject.images.contiguous(memory_format=layout))
         prepared.run()
     except RuntimeError:
         # A view of the features, as in AlexNet, asks for contiguous ones.
-        return _torch_model(model, images)
+        return _torch_model(subject.model, subject.images)
     return prepared
 
 
-def torch_frozen(model: torch.nn.Module, images: torch.Tensor, threads: int) -> PreparedModel:
+def torch_frozen(subject: Subject, threads: int) -> PreparedModel:
     """Traced and frozen: batch normalization folded, oneDNN's fused operators in its own layout."""
     torch.set_num_threads(threads)
-    begin = time.perf_counter()
     trace: Callable[..., Any] = torch.jit.trace
-    frozen = torch.jit.optimize_for_inference(torch.jit.freeze(trace(model, images)))
-    return _torch_model(frozen, images, time.perf_counter() - begin)
+    frozen = make(
+        lambda: torch.jit.optimize_for_inference(torch.jit.freeze(trace(subject.model, subject.images)))
+    )
+    return _torch_model(frozen.value, subject.images, frozen.seconds)
 
 
 def _torch_model(model: Any, images: torch.Tensor, compile_seconds: float = 0.0) -> PreparedModel:
@@ -65,82 +74,68 @@ def _torch_model(model: Any, images: torch.Tensor, compile_seconds: float = 0.0)
         with torch.inference_mode():
             return model(images)
 
-    return PreparedModel(run, lambda: run().numpy(), compile_seconds=compile_seconds)
+    return PreparedModel(run, lambda: result_arrays(run()), compile_seconds=compile_seconds)
 
 
-def onnxruntime_model(model: torch.nn.Module, images: torch.Tensor, threads: int) -> PreparedModel:
+def onnxruntime_model(subject: Subject, threads: int) -> PreparedModel:
     """From ONNX, with inputs and outputs bound to buffers beforehand."""
-    program, import_seconds = _timed(lambda: _to_onnx(model, images))
-    session = OnnxruntimeSession(program, images.numpy(), threads)
+    program = subject.onnx
+    session = make(lambda: OnnxruntimeSession(program.value, subject.images.numpy(), threads))
 
-    def output() -> Array:
-        session.run()
-        return session.result
+    def results() -> tuple[npt.NDArray[Any], ...]:
+        session.value.run()
+        return session.value.results
 
-    return PreparedModel(session.run, output, import_seconds, session.compile_seconds, len(program))
+    return PreparedModel(session.value.run, results, program.seconds, session.seconds, len(program.value))
 
 
-def openvino_model(model: torch.nn.Module, images: torch.Tensor, threads: int) -> PreparedModel:
+def openvino_model(subject: Subject, threads: int) -> PreparedModel:
     """From ONNX, in single precision, with inputs and outputs set beforehand."""
     import openvino
 
-    program, import_seconds = _timed(lambda: _to_onnx(model, images))
-    network, read_seconds = _timed(lambda: openvino.Core().read_model(program))
-    request = OpenvinoRequest(network, images.numpy(), threads)
+    program = subject.onnx
+    request = make(
+        lambda: OpenvinoRequest(openvino.Core().read_model(program.value), subject.images.numpy(), threads)
+    )
 
-    def output() -> Array:
-        request.run()
-        return request.result.copy()
+    def results() -> tuple[npt.NDArray[Any], ...]:
+        request.value.run()
+        return request.value.results
 
-    compile_seconds = read_seconds + request.compile_seconds
-    return PreparedModel(request.run, output, import_seconds, compile_seconds, len(program))
-
-
-def _to_onnx(model: torch.nn.Module, images: torch.Tensor) -> bytes:
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "model.onnx")
-        torch.onnx.export(
-            model, (images,), path, dynamo=False, input_names=["images"], output_names=["result"]
-        )
-        return path.read_bytes()
+    return PreparedModel(request.value.run, results, program.seconds, request.seconds, len(program.value))
 
 
-def stock_iree(model: torch.nn.Module, images: torch.Tensor, threads: int) -> PreparedModel:
+def stock_iree(subject: Subject, threads: int) -> PreparedModel:
     """IREE alone, at its highest optimization level."""
-    return _compiled_model(model, images, threads, enable_winograd=False)
+    return _compiled_model(subject, threads, enable_winograd=False)
 
 
-def iree_winograd(model: torch.nn.Module, images: torch.Tensor, threads: int) -> PreparedModel:
+def iree_winograd(subject: Subject, threads: int) -> PreparedModel:
     """IREE with our passes, otherwise alike."""
-    return _compiled_model(model, images, threads, enable_winograd=True)
+    return _compiled_model(subject, threads, enable_winograd=True)
 
 
-def _compiled_model(
-    model: torch.nn.Module, images: torch.Tensor, threads: int, *, enable_winograd: bool
-) -> PreparedModel:
+def _compiled_model(subject: Subject, threads: int, *, enable_winograd: bool) -> PreparedModel:
     import iree.winograd
 
-    imported, import_seconds = _timed(lambda: iree.winograd.import_torch(model, images))
+    imported = subject.imported
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "model.vmfb")
-        _, compile_seconds = _timed(
+        path, report_path = Path(folder, "model.vmfb"), Path(folder, "report.json")
+        compiled = make(
             lambda: iree.winograd.compile(
-                imported,
+                imported.value,
                 output=path,
                 flags=PLAIN_FLAGS,
                 enable_winograd=enable_winograd,
+                report=report_path if enable_winograd else None,
                 threads=threads,
             )
         )
+        report = json.loads(report_path.read_text()) if enable_winograd else None
         # The file stays mapped after it is gone.
-        run, output = bind_program(path, images.numpy(), threads)
-        return PreparedModel(run, output, import_seconds, compile_seconds, path.stat().st_size)
-
-
-def _timed(work: Callable[[], Any]) -> tuple[Any, float]:
-    begin = time.perf_counter()
-    result = work()
-    return result, time.perf_counter() - begin
+        run, results = bind_program(path, subject.images.numpy(), threads)
+        size = path.stat().st_size
+        return PreparedModel(run, results, imported.seconds, compiled.seconds, size, report)
 
 
 TOOLS: dict[str, Prepare] = {

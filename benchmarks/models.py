@@ -12,16 +12,13 @@ import argparse
 import json
 import os
 import resource
-import subprocess
 import sys
 import warnings
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from iree.winograd.tuning.timing import Timing
-
-from benchmarks.timing import Contender, time_interleaved
+from benchmarks.isolation import run_isolated, task_of_process, tell
 
 
 @dataclass(frozen=True)
@@ -37,8 +34,9 @@ class Task:
 
 
 def main() -> None:
-    if len(sys.argv) > 1 and sys.argv[1].startswith("{"):
-        print(json.dumps(_work(Task(**json.loads(sys.argv[1])))))
+    task = task_of_process()
+    if task is not None:
+        tell(_work(Task(**task)))
         return
     options = _parse_arguments()
     records = []
@@ -72,73 +70,45 @@ def _parse_arguments() -> argparse.Namespace:
 
 
 def _in_process(task: Task) -> dict[str, Any]:
-    environment = {**os.environ, "OMP_NUM_THREADS": str(task.threads)}
-    command = [sys.executable, "-m", "benchmarks.models", json.dumps(asdict(task))]
-    process = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    if process.returncode != 0:
-        reason = process.stderr.strip().splitlines()[-1:] or [f"exit code {process.returncode}"]
-        return {"failure": reason[0]}
-    result: dict[str, Any] = json.loads(process.stdout.splitlines()[-1])
-    return result
+    outcome = run_isolated("benchmarks.models", asdict(task), threads=task.threads)
+    return {"failure": outcome.failure} if outcome.failure else outcome.messages[-1]
 
 
 def _work(task: Task) -> dict[str, Any]:
-    import numpy as np
     import torch
     from iree.winograd import RewriteWarning
 
+    from benchmarks.comparison import Comparison
     from benchmarks.model_tools import TOOLS
-    from benchmarks.networks.catalog import NETWORKS, build_network
+    from benchmarks.networks.catalog import NETWORKS
+    from benchmarks.subject import Subject
 
     warnings.simplefilter("ignore")
     warnings.simplefilter("error", RewriteWarning)
     torch.set_grad_enabled(False)
-    model = build_network(task.network)
-    images = torch.randn(task.batch, *NETWORKS[task.network].input_shape)
+    network = NETWORKS[task.network]
+    subject = Subject(network.calibrated(), network.input(task.batch))
     if task.measure == "cost":
         before = _peak_memory()
-        prepared = TOOLS[task.tools[0]](model, images, task.threads)
+        prepared = TOOLS[task.tools[0]](subject, task.threads)
         prepared.run()
         return {
             "import_seconds": prepared.import_seconds,
             "compile_seconds": prepared.compile_seconds,
             "size": prepared.size,
-            "weights": sum(parameter.nbytes for parameter in model.parameters()),
+            "weights": sum(parameter.nbytes for parameter in subject.model.parameters()),
             "memory_before": before,
             "peak_memory": _peak_memory(),
         }
-    exact = model.double()(images.double()).numpy()
-    model.float()
-    contenders, errors, failures = [], {}, {}
-    for tool in task.tools:
-        try:
-            prepared = TOOLS[tool](model, images, task.threads)
-            errors[tool] = float(np.abs(prepared.output() - exact).max() / np.abs(exact).max())
-        except Exception as failure:
-            failures[tool] = {"failure": str(failure).splitlines()[0]}
-        else:
-            contenders.append(Contender(tool, prepared.run))
-    timings = time_interleaved(contenders, rounds=task.rounds, burst_seconds=0.2)
-    return failures | {
-        tool: {
-            "milliseconds": 1e3 * timing.median,
-            "spread": timing.spread,
-            "error": errors[tool],
-            "speedup": speedup(timings, tool),
-        }
-        for tool, timing in timings.items()
-    }
+    comparison = Comparison(subject, task.threads)
+    comparison.prepare(task.tools)
+    comparison.time(task.rounds, burst_seconds=0.2)
+    return comparison.records
 
 
 def _peak_memory() -> int:
     """Bytes; Linux counts in units of 1024."""
     return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-
-
-def speedup(timings: dict[str, Timing], tool: str) -> float | None:
-    """How many times faster `tool` is than the best of the others that don't use IREE; None without one."""
-    others = [timing.median for name, timing in timings.items() if name not in (tool, "ours", "iree")]
-    return min(others) / timings[tool].median if others else None
 
 
 def _print(record: dict[str, Any]) -> None:

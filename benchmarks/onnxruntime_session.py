@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 Array = npt.NDArray[np.float32]
 
+_DTYPES = {"tensor(float)": np.float32, "tensor(int64)": np.int64}
+
 
 class OnnxruntimeSession:
-    """A model, its only argument and result bound to buffers beforehand.
+    """A model, its only argument and its results bound to buffers beforehand.
 
-    `run` does one inference; the result is then in `result`.
+    `run` does one inference; what came of it is then in `results`. Results whose size
+    is known only at run time get a buffer in each inference.
     """
 
     def __init__(self, model: bytes, argument: Array, threads: int) -> None:
@@ -30,9 +34,13 @@ class OnnxruntimeSession:
         self._argument = argument
         image = onnxruntime.OrtValue.ortvalue_from_numpy(argument)
         binding.bind_ortvalue_input(session.get_inputs()[0].name, image)
-        (output,) = session.get_outputs()
-        self._result = onnxruntime.OrtValue.ortvalue_from_shape_and_type(output.shape, np.float32)
-        binding.bind_ortvalue_output(output.name, self._result)
+        for output in session.get_outputs():
+            if all(isinstance(size, int) for size in output.shape):
+                dtype = _DTYPES[output.type]
+                buffer = onnxruntime.OrtValue.ortvalue_from_shape_and_type(output.shape, dtype)
+                binding.bind_ortvalue_output(output.name, buffer)
+            else:
+                binding.bind_output(output.name)
         self._session, self._binding = session, binding
 
     def run(self) -> None:
@@ -40,5 +48,5 @@ class OnnxruntimeSession:
         self._session.run_with_iobinding(self._binding)
 
     @property
-    def result(self) -> Array:
-        return np.array(self._result.numpy())
+    def results(self) -> tuple[npt.NDArray[Any], ...]:
+        return tuple(np.array(output) for output in self._binding.copy_outputs_to_cpu())

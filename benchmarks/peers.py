@@ -84,7 +84,8 @@ def onnxruntime_peer(layer: ConvolutionLayer, operands: Operands, threads: int) 
 
     def output() -> Array:
         session.run()
-        return np.ascontiguousarray(session.result.transpose(0, 2, 3, 1))
+        (result,) = session.results
+        return np.ascontiguousarray(result.transpose(0, 2, 3, 1))
 
     return Peer("onnxruntime", session.run, output)
 
@@ -139,7 +140,7 @@ def _openvino_peer(layer: ConvolutionLayer, operands: Operands, threads: int, la
 
     def output() -> Array:
         request.run()
-        result = request.result
+        (result,) = request.results
         return result.copy() if layout == "nhwc" else np.ascontiguousarray(result.transpose(0, 2, 3, 1))
 
     return Peer(f"openvino-{layout}", request.run, output)

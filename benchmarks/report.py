@@ -1,4 +1,4 @@
-"""Prints the results of `benchmarks.layers` or `benchmarks.models` as Markdown tables.
+"""Prints the results of `benchmarks.layers`, `benchmarks.models` or `benchmarks.zoo` as Markdown tables.
 
 python -m benchmarks.report benchmarks/results/layers.json
 """
@@ -10,13 +10,21 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from benchmarks.zoo_report import zoo_table
+
 _OURS = {"speedup": ".2f", "error": ".1e"}
 
 
 def main() -> None:
     for path in sys.argv[1:]:
         results = json.loads(Path(path).read_text())
-        print("\n".join(layer_table(results) if "layers" in results else model_table(results)))
+        print("\n".join(_table(results)))
+
+
+def _table(results: Any) -> list[str]:
+    if "zoo" in results:
+        return zoo_table(results["zoo"])
+    return layer_table(results) if "layers" in results else model_table(results)
 
 
 def layer_table(results: dict[str, Any]) -> list[str]:

@@ -142,9 +142,9 @@ def layer_source(name: str) -> Any:
     import torch
     from iree.winograd import import_torch
 
-    from benchmarks.networks.catalog import NETWORKS, build_network
+    from benchmarks.networks.catalog import NETWORKS
 
-    return import_torch(build_network(name), torch.zeros(1, *NETWORKS[name].input_shape))
+    return import_torch(NETWORKS[name].calibrated(), torch.zeros(1, *NETWORKS[name].input_shape))
 
 
 def _function(name: str, batch: int, size: int, channels: int, filters: int, taps: int) -> str:

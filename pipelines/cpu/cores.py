@@ -16,11 +16,17 @@ def available_processors() -> int:
 
 def physical_cores() -> int:
     """The cores among the processors that this process may use; the processors where Linux doesn't say."""
-    processors = _processors()
+    return len(one_processor_per_core())
+
+
+def one_processor_per_core() -> list[int]:
+    """A processor that this process may use of each core; all of them where Linux doesn't say."""
+    processors = sorted(_processors())
     siblings = [Path(_TOPOLOGY.format(processor)) for processor in processors]
     if not all(path.exists() for path in siblings):
-        return len(processors)
-    return len({path.read_text() for path in siblings})
+        return processors
+    first = {path.read_text(): processor for path, processor in zip(siblings, processors, strict=True)}
+    return sorted(first.values())
 
 
 def _processors() -> set[int]:

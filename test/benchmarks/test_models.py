@@ -3,7 +3,7 @@ import torch
 from iree.winograd.tuning.timing import Timing
 from torch import nn
 
-from benchmarks.models import speedup
+from benchmarks.comparison import speedup
 from benchmarks.networks.googlenet import GoogLeNet
 from benchmarks.networks.unet import UNet
 

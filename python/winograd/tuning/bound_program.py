@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 from iree import runtime
-from iree.winograd.device import Device
+from iree.winograd.device import ELEMENT_TYPES, Device
+
+_DTYPES = {int(element_type): dtype for dtype, element_type in ELEMENT_TYPES.items()}
 
 
 class BoundProgram:
@@ -31,7 +32,8 @@ class BoundProgram:
         """Call the function; returns what holds the result, when it is there."""
         return self._device.invoke(self._context, self._function, self._arguments)
 
-    def result(self) -> npt.NDArray[np.float32]:
-        """Call the function and copy its result."""
-        view = self.run().get_as_object(0, runtime.HalBufferView)
-        return self._device.copy_to_host(view, np.dtype(np.float32))
+    def results(self) -> tuple[npt.NDArray[Any], ...]:
+        """Call the function and copy its results."""
+        values = self.run()
+        views = (values.get_as_object(index, runtime.HalBufferView) for index in range(len(values)))
+        return tuple(self._device.copy_to_host(view, _DTYPES[view.element_type]) for view in views)

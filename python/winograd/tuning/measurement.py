@@ -64,7 +64,8 @@ class MeasurementJob:
         for index, candidate in enumerate(self.programs):
             try:
                 program = BoundProgram(candidate.program, image, device)
-                error = _relative_error(program.result(), expected)
+                (result,) = program.results()
+                error = _relative_error(result, expected)
             except (RuntimeError, ValueError) as failure:
                 results[index] = Failure(f"failed on {self.device}: {' '.join(str(failure).split())}")
                 continue

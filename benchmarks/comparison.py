@@ -1,0 +1,100 @@
+"""One network in several tools, in one process: the error of each, and their times side by side."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from iree.winograd.report.schema import DecisionReport, is_left_to_iree
+from iree.winograd.tuning.timing import Timing
+
+from benchmarks.model_tools import TOOLS, PreparedModel
+from benchmarks.subject import Subject
+from benchmarks.timing import Contender, time_interleaved
+
+IREE_TOOLS = ("ours", "iree")
+_MOST_ROUNDS = 15
+
+
+@dataclass(frozen=True)
+class Convolutions:
+    """How many of a program's convolutions got our kernels, and how many IREE's, by reason."""
+
+    ours: int
+    left: dict[str, int]
+
+
+class Comparison:
+    """What became of a network in each tool: a record by its name, with a `failure` if it has one."""
+
+    def __init__(self, subject: Subject, threads: int) -> None:
+        self._subject = subject
+        self._threads = threads
+        self._prepared: dict[str, PreparedModel] = {}
+        self.records: dict[str, dict[str, Any]] = {}
+
+    def prepare(self, tools: Iterable[str], begin: Callable[[str], None] = lambda tool: None) -> None:
+        """Import and compile the network in each tool, and run it once; `begin` is told of each before."""
+        for tool in tools:
+            begin(tool)
+            try:
+                prepared = TOOLS[tool](self._subject, self._threads)
+                error = self._subject.error(prepared.results())
+            except Exception as failure:
+                self.records[tool] = {"failure": _summary(failure)}
+                continue
+            self._prepared[tool] = prepared
+            self.records[tool] = {
+                "error": error,
+                "import_seconds": prepared.import_seconds,
+                "compile_seconds": prepared.compile_seconds,
+                "size": prepared.size,
+            }
+            if prepared.report is not None:
+                self.records[tool]["convolutions"] = asdict(count_convolutions(prepared.report))
+
+    def time(self, rounds: int, burst_seconds: float) -> None:
+        """Time all that were prepared side by side, as `time_interleaved` does."""
+        contenders = [Contender(tool, prepared.run) for tool, prepared in self._prepared.items()]
+        timings = time_interleaved(contenders, rounds=rounds, burst_seconds=burst_seconds)
+        for tool, timing in timings.items():
+            self.records[tool] |= {
+                "milliseconds": 1e3 * timing.median,
+                "spread": timing.spread,
+                "speedup": speedup(timings, tool),
+            }
+
+    def time_within(self, seconds: float, burst_seconds: float) -> None:
+        """`time` in as many rounds as fit into `seconds`, at least one."""
+        round_seconds = sum(_round_seconds(prepared, burst_seconds) for prepared in self._prepared.values())
+        self.time(min(_MOST_ROUNDS, max(1, math.floor(seconds / round_seconds))), burst_seconds)
+
+
+def count_convolutions(report: DecisionReport) -> Convolutions:
+    """What a report says of a whole program."""
+    left: dict[str, int] = {}
+    for convolution in report["convolutions"]:
+        if is_left_to_iree(convolution):
+            left[convolution["reason"]] = left.get(convolution["reason"], 0) + 1
+    return Convolutions(len(report["convolutions"]) - sum(left.values()), left)
+
+
+def speedup(timings: dict[str, Timing], tool: str) -> float | None:
+    """How many times faster `tool` is than the best of the others that don't use IREE; None without one."""
+    others = [timing.median for name, timing in timings.items() if name not in (tool, *IREE_TOOLS)]
+    return min(others) / timings[tool].median if others else None
+
+
+def _round_seconds(prepared: PreparedModel, burst_seconds: float) -> float:
+    """A call that isn't timed, and a burst that ends with the call in which its time is over."""
+    begin = time.perf_counter()
+    prepared.run()
+    return 2 * (time.perf_counter() - begin) + burst_seconds
+
+
+def _summary(failure: Exception) -> str:
+    lines = [line for line in str(failure).splitlines() if line.strip()]
+    return f"{type(failure).__name__}: {lines[0] if lines else ''}"

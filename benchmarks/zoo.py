@@ -1,0 +1,206 @@
+"""Compares every tool on a network of every family: is it right, what is left to IREE, how long does it take?
+
+    python -m benchmarks.zoo --jobs 16 --seconds 20 --output benchmarks/results/zoo.json
+    python -m benchmarks.report benchmarks/results/zoo.json
+
+One thread and batch 1. Each network has a process of its own on a core of its own, in which all tools take
+turns; one that doesn't end, or ends the process, is left out and the others are measured again. Networks that
+the output already has are skipped, so that a run can be continued. With `--seconds 0` nothing is timed.
+
+Where there is no torch-mlir, `--programs` names the folder that `--store` filled on a machine with it. What
+is in there holds no weights: they are random.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import queue
+import threading
+import warnings
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from iree.winograd.atomic_file import atomic_file
+from iree.winograd.pipelines.cpu.cores import one_processor_per_core
+
+from benchmarks.isolation import Limits, run_isolated, task_of_process, tell
+
+_BURST_SECONDS = 0.1
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a process does with a network: compare `tools`, timing them for `seconds`, or write `store`."""
+
+    network: str
+    tools: tuple[str, ...]
+    seconds: float
+    program: str | None
+    store: str | None
+
+
+class Results:
+    """The rows of a JSON file by network, which is written anew with each row."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        self._lock = threading.Lock()
+        self.rows: dict[str, Any] = json.loads(path.read_text())["zoo"] if path and path.exists() else {}
+
+    def add(self, network: str, row: dict[str, Any]) -> None:
+        with self._lock:
+            self.rows[network] = row
+            print(f"{network}: {_summary(row)}", flush=True)
+            if self._path is None:
+                return
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            with atomic_file(str(self._path)) as unfinished:
+                Path(unfinished).write_text(json.dumps({"zoo": self.rows}, indent=1) + "\n")
+
+
+def main() -> None:
+    task = task_of_process()
+    if task is not None:
+        _work(Task(**task))
+        return
+    options = _parse_arguments()
+    if options.store is not None:
+        options.store.mkdir(parents=True, exist_ok=True)
+        _side_by_side(
+            options.networks, options.jobs, lambda network, processors: _store(network, options, processors)
+        )
+        return
+    results = Results(options.output)
+    networks = [network for network in options.networks if network not in results.rows]
+    _side_by_side(
+        networks,
+        options.jobs,
+        lambda network, processors: results.add(network, _row(network, options, processors)),
+    )
+
+
+def _parse_arguments() -> argparse.Namespace:
+    from benchmarks.model_tools import TOOLS
+    from benchmarks.networks.zoo import ZOO
+
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--networks", nargs="+", choices=ZOO, default=list(ZOO), metavar="NETWORK")
+    parser.add_argument("--tools", nargs="+", choices=TOOLS, default=list(TOOLS))
+    parser.add_argument("--jobs", type=int, default=1, help="networks at once, at most one per core")
+    parser.add_argument("--seconds", type=float, default=10, help="of timing a network, all tools together")
+    parser.add_argument("--limit", type=float, default=600, help="seconds for a network, all in all")
+    parser.add_argument("--memory", type=float, default=16, help="GiB for a network")
+    parser.add_argument("--programs", type=Path, help="the folder of stored programs")
+    parser.add_argument("--store", type=Path, help="import the networks into this folder, and no more")
+    parser.add_argument("--output", type=Path, help="a JSON file, e.g. benchmarks/results/zoo.json")
+    return parser.parse_args()
+
+
+def _side_by_side(networks: Iterable[str], jobs: int, work: Callable[[str, frozenset[int]], None]) -> None:
+    """Do `work` on each network, on the processors that it is given, `jobs` at once."""
+    cores: queue.SimpleQueue[int] = queue.SimpleQueue()
+    for core in one_processor_per_core()[:jobs]:
+        cores.put(core)
+
+    def on_core(network: str) -> None:
+        core = cores.get()
+        try:
+            work(network, frozenset({core}))
+        finally:
+            cores.put(core)
+
+    with ThreadPoolExecutor(cores.qsize()) as pool:
+        for finished in [pool.submit(on_core, network) for network in networks]:
+            finished.result()
+
+
+def _store(network: str, options: argparse.Namespace, processors: frozenset[int]) -> None:
+    path = _program(options.store, network)
+    if path.exists():
+        return
+    task = Task(network, (), 0, program=None, store=str(path))
+    outcome = run_isolated("benchmarks.zoo", asdict(task), limits=_limits(options, processors))
+    print(f"{network}: {outcome.failure or f'{path.stat().st_size} bytes'}", flush=True)
+
+
+def _row(network: str, options: argparse.Namespace, processors: frozenset[int]) -> dict[str, Any]:
+    program = None if options.programs is None else str(_program(options.programs, network))
+    failures: dict[str, Any] = {}
+    while True:
+        tools = tuple(tool for tool in options.tools if tool not in failures)
+        task = Task(network, tools, options.seconds, program, store=None)
+        outcome = run_isolated("benchmarks.zoo", asdict(task), limits=_limits(options, processors))
+        *_, last = [{}, *outcome.messages]
+        if outcome.failure is None:
+            return {**last, "tools": failures | last["tools"]}
+        if "begins" not in last:
+            return {"failure": outcome.failure, "tools": failures}
+        failures[last["begins"]] = {"failure": outcome.failure}
+
+
+def _program(folder: Path, network: str) -> Path:
+    return folder / f"{network}.zip"
+
+
+def _limits(options: argparse.Namespace, processors: frozenset[int]) -> Limits:
+    return Limits(options.limit, int(options.memory * 2**30), processors)
+
+
+def _work(task: Task) -> None:
+    import torch
+    from iree.winograd import RewriteWarning
+    from iree.winograd.pipelines.selection.tuning_database import processor_name
+
+    from benchmarks.comparison import Comparison
+    from benchmarks.networks.zoo import ZOO
+    from benchmarks.subject import Subject, store_program
+
+    warnings.simplefilter("ignore")
+    warnings.simplefilter("error", RewriteWarning)
+    torch.set_grad_enabled(False)
+    torch.set_num_threads(1)
+    network = ZOO[task.network]
+    model = network.calibrated()
+    subject = Subject(model, network.input(1), None if task.program is None else Path(task.program))
+    if task.store is not None:
+        store_program(subject.imported, model, Path(task.store))
+        return
+    comparison = Comparison(subject, threads=1)
+    comparison.prepare(task.tools, begin=lambda tool: tell({"begins": tool}))
+    if task.seconds > 0:
+        tell({"timing": task.network})
+        comparison.time_within(task.seconds, _BURST_SECONDS)
+    parameters = sum(parameter.numel() for parameter in model.parameters())
+    tell(
+        {
+            "input_shape": network.input_shape,
+            "parameters": parameters,
+            "processor": processor_name(),
+            "threads": 1,
+            "tools": comparison.records,
+        }
+    )
+
+
+def _summary(row: dict[str, Any]) -> str:
+    if "failure" in row:
+        return str(row["failure"])
+    parts = []
+    for tool, record in row["tools"].items():
+        if "failure" in record:
+            parts.append(f"{tool} failed: {record['failure'][:100]}")
+        elif "milliseconds" in record:
+            parts.append(f"{tool} {record['milliseconds']:.2f} ms, error {record['error']:.1e}")
+        else:
+            parts.append(f"{tool} error {record['error']:.1e}")
+    return "; ".join(parts)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,53 @@
+import os
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from benchmarks.isolation import Limits, run_isolated
+
+_MODULE = """
+from benchmarks.isolation import task_of_process, tell
+
+task = task_of_process()
+tell({"begins": task["work"]})
+exec(task["work"])
+tell({"done": True})
+"""
+
+
+@pytest.fixture(autouse=True)
+def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "work.py").write_text(_MODULE)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), *sys.path]))
+
+
+def test_messages_come_back_without_what_else_is_printed() -> None:
+    outcome = run_isolated("work", {"work": "print('{}')"})
+    assert outcome.messages == ({"begins": "print('{}')"}, {"done": True})
+    assert outcome.failure is None
+
+
+@pytest.mark.parametrize(
+    ("work", "failure"),
+    [
+        ("raise ValueError('no such tool')", "ValueError: no such tool"),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", "ended by SIGSEGV"),
+        ("import sys; sys.exit(3)", "exit code 3"),
+        ("import time; time.sleep(600)", "took more than 2 s"),
+        ("numbers = bytearray(1 << 30)", "MemoryError"),
+    ],
+)
+def test_a_failure_is_told_with_what_was_said_before(work: str, failure: str) -> None:
+    begin = time.monotonic()
+    outcome = run_isolated("work", {"work": work}, limits=Limits(seconds=2, memory=1 << 29))
+    assert outcome.messages == ({"begins": work},)
+    assert outcome.failure == failure
+    assert time.monotonic() - begin < 60
+
+
+def test_a_process_stays_on_its_processors() -> None:
+    some = frozenset([min(os.sched_getaffinity(0))])
+    work = f"import os; assert os.sched_getaffinity(0) == {set(some)}"
+    assert run_isolated("work", {"work": work}, limits=Limits(processors=some)).failure is None
