@@ -200,7 +200,8 @@ class LoadedFunction:
 
     def _import(self, array: npt.NDArray[Any], borrowed: BorrowedArrays) -> Any:
         is_aligned = array.__array_interface__["data"][0] % BUFFER_ALIGNMENT == 0
-        if self._device.in_host_memory and is_aligned and array.flags.writeable:
+        # The strides of an array without elements are those of no dense one.
+        if self._device.in_host_memory and is_aligned and array.flags.writeable and array.size > 0:
             return borrowed.borrow(self._device, array)
         return self._device.copy_from_host(array)
 

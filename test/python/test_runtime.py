@@ -112,6 +112,20 @@ def test_views_are_read_in_their_own_order(program: LoadedProgram, view: Callabl
     np.testing.assert_array_equal(program(x), 2 * x)
 
 
+@pytest.mark.parametrize("shape", [(0, 3), (3, 0)])
+def test_arrays_without_elements(shape: tuple[int, int]) -> None:
+    type_ = f"tensor<{'x'.join(map(str, shape))}xf32>"
+    source = f"""func.func @double(%x: {type_}, %y: tensor<2xf32>) -> ({type_}, tensor<2xf32>) {{
+      %a = arith.addf %x, %x : {type_}
+      %b = arith.addf %y, %y : tensor<2xf32>
+      return %a, %b : {type_}, tensor<2xf32>
+    }}"""
+    program = iree.winograd.load(iree.winograd.compile(source, target="cpu"), device="local-sync")
+    none, doubled = program(aligned(random_array(*shape), 0), np.float32([1, 2]))
+    assert none.shape == shape
+    np.testing.assert_array_equal(doubled, [2, 4])
+
+
 def test_read_only_arrays(program: LoadedProgram, tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", random_array(4, 64))
     mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
