@@ -10,6 +10,7 @@ from iree.winograd.passes.fold_filter import FoldFilter
 from iree.winograd.passes.fold_scale import FoldScale
 from iree.winograd.passes.fuse_epilogue import FuseEpilogue
 from iree.winograd.passes.fuse_pad import FusePad
+from iree.winograd.passes.merge_elementwise import MergeElementwise
 from iree.winograd.passes.normalize_layout import NormalizeLayout
 from iree.winograd.passes.options import WinogradOptions
 from iree.winograd.passes.registry import Pass
@@ -47,6 +48,7 @@ def compile_pipeline(
         ConvertMatmul(),
         ConvertConv(),
         FusePad(),
+        MergeElementwise(),
         FuseEpilogue(),
         FoldScale(),
         FoldFilter(fold_filters=options.fold_filters),
