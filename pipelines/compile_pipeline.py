@@ -18,8 +18,9 @@ from iree.winograd.passes.split_transposed import SplitTransposed
 from iree.winograd.passes.unroll_pooling import UnrollPooling
 
 from .convert_matmul import ConvertMatmul
-from .cpu.cores import physical_cores
 from .lower_to_dispatch import LowerToDispatch
+from .machines.host import physical_cores
+from .selection.assign_schedule import AssignSchedule
 from .selection.decision import Decision
 from .selection.select_algorithm import SelectAlgorithm
 
@@ -54,5 +55,6 @@ def compile_pipeline(
         FoldFilter(fold_filters=options.fold_filters),
         ConcatInPlace(),
         UnrollPooling(),
-        LowerToDispatch(threads=threads),
+        AssignSchedule(threads=threads, machine=options.machine),
+        LowerToDispatch(),
     ]

@@ -45,8 +45,6 @@ class CpuPipeline:
 
     module: ir.Operation
     target: CpuTarget
-    threads: int
-    """That convolutions without a schedule of their own are scheduled for."""
     _executables: dict[object, str] = field(default_factory=dict)
 
     def lower(self, group: ConvolutionGroup) -> ir.Value:
@@ -55,7 +53,7 @@ class CpuPipeline:
         Where the output is inserted into a tensor, the result is that tensor.
         """
         shape = group.shape
-        kernel = kernel_for(shape, self.target, self.threads, group.schedule)
+        kernel = kernel_for(shape, self.target, group.schedule)
         source = group.source
         if isinstance(kernel, WinogradKernel) and kernel.schedule.input_block is not None:
             source = ChannelSlice(self._transformed_input(kernel, group))

@@ -7,7 +7,7 @@ from math import prod
 
 from iree.winograd.pipelines.convolution import ConvolutionShape
 from iree.winograd.pipelines.emit import vector_width_for
-from iree.winograd.pipelines.units import MEBIBYTE
+from iree.winograd.pipelines.machines.units import MEBIBYTE
 
 from .target import CpuTarget
 

@@ -11,8 +11,8 @@ import pytest
 from convolution_program import Program
 from iree.winograd.dialect.decomposition import decompose
 from iree.winograd.pipelines.convolution import ConvolutionShape
-from iree.winograd.pipelines.cpu.depthwise import DepthwiseKernel, is_depthwise
-from iree.winograd.pipelines.cpu.kernels import kernel_for
+from iree.winograd.pipelines.cpu.depthwise import is_depthwise
+from iree.winograd.pipelines.cpu.kernels import default_schedule
 from iree.winograd.pipelines.cpu.schedules import DepthwiseSchedule
 from iree.winograd.pipelines.cpu.target import CpuTarget
 from wide import wide
@@ -136,7 +136,7 @@ def test_packs_filters_known_only_at_run_time(program: Program) -> None:
 
 @pytest.mark.parametrize("program", PARALLEL, ids=str)
 def test_workgroups_run_in_parallel(program: Program) -> None:
-    schedule = kernel_for(shape_of(program), AVX512, threads=4).schedule
+    schedule = default_schedule(shape_of(program), AVX512, threads=4)
     assert isinstance(schedule, DepthwiseSchedule)
     assert schedule.row_block < program.size[0] or schedule.channel_splits > 1
     program.check(device="local-task")
@@ -147,8 +147,8 @@ def test_default_schedules_cover_rows_with_full_blocks_of_pixels(target: CpuTarg
     for size, groups, taps, threads in product((1, 7, 14, 56, 113), (2, 32, 960), (1, 3, 31), (1, 4)):
         padding = (taps // 2, taps // 2)
         program = depthwise((size, size), groups, (taps, taps), low=padding, high=padding)
-        kernel = kernel_for(shape_of(program), target, threads)
-        assert isinstance(kernel, DepthwiseKernel)
-        pixels = kernel.schedule.register_pixels
+        schedule = default_schedule(shape_of(program), target, threads)
+        assert isinstance(schedule, DepthwiseSchedule)
+        pixels = schedule.register_pixels
         assert pixels <= min(size, target.vector_registers)
         assert pixels == size or pixels >= 4, "few sums wait for each other"

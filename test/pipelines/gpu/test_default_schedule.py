@@ -8,7 +8,6 @@ from iree.winograd.pipelines.convolution import ConvolutionShape
 from iree.winograd.pipelines.gpu.default_schedule import GpuSchedule, default_schedule, schedules
 from iree.winograd.pipelines.gpu.schedules import FusedSchedule, fits
 from iree.winograd.pipelines.gpu.target import GpuTarget
-from iree.winograd.pipelines.selection.default_machines import default_gpu_machine
 
 H200 = GpuTarget(1024, 166912, architecture="sm_90")
 
@@ -20,7 +19,7 @@ def _shape(batch: int | None, size: int, channels: int, m: tuple[int, int]) -> C
 
 
 def _default(shape: ConvolutionShape, target: GpuTarget = H200) -> GpuSchedule:
-    return default_schedule(shape, target, default_gpu_machine(target))
+    return default_schedule(shape, target, target.default_machine)
 
 
 @pytest.mark.parametrize("target", [H200, GpuTarget(1024, 49152), GpuTarget(128, 16384)])
