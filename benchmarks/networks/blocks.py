@@ -36,7 +36,7 @@ class _ConvNeXtBlock(nn.Module):
 
 
 def convnext() -> nn.Module:
-    """Three stages of two blocks, the first on patches of 4x4."""
+    """Two stages, the first on patches of 4x4."""
     return nn.Sequential(
         nn.Conv2d(3, 32, 4, stride=4),
         _LayerNorm2d(32),
@@ -44,9 +44,6 @@ def convnext() -> nn.Module:
         _LayerNorm2d(32),
         nn.Conv2d(32, 64, 2, stride=2),
         *(_ConvNeXtBlock(64) for _ in range(2)),
-        _LayerNorm2d(64),
-        nn.Conv2d(64, 128, 2, stride=2),
-        *(_ConvNeXtBlock(128) for _ in range(2)),
     )
 
 
@@ -168,7 +165,7 @@ class DiffusionUNet(nn.Module):
         self.halve = nn.Conv2d(32, 64, 3, stride=2, padding=1)
         self.middle = _DiffusionResidual(64, 64, 64)
         self.attention = _SpatialAttention(64)
-        self.double = nn.Conv2d(64, 32, 3, padding=1)
+        self.widen = nn.Conv2d(64, 32, 3, padding=1)
         self.up = _DiffusionResidual(64, 32, 64)
         self.head = nn.Sequential(nn.GroupNorm(8, 32), nn.SiLU(), nn.Conv2d(32, 4, 3, padding=1))
 
@@ -176,7 +173,7 @@ class DiffusionUNet(nn.Module):
         time = self.get_buffer("time")
         fine = self.down(self.stem(x), time)
         coarse = self.attention(self.middle(self.halve(fine), time))
-        doubled = self.double(functional.interpolate(coarse, scale_factor=2.0, mode="nearest"))
+        doubled = self.widen(functional.interpolate(coarse, scale_factor=2.0, mode="nearest"))
         result: torch.Tensor = self.head(self.up(torch.cat([doubled, fine], dim=1), time))
         return result
 

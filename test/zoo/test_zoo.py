@@ -1,0 +1,64 @@
+"""The beginnings of networks of many families, and what newer ones are made of, compiled and run."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+
+import pytest
+import torch
+from iree.winograd import RewriteWarning
+from torch import nn
+
+from benchmarks.comparison import Comparison
+from benchmarks.networks.blocks import BLOCKS
+from benchmarks.networks.network import Network
+from benchmarks.networks.pytorchcv_networks import FAMILIES
+from benchmarks.subject import Subject
+from benchmarks.zoo_report import is_accurate
+
+# Each with a kind of unit of its own: how many units after the first convolutions show it.
+BEGINNINGS = {
+    "airnet50_1x64d_r16": 1,
+    "condensenet74_c8_g8": 1,
+    "efficientnet_b0": 1,
+    "ghostnet": 1,
+    "menet228_12x1_g3": 1,
+    "mixnet_s": 1,
+    "mobilenetv3_large_w1": 2,
+    "regnetx002": 1,
+    "scnet50": 1,
+    "seresnet10": 1,
+    "shufflenet_g1_w1": 2,
+    "sknet50": 1,
+    "sqnxt23_w1": 1,
+}
+
+
+def beginning(network: Network, units: int) -> Network:
+    """The first convolutions of a network and so many units of its stages, for small images."""
+
+    def build() -> nn.Module:
+        first, *stages = network.build().get_submodule("features").children()
+        return nn.Sequential(first, *[unit for stage in stages for unit in stage.children()][:units])
+
+    return Network(build, (3, 32, 32))
+
+
+@pytest.fixture(autouse=True)
+def strictness() -> Iterator[None]:
+    with warnings.catch_warnings(), torch.no_grad():
+        warnings.simplefilter("error", RewriteWarning)
+        yield
+
+
+@pytest.mark.parametrize("name", [*BEGINNINGS, *BLOCKS])
+def test_every_convolution_is_ours_and_right(name: str) -> None:
+    network = BLOCKS[name] if name in BLOCKS else beginning(FAMILIES[name], BEGINNINGS[name])
+    comparison = Comparison(Subject(network.calibrated(), network.input(1)), threads=1)
+    comparison.prepare(("ours", "torch"))
+    ours = comparison.records["ours"]
+    assert "failure" not in ours, ours["failure"]
+    assert ours["convolutions"]["ours"] > 0
+    assert ours["convolutions"]["left"] == {}
+    assert is_accurate({"tools": comparison.records}), comparison.records
