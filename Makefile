@@ -1,5 +1,6 @@
 # make test        everything that has to hold before a commit, in a few minutes
 # make test-all    the same, and the wide sweeps, which CI runs
+# make fuzz        random programs for BUDGET (10min, 2h, ...), a job per core; see test/fuzz/README.md
 # make demo        ResNet-18 with and without iree-winograd
 # They work in the active virtual environment, or else in one that they make in .venv.
 
@@ -10,7 +11,9 @@ typed := build/typecheck/iree/winograd
 # One worker per core; tests that share what takes long to make are a group, which one worker runs.
 pytest := $(python) -m pytest -q --numprocesses=auto --maxprocesses=8 --dist=loadgroup
 
-.PHONY: checks demo system-packages test test-all typecheck
+BUDGET ?= 10min
+
+.PHONY: checks demo fuzz system-packages test test-all typecheck
 
 demo: $(installed)
 	$(python) samples/demo.py
@@ -20,6 +23,9 @@ test: checks
 
 test-all: checks
 	$(pytest)
+
+fuzz: $(installed)
+	$(python) test/fuzz --jobs $(shell nproc) --seconds $(BUDGET)
 
 checks: system-packages $(installed) typecheck
 	$(python) -m ruff format --check .

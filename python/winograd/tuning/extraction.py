@@ -21,7 +21,6 @@ from iree.winograd.pipelines.selection.prediction import error_limit
 from iree.winograd.pipelines.selection.search_space import SearchSpace
 from iree.winograd.pipelines.selection.select_algorithm import SelectAlgorithm
 from iree.winograd.program import Source, compilation_error, open_session, open_source
-from iree.winograd.stored_machine import with_stored_machine
 
 
 @dataclass(frozen=True)
@@ -78,8 +77,7 @@ def _workloads(module: ir.Operation, options: WinogradOptions) -> tuple[Workload
         known = found.get(problem, Workload(problem, decision.space, decision.chosen, limit, 0))
         found[problem] = replace(known, count=known.count + 1)
 
-    passes = compile_pipeline(with_stored_machine(options, module), observe)
-    run_passes(module, _up_to_selection(passes), IRDumps())
+    run_passes(module, _up_to_selection(compile_pipeline(options, observe)), IRDumps())
     return tuple(found.values())
 
 

@@ -1,1 +1,0 @@
-"""Machines: what is known of a processor, by default and as it was measured."""

@@ -1,0 +1,50 @@
+"""Checks random programs for a while: `python test/fuzz --jobs 32 --seconds 500 --output findings.json`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+
+from campaign import Campaign, run_campaign
+from configuration import TARGETS
+
+UNITS = {"": 1, "s": 1, "min": 60, "h": 3600}
+
+
+def seconds(text: str) -> float:
+    """The seconds of "90", "10min" or "2h". Raises ValueError for other texts."""
+    number = text.rstrip("sminh")
+    return float(number) * UNITS[text[len(number) :]]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="fuzz", description=__doc__)
+    parser.add_argument("--jobs", type=int, default=1, help="programs to be checked at the same time")
+    parser.add_argument("--seconds", type=seconds, default=60.0, help="a number, or one with s, min or h")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument(
+        "--targets", default="avx512,avx2,sse", help=f"separated by commas, of {', '.join(TARGETS)}"
+    )
+    parser.add_argument("--output", default=None, help="a file for what was found, as JSON")
+    parser.add_argument(
+        "--stock-every", type=int, default=20, help="one in so many programs is compared with IREE alone, too"
+    )
+    arguments = parser.parse_args()
+    targets = arguments.targets.split(",")
+    for target in targets:
+        if target not in TARGETS:
+            parser.error(f"unknown target {target!r}")
+    campaign = Campaign(
+        arguments.jobs, arguments.seconds, arguments.seed, tuple(targets), arguments.stock_every
+    )
+    report = run_campaign(campaign)
+    print(report.text())
+    if arguments.output is not None:
+        with open(arguments.output, "w") as file:
+            json.dump(report.record(), file, indent=1)
+    return 1 if report.defects else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,415 @@
+"""Programs as MLIR, as importers write them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import singledispatchmethod
+from typing import Any
+
+import numpy as np
+import program as p
+from evaluation import constant_array, label
+from iree.winograd.dialect.bindings import arith, func, ir, linalg, math, scf, tensor
+from iree.winograd.passes.build_convolution import build_convolution
+
+NAMES: Mapping[tuple[str, str, str], str] = {
+    ("n0c", "0cf", "n0f"): "conv_1d_nwc_wcf",
+    ("nc0", "fc0", "nf0"): "conv_1d_ncw_fcw",
+    ("n01c", "01cf", "n01f"): "conv_2d_nhwc_hwcf",
+    ("n01c", "f01c", "n01f"): "conv_2d_nhwc_fhwc",
+    ("nc01", "fc01", "nf01"): "conv_2d_nchw_fchw",
+    ("ngc01", "gfc01", "ngf01"): "conv_2d_ngchw_gfchw",
+    ("ngc01", "fgc01", "ngf01"): "conv_2d_ngchw_fgchw",
+    ("n01gc", "gf01c", "n01gf"): "conv_2d_nhwgc_gfhwc",
+    ("n012c", "012cf", "n012f"): "conv_3d_ndhwc_dhwcf",
+    ("nc012", "fc012", "nf012"): "conv_3d_ncdhw_fcdhw",
+    ("n0g", "0g", "n0g"): "depthwise_conv_1d_nwc_wc",
+    ("ng0", "g0", "ng0"): "depthwise_conv_1d_ncw_cw",
+    ("n0g", "0gf", "n0gf"): "depthwise_conv_1d_nwc_wcm",
+    ("n01g", "01g", "n01g"): "depthwise_conv_2d_nhwc_hwc",
+    ("ng01", "g01", "ng01"): "depthwise_conv_2d_nchw_chw",
+    ("n01g", "01gf", "n01gf"): "depthwise_conv_2d_nhwc_hwcm",
+    ("n012g", "012g", "n012g"): "depthwise_conv_3d_ndhwc_dhwc",
+    ("ng012", "g012", "ng012"): "depthwise_conv_3d_ncdhw_cdhw",
+    ("n012g", "012gf", "n012gf"): "depthwise_conv_3d_ndhwc_dhwcm",
+}
+"""linalg's operations by the layouts of input, filter and output."""
+
+POOLINGS: Mapping[str, str] = {
+    "n0c": "pooling_nwc",
+    "nc0": "pooling_ncw",
+    "n01c": "pooling_nhwc",
+    "nc01": "pooling_nchw",
+    "n012c": "pooling_ndhwc",
+}
+
+LOWEST = -3.4028234663852886e38
+
+
+def build(program: p.Program, context: ir.Context) -> ir.Module:
+    """The module of `program`, its functions `f0`, `f1` and so on."""
+    context.load_all_available_dialects()
+    with context, ir.Location.unknown():
+        module = ir.Module.create()
+        for number, function in enumerate(program.functions):
+            with ir.InsertionPoint(module.body):
+                _build_function(number, function)
+        module.operation.verify()
+        return module
+
+
+def _build_function(number: int, function: p.Function) -> None:
+    arguments = [_type(p.Tensor(each.shape, each.dynamic)) for each in function.inputs]
+    result_types = [_type(result) for result in p.function_types(function)]
+    hands_over = [result_types[0]] if function.output_argument else []
+    main = func.FuncOp(f"f{number}", ([*arguments, *hands_over], result_types))
+    block = main.add_entry_block()
+    if function.output_argument:
+        index = ir.IntegerAttr.get(ir.IndexType.get(), 0)
+        marks = [ir.DictAttr.get({})] * len(arguments) + [ir.DictAttr.get({"iree.abi.output": index})]
+        main.arg_attrs = marks
+    with ir.InsertionPoint(block):
+        func.return_(_Builder(number, list(block.arguments)[: len(arguments)]).block(function, []))
+
+
+def _type(of: p.Tensor) -> ir.RankedTensorType:
+    sizes = list(of.shape)
+    if of.dynamic:
+        sizes[0] = ir.ShapedType.get_dynamic_size()
+    return ir.RankedTensorType.get(sizes, ir.F32Type.get())
+
+
+class _Builder:
+    """Of one function: knows where its dynamic size comes from."""
+
+    def __init__(self, function: int, arguments: Sequence[ir.Value]) -> None:
+        self.function = function
+        self.arguments = iter(arguments)
+        dynamic = [value for value in arguments if _is_dynamic(value)]
+        self.batch = tensor.dim(dynamic[0], _index(0)) if dynamic else None
+
+    def block(self, block: p.Block | p.Function, values: list[ir.Value]) -> list[ir.Value]:
+        for operation in block.operations:
+            with ir.Location.name(label(self.function, len(values))):
+                values.extend(self.results(operation, values))
+        return [values[result] for result in block.results]
+
+    def empty(self, of: p.Tensor) -> ir.Value:
+        return tensor.empty(self.sizes(of), ir.F32Type.get())
+
+    def filled(self, number: float, of: p.Tensor) -> ir.Value:
+        return linalg.fill(_number(number), outs=[self.empty(of)])
+
+    def sizes(self, of: p.Tensor) -> list[int | ir.Value]:
+        return [self.batch, *of.shape[1:]] if of.dynamic else list(of.shape)
+
+    def tensor_of(self, value: ir.Value, shape: Sequence[int]) -> p.Tensor:
+        """The tensor of `shape` with the first dimension that of `value`, if this is dynamic."""
+        return p.Tensor(tuple(shape), _is_dynamic(value))
+
+    @singledispatchmethod
+    def results(self, operation: p.Operation, values: list[ir.Value]) -> list[ir.Value]:
+        raise TypeError(f"no operation: {operation}")
+
+    @results.register
+    def _(self, op: p.Input, values: list[ir.Value]) -> list[ir.Value]:
+        return [next(self.arguments)]
+
+    @results.register
+    def _(self, op: p.Constant, values: list[ir.Value]) -> list[ir.Value]:
+        array = constant_array(op).astype(np.float32)
+        attribute = ir.DenseElementsAttr.get(
+            np.ascontiguousarray(array), type=ir.F32Type.get(), shape=list(op.shape)
+        )
+        return [arith.constant(_type(p.Tensor(op.shape)), attribute)]
+
+    @results.register
+    def _(self, op: p.Fill, values: list[ir.Value]) -> list[ir.Value]:
+        return [self.filled(op.number, p.Tensor(op.shape, op.dynamic))]
+
+    @results.register
+    def _(self, op: p.Pad, values: list[ir.Value]) -> list[ir.Value]:
+        source = values[op.source]
+        of = _static(source)
+        number = _number(op.number)
+        shape = list(map(sum, zip(op.low, of, op.high, strict=True)))
+        pad = tensor.PadOp(_type(self.tensor_of(source, shape)), source, [], [], list(op.low), list(op.high))
+        body = _append_block(pad.regions[0], [ir.IndexType.get()] * len(shape))
+        with ir.InsertionPoint(body):
+            tensor.yield_(number)
+        return [pad.results[0]]
+
+    @results.register
+    def _(self, op: p.Insertion, values: list[ir.Value]) -> list[ir.Value]:
+        source, target = values[op.source], values[op.target]
+        sizes = self.sizes(self.tensor_of(source, _static(source)))
+        return [_insert(source, target, op.offsets, sizes, op.steps)]
+
+    @results.register
+    def _(self, op: p.Slice, values: list[ir.Value]) -> list[ir.Value]:
+        source = values[op.source]
+        of = self.tensor_of(source, op.sizes)
+        sizes = self.sizes(of)
+        dynamic = [size for size in sizes if not isinstance(size, int)]
+        static = [size if isinstance(size, int) else ir.ShapedType.get_dynamic_size() for size in sizes]
+        slice_op = tensor.ExtractSliceOp(
+            _type(of), source, [], dynamic, [], list(op.offsets), static, list(op.steps)
+        )
+        return [slice_op.result]
+
+    @results.register
+    def _(self, op: p.Concatenation, values: list[ir.Value]) -> list[ir.Value]:
+        sources = [values[source] for source in op.sources]
+        shapes = [_static(source) for source in sources]
+        shape = list(shapes[0])
+        shape[op.dimension] = sum(other[op.dimension] for other in shapes)
+        return [tensor.concat(_type(self.tensor_of(sources[0], shape)), op.dimension, sources)]
+
+    @results.register
+    def _(self, op: p.Transposition, values: list[ir.Value]) -> list[ir.Value]:
+        source = values[op.source]
+        shape = [_static(source)[d] for d in op.permutation]
+        init = self.empty(self.tensor_of(source, shape))
+        return [linalg.transpose(source, outs=[init], permutation=list(op.permutation)).results[0]]
+
+    @results.register
+    def _(self, op: p.Expansion, values: list[ir.Value]) -> list[ir.Value]:
+        source = values[op.source]
+        of = self.tensor_of(
+            source, [*_static(source)[: op.dimension], *op.sizes, *_static(source)[op.dimension + 1 :]]
+        )
+        groups = _groups(len(_static(source)), op.dimension, len(op.sizes))
+        sizes = self.sizes(of)
+        dynamic = [size for size in sizes if not isinstance(size, int)]
+        static = [size if isinstance(size, int) else ir.ShapedType.get_dynamic_size() for size in sizes]
+        return [tensor.expand_shape(_type(of), source, groups, dynamic, static)]
+
+    @results.register
+    def _(self, op: p.Collapse, values: list[ir.Value]) -> list[ir.Value]:
+        source, d = values[op.source], op.dimension
+        shape = _static(source)
+        of = self.tensor_of(source, [*shape[:d], shape[d] * shape[d + 1], *shape[d + 2 :]])
+        return [tensor.collapse_shape(_type(of), source, _groups(len(shape) - 1, d, 2))]
+
+    @results.register
+    def _(self, op: p.Broadcast, values: list[ir.Value]) -> list[ir.Value]:
+        init = self.empty(p.Tensor(op.shape, op.dynamic))
+        return list(linalg.broadcast(values[op.source], outs=[init], dimensions=list(op.dimensions)).results)
+
+    @results.register
+    def _(self, op: p.Elementwise, values: list[ir.Value]) -> list[ir.Value]:
+        of = p.Tensor(op.shape, op.dynamic)
+        rank = len(op.shape)
+        sources = [values[source] for source in op.sources]
+        inits = [self.empty(of) for _ in op.body] if op.init is None else [values[op.init]]
+        outside = {
+            part: _number(part.value)
+            if isinstance(part, p.Number)
+            else tensor.extract(values[part.value], [_index(0)] * len(_static(values[part.value])))
+            for tree in op.body
+            for part in p.subexpressions(tree)
+            if isinstance(part, p.Captured) or (isinstance(part, p.Number) and part.captured)
+        }
+        reads = [
+            ir.AffineMap.get(
+                rank,
+                0,
+                [
+                    ir.AffineExpr.get_constant(0) if loop is None else ir.AffineExpr.get_dim(loop)
+                    for loop in read
+                ],
+            )
+            for read in op.maps
+        ]
+        identity = ir.AffineMap.get_identity(rank)
+
+        def body(*elements: ir.Value) -> list[ir.Value]:
+            return [_expression(tree, elements, outside) for tree in op.body]
+
+        return _generic(sources, inits, [*reads, *[identity] * len(inits)], ["parallel"] * rank, body)
+
+    @results.register
+    def _(self, op: p.Reduction, values: list[ir.Value]) -> list[ir.Value]:
+        source = values[op.source]
+        shape = _static(source)
+        kept = [d for d in range(len(shape)) if d not in op.dimensions]
+        of = p.Tensor(tuple(shape[d] for d in kept), _is_dynamic(source) and 0 in kept)
+        init = self.filled(0.0 if op.kind == "sum" else LOWEST, of)
+        combine = arith.addf if op.kind == "sum" else arith.maximumf
+        kinds = ["reduction" if d in op.dimensions else "parallel" for d in range(len(shape))]
+        result = ir.AffineMap.get(len(shape), 0, [ir.AffineExpr.get_dim(d) for d in kept])
+        maps = [ir.AffineMap.get_identity(len(shape)), result]
+        return _generic([source], [init], maps, kinds, lambda element, sum_: [combine(element, sum_)])
+
+    @results.register
+    def _(self, op: p.Reversal, values: list[ir.Value]) -> list[ir.Value]:
+        source = values[op.source]
+        shape = _static(source)
+
+        def body(_: ir.Value) -> list[ir.Value]:
+            position = []
+            for d, size in enumerate(shape):
+                index = linalg.IndexOp(d).result
+                position.append(arith.subi(_index(size - 1), index) if d in op.dimensions else index)
+            return [tensor.extract(source, position)]
+
+        identity = ir.AffineMap.get_identity(len(shape))
+        init = self.empty(p.Tensor(tuple(shape)))
+        return _generic([], [init], [identity], ["parallel"] * len(shape), body)
+
+    @results.register
+    def _(self, op: p.Pooling, values: list[ir.Value]) -> list[ir.Value]:
+        source = values[op.source]
+        sizes = dict(zip(op.layout, _static(source), strict=True))
+        outputs = p.windows(sizes, op.window, op.strides, op.dilations)
+        of = self.tensor_of(source, [outputs.get(letter, sizes[letter]) for letter in op.layout])
+        window = tensor.empty(list(op.window), ir.F32Type.get())
+        init = self.filled(0.0 if op.kind == "sum" else LOWEST, of)
+        name = f"{POOLINGS[op.layout]}_{op.kind}"
+        return [_named(name, [source, window], init, op.strides, op.dilations)]
+
+    @results.register
+    def _(self, op: p.Convolution, values: list[ir.Value]) -> list[ir.Value]:
+        source, filters, init = (values[operand] for operand in op.operands)
+        name = NAMES.get(op.layouts)
+        if op.named and name is not None:
+            return [_named(name, [source, filters], init, op.strides, op.dilations)]
+        return [build_convolution(op.layouts, op.strides, op.dilations, (source, filters, init))]
+
+    @results.register
+    def _(self, op: p.Loop, values: list[ir.Value]) -> list[ir.Value]:
+        loop = scf.ForOp(_index(0), _index(op.count), _index(1), [values[op.initial]])
+        with ir.InsertionPoint(loop.body):
+            scf.yield_(self.block(op.body, [*values, *loop.inner_iter_args]))
+        return list(loop.results)
+
+    @results.register
+    def _(self, op: p.Branch, values: list[ir.Value]) -> list[ir.Value]:
+        condition = values[op.condition]
+        element = tensor.extract(condition, [_index(0)] * len(_static(condition)))
+        positive = arith.cmpf(arith.CmpFPredicate.OGT, element, _number(0.0))
+        branch = ir.Operation.create("scf.if", [_type(op.type)], [positive], regions=2)
+        for region, operations in zip(branch.regions, (op.then, op.otherwise), strict=True):
+            with ir.InsertionPoint(_append_block(region, [])):
+                scf.yield_(self.block(operations, list(values)))
+        return list(branch.results)
+
+
+def _expression(
+    tree: p.Expression, elements: Sequence[ir.Value], outside: Mapping[p.Expression, ir.Value]
+) -> ir.Value:
+    if tree in outside:
+        return outside[tree]
+    if isinstance(tree, p.Argument):
+        return elements[tree.number]
+    if isinstance(tree, p.Number):
+        return _number(tree.value)
+    if isinstance(tree, p.Position):
+        integer = arith.index_cast(ir.IntegerType.get_signless(32), linalg.IndexOp(tree.dimension).result)
+        return arith.sitofp(ir.F32Type.get(), integer)
+    assert isinstance(tree, p.Apply)
+    operands = [_expression(operand, elements, outside) for operand in tree.operands]
+    return OPERATIONS[tree.operation](*operands)
+
+
+def _select_greater(a: ir.Value, b: ir.Value, chosen: ir.Value, other: ir.Value) -> ir.Value:
+    return arith.select(arith.cmpf(arith.CmpFPredicate.OGT, a, b), chosen, other)
+
+
+OPERATIONS: Mapping[str, Callable[..., ir.Value]] = {
+    "add": arith.addf,
+    "sub": arith.subf,
+    "mul": arith.mulf,
+    "div": arith.divf,
+    "max": arith.maximumf,
+    "min": arith.minimumf,
+    "neg": arith.negf,
+    "abs": math.absf,
+    "sqrt": math.sqrt,
+    "exp": math.exp,
+    "tanh": math.tanh,
+    "erf": math.erf,
+    "select_greater": _select_greater,
+}
+
+
+def _generic(
+    sources: Sequence[ir.Value],
+    inits: Sequence[ir.Value],
+    maps: Sequence[ir.AffineMap],
+    kinds: Sequence[str],
+    body: Callable[..., list[ir.Value]],
+) -> list[ir.Value]:
+    generic = linalg.GenericOp(
+        [init.type for init in inits],
+        list(sources),
+        list(inits),
+        ir.ArrayAttr.get([ir.AffineMapAttr.get(each) for each in maps]),
+        ir.ArrayAttr.get([ir.Attribute.parse(f"#linalg.iterator_type<{kind}>") for kind in kinds]),
+    )
+    block = _append_block(generic.regions[0], [ir.F32Type.get()] * (len(sources) + len(inits)))
+    with ir.InsertionPoint(block):
+        linalg.yield_(body(*block.arguments))
+    return list(generic.results)
+
+
+def _named(
+    name: str, sources: Sequence[ir.Value], init: ir.Value, strides: p.Shape, dilations: p.Shape
+) -> ir.Value:
+    operation = ir.Operation.create(
+        f"linalg.{name}",
+        results=[init.type],
+        operands=[*sources, init],
+        attributes={
+            "strides": ir.DenseElementsAttr.get(np.array(strides, np.int64)),
+            "dilations": ir.DenseElementsAttr.get(np.array(dilations, np.int64)),
+            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(sources), 1]),
+        },
+        regions=1,
+    )
+    linalg.fill_builtin_region(operation)
+    return operation.results[0]
+
+
+def _insert(
+    source: ir.Value,
+    target: ir.Value,
+    offsets: Sequence[int],
+    sizes: Sequence[Any],
+    steps: Sequence[int],
+) -> ir.Value:
+    dynamic = [size for size in sizes if not isinstance(size, int)]
+    static = [size if isinstance(size, int) else ir.ShapedType.get_dynamic_size() for size in sizes]
+    return tensor.insert_slice(source, target, [], dynamic, [], list(offsets), static, list(steps))
+
+
+def _static(value: ir.Value) -> list[int]:
+    """The sizes of a tensor; what stands for a dynamic first one is never used."""
+    return [1 if size == ir.ShapedType.get_dynamic_size() else size for size in value.type.shape]
+
+
+def _is_dynamic(value: ir.Value) -> bool:
+    return value.type.rank > 0 and value.type.is_dynamic_dim(0)
+
+
+def _groups(rank: int, dimension: int, count: int) -> list[list[int]]:
+    """The reassociation that splits `dimension` of `rank` into `count` dimensions."""
+    groups: list[list[int]] = []
+    start = 0
+    for d in range(rank):
+        width = count if d == dimension else 1
+        groups.append(list(range(start, start + width)))
+        start += width
+    return groups
+
+
+def _append_block(region: ir.Region, types: Sequence[ir.Type]) -> ir.Block:
+    return region.blocks.append(*types, arg_locs=[ir.Location.current] * len(types))
+
+
+def _index(number: int) -> ir.Value:
+    return arith.constant(ir.IndexType.get(), number)
+
+
+def _number(number: float) -> ir.Value:
+    return arith.constant(ir.F32Type.get(), number)

@@ -1,0 +1,214 @@
+"""Random programs, checked by several processes until the time is over."""
+
+from __future__ import annotations
+
+import hashlib
+import multiprocessing
+import os
+import tempfile
+import time
+import traceback
+from collections import Counter
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import program as p
+from building import build
+from checker_process import Checker, Finding
+from configuration import Configuration, configurations
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import seed as hypothesis_seed
+from iree.winograd.dialect.bindings import ir
+from shrinking import shrink
+from strategies import programs
+
+EXAMPLES_PER_ROUND = 50
+"""Hypothesis remembers all choices of a round."""
+SHRINKING_SECONDS = 60.0
+MOST_OF_A_KIND = 12
+"""Findings that are shrunk and reported of those that all say the same."""
+STOCK_KINDS = ("stock", "stock result")
+
+
+@dataclass(frozen=True)
+class Campaign:
+    jobs: int
+    seconds: float
+    seed: int
+    targets: tuple[str, ...]
+    stock_every: int
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """A finding, and the smallest program found that has it."""
+
+    kind: str
+    message: str
+    signature: str
+    configuration: str
+    program: str
+    mlir: str
+
+
+@dataclass
+class Report:
+    campaign: Campaign
+    seconds: float = 0.0
+    counts: Counter[str] = field(default_factory=Counter)
+    findings: list[Reproduction] = field(default_factory=list)
+
+    @property
+    def defects(self) -> list[Reproduction]:
+        """The findings that IREE alone doesn't have."""
+        return [finding for finding in self.findings if finding.kind not in STOCK_KINDS]
+
+    def record(self) -> dict[str, Any]:
+        return {
+            "campaign": asdict(self.campaign),
+            "seconds": self.seconds,
+            "counts": dict(sorted(self.counts.items())),
+            "findings": [asdict(finding) for finding in self.findings],
+        }
+
+    def text(self) -> str:
+        lines = [f"{name}: {count}" for name, count in sorted(self.counts.items())]
+        per_second = self.counts["convolutions"] / max(self.seconds, 1e-9) / self.campaign.jobs
+        lines.append(f"{self.seconds:.0f} s, {per_second:.1f} convolutions per second and job")
+        for finding in sorted(self.findings, key=lambda each: each.signature):
+            lines += ["", finding.signature, finding.message[:1500], finding.configuration, finding.program]
+        lines.append(
+            f"\n{len(self.defects)} findings, {len(self.findings) - len(self.defects)} of IREE alone"
+        )
+        return "\n".join(lines)
+
+
+def run_campaign(campaign: Campaign) -> Report:
+    """Check programs for `campaign.seconds`, and half a minute more where something is being shrunk."""
+    context = multiprocessing.get_context("spawn")
+    queue = context.Queue()
+    start = time.monotonic()
+    report = Report(campaign)
+    with tempfile.TemporaryDirectory(prefix="iree-winograd-fuzz-") as claims:
+        jobs = [
+            context.Process(target=_explore, args=(campaign, number, claims, queue))
+            for number in range(campaign.jobs)
+        ]
+        for job in jobs:
+            job.start()
+        running = campaign.jobs
+        while running:
+            message = queue.get()
+            if message is None:
+                running -= 1
+            elif isinstance(message, Reproduction):
+                report.findings.append(message)
+            else:
+                report.counts.update(message)
+        for job in jobs:
+            job.join()
+    report.seconds = time.monotonic() - start
+    return report
+
+
+class _TimeIsOver(BaseException):
+    """Not an Exception: Hypothesis would take it for a failure of what it tests."""
+
+
+def _explore(campaign: Campaign, number: int, claims: str, queue: Any) -> None:
+    if hasattr(os, "sched_setaffinity"):
+        # The compiler keeps a thread for each processor that it may run on.
+        processors = sorted(os.sched_getaffinity(0))
+        first = 2 * number
+        os.sched_setaffinity(0, {processors[(first + i) % len(processors)] for i in range(2)})
+    try:
+        with Checker() as checker:
+            job = _Job(campaign, number, claims, queue, checker)
+            while time.monotonic() < job.deadline:
+                job.round()
+    except Exception:
+        queue.put(Reproduction("harness", traceback.format_exc(), f"harness {number}", "", "", ""))
+    finally:
+        queue.put(None)
+
+
+class _Job:
+    def __init__(self, campaign: Campaign, number: int, claims: str, queue: Any, checker: Checker) -> None:
+        self.campaign = campaign
+        self.number = number
+        self.claims = claims
+        self.queue = queue
+        self.checker = checker
+        self.deadline = time.monotonic() + campaign.seconds
+        self.rounds = 0
+        self.checks = 0
+
+    def round(self) -> None:
+        """Check as many programs as Hypothesis should remember the choices of."""
+        self.rounds += 1
+
+        @hypothesis_seed((self.campaign.seed * 1000 + self.number) * 100_000 + self.rounds)
+        @settings(
+            max_examples=EXAMPLES_PER_ROUND,
+            database=None,
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
+            phases=[Phase.generate],
+        )
+        @given(programs(), configurations(list(self.campaign.targets)))
+        def check(program: p.Program, configuration: Configuration) -> None:
+            if time.monotonic() > self.deadline:
+                raise _TimeIsOver
+            self.check(program, configuration)
+
+        with suppress(_TimeIsOver):
+            check()
+
+    def check(self, program: p.Program, configuration: Configuration) -> None:
+        self.checks += 1
+        with_stock = self.checks % self.campaign.stock_every == 0
+        outcome = self.checker.check(program, configuration, with_stock)
+        if outcome.finding is None:
+            self.queue.put(outcome.counts)
+            return
+        signature = outcome.finding.signature
+        self.queue.put(Counter({f"FOUND {signature}": 1}))
+        if not self._claim(outcome.finding):
+            return
+        found = outcome.finding
+        deadline = time.monotonic() + SHRINKING_SECONDS
+
+        def fails(smaller: p.Program) -> bool:
+            nonlocal found
+            if time.monotonic() > deadline:
+                return False
+            again = self.checker.check(smaller, configuration, with_stock).finding
+            if again is None or again.signature != signature:
+                return False
+            found = again
+            return True
+
+        smallest = shrink(program, fails)
+        self.queue.put(
+            Reproduction(
+                found.kind, found.message, signature, repr(configuration), repr(smallest), _mlir(smallest)
+            )
+        )
+
+    def _claim(self, finding: Finding) -> bool:
+        """Whether no job shrinks a finding like it yet, or few do where all of a kind read the same."""
+        same = MOST_OF_A_KIND if finding.kind in ("result", "runs differ", "crash", "out of bounds") else 1
+        digest = hashlib.sha256(finding.signature.encode()).hexdigest()[:24]
+        for attempt in range(same):
+            try:
+                os.close(os.open(os.path.join(self.claims, f"{digest}-{attempt}"), os.O_CREAT | os.O_EXCL))
+                return True
+            except FileExistsError:
+                continue
+        return False
+
+
+def _mlir(program: p.Program) -> str:
+    with ir.Context() as context:
+        return str(build(program, context))

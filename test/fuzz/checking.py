@@ -1,0 +1,314 @@
+"""Compiles and runs a program, and compares it with what it should compute."""
+
+from __future__ import annotations
+
+import io
+import warnings
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import cache, partial
+from typing import Any
+
+import iree.winograd
+import numpy as np
+import numpy.typing as npt
+import program as p
+from bounded import Bounded
+from building import build
+from configuration import TARGETS, Configuration, chosen_implementations
+from evaluation import evaluate
+from guarded import Edge, GuardedArray
+from iree.winograd.dialect.algebra.numerics import predicted_error
+from iree.winograd.dialect.bindings import ir
+from iree.winograd.pipelines.selection.decision import Decision
+
+INFORMATIVE = 0.05
+"""Bounds beyond this share of a result's root mean square say little of it."""
+
+Array = npt.NDArray[Any]
+
+
+class FindingError(Exception):
+    """Something is wrong with how a program is compiled or runs."""
+
+    kind = "finding"
+
+
+class CompilationFailedError(FindingError):
+    kind = "compilation"
+
+
+class PassFailedError(FindingError):
+    kind = "pass"
+
+
+class StockFailedError(FindingError):
+    """IREE fails on the program without this project."""
+
+    kind = "stock"
+
+
+class WrongResultError(FindingError):
+    kind = "result"
+
+
+class StockWrongError(FindingError):
+    """IREE without this project computes something else, too: a defect of it, or of what we expect."""
+
+    kind = "stock result"
+
+
+class UnequalRunsError(FindingError):
+    kind = "runs differ"
+
+
+class OutOfBoundsError(FindingError):
+    kind = "out of bounds"
+
+
+class CallFailedError(FindingError):
+    kind = "call"
+
+
+def check(program: p.Program, configuration: Configuration, with_stock: bool) -> Counter[str]:
+    """Check `program`; returns counts of what it held. Raises FindingError.
+
+    `with_stock` says whether IREE alone has to agree as well; where something is wrong, it always is asked.
+    """
+    source = bytecode(program)
+    counts: Counter[str] = Counter(programs=1)
+    with chosen_implementations(configuration) as decisions:
+        compiled = _compile(source, configuration)
+    errors = {}
+    for decision in decisions:
+        for name in decision.names:
+            errors[name] = max(errors.get(name, 0.0), _predicted_error(decision))
+        chosen = decision.chosen
+        kernel = type(chosen.implementation.schedule).__name__ if chosen else f"left: {decision.reason}"
+        counts[f"{configuration.target}: {kernel}"] += 1
+    for convolution in p.convolutions(program):
+        counts["convolutions"] += 1
+        counts[f"convolutions for {configuration.target}"] += 1
+        counts[f"convolutions {''.join(sorted(set(convolution.layouts[1])))}"] += 1
+    stock = _compile_stock(source, configuration) if with_stock else None
+    for number, function in enumerate(program.functions):
+        arguments = function_arguments(function)
+        expected = expected_results(program, number, arguments, errors)
+        for result in expected:
+            counts["results"] += 1
+            counts["uninformative results"] += not _is_informative(result)
+        check_results = partial(_check_results, program, number, arguments, expected, configuration)
+        try:
+            check_results(compiled)
+        except FindingError as wrong:
+            _blame_stock(source, configuration, check_results, wrong)
+            raise
+        if stock is not None:
+            counts["results compared with IREE alone"] += len(expected)
+            try:
+                check_results(stock)
+            except FindingError as wrong:
+                raise StockWrongError(str(wrong)) from None
+    return counts
+
+
+def _check_results(
+    program: p.Program,
+    number: int,
+    arguments: Sequence[Array],
+    expected: Sequence[Bounded],
+    configuration: Configuration,
+    compiled: bytes,
+) -> None:
+    compare(_run(compiled, program, number, arguments, configuration), expected, number)
+
+
+def _blame_stock(
+    source: bytes, configuration: Configuration, check_results: Callable[[bytes], None], wrong: FindingError
+) -> None:
+    """Raise StockWrongError where IREE alone goes wrong, too."""
+    try:
+        stock = _compile_stock(source, configuration)
+    except StockFailedError:
+        return
+    try:
+        check_results(stock)
+    except FindingError as also:
+        raise StockWrongError(f"{also}; with this project: {wrong.kind}: {wrong}") from None
+
+
+def check_stock(program: p.Program, configuration: Configuration) -> Counter[str]:
+    """Compile and run `program` with IREE alone, whatever it computes."""
+    compiled = _compile_stock(bytecode(program), configuration)
+    for number, function in enumerate(program.functions):
+        _run(compiled, program, number, function_arguments(function), configuration)
+    return Counter()
+
+
+def bytecode(program: p.Program) -> bytes:
+    with ir.Context() as context:
+        file = io.BytesIO()
+        build(program, context).operation.write_bytecode(file)
+        return file.getvalue()
+
+
+def function_arguments(function: p.Function) -> list[Array]:
+    generator = np.random.default_rng(0)
+    return [generator.standard_normal(each.shape).astype(np.float32) for each in function.inputs]
+
+
+def expected_results(
+    program: p.Program, number: int, arguments: Sequence[Array], errors: dict[str, float]
+) -> list[Bounded]:
+    def error_of(label: str, convolution: p.Convolution, filter_shape: Sequence[int]) -> float:
+        sizes = dict(zip(convolution.layouts[1], filter_shape, strict=True))
+        taps = [size for letter, size in sizes.items() if letter.isdigit()]
+        direct = _direct_error(len(taps), sizes.get("c", 1) * int(np.prod(taps)))
+        return max(errors.get(label, 0.0), direct)
+
+    return evaluate(program, number, [np.float64(argument) for argument in arguments], error_of)
+
+
+@cache
+def _direct_error(rank: int, terms: int) -> float:
+    return predicted_error((1,) * rank, (1,) * rank, terms)
+
+
+def _predicted_error(decision: Decision) -> float:
+    """Of one sum over all channels, which is the least accurate order."""
+    if decision.chosen is None or decision.problem is None:
+        return 0.0
+    algorithm = decision.chosen.implementation.algorithm
+    views = algorithm.decompose(decision.problem).view_count
+    return predicted_error(
+        algorithm.output_tile, algorithm.part_size, decision.problem.group_inputs, views=views
+    )
+
+
+def _compile(source: bytes, configuration: Configuration) -> bytes:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", iree.winograd.RewriteWarning)
+        try:
+            return iree.winograd.compile(
+                source,
+                target=TARGETS[configuration.target],
+                flags=configuration.flags,
+                threads=configuration.threads,
+                output_tile=configuration.output_tile,
+                fold_filters=configuration.fold_filters,
+            )
+        except iree.winograd.RewriteWarning as error:
+            raise PassFailedError(str(error)) from None
+        except iree.winograd.CompilationError as error:
+            _compile_stock(source, configuration)
+            raise CompilationFailedError(str(error)) from None
+
+
+def _compile_stock(source: bytes, configuration: Configuration) -> bytes:
+    try:
+        return iree.winograd.compile(
+            source,
+            target=TARGETS[configuration.target],
+            flags=configuration.flags,
+            enable_winograd=False,
+        )
+    except iree.winograd.CompilationError as error:
+        raise StockFailedError(str(error)) from None
+
+
+def compare(runs: Sequence[Array], expected: Sequence[Bounded], number: int) -> None:
+    for index, (actual, bounded) in enumerate(zip(runs, expected, strict=True)):
+        if actual.shape != bounded.value.shape:
+            raise WrongResultError(f"result {index} has shape {actual.shape}, not {bounded.value.shape}")
+        with np.errstate(invalid="ignore"):
+            wrong = ~(np.abs(actual - bounded.value) <= bounded.error)
+        if wrong.any():
+            place = tuple(map(int, np.argwhere(wrong)[0]))
+            raise WrongResultError(
+                f"function {number}, result {index}: {wrong.sum()} of {wrong.size} elements, first "
+                f"{place}: {actual[place]} is not {bounded.value[place]} within {bounded.error[place]:.1e}"
+            )
+
+
+def _is_informative(result: Bounded) -> bool:
+    size = np.sqrt(np.mean(result.value**2))
+    return bool(result.error.max() <= INFORMATIVE * max(float(size), 1e-3))
+
+
+def _run(
+    compiled: bytes,
+    program: p.Program,
+    number: int,
+    arguments: Sequence[Array],
+    configuration: Configuration,
+) -> list[Array]:
+    """The results of the first run; others, elsewhere in memory and on more threads, have to be the same."""
+    if not configuration.is_cpu:
+        return _call(iree.winograd.load(compiled, configuration.target), program, number, arguments)
+    first = _run_guarded(compiled, "local-sync", None, program, number, arguments, "end")
+    for device, threads, edge in OTHER_RUNS:
+        other = _run_guarded(compiled, device, threads, program, number, arguments, edge)
+        for index, (one, two) in enumerate(zip(first, other, strict=True)):
+            if one.tobytes() != two.tobytes():
+                raise UnequalRunsError(
+                    f"function {number}, result {index} on {device} with {threads} threads: "
+                    f"{(one != two).sum()} of {one.size} elements differ from those of one thread"
+                )
+    return first
+
+
+OTHER_RUNS: Sequence[tuple[str, int | None, Edge]] = (
+    ("local-sync", None, "start"),
+    ("local-task", 2, "end"),
+    ("local-task", 16, "start"),
+)
+
+
+def _run_guarded(
+    compiled: bytes,
+    device: str,
+    threads: int | None,
+    program: p.Program,
+    number: int,
+    arguments: Sequence[Array],
+    edge: Edge,
+) -> list[Array]:
+    guarded = [GuardedArray(argument, edge) for argument in arguments]
+    before = [each.array.copy() for each in guarded]
+    loaded = _load(compiled, device, threads)
+    results = _call(loaded, program, number, [each.array for each in guarded], edge)
+    for index, (each, value) in enumerate(zip(guarded, before, strict=True)):
+        if not each.is_intact:
+            raise OutOfBoundsError(f"function {number} writes beyond argument {index}")
+        if each.array.tobytes() != value.tobytes():
+            raise OutOfBoundsError(f"function {number} changes argument {index}")
+    return results
+
+
+def _load(compiled: bytes, device: str, threads: int | None) -> iree.winograd.LoadedProgram:
+    return iree.winograd.load(compiled, device, threads=threads)
+
+
+def _call(
+    loaded: iree.winograd.LoadedProgram,
+    program: p.Program,
+    number: int,
+    arguments: Sequence[Array],
+    edge: Edge | None = None,
+) -> list[Array]:
+    function = program.functions[number]
+    handed_over = []
+    if function.output_argument:
+        of = p.function_types(function)[0]
+        empty = np.full(of.shape, np.nan, np.float32)
+        handed_over = [empty if edge is None else GuardedArray(empty, edge)]
+    extra = [each.array if isinstance(each, GuardedArray) else each for each in handed_over]
+    try:
+        results = getattr(loaded, f"f{number}")(*arguments, *extra)
+    except iree.winograd.CallError as error:
+        raise CallFailedError(str(error)) from None
+    results = list(results) if isinstance(results, tuple) else [results]
+    for each in handed_over:
+        if isinstance(each, GuardedArray) and not each.is_intact:
+            raise OutOfBoundsError(f"function {number} writes beyond its output")
+    return [np.array(result) for result in results]

@@ -1,0 +1,105 @@
+"""How a program is compiled and run: the target, and what computes its convolutions."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cache
+from unittest import mock
+
+from hypothesis import strategies as st
+from iree.winograd.passes.problem import ConvolutionProblem
+from iree.winograd.pipelines.schedules import Schedule
+from iree.winograd.pipelines.selection import select_algorithm
+from iree.winograd.pipelines.selection.decision import Decision
+from iree.winograd.pipelines.selection.implementation import Implementation
+from iree.winograd.pipelines.selection.prediction import candidate
+from iree.winograd.pipelines.selection.search_space import (
+    SearchSpace,
+    candidate_algorithms,
+    convolution_shape,
+)
+
+TARGETS = {
+    "avx512": "cpu:skylake-avx512",
+    "avx2": "cpu:haswell",
+    "sse": "cpu:x86-64",
+    "host": "cpu",
+    "vulkan": "vulkan",
+    "cuda": "cuda:sm_80",
+}
+"""By name, what `iree.winograd.compile` calls it."""
+
+
+@dataclass(frozen=True)
+class Configuration:
+    target: str
+    """A name in `TARGETS`."""
+    threads: int
+    """That the program is compiled for."""
+    output_tile: int | None
+    """As in `WinogradOptions`."""
+    implementation_seed: int | None
+    """Of the choice of an algorithm and schedule that the tuner may try; None takes the predicted ones."""
+    fold_filters: str = "compile"
+    evaluates_constants: bool = False
+    """Whether IREE compiles and runs what is computed from constants, which takes a while."""
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        return (
+            "--iree-llvmcpu-debug-symbols=false",
+            f"--iree-opt-const-eval={str(self.evaluates_constants).lower()}",
+        )
+
+    @property
+    def is_cpu(self) -> bool:
+        return TARGETS[self.target].startswith("cpu")
+
+
+def configurations(targets: list[str]) -> st.SearchStrategy[Configuration]:
+    return st.builds(
+        Configuration,
+        target=st.sampled_from(targets),
+        threads=st.sampled_from((1, 2, 16)),
+        output_tile=st.sampled_from((None, None, 1, 2, 3, 4, 5, 6, 7, 8)),
+        implementation_seed=st.one_of(st.none(), st.integers(0, 2**20)),
+        fold_filters=st.sampled_from(("compile", "compile", "load")),
+        evaluates_constants=st.sampled_from((False, False, False, True)),
+    )
+
+
+@contextmanager
+def chosen_implementations(configuration: Configuration) -> Iterator[list[Decision]]:
+    """Has compilations in the block choose as `configuration` says; yields what they decide."""
+    decisions: list[Decision] = []
+    decide = select_algorithm.SelectAlgorithm._decide
+    seed = configuration.implementation_seed
+
+    def decide_at_random(*arguments: object) -> Decision:
+        decision = decide(*arguments)  # type: ignore[arg-type]
+        if seed is not None and decision.chosen is not None and decision.problem is not None:
+            choice = random.Random(f"{seed} {decision.names}")
+            implementation = _random_implementation(decision.problem, decision.space, choice)
+            chosen = candidate(decision.problem, decision.space, implementation)
+            decision = replace(decision, chosen=chosen, tuned=True, candidates=(chosen,))
+        decisions.append(decision)
+        return decision
+
+    with mock.patch.object(select_algorithm.SelectAlgorithm, "_decide", decide_at_random):
+        yield decisions
+
+
+def _random_implementation(
+    problem: ConvolutionProblem, space: SearchSpace, choice: random.Random
+) -> Implementation:
+    algorithm = choice.choice(list(candidate_algorithms(problem)))
+    schedules = _schedules(space, problem, algorithm)
+    return Implementation(algorithm, choice.choice(schedules))
+
+
+@cache
+def _schedules(space: SearchSpace, problem: ConvolutionProblem, algorithm: object) -> list[Schedule]:
+    return list(space.schedules(convolution_shape(problem, algorithm)))  # type: ignore[arg-type]

@@ -1,0 +1,254 @@
+"""What a program computes: in float64, with a bound on the error of computing it in float32."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import singledispatchmethod
+
+import numpy as np
+import program as p
+from bounded import FUNCTIONS, LEAST, ROUNDOFF, Array, Bounded, add, largest, total
+
+MARGIN = 8
+"""How many times the predicted error an output may have.
+
+The largest of n errors is about sqrt(pi ln n) times their mean: this for a thousand million outputs.
+"""
+
+
+def constant_array(constant: p.Constant) -> Array:
+    """The numbers of a constant, as float32 holds them."""
+    array = constant.scale * np.random.default_rng(constant.seed).standard_normal(constant.shape)
+    if constant.positive:
+        array = np.abs(array) + 0.5 * constant.scale
+    return array.astype(np.float32).astype(np.float64)
+
+
+def label(function: int, value: int) -> str:
+    """The name of the operation of a function whose first result is `value`."""
+    return f"f{function}.v{value}"
+
+
+def evaluate(
+    program: p.Program,
+    function: int,
+    arguments: Sequence[Array],
+    predicted_error: Callable[[str, p.Convolution, Sequence[int]], float],
+) -> list[Bounded]:
+    """The results of a function of `program`.
+
+    `predicted_error` says how a convolution is computed: its expected error, relative to the output, for the
+    label of the convolution, the operation and the shape of the filter.
+    """
+    evaluation = _Evaluation(function, iter(arguments), predicted_error)
+    return evaluation.block(program.functions[function], [])
+
+
+@dataclass(frozen=True)
+class _Evaluation:
+    function: int
+    arguments: Iterator[Array]
+    predicted_error: Callable[[str, p.Convolution, Sequence[int]], float]
+
+    def block(self, block: p.Block | p.Function, values: list[Bounded]) -> list[Bounded]:
+        for operation in block.operations:
+            values.extend(self.results(operation, values))
+        return [values[result] for result in block.results]
+
+    @singledispatchmethod
+    def results(self, operation: p.Operation, values: list[Bounded]) -> list[Bounded]:
+        raise TypeError(f"no operation: {operation}")
+
+    @results.register
+    def _(self, op: p.Input, values: list[Bounded]) -> list[Bounded]:
+        return [Bounded.exact(next(self.arguments))]
+
+    @results.register
+    def _(self, op: p.Constant, values: list[Bounded]) -> list[Bounded]:
+        return [Bounded.exact(constant_array(op))]
+
+    @results.register
+    def _(self, op: p.Fill, values: list[Bounded]) -> list[Bounded]:
+        return [Bounded.exact(np.full(op.shape, np.float32(op.number), np.float64))]
+
+    @results.register
+    def _(self, op: p.Pad, values: list[Bounded]) -> list[Bounded]:
+        source, widths = values[op.source], list(zip(op.low, op.high, strict=True))
+        return [
+            Bounded(
+                np.pad(source.value, widths, constant_values=float(np.float32(op.number))),
+                np.pad(source.error, widths),
+            )
+        ]
+
+    @results.register
+    def _(self, op: p.Insertion, values: list[Bounded]) -> list[Bounded]:
+        source, target = values[op.source], values[op.target]
+        where = slices(op.offsets, source.value.shape, op.steps)
+        value, error = target.value.copy(), target.error.copy()
+        value[where], error[where] = source.value, source.error
+        return [Bounded(value, error)]
+
+    @results.register
+    def _(self, op: p.Slice, values: list[Bounded]) -> list[Bounded]:
+        where = slices(op.offsets, op.sizes, op.steps)
+        return [values[op.source].mapped(lambda array: array[where])]
+
+    @results.register
+    def _(self, op: p.Concatenation, values: list[Bounded]) -> list[Bounded]:
+        parts = [values[source] for source in op.sources]
+        return [
+            Bounded(
+                np.concatenate([part.value for part in parts], op.dimension),
+                np.concatenate([part.error for part in parts], op.dimension),
+            )
+        ]
+
+    @results.register
+    def _(self, op: p.Transposition, values: list[Bounded]) -> list[Bounded]:
+        return [values[op.source].mapped(lambda array: array.transpose(op.permutation))]
+
+    @results.register
+    def _(self, op: p.Expansion, values: list[Bounded]) -> list[Bounded]:
+        return [_reshaped(op, values[op.source])]
+
+    @results.register
+    def _(self, op: p.Collapse, values: list[Bounded]) -> list[Bounded]:
+        return [_reshaped(op, values[op.source])]
+
+    @results.register
+    def _(self, op: p.Broadcast, values: list[Bounded]) -> list[Bounded]:
+        return [
+            values[op.source].mapped(
+                lambda array: np.broadcast_to(np.expand_dims(array, op.dimensions), op.shape)
+            )
+        ]
+
+    @results.register
+    def _(self, op: p.Elementwise, values: list[Bounded]) -> list[Bounded]:
+        elements = [
+            values[source].mapped(lambda array, read=read: _read(array, read, op.shape))
+            for source, read in zip(op.sources, op.maps, strict=True)
+        ]
+        if op.init is not None:
+            elements.append(values[op.init])
+
+        def expression(tree: p.Expression) -> Bounded:
+            if isinstance(tree, p.Argument):
+                return elements[tree.number]
+            if isinstance(tree, p.Number):
+                return Bounded.exact(np.float32(tree.value))
+            if isinstance(tree, p.Captured):
+                return values[tree.value].mapped(lambda array: array.flat[0])
+            if isinstance(tree, p.Position):
+                return Bounded.exact(np.indices(op.shape, sparse=True)[tree.dimension])
+            return FUNCTIONS[tree.operation](*map(expression, tree.operands))
+
+        return [expression(tree).mapped(lambda array: np.broadcast_to(array, op.shape)) for tree in op.body]
+
+    @results.register
+    def _(self, op: p.Reduction, values: list[Bounded]) -> list[Bounded]:
+        return [{"sum": total, "max": largest}[op.kind](values[op.source], op.dimensions)]
+
+    @results.register
+    def _(self, op: p.Reversal, values: list[Bounded]) -> list[Bounded]:
+        return [values[op.source].mapped(lambda array: np.flip(array, op.dimensions))]
+
+    @results.register
+    def _(self, op: p.Pooling, values: list[Bounded]) -> list[Bounded]:
+        source = values[op.source]
+        sizes = dict(zip(op.layout, source.value.shape, strict=True))
+        outputs = p.windows(sizes, op.window, op.strides, op.dilations)
+        parts = [
+            source.mapped(lambda array, where=where: array[where])
+            for where in _window_slices(op.layout, outputs, op.window, op.strides, op.dilations)
+        ]
+        stacked = Bounded(np.stack([part.value for part in parts]), np.stack([part.error for part in parts]))
+        return [{"sum": total, "max": largest}[op.kind](stacked, (0,))]
+
+    @results.register
+    def _(self, op: p.Convolution, values: list[Bounded]) -> list[Bounded]:
+        source, filters, init = (values[operand] for operand in op.operands)
+        predicted = self.predicted_error(label(self.function, len(values)), op, filters.value.shape)
+        value = convolve(op, source.value, filters.value)
+        magnitudes = convolve(op, source.magnitude, filters.magnitude)
+        inherited = magnitudes - convolve(op, np.abs(source.value), np.abs(filters.value))
+        # A tile mixes the errors of its outputs.
+        rounding = MARGIN * predicted * magnitudes.max()
+        terms = filters.value[..., 0].size
+        # Where it isn't transformed, the sum may start with the init.
+        started = terms * ROUNDOFF * init.magnitude
+        exact = Bounded(value, inherited + rounding + started + LEAST)
+        return [add(init, exact)]
+
+    @results.register
+    def _(self, op: p.Loop, values: list[Bounded]) -> list[Bounded]:
+        state = [values[op.initial]]
+        for _ in range(op.count):
+            state = self.block(op.body, [*values, *state])
+        return state
+
+    @results.register
+    def _(self, op: p.Branch, values: list[Bounded]) -> list[Bounded]:
+        condition = values[op.condition]
+        taken = op.then if condition.value.flat[0] > 0 else op.otherwise
+        results = self.block(taken, list(values))
+        if np.abs(condition.value.flat[0]) <= condition.error.flat[0]:
+            return [Bounded(result.value, np.full_like(result.value, np.inf)) for result in results]
+        return results
+
+
+def convolve(op: p.Convolution, source: Array, filters: Array) -> Array:
+    """The convolution of `op` without its init, tap by tap."""
+    source_layout, filter_layout, output_layout = op.layouts
+    sizes = dict(zip(source_layout, source.shape, strict=True))
+    kernel = tuple(filters.shape[filter_layout.index(str(d))] for d in range(len(op.strides)))
+    outputs = p.windows(sizes, kernel, op.strides, op.dilations)
+    taps = itertools.product(*map(range, kernel))
+    result = None
+    equation = f"{source_layout},{filter_layout.translate(_NO_DIGITS)}->{output_layout}".translate(_LETTERS)
+    for tap, where in zip(
+        taps, _window_slices(source_layout, outputs, kernel, op.strides, op.dilations), strict=True
+    ):
+        at = tuple(tap[int(letter)] if letter.isdigit() else slice(None) for letter in filter_layout)
+        product = np.einsum(equation, source[where], filters[at])
+        result = product if result is None else result + product
+    assert result is not None
+    return result
+
+
+_NO_DIGITS = str.maketrans("", "", "012")
+_LETTERS = str.maketrans("012", "xyz")
+
+
+def _window_slices(
+    layout: str, outputs: dict[str, int], window: p.Shape, strides: p.Shape, dilations: p.Shape
+) -> list[tuple[slice, ...]]:
+    """What each tap of a window reads."""
+    found = []
+    for tap in itertools.product(*map(range, window)):
+        where = {}
+        for d, index in enumerate(tap):
+            first = index * dilations[d]
+            where[str(d)] = slice(first, first + (outputs[str(d)] - 1) * strides[d] + 1, strides[d])
+        found.append(tuple(where.get(letter, slice(None)) for letter in layout))
+    return found
+
+
+def slices(offsets: Sequence[int], sizes: Sequence[int], steps: Sequence[int]) -> tuple[slice, ...]:
+    return tuple(
+        slice(offset, offset + (size - 1) * step + 1, step)
+        for offset, size, step in zip(offsets, sizes, steps, strict=True)
+    )
+
+
+def _reshaped(op: p.Expansion | p.Collapse, source: Bounded) -> Bounded:
+    (result,) = op.infer([p.Tensor(source.value.shape)])
+    return source.mapped(lambda array: array.reshape(result.shape))
+
+
+def _read(array: Array, read: tuple[int | None, ...], shape: p.Shape) -> Array:
+    grid = np.indices(shape, sparse=True)
+    return array[tuple(0 if loop is None else grid[loop] for loop in read)]
