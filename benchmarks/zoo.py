@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from iree.winograd.atomic_file import atomic_file
-from iree.winograd.pipelines.cpu.cores import one_processor_per_core
+from iree.winograd.pipelines.machines.host import one_processor_per_core
 
 from benchmarks.isolation import Limits, run_isolated, task_of_process, tell
 

@@ -61,6 +61,19 @@ def match_elementwise(operation: ir.Operation) -> Elementwise | None:
     return Elementwise(operation, tuple(operation.operands), indexing_maps)
 
 
+def captures(body: ir.Block) -> bool:
+    """Whether `body` uses a value from outside that isn't a constant."""
+    for view in body.operations:
+        for operand in view.operation.operands:
+            definition = defining_operation(operand)
+            if definition is None:
+                if operand.owner != body:
+                    return True
+            elif definition.block != body and definition.name != "arith.constant":
+                return True
+    return False
+
+
 def broadcast_source(value: ir.Value, indexing_map: ir.AffineMap) -> tuple[ir.Value, ir.AffineMap]:
     """The smallest tensor that holds the elements that `indexing_map` reads of `value`, and its map.
 

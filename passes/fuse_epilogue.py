@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from iree.winograd.dialect import ops
 from iree.winograd.dialect.bindings import arith, ir
 from iree.winograd.passes.constants import uniform_constant
-from iree.winograd.passes.elementwise import Elementwise, broadcast_source, match_elementwise
+from iree.winograd.passes.elementwise import Elementwise, broadcast_source, captures, match_elementwise
 from iree.winograd.passes.epilogue_operand import (
     EpilogueOperand,
     build_epilogue_operand,
@@ -15,7 +15,6 @@ from iree.winograd.passes.epilogue_operand import (
 )
 from iree.winograd.passes.registry import register_pass
 from iree.winograd.passes.rewrite import (
-    defining_operation,
     erase_if_unused,
     inline_block,
     only_user,
@@ -72,7 +71,7 @@ def _fusible_consumer(transform: ops.OutputTransformOp) -> Elementwise | None:
         return None
     if len(transform.epilogue_operands) + len(consumer.inputs) - 1 > ops.MAX_EPILOGUE_OPERANDS:
         return None
-    return None if _captures(consumer.body) else consumer
+    return None if captures(consumer.body) else consumer
 
 
 def _is_readable(transform: ops.OutputTransformOp, value: ir.Value, indexing_map: ir.AffineMap) -> bool:
@@ -81,19 +80,6 @@ def _is_readable(transform: ops.OutputTransformOp, value: ir.Value, indexing_map
     if value == transform.result:
         return bool(indexing_map == ir.AffineMap.get_identity(result_type.rank))
     return match_epilogue_operand(value, indexing_map, result_type) is not None
-
-
-def _captures(body: ir.Block) -> bool:
-    """Whether `body` uses a value from outside that isn't a constant."""
-    for view in body.operations:
-        for operand in view.operation.operands:
-            definition = defining_operation(operand)
-            if definition is None:
-                if operand.owner != body:
-                    return True
-            elif definition.block != body and definition.name != "arith.constant":
-                return True
-    return False
 
 
 def _build_fused(transform: ops.OutputTransformOp, consumer: Elementwise) -> ops.OutputTransformOp:

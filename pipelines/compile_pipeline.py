@@ -10,6 +10,7 @@ from iree.winograd.passes.fold_filter import FoldFilter
 from iree.winograd.passes.fold_scale import FoldScale
 from iree.winograd.passes.fuse_epilogue import FuseEpilogue
 from iree.winograd.passes.fuse_pad import FusePad
+from iree.winograd.passes.merge_elementwise import MergeElementwise
 from iree.winograd.passes.normalize_layout import NormalizeLayout
 from iree.winograd.passes.options import WinogradOptions
 from iree.winograd.passes.registry import Pass
@@ -17,8 +18,9 @@ from iree.winograd.passes.split_transposed import SplitTransposed
 from iree.winograd.passes.unroll_pooling import UnrollPooling
 
 from .convert_matmul import ConvertMatmul
-from .cpu.cores import physical_cores
 from .lower_to_dispatch import LowerToDispatch
+from .machines.host import physical_cores
+from .selection.assign_schedule import AssignSchedule
 from .selection.decision import Decision
 from .selection.select_algorithm import SelectAlgorithm
 
@@ -47,10 +49,12 @@ def compile_pipeline(
         ConvertMatmul(),
         ConvertConv(),
         FusePad(),
+        MergeElementwise(),
         FuseEpilogue(),
         FoldScale(),
         FoldFilter(fold_filters=options.fold_filters),
         ConcatInPlace(),
         UnrollPooling(),
-        LowerToDispatch(threads=threads),
+        AssignSchedule(threads=threads, machine=options.machine),
+        LowerToDispatch(),
     ]

@@ -43,9 +43,12 @@ class ConvolutionGroup:
         return FilterTransformOp(operation) if is_transform else None
 
     @property
-    def schedule(self) -> Schedule | None:
-        """The schedule that the product is annotated with. Raises ValueError when it is malformed."""
-        return schedule_of(self.product)
+    def schedule(self) -> Schedule:
+        """The schedule that the product is annotated with. Raises ValueError for none, or a malformed one."""
+        schedule = schedule_of(self.product)
+        if schedule is None:
+            raise ValueError("its linalg.batch_matmul has no winograd.schedule")
+        return schedule
 
     @property
     def shape(self) -> ConvolutionShape:

@@ -37,9 +37,6 @@ class LowerToDispatch:
     output that is only inserted into one in place: then the group is replaced together with the insertion.
     """
 
-    threads: int = 1
-    """As in `WinogradOptions`."""
-
     def run(self, module: ir.Operation) -> None:
         outputs = transforms(module, OutputTransformOp)
         if not outputs:
@@ -69,5 +66,5 @@ class LowerToDispatch:
             module.location.emit_error(f"winograd ops can't be lowered: {reason}")
             raise PassError from None
         if isinstance(target, CpuTarget):
-            return CpuPipeline(module, target, self.threads)
+            return CpuPipeline(module, target)
         return GpuPipeline(module, target)

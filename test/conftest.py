@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from iree.winograd.pipelines.selection.machine_store import DATA_FOLDER_VARIABLE
+from iree.winograd.pipelines.machines.store import DATA_FOLDER_VARIABLE
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -13,7 +13,7 @@ from math import prod
 
 from iree.winograd.dialect.algebra.transforms import transforms
 from iree.winograd.pipelines.convolution import ConvolutionShape
-from iree.winograd.pipelines.selection.machine import CpuMachine
+from iree.winograd.pipelines.machines.model import CpuMachine
 
 from .channel_blocks import ChannelBlocks
 from .schedules import DepthwiseSchedule, DirectSchedule, WinogradSchedule, staged_elements

@@ -25,6 +25,7 @@ from iree.winograd.pipelines.emit_epilogue import VectorEpilogue
 
 from .channel_blocks import ChannelBlocks
 from .schedules import DepthwiseSchedule
+from .store import RegisterBlockStore
 from .target import CpuTarget
 
 MOST_UNROLLED = 2048
@@ -108,6 +109,8 @@ class DepthwiseKernel:
             self.shape.output_rows - schedule.row_block
         )
         passes, parts = self._passes, self._channel_parts
+        register_block = (schedule.register_pixels, 1, schedule.vector_width)
+        store = RegisterBlockStore.of(output, epilogue, register_block)
         with loop(passes.steps(workgroup[1], parts), name="pass") as step:
             pass_ = passes.at(workgroup[1], parts, step)
             with loop(schedule.row_block, name="row") as row:
@@ -117,7 +120,7 @@ class DepthwiseKernel:
                     with loop(self.blocks.steps(pass_, passes.count), name="vector") as step:
                         block = self.blocks.at(pass_, passes.count, step)
                         sums = self._sum(image, filters, number, position, pixel, block)
-                        self._store(sums, output, number, position, pixel, block, epilogue)
+                        store.emit(sums, 1, number, (*position, pixel), self.blocks.first(block))
 
                 self._for_each_pixel_block(compute)
 
@@ -261,22 +264,6 @@ class DepthwiseKernel:
         position = first + column
         exists = position.at_least(0) & position.less_than(size)
         return position.maximum(0).minimum(size - 1) - first, exists
-
-    def _store(
-        self,
-        sums: list[ir.Value],
-        output: Buffer,
-        number: Index,
-        row: tuple[Index, ...],
-        pixel: Index,
-        block: Index,
-        epilogue: VectorEpilogue,
-    ) -> None:
-        channel = self.blocks.first(block)
-        origin = output.offset([number, *row, pixel, channel])
-        for p, value in enumerate(sums):
-            finished = epilogue.emit(value, number, (*row, pixel + p), channel)
-            output.store(finished, origin + p * output.stride(-2))
 
     def _taps_inside(self, dimension: int, output: Index) -> tuple[Index, Index]:
         """The first tap of an outer dimension that reads the image for an output, and how many do."""

@@ -28,6 +28,7 @@ from iree.winograd.pipelines.emit_epilogue import VectorEpilogue
 
 from .channel_blocks import ChannelBlocks
 from .schedules import ROW_PADDING, DirectSchedule, input_columns
+from .store import RegisterBlockStore
 from .target import CpuTarget
 
 CACHE_SET_PERIOD = 2048
@@ -93,6 +94,8 @@ class DirectKernel:
             self.shape.output_size[-1] - schedule.pixel_block
         )
         staged = self._stage(image, number, first_row, rows, first_pixel) if self._stages(image) else None
+        register_block = (schedule.register_pixels, schedule.register_vectors, schedule.vector_width)
+        store = RegisterBlockStore.of(output, epilogue, register_block)
         with loop(self.blocks.steps(workgroup[1], self._channel_parts), name="channel_block") as step:
             block = self.blocks.at(workgroup[1], self._channel_parts, step)
             with loop(rows, name="row") as row:
@@ -120,7 +123,8 @@ class DirectKernel:
                             image.prefetch(origin + (c + image.stride(-2)) * schedule.register_pixels)
 
                     sums = self._sum(source, origin, tap_strides, filters, block, prefetch)
-                    self._store(sums, output, number, first, block, epilogue)
+                    channel = self.blocks.first(block)
+                    store.emit(sums, schedule.register_vectors, number, first, channel)
 
     def _sum(
         self,
@@ -193,33 +197,13 @@ class DirectKernel:
         epilogue: VectorEpilogue,
         vector: Index,
     ) -> None:
-        """Fetches what `_store` is to overwrite with one vector, and what the epilogue reads for it."""
+        """Fetches what is overwritten with one vector, and what the epilogue reads for it."""
         vectors = self.schedule.register_vectors
         vector = vector.minimum(self.schedule.register_pixels * vectors - 1)
         pixel = (*position[:-1], position[-1] + vector // vectors)
         channel = self.blocks.first(block) + vector % vectors * self.schedule.vector_width
         output.prefetch(output.offset([number, *pixel, channel]), to_write=True)
         epilogue.prefetch(number, pixel, channel)
-
-    def _store(
-        self,
-        sums: list[ir.Value],
-        output: Buffer,
-        number: Index,
-        position: tuple[Index, ...],
-        block: Index,
-        epilogue: VectorEpilogue,
-    ) -> None:
-        schedule = self.schedule
-        first_channel = self.blocks.first(block)
-        origin = output.offset([number, *position, first_channel])
-        for i, v in (
-            (i, v) for i in range(schedule.register_pixels) for v in range(schedule.register_vectors)
-        ):
-            pixel = (*position[:-1], position[-1] + i)
-            channel = first_channel + v * schedule.vector_width
-            finished = epilogue.emit(sums[i * schedule.register_vectors + v], number, pixel, channel)
-            output.store(finished, origin + (i * output.stride(-2) + v * schedule.vector_width))
 
     def _stage(
         self, image: Buffer, number: Index, first_row: Index, rows: Index, first_pixel: Index

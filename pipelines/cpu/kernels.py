@@ -44,14 +44,11 @@ def refusal(shape: ConvolutionShape, target: CpuTarget, schedule: object) -> str
     return f"{schedule} is no schedule for this convolution on a CPU, which needs a {needed.__name__}"
 
 
-def kernel_for(
-    shape: ConvolutionShape, target: CpuTarget, threads: int, schedule: object = None
-) -> CpuKernel:
-    """The kernel that computes a convolution, without a `schedule` by the default one for so many threads.
+def kernel_for(shape: ConvolutionShape, target: CpuTarget, schedule: object) -> CpuKernel:
+    """The kernel that computes a convolution by `schedule`.
 
     Raises ValueError for the schedule of a kernel that doesn't compute it.
     """
-    schedule = default_schedule(shape, target, threads) if schedule is None else schedule
     if reason := refusal(shape, target, schedule):
         raise ValueError(reason)
     if isinstance(schedule, WinogradSchedule):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.channel_slice import ChannelSlice, match_insert
@@ -18,6 +19,7 @@ from iree.winograd.pipelines.dispatch import (
 )
 from iree.winograd.pipelines.emit import Buffer, Index
 from iree.winograd.pipelines.emit_epilogue import VectorEpilogue
+from iree.winograd.pipelines.emit_math import exponential
 from iree.winograd.pipelines.group import ConvolutionGroup
 
 from .filters import CpuKernel, emit_filter_transform, pack_filters
@@ -43,8 +45,6 @@ class CpuPipeline:
 
     module: ir.Operation
     target: CpuTarget
-    threads: int
-    """That convolutions without a schedule of their own are scheduled for."""
     _executables: dict[object, str] = field(default_factory=dict)
 
     def lower(self, group: ConvolutionGroup) -> ir.Value:
@@ -53,7 +53,7 @@ class CpuPipeline:
         Where the output is inserted into a tensor, the result is that tensor.
         """
         shape = group.shape
-        kernel = kernel_for(shape, self.target, self.threads, group.schedule)
+        kernel = kernel_for(shape, self.target, group.schedule)
         source = group.source
         if isinstance(kernel, WinogradKernel) and kernel.schedule.input_block is not None:
             source = ChannelSlice(self._transformed_input(kernel, group))
@@ -79,7 +79,7 @@ class CpuPipeline:
             image = replace(image, origin=source.first)
             if function.numbers:
                 output = replace(output, origin=function.numbers[0])
-            epilogue = VectorEpilogue(transform, epilogue_operands)
+            epilogue = VectorEpilogue(transform, epilogue_operands, self._functions)
             kernel.emit(function.workgroup, function.batch, image, packed, output, epilogue)
 
         name = self._executable(
@@ -92,6 +92,10 @@ class CpuPipeline:
         )
         batch = None if shape.batch is not None else _as_value(size_of(group.input_transform.input, 0))
         return emit_dispatch(name, signature, operands, batch, numbers)
+
+    @property
+    def _functions(self) -> dict[str, Callable[[ir.Value], ir.Value]]:
+        return {"math.exp": partial(exponential, fused=self.target.fused_multiply_add)}
 
     def _transformed_input(self, kernel: WinogradKernel, group: ConvolutionGroup) -> ir.Value:
         image = group.source

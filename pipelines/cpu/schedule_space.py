@@ -15,8 +15,8 @@ from .schedules import (
     DepthwiseSchedule,
     DirectSchedule,
     WinogradSchedule,
+    direct_workgroup_bytes,
     most_register_rows,
-    staged_elements,
 )
 from .target import CpuTarget
 
@@ -87,7 +87,7 @@ def direct_schedules(
                 FILTER_PREFETCHES,
                 _channel_splits(threads, channel_vectors),
             ):
-                if 4 * staged_elements(shape, row_block, pixel_block) <= target.l2_bytes:
+                if direct_workgroup_bytes(shape, row_block, pixel_block, target) <= target.l2_bytes:
                     yield replace(
                         default,
                         register_pixels=register_pixels,

@@ -7,7 +7,7 @@ from math import prod
 
 from iree.winograd.pipelines.convolution import ConvolutionShape
 from iree.winograd.pipelines.emit import vector_width_for
-from iree.winograd.pipelines.units import MEBIBYTE
+from iree.winograd.pipelines.machines.units import MEBIBYTE
 
 from .target import CpuTarget
 
@@ -286,7 +286,7 @@ def _direct_blocks(
     if filter_bytes <= REREAD_FILTERS:
         blocks_per_row = (shape.batch or 1) * -(-pixels // pixel_block)
         row_block = max(1, min(row_block, rows * blocks_per_row // _workgroups(threads)))
-    while 4 * staged_elements(shape, row_block, pixel_block) > target.l2_bytes:
+    while direct_workgroup_bytes(shape, row_block, pixel_block, target) > target.l2_bytes:
         if row_block > 1:
             row_block -= 1
         elif pixel_block > register_pixels:
@@ -320,6 +320,15 @@ def default_depthwise_schedule(shape: ConvolutionShape, target: CpuTarget, threa
         vectors_per_pass=VECTORS_PER_PASS,
         channel_splits=_splits(batch * row_blocks, passes, work, threads),
     )
+
+
+def direct_workgroup_bytes(
+    shape: ConvolutionShape, row_block: int, pixel_block: int, target: CpuTarget
+) -> int:
+    """The most memory of its own that a workgroup of the direct kernel takes: the copy of its input, and a
+    register block of sums that wait for an epilogue."""
+    sums = target.vector_registers * target.vector_width
+    return 4 * (staged_elements(shape, row_block, pixel_block) + sums)
 
 
 def staged_elements(shape: ConvolutionShape, row_block: int, pixel_block: int) -> int:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from iree.winograd.passes.problem import ConvolutionProblem
 from iree.winograd.pipelines.convolution import ConvolutionShape
+from iree.winograd.pipelines.machines.model import CpuMachine
 from iree.winograd.pipelines.schedules import Schedule
-from iree.winograd.pipelines.selection.machine import CpuMachine
 
 from .cost_model import depthwise_seconds, direct_seconds, winograd_seconds
 from .kernels import CpuSchedule, default_schedule, refusal

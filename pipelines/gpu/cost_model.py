@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from math import prod, sqrt
 
 from iree.winograd.pipelines.convolution import ConvolutionShape
-from iree.winograd.pipelines.selection.machine import GpuMachine
+from iree.winograd.pipelines.machines.model import GpuMachine
 
 from .packing import Packing
 from .schedules import DYNAMIC_BATCH, GemmSchedule

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from iree.winograd.pipelines.convolution import ConvolutionShape
-from iree.winograd.pipelines.selection.machine import GpuMachine
+from iree.winograd.pipelines.machines.model import GpuMachine
 
 from .cost_model import gemm_seconds
 from .fused_cost import fused_seconds

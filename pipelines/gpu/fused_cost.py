@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from math import prod, sqrt
 
 from iree.winograd.pipelines.convolution import ConvolutionShape
-from iree.winograd.pipelines.selection.machine import GpuMachine
+from iree.winograd.pipelines.machines.model import GpuMachine
 
 from .cost_model import launch_seconds
 from .schedules import BYTES_PER_ELEMENT, DYNAMIC_BATCH, FUSED_SCHEDULES, FusedSchedule

@@ -14,9 +14,8 @@ from iree.winograd.pipelines.dispatch import KernelFunction
 from iree.winograd.pipelines.emit import Index
 from iree.winograd.pipelines.emit_epilogue import VectorEpilogue, reads_along_channels
 from iree.winograd.pipelines.group import ConvolutionGroup
-from iree.winograd.pipelines.selection.default_machines import default_gpu_machine
 
-from .default_schedule import default_schedule, refusal
+from .default_schedule import refusal
 from .depthwise import DepthwiseKernel, is_depthwise
 from .fused import FusedKernel
 from .fused_packing import FusedPacking
@@ -43,7 +42,7 @@ class GpuPipeline:
     def lower(self, group: ConvolutionGroup) -> ir.Value:
         """Emits the dispatches that compute the group's output transform, at the insertion point."""
         shape = group.shape
-        schedule = group.schedule or default_schedule(shape, self.target, default_gpu_machine(self.target))
+        schedule = group.schedule
         if reason := refusal(shape, self.target, schedule):
             raise ValueError(reason)
         if isinstance(schedule, FusedSchedule):

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from iree.winograd.passes.problem import ConvolutionProblem
 from iree.winograd.pipelines.convolution import ConvolutionShape
+from iree.winograd.pipelines.machines.model import GpuMachine
 from iree.winograd.pipelines.schedules import Schedule
-from iree.winograd.pipelines.selection.machine import GpuMachine
 
 from .default_schedule import GpuSchedule, default_schedule, refusal, schedules, stage_seconds
 from .target import GpuTarget

@@ -14,11 +14,10 @@ from iree.winograd.pipelines.cpu.search_space import CpuSearchSpace
 from iree.winograd.pipelines.cpu.target import CpuTarget
 from iree.winograd.pipelines.gpu.search_space import GpuSearchSpace
 from iree.winograd.pipelines.kernel_target import KernelTarget
+from iree.winograd.pipelines.machines.model import CpuMachine, GpuMachine, Machine
 from iree.winograd.pipelines.schedules import IreeSchedule, Schedule
 
-from .default_machines import default_machine
 from .implementation import Implementation
-from .machine import CpuMachine, GpuMachine, Machine
 
 LARGEST_OUTPUT_TILE = 6
 LARGEST_ALPHA = 8
@@ -62,7 +61,7 @@ def search_space(target: KernelTarget, machine: Machine | None = None, threads: 
 
     Raises ValueError for a CPU's target with the machine of a GPU and the other way round.
     """
-    machine = default_machine(target) if machine is None else machine
+    machine = target.default_machine if machine is None else machine
     if isinstance(target, CpuTarget):
         if not isinstance(machine, CpuMachine):
             raise ValueError(f"{machine.name} is no CPU, but the target is one")

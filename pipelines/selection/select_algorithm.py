@@ -15,42 +15,39 @@ from iree.winograd.passes.options import WinogradOptions
 from iree.winograd.passes.problem import ConvolutionProblem
 from iree.winograd.passes.registry import PassError, register_pass
 from iree.winograd.passes.remarks import remark_analysis, remark_missed
-from iree.winograd.pipelines.cpu.target import CpuTarget
-from iree.winograd.pipelines.kernel_target import KernelTarget, kernel_target
 from iree.winograd.pipelines.schedules import set_schedule
-from iree.winograd.pipelines.target import executable_targets
 
 from .decision import Candidate, Decision
-from .machine_store import MachineModel, machine_model
 from .measured_candidates import measured_candidates
+from .module_space import module_space
 from .prediction import error_limit, predict
-from .search_space import SearchSpace, search_space
+from .search_space import SearchSpace
 from .tuning_database import TuningDatabase
 
 PASS_NAME = "winograd-select-algorithm"
 TIME_TOLERANCE = 0.03
 """Relative difference in time that is no difference: the more accurate algorithm is chosen then."""
-ANY_TARGET = CpuTarget.of("", "+avx512f")
-"""For programs that don't say what they are compiled for."""
 
 
 @register_pass(PASS_NAME)
 @dataclass(frozen=True)
 class SelectAlgorithm:
-    """Annotate the convolutions to be rewritten with the algorithm that computes them.
+    """Annotate the convolutions to be rewritten with the algorithm and the schedule that compute them.
 
     Folding a filter freezes the size of its tiles, so this decision comes before any rewrite. A convolution
     gets the output tile and part size, possibly different per dimension, that are predicted to take least
-    time on the module's target among those whose predicted error is small; output tile 1 is the direct
-    convolution. Where a tuning database holds measurements of it, it gets the fastest of these instead, and
-    their schedule. One that the kernels don't compute, that no algorithm computes accurately enough, that
-    IREE's own code was measured to be the fastest for, or that the layer patterns exclude, stays as it is,
-    with a remark saying why. An annotation that a convolution comes with is kept.
+    time on the module's target among those whose predicted error is small, and the schedule of the kernels
+    that this is predicted for; output tile 1 is the direct convolution. Where a tuning database holds
+    measurements of it, it gets the fastest of these instead. One that the kernels don't compute, that no
+    algorithm computes accurately enough, that IREE's own code was measured to be the fastest for, or that the
+    layer patterns exclude, stays as it is, with a remark saying why. An annotation that a convolution comes
+    with is kept.
 
         %r = linalg.conv_2d_nhwc_hwcf ins(%x, %w : ...) outs(%y : ...)
       becomes
-        %r = linalg.conv_2d_nhwc_hwcf {winograd.algorithm = {
-          output_tile = array<i64: 4, 4>, part_size = array<i64: 3, 3>}} ins(%x, %w : ...) outs(%y : ...)
+        %r = linalg.conv_2d_nhwc_hwcf {
+          winograd.algorithm = {output_tile = array<i64: 4, 4>, part_size = array<i64: 3, 3>},
+          winograd.schedule = {kind = "winograd", tile_block = 28, ...}} ins(%x, %w : ...) outs(%y : ...)
     """
 
     output_tile: int | None = None
@@ -65,7 +62,7 @@ class SelectAlgorithm:
     tuning_database: str | None = None
     """As in `WinogradOptions`."""
     machine: str | None = None
-    """As in `WinogradOptions`."""
+    """The file of the machine that times are predicted for; the target's default is None."""
     observe: Callable[[Decision], None] | None = field(default=None, metadata={"option": False})
     """Is told every decision."""
 
@@ -76,15 +73,13 @@ class SelectAlgorithm:
         found = tuple(convolutions(module))
         if not found:
             return
-        target = _target(module)
-        model = self._machine_model(module, target)
-        space = search_space(target, model.machine, self.threads)
+        space = module_space(module, self.machine, self.threads)
         with self._open_database(module) as database:
             for number, operation in enumerate(found):
                 if ATTRIBUTE_NAME not in operation.attributes:
                     self._select(number, operation, space, database)
-        if model.path is not None:
-            remark_analysis(module, PASS_NAME, f"times are predicted for the machine in {model.path}")
+        if self.machine is not None:
+            remark_analysis(module, PASS_NAME, f"times are predicted for the machine in {self.machine}")
 
     def _select(
         self, number: int, operation: ir.Operation, space: SearchSpace, database: TuningDatabase | None
@@ -95,19 +90,9 @@ class SelectAlgorithm:
             remark_missed(operation, PASS_NAME, f"convolution {number} left as it is: {decision.reason}")
         else:
             set_algorithm(operation, chosen.algorithm)
-            if decision.tuned or self.machine is not None:
-                set_schedule(operation, chosen.schedule)
+            set_schedule(operation, chosen.schedule)
         if self.observe is not None:
             self.observe(decision)
-
-    def _machine_model(self, module: ir.Operation, target: KernelTarget) -> MachineModel:
-        try:
-            return machine_model(
-                target, self.machine, lambda message: remark_missed(module, PASS_NAME, message)
-            )
-        except (OSError, ValueError) as error:
-            module.location.emit_error(f"the machine can't be read: {error}")
-            raise PassError from None
 
     @contextmanager
     def _open_database(self, module: ir.Operation) -> Iterator[TuningDatabase | None]:
@@ -214,7 +199,3 @@ class SelectAlgorithm:
             *measured,
             *(candidate for candidate in predicted if candidate.implementation.algorithm not in known),
         )
-
-
-def _target(module: ir.Operation) -> KernelTarget:
-    return kernel_target(module) if executable_targets(module) else ANY_TARGET

@@ -22,6 +22,7 @@ from iree.winograd.pipelines.kernel_target import unsupported_target
 from iree.winograd.pipelines.selection.decision import Decision
 from iree.winograd.report.decisions import decision_report
 from iree.winograd.report.file import report_file
+from iree.winograd.stored_machine import with_stored_machine
 
 REWRITE_PHASE = "preprocessing"
 PHASES = (
@@ -185,6 +186,7 @@ class Compilation:
         invocation = self._new_invocation(lambda diagnostic: self._hold_back_errors(errors, diagnostic))
         invocation.import_module(module)
         try:
+            options = with_stored_machine(options, module)
             run_passes(module, compile_pipeline(options, self._decisions.append), self._dumps)
             _require_lowered(module)
             result = self._execute(invocation, REWRITE_PHASE, self._stages.compile_to)

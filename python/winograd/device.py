@@ -22,8 +22,8 @@ from iree import runtime
 # The runtime's own extension: `iree.runtime` doesn't export the function that creates a driver anew.
 from iree.runtime import _binding as binding
 from iree.winograd.errors import LoadError
-from iree.winograd.pipelines.cpu.cores import available_processors, physical_cores
-from iree.winograd.pipelines.units import GIBIBYTE
+from iree.winograd.pipelines.machines.host import available_processors, physical_cores
+from iree.winograd.pipelines.machines.units import GIBIBYTE
 from iree.winograd.targets import driver_name
 
 ELEMENT_TYPES: Mapping[np.dtype[Any], Any] = MappingProxyType(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from iree.winograd.errors import InvalidOptionError
-from iree.winograd.pipelines.selection.machine_store import read_machine
+from iree.winograd.pipelines.machines.store import read_machine
 from iree.winograd.pipelines.selection.tuning_database import TuningDatabase
 
 

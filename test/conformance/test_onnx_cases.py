@@ -26,7 +26,15 @@ with warnings.catch_warnings():
     }
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(
+            name, marks=() if name.startswith(("test_basic_conv", "test_conv_")) else pytest.mark.wide
+        )
+        for name in CASES
+    ],
+)
 def test_case_agrees_if_iree_compiles_it(name: str) -> None:
     case = CASES[name]
     source = import_onnx(case.model, "main")

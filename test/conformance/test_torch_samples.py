@@ -76,13 +76,26 @@ class Samples(torch.nn.Module):
         )
 
 
-@pytest.mark.parametrize("name", OPERATIONS)
+# One worker runs what compiles the samples of one function.
+NAMES = [
+    pytest.param(
+        name,
+        marks=[
+            pytest.mark.xdist_group(name),
+            *([] if name == "nn.functional.conv2d" else [pytest.mark.wide]),
+        ],
+    )
+    for name in OPERATIONS
+]
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_constant_filters(name: str) -> None:
     for samples, compiled in _compilable_samples(name):
         _check(samples, compiled, [sample.image for sample in samples])
 
 
-@pytest.mark.parametrize("name", OPERATIONS)
+@pytest.mark.parametrize("name", NAMES)
 def test_filters_known_at_run_time_and_tiles_of_2(name: str) -> None:
     samples = [sample for batch, _ in _compilable_samples(name) for sample in batch]
     arguments = [sample.image for sample in samples] + [sample.filters for sample in samples]

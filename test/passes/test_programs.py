@@ -14,6 +14,7 @@ from iree.winograd.passes.fold_filter import FoldFilter
 from iree.winograd.passes.fold_scale import FoldScale
 from iree.winograd.passes.fuse_epilogue import FuseEpilogue
 from iree.winograd.passes.fuse_pad import FusePad
+from iree.winograd.passes.merge_elementwise import MergeElementwise
 from iree.winograd.passes.normalize_layout import NormalizeLayout
 from iree.winograd.passes.rewrite import walk
 from iree.winograd.passes.verify import Verify
@@ -28,7 +29,7 @@ FUSED_TOLERANCE = 1e-6
 # Folding rounds each element of a filter's transform to float32: 6e-8, amplified 100 times by F(6x6, 3x3).
 FOLDED_TOLERANCE = 1e-5
 
-TENSOR_PASSES = (NormalizeLayout(), ConvertConv(), FusePad(), FuseEpilogue(), Verify())
+TENSOR_PASSES = (NormalizeLayout(), ConvertConv(), FusePad(), MergeElementwise(), FuseEpilogue(), Verify())
 
 
 def rewrite_and_compare(source: str, passes, input_shape, tolerance: float) -> list[str]:
@@ -128,6 +129,17 @@ def test_values_that_a_constant_was_moved_into(layout):
         source, (SelectAlgorithm(output_tile=4), *TENSOR_PASSES), shape, FLOAT64_TOLERANCE
     )
     assert names.count("winograd.output_transform") == 5
+
+
+@pytest.mark.parametrize("activation", ["hard_swish", "residual"])
+def test_activations_that_use_their_input_twice_are_fused(activation):
+    layers = [Layer(name) for name in ("conv3x3_bias", activation, "conv1x1", activation, "relu")]
+    shape = (1, 8, 8, 3)
+    source = network_source(layers, shape, "nhwc", dynamic_batch=False, seed=5)
+    names = rewrite_and_compare(
+        source, (SelectAlgorithm(output_tile=4), *TENSOR_PASSES), shape, FLOAT64_TOLERANCE
+    )
+    assert "linalg.generic" not in names
 
 
 def test_layout_can_come_before_or_after_selection():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -18,15 +18,48 @@ from iree.winograd.dialect.reference import convolution
 Array = npt.NDArray[Any]
 
 NAMED_OPS = {1: "linalg.conv_1d_nwc_wcf", 2: "linalg.conv_2d_nhwc_hwcf", 3: "linalg.conv_3d_ndhwc_dhwcf"}
-RELU_AND_BIAS = """
-    %biased = arith.addf %accumulated, %bias_element : f32
-    %finished = arith.maximumf %biased, %zero : f32
-    linalg.yield %finished : f32"""
+
+
+@dataclass(frozen=True)
+class Activation:
+    """A function as MLIR, of `%biased`, and in float64; it has at most the slope `slope`."""
+
+    text: str
+    exact: Callable[[Array], Array]
+    slope: float = 1.0
+
+
+ACTIVATIONS = {
+    "relu": Activation(
+        "%finished = arith.maximumf %biased, %zero : f32", lambda values: np.maximum(values, 0)
+    ),
+    "swish": Activation(
+        """%one = arith.constant 1.0 : f32
+    %negative = arith.negf %biased : f32
+    %exponential = math.exp %negative : f32
+    %sum = arith.addf %exponential, %one : f32
+    %sigmoid = arith.divf %one, %sum : f32
+    %finished = arith.mulf %biased, %sigmoid : f32""",
+        lambda values: values / (1 + np.exp(-values)),
+        1.1,
+    ),
+    "hard swish": Activation(
+        """%three = arith.constant 3.0 : f32
+    %six = arith.constant 6.0 : f32
+    %shifted = arith.addf %biased, %three : f32
+    %positive = arith.maximumf %shifted, %zero : f32
+    %gate = arith.minimumf %positive, %six : f32
+    %product = arith.mulf %biased, %gate : f32
+    %finished = arith.divf %product, %six : f32""",
+        lambda values: values * np.clip(values + 3, 0, 6) / 6,
+        1.5,
+    ),
+}
 
 
 @dataclass(frozen=True)
 class Program:
-    """A padded convolution of N x size... x channels, then bias and ReLU, computed by F(m, p)."""
+    """A padded convolution of N x size... x channels, then bias and `activation`, computed by F(m, p)."""
 
     size: tuple[int, ...]
     channels: int
@@ -42,6 +75,7 @@ class Program:
     dynamic_batch: bool = False
     constant_filter: bool = True
     groups: int = 1
+    activation: str = "relu"
 
     def __str__(self) -> str:
         parts = [f"F({'x'.join(map(str, self.m))},{'x'.join(map(str, self.p))})"]
@@ -53,6 +87,8 @@ class Program:
             values = getattr(self, name)
             if values is not None:
                 parts.append(f"{name}={'x'.join(map(str, values))}")
+        if self.activation != "relu":
+            parts.append(self.activation.replace(" ", "-"))
         return "-".join(parts)
 
     @property
@@ -119,7 +155,10 @@ func.func @main({arguments}) -> {output} {{
   %result = linalg.generic {{
     indexing_maps = [{identity}, {along_channels}, {identity}], iterator_types = [{parallel}]
   }} ins(%sums, %bias : {output}, {bias}) outs(%empty : {output}) {{
-  ^bb0(%accumulated: f32, %bias_element: f32, %unused: f32):{RELU_AND_BIAS}
+  ^bb0(%accumulated: f32, %bias_element: f32, %unused: f32):
+    %biased = arith.addf %accumulated, %bias_element : f32
+    {ACTIVATIONS[self.activation].text}
+    linalg.yield %finished : f32
   }} -> {output}
   return %result : {output}
 }}
@@ -197,17 +236,19 @@ func.func @main({arguments}) -> {output} {{
                 np.split(image, self.groups, axis=-1), np.split(filters, self.groups, axis=-1), strict=True
             )
         ]
-        return np.maximum(np.concatenate(exact, axis=-1) + bias, 0)
+        return ACTIVATIONS[self.activation].exact(np.concatenate(exact, axis=-1) + bias)
 
     def bound(self) -> float:
-        """For data and filters within [-1, 1]; the epilogue rounds once more."""
+        """For data and filters within [-1, 1]; the bias rounds once more, an activation some eight times."""
         decomposition = decompose(
             self.kernel, self.m, strides=self.strides, dilations=self.dilations, part_size=self.p
         )
         inputs = self.channels // self.groups
         convolution_bound = error_bound(self.m, self.p, inputs, views=decomposition.view_count)
         largest = prod(self.kernel) * inputs + 1
-        return convolution_bound + 2 * largest * 2.0**-24
+        activation = 0 if self.activation == "relu" else 8 * largest * 2.0**-24
+        slope = ACTIVATIONS[self.activation].slope
+        return slope * (convolution_bound + 2 * largest * 2.0**-24) + activation
 
 
 def compile_rewritten(text: str, target: str, flags: Sequence[str] = ()) -> Any:

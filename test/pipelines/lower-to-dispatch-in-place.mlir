@@ -1,4 +1,4 @@
-// RUN: winograd-opt %s --winograd-lower-to-dispatch | filecheck %s
+// RUN: winograd-opt %s --winograd-assign-schedule --winograd-lower-to-dispatch | filecheck %s
 
 util.global private @device = #hal.device.target<"local", [
   #hal.executable.target<"llvm-cpu", "embedded-elf-x86_64", {

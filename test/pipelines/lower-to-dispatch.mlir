@@ -1,4 +1,4 @@
-// RUN: winograd-opt %s --winograd-convert-conv --winograd-fuse-pad --winograd-fuse-epilogue --winograd-lower-to-dispatch | filecheck %s
+// RUN: winograd-opt %s --winograd-convert-conv --winograd-fuse-pad --winograd-fuse-epilogue --winograd-assign-schedule --winograd-lower-to-dispatch | filecheck %s
 
 // The module says what it is compiled for: here a CPU with AVX2 and FMA.
 util.global private @device = #hal.device.target<"local", [

@@ -15,14 +15,13 @@ from iree.winograd.calibration.programs import target_of
 from iree.winograd.cli import main
 from iree.winograd.pipelines.cpu.target import CpuTarget
 from iree.winograd.pipelines.gpu.target import GpuTarget
-from iree.winograd.pipelines.selection.default_machines import default_machine
-from iree.winograd.pipelines.selection.machine import (
+from iree.winograd.pipelines.machines.model import (
     CpuMachine,
     GpuMachine,
     machine_from_json,
     machine_to_json,
 )
-from iree.winograd.pipelines.selection.machine_store import DATA_FOLDER_VARIABLE, machine_path, stored_machine
+from iree.winograd.pipelines.machines.store import DATA_FOLDER_VARIABLE, machine_path, read_machine
 from small_programs import CONVOLUTION, compile_convolution
 
 HASWELL = CpuTarget.of("haswell", "+avx2,+fma")
@@ -53,7 +52,7 @@ def test_calibrate_stores_a_plausible_machine(capsys: pytest.CaptureFixture[str]
     assert main(["calibrate", "--device=local-task", "--seconds=0.5"]) == 0
     target = target_of("cpu")
     assert isinstance(target, CpuTarget)
-    machine = stored_machine(target)
+    machine = read_machine(machine_path(target.name))
     assert isinstance(machine, CpuMachine)
     assert machine.name == target.cpu
     # Two multiply-adds a cycle at a clock that no processor reaches; and not half of what a library reaches.
@@ -125,7 +124,7 @@ def test_gpus_that_are_not_there(
 
 
 def test_remarks_name_the_machine_in_the_option() -> None:
-    Path("m.json").write_text(machine_to_json(default_machine(HASWELL)))
+    Path("m.json").write_text(machine_to_json(HASWELL.default_machine))
     outcome = compile_program("--iree-winograd-machine=m.json")
     assert outcome.returncode == 0
     assert "times are predicted for the machine in m.json" in outcome.stderr
@@ -135,7 +134,7 @@ def test_a_stored_machine_is_taken_and_remarked() -> None:
     assert "machine" not in compile_program().stderr
     path = machine_path("haswell")
     path.parent.mkdir(parents=True)
-    path.write_text(machine_to_json(default_machine(HASWELL)))
+    path.write_text(machine_to_json(HASWELL.default_machine))
     outcome = compile_program()
     assert outcome.returncode == 0
     assert f"times are predicted for the machine in {path}" in outcome.stderr
@@ -171,7 +170,7 @@ def test_the_machine_as_an_option_in_python() -> None:
 
 def test_a_machine_of_another_kind_is_said() -> None:
     hopper = GpuTarget(1024, 48 << 10, architecture="sm_90")
-    Path("gpu.json").write_text(machine_to_json(default_machine(hopper)))
+    Path("gpu.json").write_text(machine_to_json(hopper.default_machine))
     outcome = compile_program("--iree-winograd-machine=gpu.json")
     assert "gpu.json: holds a GPU, but the target is a CPU" in outcome.stderr
 

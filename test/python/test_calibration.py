@@ -9,7 +9,7 @@ from iree.winograd.calibration.cpu import cache_levels, detect_cache_sizes, usef
 from iree.winograd.calibration.gpu import cache_of, copy_bandwidths, resident_workgroups
 from iree.winograd.calibration.sampling import LEAST_ROUNDS, least_seconds
 from iree.winograd.calibration.topology import cache_sizes
-from iree.winograd.pipelines.units import KIBIBYTE
+from iree.winograd.pipelines.machines.units import KIBIBYTE
 
 BANDWIDTHS = {
     size * KIBIBYTE: rate

@@ -14,7 +14,7 @@ import pytest
 import torch
 from iree.winograd.device import BorrowedArrays, open_device
 from iree.winograd.errors import CallError, InvalidOptionError, LoadError
-from iree.winograd.pipelines.cpu.cores import physical_cores
+from iree.winograd.pipelines.machines.host import physical_cores
 from iree.winograd.runtime import BUFFER_ALIGNMENT, LoadedProgram, load
 
 Array = npt.NDArray[np.float32]

@@ -9,11 +9,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from iree.winograd.pipelines.cpu.cores import physical_cores
 from iree.winograd.pipelines.cpu.target import CpuTarget
-from iree.winograd.pipelines.selection.default_machines import default_cpu_machine
-from iree.winograd.pipelines.selection.machine import CacheLevel, CpuMachine
-from iree.winograd.pipelines.units import KIBIBYTE, MEBIBYTE
+from iree.winograd.pipelines.machines.host import physical_cores
+from iree.winograd.pipelines.machines.model import CacheLevel, CpuMachine
+from iree.winograd.pipelines.machines.units import KIBIBYTE, MEBIBYTE
 from iree.winograd.runtime import BUFFER_ALIGNMENT, LoadedProgram, load
 
 from .cpu_programs import (
@@ -80,7 +79,7 @@ def measure_cpu(threads: int, seconds: float, progress: Callable[[float], None])
         memory_bandwidth=memory,
         shared_memory_bandwidth=max(memory, read(counts[-1], times["read together"])),
         dispatch_seconds=_difference(times, "dispatch", DISPATCHES),
-        wake_seconds=wake_seconds(alone_seconds, woken_seconds) or default_cpu_machine(target).wake_seconds,
+        wake_seconds=wake_seconds(alone_seconds, woken_seconds) or target.default_machine.wake_seconds,
         cores=useful_cores(together_flops / flops, threads, physical_cores()),
     )
 

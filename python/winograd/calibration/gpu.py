@@ -9,9 +9,8 @@ from typing import Any
 
 from iree.winograd.errors import CompilationError
 from iree.winograd.pipelines.gpu.target import GpuTarget
-from iree.winograd.pipelines.selection.default_machines import default_gpu_machine
-from iree.winograd.pipelines.selection.machine import GpuMachine
-from iree.winograd.pipelines.units import KIBIBYTE, MEBIBYTE
+from iree.winograd.pipelines.machines.model import GpuMachine
+from iree.winograd.pipelines.machines.units import KIBIBYTE, MEBIBYTE
 
 from .device_programs import DevicePrograms
 from .gpu_programs import (
@@ -68,7 +67,7 @@ def measure_programs(
     flops, multiprocessors = _measure_multiply_adds(
         programs, target, seconds / 2, lambda part: progress(0.5 + part / 2)
     )
-    default = default_gpu_machine(target)
+    default = target.default_machine
     memory_bandwidth = median([bandwidths[size] for size in sorted(bandwidths)[-LARGEST_COUNT:]])
     cache_size, cache_bandwidth = cache_of(bandwidths, memory_bandwidth) or (
         default.cache_size,

@@ -12,7 +12,7 @@ from iree.winograd.errors import WinogradError
 from iree.winograd.targets import TARGET_OF_DRIVER, driver_name
 
 if TYPE_CHECKING:
-    from iree.winograd.pipelines.selection.machine import Machine
+    from iree.winograd.pipelines.machines.model import Machine
 
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
 
@@ -84,7 +84,7 @@ def _measure(options: argparse.Namespace, driver: str) -> Machine:
     # Other subcommands need neither the compiler nor the runtime.
     if DRIVERS[driver] == "cpu":
         from iree.winograd.calibration.cpu import measure_cpu
-        from iree.winograd.pipelines.cpu.cores import available_processors
+        from iree.winograd.pipelines.machines.host import available_processors
 
         return measure_cpu(options.threads or available_processors(), options.seconds, _show_progress)
     from iree.winograd.calibration.gpu import measure_gpu
@@ -93,8 +93,8 @@ def _measure(options: argparse.Namespace, driver: str) -> Machine:
 
 
 def _write(machine: Machine, output: str | None) -> None:
-    from iree.winograd.pipelines.selection.machine import machine_to_json
-    from iree.winograd.pipelines.selection.machine_store import machine_path
+    from iree.winograd.pipelines.machines.model import machine_to_json
+    from iree.winograd.pipelines.machines.store import machine_path
 
     path = machine_path(machine.name) if output is None else Path(output)
     if output is None:
@@ -107,8 +107,8 @@ def _write(machine: Machine, output: str | None) -> None:
 
 def describe(machine: Machine) -> str:
     """The figures of a machine, one per line, with their units."""
-    from iree.winograd.pipelines.selection.machine import CpuMachine
-    from iree.winograd.pipelines.units import KIBIBYTE
+    from iree.winograd.pipelines.machines.model import CpuMachine
+    from iree.winograd.pipelines.machines.units import KIBIBYTE
 
     lines = [("f32 operations in registers", f"{machine.flops / 1e9:.0f} GFLOP/s")]
 

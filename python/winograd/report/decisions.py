@@ -9,9 +9,9 @@ from math import isfinite, prod
 from iree.winograd.passes.problem import ConvolutionProblem
 from iree.winograd.pipelines.cpu.search_space import CpuSearchSpace
 from iree.winograd.pipelines.gpu.schedules import DYNAMIC_BATCH
+from iree.winograd.pipelines.machines.model import CpuMachine, GpuMachine
 from iree.winograd.pipelines.schedules import schedule_record
 from iree.winograd.pipelines.selection.decision import Candidate, Decision
-from iree.winograd.pipelines.selection.machine import CpuMachine, GpuMachine
 from iree.winograd.pipelines.selection.search_space import SearchSpace, convolution_shape
 from iree.winograd.report.schema import (
     SCHEMA_VERSION,

@@ -21,6 +21,7 @@ from iree.winograd.pipelines.selection.prediction import error_limit
 from iree.winograd.pipelines.selection.search_space import SearchSpace
 from iree.winograd.pipelines.selection.select_algorithm import SelectAlgorithm
 from iree.winograd.program import Source, compilation_error, open_session, open_source
+from iree.winograd.stored_machine import with_stored_machine
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,8 @@ def _workloads(module: ir.Operation, options: WinogradOptions) -> tuple[Workload
         known = found.get(problem, Workload(problem, decision.space, decision.chosen, limit, 0))
         found[problem] = replace(known, count=known.count + 1)
 
-    run_passes(module, _up_to_selection(compile_pipeline(options, observe)), IRDumps())
+    passes = compile_pipeline(with_stored_machine(options, module), observe)
+    run_passes(module, _up_to_selection(passes), IRDumps())
     return tuple(found.values())
 
 

@@ -11,10 +11,11 @@ import pytest
 from convolution_program import Program
 from iree.winograd.dialect.decomposition import decompose
 from iree.winograd.pipelines.convolution import ConvolutionShape
-from iree.winograd.pipelines.cpu.depthwise import DepthwiseKernel, is_depthwise, vectors_span_groups
-from iree.winograd.pipelines.cpu.kernels import kernel_for
+from iree.winograd.pipelines.cpu.depthwise import is_depthwise
+from iree.winograd.pipelines.cpu.kernels import default_schedule
 from iree.winograd.pipelines.cpu.schedules import DepthwiseSchedule
 from iree.winograd.pipelines.cpu.target import CpuTarget
+from wide import wide
 
 AVX512 = CpuTarget.of("znver5", "+avx2,+fma,+avx512f")
 TARGETS = [AVX512, CpuTarget.of("haswell", "+avx2,+fma"), CpuTarget.of("x86-64", "")]
@@ -101,6 +102,7 @@ PADDING = [
     depthwise((3, 3), 16, (3, 3), low=(5, 4), high=(4, 6)),
     depthwise((4, 5), 16, (5, 5), dilations=(3, 3), low=(6, 6), high=(6, 6)),
 ]
+RANDOM = list(random_programs(20))
 PARALLEL = [
     depthwise((64, 65), 64, (5, 5), low=(2, 2), high=(2, 2)),
     depthwise((1500,), 200, (9,), low=(4,), high=(4,), dynamic_batch=True, batch=2),
@@ -109,7 +111,7 @@ PARALLEL = [
 
 @pytest.mark.parametrize(
     "program",
-    [*NETWORK_LAYERS, *CHANNELS, *LONG_ROWS_OF_TAPS, *PADDING, *random_programs(20)],
+    [*NETWORK_LAYERS, *CHANNELS, *LONG_ROWS_OF_TAPS, *PADDING, *RANDOM[:5], *wide(RANDOM[5:])],
     ids=str,
 )
 def test_agrees_with_float64(program: Program) -> None:
@@ -119,7 +121,9 @@ def test_agrees_with_float64(program: Program) -> None:
 
 @pytest.mark.parametrize("cpu", ["x86-64", "haswell"])
 @pytest.mark.parametrize(
-    "program", [NETWORK_LAYERS[0], NETWORK_LAYERS[4], CHANNELS[3], LONG_ROWS_OF_TAPS[0]], ids=str
+    "program",
+    [NETWORK_LAYERS[4], *wide([NETWORK_LAYERS[0], CHANNELS[3], LONG_ROWS_OF_TAPS[0]])],
+    ids=str,
 )
 def test_agrees_with_float64_on_lesser_targets(program: Program, cpu: str) -> None:
     program.check(flags=[f"--iree-llvmcpu-target-cpu={cpu}"])
@@ -132,7 +136,7 @@ def test_packs_filters_known_only_at_run_time(program: Program) -> None:
 
 @pytest.mark.parametrize("program", PARALLEL, ids=str)
 def test_workgroups_run_in_parallel(program: Program) -> None:
-    schedule = kernel_for(shape_of(program), AVX512, threads=4).schedule
+    schedule = default_schedule(shape_of(program), AVX512, threads=4)
     assert isinstance(schedule, DepthwiseSchedule)
     assert schedule.row_block < program.size[0] or schedule.channel_splits > 1
     program.check(device="local-task")
@@ -143,16 +147,8 @@ def test_default_schedules_cover_rows_with_full_blocks_of_pixels(target: CpuTarg
     for size, groups, taps, threads in product((1, 7, 14, 56, 113), (2, 32, 960), (1, 3, 31), (1, 4)):
         padding = (taps // 2, taps // 2)
         program = depthwise((size, size), groups, (taps, taps), low=padding, high=padding)
-        kernel = kernel_for(shape_of(program), target, threads)
-        assert isinstance(kernel, DepthwiseKernel)
-        pixels = kernel.schedule.register_pixels
+        schedule = default_schedule(shape_of(program), target, threads)
+        assert isinstance(schedule, DepthwiseSchedule)
+        pixels = schedule.register_pixels
         assert pixels <= min(size, target.vector_registers)
         assert pixels == size or pixels >= 4, "few sums wait for each other"
-
-
-def test_groups_that_vectors_span() -> None:
-    for inputs, outputs, groups in [(32, 32, 32), (3, 3, 3), (32, 64, 32), (64, 32, 32), (128, 128, 32)]:
-        assert vectors_span_groups(inputs, outputs, groups, AVX512), (inputs, outputs, groups)
-    # One group, groups that fill vectors, that vectors can't hold whole, or with many inputs each.
-    for inputs, outputs, groups in [(64, 64, 1), (64, 64, 4), (60, 60, 20), (256, 16, 8), (256, 32, 32)]:
-        assert not vectors_span_groups(inputs, outputs, groups, AVX512), (inputs, outputs, groups)

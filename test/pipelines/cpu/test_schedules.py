@@ -71,40 +71,6 @@ def test_register_blocks_fit_in_registers(target: CpuTarget) -> None:
         assert sums + direct.register_vectors + 1 <= target.vector_registers
 
 
-def test_layers_with_few_tiles_divide_their_channels() -> None:
-    schedule = default_winograd_schedule(shape(1, 7, 512, 512, 2), TARGETS[0], 8)
-    assert schedule.channel_splits > 1
-    assert schedule.input_block is not None
-
-
-def test_one_thread_transforms_its_input_in_the_same_kernel() -> None:
-    schedule = default_winograd_schedule(shape(1, 14, 256, 256, 4), TARGETS[0], 1)
-    assert schedule.channel_splits == 1
-    assert schedule.input_block is None
-
-
-def test_threads_with_tiles_of_their_own_transform_them_in_the_same_kernel() -> None:
-    convolution = shape(1, 28, 128, 128, 4)
-    schedule = default_winograd_schedule(convolution, TARGETS[0], 2)
-    assert schedule.input_block is None
-    assert convolution.tiles is not None
-    assert -(-convolution.tiles // schedule.tile_block) == 2, "an equal share for each"
-    assert default_winograd_schedule(shape(1, 14, 256, 256, 4), TARGETS[0], 2).input_block is not None
-
-
-def test_register_blocks_of_outputs_overlap_as_little_as_two_or_three_vectors_allow() -> None:
-    for outputs, vectors in [(16, 1), (32, 2), (48, 3), (64, 2), (80, 2), (96, 2), (144, 3)]:
-        assert (
-            default_winograd_schedule(shape(1, 28, 192, outputs, 4), TARGETS[0], 8).register_vectors
-            == vectors
-        )
-
-
-def test_few_outputs_keep_the_input_transform_in_their_kernel() -> None:
-    assert default_winograd_schedule(shape(1, 56, 192, 48, 4), TARGETS[0], 8).input_block is None
-    assert default_winograd_schedule(shape(1, 56, 192, 192, 4), TARGETS[0], 8).input_block is not None
-
-
 def test_a_schedule_rejects_sizes_that_are_not_positive() -> None:
     with pytest.raises(ValueError, match="tile_block must be at least 1, not 0"):
         WinogradSchedule(16, 0, 1, 1, 16)

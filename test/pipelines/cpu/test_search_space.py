@@ -11,12 +11,11 @@ from iree.winograd.pipelines.cpu.kernels import kernel_for
 from iree.winograd.pipelines.cpu.schedules import DirectSchedule, WinogradSchedule, staged_elements
 from iree.winograd.pipelines.cpu.search_space import CpuSearchSpace
 from iree.winograd.pipelines.cpu.target import CpuTarget
-from iree.winograd.pipelines.selection.default_machines import default_cpu_machine
 from iree.winograd.pipelines.selection.prediction import predict
 from iree.winograd.pipelines.selection.search_space import SearchSpace, convolution_shape
 
 TARGET = CpuTarget.of("znver5", "+avx512f")
-MACHINE = default_cpu_machine(TARGET)
+MACHINE = TARGET.default_machine
 DIRECT = Algorithm((1, 1), (1, 1))
 
 
@@ -45,7 +44,7 @@ def test_all_schedules_differ_and_keep_within_the_cache(convolution, threads):
         assert schedules[0] == space(threads).default_schedule(shape)
         assert len(set(schedules)) == len(schedules) > 5
         for schedule in schedules:
-            kernel_for(shape, TARGET, threads, schedule)
+            kernel_for(shape, TARGET, schedule)
             assert sum(space(threads).stage_seconds(shape, schedule).values()) > 0
             if isinstance(schedule, DirectSchedule):
                 staged = staged_elements(shape, schedule.row_block, schedule.pixel_block)
@@ -93,4 +92,4 @@ def test_schedules_of_other_kernels_are_refused():
     shape = convolution_shape(problem(56, 64, 64), DIRECT)
     other = convolution_shape(problem(56, 64, 64), Algorithm((4, 4), (3, 3)))
     with pytest.raises(ValueError, match="is no schedule for this convolution"):
-        kernel_for(shape, TARGET, 1, space().default_schedule(other))
+        kernel_for(shape, TARGET, space().default_schedule(other))

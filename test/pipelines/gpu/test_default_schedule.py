@@ -1,4 +1,4 @@
-"""The rule that chooses separate kernels or the fused one, at layers that were measured on an H200."""
+"""What the rule that chooses separate kernels or the fused one may choose from."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from iree.winograd.pipelines.convolution import ConvolutionShape
 from iree.winograd.pipelines.gpu.default_schedule import GpuSchedule, default_schedule, schedules
 from iree.winograd.pipelines.gpu.schedules import FusedSchedule, fits
 from iree.winograd.pipelines.gpu.target import GpuTarget
-from iree.winograd.pipelines.selection.default_machines import default_gpu_machine
 
 H200 = GpuTarget(1024, 166912, architecture="sm_90")
 
@@ -20,23 +19,7 @@ def _shape(batch: int | None, size: int, channels: int, m: tuple[int, int]) -> C
 
 
 def _default(shape: ConvolutionShape, target: GpuTarget = H200) -> GpuSchedule:
-    return default_schedule(shape, target, default_gpu_machine(target))
-
-
-@pytest.mark.parametrize(
-    ("batch", "size", "channels", "m"), [(1, 56, 64, (2, 2)), (32, 112, 32, (2, 4)), (32, 112, 16, (2, 4))]
-)
-def test_few_channels_or_tiles_are_fused(batch: int, size: int, channels: int, m: tuple[int, int]) -> None:
-    assert isinstance(_default(_shape(batch, size, channels, m)), FusedSchedule)
-
-
-@pytest.mark.parametrize(
-    ("batch", "size", "channels", "m"), [(1, 7, 512, (2, 2)), (32, 14, 256, (4, 4)), (1, 14, 256, (2, 2))]
-)
-def test_many_channels_take_separate_kernels(
-    batch: int, size: int, channels: int, m: tuple[int, int]
-) -> None:
-    assert not isinstance(_default(_shape(batch, size, channels, m)), FusedSchedule)
+    return default_schedule(shape, target, target.default_machine)
 
 
 @pytest.mark.parametrize("target", [H200, GpuTarget(1024, 49152), GpuTarget(128, 16384)])

@@ -12,6 +12,7 @@ from iree.winograd.pipelines.gpu.schedules import GEMM_SCHEDULES, GemmSchedule, 
 from iree.winograd.pipelines.gpu.target import GpuTarget
 from iree.winograd.pipelines.target import ExecutableTarget
 from scheduled_program import ScheduledProgram
+from wide import wide
 
 VULKAN = ["vulkan", "vulkan:rdna2", "vulkan:rdna3", "vulkan:ampere", "vulkan:ada"]
 OTHERS = ["cuda", "cuda:sm_80", "hip:gfx942", "hip:gfx1100"]
@@ -24,12 +25,12 @@ PROGRAMS = [
 
 
 @pytest.mark.parametrize("target", OTHERS)
-@pytest.mark.parametrize("program", PROGRAMS, ids=str)
+@pytest.mark.parametrize("program", [PROGRAMS[0], *wide(PROGRAMS[1:])], ids=str)
 def test_compiles(program: Program, target: str) -> None:
     assert len(compile_rewritten(program.text(None), target)) > 0
 
 
-@pytest.mark.parametrize("target", VULKAN)
+@pytest.mark.parametrize("target", ["vulkan", *wide(VULKAN[1:])])
 @pytest.mark.parametrize("program", PROGRAMS, ids=str)
 def test_spirv_is_valid(program: Program, target: str, tmp_path: Path) -> None:
     compile_rewritten(program.text(None), target, [f"--iree-hal-dump-executable-binaries-to={tmp_path}"])

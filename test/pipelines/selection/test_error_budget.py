@@ -16,6 +16,7 @@ from iree.winograd.dialect.bindings import ir
 from iree.winograd.dialect.reference import convolution
 from iree.winograd.pipelines.selection.decision import Decision
 from iree.winograd.pipelines.selection.select_algorithm import TIME_TOLERANCE, SelectAlgorithm
+from wide import wide
 
 Array = npt.NDArray[Any]
 
@@ -146,12 +147,14 @@ func.func @main(%image: {image}) -> {output} {{
 
 
 PREDICTED = [
-    *(Layer(22, channels, 3, tile) for channels in (16, 64, 256, 512) for tile in (2, 4, 6)),
-    *(Layer(22, 64, 3, tile) for tile in (3, 5)),
-    *(Layer(24, 64, 5, tile) for tile in (2, 4)),
-    *(Layer(41, channels, 3, 4, stride=2) for channels in (64, 256)),
-    Layer(22, 64, 3, 1),
-    Layer(20, 512, 1, 1),
+    *(Layer(22, 64, 3, tile) for tile in (1, 2, 4, 6)),
+    Layer(22, 512, 3, 4),
+    Layer(24, 64, 5, 4),
+    Layer(41, 64, 3, 4, stride=2),
+    *wide(Layer(22, channels, 3, tile) for channels in (16, 256) for tile in (2, 4, 6)),
+    *wide(Layer(22, 512, 3, tile) for tile in (2, 6)),
+    *wide(Layer(22, 64, 3, tile) for tile in (3, 5)),
+    *wide([Layer(24, 64, 5, 2), Layer(41, 256, 3, 4, stride=2), Layer(20, 512, 1, 1)]),
 ]
 
 

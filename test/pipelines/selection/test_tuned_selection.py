@@ -28,13 +28,14 @@ from iree.winograd.pipelines.schedules import schedule_of
 from iree.winograd.pipelines.selection import tuning_database
 from iree.winograd.pipelines.selection.decision import Decision
 from iree.winograd.pipelines.selection.implementation import Implementation
+from iree.winograd.pipelines.selection.module_space import ANY_TARGET
 from iree.winograd.pipelines.selection.search_space import (
     convolution_shape,
     implementations,
     iree_implementation,
     search_space,
 )
-from iree.winograd.pipelines.selection.select_algorithm import ANY_TARGET, SelectAlgorithm
+from iree.winograd.pipelines.selection.select_algorithm import SelectAlgorithm
 from iree.winograd.pipelines.selection.tuning_database import Measurement, TuningDatabase
 
 PROBLEM = ConvolutionProblem.parse(
@@ -125,7 +126,9 @@ def test_the_fastest_measured_is_chosen(path: Path) -> None:
 def test_without_measurements_the_prediction_decides(path: Path) -> None:
     record(path, [])
     found = select(path)
-    assert found.algorithm is not None and found.schedule is None
+    chosen = found.decision.chosen
+    assert chosen is not None
+    assert Implementation(found.algorithm, found.schedule) == chosen.implementation
     assert not found.decision.tuned and "predicted" in found.decision.reason
 
 
@@ -185,7 +188,7 @@ def test_other_versions_and_targets_are_ignored_with_a_remark(
         earlier.setattr(tuning_database, "kernel_version", lambda: "earlier")
         record(path, [measured(6, 1e-7), measured(4, 1e-7)])
     found = select(path)
-    assert not found.decision.tuned and found.schedule is None
+    assert not found.decision.tuned and found.schedule is not None
     (remark,) = found.remarks
     assert "ignored 3 measurements of other versions, targets or machines" in remark
     record(path, [measured(2, 1e-6)])

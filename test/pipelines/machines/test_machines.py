@@ -11,8 +11,7 @@ from iree.winograd.passes.problem import ConvolutionProblem
 from iree.winograd.pipelines.cpu.target import CpuTarget
 from iree.winograd.pipelines.gpu.target import GpuTarget
 from iree.winograd.pipelines.kernel_target import KernelTarget
-from iree.winograd.pipelines.selection.default_machines import default_machine
-from iree.winograd.pipelines.selection.machine import (
+from iree.winograd.pipelines.machines.model import (
     CacheLevel,
     CpuMachine,
     GpuMachine,
@@ -20,10 +19,10 @@ from iree.winograd.pipelines.selection.machine import (
     machine_from_json,
     machine_to_json,
 )
-from iree.winograd.pipelines.selection.machine_store import (
+from iree.winograd.pipelines.machines.store import (
     DATA_FOLDER_VARIABLE,
-    machine_model,
     machine_path,
+    read_machine,
     stored_machine,
 )
 from iree.winograd.pipelines.selection.prediction import predict
@@ -64,7 +63,7 @@ def store(machine: Machine | str, name: str) -> Path:
 
 @pytest.mark.parametrize("target", TARGETS, ids=str)
 def test_default_machines_are_plausible_and_survive_json(target: KernelTarget) -> None:
-    machine = default_machine(target)
+    machine = target.default_machine
     assert machine_from_json(machine_to_json(machine)) == machine
     if isinstance(machine, CpuMachine):
         assert isinstance(target, CpuTarget)
@@ -95,14 +94,14 @@ def test_other_texts_are_no_machines(text: str, message: str) -> None:
 
 @pytest.mark.parametrize("value", ["0", "-1.0"])
 def test_a_machine_of_no_speed_is_rejected(value: str) -> None:
-    machine = default_machine(HOPPER)
+    machine = HOPPER.default_machine
     text = machine_to_json(machine).replace(f'"flops": {machine.flops}', f'"flops": {value}')
     with pytest.raises(ValueError, match="flops must be positive"):
         machine_from_json(text)
 
 
 def test_caches_grow_outwards() -> None:
-    machine = default_machine(ZEN5)
+    machine = ZEN5.default_machine
     assert isinstance(machine, CpuMachine)
     with pytest.raises(ValueError, match="from the innermost, smallest one on"):
         replace(machine, caches=machine.caches[::-1])
@@ -110,45 +109,49 @@ def test_caches_grow_outwards() -> None:
         CacheLevel(0, 1.0)
 
 
-def reported(target: KernelTarget, path: str | None = None) -> tuple[Machine, Path | None, list[str]]:
+def stored(target: KernelTarget) -> tuple[Path | None, list[str]]:
     messages: list[str] = []
-    model = machine_model(target, path, messages.append)
-    return model.machine, model.path, messages
+    return stored_machine(target.name, target.default_machine.kind, messages.append), messages
 
 
-def test_a_machine_comes_from_the_option_or_the_store_or_the_defaults(data_folder: Path) -> None:
-    default = default_machine(ZEN5)
-    assert reported(ZEN5) == (default, None, [])
-    measured = replace(default, flops=1e11)
+def test_a_machine_that_was_measured_is_found_by_the_name_of_its_target(data_folder: Path) -> None:
+    assert stored(ZEN5) == (None, [])
+    measured = replace(ZEN5.default_machine, flops=1e11)
     path = store(measured, "znver5")
     assert path.is_relative_to(data_folder)
-    assert reported(ZEN5) == (measured, path, [])
-    assert stored_machine(ZEN5) == measured
-    given = data_folder / "given.json"
-    given.write_text(machine_to_json(replace(default, flops=2e11)))
-    assert reported(ZEN5, str(given)) == (replace(default, flops=2e11), given, [])
+    assert stored(ZEN5) == (path, [])
+    assert stored(HOPPER) == (None, [])
+    assert read_machine(path, "cpu") == measured
 
 
 def test_code_for_no_particular_processor_has_no_stored_machine(data_folder: Path) -> None:
-    store(default_machine(ZEN5), "")
-    assert stored_machine(CpuTarget.of("", "+avx512f")) is None
+    store(ZEN5.default_machine, "")
+    assert stored(CpuTarget.of("", "+avx512f")) == (None, [])
 
 
-@pytest.mark.parametrize("text", ["", "{", machine_to_json(default_machine(HOPPER))])
+@pytest.mark.parametrize("text", ["", "{", machine_to_json(HOPPER.default_machine)])
 def test_a_damaged_stored_machine_is_reported_and_ignored(data_folder: Path, text: str) -> None:
     path = store(text, "znver5")
-    machine, origin, messages = reported(ZEN5)
-    assert (machine, origin) == (default_machine(ZEN5), None)
+    found, messages = stored(ZEN5)
+    assert found is None
     assert len(messages) == 1 and str(path) in messages[0]
+
+
+def test_a_stored_machine_that_cannot_be_read_is_reported_and_ignored(data_folder: Path) -> None:
+    machine_path("znver5").mkdir(parents=True)
+    found, messages = stored(ZEN5)
+    assert found is None
+    assert len(messages) == 1 and "Is a directory" in messages[0]
 
 
 def test_a_given_machine_must_be_there_and_of_the_kind(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
-        reported(ZEN5, str(tmp_path / "none.json"))
+        read_machine(tmp_path / "none.json", "cpu")
     gpu = tmp_path / "gpu.json"
-    gpu.write_text(machine_to_json(default_machine(HOPPER)))
+    gpu.write_text(machine_to_json(HOPPER.default_machine))
+    assert read_machine(gpu, "gpu") == HOPPER.default_machine
     with pytest.raises(ValueError, match="holds a GPU, but the target is a CPU"):
-        reported(ZEN5, str(gpu))
+        read_machine(gpu, "cpu")
 
 
 def fastest(problem: ConvolutionProblem, target: KernelTarget, machine: Machine) -> Algorithm:
@@ -165,7 +168,7 @@ def test_slow_memory_makes_smaller_tiles_win() -> None:
     problem = ConvolutionProblem.parse(
         "1x14x14x256->256 kernel 3x3 stride 1x1 dilation 1x1 padding 1x1 1x1 groups 1 f32"
     )
-    machine = default_machine(ZEN5)
+    machine = ZEN5.default_machine
     assert isinstance(machine, CpuMachine)
     slow = replace(machine, memory_bandwidth=machine.memory_bandwidth / 50)
     assert transform_size(fastest(problem, ZEN5, slow)) < transform_size(fastest(problem, ZEN5, machine))
@@ -175,7 +178,7 @@ def test_slow_arithmetic_makes_larger_tiles_win_on_a_gpu() -> None:
     problem = ConvolutionProblem.parse(
         "32x56x56x64->64 kernel 3x3 stride 1x1 dilation 1x1 padding 1x1 1x1 groups 1 f32"
     )
-    machine = default_machine(HOPPER)
+    machine = HOPPER.default_machine
     assert isinstance(machine, GpuMachine)
     slow_memory = replace(
         machine,

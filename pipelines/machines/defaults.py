@@ -9,12 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from iree.winograd.pipelines.cpu.target import CpuTarget
-from iree.winograd.pipelines.gpu.target import GpuTarget
-from iree.winograd.pipelines.kernel_target import KernelTarget
-from iree.winograd.pipelines.units import KIBIBYTE, MEBIBYTE
-
-from .machine import CacheLevel, CpuMachine, GpuMachine, Machine
+from .model import CacheLevel, CpuMachine, GpuMachine
+from .units import KIBIBYTE, MEBIBYTE
 
 DISPATCH_SECONDS = 2e-6
 WAKE_SECONDS = 8e-6
@@ -96,19 +92,17 @@ _GPUS = {
 """By the architectures that IREE's targets name."""
 
 
-def default_machine(target: KernelTarget) -> Machine:
-    """What a machine of the target is taken to be."""
-    return default_cpu_machine(target) if isinstance(target, CpuTarget) else default_gpu_machine(target)
+def default_cpu_machine(name: str, lanes: int, fused_multiply_add: bool, l2_bytes: int) -> CpuMachine:
+    """A processor of the table, or else a core of usual clock and bandwidths.
 
-
-def default_cpu_machine(target: CpuTarget) -> CpuMachine:
-    """A processor of the table, or else a core of usual clock and bandwidths for the target's vectors."""
-    processor = _PROCESSORS.get(target.cpu) or _usual_processor(target)
-    operations = (2 if target.fused_multiply_add else 1) * target.vector_width
+    `lanes` are f32 elements of its widest vectors, `l2_bytes` is the size of its second cache.
+    """
+    processor = _PROCESSORS.get(name) or _usual_processor(lanes)
+    operations = (2 if fused_multiply_add else 1) * lanes
     cycles = processor.clock * 1e9
-    sizes = (processor.first_cache * KIBIBYTE, target.l2_bytes, processor.last_cache * MEBIBYTE)
+    sizes = (processor.first_cache * KIBIBYTE, l2_bytes, processor.last_cache * MEBIBYTE)
     return CpuMachine(
-        name=target.cpu,
+        name=name,
         flops=processor.vector_instructions * operations * cycles,
         clock=cycles,
         caches=tuple(
@@ -123,11 +117,11 @@ def default_cpu_machine(target: CpuTarget) -> CpuMachine:
     )
 
 
-def default_gpu_machine(target: GpuTarget) -> GpuMachine:
+def default_gpu_machine(architecture: str) -> GpuMachine:
     """A GPU of the table, or else the one that the kernels were measured on; ratios are much the same."""
-    return _GPUS.get(target.architecture) or replace(_H200, name="")
+    return _GPUS.get(architecture) or replace(_H200, name="")
 
 
-def _usual_processor(target: CpuTarget) -> _Processor:
-    clock = 3.5 if target.vector_width < 16 else 4.2
-    return _Processor(clock, 8, 32, 16, (8 * target.vector_width, 32, 14), 8 * clock, 16 * clock)
+def _usual_processor(lanes: int) -> _Processor:
+    clock = 3.5 if lanes < 16 else 4.2
+    return _Processor(clock, 8, 32, 16, (8 * lanes, 32, 14), 8 * clock, 16 * clock)

@@ -95,6 +95,9 @@ class GpuMachine:
 
 Machine = CpuMachine | GpuMachine
 
+KINDS = {"cpu": "a CPU", "gpu": "a GPU"}
+"""What the kinds of machines are called."""
+
 
 def machine_to_json(machine: Machine) -> str:
     """What `machine_from_json` reads back."""

@@ -1,0 +1,147 @@
+"""Make one operation of elementwise ones that part and meet again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from iree.winograd.dialect import ops
+from iree.winograd.dialect.bindings import ir, linalg
+from iree.winograd.passes.elementwise import Elementwise, captures, match_elementwise
+from iree.winograd.passes.registry import register_pass
+from iree.winograd.passes.rewrite import (
+    defining_operation,
+    erase_if_unused,
+    inline_block,
+    only_user,
+    transforms,
+)
+
+
+@register_pass("winograd-merge-elementwise")
+@dataclass(frozen=True)
+class MergeElementwise:
+    """Make one operation of elementwise ones that part and meet again.
+
+    Swish is `x * sigmoid(x)`: two operations use the convolution's output, so that neither could move into
+    its epilogue without the other. Where a convolution's output, or what elementwise operations make of it,
+    has several users, and all that they compute is elementwise, used nowhere else and comes together in one
+    operation, this operation computes all of it. Its operands are those of all of them.
+
+        %y = "winograd.output_transform"(%m) : (tensor<16x49x4xf32>) -> tensor<1x14x14x4xf32>
+        %s = linalg.generic ins(%y : tensor<1x14x14x4xf32>) { arith.negf, math.exp, arith.addf, arith.divf }
+        %r = linalg.generic ins(%y, %s : tensor<1x14x14x4xf32>, tensor<1x14x14x4xf32>) { arith.mulf }
+      becomes
+        %y = "winograd.output_transform"(%m) : (tensor<16x49x4xf32>) -> tensor<1x14x14x4xf32>
+        %r = linalg.generic ins(%y : tensor<1x14x14x4xf32>) {
+               arith.negf, math.exp, arith.addf, arith.divf, arith.mulf }
+    """
+
+    def run(self, module: ir.Operation) -> None:
+        for transform in transforms(module, ops.OutputTransformOp):
+            value = transform.result
+            while (following := _merged_user(value)) is not None:
+                value = following.result
+
+
+@dataclass(frozen=True)
+class Meeting:
+    """Elementwise operations that use one value, or one another, and nothing else uses but `last`."""
+
+    last: Elementwise
+    others: dict[ir.Operation, Elementwise]
+
+
+def match_meeting(value: ir.Value) -> Meeting | None:
+    """Where all that uses `value` comes together."""
+    users = dict.fromkeys(use.owner.operation for use in value.uses)
+    paths = [list(_path(value, user)) for user in users]
+    for last in paths[0] if paths else []:
+        others: dict[ir.Operation, Elementwise] = {}
+        for path in paths:
+            operations = [each.operation for each in path]
+            if last.operation not in operations:
+                break
+            others |= {each.operation: each for each in path[: operations.index(last.operation)]}
+        else:
+            return Meeting(last, others)
+    return None
+
+
+def _merged_user(value: ir.Value) -> Elementwise | None:
+    """The one operation that uses `value`, after merging, if it is elementwise."""
+    meeting = match_meeting(value)
+    if meeting is None or not meeting.others:
+        return None if meeting is None else meeting.last
+    with meeting.last.operation.location, ir.InsertionPoint(meeting.last.operation):
+        merged = _merge(meeting)
+    meeting.last.result.replace_all_uses_with(merged.results[0])
+    erase_if_unused([meeting.last.operation])
+    return match_elementwise(merged)
+
+
+def _path(value: ir.Value, user: ir.Operation | None) -> Iterator[Elementwise]:
+    """`user` of `value`, its only user, and so on, as long as they may be merged."""
+    block = None if user is None else user.block
+    while user is not None and user.block == block:
+        elementwise = match_elementwise(user)
+        if elementwise is None or not _is_mergeable(elementwise, value):
+            return
+        yield elementwise
+        value, user = elementwise.result, only_user(elementwise.result)
+
+
+def _is_mergeable(elementwise: Elementwise, value: ir.Value) -> bool:
+    """Whether an operation that reads `value` is arithmetic on it where it is."""
+    if not elementwise.is_pure or elementwise.reads_init or captures(elementwise.body):
+        return False
+    identity = ir.AffineMap.get_identity(ir.RankedTensorType(value.type).rank)
+    reads = zip(elementwise.inputs, elementwise.indexing_maps, strict=True)
+    return elementwise.result.type == value.type and all(
+        indexing_map == identity for source, indexing_map in reads if source == value
+    )
+
+
+def _merge(meeting: Meeting) -> ir.Operation:
+    """Build the operation that computes what `meeting` does."""
+    members = [*meeting.others.values(), meeting.last]
+    reads = {
+        (source, indexing_map): None
+        for member in members
+        for source, indexing_map in zip(member.inputs[:-1], member.indexing_maps, strict=False)
+        if defining_operation(source) not in meeting.others
+    }
+    init, init_map = meeting.last.inputs[-1], meeting.last.indexing_maps[-1]
+    maps = [ir.AffineMapAttr.get(indexing_map) for _, indexing_map in reads]
+    generic = linalg.GenericOp(
+        [meeting.last.result.type],
+        [source for source, _ in reads],
+        [init],
+        ir.ArrayAttr.get([*maps, ir.AffineMapAttr.get(init_map)]),
+        ir.ArrayAttr.get([ir.Attribute.parse("#linalg.iterator_type<parallel>")] * init_map.n_dims),
+    )
+    types = [source.type.element_type for source in (*(source for source, _ in reads), init)]
+    body = generic.regions[0].blocks.append(*types, arg_locs=[ir.Location.current] * len(types))
+    elements = dict(zip(reads, body.arguments, strict=False))
+    computed: dict[ir.Operation, ir.Value] = {}
+
+    def compute(member: Elementwise) -> ir.Value:
+        if member.operation not in computed:
+            arguments = [
+                element(source, indexing_map)
+                for source, indexing_map in zip(member.inputs[:-1], member.indexing_maps, strict=False)
+            ]
+            # The argument for the init has no uses, any value stands in for it.
+            (result,) = inline_block(member.body, [*arguments, body.arguments[-1]])
+            computed[member.operation] = result
+        return computed[member.operation]
+
+    def element(source: ir.Value, indexing_map: ir.AffineMap) -> ir.Value:
+        definition = defining_operation(source)
+        if definition in meeting.others:
+            return compute(meeting.others[definition])
+        return elements[source, indexing_map]
+
+    with ir.InsertionPoint(body):
+        linalg.yield_([compute(meeting.last)])
+    return generic.operation

@@ -1,0 +1,66 @@
+"""Functions on vectors of f32, in as few operations as their accuracy needs."""
+
+from __future__ import annotations
+
+import math
+
+from iree.winograd.dialect.bindings import arith, ir
+
+from .emit import multiply_add, splat, vector_type
+
+_LOG2_E = 1.4426950408889634
+_LN2_HIGH = 0.693359375
+"""The first bits of ln 2, few enough for their multiples by an exponent to be exact."""
+_LN2_LOW = math.log(2) - _LN2_HIGH
+_ROUND = 1.5 * 2**23
+"""Added to a f32 that is small beside it, it leaves the nearest integer in the last bits."""
+_ROUND_BITS = 0x4B400000
+_EXPONENT_BIAS = 127
+_MANTISSA_BITS = 23
+_EXPONENTIAL = (1.0, 1.0, 0.49999993, 0.16666521, 0.04166839, 0.00836872, 0.00138146)
+"""Coefficients, of rising powers, for arguments within ln(2) / 2: a relative error of 3.1e-9, weighted least
+squares towards the least maximum with the first two fixed."""
+_LARGEST, _SMALLEST = 89.0, -88.0
+"""Beyond these the result is infinite, or zero."""
+
+
+def exponential(value: ir.Value, fused: bool) -> ir.Value:
+    """e to the power of each lane of a vector of f32, to within two units of the last place.
+
+    Results below the normal numbers are zero, those from e^88.38 on infinite; a NaN stays one. `fused` says
+    whether the target has fused multiply-adds.
+
+    The argument is n ln 2 + r with an integer n (Cody and Waite 1980); e^r is a polynomial, and 2^n is put
+    together from its bits. Clamping, IREE's own expansion of `math.exp` takes a quarter longer.
+    """
+    width = ir.VectorType(value.type).shape[0]
+    value = _bounded(value, arith.CmpFPredicate.OGT, splat(_LARGEST, width))
+    value = _bounded(value, arith.CmpFPredicate.OLT, splat(_SMALLEST, width))
+    shifted = multiply_add(value, splat(_LOG2_E, width), splat(_ROUND, width), fused)
+    exponent = arith.subf(shifted, splat(_ROUND, width))
+    rest = multiply_add(exponent, splat(-_LN2_HIGH, width), value, fused)
+    rest = multiply_add(exponent, splat(-_LN2_LOW, width), rest, fused)
+    *lower, result = (splat(coefficient, width) for coefficient in _EXPONENTIAL)
+    for coefficient in reversed(lower):
+        result = multiply_add(result, rest, coefficient, fused)
+    return arith.mulf(result, _power_of_two(shifted, width))
+
+
+def _bounded(value: ir.Value, beyond: arith.CmpFPredicate, bound: ir.Value) -> ir.Value:
+    """`bound` where `value` lies beyond it; a NaN doesn't."""
+    return arith.select(arith.cmpf(beyond, value, bound), bound, value)
+
+
+def _power_of_two(shifted: ir.Value, width: int) -> ir.Value:
+    """Two to the integer in the last bits of what `_ROUND` was added to."""
+    integer = ir.IntegerType.get_signless(32)
+    bits = arith.bitcast(vector_type(width, integer), shifted)
+    biased = arith.addi(bits, _integers(_EXPONENT_BIAS - _ROUND_BITS, width))
+    return arith.bitcast(vector_type(width), arith.shli(biased, _integers(_MANTISSA_BITS, width)))
+
+
+def _integers(number: int, width: int) -> ir.Value:
+    type_ = vector_type(width, ir.IntegerType.get_signless(32))
+    return arith.constant(
+        type_, ir.DenseElementsAttr.get_splat(type_, ir.IntegerAttr.get(type_.element_type, number))
+    )

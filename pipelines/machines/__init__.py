@@ -1,0 +1,1 @@
+"""Machines: what is known of a processor, by default and as it was measured."""

@@ -1,0 +1,58 @@
+"""Give products without a schedule the one that needs no measurement."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from iree.winograd.dialect.bindings import ir
+from iree.winograd.dialect.ops import OutputTransformOp
+from iree.winograd.passes.algorithm import SCHEDULE_ATTRIBUTE_NAME
+from iree.winograd.passes.registry import PassError, register_pass
+from iree.winograd.passes.rewrite import transforms
+from iree.winograd.pipelines.group import ConvolutionGroup, match_group
+from iree.winograd.pipelines.schedules import set_schedule
+
+from .module_space import module_space
+
+
+@register_pass("winograd-assign-schedule")
+@dataclass(frozen=True)
+class AssignSchedule:
+    """Give products without a schedule the one that needs no measurement.
+
+    `winograd-select-algorithm` decides on algorithm and schedule together. Convolutions that came with an
+    algorithm of the user's, and products of fully connected layers, get their schedule here: the default one
+    for the module's target, the machine and the number of threads. A schedule that is there is kept.
+
+        %m = linalg.batch_matmul ins(%v, %u : ...) outs(%zeros : ...) -> tensor<36x9x32xf32>
+        %r = "winograd.output_transform"(%m) ({...}) : (tensor<36x9x32xf32>) -> tensor<1x12x12x32xf32>
+      becomes
+        %m = linalg.batch_matmul {winograd.schedule = {kind = "winograd", register_tiles = 9, ...}}
+          ins(%v, %u : ...) outs(%zeros : ...) -> tensor<36x9x32xf32>
+        %r = "winograd.output_transform"(%m) ({...}) : (tensor<36x9x32xf32>) -> tensor<1x12x12x32xf32>
+    """
+
+    threads: int = 1
+    """As in `WinogradOptions`."""
+    machine: str | None = None
+    """The file of the machine that times are predicted for; the target's default is None."""
+
+    def run(self, module: ir.Operation) -> None:
+        groups = map(match_group, transforms(module, OutputTransformOp))
+        # What is no group, the lowering reports.
+        unscheduled = [
+            each for each in groups if isinstance(each, ConvolutionGroup) and not _is_scheduled(each)
+        ]
+        if not unscheduled:
+            return
+        space = module_space(module, self.machine, self.threads)
+        for group in unscheduled:
+            try:
+                set_schedule(group.product, space.default_schedule(group.shape))
+            except ValueError as error:
+                group.output_transform.location.emit_error(f"there is no schedule for its kernels: {error}")
+                raise PassError from None
+
+
+def _is_scheduled(group: ConvolutionGroup) -> bool:
+    return SCHEDULE_ATTRIBUTE_NAME in group.product.attributes

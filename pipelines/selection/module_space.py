@@ -1,0 +1,35 @@
+"""The search space that a module's target and the machine in a file give."""
+
+from __future__ import annotations
+
+from iree.winograd.dialect.bindings import ir
+from iree.winograd.passes.registry import PassError
+from iree.winograd.pipelines.cpu.target import CpuTarget
+from iree.winograd.pipelines.kernel_target import kernel_target
+from iree.winograd.pipelines.machines.store import read_machine
+from iree.winograd.pipelines.target import executable_targets
+
+from .search_space import SearchSpace, search_space
+
+ANY_TARGET = CpuTarget.of("", "+avx512f")
+"""For programs that don't say what they are compiled for."""
+
+
+def module_space(module: ir.Operation, machine: str | None, threads: int) -> SearchSpace:
+    """The search space of a module's target and of the machine in the file `machine`, or its default one.
+
+    Raises PassError after an error diagnostic when there are no kernels for the target, or the file holds no
+    machine of its kind.
+    """
+    try:
+        target = kernel_target(module) if executable_targets(module) else ANY_TARGET
+    except ValueError as error:
+        module.location.emit_error(str(error))
+        raise PassError from None
+    default = target.default_machine
+    try:
+        model = default if machine is None else read_machine(machine, default.kind)
+    except (OSError, ValueError) as error:
+        module.location.emit_error(f"the machine can't be read: {error}")
+        raise PassError from None
+    return search_space(target, model, threads)

@@ -1,0 +1,102 @@
+// RUN: winograd-opt --winograd-merge-elementwise --split-input-file %s | filecheck %s
+
+#f1 = {dilation = array<i64: 1, 1>, kernel_size = array<i64: 1, 1>, output_tile = array<i64: 1, 1>, part_size = array<i64: 1, 1>, spacing = array<i64: 1, 1>, step = array<i64: 1, 1>, views = [array<i64: 0, 0>]}
+#all = affine_map<(n, h, w, k) -> (n, h, w, k)>
+#channel = affine_map<(n, h, w, k) -> (k)>
+
+// Swish after a bias: what is multiplied has one source.
+// CHECK-LABEL: @swish
+// CHECK-SAME: (%[[M:.*]]: tensor<1x36x4xf32>, %[[BIAS:.*]]: tensor<4xf32>)
+// CHECK: %[[Y:.*]] = "winograd.output_transform"(%[[M]])
+// CHECK: %[[B:.*]] = linalg.generic {{.*}} ins(%[[Y]], %[[BIAS]]
+// CHECK: %[[R:.*]] = linalg.generic {{.*}} ins(%[[B]] : tensor<1x6x6x4xf32>)
+// CHECK-NEXT: ^bb0(%[[X:.*]]: f32, %{{.*}}: f32):
+// CHECK-NEXT: %[[NEGATIVE:.*]] = arith.negf %[[X]]
+// CHECK-NEXT: %[[EXP:.*]] = math.exp %[[NEGATIVE]]
+// CHECK: %[[SUM:.*]] = arith.addf %[[EXP]]
+// CHECK-NEXT: %[[SIGMOID:.*]] = arith.divf %{{.*}}, %[[SUM]]
+// CHECK-NEXT: %[[SWISH:.*]] = arith.mulf %[[X]], %[[SIGMOID]]
+// CHECK-NEXT: linalg.yield %[[SWISH]]
+// CHECK: return %[[R]]
+func.func @swish(%m: tensor<1x36x4xf32>, %bias: tensor<4xf32>) -> tensor<1x6x6x4xf32> {
+  %one = arith.constant 1.0 : f32
+  %e = tensor.empty() : tensor<1x6x6x4xf32>
+  %y = "winograd.output_transform"(%m) ({
+  ^bb0(%a: f32):
+    vector.yield %a : f32
+  }) {decomposition = #f1, groups = 1 : i64, indexing_maps = [],
+      operandSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0>} : (tensor<1x36x4xf32>) -> tensor<1x6x6x4xf32>
+  %b = linalg.generic {indexing_maps = [#all, #channel, #all],
+      iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
+    ins(%y, %bias : tensor<1x6x6x4xf32>, tensor<4xf32>) outs(%e : tensor<1x6x6x4xf32>) {
+  ^bb0(%a: f32, %c: f32, %out: f32):
+    %t = arith.addf %a, %c : f32
+    linalg.yield %t : f32
+  } -> tensor<1x6x6x4xf32>
+  %s = linalg.generic {indexing_maps = [#all, #all], iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
+    ins(%b : tensor<1x6x6x4xf32>) outs(%e : tensor<1x6x6x4xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %n = arith.negf %a : f32
+    %x = math.exp %n : f32
+    %t = arith.addf %x, %one : f32
+    %u = arith.divf %one, %t : f32
+    linalg.yield %u : f32
+  } -> tensor<1x6x6x4xf32>
+  %r = linalg.generic {indexing_maps = [#all, #all, #all], iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
+    ins(%b, %s : tensor<1x6x6x4xf32>, tensor<1x6x6x4xf32>) outs(%e : tensor<1x6x6x4xf32>) {
+  ^bb0(%a: f32, %c: f32, %out: f32):
+    %t = arith.mulf %a, %c : f32
+    linalg.yield %t : f32
+  } -> tensor<1x6x6x4xf32>
+  return %r : tensor<1x6x6x4xf32>
+}
+
+// -----
+
+#f1 = {dilation = array<i64: 1, 1>, kernel_size = array<i64: 1, 1>, output_tile = array<i64: 1, 1>, part_size = array<i64: 1, 1>, spacing = array<i64: 1, 1>, step = array<i64: 1, 1>, views = [array<i64: 0, 0>]}
+
+// What else uses the tanh, or the convolution's output, needs it in memory.
+// CHECK-LABEL: @other_users
+// CHECK: %[[Y:.*]] = "winograd.output_transform"
+// CHECK: %[[S:.*]] = linalg.elementwise <tanh> ins(%[[Y]]
+// CHECK: %[[R:.*]] = linalg.elementwise <add> ins(%[[Y]], %[[S]]
+// CHECK: return %[[R]], %[[S]]
+func.func @other_users(%m: tensor<1x36x4xf32>) -> (tensor<1x6x6x4xf32>, tensor<1x6x6x4xf32>) {
+  %e = tensor.empty() : tensor<1x6x6x4xf32>
+  %y = "winograd.output_transform"(%m) ({
+  ^bb0(%a: f32):
+    vector.yield %a : f32
+  }) {decomposition = #f1, groups = 1 : i64, indexing_maps = [],
+      operandSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0>} : (tensor<1x36x4xf32>) -> tensor<1x6x6x4xf32>
+  %s = linalg.elementwise <tanh> ins(%y : tensor<1x6x6x4xf32>) outs(%e : tensor<1x6x6x4xf32>) -> tensor<1x6x6x4xf32>
+  %r = linalg.elementwise <add> ins(%y, %s : tensor<1x6x6x4xf32>, tensor<1x6x6x4xf32>)
+    outs(%e : tensor<1x6x6x4xf32>) -> tensor<1x6x6x4xf32>
+  return %r, %s : tensor<1x6x6x4xf32>, tensor<1x6x6x4xf32>
+}
+
+// -----
+
+#f1 = {dilation = array<i64: 1, 1>, kernel_size = array<i64: 1, 1>, output_tile = array<i64: 1, 1>, part_size = array<i64: 1, 1>, spacing = array<i64: 1, 1>, step = array<i64: 1, 1>, views = [array<i64: 0, 0>]}
+#all = affine_map<(n, h, w, k) -> (n, h, w, k)>
+#turned = affine_map<(n, h, w, k) -> (n, w, h, k)>
+
+// A transposition isn't arithmetic on each element where it is.
+// CHECK-LABEL: @transposed
+// CHECK: linalg.elementwise <tanh>
+// CHECK: linalg.generic
+func.func @transposed(%m: tensor<1x36x4xf32>) -> tensor<1x6x6x4xf32> {
+  %e = tensor.empty() : tensor<1x6x6x4xf32>
+  %y = "winograd.output_transform"(%m) ({
+  ^bb0(%a: f32):
+    vector.yield %a : f32
+  }) {decomposition = #f1, groups = 1 : i64, indexing_maps = [],
+      operandSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0>} : (tensor<1x36x4xf32>) -> tensor<1x6x6x4xf32>
+  %s = linalg.elementwise <tanh> ins(%y : tensor<1x6x6x4xf32>) outs(%e : tensor<1x6x6x4xf32>) -> tensor<1x6x6x4xf32>
+  %r = linalg.generic {indexing_maps = [#all, #turned, #all], iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
+    ins(%y, %s : tensor<1x6x6x4xf32>, tensor<1x6x6x4xf32>) outs(%e : tensor<1x6x6x4xf32>) {
+  ^bb0(%a: f32, %c: f32, %out: f32):
+    %t = arith.mulf %a, %c : f32
+    linalg.yield %t : f32
+  } -> tensor<1x6x6x4xf32>
+  return %r : tensor<1x6x6x4xf32>
+}
