@@ -38,16 +38,17 @@ class LimitProbes:
     def __init__(self, threads: int) -> None:
         import torch
         from iree.winograd.calibration.cpu_programs import build_multiply_add, multiply_adds
-        from iree.winograd.calibration.programs import compile_module, target_of
-        from iree.winograd.pipelines.cpu.target import CpuTarget
+        from iree.winograd.calibration.programs import backend_of, compile_module
+        from iree.winograd.pipelines.cpu.backend import CpuBackend
         from iree.winograd.runtime import load
 
         torch.set_num_threads(threads)
         source = torch.rand(16 << 20)
         copied = torch.empty_like(source)
         self._bytes = 2 * source.nbytes
-        target = target_of("cpu")
-        assert isinstance(target, CpuTarget)
+        backend = backend_of("cpu")
+        assert isinstance(backend, CpuBackend)
+        target = backend.target
         self._flops = threads * multiply_adds(target)
         vmfb = compile_module(build_multiply_add(target), "cpu")
         multiply_add = load(vmfb, "local-sync") if threads == 1 else load(vmfb, "local-task", threads=threads)

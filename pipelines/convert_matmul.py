@@ -11,14 +11,9 @@ from iree.winograd.passes.constants import is_constant, is_known_at_load, is_zer
 from iree.winograd.passes.registry import register_pass
 from iree.winograd.passes.rewrite import defining_operation, erase_if_unused, is_dynamic, walk, zero_filled
 
-from .cpu.target import CpuTarget
-from .kernel_target import KernelTarget, kernel_target, unsupported_target
+from .backend import Backend
+from .backends import module_backend, unsupported_target
 
-MOST_ROWS = 16
-"""Rows up to which a product takes as long as reading its matrix, about."""
-GPU_ROWS = range(4, 129)
-"""Rows for which our direct kernel was found faster on a GPU; IREE's is
-as fast as memory for one row."""
 LEAST_ELEMENTS = 1 << 16
 """Elements of a matrix from which on reading it outweighs a launch: IREE launches a bias with the product."""
 
@@ -46,12 +41,12 @@ class ConvertMatmul:
     def run(self, module: ir.Operation) -> None:
         if unsupported_target(module) is not None:
             return
-        target = kernel_target(module)
-        for operation in [each for each in walk(module) if _is_product_with_few_rows(each, target)]:
+        backend = module_backend(module)
+        for operation in [each for each in walk(module) if _is_product_with_few_rows(each, backend)]:
             _convert(operation)
 
 
-def _is_product_with_few_rows(operation: ir.Operation, target: KernelTarget) -> bool:
+def _is_product_with_few_rows(operation: ir.Operation, backend: Backend) -> bool:
     if operation.name != "linalg.matmul" or not is_zero(operation.operands[2]):
         return False
     rows, matrix = operation.operands[0], operation.operands[1]
@@ -66,9 +61,8 @@ def _is_product_with_few_rows(operation: ir.Operation, target: KernelTarget) -> 
         return False
     if any(map(is_dynamic, matrix.type.shape)) or prod(matrix.type.shape) < LEAST_ELEMENTS:
         return False
-    if isinstance(target, CpuTarget):
-        return rows.type.shape[0] <= MOST_ROWS and is_constant(matrix)
-    return rows.type.shape[0] in GPU_ROWS and is_known_at_load(matrix)
+    is_known = is_known_at_load if backend.takes_parameters else is_constant
+    return rows.type.shape[0] in backend.matmul_rows and is_known(matrix)
 
 
 def _convert(operation: ir.Operation) -> None:

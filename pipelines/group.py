@@ -10,7 +10,8 @@ from iree.winograd.passes.channel_slice import ChannelSlice, match_extract, matc
 from iree.winograd.passes.rewrite import defining_operation, is_dynamic, only_user
 
 from .convolution import ConvolutionShape
-from .schedules import Schedule, schedule_of
+from .schedule import Schedule
+from .schedules import schedule_of
 
 
 @dataclass(frozen=True)

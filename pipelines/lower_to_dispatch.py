@@ -9,11 +9,9 @@ from iree.winograd.dialect.ops import OutputTransformOp
 from iree.winograd.passes.registry import PassError, register_pass
 from iree.winograd.passes.rewrite import erase_if_unused, transforms
 
-from .cpu.pipeline import CpuPipeline
-from .cpu.target import CpuTarget
-from .gpu.pipeline import GpuPipeline
+from .backend import Backend
+from .backends import module_backend
 from .group import match_group
-from .kernel_target import kernel_target
 
 
 @register_pass("winograd-lower-to-dispatch")
@@ -41,30 +39,29 @@ class LowerToDispatch:
         outputs = transforms(module, OutputTransformOp)
         if not outputs:
             return
-        pipeline = self._pipeline(module)
+        backend = _backend(module)
+        lowering = backend.lowering(module)
         for output_transform in outputs:
             group = match_group(output_transform)
             if isinstance(group, str):
                 output_transform.location.emit_error(f"winograd.output_transform can't be lowered: {group}")
                 raise PassError
             lowered = output_transform.operation
-            if isinstance(pipeline, CpuPipeline) and group.insertion is not None:
+            if backend.writes_insertions and group.insertion is not None:
                 lowered = group.insertion
             try:
                 with output_transform.location, ir.InsertionPoint(lowered):
-                    result = pipeline.lower(group)
+                    result = lowering.lower(group)
             except ValueError as error:
                 output_transform.location.emit_error(f"winograd.output_transform can't be lowered: {error}")
                 raise PassError from None
             lowered.results[0].replace_all_uses_with(result)
             erase_if_unused([lowered])
 
-    def _pipeline(self, module: ir.Operation) -> CpuPipeline | GpuPipeline:
-        try:
-            target = kernel_target(module)
-        except ValueError as reason:
-            module.location.emit_error(f"winograd ops can't be lowered: {reason}")
-            raise PassError from None
-        if isinstance(target, CpuTarget):
-            return CpuPipeline(module, target)
-        return GpuPipeline(module, target)
+
+def _backend(module: ir.Operation) -> Backend:
+    try:
+        return module_backend(module)
+    except ValueError as reason:
+        module.location.emit_error(f"winograd ops can't be lowered: {reason}")
+        raise PassError from None

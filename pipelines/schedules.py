@@ -11,14 +11,13 @@ from iree.winograd.passes.algorithm import SCHEDULE_ATTRIBUTE_NAME
 
 from .cpu.schedules import DepthwiseSchedule, DirectSchedule, WinogradSchedule
 from .gpu.schedules import FusedSchedule, GemmSchedule
+from .schedule import Schedule
 
 
 @dataclass(frozen=True)
-class IreeSchedule:
+class IreeSchedule(Schedule):
     """That of IREE's own code: nothing to say, and no kernel here is for it."""
 
-
-Schedule = WinogradSchedule | DirectSchedule | DepthwiseSchedule | GemmSchedule | FusedSchedule | IreeSchedule
 
 KINDS: dict[str, type[Schedule]] = {
     "winograd": WinogradSchedule,

@@ -8,12 +8,13 @@ from math import prod
 from iree.winograd.pipelines.convolution import ConvolutionShape
 from iree.winograd.pipelines.emit import vector_width_for
 from iree.winograd.pipelines.machines.units import MEBIBYTE
+from iree.winograd.pipelines.schedule import Schedule
 
 from .target import CpuTarget
 
 
 @dataclass(frozen=True)
-class WinogradSchedule:
+class WinogradSchedule(Schedule):
     """How one workgroup of the Winograd kernel works through its block of tiles.
 
     `tile_block` tiles are transformed, multiplied and transformed back while they stay in the L2 cache. The
@@ -48,9 +49,14 @@ class WinogradSchedule:
         """Output channels of one pass over the transformed tiles."""
         return self.vector_width * self.register_vectors
 
+    @property
+    def summed_block(self) -> int:
+        """Products that one of the interleaved sums of a block takes."""
+        return -(-self.reduction_block // self.interleaved_sums)
+
 
 @dataclass(frozen=True)
-class DirectSchedule:
+class DirectSchedule(Schedule):
     """How one workgroup of the direct kernel works through its rows of outputs.
 
     `register_pixels` x `register_vectors` sums of `vector_width` lanes are kept in registers. `row_block`
@@ -80,7 +86,7 @@ class DirectSchedule:
 
 
 @dataclass(frozen=True)
-class DepthwiseSchedule:
+class DepthwiseSchedule(Schedule):
     """How one workgroup of the depthwise kernel works through its rows of outputs.
 
     `register_pixels` sums of `vector_width` lanes are kept in registers. `row_block` rows of outputs are

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from iree.winograd.passes.problem import ConvolutionProblem
 from iree.winograd.pipelines.convolution import ConvolutionShape
-from iree.winograd.pipelines.machines.model import CpuMachine
-from iree.winograd.pipelines.schedules import Schedule
+from iree.winograd.pipelines.machines.model import CpuMachine, Limits
+from iree.winograd.pipelines.schedule import Schedule
 
 from .cost_model import depthwise_seconds, direct_seconds, winograd_seconds
 from .kernels import CpuSchedule, default_schedule, refusal
@@ -41,6 +41,14 @@ class CpuSearchSpace:
             f"x86-64 {target.cpu or 'generic'}, {registers}, {fused}, L2 {target.l2_bytes}, "
             f"threads {self.threads}"
         )
+
+    @property
+    def limits(self) -> Limits:
+        return self.machine.limits(self.threads)
+
+    @property
+    def dynamic_batch(self) -> int:
+        return 1
 
     @property
     def max_relative_errors(self) -> Mapping[str, float]:

@@ -45,11 +45,6 @@ class CpuTarget:
     cpu: str = ""
 
     @property
-    def name(self) -> str:
-        """That of its machines: LLVM's name of the processor, empty where code is for no particular one."""
-        return self.cpu
-
-    @property
     def default_machine(self) -> CpuMachine:
         """What a machine of the target is taken to be."""
         return default_cpu_machine(self.cpu, self.vector_width, self.fused_multiply_add, self.l2_bytes)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from iree.winograd.pipelines.convolution import ConvolutionShape
+from iree.winograd.pipelines.schedule import Schedule
 
 from .memory import QUAD
 from .target import GpuTarget
@@ -20,7 +21,7 @@ RESIDENT_THREADS = 512
 
 
 @dataclass(frozen=True)
-class GemmSchedule:
+class GemmSchedule(Schedule):
     """How a workgroup multiplies: a block of the product each, a smaller one per thread in registers.
 
     A workgroup computes `block_rows` x `block_columns` sums over blocks of `block_reduction`, which it keeps
@@ -89,7 +90,7 @@ class GemmSchedule:
 
 
 @dataclass(frozen=True)
-class FusedSchedule:
+class FusedSchedule(Schedule):
     """How a workgroup of the fused kernel computes a block of tiles and output channels.
 
     A workgroup keeps `products` x `block_tiles` x `block_columns` sums in registers while it walks over

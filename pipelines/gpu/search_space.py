@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 from iree.winograd.passes.problem import ConvolutionProblem
 from iree.winograd.pipelines.convolution import ConvolutionShape
-from iree.winograd.pipelines.machines.model import GpuMachine
-from iree.winograd.pipelines.schedules import Schedule
+from iree.winograd.pipelines.machines.model import GpuMachine, Limits
+from iree.winograd.pipelines.schedule import Schedule
 
 from .default_schedule import GpuSchedule, default_schedule, refusal, schedules, stage_seconds
+from .schedules import DYNAMIC_BATCH
 from .target import GpuTarget
 
 
@@ -28,6 +29,14 @@ class GpuSearchSpace:
             f"gpu {target.architecture or 'generic'}, threads {target.max_threads}, "
             f"shared memory {target.shared_memory_bytes}"
         )
+
+    @property
+    def limits(self) -> Limits:
+        return self.machine.limits()
+
+    @property
+    def dynamic_batch(self) -> int:
+        return DYNAMIC_BATCH
 
     @property
     def max_relative_errors(self) -> Mapping[str, float]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from iree.winograd.pipelines.executable_target import ExecutableTarget
 from iree.winograd.pipelines.machines.defaults import default_gpu_machine
 from iree.winograd.pipelines.machines.model import GpuMachine
 from iree.winograd.pipelines.machines.units import KIBIBYTE
-from iree.winograd.pipelines.target import ExecutableTarget
 
-BACKENDS = ("vulkan-spirv", "cuda", "rocm")
+EXECUTABLE_BACKENDS = ("vulkan-spirv", "cuda", "rocm")
+"""Those of IREE that compile kernels of these."""
 
 # What every implementation of Vulkan has.
 _LEAST_THREADS = 128
@@ -41,11 +42,6 @@ class GpuTarget:
                 f"a GPU has workgroups of at least {_LEAST_THREADS} threads and "
                 f"{_LEAST_SHARED_MEMORY} bytes, not {self.max_threads} and {self.shared_memory_bytes}"
             )
-
-    @property
-    def name(self) -> str:
-        """That of its machines: the architecture, empty where code is for several."""
-        return self.architecture
 
     @property
     def default_machine(self) -> GpuMachine:

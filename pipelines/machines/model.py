@@ -25,6 +25,24 @@ class CacheLevel:
 
 
 @dataclass(frozen=True)
+class Bandwidth:
+    """That of one level of the memory hierarchy."""
+
+    name: str
+    size: int | None
+    """Bytes that the level holds; None for memory."""
+    bytes_per_second: float
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What no kernel exceeds: the lines of a roofline plot, bandwidths from the innermost on."""
+
+    operations_per_second: float
+    bandwidths: tuple[Bandwidth, ...]
+
+
+@dataclass(frozen=True)
 class CpuMachine:
     """A CPU: all rates are those of one core when it works alone, all times are in seconds.
 
@@ -65,6 +83,16 @@ class CpuMachine:
                 return cache.bandwidth
         return self.memory_bandwidth
 
+    def limits(self, threads: int) -> Limits:
+        """Those of so many threads together."""
+        threads = min(threads, self.cores)
+        caches = (
+            Bandwidth(f"L{level}", cache.size, threads * cache.bandwidth)
+            for level, cache in enumerate(self.caches, start=1)
+        )
+        shared = min(threads * self.memory_bandwidth, self.shared_memory_bandwidth)
+        return Limits(threads * self.flops, (*caches, Bandwidth("memory", None, shared)))
+
 
 @dataclass(frozen=True)
 class GpuMachine:
@@ -91,6 +119,10 @@ class GpuMachine:
     def bandwidth(self, size: int) -> float:
         """Bytes per second at which `size` bytes, written just before, are read."""
         return self.cache_bandwidth if size <= self.cache_size else self.memory_bandwidth
+
+    def limits(self) -> Limits:
+        cache = Bandwidth("cache", self.cache_size, self.cache_bandwidth)
+        return Limits(self.flops, (cache, Bandwidth("memory", None, self.memory_bandwidth)))
 
 
 Machine = CpuMachine | GpuMachine

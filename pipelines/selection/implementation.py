@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from iree.winograd.passes.algorithm import Algorithm
-from iree.winograd.pipelines.schedules import IreeSchedule, Schedule, schedule_from_record, schedule_record
+from iree.winograd.pipelines.schedule import Schedule
+from iree.winograd.pipelines.schedules import IreeSchedule, schedule_from_record, schedule_record
 
 
 @dataclass(frozen=True)

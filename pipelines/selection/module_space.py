@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.registry import PassError
+from iree.winograd.pipelines.backends import module_backend
+from iree.winograd.pipelines.cpu.backend import CpuBackend
 from iree.winograd.pipelines.cpu.target import CpuTarget
-from iree.winograd.pipelines.kernel_target import kernel_target
+from iree.winograd.pipelines.executable_target import executable_targets
 from iree.winograd.pipelines.machines.store import read_machine
-from iree.winograd.pipelines.target import executable_targets
 
-from .search_space import SearchSpace, search_space
+from .search_space import SearchSpace
 
-ANY_TARGET = CpuTarget.of("", "+avx512f")
+ANY_TARGET = CpuBackend(CpuTarget.of("", "+avx512f"))
 """For programs that don't say what they are compiled for."""
 
 
@@ -22,14 +23,14 @@ def module_space(module: ir.Operation, machine: str | None, threads: int) -> Sea
     machine of its kind.
     """
     try:
-        target = kernel_target(module) if executable_targets(module) else ANY_TARGET
+        backend = module_backend(module) if executable_targets(module) else ANY_TARGET
     except ValueError as error:
         module.location.emit_error(str(error))
         raise PassError from None
-    default = target.default_machine
+    default = backend.default_machine
     try:
         model = default if machine is None else read_machine(machine, default.kind)
     except (OSError, ValueError) as error:
         module.location.emit_error(f"the machine can't be read: {error}")
         raise PassError from None
-    return search_space(target, model, threads)
+    return backend.search_space(model, threads)

@@ -9,8 +9,6 @@ from iree.winograd.dialect.algebra.numerics import predicted_error
 from iree.winograd.passes.algorithm import Algorithm
 from iree.winograd.passes.options import WinogradOptions
 from iree.winograd.passes.problem import ConvolutionProblem
-from iree.winograd.pipelines.cpu.schedules import WinogradSchedule
-from iree.winograd.pipelines.schedules import Schedule
 
 from .decision import Candidate
 from .implementation import Implementation
@@ -39,7 +37,7 @@ def candidate(
     if not implementation.is_left_to_iree:
         shape = convolution_shape(problem, implementation.algorithm)
         stage_seconds = space.stage_seconds(shape, implementation.schedule)
-    error = algorithm_error(problem, implementation.algorithm, _summed_block(implementation.schedule))
+    error = algorithm_error(problem, implementation.algorithm, implementation.schedule.summed_block)
     return Candidate(implementation, stage_seconds, error, measured_seconds)
 
 
@@ -73,10 +71,3 @@ def _cached_error(
     m: tuple[int, ...], p: tuple[int, ...], channels: int, views: int, reduction_block: int | None
 ) -> float:
     return predicted_error(m, p, channels, views=views, reduction_block=reduction_block)
-
-
-def _summed_block(schedule: Schedule) -> int | None:
-    """Products that a kernel sums one after the other; None for all of them."""
-    if isinstance(schedule, WinogradSchedule):
-        return -(-schedule.reduction_block // schedule.interleaved_sums)
-    return None

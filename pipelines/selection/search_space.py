@@ -10,12 +10,9 @@ from typing import Protocol
 from iree.winograd.passes.algorithm import Algorithm
 from iree.winograd.passes.problem import ConvolutionProblem
 from iree.winograd.pipelines.convolution import ConvolutionShape
-from iree.winograd.pipelines.cpu.search_space import CpuSearchSpace
-from iree.winograd.pipelines.cpu.target import CpuTarget
-from iree.winograd.pipelines.gpu.search_space import GpuSearchSpace
-from iree.winograd.pipelines.kernel_target import KernelTarget
-from iree.winograd.pipelines.machines.model import CpuMachine, GpuMachine, Machine
-from iree.winograd.pipelines.schedules import IreeSchedule, Schedule
+from iree.winograd.pipelines.machines.model import Limits, Machine
+from iree.winograd.pipelines.schedule import Schedule
+from iree.winograd.pipelines.schedules import IreeSchedule
 
 from .implementation import Implementation
 
@@ -37,6 +34,14 @@ class SearchSpace(Protocol):
         """What times are predicted for."""
 
     @property
+    def limits(self) -> Limits:
+        """What the machine's rates allow whatever the kernels are."""
+
+    @property
+    def dynamic_batch(self) -> int:
+        """The images that a batch counts as which is known only at run time."""
+
+    @property
     def max_relative_errors(self) -> Mapping[str, float]:
         """The predicted error that an algorithm may have unless asked for more, by element type."""
 
@@ -54,21 +59,6 @@ class SearchSpace(Protocol):
 
     def stage_seconds(self, shape: ConvolutionShape, schedule: Schedule) -> Mapping[str, float]:
         """Seconds that each stage is predicted to take; their sum is the prediction for the convolution."""
-
-
-def search_space(target: KernelTarget, machine: Machine | None = None, threads: int = 1) -> SearchSpace:
-    """The search space of `target`, `machine` being what is known of it; `threads` only matters for CPUs.
-
-    Raises ValueError for a CPU's target with the machine of a GPU and the other way round.
-    """
-    machine = target.default_machine if machine is None else machine
-    if isinstance(target, CpuTarget):
-        if not isinstance(machine, CpuMachine):
-            raise ValueError(f"{machine.name} is no CPU, but the target is one")
-        return CpuSearchSpace(target, machine, threads)
-    if not isinstance(machine, GpuMachine):
-        raise ValueError(f"{machine.name} is no GPU, but the target is one")
-    return GpuSearchSpace(target, machine)
 
 
 def convolution_shape(problem: ConvolutionProblem, algorithm: Algorithm) -> ConvolutionShape:

@@ -17,8 +17,8 @@ from iree.winograd.pass_pipeline import run_passes
 from iree.winograd.passes.convolution import convolutions
 from iree.winograd.passes.options import WinogradOptions
 from iree.winograd.passes.rewrite import walk
+from iree.winograd.pipelines.backends import unsupported_target
 from iree.winograd.pipelines.compile_pipeline import compile_pipeline
-from iree.winograd.pipelines.kernel_target import unsupported_target
 from iree.winograd.pipelines.selection.decision import Decision
 from iree.winograd.report.decisions import decision_report
 from iree.winograd.report.file import report_file

@@ -7,7 +7,7 @@ from dataclasses import replace
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.options import WinogradOptions
 from iree.winograd.passes.remarks import remark_missed
-from iree.winograd.pipelines.kernel_target import kernel_target, unsupported_target
+from iree.winograd.pipelines.backends import module_backend, unsupported_target
 from iree.winograd.pipelines.machines.store import stored_machine
 from iree.winograd.pipelines.selection.select_algorithm import PASS_NAME
 
@@ -19,8 +19,8 @@ def with_stored_machine(options: WinogradOptions, module: ir.Operation) -> Winog
     """
     if options.machine is not None or unsupported_target(module) is not None:
         return options
-    target = kernel_target(module)
+    backend = module_backend(module)
     path = stored_machine(
-        target.name, target.default_machine.kind, lambda message: remark_missed(module, PASS_NAME, message)
+        backend.name, backend.default_machine.kind, lambda message: remark_missed(module, PASS_NAME, message)
     )
     return options if path is None else replace(options, machine=str(path))

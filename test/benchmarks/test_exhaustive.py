@@ -6,10 +6,11 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 from iree.winograd.passes.problem import ConvolutionProblem
+from iree.winograd.pipelines.cpu.backend import CpuBackend
 from iree.winograd.pipelines.cpu.target import CpuTarget
 from iree.winograd.pipelines.selection.implementation import Implementation
 from iree.winograd.pipelines.selection.prediction import predict
-from iree.winograd.pipelines.selection.search_space import implementations, search_space
+from iree.winograd.pipelines.selection.search_space import implementations
 from iree.winograd.tuning.batch import Batch, MeasuringDevice, Outcome
 from iree.winograd.tuning.extraction import Workload
 from iree.winograd.tuning.timing import Timing
@@ -20,7 +21,7 @@ from benchmarks.exhaustive import BATCH_SIZE, LayerSearch
 PROBLEM = ConvolutionProblem.parse(
     "1x14x14x64->64 kernel 1x1 stride 1x1 dilation 1x1 padding 0x0 0x0 groups 1 f32"
 )
-SPACE = search_space(CpuTarget.of("znver5", "+avx512f,+fma"), threads=1)
+SPACE = CpuBackend(CpuTarget.of("znver5", "+avx512f,+fma")).search_space()
 ALL = tuple(implementations(SPACE, PROBLEM))
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from xml.etree import ElementTree
 
 from iree.winograd.passes.problem import ConvolutionProblem
+from iree.winograd.pipelines.cpu.backend import CpuBackend
 from iree.winograd.pipelines.cpu.target import CpuTarget
 from iree.winograd.pipelines.selection.prediction import predict
-from iree.winograd.pipelines.selection.search_space import search_space
 
 from benchmarks.tuning import LayerResult, summary
 from benchmarks.tuning_figure import speedup_figure
@@ -15,7 +15,7 @@ from benchmarks.tuning_figure import speedup_figure
 PROBLEM = ConvolutionProblem.parse(
     "1x56x56x64->64 kernel 3x3 stride 1x1 dilation 1x1 padding 1x1 1x1 groups 1 f32"
 )
-SPACE = search_space(CpuTarget.of("znver5", "+avx512f,+fma"), threads=1)
+SPACE = CpuBackend(CpuTarget.of("znver5", "+avx512f,+fma")).search_space()
 SVG = "{http://www.w3.org/2000/svg}"
 
 

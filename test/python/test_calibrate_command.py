@@ -11,9 +11,11 @@ import numpy as np
 import pytest
 from iree import winograd
 from iree.winograd.calibration import gpu
-from iree.winograd.calibration.programs import target_of
+from iree.winograd.calibration.programs import backend_of
 from iree.winograd.cli import main
+from iree.winograd.pipelines.cpu.backend import CpuBackend
 from iree.winograd.pipelines.cpu.target import CpuTarget
+from iree.winograd.pipelines.gpu.backend import GpuBackend
 from iree.winograd.pipelines.gpu.target import GpuTarget
 from iree.winograd.pipelines.machines.model import (
     CpuMachine,
@@ -50,9 +52,10 @@ def matmul_flops() -> float:
 
 def test_calibrate_stores_a_plausible_machine(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["calibrate", "--device=local-task", "--seconds=0.5"]) == 0
-    target = target_of("cpu")
-    assert isinstance(target, CpuTarget)
-    machine = read_machine(machine_path(target.name))
+    backend = backend_of("cpu")
+    assert isinstance(backend, CpuBackend)
+    target = backend.target
+    machine = read_machine(machine_path(backend.name))
     assert isinstance(machine, CpuMachine)
     assert machine.name == target.cpu
     # Two multiply-adds a cycle at a clock that no processor reaches; and not half of what a library reaches.
@@ -180,9 +183,9 @@ def test_calibrate_measures_what_vulkan_offers(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(gpu, "LONGEST_CALL", 0.002)
     assert main(["calibrate", "--device=vulkan", "--seconds=0.01", "--output=gpu.json"]) == 0
     machine = machine_from_json(Path("gpu.json").read_text())
-    target = target_of("vulkan")
-    assert isinstance(machine, GpuMachine) and isinstance(target, GpuTarget)
-    assert machine.name == target.architecture
+    backend = backend_of("vulkan")
+    assert isinstance(machine, GpuMachine) and isinstance(backend, GpuBackend)
+    assert machine.name == backend.name
     assert 1e8 < machine.flops < 1e15
     assert 1e6 < machine.memory_bandwidth <= machine.cache_bandwidth < 1e14
     assert machine.launch_seconds < 0.1

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from iree.winograd.passes.algorithm import Algorithm
 from iree.winograd.passes.problem import ConvolutionProblem
+from iree.winograd.pipelines.cpu.backend import CpuBackend
 from iree.winograd.pipelines.cpu.schedules import WinogradSchedule
 from iree.winograd.pipelines.cpu.target import CpuTarget
 from iree.winograd.pipelines.selection.implementation import (
@@ -16,7 +17,6 @@ from iree.winograd.pipelines.selection.implementation import (
     implementation_from_record,
     implementation_record,
 )
-from iree.winograd.pipelines.selection.search_space import search_space
 from iree.winograd.pipelines.selection.tuning_database import Measurement, TuningDatabase
 from small_programs import compile_convolution
 
@@ -35,7 +35,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_the_measured_schedule_is_taken() -> None:
     measured = Implementation(Algorithm((5, 5), (3, 3)), WinogradSchedule(8, 8, 4, 1, 16))
-    space = search_space(CpuTarget.of("haswell", "+avx2,+fma"), threads=1)
+    space = CpuBackend(CpuTarget.of("haswell", "+avx2,+fma")).search_space()
     with TuningDatabase("tuning.db", report=print) as database:
         database.record(PROBLEM, space.key, [Measurement(measured, 1e-6, 0.0, 1)])
     for flags, is_tuned in [((f"{FLAG}=tuning.db",), True), ((), False)]:

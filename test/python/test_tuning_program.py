@@ -7,10 +7,11 @@ import pytest
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.convolution import convolutions, match_convolution
 from iree.winograd.passes.problem import ConvolutionProblem
+from iree.winograd.pipelines.cpu.backend import CpuBackend
 from iree.winograd.pipelines.cpu.target import CpuTarget
 from iree.winograd.pipelines.selection.implementation import Implementation
 from iree.winograd.pipelines.selection.prediction import algorithm_error, predict
-from iree.winograd.pipelines.selection.search_space import iree_implementation, search_space
+from iree.winograd.pipelines.selection.search_space import iree_implementation
 from iree.winograd.targets import target_flags
 from iree.winograd.tuning.compile_job import CompileJob
 from iree.winograd.tuning.failure import Failure
@@ -30,7 +31,7 @@ PROBLEMS = (
 
 def default_implementation(problem: ConvolutionProblem) -> tuple[Implementation, float]:
     """With the relative error that is predicted of it."""
-    space = search_space(CpuTarget.of("", "+avx512f"))
+    space = CpuBackend(CpuTarget.of("", "+avx512f")).search_space()
     chosen = min(predict(problem, space), key=lambda each: each.predicted_seconds)
     return chosen.implementation, chosen.predicted_error
 

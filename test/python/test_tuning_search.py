@@ -10,10 +10,11 @@ from zlib import crc32
 
 import pytest
 from iree.winograd.passes.problem import ConvolutionProblem
+from iree.winograd.pipelines.cpu.backend import CpuBackend
 from iree.winograd.pipelines.cpu.target import CpuTarget
 from iree.winograd.pipelines.selection.implementation import Implementation
 from iree.winograd.pipelines.selection.prediction import candidate, predict
-from iree.winograd.pipelines.selection.search_space import iree_implementation, search_space
+from iree.winograd.pipelines.selection.search_space import iree_implementation
 from iree.winograd.tuning.batch import Outcome
 from iree.winograd.tuning.extraction import Workload
 from iree.winograd.tuning.failure import Failure
@@ -25,7 +26,7 @@ from iree.winograd.tuning.worker_process import CallError, WorkerLostError, Work
 PROBLEM = ConvolutionProblem.parse(
     "1x14x14x64->64 kernel 3x3 stride 1x1 dilation 1x1 padding 1x1 1x1 groups 1 f32"
 )
-SPACE = search_space(CpuTarget.of("", "+avx512f"))
+SPACE = CpuBackend(CpuTarget.of("", "+avx512f")).search_space()
 
 
 class Clock:

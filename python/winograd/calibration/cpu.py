@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from iree.winograd.pipelines.cpu.target import CpuTarget
+from iree.winograd.pipelines.cpu.backend import CpuBackend
 from iree.winograd.pipelines.machines.host import physical_cores
 from iree.winograd.pipelines.machines.model import CacheLevel, CpuMachine
 from iree.winograd.pipelines.machines.units import KIBIBYTE, MEBIBYTE
@@ -24,7 +24,7 @@ from .cpu_programs import (
     multiply_adds,
     passes_over,
 )
-from .programs import compile_module, target_of
+from .programs import backend_of, compile_module
 from .sampling import least_seconds
 from .topology import cache_sizes
 
@@ -49,8 +49,9 @@ def measure_cpu(threads: int, seconds: float, progress: Callable[[float], None])
 
     Raises `CompilationError` when there are no kernels for the processor.
     """
-    target = target_of("cpu")
-    assert isinstance(target, CpuTarget)
+    backend = backend_of("cpu")
+    assert isinstance(backend, CpuBackend)
+    target = backend.target
     programs = compile_module(build_cpu_programs(target, threads), "cpu")
     sizes = cache_sizes()
     largest = min(BEYOND_CACHES * sizes[-1], LARGEST_BUFFER) if sizes else LARGEST_BUFFER

@@ -7,7 +7,7 @@ from functools import reduce
 
 from iree.winograd.dialect.bindings import arith, func, ir, tensor, vector
 from iree.winograd.passes.rewrite import index_constant
-from iree.winograd.pipelines.cpu.pipeline import translation
+from iree.winograd.pipelines.cpu.lowering import translation
 from iree.winograd.pipelines.cpu.target import CpuTarget
 from iree.winograd.pipelines.dispatch import (
     DispatchSignature,

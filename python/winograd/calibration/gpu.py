@@ -8,6 +8,7 @@ from statistics import median
 from typing import Any
 
 from iree.winograd.errors import CompilationError
+from iree.winograd.pipelines.gpu.backend import GpuBackend
 from iree.winograd.pipelines.gpu.target import GpuTarget
 from iree.winograd.pipelines.machines.model import GpuMachine
 from iree.winograd.pipelines.machines.units import KIBIBYTE, MEBIBYTE
@@ -22,7 +23,7 @@ from .gpu_programs import (
     multiply_add_elements,
     workgroup_multiply_adds,
 )
-from .programs import compile_module, target_of
+from .programs import backend_of, compile_module
 from .sampling import least_seconds
 
 SMALLEST_ARRAY = 512 * KIBIBYTE
@@ -50,9 +51,10 @@ def measure_gpu(
     Raises `CompilationError` when `target_name` is not that of a GPU or has no kernels, and `LoadError` when
     there is no such device or it can't run programs for that target.
     """
-    target = target_of(target_name)
-    if not isinstance(target, GpuTarget):
+    backend = backend_of(target_name)
+    if not isinstance(backend, GpuBackend):
         raise CompilationError(f"target {target_name!r} is not that of a GPU")
+    target = backend.target
     programs = DevicePrograms(compile_module(build_gpu_programs(target), target_name), device)
     return measure_programs(programs, target, seconds, progress)
 

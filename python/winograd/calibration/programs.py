@@ -6,15 +6,16 @@ from iree.winograd.compilation import REWRITE_PHASE, Compilation, Stages
 from iree.winograd.diagnostics import Diagnostic
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.errors import CompilationError
-from iree.winograd.pipelines.kernel_target import KernelTarget, kernel_target
+from iree.winograd.pipelines.backend import Backend
+from iree.winograd.pipelines.backends import module_backend
 from iree.winograd.program import compile, open_session, open_source
 from iree.winograd.targets import target_flags
 
 _NOTHING = b"module {}"
 
 
-def target_of(name: str) -> KernelTarget:
-    """What kernels for `name`, a target of `iree.winograd.compile`, are generated for.
+def backend_of(name: str) -> Backend:
+    """The kernels for `name`, a target of `iree.winograd.compile`.
 
     Raises `InvalidOptionError` for a name that isn't known, and `CompilationError` for a target without
     kernels.
@@ -31,7 +32,7 @@ def target_of(name: str) -> KernelTarget:
         if invocation is None:
             raise CompilationError(diagnostics[0].message, diagnostics)
         try:
-            return kernel_target(invocation.export_module())
+            return module_backend(invocation.export_module())
         except ValueError as error:
             raise CompilationError(str(error)) from None
 

@@ -7,12 +7,10 @@ from dataclasses import asdict
 from math import isfinite, prod
 
 from iree.winograd.passes.problem import ConvolutionProblem
-from iree.winograd.pipelines.cpu.search_space import CpuSearchSpace
-from iree.winograd.pipelines.gpu.schedules import DYNAMIC_BATCH
-from iree.winograd.pipelines.machines.model import CpuMachine, GpuMachine
+from iree.winograd.pipelines.machines.model import Limits
 from iree.winograd.pipelines.schedules import schedule_record
 from iree.winograd.pipelines.selection.decision import Candidate, Decision
-from iree.winograd.pipelines.selection.search_space import SearchSpace, convolution_shape
+from iree.winograd.pipelines.selection.search_space import convolution_shape
 from iree.winograd.report.schema import (
     SCHEMA_VERSION,
     BandwidthReport,
@@ -35,13 +33,13 @@ def decision_report(decisions: Sequence[Decision], failure: str | None = None) -
     `failure` says why none of them was applied, if so.
     """
     space = decisions[0].space if decisions else None
-    dynamic_batch = 1 if space is None or isinstance(space.machine, CpuMachine) else DYNAMIC_BATCH
+    dynamic_batch = 1 if space is None else space.dynamic_batch
     convolutions = [_convolution(decision, dynamic_batch) for decision in decisions]
     return DecisionReport(
         schema_version=SCHEMA_VERSION,
         target=None if space is None else space.key,
         machine=None if space is None else asdict(space.machine),
-        limits=None if space is None else _limits(space),
+        limits=None if space is None else _limits(space.limits),
         dynamic_batch=dynamic_batch,
         failure=failure,
         totals=_totals(convolutions),
@@ -131,23 +129,16 @@ def _totals(convolutions: Sequence[ConvolutionReport]) -> TotalsReport:
     )
 
 
-def _limits(space: SearchSpace) -> LimitsReport:
-    machine = space.machine
-    if isinstance(machine, GpuMachine):
-        cache = BandwidthReport(
-            name=f"cache of {_size(machine.cache_size)}", bytes_per_second=machine.cache_bandwidth
-        )
-        memory = BandwidthReport(name="memory", bytes_per_second=machine.memory_bandwidth)
-        return LimitsReport(operations_per_second=machine.flops, bandwidths=[cache, memory])
-    threads = min(space.threads, machine.cores) if isinstance(space, CpuSearchSpace) else 1
-    levels = [
-        BandwidthReport(name=f"L{level} of {_size(cache.size)}", bytes_per_second=threads * cache.bandwidth)
-        for level, cache in enumerate(machine.caches, start=1)
-    ]
-    shared = min(threads * machine.memory_bandwidth, machine.shared_memory_bandwidth)
+def _limits(limits: Limits) -> LimitsReport:
     return LimitsReport(
-        operations_per_second=threads * machine.flops,
-        bandwidths=[*levels, BandwidthReport(name="memory", bytes_per_second=shared)],
+        operations_per_second=limits.operations_per_second,
+        bandwidths=[
+            BandwidthReport(
+                name=each.name if each.size is None else f"{each.name} of {_size(each.size)}",
+                bytes_per_second=each.bytes_per_second,
+            )
+            for each in limits.bandwidths
+        ],
     )
 
 

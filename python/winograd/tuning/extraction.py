@@ -14,8 +14,8 @@ from iree.winograd.pass_pipeline import run_passes
 from iree.winograd.passes.options import WinogradOptions
 from iree.winograd.passes.problem import ConvolutionProblem
 from iree.winograd.passes.registry import Pass
+from iree.winograd.pipelines.backends import unsupported_target
 from iree.winograd.pipelines.compile_pipeline import compile_pipeline
-from iree.winograd.pipelines.kernel_target import unsupported_target
 from iree.winograd.pipelines.selection.decision import Candidate, Decision
 from iree.winograd.pipelines.selection.prediction import error_limit
 from iree.winograd.pipelines.selection.search_space import SearchSpace

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 from convolution_program import Program, compile_rewritten
+from iree.winograd.pipelines.executable_target import ExecutableTarget
 from iree.winograd.pipelines.gpu.schedules import GEMM_SCHEDULES, GemmSchedule, fits
 from iree.winograd.pipelines.gpu.target import GpuTarget
-from iree.winograd.pipelines.target import ExecutableTarget
 from scheduled_program import ScheduledProgram
 from wide import wide
 

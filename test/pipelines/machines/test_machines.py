@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 from iree.winograd.passes.algorithm import Algorithm
 from iree.winograd.passes.problem import ConvolutionProblem
+from iree.winograd.pipelines.backend import Backend
+from iree.winograd.pipelines.cpu.backend import CpuBackend
 from iree.winograd.pipelines.cpu.target import CpuTarget
+from iree.winograd.pipelines.gpu.backend import GpuBackend
 from iree.winograd.pipelines.gpu.target import GpuTarget
-from iree.winograd.pipelines.kernel_target import KernelTarget
 from iree.winograd.pipelines.machines.model import (
     CacheLevel,
     CpuMachine,
@@ -26,10 +28,9 @@ from iree.winograd.pipelines.machines.store import (
     stored_machine,
 )
 from iree.winograd.pipelines.selection.prediction import predict
-from iree.winograd.pipelines.selection.search_space import search_space
 
-ZEN5 = CpuTarget.of("znver5", "+avx512f,+fma")
-HOPPER = GpuTarget(1024, 48 << 10, architecture="sm_90")
+ZEN5 = CpuBackend(CpuTarget.of("znver5", "+avx512f,+fma"))
+HOPPER = GpuBackend(GpuTarget(1024, 48 << 10, architecture="sm_90"))
 PROCESSORS = (
     "haswell",
     "skylake-avx512",
@@ -40,11 +41,11 @@ PROCESSORS = (
     "znver4",
 )
 GPUS = ("sm_80", "sm_86", "sm_89", "sm_90", "gfx90a", "gfx942", "gfx1030", "gfx1100")
-TARGETS: tuple[KernelTarget, ...] = (
+BACKENDS: tuple[Backend, ...] = (
     ZEN5,
-    CpuTarget.of("", ""),
-    *(CpuTarget.of(name, "+avx2,+fma") for name in PROCESSORS),
-    *(GpuTarget(1024, 48 << 10, architecture=name) for name in (*GPUS, "")),
+    CpuBackend(CpuTarget.of("", "")),
+    *(CpuBackend(CpuTarget.of(name, "+avx2,+fma")) for name in PROCESSORS),
+    *(GpuBackend(GpuTarget(1024, 48 << 10, architecture=name)) for name in (*GPUS, "")),
 )
 
 
@@ -61,13 +62,14 @@ def store(machine: Machine | str, name: str) -> Path:
     return path
 
 
-@pytest.mark.parametrize("target", TARGETS, ids=str)
-def test_default_machines_are_plausible_and_survive_json(target: KernelTarget) -> None:
-    machine = target.default_machine
+@pytest.mark.parametrize("backend", BACKENDS, ids=str)
+def test_default_machines_are_plausible_and_survive_json(backend: Backend) -> None:
+    machine = backend.default_machine
     assert machine_from_json(machine_to_json(machine)) == machine
     if isinstance(machine, CpuMachine):
-        assert isinstance(target, CpuTarget)
-        assert machine.name == target.cpu
+        assert isinstance(backend, CpuBackend)
+        target = backend.target
+        assert machine.name == backend.name == target.cpu
         assert machine.flops <= 4 * target.vector_width * 8e9
         rates = [*(level.bandwidth for level in machine.caches), machine.memory_bandwidth]
         assert rates == sorted(rates, reverse=True)
@@ -109,9 +111,9 @@ def test_caches_grow_outwards() -> None:
         CacheLevel(0, 1.0)
 
 
-def stored(target: KernelTarget) -> tuple[Path | None, list[str]]:
+def stored(backend: Backend) -> tuple[Path | None, list[str]]:
     messages: list[str] = []
-    return stored_machine(target.name, target.default_machine.kind, messages.append), messages
+    return stored_machine(backend.name, backend.default_machine.kind, messages.append), messages
 
 
 def test_a_machine_that_was_measured_is_found_by_the_name_of_its_target(data_folder: Path) -> None:
@@ -126,7 +128,7 @@ def test_a_machine_that_was_measured_is_found_by_the_name_of_its_target(data_fol
 
 def test_code_for_no_particular_processor_has_no_stored_machine(data_folder: Path) -> None:
     store(ZEN5.default_machine, "")
-    assert stored(CpuTarget.of("", "+avx512f")) == (None, [])
+    assert stored(CpuBackend(CpuTarget.of("", "+avx512f"))) == (None, [])
 
 
 @pytest.mark.parametrize("text", ["", "{", machine_to_json(HOPPER.default_machine)])
@@ -154,8 +156,8 @@ def test_a_given_machine_must_be_there_and_of_the_kind(tmp_path: Path) -> None:
         read_machine(gpu, "cpu")
 
 
-def fastest(problem: ConvolutionProblem, target: KernelTarget, machine: Machine) -> Algorithm:
-    candidates = predict(problem, search_space(target, machine))
+def fastest(problem: ConvolutionProblem, backend: Backend, machine: Machine) -> Algorithm:
+    candidates = predict(problem, backend.search_space(machine))
     return min(candidates, key=lambda each: each.predicted_seconds).implementation.algorithm
 
 

@@ -20,8 +20,10 @@ from iree.winograd.passes.algorithm import Algorithm, algorithm_of
 from iree.winograd.passes.convolution import convolutions
 from iree.winograd.passes.problem import ConvolutionProblem
 from iree.winograd.passes.registry import PassError
+from iree.winograd.pipelines.cpu.backend import CpuBackend
 from iree.winograd.pipelines.cpu.schedules import DirectSchedule, WinogradSchedule
 from iree.winograd.pipelines.cpu.target import CpuTarget
+from iree.winograd.pipelines.gpu.backend import GpuBackend
 from iree.winograd.pipelines.gpu.schedules import GEMM_SCHEDULES, FusedSchedule, GemmSchedule
 from iree.winograd.pipelines.gpu.target import GpuTarget
 from iree.winograd.pipelines.schedules import schedule_of
@@ -33,7 +35,6 @@ from iree.winograd.pipelines.selection.search_space import (
     convolution_shape,
     implementations,
     iree_implementation,
-    search_space,
 )
 from iree.winograd.pipelines.selection.select_algorithm import SelectAlgorithm
 from iree.winograd.pipelines.selection.tuning_database import Measurement, TuningDatabase
@@ -41,8 +42,8 @@ from iree.winograd.pipelines.selection.tuning_database import Measurement, Tunin
 PROBLEM = ConvolutionProblem.parse(
     "1x14x14x32->48 kernel 3x3 stride 1x1 dilation 1x1 padding 0x0 0x0 groups 1 f32"
 )
-SPACE = search_space(ANY_TARGET, threads=1)
-HASWELL = search_space(CpuTarget.of("haswell", "+avx2,+fma"), threads=1)
+SPACE = ANY_TARGET.search_space()
+HASWELL = CpuBackend(CpuTarget.of("haswell", "+avx2,+fma")).search_space()
 SOURCE = """
 func.func @main(%x: tensor<1x14x14x32xf32>, %w: tensor<3x3x32x48xf32>) -> tensor<1x12x12x48xf32> {
   %zero = arith.constant 0.0 : f32
@@ -288,7 +289,7 @@ def test_on_gpus_what_is_measured_may_be_other_kernels_than_the_default(
     path: Path, channels: int, default: type[GemmSchedule | FusedSchedule]
 ) -> None:
     problem = replace(PROBLEM, input_channels=channels)
-    space = search_space(GpuTarget(1024, 166912, architecture="sm_80"))
+    space = GpuBackend(GpuTarget(1024, 166912, architecture="sm_80")).search_space()
     shape = convolution_shape(problem, algorithm(2))
     assert isinstance(space.default_schedule(shape), default)
     best = next(each for each in space.schedules(shape) if not isinstance(each, default))

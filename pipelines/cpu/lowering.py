@@ -40,7 +40,7 @@ def translation() -> ir.Attribute:
 
 
 @dataclass
-class CpuPipeline:
+class CpuLowering:
     """Lowers the groups of one module; kernels that are equal share an executable."""
 
     module: ir.Operation

@@ -29,7 +29,7 @@ from .transforms import FilterTransformKernel, InputTransformKernel, OutputTrans
 
 
 @dataclass
-class GpuPipeline:
+class GpuLowering:
     """Lowers the groups of one module; kernels that are equal share an executable."""
 
     module: ir.Operation

@@ -1,0 +1,68 @@
+"""What a kind of processor has to offer for programs to be compiled for it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from iree.winograd.dialect.bindings import ir
+from iree.winograd.pipelines.machines.model import Machine
+
+from .executable_target import ExecutableTarget
+from .group import ConvolutionGroup
+from .selection.search_space import SearchSpace
+
+
+class Lowering(Protocol):
+    """Kernels for the groups of one module; those that are equal share an executable."""
+
+    def lower(self, group: ConvolutionGroup) -> ir.Value:
+        """Emits the dispatches that compute the group's output transform, at the insertion point.
+
+        Where the backend writes insertions and the output is only inserted into a tensor, the result is that
+        tensor. Raises ValueError for a group that the kernels of its schedule don't compute.
+        """
+
+
+class Backend(Protocol):
+    """The kernels for one kind of processor, as the passes see them: what to choose from, and how to emit it.
+
+    A backend is for the least of what the executable targets of a module have.
+    """
+
+    @staticmethod
+    def matches(target: ExecutableTarget) -> bool:
+        """Whether these kernels run on the target."""
+
+    @classmethod
+    def least(cls, targets: Sequence[ExecutableTarget]) -> Backend:
+        """For code that has to run on all of `targets`, each of which matches."""
+
+    @property
+    def name(self) -> str:
+        """That of the target, and of its machines; empty where code is for several."""
+
+    @property
+    def default_machine(self) -> Machine:
+        """What a machine of the target is taken to be."""
+
+    @property
+    def writes_insertions(self) -> bool:
+        """Whether kernels write an output that is only inserted into a tensor in its place there."""
+
+    @property
+    def matmul_rows(self) -> range:
+        """The rows of products with a matrix known in advance that the direct kernel is faster for."""
+
+    @property
+    def takes_parameters(self) -> bool:
+        """Whether that is so as well for matrices that are known only when the program is loaded."""
+
+    def search_space(self, machine: Machine | None = None, threads: int = 1) -> SearchSpace:
+        """The implementations to choose from, and their times on `machine`, the default one unless given.
+
+        `threads` matter for CPUs. Raises ValueError for a machine of another kind.
+        """
+
+    def lowering(self, module: ir.Operation) -> Lowering:
+        """What lowers the groups of `module`."""

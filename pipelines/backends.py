@@ -1,0 +1,47 @@
+"""The backends that there are, and the one for a module."""
+
+from __future__ import annotations
+
+from iree.winograd.dialect.bindings import ir
+
+from .backend import Backend
+from .cpu.backend import CpuBackend
+from .executable_target import ExecutableTarget, executable_targets
+from .gpu.backend import GpuBackend
+
+BACKENDS: tuple[type[Backend], ...] = (CpuBackend, GpuBackend)
+
+
+def unsupported_target(module: ir.Operation) -> str | None:
+    """Why the module's targets have no kernels here, or None."""
+    targets = executable_targets(module)
+    if not targets:
+        # In the words of IREE, which gives this error, too, but only in a later phase.
+        return (
+            "no HAL devices defined in the module; use the module-level hal.device.targets attribute, the "
+            "--iree-hal-target-device= flag, or provide inputs with global !hal.devices defined"
+        )
+    for target in targets:
+        if _match(target) is None:
+            return f'iree-winograd has no kernels for target "{target.backend}" ({target.format})'
+    if len({_match(target) for target in targets}) > 1:
+        return "iree-winograd has no kernels that run on CPUs and GPUs alike"
+    return None
+
+
+def module_backend(module: ir.Operation) -> Backend:
+    """The backend for all of the module's targets: code that has to run on several makes do with the least.
+
+    Raises ValueError with the reason when there are no kernels for them.
+    """
+    reason = unsupported_target(module)
+    if reason is not None:
+        raise ValueError(reason)
+    targets = executable_targets(module)
+    backend = _match(targets[0])
+    assert backend is not None
+    return backend.least(targets)
+
+
+def _match(target: ExecutableTarget) -> type[Backend] | None:
+    return next((backend for backend in BACKENDS if backend.matches(target)), None)

@@ -1,0 +1,67 @@
+"""The kernels for CPUs, as the passes see them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+from iree.winograd.dialect.bindings import ir
+from iree.winograd.pipelines.executable_target import ExecutableTarget
+from iree.winograd.pipelines.machines.model import CpuMachine, Machine
+
+from .lowering import CpuLowering
+from .search_space import CpuSearchSpace
+from .target import CpuTarget
+
+MOST_MATMUL_ROWS = 16
+"""Rows up to which a product takes as long as reading its matrix, about."""
+
+
+@dataclass(frozen=True)
+class CpuBackend:
+    """Kernels for x86-64."""
+
+    target: CpuTarget
+
+    @staticmethod
+    def matches(target: ExecutableTarget) -> bool:
+        """Whether these kernels run on the target."""
+        return target.backend == "llvm-cpu" and target.field("target_triple").startswith("x86_64")
+
+    @classmethod
+    def least(cls, targets: Sequence[ExecutableTarget]) -> CpuBackend:
+        """For code that has to run on all of `targets`."""
+        cpus = [CpuTarget.of(target.field("cpu"), target.field("cpu_features")) for target in targets]
+        return CpuBackend(reduce(CpuTarget.least, cpus))
+
+    @property
+    def name(self) -> str:
+        """LLVM's name of the processor, empty where code is for no particular one."""
+        return self.target.cpu
+
+    @property
+    def default_machine(self) -> CpuMachine:
+        return self.target.default_machine
+
+    @property
+    def writes_insertions(self) -> bool:
+        return True
+
+    @property
+    def matmul_rows(self) -> range:
+        return range(1, MOST_MATMUL_ROWS + 1)
+
+    @property
+    def takes_parameters(self) -> bool:
+        return False
+
+    def search_space(self, machine: Machine | None = None, threads: int = 1) -> CpuSearchSpace:
+        """Raises ValueError for the machine of another kind of target."""
+        machine = self.default_machine if machine is None else machine
+        if not isinstance(machine, CpuMachine):
+            raise ValueError(f"{machine.name} is no CPU, but the target is one")
+        return CpuSearchSpace(self.target, machine, threads)
+
+    def lowering(self, module: ir.Operation) -> CpuLowering:
+        return CpuLowering(module, self.target)

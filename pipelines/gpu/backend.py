@@ -1,0 +1,66 @@
+"""The kernels for GPUs, as the passes see them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+from iree.winograd.dialect.bindings import ir
+from iree.winograd.pipelines.executable_target import ExecutableTarget
+from iree.winograd.pipelines.machines.model import GpuMachine, Machine
+
+from .lowering import GpuLowering
+from .search_space import GpuSearchSpace
+from .target import EXECUTABLE_BACKENDS, GpuTarget
+
+MATMUL_ROWS = range(4, 129)
+"""Rows for which our direct kernel was found faster; for one row IREE's is as fast as memory."""
+
+
+@dataclass(frozen=True)
+class GpuBackend:
+    """Kernels for Vulkan, CUDA and HIP."""
+
+    target: GpuTarget
+
+    @staticmethod
+    def matches(target: ExecutableTarget) -> bool:
+        """Whether these kernels run on the target."""
+        return target.backend in EXECUTABLE_BACKENDS
+
+    @classmethod
+    def least(cls, targets: Sequence[ExecutableTarget]) -> GpuBackend:
+        """For code that has to run on all of `targets`."""
+        return GpuBackend(reduce(GpuTarget.least, map(GpuTarget.of, targets)))
+
+    @property
+    def name(self) -> str:
+        """The architecture, empty where code is for several."""
+        return self.target.architecture
+
+    @property
+    def default_machine(self) -> GpuMachine:
+        return self.target.default_machine
+
+    @property
+    def writes_insertions(self) -> bool:
+        return False
+
+    @property
+    def matmul_rows(self) -> range:
+        return MATMUL_ROWS
+
+    @property
+    def takes_parameters(self) -> bool:
+        return True
+
+    def search_space(self, machine: Machine | None = None, threads: int = 1) -> GpuSearchSpace:
+        """Raises ValueError for the machine of another kind of target."""
+        machine = self.default_machine if machine is None else machine
+        if not isinstance(machine, GpuMachine):
+            raise ValueError(f"{machine.name} is no GPU, but the target is one")
+        return GpuSearchSpace(self.target, machine)
+
+    def lowering(self, module: ir.Operation) -> GpuLowering:
+        return GpuLowering(module, self.target)
