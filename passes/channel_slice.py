@@ -35,6 +35,13 @@ def match_insert(operation: ir.Operation) -> ChannelSlice | None:
     return None if first is None else ChannelSlice(destination, first)
 
 
+def overlap(one: ChannelSlice, one_size: int, other: ChannelSlice, other_size: int) -> bool:
+    """Whether slices of so many channels have channels of one tensor in common."""
+    if one.whole != other.whole:
+        return False
+    return one.first < other.first + other_size and other.first < one.first + one_size
+
+
 def insert_channels(source: ir.Value, destination: ChannelSlice) -> ir.Value:
     """Build the insertion of all of `source` into its channels of the destination, both of static shape."""
     sizes = list(ir.RankedTensorType(source.type).shape)

@@ -6,12 +6,14 @@ from dataclasses import dataclass
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.dialect.ops import FilterTransformOp, InputTransformOp, OutputTransformOp
-from iree.winograd.passes.channel_slice import ChannelSlice, match_extract, match_insert
+from iree.winograd.passes.channel_slice import ChannelSlice, match_extract, match_insert, overlap
 from iree.winograd.passes.rewrite import defining_operation, is_dynamic, only_user
 
 from .convolution import ConvolutionShape
 from .schedule import Schedule
 from .schedules import schedule_of
+
+_VIEWS = ("tensor.cast", "tensor.collapse_shape", "tensor.expand_shape", "tensor.extract_slice")
 
 
 @dataclass(frozen=True)
@@ -30,11 +32,28 @@ class ConvolutionGroup:
 
     @property
     def insertion(self) -> ir.Operation | None:
-        """The operation that inserts the output's channels into a tensor, where nothing else uses them."""
-        user = only_user(self.output_transform.result)
-        if user is None or match_insert(user) is None or user.operands[0] != self.output_transform.result:
+        """The operation that inserts the output's channels into a tensor where they can be written at once.
+
+        It is in the same block, and nothing else uses them. What it overwrites isn't read by the convolution:
+        workgroups would find the outputs of others in their inputs.
+        """
+        result = self.output_transform.result
+        user = only_user(result)
+        if user is None or user.block != self.output_transform.operation.block or user.operands[0] != result:
             return None
-        return user
+        destination = match_insert(user)
+        return None if destination is None or self._reads(destination) else user
+
+    def _reads(self, destination: ChannelSlice) -> bool:
+        """Whether the convolution may read what it would write to the destination."""
+        source, shape = self.source, self.shape
+        operands = list(self.output_transform.epilogue_operands)
+        if source.whole != destination.whole or overlap(
+            source, shape.input_channels, destination, shape.output_channels
+        ):
+            operands.append(source.whole)
+        viewed = _viewed(destination.whole)
+        return any(_viewed(operand) == viewed for operand in operands)
 
     @property
     def filter_transform(self) -> FilterTransformOp | None:
@@ -65,6 +84,13 @@ class ConvolutionGroup:
             padding_low=self.input_transform.padding_low,
             decomposition=self.output_transform.decomposition,
         )
+
+
+def _viewed(value: ir.Value) -> ir.Value:
+    """The tensor whose memory `value` may be a part of, or have in another shape."""
+    while (operation := defining_operation(value)) is not None and operation.name in _VIEWS:
+        value = operation.operands[0]
+    return value
 
 
 def match_group(output_transform: OutputTransformOp) -> ConvolutionGroup | str:
