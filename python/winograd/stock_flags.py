@@ -15,6 +15,6 @@ def takes_next_argument(flag: str) -> bool:
     LLVM's parser takes whatever follows a flag that requires a value, and only there: `--version`, which ends
     the process with success when it is a flag, tells the two apart. This takes 20 ms.
     """
-    command = [embedding.stock_tool("iree-compile"), flag, "--version"]
+    command = [str(embedding.stock_tool("iree-compile")), flag, "--version"]
     trial = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False)
     return trial.returncode != 0
