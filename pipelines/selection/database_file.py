@@ -20,13 +20,15 @@ from typing import Any, TypeVar
 
 LOCK_SECONDS = 60.0
 """How long an access waits for those of other processes."""
-_FAILED_ACCESS = (
-    "database is locked",
-    "database or disk is full",
-    "disk I/O error",
-    "unable to open database file",
-)
-"""What SQLite says of a file that may be in order; Python tells its errors apart from 3.11 on only."""
+_DAMAGE = ("unsupported file format", "Could not decode to UTF-8", "no such table", "no such column")
+"""How SQLite's operational errors begin that only a damaged file gives. All others, of locks, memory and
+disks, say nothing about the file; Python tells them apart by numbers from 3.11 on only."""
+
+_APPLICATION_POSITION = 68
+"""Where the header of SQLite's files holds the number of the application, in 4 bytes, big-endian."""
+
+_SMALLEST_PAGE = 512
+"""Bytes."""
 
 Result = TypeVar("Result")
 
@@ -35,6 +37,8 @@ Result = TypeVar("Result")
 class Format:
     """What tells a database from those of other programs and versions, and the statement for its table."""
 
+    name: str
+    """What a message calls such a database."""
     application: int
     version: int
     table: str
@@ -47,7 +51,7 @@ class DatabaseFile:
     `read_only` it stays and counts as empty. Either is told to `report`, never raised.
 
     Raises FileNotFoundError for a missing file with `read_only`, other OSErrors when the file can't be read
-    or written, and ValueError when it belongs to another program or has another format.
+    or written, and ValueError when it is no such database, belongs to another program or has another format.
     """
 
     def __init__(
@@ -57,6 +61,7 @@ class DatabaseFile:
         self._format = format
         self._report = report
         self._read_only = read_only
+        self._was_in_order = False
         self._connection = self._connect()
 
     def close(self) -> None:
@@ -108,6 +113,9 @@ class DatabaseFile:
                 uri=True,
             )
             if not _objects(connection):
+                if 0 < self.path.stat().st_size < _SMALLEST_PAGE:
+                    # SQLite would take it for an empty file, and write over it.
+                    raise sqlite3.DatabaseError("file is not a database")
                 if self._read_only:
                     connection.close()
                     return self._empty()
@@ -124,6 +132,7 @@ class DatabaseFile:
                 connection.close()
             raise
         self._identity = _identity(self.path)
+        self._was_in_order = True
         return connection
 
     def _create_table(self, connection: sqlite3.Connection) -> None:
@@ -154,7 +163,9 @@ class DatabaseFile:
             raise sqlite3.DatabaseError("its table isn't there")
 
     def _replace(self, damage: str) -> sqlite3.Connection:
-        """What to go on with instead of a damaged file."""
+        """What to go on with instead of a damaged file. Raises ValueError for one that never was ours."""
+        if not self._was_in_order and _application(self.path) != self._format.application:
+            raise ValueError(f"{self.path} is no {self._format.name}: {damage}")
         if not self._read_only:
             self._set_aside(damage)
             return self._connect()
@@ -189,7 +200,7 @@ class DatabaseFile:
             # SQLite says so, too, when the first bytes name a format that it can only read.
             return os.access(self.path, os.W_OK)
         if isinstance(error, sqlite3.OperationalError):
-            return str(error) not in _FAILED_ACCESS
+            return str(error).startswith(_DAMAGE)
         return type(error) in (sqlite3.DatabaseError, UnicodeDecodeError)
 
     def _os_error(self, error: Exception) -> Exception:
@@ -209,6 +220,13 @@ class DatabaseFile:
 def _objects(connection: sqlite3.Connection) -> list[str]:
     """The statements that made what is in the database."""
     return [sql for (sql,) in connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")]
+
+
+def _application(path: Path) -> int:
+    """The number of the application in a file's header, whatever else is in the file."""
+    with path.open("rb") as file:
+        file.seek(_APPLICATION_POSITION)
+        return int.from_bytes(file.read(4), "big")
 
 
 def _identity(file: Path | int) -> tuple[int, int] | None:

@@ -22,6 +22,7 @@ from .implementation import Implementation, implementation_from_record, implemen
 from .kernel_version import kernel_version
 
 _FORMAT = Format(
+    name="tuning database",
     application=int.from_bytes(b"iwtd", "big"),
     version=1,
     table="""CREATE TABLE measurement (
@@ -50,16 +51,15 @@ class Measurement:
     runs: int
 
     def __post_init__(self) -> None:
-        if not (0 < self.seconds < math.inf and 0 <= self.spread < math.inf and self.runs >= 1):
-            raise ValueError(
-                f"a measurement has a positive time, a spread and at least one run, not {self.seconds} s, "
-                f"{self.spread} and {self.runs} runs"
-            )
+        _require_possible(self.seconds, self.spread, self.runs)
 
 
 @dataclass(frozen=True)
 class Entry:
-    """An entry as it is kept: one of another version may hold what this version can't read."""
+    """An entry as it is kept: one of another version may hold what this version can't read.
+
+    Raises ValueError for what no version writes.
+    """
 
     problem: str
     key: str
@@ -74,6 +74,12 @@ class Entry:
     spread: float
     runs: int
     when: datetime
+
+    def __post_init__(self) -> None:
+        _require_possible(self.seconds, self.spread, self.runs)
+        texts = (self.problem, self.key, self.machine, self.version)
+        if not all(isinstance(text, str) for text in texts) or not isinstance(self.implementation, Mapping):
+            raise ValueError("its columns don't hold what they should")
 
     @property
     def is_current(self) -> bool:
@@ -95,7 +101,7 @@ class TuningDatabase:
     can't be read. Use it in the thread that made it, and close it, or use it in a `with` statement.
 
     Raises FileNotFoundError for a missing file with `read_only`, other OSErrors when the file can't be read
-    or written, also later, and ValueError when it belongs to another program or has another format.
+    or written, also later, and ValueError when it is no tuning database, or has another format.
     """
 
     def __init__(
@@ -192,13 +198,27 @@ class TuningDatabase:
             try:
                 record = json.loads(implementation)
                 when = datetime.fromtimestamp(recorded, timezone.utc)
-            except (OverflowError, TypeError, ValueError) as error:
+                entry = Entry(problem, key, machine, version, record, seconds, spread, runs, when)
+            except (OverflowError, RecursionError, TypeError, ValueError) as error:
                 self._report_unreadable(problem, error)
                 continue
-            yield Entry(problem, key, machine, version, record, seconds, spread, runs, when)
+            yield entry
 
     def _report_unreadable(self, problem: str, error: Exception) -> None:
         self._report(f"{self._file.path}: ignored an entry for {problem}: {error}")
+
+
+def _require_possible(seconds: float, spread: float, runs: int) -> None:
+    try:
+        is_possible = 0 < seconds < math.inf and 0 <= spread < math.inf and runs >= 1
+    except TypeError:
+        # A column of a database may hold text.
+        is_possible = False
+    if not is_possible:
+        raise ValueError(
+            f"a measurement has a positive time, a spread and at least one run, not {seconds!r} s, "
+            f"{spread!r} and {runs!r} runs"
+        )
 
 
 @cache

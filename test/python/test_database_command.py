@@ -136,7 +136,7 @@ def test_merge_goes_on_after_damaged_sources_and_replaces_a_damaged_target(
 ) -> None:
     source, damaged, target = record("a.db", *TIMES), tmp_path / "damaged.db", tmp_path / "target.db"
     damaged.write_bytes(source.read_bytes()[:5000])
-    target.write_text("no database")
+    target.write_bytes(damaged.read_bytes())
     assert database("merge", target, damaged, source) == 1
     said = capsys.readouterr()
     assert f"ignored {damaged}, which is damaged" in said.err
@@ -193,19 +193,19 @@ def test_export_leaves_its_output_as_it_was_when_it_fails(
 def test_files_that_are_no_databases_are_named(
     action: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    damaged = tmp_path / "damaged.db"
-    damaged.write_text("text")
+    text = tmp_path / "text.db"
+    text.write_text("text")
     for path, reason in [
         (tmp_path / "none.db", "No such file or directory"),
         (tmp_path, "Is a directory"),
-        (damaged, "which is damaged"),
+        (text, "is no tuning database"),
     ]:
         assert database(action, path) == 1
         said = capsys.readouterr()
         assert said.out == ""
         assert said.err.startswith("iree-winograd database: ") and said.err.count("\n") == 1
         assert str(path) in said.err and reason in said.err
-    assert sorted(tmp_path.iterdir()) == [damaged]
+    assert sorted(tmp_path.iterdir()) == [text]
 
 
 @pytest.mark.parametrize(

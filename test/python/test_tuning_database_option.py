@@ -70,10 +70,11 @@ def test_measurements_of_other_targets_are_a_remark() -> None:
     [
         ("none.db", "can't read tuning database 'none.db': No such file or directory"),
         (".", "can't read tuning database '.': Is a directory"),
+        ("convolution.mlir", "convolution.mlir is no tuning database: file is not a database"),
         ("", "requires a value!"),
     ],
 )
-def test_a_file_that_is_not_there_is_an_error(name: str, reason: str) -> None:
+def test_a_file_that_is_no_database_is_an_error(name: str, reason: str) -> None:
     result = compile_program(f"{FLAG}={name}")
     assert result.returncode == 1
     assert result.stderr == f"iree-compile: for the {FLAG} option: {reason}\n"
@@ -81,9 +82,13 @@ def test_a_file_that_is_not_there_is_an_error(name: str, reason: str) -> None:
 
 
 def test_a_damaged_file_is_a_warning_and_stays() -> None:
-    Path("damaged.db").write_text("damaged")
+    with TuningDatabase("damaged.db", report=print):
+        damaged = Path("damaged.db").read_bytes()[:1000]
+    Path("damaged.db").write_bytes(damaged)
     result = compile_program(f"{FLAG}=damaged.db")
     assert result.returncode == 0
-    assert "warning: ignored damaged.db, which is damaged: file is not a database\n" in result.stderr
+    assert (
+        "warning: ignored damaged.db, which is damaged: database disk image is malformed\n" in result.stderr
+    )
     assert result.stderr.count("\n") == 1
-    assert Path("out.vmfb").exists() and Path("damaged.db").read_text() == "damaged"
+    assert Path("out.vmfb").exists() and Path("damaged.db").read_bytes() == damaged

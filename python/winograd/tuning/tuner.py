@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from iree.winograd.errors import InvalidOptionError
+from iree.winograd.errors import InvalidOptionError, TuningError
 from iree.winograd.option_files import check_machine
 from iree.winograd.passes.problem import ConvolutionProblem
 from iree.winograd.pipelines.machines.host import available_processors, physical_cores
@@ -79,7 +79,7 @@ def tune(
 
     Raises `InvalidOptionError` for options, flags, targets or devices that aren't known and for a database
     that can't be opened, `CompilationError` when the program doesn't compile as far as the choice of
-    algorithms, and `TuningError` when nothing can be measured.
+    algorithms, and `TuningError` when nothing can be measured, or recorded.
     """
     require_optuna()
     checked = make_options(options)
@@ -152,12 +152,20 @@ class _Tuner:
             for batch, outcomes in self._scheduler.evaluate(batches, limit):
                 search = self._searches[batch.problem]
                 measured = search.tell(outcomes)
-                self._database.record(
-                    batch.problem, search.workload.space.key, measured, machine=self._machine
-                )
+                self._record(search, measured)
                 self._progress.batch(search, outcomes)
         self._progress.end(searches)
         return tuple(map(_result, searches))
+
+    def _record(self, search: Search, measured: Sequence[Measurement]) -> None:
+        workload = search.workload
+        try:
+            self._database.record(workload.problem, workload.space.key, measured, machine=self._machine)
+        except OSError as error:
+            raise TuningError(f"can't write {error.filename}: {error.strerror}") from None
+        except ValueError as error:
+            # Somebody put another file in its place.
+            raise TuningError(str(error)) from None
 
     def _search_batches(self, searches: Sequence[Search], deadline: float) -> list[Batch]:
         """Of those that promise most, new ones before others, as many as are worked on at once."""

@@ -154,6 +154,48 @@ def test_entries_that_this_version_cannot_read_are_reported(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    "assignment",
+    [
+        "seconds = 'fast'",
+        "seconds = -1",
+        "spread = x'00'",
+        "runs = 'many'",
+        "recorded = 'today'",
+        "recorded = 1e300",
+        "key = x'ff'",
+        "implementation = '[]'",
+        "implementation = 7",
+        "implementation = x'ff'",
+        f"implementation = '{'[' * 100_000}'",
+    ],
+)
+def test_entries_with_impossible_columns_are_reported(path: Path, assignment: str) -> None:
+    with TuningDatabase(path, report=never) as database:
+        database.record(PROBLEM, KEY, TIMES)
+    with sqlite3.connect(path) as connection:
+        connection.execute(f"UPDATE measurement SET {assignment} WHERE seconds > 1e-3")
+    messages: list[str] = []
+    with TuningDatabase(path, report=messages.append) as database:
+        assert [entry.seconds for entry in database.entries()] == [1e-3]
+    assert len(messages) == 1 and f"ignored an entry for {PROBLEM}" in messages[0]
+
+
+def test_failures_that_are_no_damage_leave_the_file(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with TuningDatabase(path, report=never) as database:
+        database.record(PROBLEM, KEY, TIMES)
+
+        class Interrupted(sqlite3.Connection):
+            def execute(self, *arguments: object) -> sqlite3.Cursor:
+                raise sqlite3.OperationalError("interrupted")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(database._file, "_connection", sqlite3.connect(path, factory=Interrupted))
+            with pytest.raises(OSError, match="interrupted"):
+                database.measurements(PROBLEM, KEY)
+        assert database.measurements(PROBLEM, KEY) == TIMES
+
+
+@pytest.mark.parametrize(
     "wrong", [{"seconds": 0.0}, {"seconds": float("nan")}, {"spread": -0.1}, {"runs": 0}]
 )
 def test_impossible_measurements_are_refused(wrong: dict[str, float]) -> None:
@@ -208,12 +250,28 @@ def test_nothing_of_a_failed_recording_stays(database: TuningDatabase) -> None:
 
 
 DAMAGES: dict[str, Callable[[bytes], bytes]] = {
-    "random": lambda content: random.Random(1).randbytes(len(content)),
     "truncated": lambda content: content[: len(content) // 2 + 100],
-    "header only": lambda content: content[:50],
+    "header only": lambda content: content[:80],
+    "another first page": lambda content: b"?" * 60 + content[60:72] + b"?" * 4024 + content[4096:],
     "page overwritten": lambda content: content[:8192] + random.Random(2).randbytes(4096) + content[12288:],
-    "text": lambda content: b"not a database\n" * 100,
 }
+
+OTHERS = {
+    "random": random.Random(1).randbytes(20000),
+    "text": b"module {}\n" * 100,
+    "short": b"?",
+    "an empty database": b"SQLite format 3\0" + bytes(84),
+}
+
+
+@pytest.mark.parametrize("read_only", [False, True])
+@pytest.mark.parametrize("other", OTHERS)
+def test_a_file_that_never_was_a_tuning_database_stays(path: Path, other: str, read_only: bool) -> None:
+    path.write_bytes(OTHERS[other])
+    with pytest.raises(ValueError, match="is no tuning database"):
+        TuningDatabase(path, report=never, read_only=read_only)
+    assert path.read_bytes() == OTHERS[other]
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
