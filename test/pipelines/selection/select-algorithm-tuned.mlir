@@ -15,7 +15,7 @@
 // RUN: winograd-opt --winograd-select-algorithm=tuning-database=%t.db %s 2>&1 | filecheck %s --check-prefix=LEFT
 // RUN: winograd-opt --pass-pipeline='builtin.module(winograd-select-algorithm{tuning-database=%t.db threads=2})' %s 2>&1 | filecheck %s --check-prefix=OTHER
 // RUN: not winograd-opt --winograd-select-algorithm=tuning-database=%t.none %s 2>&1 | filecheck %s --check-prefix=MISSING
-// RUN: echo damaged > %t.damaged
+// RUN: head -c 1000 %t.db > %t.damaged
 // RUN: winograd-opt --winograd-select-algorithm=tuning-database=%t.damaged %s 2>&1 | filecheck %s --check-prefix=DAMAGED
 
 // What was measured has the schedule that was fastest, padding in front of the convolution included in the problem.
@@ -30,7 +30,7 @@
 
 // MISSING: error: the tuning database can't be read: {{.*}}No such file or directory
 
-// DAMAGED: remark: ignored {{.*}}.damaged, which is damaged: file is not a database
+// DAMAGED: remark: ignored {{.*}}.damaged, which is damaged: database disk image is malformed
 // DAMAGED: winograd.algorithm
 func.func @measured(%x: tensor<1x56x56x64xf32>, %w: tensor<3x3x64x64xf32>, %y: tensor<1x56x56x64xf32>)
     -> tensor<1x56x56x64xf32> {
