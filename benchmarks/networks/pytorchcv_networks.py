@@ -61,6 +61,43 @@ def _voice_puppetry() -> nn.Module:
     return _FixedArguments(model, lambda batch: (torch.zeros(batch, dtype=torch.long),))
 
 
+class _Reversible(nn.Module):
+    """A block of RevNet without what saves memory in training, which torch can't export."""
+
+    def __init__(self, block: nn.Module) -> None:
+        super().__init__()
+        self.first, self.second = block.get_submodule("fm"), block.get_submodule("gm")
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x1, x2 = x.chunk(2, dim=1)
+        y1 = x1 + self.first(x2)
+        return torch.cat([y1, x2 + self.second(y1)], dim=1)
+
+
+def _revnet() -> nn.Module:
+    from pytorchcv.models.revnet import ReversibleBlock
+
+    model = member("revnet38", ()).build()
+    for unit in list(model.modules()):
+        for name, block in unit.named_children():
+            if isinstance(block, ReversibleBlock):
+                setattr(unit, name, _Reversible(block))
+    return model
+
+
+class _SuperPoint(nn.Module):
+    """SuperPoint up to where its results decide what is computed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.model = member("superpointnet", ()).build()
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        features = self.model.features(x)
+        points = self.model.detector.detector(features).softmax(dim=1)
+        return points, nn.functional.normalize(self.model.descriptor.head(features))
+
+
 def _linknet() -> nn.Module:
     """As `linknet_cityscapes`, which drops a layer of the backbone in a way that renames the others."""
     from pytorchcv.models.linknet import get_linknet
@@ -164,7 +201,6 @@ FAMILIES = MappingProxyType(
         "resneta10",
         "resnetd50b",
         "resnext14_32x2d",
-        "revnet38",
         "scnet50",
         "selecsls42",
         "senet16",
@@ -186,6 +222,7 @@ FAMILIES = MappingProxyType(
         "xdensenet121_2",
         "zfnet",
     )
+    | {"revnet38": Network(_revnet, (3, 224, 224))}
     | _members((299, 299), "inceptionresnetv1", "inceptionresnetv2", "inceptionv3", "inceptionv4", "xception")
     | _members((331, 331), "pnasnet5large", "polynet")
     # Segmentation.
@@ -218,17 +255,22 @@ FAMILIES = MappingProxyType(
     )
     | {"linknet_cityscapes": Network(_linknet, (3, 256, 512))}
     # Poses, faces and objects.
-    | _members(
-        (256, 192),
-        "alphapose_fastseresnet101b_coco",
-        "simplepose_mobile_mobilenetv3_small_w1_coco",
-        "simplepose_resnet18_coco",
-    )
+    | {
+        name: member(name, (3, 256, 192), return_heatmap=True)
+        for name in (
+            "alphapose_fastseresnet101b_coco",
+            "simplepose_mobile_mobilenetv3_small_w1_coco",
+            "simplepose_resnet18_coco",
+        )
+    }
     | _members((256, 256), "ibppose_coco", "prnet")
     | _members((368, 368), "lwopenpose2d_mobilenet_cmupan_coco")
-    | _members((512, 512), "centernet_resnet18_voc")
+    | {"centernet_resnet18_voc": member("centernet_resnet18_voc", (3, 512, 512), return_heatmap=True)}
     | _members((640, 640), "lffd20x5s320v2_widerface")
-    | {name: member(name, (1, 320, 240)) for name in ("pfpcnet", "superpointnet")}
+    | {
+        "pfpcnet": member("pfpcnet", (1, 320, 240)),
+        "superpointnet": Network(_SuperPoint, (1, 240, 320)),
+    }
     # Sound.
     | {
         "jasper5x3": _speech("jasper5x3"),
