@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from iree.winograd.passes.concat_in_place import ConcatInPlace
 from iree.winograd.passes.convert_conv import ConvertConv
+from iree.winograd.passes.drop_unit_dimensions import DropUnitDimensions
 from iree.winograd.passes.fold_filter import FoldFilter
 from iree.winograd.passes.fold_scale import FoldScale
 from iree.winograd.passes.fuse_epilogue import FuseEpilogue
@@ -35,6 +36,7 @@ def compile_pipeline(
     threads = options.threads or physical_cores()
     return [
         SplitTransposed(),
+        DropUnitDimensions(),
         NormalizeLayout(),
         SelectAlgorithm(
             output_tile=options.output_tile,

@@ -10,6 +10,7 @@ from interpreter import run_function
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.dialect.ops import register_dialect
 from iree.winograd.passes.convert_conv import ConvertConv
+from iree.winograd.passes.drop_unit_dimensions import DropUnitDimensions
 from iree.winograd.passes.fold_filter import FoldFilter
 from iree.winograd.passes.fold_scale import FoldScale
 from iree.winograd.passes.fuse_epilogue import FuseEpilogue
@@ -140,6 +141,41 @@ def test_activations_that_use_their_input_twice_are_fused(activation):
         source, (SelectAlgorithm(output_tile=4), *TENSOR_PASSES), shape, FLOAT64_TOLERANCE
     )
     assert "linalg.generic" not in names
+
+
+UNIT_DIMENSIONS = {
+    "depthwise_conv_2d_nchw_chw": ("2x6x11x1", "6x3x1", "2x6x9x1"),
+    "depthwise_conv_2d_nhwc_hwc": ("2x1x11x6", "1x3x6", "2x1x9x6"),
+    "conv_2d_nchw_fchw": ("?x3x1x11", "5x3x1x3", "?x5x1x9"),
+    "conv_2d_nhwc_hwcf": ("?x1x1x6", "1x1x6x5", "?x1x1x5"),
+    "conv_3d_ncdhw_fcdhw": ("2x3x1x11x1", "5x3x1x3x1", "2x5x1x9x1"),
+}
+
+
+@pytest.mark.parametrize("operation", UNIT_DIMENSIONS)
+def test_convolutions_without_their_unit_dimensions_compute_the_same(operation):
+    image, weights, output = UNIT_DIMENSIONS[operation]
+    rank = 3 if "3d" in operation else 2
+    generator = np.random.default_rng(0)
+    values = generator.standard_normal(tuple(map(int, weights.split("x")))).astype(np.float32)
+    dynamic = "%batch" if "?" in output else ""
+    source = f"""func.func @main(%x: tensor<{image}xf32>) -> tensor<{output}xf32> {{
+      %first = arith.constant 0 : index
+      %batch = tensor.dim %x, %first : tensor<{image}xf32>
+      %zero = arith.constant 0.0 : f32
+      %w = arith.constant dense<"0x{values.tobytes().hex()}"> : tensor<{weights}xf32>
+      %empty = tensor.empty({dynamic}) : tensor<{output}xf32>
+      %zeros = linalg.fill ins(%zero : f32) outs(%empty : tensor<{output}xf32>) -> tensor<{output}xf32>
+      %c = linalg.{operation} {{
+          dilations = dense<1> : vector<{rank}xi64>, strides = dense<1> : vector<{rank}xi64>
+        }} ins(%x, %w : tensor<{image}xf32>, tensor<{weights}xf32>)
+        outs(%zeros : tensor<{output}xf32>) -> tensor<{output}xf32>
+      return %c : tensor<{output}xf32>
+    }}"""
+    shape = [2 if size == "?" else int(size) for size in image.split("x")]
+    passes = (DropUnitDimensions(), NormalizeLayout(), SelectAlgorithm(output_tile=2), *TENSOR_PASSES[1:])
+    names = rewrite_and_compare(source, passes, shape, FLOAT64_TOLERANCE)
+    assert "winograd.output_transform" in names
 
 
 def test_layout_can_come_before_or_after_selection():
