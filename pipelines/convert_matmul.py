@@ -1,4 +1,4 @@
-"""Rewrite products of a few rows and a matrix known in advance to convolutions."""
+"""Rewrite products of rows and a matrix known in advance to convolutions."""
 
 from __future__ import annotations
 
@@ -8,26 +8,30 @@ from math import prod
 from iree.winograd.dialect.bindings import ir, linalg, tensor
 from iree.winograd.passes.algorithm import Algorithm, set_algorithm
 from iree.winograd.passes.constants import is_constant, is_known_at_load, is_zero
+from iree.winograd.passes.elementwise_before_collapse import compute_before_collapse
 from iree.winograd.passes.registry import register_pass
 from iree.winograd.passes.rewrite import defining_operation, erase_if_unused, is_dynamic, walk, zero_filled
 
 from .backend import Backend
 from .backends import module_backend, unsupported_target
 
-LEAST_ELEMENTS = 1 << 16
-"""Elements of a matrix from which on reading it outweighs a launch: IREE launches a bias with the product."""
+LEAST_PRODUCTS = 1 << 16
+"""Multiplications from which on a product outweighs its launch."""
+_POINTWISE = {1: linalg.conv_1d_nwc_wcf, 2: linalg.conv_2d_nhwc_hwcf, 3: linalg.conv_3d_ndhwc_dhwcf}
+"""By the number of spatial dimensions."""
 
 
 @register_pass("winograd-convert-matmul")
 @dataclass(frozen=True)
 class ConvertMatmul:
-    """Rewrite products of a few rows and a matrix known in advance to convolutions.
+    """Rewrite products of rows and a matrix known in advance to convolutions.
 
-    A fully connected layer is a 1x1 convolution of a line of as many elements as there are rows. Its time is
-    that of reading the matrix, which the direct kernel finds packed in the order of reading, and fetches
-    ahead; on a GPU many workgroups each read a part of it. CPUs take up to 16 rows and constant matrices,
-    GPUs 4 to 128 rows and parameters, too. Products of more rows, of small matrices and of those known only
-    at run time are IREE's.
+    A fully connected layer is a 1x1 convolution of an image with a pixel for each row: that whose pixels
+    became the rows, or else a line. For a few rows its time is that of reading the matrix, which the direct
+    kernel finds packed in the order of reading, and fetches ahead; on a GPU many workgroups each read a part
+    of it. Elementwise operations behind the product apply to the image, so that they can move into the
+    convolution's epilogue. CPUs take any number of rows and constant matrices, GPUs 4 to 128 rows and
+    parameters, too. Small products and those with matrices known only at run time are IREE's.
 
         %r = linalg.matmul ins(%x, %w : tensor<1x512xf32>, tensor<512x1000xf32>) outs(%zeros)
       becomes
@@ -42,11 +46,11 @@ class ConvertMatmul:
         if unsupported_target(module) is not None:
             return
         backend = module_backend(module)
-        for operation in [each for each in walk(module) if _is_product_with_few_rows(each, backend)]:
+        for operation in [each for each in walk(module) if _is_product_of_rows(each, backend)]:
             _convert(operation)
 
 
-def _is_product_with_few_rows(operation: ir.Operation, backend: Backend) -> bool:
+def _is_product_of_rows(operation: ir.Operation, backend: Backend) -> bool:
     if operation.name != "linalg.matmul" or not is_zero(operation.operands[2]):
         return False
     rows, matrix = operation.operands[0], operation.operands[1]
@@ -59,7 +63,9 @@ def _is_product_with_few_rows(operation: ir.Operation, backend: Backend) -> bool
     maps = [ir.AffineMapAttr(attribute).value for attribute in linalg.get_indexing_maps(operation)]
     if [list(indexing_map.results) for indexing_map in maps] != expected:
         return False
-    if any(map(is_dynamic, matrix.type.shape)) or prod(matrix.type.shape) < LEAST_ELEMENTS:
+    if any(map(is_dynamic, matrix.type.shape)):
+        return False
+    if rows.type.shape[0] * prod(matrix.type.shape) < LEAST_PRODUCTS:
         return False
     is_known = is_known_at_load if backend.takes_parameters else is_constant
     return rows.type.shape[0] in backend.matmul_rows and is_known(matrix)
@@ -69,22 +75,44 @@ def _convert(operation: ir.Operation) -> None:
     rows, matrix, _ = operation.operands
     result_type = ir.RankedTensorType(operation.results[0].type)
     with operation.location, ir.InsertionPoint(operation):
-        convolution = linalg.conv_1d_nwc_wcf(
-            _expanded(rows),
-            _expanded(matrix),
-            outs=[zero_filled([1, *result_type.shape], result_type.element_type)],
-            strides=[1],
-            dilations=[1],
+        image = _image(rows)
+        *sizes, _ = ir.RankedTensorType(image.type).shape
+        rank = len(sizes) - 1
+        convolution = _POINTWISE[rank](
+            image,
+            _expanded(matrix, rank),
+            outs=[zero_filled([*sizes, result_type.shape[1]], result_type.element_type)],
+            strides=[1] * rank,
+            dilations=[1] * rank,
         )
         definition = defining_operation(convolution)
         assert definition is not None
-        set_algorithm(definition, Algorithm((1,), (1,)))
-        result = tensor.collapse_shape(result_type, convolution, [[0, 1], [2]])
+        set_algorithm(definition, Algorithm((1,) * rank, (1,) * rank))
+        result = tensor.collapse_shape(result_type, convolution, _all_but_last(rank + 2))
     operation.results[0].replace_all_uses_with(result)
     erase_if_unused([operation])
+    compute_before_collapse(result)
 
 
-def _expanded(value: ir.Value) -> ir.Value:
-    shape = [1, *ir.RankedTensorType(value.type).shape]
+def _image(rows: ir.Value) -> ir.Value:
+    """The image whose pixels became `rows`, if they did; else a line of them."""
+    definition = defining_operation(rows)
+    if definition is not None and definition.name == "tensor.collapse_shape":
+        source = definition.operands[0]
+        rank = ir.RankedTensorType(source.type).rank
+        groups = [[dimension.value for dimension in each] for each in definition.attributes["reassociation"]]
+        if rank - 2 in _POINTWISE and groups == _all_but_last(rank):
+            return source
+    return _expanded(rows, 1)
+
+
+def _expanded(value: ir.Value, count: int) -> ir.Value:
+    """Build a matrix with `count` more dimensions, of size 1, before the others."""
+    shape = [1] * count + list(ir.RankedTensorType(value.type).shape)
     type_ = ir.RankedTensorType.get(shape, value.type.element_type)
-    return tensor.expand_shape(type_, value, [[0, 1], [2]], [], shape)
+    return tensor.expand_shape(type_, value, _all_but_last(len(shape)), [], shape)
+
+
+def _all_but_last(rank: int) -> list[list[int]]:
+    """The groups of dimensions that merge all of `rank` but the last."""
+    return [list(range(rank - 1)), [rank - 1]]

@@ -14,8 +14,8 @@ from .lowering import CpuLowering
 from .search_space import CpuSearchSpace
 from .target import CpuTarget
 
-MOST_MATMUL_ROWS = 16
-"""Rows up to which a product takes as long as reading its matrix, about."""
+MOST_MATMUL_ROWS = 1 << 31
+"""More than any product has: the direct kernel is faster for all."""
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,95 @@
+"""Elementwise operations on a tensor whose dimensions were merged, computed on the unmerged one."""
+
+from __future__ import annotations
+
+from iree.winograd.dialect.bindings import ir, linalg, tensor
+from iree.winograd.passes.elementwise import Elementwise, captures, match_elementwise
+from iree.winograd.passes.rewrite import defining_operation, erase_if_unused, inline_block, only_user
+
+
+def compute_before_collapse(collapsed: ir.Value) -> None:
+    """Compute the elementwise operations that follow `collapsed` before its dimensions are merged.
+
+    `collapsed` is a `tensor.collapse_shape` of static shape of all dimensions but the last. Chains of
+    operations that only they use are moved, those whose other operands have its shape or are read along the
+    last dimension. Where the dimensions are split again as they were, both reshapes go.
+
+        %c = tensor.collapse_shape %x [[0, 1], [2]] : tensor<1x37x64xf32> into tensor<37x64xf32>
+        %b = linalg.generic ins(%c, %bias : tensor<37x64xf32>, tensor<64xf32>) { arith.addf }
+        %r = tensor.expand_shape %b [[0, 1], [2]] : tensor<37x64xf32> into tensor<1x37x64xf32>
+      becomes
+        %r = linalg.generic ins(%x, %bias : tensor<1x37x64xf32>, tensor<64xf32>) { arith.addf }
+    """
+    while (consumer := _movable_consumer(collapsed)) is not None:
+        with consumer.operation.location, ir.InsertionPoint(consumer.operation):
+            computed = _build_uncollapsed(collapsed, consumer)
+        consumer.result.replace_all_uses_with(computed)
+        erase_if_unused([consumer.operation])
+        collapsed = computed
+    collapse = defining_operation(collapsed)
+    assert collapse is not None
+    source = collapse.operands[0]
+    for user in {use.owner.operation for use in collapsed.uses}:
+        if user.name == "tensor.expand_shape" and user.results[0].type == source.type:
+            user.results[0].replace_all_uses_with(source)
+            user.erase()
+    erase_if_unused([collapse])
+
+
+def _movable_consumer(collapsed: ir.Value) -> Elementwise | None:
+    user = only_user(collapsed)
+    if user is None or user.block != collapsed.owner.operation.block:
+        return None
+    consumer = match_elementwise(user)
+    if consumer is None or not consumer.is_pure or consumer.reads_init or captures(consumer.body):
+        return None
+    rank = ir.RankedTensorType(collapsed.type).rank
+    identity, last = ir.AffineMap.get_identity(rank), ir.AffineExpr.get_dim(rank - 1)
+    if consumer.result.type != collapsed.type:
+        return None
+    for value, indexing_map in zip(consumer.inputs[:-1], consumer.indexing_maps, strict=False):
+        along_last = all(
+            index == last or isinstance(index, ir.AffineConstantExpr) for index in indexing_map.results
+        )
+        if indexing_map != identity and (value == collapsed or not along_last):
+            return None
+    return consumer
+
+
+def _build_uncollapsed(collapsed: ir.Value, consumer: Elementwise) -> ir.Value:
+    """Build what `consumer` computes on the operand of `collapsed`, and merge the dimensions of that."""
+    collapse = collapsed.owner.operation
+    source, reassociation = collapse.operands[0], collapse.attributes["reassociation"]
+    groups = [[dimension.value for dimension in group] for group in reassociation]
+    shape = list(ir.RankedTensorType(source.type).shape)
+    rank, collapsed_rank = len(shape), len(groups)
+    identity = ir.AffineMap.get_identity(rank)
+    inputs, maps = [], []
+    for value, indexing_map in zip(consumer.inputs[:-1], consumer.indexing_maps, strict=False):
+        if indexing_map != ir.AffineMap.get_identity(collapsed_rank):
+            inputs.append(value)
+            maps.append(_along_last(indexing_map, rank))
+            continue
+        type_ = ir.RankedTensorType.get(shape, value.type.element_type)
+        expanded = source if value == collapsed else tensor.expand_shape(type_, value, groups, [], shape)
+        inputs.append(expanded)
+        maps.append(identity)
+    generic = linalg.GenericOp(
+        [source.type],
+        inputs,
+        [tensor.empty(shape, source.type.element_type)],
+        ir.ArrayAttr.get([ir.AffineMapAttr.get(indexing_map) for indexing_map in (*maps, identity)]),
+        ir.ArrayAttr.get([ir.Attribute.parse("#linalg.iterator_type<parallel>")] * rank),
+    )
+    types = [argument.type for argument in consumer.body.arguments]
+    body = generic.regions[0].blocks.append(*types, arg_locs=[ir.Location.current] * len(types))
+    with ir.InsertionPoint(body):
+        linalg.yield_(inline_block(consumer.body, list(body.arguments)))
+    return tensor.collapse_shape(collapsed.type, generic.results[0], groups)
+
+
+def _along_last(indexing_map: ir.AffineMap, rank: int) -> ir.AffineMap:
+    """`indexing_map`, which reads along the last dimension only, for loops of `rank` dimensions."""
+    last = ir.AffineExpr.get_dim(rank - 1)
+    results = [index if isinstance(index, ir.AffineConstantExpr) else last for index in indexing_map.results]
+    return ir.AffineMap.get(rank, 0, results)
