@@ -122,18 +122,16 @@ def emit_dispatch(
     """Launches the kernel on tensors and numbers at the insertion point; gives its result."""
     dynamic = [batch] if batch is not None else []
     entry = ir.ArrayAttr.get([ir.SymbolRefAttr.get([name, name])])
-    operand_dimensions = (
-        [dimension for tensor in signature.operands if tensor.is_dynamic_dim(0) for dimension in dynamic]
-        if dynamic
-        else []
-    )
+    operand_dimensions = [
+        dimension for tensor in signature.operands if _has_dynamic_batch(tensor) for dimension in dynamic
+    ]
     dispatch = flow.DispatchOp(
         [signature.result],
         dynamic,
         entry,
         [*operands, *dynamic, *(Index(number).value for number in numbers)],
         operand_dimensions,
-        dynamic if signature.result.is_dynamic_dim(0) else [],
+        dynamic if _has_dynamic_batch(signature.result) else [],
         tied_operands=_tied_operands(signature),
     )
     return dispatch.results[0]
@@ -149,7 +147,7 @@ def _tied_operands(signature: DispatchSignature) -> ir.ArrayAttr | None:
 
 def _bind(tensor: ir.RankedTensorType, argument: ir.Value, batch: Index) -> Buffer:
     element = tensor.element_type
-    if tensor.rank > 0 and tensor.is_dynamic_dim(0):
+    if _has_dynamic_batch(tensor):
         inner = tuple(tensor.shape[1:])
         count = batch * prod(inner)
         type_ = ir.MemRefType.get([ir.ShapedType.get_dynamic_size()], element)
@@ -157,6 +155,11 @@ def _bind(tensor: ir.RankedTensorType, argument: ir.Value, batch: Index) -> Buff
         return Buffer(span, (0, *inner))
     type_ = ir.MemRefType.get([prod(tensor.shape)], element)
     return Buffer(stream.binding_subspan(type_, argument, Index(0).value, []), tuple(tensor.shape))
+
+
+def _has_dynamic_batch(tensor: ir.RankedTensorType) -> bool:
+    # The bindings crash on a dimension that a tensor doesn't have.
+    return bool(tensor.rank > 0 and tensor.is_dynamic_dim(0))
 
 
 def _static(batch: int | None) -> int:
