@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from iree.winograd.passes.options import WinogradOptions
     from iree.winograd.program import RewriteWarning, TuningDatabaseWarning, compile
     from iree.winograd.runtime import load
+    from iree.winograd.targets import target_flags
     from iree.winograd.tuning.tuner import TunedConvolution, tune
 
 __all__ = [
@@ -37,6 +38,7 @@ __all__ = [
     "compile",
     "import_torch",
     "load",
+    "target_flags",
     "tune",
 ]
 
@@ -46,6 +48,7 @@ _MODULES = {
     **dict.fromkeys(("RewriteWarning", "TuningDatabaseWarning", "compile"), "iree.winograd.program"),
     "WinogradOptions": "iree.winograd.passes.options",
     "load": "iree.winograd.runtime",
+    "target_flags": "iree.winograd.targets",
     **dict.fromkeys(("TunedConvolution", "tune"), "iree.winograd.tuning.tuner"),
 }
 

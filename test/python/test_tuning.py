@@ -185,6 +185,8 @@ def test_a_cluster_completes_a_batch_although_a_worker_is_killed(cluster: str) -
         assert set(outcomes) == {*candidates, REFUSED}
         assert all(isinstance(outcomes[each], Timing) for each in candidates)
         assert isinstance(outcomes[REFUSED], Failure)
+        ((_, late),) = scheduler.evaluate([batch(*candidates)], time.monotonic())
+        assert not any(isinstance(outcome, Timing) for outcome in late.values())
     finally:
         scheduler.close()
         for worker in (measurer, survivor, lost):

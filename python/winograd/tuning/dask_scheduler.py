@@ -8,6 +8,7 @@ gives what it did to another one.
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -51,7 +52,7 @@ class DaskScheduler:
             self._client: Client = distributed.Client(
                 address, timeout=CONNECTION_SECONDS, set_as_default=False
             )
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, asyncio.TimeoutError) as error:
             raise TuningError(f"no Dask scheduler at {address!r}: {error}") from None
         self._compilers, measurers = self._workers()
         # While some measure, candidates for others are compiled.
@@ -102,7 +103,7 @@ class DaskScheduler:
             )
             for job in batch.compile_jobs()
         ]
-        with self._client.as_current(), suppress(TimeoutError):
+        with self._client.as_current(), suppress(asyncio.TimeoutError):
             wait(compiled, timeout=max(0.0, deadline - time.monotonic()))
         outcomes: dict[Implementation, Outcome] = {}
         programs: list[tuple[Implementation, Future]] = []
