@@ -26,7 +26,7 @@ from iree.winograd.dialect.algebra.numerics import predicted_error
 from iree.winograd.dialect.decomposition import decompose
 from iree.winograd.dialect.reference import convolution
 from iree.winograd.pipelines.convolution import ConvolutionShape
-from iree.winograd.pipelines.cpu.schedules import default_winograd_schedule
+from iree.winograd.pipelines.cpu.default_schedule import default_winograd_schedule
 from iree.winograd.pipelines.cpu.target import CpuTarget
 
 from benchmarks.compiled import bind_program, compile_ours, compile_plain

@@ -241,10 +241,10 @@ def _compile_variants(
 
 def _fused(target: str) -> Iterator[Variant]:
     """The fused kernel by each schedule that the memory of the target's workgroups admits."""
-    from iree.winograd.pipelines.gpu.schedules import FUSED_SCHEDULES
+    from iree.winograd.pipelines.gpu.rates import FUSED_RATES
     from iree.winograd.pipelines.schedules import schedule_record
 
-    for schedule in FUSED_SCHEDULES:
+    for schedule in FUSED_RATES:
         if not target.startswith("vulkan") or schedule.shared_memory_bytes <= VULKAN_SHARED_MEMORY:
             yield Variant(FUSED_TILES[schedule.products], schedule_record(schedule))
 

@@ -8,6 +8,7 @@ from functools import reduce
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.pipelines.executable_target import ExecutableTarget
+from iree.winograd.pipelines.machines.defaults import default_cpu_machine
 from iree.winograd.pipelines.machines.model import CpuMachine, Machine
 
 from .lowering import CpuLowering
@@ -42,7 +43,10 @@ class CpuBackend:
 
     @property
     def default_machine(self) -> CpuMachine:
-        return self.target.default_machine
+        target = self.target
+        return default_cpu_machine(
+            target.cpu, target.vector_width, target.fused_multiply_add, target.l2_bytes
+        )
 
     @property
     def writes_insertions(self) -> bool:

@@ -1,4 +1,4 @@
-"""Which kernel computes a convolution, and with which schedule."""
+"""Which kernel computes a convolution."""
 
 from __future__ import annotations
 
@@ -7,38 +7,16 @@ from iree.winograd.pipelines.convolution import ConvolutionShape
 from .depthwise import DepthwiseKernel, is_depthwise
 from .direct import DirectKernel
 from .filters import CpuKernel
-from .schedules import (
-    DepthwiseSchedule,
-    DirectSchedule,
-    WinogradSchedule,
-    default_depthwise_schedule,
-    default_direct_schedule,
-    default_winograd_schedule,
-)
+from .schedules import DepthwiseSchedule, DirectSchedule, WinogradSchedule
 from .target import CpuTarget
 from .winograd import WinogradKernel
 
 CpuSchedule = WinogradSchedule | DirectSchedule | DepthwiseSchedule
 
 
-def default_schedule(shape: ConvolutionShape, target: CpuTarget, threads: int) -> CpuSchedule:
-    """The schedule that needs no measurement: for the direct kernels where tiles are single elements.
-
-    It gives work to so many threads.
-
-    Raises ValueError where none fits.
-    """
-    needed = _needed_schedule(shape, target)
-    if needed is WinogradSchedule:
-        return default_winograd_schedule(shape, target, threads)
-    if needed is DepthwiseSchedule:
-        return default_depthwise_schedule(shape, target, threads)
-    return default_direct_schedule(shape, target, threads)
-
-
 def refusal(shape: ConvolutionShape, target: CpuTarget, schedule: object) -> str | None:
     """Why the kernel that computes a convolution doesn't do so by `schedule`; None where it does."""
-    needed = _needed_schedule(shape, target)
+    needed = needed_schedule(shape, target)
     if isinstance(schedule, needed):
         return None
     return f"{schedule} is no schedule for this convolution on a CPU, which needs a {needed.__name__}"
@@ -59,7 +37,8 @@ def kernel_for(shape: ConvolutionShape, target: CpuTarget, schedule: object) -> 
     return DirectKernel(shape, schedule, target)
 
 
-def _needed_schedule(shape: ConvolutionShape, target: CpuTarget) -> type[CpuSchedule]:
+def needed_schedule(shape: ConvolutionShape, target: CpuTarget) -> type[CpuSchedule]:
+    """The kind of schedule that says which kernel computes a convolution."""
     if shape.transform_size > 1:
         return WinogradSchedule
     return DepthwiseSchedule if is_depthwise(shape, target) else DirectSchedule

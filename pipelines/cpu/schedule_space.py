@@ -8,15 +8,13 @@ from itertools import product
 
 from iree.winograd.pipelines.convolution import ConvolutionShape
 
+from .default_schedule import MAX_PIXEL_BLOCK, MAX_TILE_BLOCK, most_register_rows
 from .schedules import (
-    MAX_PIXEL_BLOCK,
-    MAX_TILE_BLOCK,
     ROW_PADDING,
     DepthwiseSchedule,
     DirectSchedule,
     WinogradSchedule,
     direct_workgroup_bytes,
-    most_register_rows,
 )
 from .target import CpuTarget
 

@@ -11,7 +11,8 @@ from iree.winograd.pipelines.machines.model import CpuMachine, Limits
 from iree.winograd.pipelines.schedule import Schedule
 
 from .cost_model import depthwise_seconds, direct_seconds, winograd_seconds
-from .kernels import CpuSchedule, default_schedule, refusal
+from .default_schedule import default_schedule
+from .kernels import CpuSchedule, refusal
 from .schedule_space import depthwise_schedules, direct_schedules, winograd_schedules
 from .schedules import DepthwiseSchedule, DirectSchedule, WinogradSchedule
 from .target import CpuTarget

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from iree.winograd.pipelines.machines.defaults import default_cpu_machine
-from iree.winograd.pipelines.machines.model import CpuMachine
 from iree.winograd.pipelines.machines.units import KIBIBYTE
 
 L2_KIBIBYTES = {
@@ -43,11 +41,6 @@ class CpuTarget:
     fused_multiply_add: bool
     l2_bytes: int
     cpu: str = ""
-
-    @property
-    def default_machine(self) -> CpuMachine:
-        """What a machine of the target is taken to be."""
-        return default_cpu_machine(self.cpu, self.vector_width, self.fused_multiply_add, self.l2_bytes)
 
     @staticmethod
     def of(cpu: str, features: str) -> CpuTarget:

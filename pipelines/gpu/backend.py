@@ -8,6 +8,7 @@ from functools import reduce
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.pipelines.executable_target import ExecutableTarget
+from iree.winograd.pipelines.machines.defaults import default_gpu_machine
 from iree.winograd.pipelines.machines.model import GpuMachine, Machine
 
 from .lowering import GpuLowering
@@ -41,7 +42,7 @@ class GpuBackend:
 
     @property
     def default_machine(self) -> GpuMachine:
-        return self.target.default_machine
+        return default_gpu_machine(self.target.architecture)
 
     @property
     def writes_insertions(self) -> bool:

@@ -9,6 +9,7 @@ from iree.winograd.pipelines.convolution import ConvolutionShape
 from iree.winograd.pipelines.machines.model import GpuMachine
 
 from .packing import Packing
+from .rates import PRODUCT_RATES
 from .schedules import DYNAMIC_BATCH, GemmSchedule
 
 SHORTEST_KERNEL = 2.1e-6
@@ -27,8 +28,6 @@ GATHER_RATE = 1e9
 quads."""
 PRODUCT_LATENCY = 2.2e-6
 """Seconds that products take beside those of their operations: until the first block is loaded."""
-PRODUCT_RATES = {(8, 8): 0.57, (8, 4): 0.44, (4, 4): 0.385}
-"""The part of the peak rate that full multiprocessors reach, by the rows and columns of a thread."""
 FULL_THREADS = 256
 """Threads of products that fill a multiprocessor."""
 

@@ -3,43 +3,59 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from math import prod
 
 from iree.winograd.pipelines.convolution import ConvolutionShape
 from iree.winograd.pipelines.machines.model import GpuMachine
 
 from .cost_model import gemm_seconds
 from .fused_cost import fused_seconds
-from .schedules import (
-    FUSED_SCHEDULES,
-    FusedSchedule,
-    GemmSchedule,
-    fits,
-    gemm_schedules,
-)
+from .rates import FUSED_RATES
+from .schedules import DYNAMIC_BATCH, FusedSchedule, GemmSchedule, GpuSchedule, fits, refusal
 from .target import GpuTarget
 
-GpuSchedule = GemmSchedule | FusedSchedule
+GEMM_SCHEDULES = (
+    GemmSchedule(128, 128, 16),
+    GemmSchedule(128, 64, 16),
+    GemmSchedule(64, 64, 16),
+    GemmSchedule(64, 32, 16, thread_rows=8, thread_columns=4),
+    GemmSchedule(32, 32, 16, thread_rows=4, thread_columns=4),
+)
+"""From the one that reads its operands most seldom to the one that wastes least of small products."""
+RESIDENT_WORKGROUPS = 8
+"""Of the smallest, for each multiprocessor: enough to hide each other's latency."""
+REDUCTION_PARTS = (2, 4, 8, 16)
 
 
 def default_schedule(shape: ConvolutionShape, target: GpuTarget, machine: GpuMachine) -> GpuSchedule:
     """Of separate kernels and the fused one that which is predicted to take least time on `machine`."""
-    return min(schedules(shape, target), key=lambda each: _seconds(shape, each, machine))
+    return min(schedules(shape, target, machine), key=lambda each: _seconds(shape, each, machine))
 
 
-def schedules(shape: ConvolutionShape, target: GpuTarget) -> Iterator[GpuSchedule]:
+def schedules(shape: ConvolutionShape, target: GpuTarget, machine: GpuMachine) -> Iterator[GpuSchedule]:
     """All schedules for a convolution that keep the target's limits."""
-    yield from gemm_schedules(shape, target)
+    yield from gemm_schedules(shape, target, machine)
     yield from _fused(shape, target)
 
 
-def refusal(shape: ConvolutionShape, target: GpuTarget, schedule: object) -> str | None:
-    """Why the kernels don't compute a convolution by `schedule`, or None where they do."""
-    if not isinstance(schedule, GpuSchedule) or not fits(schedule, target):
-        return f"{schedule} is no schedule for this convolution within the limits of {target}"
-    if isinstance(schedule, FusedSchedule) and schedule.products != shape.transform_size:
-        products = f"a schedule for {schedule.products} products"
-        return f"{products} doesn't suit a convolution that has {shape.transform_size}"
-    return None
+def gemm_schedules(shape: ConvolutionShape, target: GpuTarget, machine: GpuMachine) -> Iterator[GemmSchedule]:
+    """The schedules of separate kernels that keep the target's limits.
+
+    The reduction is split where the machine lacks workgroups, into parts of at least four blocks.
+    """
+    rows = (shape.batch or DYNAMIC_BATCH) * prod(shape.tiles_per_image)
+    columns = shape.group_outputs
+    products = shape.transform_size * shape.groups
+    for schedule in GEMM_SCHEDULES:
+        if not fits(schedule, target):
+            continue
+        yield schedule
+        workgroups = -(-rows // schedule.block_rows) * -(-columns // schedule.block_columns) * products
+        for parts in REDUCTION_PARTS:
+            is_long = shape.reduction >= 4 * parts * schedule.block_reduction
+            if is_long and workgroups * parts <= RESIDENT_WORKGROUPS * machine.multiprocessors:
+                yield replace(schedule, reduction_parts=parts)
 
 
 def stage_seconds(shape: ConvolutionShape, schedule: GpuSchedule, machine: GpuMachine) -> Mapping[str, float]:
@@ -50,7 +66,7 @@ def stage_seconds(shape: ConvolutionShape, schedule: GpuSchedule, machine: GpuMa
 
 
 def _fused(shape: ConvolutionShape, target: GpuTarget) -> Iterator[FusedSchedule]:
-    for schedule in FUSED_SCHEDULES:
+    for schedule in FUSED_RATES:
         if refusal(shape, target, schedule) is None:
             yield schedule
 

@@ -9,7 +9,8 @@ from iree.winograd.pipelines.convolution import ConvolutionShape
 from iree.winograd.pipelines.machines.model import GpuMachine
 
 from .cost_model import launch_seconds
-from .schedules import BYTES_PER_ELEMENT, DYNAMIC_BATCH, FUSED_SCHEDULES, FusedSchedule
+from .rates import FUSED_RATES
+from .schedules import BYTES_PER_ELEMENT, DYNAMIC_BATCH, FusedSchedule
 
 FULL_SUMS = 8192
 """Sums in the registers of a multiprocessor that hide each other's latency."""
@@ -37,7 +38,7 @@ def fused_seconds(
     occupancy = min(1.0, most * schedule.threads * schedule.sums / FULL_SUMS)
     blocks = len(shape.decomposition.views) * -(-channels // schedule.block_reduction)
     operations = 2 * blocks * schedule.block_reduction * schedule.block_tiles * schedule.block_columns
-    reached = FUSED_SCHEDULES[schedule]
+    reached = FUSED_RATES[schedule]
     rate = reached.peak_fraction * machine.flops / machine.multiprocessors
     computed = most * operations * schedule.products / (rate * sqrt(occupancy))
     computed += -(-most // resident) * reached.edge_seconds

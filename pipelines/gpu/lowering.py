@@ -15,7 +15,6 @@ from iree.winograd.pipelines.emit import Index
 from iree.winograd.pipelines.emit_epilogue import VectorEpilogue, reads_along_channels
 from iree.winograd.pipelines.group import ConvolutionGroup
 
-from .default_schedule import refusal
 from .depthwise import DepthwiseKernel, is_depthwise
 from .fused import FusedKernel
 from .fused_packing import FusedPacking
@@ -23,7 +22,7 @@ from .launch import Launcher, TensorArgument
 from .memory import QUAD, GlobalBuffer
 from .packing import Packing
 from .products import ProductKernel
-from .schedules import RESIDENT_THREADS, TRANSFORM_THREADS, FusedSchedule, GemmSchedule
+from .schedules import RESIDENT_THREADS, TRANSFORM_THREADS, FusedSchedule, GemmSchedule, refusal
 from .target import GpuTarget
 from .transforms import FilterTransformKernel, InputTransformKernel, OutputTransformKernel
 

@@ -1,10 +1,8 @@
-"""The schedules of the GPU kernels as data, and which of them there are for a convolution."""
+"""The schedules of the GPU kernels as data, and whether one suits a convolution and a target."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from math import prod
+from dataclasses import dataclass
 
 from iree.winograd.pipelines.convolution import ConvolutionShape
 from iree.winograd.pipelines.schedule import Schedule
@@ -191,43 +189,11 @@ class FusedSchedule(Schedule):
         return RESIDENT_THREADS if self.sums <= 64 else RESIDENT_THREADS // 2
 
 
-GEMM_SCHEDULES = (
-    GemmSchedule(128, 128, 16),
-    GemmSchedule(128, 64, 16),
-    GemmSchedule(64, 64, 16),
-    GemmSchedule(64, 32, 16, thread_rows=8, thread_columns=4),
-    GemmSchedule(32, 32, 16, thread_rows=4, thread_columns=4),
-)
-"""From the one that reads its operands most seldom to the one that wastes least of small products."""
-
-
-@dataclass(frozen=True)
-class FusedRate:
-    """What a schedule of the fused kernel reaches on an H200."""
-
-    peak_fraction: float
-    """Of the peak rate, in the main loop."""
-    edge_seconds: float
-    """What a workgroup takes beside: until the first block is loaded, and after the last."""
-
-
-FUSED_SCHEDULES = {
-    FusedSchedule(16, 32, 64, 8, thread_products=2, buffers=2): FusedRate(0.61, 2.3e-6),
-    FusedSchedule(24, 32, 32, 8, thread_products=1): FusedRate(0.44, 2.4e-6),
-    # For small products: more workgroups.
-    FusedSchedule(16, 16, 16, 8, 1, thread_tiles=4, thread_columns=4, buffers=2): FusedRate(0.26, 1.2e-6),
-    # For at most 48 KiB of shared memory, as Vulkan has it, and measured there.
-    FusedSchedule(16, 32, 32, 8, thread_products=1): FusedRate(0.44, 3.2e-6),
-}
-
-MULTIPROCESSORS = 132
-"""Those of an H200; the number only matters for products too small to fill a GPU."""
-RESIDENT_WORKGROUPS = 8
-"""Of the smallest, for each multiprocessor: enough to hide each other's latency."""
-REDUCTION_PARTS = (2, 4, 8, 16)
 TRANSFORM_THREADS = 128
 WORKGROUP_QUADS = 16
 """Neighbouring quads of channels that a workgroup of a transform takes: 256 bytes, whole cache lines."""
+
+GpuSchedule = GemmSchedule | FusedSchedule
 
 
 def fits(schedule: GemmSchedule | FusedSchedule, target: GpuTarget) -> bool:
@@ -237,20 +203,11 @@ def fits(schedule: GemmSchedule | FusedSchedule, target: GpuTarget) -> bool:
     )
 
 
-def gemm_schedules(shape: ConvolutionShape, target: GpuTarget) -> Iterator[GemmSchedule]:
-    """The schedules of separate kernels that keep the target's limits.
-
-    The reduction is split where there are too few workgroups for a GPU, into parts of at least four blocks.
-    """
-    rows = (shape.batch or DYNAMIC_BATCH) * prod(shape.tiles_per_image)
-    columns = shape.group_outputs
-    products = shape.transform_size * shape.groups
-    for schedule in GEMM_SCHEDULES:
-        if not fits(schedule, target):
-            continue
-        yield schedule
-        workgroups = -(-rows // schedule.block_rows) * -(-columns // schedule.block_columns) * products
-        for parts in REDUCTION_PARTS:
-            is_long = shape.reduction >= 4 * parts * schedule.block_reduction
-            if is_long and workgroups * parts <= RESIDENT_WORKGROUPS * MULTIPROCESSORS:
-                yield replace(schedule, reduction_parts=parts)
+def refusal(shape: ConvolutionShape, target: GpuTarget, schedule: object) -> str | None:
+    """Why the kernels don't compute a convolution by `schedule`, or None where they do."""
+    if not isinstance(schedule, GpuSchedule) or not fits(schedule, target):
+        return f"{schedule} is no schedule for this convolution within the limits of {target}"
+    if isinstance(schedule, FusedSchedule) and schedule.products != shape.transform_size:
+        products = f"a schedule for {schedule.products} products"
+        return f"{products} doesn't suit a convolution that has {shape.transform_size}"
+    return None

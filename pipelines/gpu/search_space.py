@@ -10,8 +10,8 @@ from iree.winograd.pipelines.convolution import ConvolutionShape
 from iree.winograd.pipelines.machines.model import GpuMachine, Limits
 from iree.winograd.pipelines.schedule import Schedule
 
-from .default_schedule import GpuSchedule, default_schedule, refusal, schedules, stage_seconds
-from .schedules import DYNAMIC_BATCH
+from .default_schedule import default_schedule, schedules, stage_seconds
+from .schedules import DYNAMIC_BATCH, GpuSchedule, refusal
 from .target import GpuTarget
 
 
@@ -57,7 +57,9 @@ class GpuSearchSpace:
         """All schedules that keep the target's limits, the default one first."""
         default = self.default_schedule(shape)
         yield default
-        yield from (schedule for schedule in schedules(shape, self.target) if schedule != default)
+        yield from (
+            schedule for schedule in schedules(shape, self.target, self.machine) if schedule != default
+        )
 
     def refusal(self, shape: ConvolutionShape, schedule: Schedule) -> str | None:
         """Why the kernels don't compute `shape` by `schedule`, e.g. for lack of memory, or None."""

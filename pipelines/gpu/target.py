@@ -6,8 +6,6 @@ import re
 from dataclasses import dataclass
 
 from iree.winograd.pipelines.executable_target import ExecutableTarget
-from iree.winograd.pipelines.machines.defaults import default_gpu_machine
-from iree.winograd.pipelines.machines.model import GpuMachine
 from iree.winograd.pipelines.machines.units import KIBIBYTE
 
 EXECUTABLE_BACKENDS = ("vulkan-spirv", "cuda", "rocm")
@@ -42,11 +40,6 @@ class GpuTarget:
                 f"a GPU has workgroups of at least {_LEAST_THREADS} threads and "
                 f"{_LEAST_SHARED_MEMORY} bytes, not {self.max_threads} and {self.shared_memory_bytes}"
             )
-
-    @property
-    def default_machine(self) -> GpuMachine:
-        """What a machine of the target is taken to be."""
-        return default_gpu_machine(self.architecture)
 
     @staticmethod
     def of(target: ExecutableTarget) -> GpuTarget:

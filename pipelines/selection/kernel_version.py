@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -10,54 +12,79 @@ import iree.winograd.dialect
 import iree.winograd.passes
 import iree.winograd.pipelines
 from iree.compiler import version as compiler_version
+from iree.winograd.pipelines.backends import BACKENDS
 
+_PACKAGE = "iree.winograd."
 _FOLDERS = {
     "dialect": Path(iree.winograd.dialect.__file__).parent,
     "passes": Path(iree.winograd.passes.__file__).parent,
     "pipelines": Path(iree.winograd.pipelines.__file__).parent,
 }
-_SUFFIXES = (".json", ".mlir", ".py")
-ONLY_CHOOSING = frozenset(
-    {
-        "pipelines/cpu/cost_model.py",
-        "pipelines/cpu/schedule_space.py",
-        "pipelines/cpu/search_space.py",
-        "pipelines/gpu/cost_model.py",
-        "pipelines/gpu/default_schedule.py",
-        "pipelines/gpu/fused_cost.py",
-        "pipelines/gpu/search_space.py",
-    }
-)
-"""Sources that choose among implementations, as all of this folder do.
-
-What was measured of one implementation stays true when they change.
-"""
+_DATA = ("*.json", "*.mlir")
 
 
 @cache
 def kernel_version() -> str:
     """IREE's version and a digest of the sources that determine the code of kernels.
 
+    Those are the lowerings of the backends and all that they import. Rules and cost models, which choose
+    among implementations, aren't among them: what was measured of one stays true when they change.
     The version of this package isn't part of it: kernels may be the same in two of them.
     """
     digest = hashlib.sha256()
-    for name, path in _sources().items():
+    for name, path in sorted(kernel_sources().items()):
         content = path.read_bytes()
         digest.update(f"{name} {len(content)}\n".encode())
         digest.update(content)
     return f"iree {compiler_version.VERSION}, kernels {digest.hexdigest()[:12]}"
 
 
-def _sources() -> dict[str, Path]:
-    """The files that determine kernels, by their names relative to the source roots."""
-    found = {
-        f"{folder}/{path.relative_to(root).as_posix()}": path
+def kernel_sources() -> dict[str, Path]:
+    """The sources that emit kernels, and data beside them, by their names relative to the source roots."""
+    pending = [f"{backend.__module__.rpartition('.')[0]}.lowering" for backend in BACKENDS]
+    found: dict[str, Path] = {}
+    while pending:
+        module = pending.pop()
+        path = _source(module)
+        if path is None or _name(path) in found:
+            continue
+        found[_name(path)] = path
+        pending += _imports(module, path)
+    folders = {path.parent for path in found.values()}
+    data = {path for folder in folders for pattern in _DATA for path in folder.glob(pattern)}
+    return found | {_name(path): path for path in data}
+
+
+def _source(module: str) -> Path | None:
+    """The file of a module of this project; None for what is no module."""
+    if not module.startswith(_PACKAGE):
+        return None
+    folder, *rest = module.removeprefix(_PACKAGE).split(".")
+    if folder not in _FOLDERS:
+        return None
+    path = _FOLDERS[folder].joinpath(*rest)
+    candidates = (path.with_suffix(".py"), path / "__init__.py") if rest else (path / "__init__.py",)
+    return next((candidate for candidate in candidates if candidate.is_file()), None)
+
+
+def _name(path: Path) -> str:
+    (name,) = (
+        f"{folder}/{path.relative_to(root).as_posix()}"
         for folder, root in _FOLDERS.items()
-        for path in root.rglob("*")
-        if path.suffix in _SUFFIXES
-    }
-    return {
-        name: found[name]
-        for name in sorted(found)
-        if name not in ONLY_CHOOSING and not name.startswith("pipelines/selection/")
-    }
+        if path.is_relative_to(root)
+    )
+    return name
+
+
+def _imports(module: str, path: Path) -> Iterator[str]:
+    """The modules that the source of a module may import, names of other things among them."""
+    parts = module.split(".")
+    package = parts if path.name == "__init__.py" else parts[:-1]
+    for node in ast.walk(ast.parse(path.read_bytes())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            outer = package[: len(package) - node.level + 1] if node.level else []
+            origin = ".".join([*outer, *([node.module] if node.module else [])])
+            yield origin
+            yield from (f"{origin}.{alias.name}" for alias in node.names)

@@ -127,7 +127,7 @@ def test_gpus_that_are_not_there(
 
 
 def test_remarks_name_the_machine_in_the_option() -> None:
-    Path("m.json").write_text(machine_to_json(HASWELL.default_machine))
+    Path("m.json").write_text(machine_to_json(CpuBackend(HASWELL).default_machine))
     outcome = compile_program("--iree-winograd-machine=m.json")
     assert outcome.returncode == 0
     assert "times are predicted for the machine in m.json" in outcome.stderr
@@ -137,7 +137,7 @@ def test_a_stored_machine_is_taken_and_remarked() -> None:
     assert "machine" not in compile_program().stderr
     path = machine_path("haswell")
     path.parent.mkdir(parents=True)
-    path.write_text(machine_to_json(HASWELL.default_machine))
+    path.write_text(machine_to_json(CpuBackend(HASWELL).default_machine))
     outcome = compile_program()
     assert outcome.returncode == 0
     assert f"times are predicted for the machine in {path}" in outcome.stderr
@@ -173,7 +173,7 @@ def test_the_machine_as_an_option_in_python() -> None:
 
 def test_a_machine_of_another_kind_is_said() -> None:
     hopper = GpuTarget(1024, 48 << 10, architecture="sm_90")
-    Path("gpu.json").write_text(machine_to_json(hopper.default_machine))
+    Path("gpu.json").write_text(machine_to_json(GpuBackend(hopper).default_machine))
     outcome = compile_program("--iree-winograd-machine=gpu.json")
     assert "gpu.json: holds a GPU, but the target is a CPU" in outcome.stderr
 

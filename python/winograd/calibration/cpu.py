@@ -80,7 +80,7 @@ def measure_cpu(threads: int, seconds: float, progress: Callable[[float], None])
         memory_bandwidth=memory,
         shared_memory_bandwidth=max(memory, read(counts[-1], times["read together"])),
         dispatch_seconds=_difference(times, "dispatch", DISPATCHES),
-        wake_seconds=wake_seconds(alone_seconds, woken_seconds) or target.default_machine.wake_seconds,
+        wake_seconds=wake_seconds(alone_seconds, woken_seconds) or backend.default_machine.wake_seconds,
         cores=useful_cores(together_flops / flops, threads, physical_cores()),
     )
 

@@ -69,7 +69,7 @@ def measure_programs(
     flops, multiprocessors = _measure_multiply_adds(
         programs, target, seconds / 2, lambda part: progress(0.5 + part / 2)
     )
-    default = target.default_machine
+    default = GpuBackend(target).default_machine
     memory_bandwidth = median([bandwidths[size] for size in sorted(bandwidths)[-LARGEST_COUNT:]])
     cache_size, cache_bandwidth = cache_of(bandwidths, memory_bandwidth) or (
         default.cache_size,

@@ -11,8 +11,8 @@ import pytest
 from convolution_program import Program
 from iree.winograd.dialect.decomposition import decompose
 from iree.winograd.pipelines.convolution import ConvolutionShape
+from iree.winograd.pipelines.cpu.default_schedule import default_schedule
 from iree.winograd.pipelines.cpu.depthwise import is_depthwise
-from iree.winograd.pipelines.cpu.kernels import default_schedule
 from iree.winograd.pipelines.cpu.schedules import DepthwiseSchedule
 from iree.winograd.pipelines.cpu.target import CpuTarget
 from wide import wide

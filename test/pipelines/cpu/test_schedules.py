@@ -8,10 +8,9 @@ import pytest
 from iree.winograd.dialect.decomposition import decompose
 from iree.winograd.pipelines.convolution import ConvolutionShape
 from iree.winograd.pipelines.cpu.channel_blocks import ChannelBlocks
+from iree.winograd.pipelines.cpu.default_schedule import default_direct_schedule, default_winograd_schedule
 from iree.winograd.pipelines.cpu.schedules import (
     WinogradSchedule,
-    default_direct_schedule,
-    default_winograd_schedule,
     staged_elements,
 )
 from iree.winograd.pipelines.cpu.target import CpuTarget

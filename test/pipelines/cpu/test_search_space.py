@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from iree.winograd.passes.algorithm import Algorithm
 from iree.winograd.passes.problem import ConvolutionProblem
+from iree.winograd.pipelines.cpu.backend import CpuBackend
 from iree.winograd.pipelines.cpu.kernels import kernel_for
 from iree.winograd.pipelines.cpu.schedules import DirectSchedule, WinogradSchedule, staged_elements
 from iree.winograd.pipelines.cpu.search_space import CpuSearchSpace
@@ -15,7 +16,7 @@ from iree.winograd.pipelines.selection.prediction import predict
 from iree.winograd.pipelines.selection.search_space import SearchSpace, convolution_shape
 
 TARGET = CpuTarget.of("znver5", "+avx512f")
-MACHINE = TARGET.default_machine
+MACHINE = CpuBackend(TARGET).default_machine
 DIRECT = Algorithm((1, 1), (1, 1))
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 from iree.winograd.dialect.decomposition import decompose
 from iree.winograd.pipelines.convolution import ConvolutionShape
-from iree.winograd.pipelines.gpu.default_schedule import GpuSchedule, default_schedule, schedules
-from iree.winograd.pipelines.gpu.schedules import FusedSchedule, fits
+from iree.winograd.pipelines.gpu.backend import GpuBackend
+from iree.winograd.pipelines.gpu.default_schedule import default_schedule, schedules
+from iree.winograd.pipelines.gpu.schedules import FusedSchedule, GpuSchedule, fits
 from iree.winograd.pipelines.gpu.target import GpuTarget
 
 H200 = GpuTarget(1024, 166912, architecture="sm_90")
@@ -19,14 +20,14 @@ def _shape(batch: int | None, size: int, channels: int, m: tuple[int, int]) -> C
 
 
 def _default(shape: ConvolutionShape, target: GpuTarget = H200) -> GpuSchedule:
-    return default_schedule(shape, target, target.default_machine)
+    return default_schedule(shape, target, GpuBackend(target).default_machine)
 
 
 @pytest.mark.parametrize("target", [H200, GpuTarget(1024, 49152), GpuTarget(128, 16384)])
 @pytest.mark.parametrize("m", [(1, 1), (2, 2), (2, 4), (4, 4)])
 def test_all_schedules_keep_the_limits(m: tuple[int, int], target: GpuTarget) -> None:
     shape = _shape(None, 30, 64, m)
-    offered = list(schedules(shape, target))
+    offered = list(schedules(shape, target, GpuBackend(target).default_machine))
     assert _default(shape, target) in offered
     assert all(fits(schedule, target) for schedule in offered)
     products = {each.products for each in offered if isinstance(each, FusedSchedule)}

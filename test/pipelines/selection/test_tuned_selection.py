@@ -24,7 +24,8 @@ from iree.winograd.pipelines.cpu.backend import CpuBackend
 from iree.winograd.pipelines.cpu.schedules import DirectSchedule, WinogradSchedule
 from iree.winograd.pipelines.cpu.target import CpuTarget
 from iree.winograd.pipelines.gpu.backend import GpuBackend
-from iree.winograd.pipelines.gpu.schedules import GEMM_SCHEDULES, FusedSchedule, GemmSchedule
+from iree.winograd.pipelines.gpu.default_schedule import GEMM_SCHEDULES
+from iree.winograd.pipelines.gpu.schedules import FusedSchedule, GemmSchedule
 from iree.winograd.pipelines.gpu.target import GpuTarget
 from iree.winograd.pipelines.schedules import schedule_of
 from iree.winograd.pipelines.selection import tuning_database

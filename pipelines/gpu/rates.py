@@ -1,0 +1,31 @@
+"""What the GPU kernels reach by their schedules, as measured on an H200."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .schedules import FusedSchedule
+
+PRODUCT_RATES = {(8, 8): 0.57, (8, 4): 0.44, (4, 4): 0.385}
+"""The part of the peak rate that full multiprocessors reach, by the rows and columns of a thread."""
+
+
+@dataclass(frozen=True)
+class FusedRate:
+    """What a schedule of the fused kernel reaches on an H200."""
+
+    peak_fraction: float
+    """Of the peak rate, in the main loop."""
+    edge_seconds: float
+    """What a workgroup takes beside: until the first block is loaded, and after the last."""
+
+
+FUSED_RATES = {
+    FusedSchedule(16, 32, 64, 8, thread_products=2, buffers=2): FusedRate(0.61, 2.3e-6),
+    FusedSchedule(24, 32, 32, 8, thread_products=1): FusedRate(0.44, 2.4e-6),
+    # For small products: more workgroups.
+    FusedSchedule(16, 16, 16, 8, 1, thread_tiles=4, thread_columns=4, buffers=2): FusedRate(0.26, 1.2e-6),
+    # For at most 48 KiB of shared memory, as Vulkan has it, and measured there.
+    FusedSchedule(16, 32, 32, 8, thread_products=1): FusedRate(0.44, 3.2e-6),
+}
+"""The schedules of the fused kernel that are worth it."""
