@@ -15,8 +15,10 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import queue
 import threading
+import time
 import warnings
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -53,7 +55,7 @@ class Results:
 
     def add(self, network: str, row: dict[str, Any]) -> None:
         with self._lock:
-            self.rows[network] = row
+            self.rows = dict(sorted({**self.rows, network: row}.items()))
             print(f"{network}: {_summary(row)}", flush=True)
             if self._path is None:
                 return
@@ -70,16 +72,13 @@ def main() -> None:
     options = _parse_arguments()
     if options.store is not None:
         options.store.mkdir(parents=True, exist_ok=True)
-        _side_by_side(
-            options.networks, options.jobs, lambda network, processors: _store(network, options, processors)
-        )
+        networks = [name for name in options.networks if not _program(options.store, name).exists()]
+        _side_by_side(networks, options, lambda name, processors: _store(name, options, processors))
         return
     results = Results(options.output)
-    networks = [network for network in options.networks if network not in results.rows]
+    networks = [name for name in options.networks if name not in results.rows]
     _side_by_side(
-        networks,
-        options.jobs,
-        lambda network, processors: results.add(network, _row(network, options, processors)),
+        networks, options, lambda name, processors: results.add(name, _row(name, options, processors))
     )
 
 
@@ -95,6 +94,7 @@ def _parse_arguments() -> argparse.Namespace:
     parser.add_argument("--jobs", type=int, default=1, help="networks at once, at most one per core")
     parser.add_argument("--seconds", type=float, default=10, help="of timing a network, all tools together")
     parser.add_argument("--limit", type=float, default=600, help="seconds for a network, all in all")
+    parser.add_argument("--budget", type=float, default=math.inf, help="seconds after which none is begun")
     parser.add_argument("--memory", type=float, default=16, help="GiB for a network")
     parser.add_argument("--programs", type=Path, help="the folder of stored programs")
     parser.add_argument("--store", type=Path, help="import the networks into this folder, and no more")
@@ -102,16 +102,24 @@ def _parse_arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _side_by_side(networks: Iterable[str], jobs: int, work: Callable[[str, frozenset[int]], None]) -> None:
-    """Do `work` on each network, on the processors that it is given, `jobs` at once."""
+def _side_by_side(
+    networks: Iterable[str], options: argparse.Namespace, work: Callable[[str, frozenset[int]], None]
+) -> None:
+    """Do `work` on each network, on the processors that it is given, so many at once as `options` say."""
+    from benchmarks.networks.zoo import ZOO
+
+    # Those that take long come first, so that no core is left with one when the others are done.
+    networks = sorted(networks, key=lambda network: -math.prod(ZOO[network].input_shape))
     cores: queue.SimpleQueue[int] = queue.SimpleQueue()
-    for core in one_processor_per_core()[:jobs]:
+    for core in one_processor_per_core()[: options.jobs]:
         cores.put(core)
+    end = time.monotonic() + options.budget
 
     def on_core(network: str) -> None:
         core = cores.get()
         try:
-            work(network, frozenset({core}))
+            if time.monotonic() < end:
+                work(network, frozenset({core}))
         finally:
             cores.put(core)
 
@@ -122,8 +130,6 @@ def _side_by_side(networks: Iterable[str], jobs: int, work: Callable[[str, froze
 
 def _store(network: str, options: argparse.Namespace, processors: frozenset[int]) -> None:
     path = _program(options.store, network)
-    if path.exists():
-        return
     task = Task(network, (), 0, program=None, store=str(path))
     outcome = run_isolated("benchmarks.zoo", asdict(task), limits=_limits(options, processors))
     print(f"{network}: {outcome.failure or f'{path.stat().st_size} bytes'}", flush=True)

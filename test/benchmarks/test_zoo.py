@@ -95,11 +95,18 @@ def test_results_are_complete_after_each_row(tmp_path: Path) -> None:
     again = zoo.Results(path)
     assert again.rows == {"good": ROWS["good"]}
     again.add("broken", ROWS["broken"])
-    assert list(json.loads(path.read_text())["zoo"]) == ["good", "broken"]
+    assert list(json.loads(path.read_text())["zoo"]) == ["broken", "good"]
 
 
 def test_all_cores_work_on_networks_once_each() -> None:
     seen = []
-    zoo._side_by_side(ZOO, 2, lambda network, processors: seen.append((network, processors)))
+    options = argparse.Namespace(jobs=2, budget=60.0)
+    zoo._side_by_side(ZOO, options, lambda network, processors: seen.append((network, processors)))
     assert sorted(network for network, _ in seen) == sorted(ZOO)
     assert all(len(processors) == 1 for _, processors in seen)
+
+
+def test_no_network_is_begun_when_the_budget_is_spent() -> None:
+    seen = []
+    zoo._side_by_side(ZOO, argparse.Namespace(jobs=1, budget=-1.0), lambda network, _: seen.append(network))
+    assert seen == []
