@@ -177,7 +177,7 @@ def loop_carried(
 ) -> list[ir.Value]:
     """`for i in range(0, upper, step): values = body(i, values)`; gives the last values."""
     upper = Index.of(upper)
-    if upper.known is not None and upper.known <= step:
+    if upper.known is not None and 0 < upper.known <= step:
         return list(body(Index(0), list(initial)))
     with ir.Location.name(name):
         for_op = scf.ForOp(Index(0).value, upper.value, Index(step).value, list(initial))
