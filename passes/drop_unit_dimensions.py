@@ -59,18 +59,21 @@ def _unit_dimension(convolution: Convolution) -> int | None:
 def _drop(convolution: Convolution, dimension: int) -> ir.Operation:
     """Build the convolution without a dimension, and replace the former one."""
     letter = str(dimension)
-    former = (convolution.input_layout, convolution.filter_layout, convolution.output_layout)
-    positions = [layout.index(letter) for layout in former]
-    image = _without(convolution.input, positions[0])
-    weights = _without(convolution.filter, positions[1])
-    init = _without(convolution.init, positions[2])
     result = build_convolution(
-        tuple(_layout_without(layout, dimension) for layout in former),
+        (
+            _layout_without(convolution.input_layout, dimension),
+            _layout_without(convolution.filter_layout, dimension),
+            _layout_without(convolution.output_layout, dimension),
+        ),
         _others(convolution.strides, dimension),
         _others(convolution.dilations, dimension),
-        (image, weights, init),
+        (
+            _without(convolution.input, convolution.input_layout.index(letter)),
+            _without(convolution.filter, convolution.filter_layout.index(letter)),
+            _without(convolution.init, convolution.output_layout.index(letter)),
+        ),
     )
-    first = max(positions[2] - 1, 0)
+    first = max(convolution.output_layout.index(letter) - 1, 0)
     shape = ir.RankedTensorType(convolution.operation.results[0].type).shape
     restored = split(result, first, (shape[first], shape[first + 1]))
     convolution.operation.results[0].replace_all_uses_with(restored)
