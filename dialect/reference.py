@@ -101,6 +101,11 @@ def filter_transform(filter: Array, decomposition: Decomposition, groups: int = 
             if tap is not None
         ]
         columns, rows = zip(*present, strict=True)
+        if len(nested) == 1 and nested[0, 0] == 1:
+            # Parts of one tap, for tiles of one output: nothing to compute.
+            (row,) = rows
+            transformed[0, :, index] = taps[row].reshape(group_channels, groups, -1).swapaxes(0, 1)
+            continue
         # A few channels at a time, so that the float64 intermediate stays in the cache.
         for first in range(0, group_channels, channels_at_once):
             some = slice(first, first + channels_at_once)

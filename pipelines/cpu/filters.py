@@ -28,11 +28,12 @@ def pack_filters(kernel: CpuKernel, transformed: npt.NDArray[Any]) -> npt.NDArra
     )
     by_view = np.moveaxis(by_group, 1, -2).reshape(*by_group.shape[:1], *by_group.shape[2:4], -1)
     packed = np.empty(kernel.packed_filter_shape, np.float32)
-    for number in range(blocks.count):
+    for number, block in enumerate(packed):
         first = blocks.first(Index(number)).known
         assert first is not None
-        chosen = by_view[:, kernel.view_order, :, first : first + blocks.size]
-        packed[number] = chosen.reshape(shape.transform_size, shape.reduction, blocks.size)
+        ordered = block.reshape(shape.transform_size, len(kernel.view_order), group_channels, blocks.size)
+        for position, view in enumerate(kernel.view_order):
+            ordered[:, position] = by_view[:, view, :, first : first + blocks.size]
     return packed
 
 
