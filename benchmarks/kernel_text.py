@@ -25,7 +25,9 @@ from iree.winograd.compilation import REWRITE_PHASE, Compilation, Stages
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.dialect.resource_data import resource_data
 from iree.winograd.ir_dumps import IRDumps
+from iree.winograd.kernel_failures import take_kernel_users
 from iree.winograd.pass_pipeline import run_passes
+from iree.winograd.passes.containment import Containment
 from iree.winograd.passes.options import WinogradOptions
 from iree.winograd.passes.rewrite import walk
 from iree.winograd.pipelines.compile_pipeline import compile_pipeline
@@ -73,13 +75,13 @@ def kernel_text(program: Layer | Program, target: KernelTarget) -> str:
         None,
         Stages(compile_to=REWRITE_PHASE),
         report=lambda diagnostic: print(diagnostic.format(), file=sys.stderr),
-        warn=lambda message: None,
     ) as compilation:
         invocation = compilation.compile(program.build(compilation))
         if invocation is None:
             raise ValueError("a program doesn't compile")
         module = invocation.export_module()
-        run_passes(module, compile_pipeline(options, decisions.append), IRDumps())
+        run_passes(module, compile_pipeline(options, decisions.append), IRDumps(), Containment())
+        take_kernel_users(module)
         return "".join(map(_choice, decisions)) + _digests(module) + _asm(module)
 
 

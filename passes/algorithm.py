@@ -9,6 +9,7 @@ from typing import Protocol
 from iree.winograd.dialect.attributes import sizes_attribute, sizes_of
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.dialect.decomposition import Decomposition, decompose
+from iree.winograd.passes.unit import ORIGIN_ATTRIBUTE_NAME
 
 ATTRIBUTE_NAME = "winograd.algorithm"
 SCHEDULE_ATTRIBUTE_NAME = "winograd.schedule"
@@ -97,6 +98,6 @@ def algorithm_of(operation: ir.Operation) -> Algorithm | None:
 
 def copy_annotations(operation: ir.Operation, replacement: ir.Operation) -> None:
     """Give what replaces a convolution the annotations that the convolution has."""
-    for name in (ATTRIBUTE_NAME, SCHEDULE_ATTRIBUTE_NAME):
+    for name in (ATTRIBUTE_NAME, SCHEDULE_ATTRIBUTE_NAME, ORIGIN_ATTRIBUTE_NAME):
         if name in operation.attributes:
             replacement.attributes[name] = operation.attributes[name]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from operator import itemgetter
 
 from iree.winograd.dialect import ops
 from iree.winograd.dialect.bindings import ir, tensor
 from iree.winograd.passes.channel_slice import ChannelSlice, extract_channels, insert_channels
+from iree.winograd.passes.containment import rewrite_each
 from iree.winograd.passes.registry import register_pass
 from iree.winograd.passes.rewrite import defining_operation, is_dynamic, only_user, walk
 
@@ -42,8 +44,7 @@ class ConcatInPlace:
             if concatenation not in taken and any(map(_is_from_convolution, _parts(chain))):
                 taken.update(chain)
                 chains.append(chain)
-        for chain in chains:
-            _rewrite(chain)
+        rewrite_each("concatenation", chains, _rewrite, operation_of=itemgetter(-1))
 
 
 def _concatenates_channels(operation: ir.Operation) -> bool:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from operator import itemgetter
 
 from iree.winograd.dialect import ops
 from iree.winograd.dialect.bindings import arith, ir, linalg
 from iree.winograd.passes.algorithm import SCHEDULE_ATTRIBUTE_NAME, Algorithm, algorithm_of
 from iree.winograd.passes.constants import is_zero
+from iree.winograd.passes.containment import rewrite_each
 from iree.winograd.passes.convolution import Convolution, convolutions, match_convolution
 from iree.winograd.passes.epilogue_operand import (
     EpilogueOperand,
@@ -25,6 +27,7 @@ from iree.winograd.passes.rewrite import (
     transposed,
     zero_filled,
 )
+from iree.winograd.passes.unit import ORIGIN_ATTRIBUTE_NAME, Unit, origin_of, set_origin
 
 PASS_NAME = "winograd-convert-conv"
 
@@ -51,14 +54,27 @@ class ConvertConv:
     """
 
     def run(self, module: ir.Operation) -> None:
-        for number, operation in enumerate(list(convolutions(module))):
-            try:
-                algorithm = algorithm_of(operation)
-            except ValueError as error:
-                operation.location.emit_error(f"winograd.algorithm: {error}")
-                raise PassError from None
-            if algorithm is not None:
-                _convert_annotated(operation, number, algorithm)
+        rewrite_each(
+            "convolution",
+            enumerate(list(convolutions(module))),
+            _convert,
+            operation_of=itemgetter(1),
+            leaves_out_origin=True,
+        )
+
+
+def _convert(numbered: tuple[int, ir.Operation]) -> None:
+    number, operation = numbered
+    try:
+        algorithm = algorithm_of(operation)
+    except ValueError as error:
+        operation.location.emit_error(f"winograd.algorithm: {error}")
+        raise PassError from None
+    if algorithm is None:
+        return
+    if origin_of(operation) is None:
+        set_origin(operation, Unit(PASS_NAME, "convolution", number))
+    _convert_annotated(operation, number, algorithm)
 
 
 def _convert_annotated(operation: ir.Operation, number: int, algorithm: Algorithm) -> None:
@@ -164,9 +180,9 @@ def _batch_matmul(
         tiles = _times(size_of(activation.input, 0), tiles_per_image)
     init = zero_filled([products, tiles, filters], convolution.element_type)
     product = linalg.batch_matmul(activation.result, weights.result, outs=[init])
-    if SCHEDULE_ATTRIBUTE_NAME in convolution.operation.attributes:
-        schedule = convolution.operation.attributes[SCHEDULE_ATTRIBUTE_NAME]
-        product.owner.attributes[SCHEDULE_ATTRIBUTE_NAME] = schedule
+    for name in (SCHEDULE_ATTRIBUTE_NAME, ORIGIN_ATTRIBUTE_NAME):
+        if name in convolution.operation.attributes:
+            product.owner.attributes[name] = convolution.operation.attributes[name]
     return product
 
 

@@ -9,6 +9,7 @@ from iree.winograd.dialect.bindings import ir, tensor
 from iree.winograd.passes.algorithm import ATTRIBUTE_NAME
 from iree.winograd.passes.build_convolution import build_convolution
 from iree.winograd.passes.constants import is_zero
+from iree.winograd.passes.containment import rewrite_each
 from iree.winograd.passes.convolution import Convolution, convolutions, match_convolution
 from iree.winograd.passes.grouped import fold_merged, merged, split
 from iree.winograd.passes.registry import register_pass
@@ -36,12 +37,12 @@ class DropUnitDimensions:
     """
 
     def run(self, module: ir.Operation) -> None:
-        for operation in list(convolutions(module)):
-            if ATTRIBUTE_NAME not in operation.attributes:
-                _drop_all(operation)
+        rewrite_each("convolution", list(convolutions(module)), _drop_all)
 
 
 def _drop_all(operation: ir.Operation) -> None:
+    if ATTRIBUTE_NAME in operation.attributes:
+        return
     convolution = match_convolution(operation)
     while not isinstance(convolution, str) and (dimension := _unit_dimension(convolution)) is not None:
         with convolution.operation.location, ir.InsertionPoint(convolution.operation):

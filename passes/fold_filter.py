@@ -8,6 +8,7 @@ from typing import Literal
 from iree.winograd.dialect import ops, reference
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.constants import constant_array, resource_constant
+from iree.winograd.passes.containment import rewrite_each
 from iree.winograd.passes.convolution import convolutions
 from iree.winograd.passes.registry import register_pass
 from iree.winograd.passes.rewrite import defining_operation, erase_if_unused, transforms
@@ -34,10 +35,8 @@ class FoldFilter:
     def run(self, module: ir.Operation) -> None:
         if self.fold_filters == "load":
             return
-        for transform in transforms(module, ops.FilterTransformOp):
-            _fold(transform)
-        for operation in list(convolutions(module)):
-            _fold_layout(operation.operands[1])
+        rewrite_each("filter transform", transforms(module, ops.FilterTransformOp), _fold)
+        rewrite_each("convolution", list(convolutions(module)), _fold_layout)
 
 
 def _fold(transform: ops.FilterTransformOp) -> None:
@@ -51,8 +50,9 @@ def _fold(transform: ops.FilterTransformOp) -> None:
     erase_if_unused([transform.operation])
 
 
-def _fold_layout(weights: ir.Value) -> None:
+def _fold_layout(convolution: ir.Operation) -> None:
     """Give a constant filter of a convolution that stays one the layout that it is transposed to."""
+    weights = convolution.operands[1]
     definition = defining_operation(weights)
     if definition is None or definition.name != "linalg.transpose":
         return

@@ -8,6 +8,7 @@ import numpy as np
 from iree.winograd.dialect import ops
 from iree.winograd.dialect.bindings import arith, ir
 from iree.winograd.passes.constants import Array, constant_array, resource_constant, scalar_constant
+from iree.winograd.passes.containment import rewrite_each
 from iree.winograd.passes.registry import register_pass
 from iree.winograd.passes.rewrite import defining_operation, erase_if_unused, inline_operations, transforms
 
@@ -39,8 +40,7 @@ class FoldScale:
     """
 
     def run(self, module: ir.Operation) -> None:
-        for transform in transforms(module, ops.OutputTransformOp):
-            _fold(transform)
+        rewrite_each("output transform", transforms(module, ops.OutputTransformOp), _fold)
 
 
 @dataclass

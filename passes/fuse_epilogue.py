@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from iree.winograd.dialect import ops
 from iree.winograd.dialect.bindings import arith, ir
 from iree.winograd.passes.constants import uniform_constant
+from iree.winograd.passes.containment import rewrite_each
 from iree.winograd.passes.elementwise import Elementwise, broadcast_source, captures, match_elementwise
 from iree.winograd.passes.epilogue_operand import (
     EpilogueOperand,
@@ -45,8 +46,7 @@ class FuseEpilogue:
     """
 
     def run(self, module: ir.Operation) -> None:
-        for transform in transforms(module, ops.OutputTransformOp):
-            _fuse_consumers(transform)
+        rewrite_each("output transform", transforms(module, ops.OutputTransformOp), _fuse_consumers)
 
 
 def _fuse_consumers(transform: ops.OutputTransformOp) -> None:

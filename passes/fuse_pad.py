@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from iree.winograd.dialect import ops
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.constants import is_zero
+from iree.winograd.passes.containment import rewrite_each
 from iree.winograd.passes.registry import register_pass
 from iree.winograd.passes.rewrite import defining_operation, erase_if_unused, is_dynamic, transforms
 from iree.winograd.passes.slices import match_slice
@@ -28,8 +29,7 @@ class FusePad:
     """
 
     def run(self, module: ir.Operation) -> None:
-        for transform in transforms(module, ops.InputTransformOp):
-            _fuse(transform)
+        rewrite_each("input transform", transforms(module, ops.InputTransformOp), _fuse)
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from iree.winograd.dialect import ops
 from iree.winograd.dialect.bindings import ir, linalg
+from iree.winograd.passes.containment import rewrite_each
 from iree.winograd.passes.elementwise import Elementwise, captures, match_elementwise
 from iree.winograd.passes.registry import register_pass
 from iree.winograd.passes.rewrite import (
@@ -38,10 +39,7 @@ class MergeElementwise:
     """
 
     def run(self, module: ir.Operation) -> None:
-        for transform in transforms(module, ops.OutputTransformOp):
-            value = transform.result
-            while (following := _merged_user(value)) is not None:
-                value = following.result
+        rewrite_each("output transform", transforms(module, ops.OutputTransformOp), _merge_users)
 
 
 @dataclass(frozen=True)
@@ -50,6 +48,12 @@ class Meeting:
 
     last: Elementwise
     others: dict[ir.Operation, Elementwise]
+
+
+def _merge_users(transform: ops.OutputTransformOp) -> None:
+    value = transform.result
+    while (following := _merged_user(value)) is not None:
+        value = following.result
 
 
 def match_meeting(value: ir.Value) -> Meeting | None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes import channels_last
+from iree.winograd.passes.containment import rewrite_each
 from iree.winograd.passes.convolution import convolutions
 from iree.winograd.passes.grouped import rewrite_grouped
 from iree.winograd.passes.registry import register_pass
@@ -36,17 +37,19 @@ class NormalizeLayout:
     """
 
     def run(self, module: ir.Operation) -> None:
-        for operation in list(convolutions(module)):
-            rewrite_grouped(operation)
+        rewrite_each("grouped convolution", list(convolutions(module)), rewrite_grouped)
         versions = channels_last.Versions()
         replaced = []
-        for operation in list(walk(module)):
-            rewrite = _REWRITES.get(operation.name, channels_last.rewrite_linalg)
+
+        def rewrite(operation: ir.Operation) -> None:
+            build = _REWRITES.get(operation.name, channels_last.rewrite_linalg)
             with operation.location:
-                result = rewrite(operation, versions)
+                result = build(operation, versions)
             if result is not None:
                 versions[operation.results[0]] = result
                 replaced.append(operation)
+
+        rewrite_each("operation", list(walk(module)), rewrite)
         _replace(replaced, versions)
 
 

@@ -46,6 +46,8 @@ class WinogradOptions:
 
     None is the machine that was calibrated for the target, or else the shipped default.
     """
+    strict: bool = False
+    """Make every failure of a pass an error; else what it failed on is left as it is, with a warning."""
 
     def __post_init__(self) -> None:
         if self.output_tile is not None and not 1 <= self.output_tile <= MAX_OUTPUT_TILE:

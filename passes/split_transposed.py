@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from iree.winograd.dialect.bindings import arith, ir, linalg, tensor
 from iree.winograd.passes.build_convolution import build_convolution
 from iree.winograd.passes.constants import is_zero
+from iree.winograd.passes.containment import rewrite_each
 from iree.winograd.passes.convolution import Convolution, convolutions
 from iree.winograd.passes.elementwise import broadcast_source
 from iree.winograd.passes.grouped import fold_merged, merged, merged_layout, split
@@ -55,19 +56,22 @@ class SplitTransposed:
     """
 
     def run(self, module: ir.Operation) -> None:
-        for operation in list(convolutions(module)):
-            transposed = match_transposed(operation)
-            if transposed is None:
-                continue
-            with operation.location, ir.InsertionPoint(operation):
-                inserted = _build_phases(transposed)
-                result = _in_groups(transposed.convolution, inserted)
-            phases = len(transposed.phases)
-            remark_applied(operation, PASS_NAME, f"a transposed convolution became one per phase: {phases}")
-            operation.results[0].replace_all_uses_with(result)
-            erase_if_unused([operation])
-            fold_merged(result)
-            apply_to_parts(inserted)
+        rewrite_each("convolution", list(convolutions(module)), _split)
+
+
+def _split(operation: ir.Operation) -> None:
+    transposed = match_transposed(operation)
+    if transposed is None:
+        return
+    with operation.location, ir.InsertionPoint(operation):
+        inserted = _build_phases(transposed)
+        result = _in_groups(transposed.convolution, inserted)
+    phases = len(transposed.phases)
+    remark_applied(operation, PASS_NAME, f"a transposed convolution became one per phase: {phases}")
+    operation.results[0].replace_all_uses_with(result)
+    erase_if_unused([operation])
+    fold_merged(result)
+    apply_to_parts(inserted)
 
 
 def _in_groups(convolution: Convolution, outputs: ir.Value) -> ir.Value:

@@ -8,11 +8,13 @@ from functools import reduce
 
 from iree.winograd.dialect.bindings import arith, ir, linalg, tensor
 from iree.winograd.passes.constants import is_zero
+from iree.winograd.passes.containment import rewrite_each
 from iree.winograd.passes.registry import register_pass
 from iree.winograd.passes.rewrite import erase_if_unused, is_dynamic, walk
 
 LONGEST_WINDOW = 9
 """Elements up to which the sum of a window is written out."""
+_SUMS = ("linalg.pooling_nhwc_sum", "linalg.pooling_ndhwc_sum")
 
 
 @register_pass("winograd-unroll-pooling")
@@ -35,16 +37,11 @@ class UnrollPooling:
     """
 
     def run(self, module: ir.Operation) -> None:
-        for operation in list(walk(module)):
-            dimension = _window_dimension(operation)
-            if dimension is not None:
-                _unroll(operation, dimension)
+        rewrite_each("pooling", [each for each in walk(module) if each.name in _SUMS], _unroll)
 
 
 def _window_dimension(operation: ir.Operation) -> int | None:
     """The dimension of the input along which a sum that is to be rewritten goes."""
-    if operation.name not in ("linalg.pooling_nhwc_sum", "linalg.pooling_ndhwc_sum"):
-        return None
     body = [view.operation.name for view in operation.regions[0].blocks[0].operations]
     if body != ["arith.addf", "linalg.yield"]:
         return None
@@ -61,7 +58,10 @@ def _window_dimension(operation: ir.Operation) -> int | None:
     return 1 + long[0]
 
 
-def _unroll(operation: ir.Operation, dimension: int) -> None:
+def _unroll(operation: ir.Operation) -> None:
+    dimension = _window_dimension(operation)
+    if dimension is None:
+        return
     source, window, _ = operation.operands
     result_type = ir.RankedTensorType(operation.results[0].type)
     shape = list(result_type.shape)

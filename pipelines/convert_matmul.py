@@ -4,24 +4,28 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import prod
+from operator import itemgetter
 
 from iree.winograd.dialect.bindings import ir, linalg, tensor
 from iree.winograd.passes.algorithm import Algorithm, set_algorithm
 from iree.winograd.passes.constants import is_constant, is_known_at_load, is_zero
+from iree.winograd.passes.containment import rewrite_each
 from iree.winograd.passes.elementwise_before_collapse import compute_before_collapse
 from iree.winograd.passes.registry import register_pass
 from iree.winograd.passes.rewrite import defining_operation, erase_if_unused, is_dynamic, walk, zero_filled
+from iree.winograd.passes.unit import Unit, set_origin
 
 from .backend import Backend
 from .backends import module_backend, unsupported_target
 
+PASS_NAME = "winograd-convert-matmul"
 LEAST_PRODUCTS = 1 << 16
 """Multiplications from which on a product outweighs its launch."""
 _POINTWISE = {1: linalg.conv_1d_nwc_wcf, 2: linalg.conv_2d_nhwc_hwcf, 3: linalg.conv_3d_ndhwc_dhwcf}
 """By the number of spatial dimensions."""
 
 
-@register_pass("winograd-convert-matmul")
+@register_pass(PASS_NAME)
 @dataclass(frozen=True)
 class ConvertMatmul:
     """Rewrite products of rows and a matrix known in advance to convolutions.
@@ -46,12 +50,17 @@ class ConvertMatmul:
         if unsupported_target(module) is not None:
             return
         backend = module_backend(module)
-        for operation in [each for each in walk(module) if _is_product_of_rows(each, backend)]:
-            _convert(operation)
+        products = [each for each in walk(module) if each.name == "linalg.matmul"]
+        rewrite_each(
+            "product",
+            enumerate(products),
+            lambda numbered: _convert(*numbered, backend),
+            operation_of=itemgetter(1),
+        )
 
 
 def _is_product_of_rows(operation: ir.Operation, backend: Backend) -> bool:
-    if operation.name != "linalg.matmul" or not is_zero(operation.operands[2]):
+    if not is_zero(operation.operands[2]):
         return False
     rows, matrix = operation.operands[0], operation.operands[1]
     if any(not isinstance(operand.type.element_type, ir.F32Type) for operand in operation.operands):
@@ -71,7 +80,9 @@ def _is_product_of_rows(operation: ir.Operation, backend: Backend) -> bool:
     return rows.type.shape[0] in backend.matmul_rows and is_known(matrix)
 
 
-def _convert(operation: ir.Operation) -> None:
+def _convert(number: int, operation: ir.Operation, backend: Backend) -> None:
+    if not _is_product_of_rows(operation, backend):
+        return
     rows, matrix, _ = operation.operands
     result_type = ir.RankedTensorType(operation.results[0].type)
     with operation.location, ir.InsertionPoint(operation):
@@ -88,6 +99,7 @@ def _convert(operation: ir.Operation) -> None:
         definition = defining_operation(convolution)
         assert definition is not None
         set_algorithm(definition, Algorithm((1,) * rank, (1,) * rank))
+        set_origin(definition, Unit(PASS_NAME, "product", number))
         result = tensor.collapse_shape(result_type, convolution, _all_but_last(rank + 2))
     operation.results[0].replace_all_uses_with(result)
     erase_if_unused([operation])

@@ -6,10 +6,12 @@ from dataclasses import dataclass
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.dialect.ops import OutputTransformOp
+from iree.winograd.passes.containment import rewrite_each
 from iree.winograd.passes.registry import PassError, register_pass
-from iree.winograd.passes.rewrite import erase_if_unused, transforms
+from iree.winograd.passes.rewrite import defining_operation, erase_if_unused, transforms
+from iree.winograd.passes.unit import Unit, origin_of, set_origin
 
-from .backend import Backend
+from .backend import Backend, Lowering
 from .backends import module_backend
 from .group import match_group
 
@@ -41,22 +43,12 @@ class LowerToDispatch:
             return
         backend = _backend(module)
         lowering = backend.lowering(module)
-        for output_transform in outputs:
-            group = match_group(output_transform)
-            if isinstance(group, str):
-                output_transform.location.emit_error(f"winograd.output_transform can't be lowered: {group}")
-                raise PassError
-            lowered = output_transform.operation
-            if backend.writes_insertions and group.insertion is not None:
-                lowered = group.insertion
-            try:
-                with output_transform.location, ir.InsertionPoint(lowered):
-                    result = lowering.lower(group)
-            except ValueError as error:
-                output_transform.location.emit_error(f"winograd.output_transform can't be lowered: {error}")
-                raise PassError from None
-            lowered.results[0].replace_all_uses_with(result)
-            erase_if_unused([lowered])
+        rewrite_each(
+            "output transform",
+            outputs,
+            lambda output_transform: _lower(output_transform, backend, lowering),
+            leaves_out_origin=True,
+        )
 
 
 def _backend(module: ir.Operation) -> Backend:
@@ -65,3 +57,29 @@ def _backend(module: ir.Operation) -> Backend:
     except ValueError as reason:
         module.location.emit_error(f"winograd ops can't be lowered: {reason}")
         raise PassError from None
+
+
+def _lower(output_transform: OutputTransformOp, backend: Backend, lowering: Lowering) -> None:
+    group = match_group(output_transform)
+    if isinstance(group, str):
+        raise ValueError(f"winograd.output_transform can't be lowered: {group}")
+    lowered = output_transform.operation
+    if backend.writes_insertions and group.insertion is not None:
+        lowered = group.insertion
+    origin = origin_of(group.product)
+    with group.product.location, ir.InsertionPoint(lowered):
+        result = lowering.lower(group)
+    if origin is not None:
+        _set_origin_of_dispatches(result, origin)
+    lowered.results[0].replace_all_uses_with(result)
+    erase_if_unused([lowered])
+
+
+def _set_origin_of_dispatches(result: ir.Value, origin: Unit) -> None:
+    """Note `origin` on the dispatch that gives `result`, and on those of the same group that it reads."""
+    dispatch = defining_operation(result)
+    if dispatch is None or dispatch.name != "flow.dispatch" or origin_of(dispatch) is not None:
+        return
+    set_origin(dispatch, origin)
+    for operand in dispatch.operands:
+        _set_origin_of_dispatches(operand, origin)

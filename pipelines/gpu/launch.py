@@ -84,7 +84,6 @@ class Launcher:
         key = (key, *((each.extents, each.by_quads) for each in (*arguments, result)))
         if key not in self._executables:
             unique = name if name not in self._executables.values() else f"{name}_{len(self._executables)}"
-            self._executables[key] = unique
             emit_executable(
                 self.module,
                 unique,
@@ -96,6 +95,7 @@ class Launcher:
                 [each.bind for each in (*arguments, result)],
                 self._residency(threads, resident_threads),
             )
+            self._executables[key] = unique
         workload = [batch] if is_dynamic else []
         entry = ir.ArrayAttr.get([ir.SymbolRefAttr.get([self._executables[key]] * 2)])
         extents = [each.leading(Index(batch)).value for each in arguments if each.is_dynamic]

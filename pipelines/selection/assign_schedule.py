@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from operator import attrgetter
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.dialect.ops import OutputTransformOp
 from iree.winograd.passes.algorithm import SCHEDULE_ATTRIBUTE_NAME
-from iree.winograd.passes.registry import PassError, register_pass
+from iree.winograd.passes.containment import rewrite_each
+from iree.winograd.passes.registry import register_pass
 from iree.winograd.passes.rewrite import transforms
 from iree.winograd.pipelines.group import ConvolutionGroup, match_group
 from iree.winograd.pipelines.schedules import set_schedule
@@ -46,12 +48,13 @@ class AssignSchedule:
         if not unscheduled:
             return
         space = module_space(module, self.machine, self.threads)
-        for group in unscheduled:
-            try:
-                set_schedule(group.product, space.default_schedule(group.shape))
-            except ValueError as error:
-                group.output_transform.location.emit_error(f"there is no schedule for its kernels: {error}")
-                raise PassError from None
+        rewrite_each(
+            "product",
+            unscheduled,
+            lambda group: set_schedule(group.product, space.default_schedule(group.shape)),
+            operation_of=attrgetter("product"),
+            leaves_out_origin=True,
+        )
 
 
 def _is_scheduled(group: ConvolutionGroup) -> bool:

@@ -6,15 +6,18 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
+from operator import itemgetter
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.algorithm import ATTRIBUTE_NAME, set_algorithm
+from iree.winograd.passes.containment import RewriteFailure, rewrite_each
 from iree.winograd.passes.convolution import convolutions, match_convolution
 from iree.winograd.passes.layer_filter import is_layer_allowed, location_names
 from iree.winograd.passes.options import WinogradOptions
 from iree.winograd.passes.problem import ConvolutionProblem
 from iree.winograd.passes.registry import PassError, register_pass
 from iree.winograd.passes.remarks import remark_analysis, remark_missed
+from iree.winograd.passes.unit import Unit, set_origin
 from iree.winograd.pipelines.schedules import set_schedule
 
 from .decision import Candidate, Decision
@@ -75,22 +78,40 @@ class SelectAlgorithm:
             return
         space = module_space(module, self.machine, self.threads)
         with self._open_database(module) as database:
-            for number, operation in enumerate(found):
-                if ATTRIBUTE_NAME not in operation.attributes:
-                    self._select(number, operation, space, database)
+            rewrite_each(
+                "convolution",
+                enumerate(found),
+                lambda numbered: self._select(*numbered, space, database),
+                operation_of=itemgetter(1),
+                leave=lambda numbered, failure: self._leave(*numbered, space, failure),
+            )
         if self.machine is not None:
             remark_analysis(module, PASS_NAME, f"times are predicted for the machine in {self.machine}")
 
     def _select(
         self, number: int, operation: ir.Operation, space: SearchSpace, database: TuningDatabase | None
     ) -> None:
+        if ATTRIBUTE_NAME in operation.attributes:
+            return
         decision = self._decide(number, operation, space, database)
+        self._report(operation, decision)
         chosen = None if decision.chosen is None else decision.chosen.implementation
         if chosen is None or chosen.is_left_to_iree:
-            remark_missed(operation, PASS_NAME, f"convolution {number} left as it is: {decision.reason}")
-        else:
-            set_algorithm(operation, chosen.algorithm)
-            set_schedule(operation, chosen.schedule)
+            return
+        set_algorithm(operation, chosen.algorithm)
+        set_origin(operation, Unit(PASS_NAME, "convolution", number))
+        set_schedule(operation, chosen.schedule)
+
+    def _leave(
+        self, number: int, operation: ir.Operation, space: SearchSpace, failure: RewriteFailure
+    ) -> None:
+        names = tuple(location_names(operation.location))
+        self._report(operation, Decision(space, number, names, None, (), None, str(failure)))
+
+    def _report(self, operation: ir.Operation, decision: Decision) -> None:
+        if decision.chosen is None or decision.chosen.implementation.is_left_to_iree:
+            message = f"convolution {decision.number} left as it is: {decision.reason}"
+            remark_missed(operation, PASS_NAME, message)
         if self.observe is not None:
             self.observe(decision)
 

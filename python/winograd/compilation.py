@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
 from iree.compiler import api
 from iree.compiler.api.ctypes_dl import PipelineType
 from iree.winograd import embedding
-from iree.winograd.diagnostics import Diagnostic
+from iree.winograd.attempts import Attempts
+from iree.winograd.diagnostics import Diagnostic, capture_remarks, diagnostic_at
 from iree.winograd.dialect.bindings import ir
+from iree.winograd.errors import CompilationError
 from iree.winograd.ir_dumps import IRDumps
+from iree.winograd.kernel_failures import failures_of_kernels, require_lowered, take_kernel_users
 from iree.winograd.pass_pipeline import run_passes
+from iree.winograd.passes.containment import Containment, RewriteFailure, RewriteFailuresError
 from iree.winograd.passes.convolution import convolutions
 from iree.winograd.passes.options import WinogradOptions
-from iree.winograd.passes.rewrite import walk
+from iree.winograd.passes.registry import PassError
 from iree.winograd.pipelines.backends import unsupported_target
 from iree.winograd.pipelines.compile_pipeline import compile_pipeline
 from iree.winograd.pipelines.selection.decision import Decision
@@ -70,6 +75,8 @@ class Stages:
 
 NO_DUMPS = IRDumps()
 
+_REMEDY = "compile with --iree-winograd-strict (in Python, strict=True) to get the trace that a report needs"
+
 # Bytes; the largest 64-bit integer overflows in IREE.
 _ANY_SIZE = 1 << 40
 
@@ -93,8 +100,8 @@ class Compilation:
     """A session of IREE's compiler in which programs are compiled, their convolutions rewritten.
 
     Diagnostics go to `report`; the program's own errors, in console mode, are printed by IREE instead.
-    Convolutions for a target without kernels are an error. `warn` is told when the passes of this project
-    failed on a program, which is then compiled without them.
+    Convolutions for a target without kernels are an error. What a pass of this project fails on is left as it
+    is, and `warn`, by default `report`, is told; with `strict` it is an error.
 
     Close it, or use it in a `with` statement; the results are gone then.
     """
@@ -106,7 +113,7 @@ class Compilation:
         stages: Stages,
         *,
         report: Callable[[Diagnostic], None],
-        warn: Callable[[str], None],
+        warn: Callable[[Diagnostic], None] | None = None,
         console: bool = False,
         dumps: IRDumps = NO_DUMPS,
     ) -> None:
@@ -115,12 +122,14 @@ class Compilation:
         self._options = options
         self._stages = stages
         self._report = report
-        self._warn = warn
+        self._warn = report if warn is None else warn
         self._console = console
         self._dumps = dumps
         self._invocations: list[api.Invocation] = []
         self._decisions: list[Decision] = []
-        self._failure: str | None = None
+        self._failures: tuple[RewriteFailure, ...] = ()
+        self._remarks: list[Diagnostic] = []
+        self._report_remark = report
 
     def __enter__(self) -> Compilation:
         return self
@@ -151,7 +160,12 @@ class Compilation:
             return
         with report_file(path) as write:
             yield
-            write(decision_report(self._decisions, self._failure))
+            write(decision_report(self._decisions, self._failures))
+
+    def capture_remarks(self, report: Callable[[Diagnostic], None]) -> None:
+        """Send remarks on what the passes did to `report`, without those of attempts that failed."""
+        self._report_remark = report
+        capture_remarks(self.context, self._remarks.append)
 
     def compile(self, program: api.Source | ir.Operation) -> api.Invocation | None:
         """Compile `program`; returns what holds the result, or None after an error diagnostic."""
@@ -168,43 +182,76 @@ class Compilation:
         if reason is not None and any(convolutions(module)):
             module.location.emit_error(reason)
             return None
-        original = module.clone()
-        result, failure = self._compile_rewritten(module, self._options)
-        if result is not None:
-            return result
-        result = self._execute(self._import(original), REWRITE_PHASE, stages.compile_to)
-        if result is not None:
-            self._failure = failure
-            self._warn(f"compiled without iree-winograd, which failed on this program: {failure}")
+        return self._compile_rewritten(module, self._options)
+
+    def _compile_rewritten(self, module: ir.Operation, options: WinogradOptions) -> api.Invocation | None:
+        attempts = Attempts(compile_pipeline(options))
+        attempt = partial(self._attempt, module, options)
+        self._failures = ()
+        try:
+            result = attempt(Containment()) if options.strict else attempts.run(attempt)
+        except PassError:
+            return None
+        except RewriteFailuresError as error:
+            result = self._compile_without_rewrites(module, error.failures, options)
+        else:
+            self._failures = attempts.failures
+            for remark in self._remarks:
+                self._report_remark(remark)
+        for failure in self._failures:
+            self._warn(_warning(failure))
         return result
 
-    def _compile_rewritten(
-        self, module: ir.Operation, options: WinogradOptions
-    ) -> tuple[api.Invocation | None, str]:
-        # Errors are held back: only compiling without our passes shows whether they are the program's own.
-        errors: list[Diagnostic] = []
-        invocation = self._new_invocation(lambda diagnostic: self._hold_back_errors(errors, diagnostic))
+    def _compile_without_rewrites(
+        self, module: ir.Operation, failures: Sequence[RewriteFailure], options: WinogradOptions
+    ) -> api.Invocation | None:
+        result = None
+        # Only stock IREE shows whether what it fails on is an error of the program's own.
+        if not options.strict or isinstance(failures[0].error, CompilationError):
+            result = self._execute(self._import(module), REWRITE_PHASE, self._stages.compile_to)
+            if result is None:
+                return None
+        if options.strict:
+            for failure in failures:
+                self._report(diagnostic_at(failure.location, "error", str(failure)))
+                self._report(Diagnostic("note", failure.trace))
+            return None
+        failure = replace(failures[0], left_out=None)
+        self._failures = (failure,)
+        return result
+
+    def _attempt(
+        self, original: ir.Operation, options: WinogradOptions, containment: Containment
+    ) -> api.Invocation:
+        """Compile a rewritten copy of `original`.
+
+        Raises `RewriteFailuresError`, also when IREE fails on what became of the program, and `PassError`
+        after errors of the program's own.
+        """
+        diagnostics: list[Diagnostic] = []
+        invocation = self._new_invocation(diagnostics.append)
+        module = original.clone()
         invocation.import_module(module)
+        self._decisions.clear()
+        self._remarks.clear()
         try:
-            options = with_stored_machine(options, module)
-            run_passes(module, compile_pipeline(options, self._decisions.append), self._dumps)
-            _require_lowered(module)
-            result = self._execute(invocation, REWRITE_PHASE, self._stages.compile_to)
-        except Exception as error:
-            result = None
-            failure = errors[0].format() if errors else _summarize(error)
-        else:
-            failure = errors[0].format() if errors else "no diagnostic"
-        if result is None:
+            passes = compile_pipeline(with_stored_machine(options, module), self._decisions.append)
+            run_passes(module, passes, self._dumps, containment)
+            require_lowered(module)
+            users = take_kernel_users(module)
+            if self._execute(invocation, REWRITE_PHASE, self._stages.compile_to) is None:
+                raise RewriteFailuresError(failures_of_kernels(users, module.location, diagnostics))
+        except BaseException as error:
             self._invocations.remove(invocation)
             embedding.close_invocation(invocation)
-        return result, failure
+            if isinstance(error, PassError):
+                self._report_all(diagnostics)
+            raise
+        self._report_all(diagnostics)
+        return invocation
 
-    def _hold_back_errors(self, errors: list[Diagnostic], diagnostic: Diagnostic) -> None:
-        belongs_to_error = diagnostic.severity == "note" and errors
-        if diagnostic.severity == "error" or belongs_to_error:
-            errors.append(diagnostic)
-        else:
+    def _report_all(self, diagnostics: Sequence[Diagnostic]) -> None:
+        for diagnostic in diagnostics:
             self._report(diagnostic)
 
     def _open(self, program: api.Source | ir.Operation) -> api.Invocation | None:
@@ -239,16 +286,6 @@ class Compilation:
         return invocation if invocation.execute(self._stages.pipeline) else None
 
 
-def _require_lowered(module: ir.Operation) -> None:
-    """Raise ValueError when ops of our dialect are left in `module`: IREE crashes on ops it doesn't know."""
-    left = {operation.name for operation in walk(module) if operation.name.startswith("winograd.")}
-    if left:
-        raise ValueError(f"not lowered: {', '.join(sorted(left))}")
-
-
-def _summarize(error: Exception) -> str:
-    """One line on `error`. Those raised in callbacks of MLIR arrive as the text of their traceback."""
-    lines = str(error).splitlines() or [""]
-    if "Traceback" in lines[0] or "callback" in lines[0]:
-        return lines[-1]
-    return f"{type(error).__name__}: {' '.join(lines)}"
+def _warning(failure: RewriteFailure) -> Diagnostic:
+    message = f"{failure}; {failure.consequence}; {_REMEDY}"
+    return diagnostic_at(failure.location, "warning", message)

@@ -77,6 +77,16 @@ def parse_diagnostics(severity: Severity, text: str) -> Iterator[Diagnostic]:
         severity = "note"
 
 
+def diagnostic_at(location: ir.Location, severity: Severity, message: str) -> Diagnostic:
+    """A diagnostic on what is at `location`, by name where that has one.
+
+    Frontends name layers; the place in the source is often the same for all of them.
+    """
+    if name := next(location_names(location), None):
+        message = f"{name}: {message}"
+    return _with_location(severity, message, location)
+
+
 def capture_diagnostics(context: ir.Context, report: Callable[[Diagnostic], None]) -> None:
     """Send every diagnostic of `context`, each followed by its notes, to `report`."""
 
@@ -95,10 +105,7 @@ def capture_remarks(context: ir.Context, report: Callable[[Diagnostic], None]) -
 
     def handle(remark: ir.Remark) -> None:
         message = f"{dict(remark.args)['Remark']} [{remark.remark_name}]"
-        # Frontends name layers; the place in the source is often the same for all of them.
-        if name := next(location_names(remark.location), None):
-            message = f"{name}: {message}"
-        report(_with_location("remark", message, remark.location))
+        report(diagnostic_at(remark.location, "remark", message))
 
     context.enable_remarks(callback=handle, all_filter=CATEGORY)
 

@@ -16,7 +16,7 @@ from iree.compiler.api.ctypes_dl import PipelineType
 from iree.winograd import embedding
 from iree.winograd.atomic_file import STANDARD_STREAM, atomic_file
 from iree.winograd.compilation import PHASES, REWRITE_PHASE, Compilation, Stages, session_flags
-from iree.winograd.diagnostics import Diagnostic, capture_remarks
+from iree.winograd.diagnostics import Diagnostic
 from iree.winograd.errors import InvalidOptionError
 from iree.winograd.flags import (
     ENABLE,
@@ -168,7 +168,7 @@ def _compile(command_line: CommandLine, stages: Stages) -> int:
         command_line.options,
         stages,
         report=_print_diagnostic,
-        warn=_print_warning,
+        warn=_print_diagnostic,
         console=True,
         dumps=dumps,
     ) as compilation:
@@ -209,7 +209,7 @@ def _enable_remarks(compilation: Compilation, command_line: CommandLine) -> None
     wanted = command_line.main.get("remarks-filter", "")
     if not wanted:
         if command_line.options.remarks:
-            capture_remarks(compilation.context, _print_diagnostic)
+            compilation.capture_remarks(_print_diagnostic)
         return
     try:
         compilation.context.enable_remarks(

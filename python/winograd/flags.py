@@ -23,8 +23,9 @@ THREADS = "iree-winograd-threads"
 REPORT = "iree-winograd-report"
 TUNING_DATABASE = "iree-winograd-tuning-database"
 MACHINE = "iree-winograd-machine"
+STRICT = "iree-winograd-strict"
 
-_OWN_BOOLEANS = (ENABLE, REMARKS)
+_OWN_BOOLEANS = (ENABLE, REMARKS, STRICT)
 _OWN_CHOICES = {
     OUTPUT_TILE: ("auto", *map(str, range(1, MAX_OUTPUT_TILE + 1))),
     FOLD_FILTERS: ("compile", "load"),
@@ -80,6 +81,7 @@ _HELP = (
         f"{REPORT}=<file>",
         "Say in a .json or .html file what each convolution could have become, and the reason for the choice",
     ),
+    (STRICT, "Make every failure of these passes an error, with a trace to report"),
     (
         f"{THREADS}=<value>",
         "Threads that the program is going to run on, on a CPU: a number, or auto (default) for one per core",
@@ -287,6 +289,7 @@ def _make_options(own: Mapping[str, Sequence[str]]) -> WinogradOptions:
         threads=None if threads == "auto" else int(threads),
         tuning_database=own.get(TUNING_DATABASE, [None])[-1],
         machine=own.get(MACHINE, [None])[-1],
+        strict=own.get(STRICT, ["false"])[-1] == "true",
     )
 
 

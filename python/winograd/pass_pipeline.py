@@ -6,6 +6,12 @@ from collections.abc import Callable, Iterable, Iterator
 
 from iree.winograd.dialect.bindings import PassManager, ir
 from iree.winograd.ir_dumps import IRDumps
+from iree.winograd.passes.containment import (
+    Containment,
+    InvalidRewriteError,
+    RewriteFailuresError,
+    failure_of_pass,
+)
 from iree.winograd.passes.registry import (
     Pass,
     PassError,
@@ -16,6 +22,7 @@ from iree.winograd.passes.registry import (
     pass_name,
     registered_passes,
 )
+from iree.winograd.passes.unit import Unit
 
 _ANCHOR = "builtin.module"
 _OPENING = {"{": "}", "(": ")", "[": "]"}
@@ -51,7 +58,7 @@ def build_pass_manager(elements: Iterable[str], context: ir.Context) -> PassMana
     for element in elements:
         name = element.partition("{")[0].strip()
         if name in own_passes or name.startswith("winograd-"):
-            _add_own_pass(manager, parse_pass(element))
+            _add_own_pass(manager, parse_pass(element), Containment(), _report_failures)
             continue
         try:
             manager.add(element)
@@ -60,16 +67,29 @@ def build_pass_manager(elements: Iterable[str], context: ir.Context) -> PassMana
     return manager
 
 
-def run_passes(module: ir.Operation, passes: Iterable[Pass], dumps: IRDumps) -> None:
-    """Run `passes` on `module`, printing it as `dumps` say.
+def run_passes(
+    module: ir.Operation, passes: Iterable[Pass], dumps: IRDumps, containment: Containment
+) -> None:
+    """Run `passes` on `module` but for what `containment` leaves out, printing it as `dumps` say.
 
-    Raises MLIRError when a pass fails, after error diagnostics, and whatever else a pass raises.
+    Raises `RewriteFailuresError` for failures of the first pass that has some, and `PassError` when the
+    program is in error, after diagnostics.
     """
     for pass_ in passes:
+        name = pass_name(pass_)
+        if Unit(name) in containment.left_out:
+            continue
+        raised: list[BaseException] = []
         manager = PassManager(_ANCHOR, module.context)
-        _add_own_pass(manager, pass_)
-        dumps.enable(manager, pass_name(pass_))
-        manager.run(module)
+        _add_own_pass(manager, pass_, containment, raised.append)
+        dumps.enable(manager, name)
+        try:
+            manager.run(module)
+        except ir.MLIRError as error:
+            if raised:
+                raise raised[0] from None
+            invalid = InvalidRewriteError(str(error))
+            raise RewriteFailuresError([failure_of_pass(name, module, invalid)]) from None
 
 
 def split_pipeline(text: str) -> Iterator[str]:
@@ -102,17 +122,28 @@ def _element(text: str, start: int, end: int) -> str:
     return element
 
 
-def _add_own_pass(manager: PassManager, pass_: Pass) -> None:
-    manager.add(_run_function(pass_), name=type(pass_).__name__, argument=format_pass(pass_))
+def _add_own_pass(
+    manager: PassManager, pass_: Pass, containment: Containment, fail: Callable[[BaseException], None]
+) -> None:
+    """Add `pass_`, which fails after `fail` was given what it raised: nothing is raised through MLIR."""
+    name = pass_name(pass_)
 
-
-def _run_function(pass_: Pass) -> Callable[[ir.Operation, object], None]:
     def run(operation: ir.Operation, external_pass: object) -> None:
-        with operation.context, operation.location:
-            try:
+        try:
+            with operation.context, operation.location, containment.running(name, operation):
                 pass_.run(operation)
-            except PassError:
-                external_pass.signal_pass_failure()  # type: ignore[attr-defined]
+        except BaseException as error:
+            fail(error)
+            external_pass.signal_pass_failure()  # type: ignore[attr-defined]
 
-    run.__name__ = pass_name(pass_)
-    return run
+    run.__name__ = name
+    manager.add(run, name=type(pass_).__name__, argument=format_pass(pass_))
+
+
+def _report_failures(error: BaseException) -> None:
+    """Emit an error with its trace for each failure; a `PassError` has its diagnostics."""
+    if isinstance(error, RewriteFailuresError):
+        for failure in error.failures:
+            failure.location.emit_error(f"{failure}\n{failure.trace}")
+    elif not isinstance(error, PassError):
+        raise error

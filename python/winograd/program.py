@@ -14,7 +14,7 @@ from typing import Any, overload
 from iree.compiler import api
 from iree.winograd.atomic_file import atomic_file
 from iree.winograd.compilation import Compilation, Stages, session_flags
-from iree.winograd.diagnostics import Diagnostic, capture_remarks
+from iree.winograd.diagnostics import Diagnostic
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.errors import CompilationError, InvalidOptionError
 from iree.winograd.importers import ImportedModel
@@ -29,7 +29,7 @@ _BYTECODE_MAGIC = b"ML\xefR"
 
 
 class RewriteWarning(UserWarning):
-    """A program was compiled without this project's passes, because they failed on it."""
+    """A pass of this project failed on a part of a program, or all of it, which was left as it is."""
 
 
 class TuningDatabaseWarning(UserWarning):
@@ -80,11 +80,12 @@ def compile(
     With `enable_winograd=False` the program goes through stock IREE. The file `report`, `.json` or `.html`,
     is to say what each convolution could have become, and why it became what it did (docs/command-line.md).
 
-    Warns with `RewriteWarning` when the passes of this project failed and the program was compiled without
-    them, and with `TuningDatabaseWarning` when the tuning database is damaged. Raises `InvalidOptionError`
-    for options, flags or targets that aren't known, a tuning database or machine that isn't there, and
-    `CompilationError`, which holds the compiler's diagnostics, when `source`, `output` or `report` can't be
-    opened, `source` doesn't compile, or has convolutions and there are no kernels for `target`.
+    Warns with `RewriteWarning` of each convolution or fusion that a pass of this project failed on, and that
+    was left as it is, and with `TuningDatabaseWarning` when the tuning database is damaged. Raises
+    `InvalidOptionError` for options, flags or targets that aren't known, a tuning database or machine that
+    isn't there, and `CompilationError`, which holds the compiler's diagnostics, when `source`, `output` or
+    `report` can't be opened, `source` doesn't compile, or has convolutions and there are no kernels for
+    `target`, and with `strict` when a pass failed.
     """
     checked_options = make_options(options)
     if report is not None:
@@ -163,10 +164,10 @@ def _compile_file(
         options,
         Stages(),
         report=diagnostics.append,
-        warn=lambda message: warnings.warn(message, RewriteWarning, stacklevel=6),
+        warn=lambda warning: warnings.warn(warning.format(), RewriteWarning, stacklevel=7),
     ) as compilation:
         if options is not None and options.remarks:
-            capture_remarks(compilation.context, lambda remark: print(remark.format(), file=sys.stderr))
+            compilation.capture_remarks(lambda remark: print(remark.format(), file=sys.stderr))
         try:
             with compilation.reporting(report):
                 _write(_compile_source(compilation, source, diagnostics), output)

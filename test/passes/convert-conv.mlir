@@ -12,7 +12,7 @@
 // CHECK-SAME: padding_high = array<i64: 0, 0>, padding_low = array<i64: 0, 0>
 // CHECK-SAME: -> tensor<36x16x8xf32>
 // CHECK: %[[ZEROS:.*]] = linalg.fill {{.*}} -> tensor<36x16x4xf32>
-// CHECK: %[[M:.*]] = linalg.batch_matmul ins(%[[V]], %[[U]] : {{.*}}) outs(%[[ZEROS]] : {{.*}})
+// CHECK: %[[M:.*]] = linalg.batch_matmul {{.*}}ins(%[[V]], %[[U]] : {{.*}}) outs(%[[ZEROS]] : {{.*}})
 // CHECK: %[[R:.*]] = "winograd.output_transform"(%[[M]])
 // CHECK-NEXT: ^bb0(%[[A:.*]]: f32):
 // CHECK-NEXT: vector.yield %[[A]] : f32

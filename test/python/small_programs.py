@@ -11,6 +11,7 @@ from iree.winograd.cli import TOOL_DIRECTORY
 from iree.winograd.targets import target_flags
 
 ENABLE = "--iree-enable-winograd"
+STRICT = "--iree-winograd-strict"
 ADD = """\
 func.func @add(%lhs: tensor<8xf32>, %rhs: tensor<8xf32>) -> tensor<8xf32> {
   %sum = arith.addf %lhs, %rhs : tensor<8xf32>
@@ -35,7 +36,7 @@ func.func @convolution(%image: tensor<1x18x18x16xf32>) -> tensor<1x16x16x16xf32>
 def compile_convolution(*arguments: str) -> subprocess.CompletedProcess[str]:
     """Runs our `iree-compile` for Haswell on `CONVOLUTION`, as `convolution.mlir` in the current folder."""
     Path("convolution.mlir").write_text(CONVOLUTION)
-    flags = (ENABLE, *target_flags("cpu:haswell"), *arguments, "convolution.mlir")
+    flags = (ENABLE, STRICT, *target_flags("cpu:haswell"), *arguments, "convolution.mlir")
     environment = {**os.environ, "IREE_WINOGRAD_PYTHON": sys.executable}
     command = [TOOL_DIRECTORY / "iree-compile", *flags]
     return subprocess.run(command, capture_output=True, text=True, env=environment, check=False)

@@ -180,22 +180,46 @@ class LeaveAnOp:
         sum_.results[0].replace_all_uses_with(unknown.results[0])
 
 
-@pytest.mark.parametrize(
-    ("pass_class", "reason"),
-    [
-        (EmitError, "error: not today"),
-        (Crash, "KeyError: 'an oversight'"),
-        (LeaveAnOp, "not lowered: winograd.unknown"),
-    ],
-)
-def test_falls_back_to_stock_iree(
-    monkeypatch: pytest.MonkeyPatch, pass_class: type[Pass], reason: str
-) -> None:
-    monkeypatch.setitem(registry._names, pass_class, "winograd-test")
-    monkeypatch.setattr(compilation, "compile_pipeline", lambda options, observe: [pass_class()])
-    with pytest.warns(winograd.RewriteWarning, match=f"without iree-winograd.*{reason}$") as caught:
+def use_pass(patch: pytest.MonkeyPatch, pass_class: type[Pass]) -> None:
+    """Makes a pass of this class all that is done to programs."""
+    patch.setitem(registry._names, pass_class, "winograd-test")
+    patch.setattr(compilation, "compile_pipeline", lambda *_: [pass_class()])
+
+
+def test_a_pass_that_crashes_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    use_pass(monkeypatch, Crash)
+    reason = "winograd-test failed on the program: KeyError: 'an oversight'; winograd-test was left out"
+    with pytest.warns(winograd.RewriteWarning, match=reason) as caught:
         run_add(winograd.compile(ADD))
     assert caught[0].filename == __file__
+
+
+def test_falls_back_to_stock_iree(monkeypatch: pytest.MonkeyPatch) -> None:
+    use_pass(monkeypatch, LeaveAnOp)
+    reason = "not lowered: winograd.unknown; the program was compiled without iree-winograd"
+    with pytest.warns(winograd.RewriteWarning, match=reason) as caught:
+        run_add(winograd.compile(ADD))
+    assert caught[0].filename == __file__
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_an_error_that_a_pass_finds_in_the_program(monkeypatch: pytest.MonkeyPatch, strict: bool) -> None:
+    use_pass(monkeypatch, EmitError)
+    with pytest.raises(winograd.CompilationError, match="not today"):
+        winograd.compile(ADD, strict=strict)
+
+
+@pytest.mark.parametrize(
+    ("pass_class", "reason"),
+    [(Crash, "KeyError: 'an oversight'"), (LeaveAnOp, "not lowered: winograd.unknown")],
+)
+def test_strict_makes_a_failure_an_error(
+    monkeypatch: pytest.MonkeyPatch, pass_class: type[Pass], reason: str
+) -> None:
+    use_pass(monkeypatch, pass_class)
+    with pytest.raises(winograd.CompilationError, match=reason) as raised:
+        winograd.compile(ADD, strict=True)
+    assert [found.severity for found in raised.value.diagnostics] == ["error", "note"]
 
 
 def test_programs_own_errors_are_reported_once() -> None:

@@ -18,7 +18,7 @@ from iree.winograd.cli import TOOL_DIRECTORY
 from iree.winograd.embedding import stock_tool
 from iree.winograd.stock_flags import takes_next_argument
 from iree.winograd.targets import target_flags
-from small_programs import ADD, CONVOLUTION, ENABLE
+from small_programs import ADD, CONVOLUTION, ENABLE, STRICT
 
 TARGET = target_flags("cpu")
 COMMAND_LINE_PAGE = Path(__file__).parents[2] / "docs" / "command-line.md"
@@ -72,7 +72,7 @@ def check_same(
     Where `why` is given, ours has to say first that it leaves all to the stock tool, and that this is why.
     """
     stock = run(stock_tool("iree-compile"), [*TARGET, *arguments], folders[0], stdin)
-    ours = run(TOOL_DIRECTORY / "iree-compile", [ENABLE, *TARGET, *arguments], folders[1], stdin)
+    ours = run(TOOL_DIRECTORY / "iree-compile", [ENABLE, STRICT, *TARGET, *arguments], folders[1], stdin)
     if why:
         said, _, rest = ours.stderr.partition("\n")
         assert said.startswith(NO_EFFECT) and why in said
@@ -186,7 +186,7 @@ def test_which_flags_take_the_next_argument(flag: str, expected: bool) -> None:
 def test_dumps_of_all_passes(folders: tuple[Path, Path]) -> None:
     arguments = [*TARGET, "add.mlir", "--mlir-print-ir-after-all", "--compile-to=flow", "-o", "add.flow.mlir"]
     stock = run(stock_tool("iree-compile"), arguments, folders[0])
-    ours = run(TOOL_DIRECTORY / "iree-compile", [ENABLE, *arguments], folders[1])
+    ours = run(TOOL_DIRECTORY / "iree-compile", [ENABLE, STRICT, *arguments], folders[1])
     assert ours.files == stock.files
     headings = iter(re.findall("^// -----// IR Dump After .*", ours.stderr, re.MULTILINE))
     # IREE begins each half of the compilation with a few passes that change nothing the second time.
@@ -197,7 +197,7 @@ def test_dumps_of_all_passes(folders: tuple[Path, Path]) -> None:
 def test_dumps_of_our_passes(tmp_path: Path) -> None:
     (tmp_path / "convolution.mlir").write_text(CONVOLUTION)
     passes = "winograd-convert-conv,iree-abi-wrap-entry-points"
-    flags = [ENABLE, *TARGET, f"--mlir-print-ir-after={passes}", "-o", "convolution.vmfb"]
+    flags = [ENABLE, STRICT, *TARGET, f"--mlir-print-ir-after={passes}", "-o", "convolution.vmfb"]
     outcome = run(TOOL_DIRECTORY / "iree-compile", [*flags, "convolution.mlir"], tmp_path)
     assert outcome.code == 0, outcome.stderr
     wrapped, converted = re.split("^// -----// IR Dump After .*", outcome.stderr, flags=re.MULTILINE)[1:]
@@ -207,7 +207,7 @@ def test_dumps_of_our_passes(tmp_path: Path) -> None:
 
 def test_remarks_name_line_and_layer(tmp_path: Path) -> None:
     (tmp_path / "convolution.mlir").write_text(CONVOLUTION)
-    flags = [ENABLE, *TARGET, "--iree-winograd-remarks", "convolution.mlir", "-o", "convolution.vmfb"]
+    flags = [ENABLE, STRICT, *TARGET, "--iree-winograd-remarks", "convolution.mlir", "-o", "convolution.vmfb"]
     became = run(TOOL_DIRECTORY / "iree-compile", [*flags, "--iree-winograd-output-tile=4"], tmp_path)
     assert became.code == 0
     assert became.stderr.startswith("convolution.mlir:6:13: remark: ")
@@ -224,7 +224,7 @@ def test_remarks_name_line_and_layer(tmp_path: Path) -> None:
 
 def test_remarks_go_where_those_of_iree_go(tmp_path: Path) -> None:
     (tmp_path / "convolution.mlir").write_text(CONVOLUTION)
-    flags = [ENABLE, *TARGET, "--remarks-filter=winograd", "--remarks-output-file=remarks.yaml"]
+    flags = [ENABLE, STRICT, *TARGET, "--remarks-filter=winograd", "--remarks-output-file=remarks.yaml"]
     outcome = run(TOOL_DIRECTORY / "iree-compile", [*flags, "convolution.mlir", "-o", "out.vmfb"], tmp_path)
     assert outcome.code == 0
     assert b"winograd-convert-conv" in outcome.files["remarks.yaml"]
@@ -232,7 +232,7 @@ def test_remarks_go_where_those_of_iree_go(tmp_path: Path) -> None:
 
 def test_error_budget(tmp_path: Path) -> None:
     (tmp_path / "convolution.mlir").write_text(CONVOLUTION)
-    flags = [ENABLE, *TARGET, "--iree-winograd-remarks", "convolution.mlir", "-o", "convolution.vmfb"]
+    flags = [ENABLE, STRICT, *TARGET, "--iree-winograd-remarks", "convolution.mlir", "-o", "convolution.vmfb"]
     for limit, remark in (("1e-6", "F("), ("2e-8", "which exceeds 2.0e-08")):
         limit_flag = f"--iree-winograd-max-relative-error={limit}"
         outcome = run(TOOL_DIRECTORY / "iree-compile", [*flags, limit_flag], tmp_path)
@@ -242,7 +242,15 @@ def test_error_budget(tmp_path: Path) -> None:
 
 def test_report(tmp_path: Path) -> None:
     (tmp_path / "convolution.mlir").write_text(CONVOLUTION)
-    arguments = [ENABLE, *TARGET, "--iree-winograd-threads=3", "convolution.mlir", "-o", "convolution.vmfb"]
+    arguments = [
+        ENABLE,
+        STRICT,
+        *TARGET,
+        "--iree-winograd-threads=3",
+        "convolution.mlir",
+        "-o",
+        "convolution.vmfb",
+    ]
     plain = run(TOOL_DIRECTORY / "iree-compile", arguments, tmp_path)
     arguments += ["--iree-winograd-report=first.json", "--iree-winograd-report=report.json"]
     outcome = run(TOOL_DIRECTORY / "iree-compile", arguments, tmp_path)
@@ -259,7 +267,15 @@ def test_report(tmp_path: Path) -> None:
 def test_report_that_cannot_be_written(tmp_path: Path) -> None:
     """Said before anything is compiled, even read: the program doesn't parse."""
     (tmp_path / "add.mlir").write_text("no MLIR")
-    arguments = [ENABLE, *TARGET, "add.mlir", "-o", "out.vmfb", "--iree-winograd-report=missing/report.html"]
+    arguments = [
+        ENABLE,
+        STRICT,
+        *TARGET,
+        "add.mlir",
+        "-o",
+        "out.vmfb",
+        "--iree-winograd-report=missing/report.html",
+    ]
     outcome = run(TOOL_DIRECTORY / "iree-compile", arguments, tmp_path)
     message = "error: cannot open report file 'missing/report.html': No such file or directory\n"
     assert (outcome.code, outcome.stdout, outcome.stderr) == (1, b"", message)
@@ -268,7 +284,15 @@ def test_report_that_cannot_be_written(tmp_path: Path) -> None:
 
 def test_failed_compilations_leave_no_report(tmp_path: Path) -> None:
     (tmp_path / "type_error.mlir").write_text(TYPE_ERROR)
-    arguments = [ENABLE, *TARGET, "type_error.mlir", "-o", "out.vmfb", "--iree-winograd-report=report.html"]
+    arguments = [
+        ENABLE,
+        STRICT,
+        *TARGET,
+        "type_error.mlir",
+        "-o",
+        "out.vmfb",
+        "--iree-winograd-report=report.html",
+    ]
     outcome = run(TOOL_DIRECTORY / "iree-compile", arguments, tmp_path)
     assert outcome.code == 1
     assert list(outcome.files) == ["type_error.mlir"]
@@ -367,7 +391,7 @@ def test_bad_values_of_our_flags(tmp_path: Path, flag: str, message: str) -> Non
 )
 def test_targets_without_kernels(tmp_path: Path, flags: str, target: str) -> None:
     (tmp_path / "convolution.mlir").write_text(CONVOLUTION)
-    arguments = [ENABLE, *TARGET, *flags.split(), "--iree-winograd-remarks", "convolution.mlir"]
+    arguments = [ENABLE, STRICT, *TARGET, *flags.split(), "--iree-winograd-remarks", "convolution.mlir"]
     outcome = run(TOOL_DIRECTORY / "iree-compile", [*arguments, "-o", "out.vmfb"], tmp_path)
     message = f"convolution.mlir:0:0: error: iree-winograd has no kernels for target {target}\n"
     assert (outcome.code, outcome.stderr) == (1, message)
@@ -400,7 +424,7 @@ def test_without_a_target(tmp_path: Path) -> None:
 )
 def test_targets_that_crash_the_stock_tool(tmp_path: Path, flag: str, message: str) -> None:
     (tmp_path / "add.mlir").write_text(ADD)
-    arguments = [ENABLE, *TARGET, flag, "add.mlir", "-o", "out.vmfb"]
+    arguments = [ENABLE, STRICT, *TARGET, flag, "add.mlir", "-o", "out.vmfb"]
     outcome = run(TOOL_DIRECTORY / "iree-compile", arguments, tmp_path)
     assert (outcome.code, outcome.stderr) == (1, f"<unknown>:0: error: {message}\n")
     assert list(outcome.files) == ["add.mlir"]
@@ -411,7 +435,7 @@ def test_filters_transformed_at_load_time_make_a_smaller_file(tmp_path: Path) ->
     transformed = 36 * 16 * 16 * 4
     load = "--iree-winograd-fold-filters=load"
     for flags, is_stored in (([], True), ([load], False), ([load, "--iree-opt-const-eval=true"], True)):
-        arguments = [ENABLE, *TARGET, "--iree-winograd-output-tile=4", *flags, "convolution.mlir"]
+        arguments = [ENABLE, STRICT, *TARGET, "--iree-winograd-output-tile=4", *flags, "convolution.mlir"]
         outcome = run(TOOL_DIRECTORY / "iree-compile", arguments, tmp_path)
         assert outcome.code == 0
         assert (len(outcome.stdout) > transformed) == is_stored
@@ -458,10 +482,10 @@ def test_output_replaces_a_file_only_when_complete(folders: tuple[Path, Path]) -
     output.write_bytes(b"before")
     output.chmod(0o640)
     tool = TOOL_DIRECTORY / "iree-compile"
-    run(tool, [ENABLE, *TARGET, "type_error.mlir", "-o", "out.vmfb"], folder)
+    run(tool, [ENABLE, STRICT, *TARGET, "type_error.mlir", "-o", "out.vmfb"], folder)
     assert output.read_bytes() == b"before"
     (folder / "link.vmfb").symlink_to(output)
-    assert run(tool, [ENABLE, *TARGET, "add.mlir", "-o", "link.vmfb"], folder).code == 0
+    assert run(tool, [ENABLE, STRICT, *TARGET, "add.mlir", "-o", "link.vmfb"], folder).code == 0
     assert (folder / "link.vmfb").is_symlink()
     assert output.read_bytes() != b"before"
     assert stat.S_IMODE(output.stat().st_mode) == 0o640

@@ -99,7 +99,8 @@ def test_the_page_on_the_command_line_has_the_schema() -> None:
 def test_content(tmp_path: Path) -> None:
     report = report_of(CONVOLUTIONS, tmp_path, threads=1)
     assert list(violations(report, DecisionReport, "report")) == []
-    assert report["failure"] is None
+    assert report["failures"] == []
+    assert report["totals"]["failures"] == 0
     tiled, half, pointwise = report["convolutions"]
     assert [each["number"] for each in report["convolutions"]] == [0, 1, 2]
     assert [each["names"][0] for each in report["convolutions"]] == ['layer<1> & "more"', "half", "pointwise"]
@@ -194,12 +195,12 @@ class Crash:
 
 
 @pytest.mark.parametrize("suffix", ["json", "html"])
-def test_says_that_stock_iree_compiled(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, suffix: str) -> None:
+def test_says_what_failed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, suffix: str) -> None:
     monkeypatch.setitem(registry._names, Crash, "winograd-test")
     monkeypatch.setattr(
         compilation,
         "compile_pipeline",
-        lambda options, observe: [SelectAlgorithm(observe=observe), Crash()],
+        lambda options, observe=None: [SelectAlgorithm(observe=observe), Crash()],
     )
     path = tmp_path / f"report.{suffix}"
     with pytest.warns(winograd.RewriteWarning):
@@ -208,7 +209,9 @@ def test_says_that_stock_iree_compiled(monkeypatch: pytest.MonkeyPatch, tmp_path
     assert "KeyError: 'an oversight'" in text
     if suffix == "json":
         report = json.loads(text)
-        assert report["failure"] == "KeyError: 'an oversight'"
+        (failure,) = report["failures"]
+        assert failure["reason"] == "KeyError: 'an oversight'"
+        assert failure["left_out"] == "winograd-test"
         assert len(report["convolutions"]) == 1
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from xml.etree.ElementTree import Element
@@ -16,6 +17,7 @@ from iree.winograd.report.schema import (
     CandidateReport,
     ConvolutionReport,
     DecisionReport,
+    FailureReport,
     LimitsReport,
     ProblemReport,
     TotalsReport,
@@ -105,7 +107,7 @@ def convolution(
     )
 
 
-def report(convolutions: list[ConvolutionReport], failure: str | None = None) -> DecisionReport:
+def report(convolutions: list[ConvolutionReport], failures: Sequence[FailureReport] = ()) -> DecisionReport:
     rewritten = [each["candidates"][each["chosen"]] for each in convolutions if each["chosen"] is not None]
     return DecisionReport(
         schema_version=SCHEMA_VERSION,
@@ -113,13 +115,14 @@ def report(convolutions: list[ConvolutionReport], failure: str | None = None) ->
         machine={"name": "a <machine>"} if convolutions else None,
         limits=limits() if convolutions else None,
         dynamic_batch=1,
-        failure=failure,
+        failures=list(failures),
         totals=TotalsReport(
             convolutions=len(convolutions),
             rewritten=len(rewritten),
             predicted_seconds=sum(each["predicted_seconds"] for each in rewritten),
             direct_operations=10**9 * len(rewritten),
             operations=sum(each["operations"] for each in rewritten),
+            failures=len(failures),
         ),
         convolutions=convolutions,
     )
@@ -142,7 +145,14 @@ def three_layers() -> Page:
                     convolution(1, [], None),
                     convolution(2, [candidate(1, 4e-6, measured=5e-6), candidate(4, 3e-6)], 0),
                 ],
-                failure="it <failed>",
+                [
+                    FailureReport(
+                        rewrite="lowering", subject="layer", names=["a<b>"], reason="<gone>", left_out=None
+                    ),
+                    FailureReport(
+                        rewrite="fusing", subject="pad 3", names=[], reason="<odd>", left_out="pad 3"
+                    ),
+                ],
             )
         )
     )
@@ -154,7 +164,11 @@ def test_every_layer_is_there(three_layers: Page) -> None:
         assert f"problem {number}" in three_layers.text
         assert f"reason {number}" in three_layers.text
         assert f"convolution-{number}" in three_layers.values("id")
-    for text in ("a <target>", "a <machine>", "it <failed>", "left to IREE", "1 left"):
+    failures = (
+        "Nothing of this was applied: a<b>: lowering failed on layer: <gone>",
+        "pad 3 was left: fusing failed on pad 3: <odd>",
+    )
+    for text in ("a <target>", "a <machine>", *failures, "left to IREE", "1 left"):
         assert text in three_layers.text
 
 

@@ -26,7 +26,6 @@ def backend_of(name: str) -> Backend:
         None,
         Stages(compile_to=REWRITE_PHASE),
         report=diagnostics.append,
-        warn=lambda message: None,
     ) as compilation:
         invocation = compilation.compile(open_source(compilation, _NOTHING))
         if invocation is None:

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from math import isfinite, prod
 
+from iree.winograd.passes.containment import RewriteFailure
+from iree.winograd.passes.layer_filter import location_names
 from iree.winograd.passes.problem import ConvolutionProblem
 from iree.winograd.pipelines.machines.model import Limits
 from iree.winograd.pipelines.schedules import schedule_record
@@ -17,6 +19,7 @@ from iree.winograd.report.schema import (
     CandidateReport,
     ConvolutionReport,
     DecisionReport,
+    FailureReport,
     LimitsReport,
     ProblemReport,
     TotalsReport,
@@ -27,11 +30,8 @@ _ELEMENT_BYTES = {"f64": 8, "f32": 4, "f16": 2, "bf16": 2}
 _BINARY_UNITS = ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))
 
 
-def decision_report(decisions: Sequence[Decision], failure: str | None = None) -> DecisionReport:
-    """The report on the decisions of one program.
-
-    `failure` says why none of them was applied, if so.
-    """
+def decision_report(decisions: Sequence[Decision], failures: Sequence[RewriteFailure] = ()) -> DecisionReport:
+    """The report on the decisions of one program, and on the failures in applying them."""
     space = decisions[0].space if decisions else None
     dynamic_batch = 1 if space is None else space.dynamic_batch
     convolutions = [_convolution(decision, dynamic_batch) for decision in decisions]
@@ -41,9 +41,19 @@ def decision_report(decisions: Sequence[Decision], failure: str | None = None) -
         machine=None if space is None else asdict(space.machine),
         limits=None if space is None else _limits(space.limits),
         dynamic_batch=dynamic_batch,
-        failure=failure,
-        totals=_totals(convolutions),
+        failures=list(map(_failure, failures)),
+        totals=_totals(convolutions, len(failures)),
         convolutions=convolutions,
+    )
+
+
+def _failure(failure: RewriteFailure) -> FailureReport:
+    return FailureReport(
+        rewrite=failure.rewrite,
+        subject=failure.subject,
+        names=list(location_names(failure.location)),
+        reason=failure.reason,
+        left_out=None if failure.left_out is None else str(failure.left_out),
     )
 
 
@@ -112,7 +122,7 @@ def _least_bytes(problem: ConvolutionProblem, batch: int) -> int | None:
     return None if size is None else size * (batch * (images + results) + filters)
 
 
-def _totals(convolutions: Sequence[ConvolutionReport]) -> TotalsReport:
+def _totals(convolutions: Sequence[ConvolutionReport], failures: int) -> TotalsReport:
     rewritten = [
         (convolution["direct_operations"] or 0, convolution["candidates"][convolution["chosen"]])
         for convolution in convolutions
@@ -126,6 +136,7 @@ def _totals(convolutions: Sequence[ConvolutionReport]) -> TotalsReport:
         ),
         direct_operations=sum(direct for direct, _ in rewritten),
         operations=sum(chosen["operations"] for _, chosen in rewritten),
+        failures=failures,
     )
 
 

@@ -13,6 +13,7 @@ from iree.winograd.report.schema import (
     CandidateReport,
     ConvolutionReport,
     DecisionReport,
+    FailureReport,
     TotalsReport,
     attained_rate,
     best_known_seconds,
@@ -50,9 +51,8 @@ def _introduction(report: DecisionReport) -> Iterator[Element]:
         yield element("p", "The program has no convolutions.")
     else:
         yield element("p", f"Compiled for {report['target']}.", class_="faint")
-    if report["failure"] is not None:
-        text = f"Nothing of this was applied: stock IREE compiled the program, because {report['failure']}"
-        yield element("p", text, class_="warning")
+    for failure in report["failures"]:
+        yield element("p", _failure_text(failure), class_="warning")
     yield element("dl", *_totals(report["totals"]), class_="totals")
     if report["machine"] is not None:
         rows = (
@@ -62,6 +62,12 @@ def _introduction(report: DecisionReport) -> Iterator[Element]:
         yield element(
             "details", element("summary", "The machine that times are for"), element("table", *rows)
         )
+
+
+def _failure_text(failure: FailureReport) -> str:
+    names = f"{failure['names'][0]}: " if failure["names"] else ""
+    cost = "Nothing of this was applied" if failure["left_out"] is None else f"{failure['left_out']} was left"
+    return f"{cost}: {names}{failure['rewrite']} failed on {failure['subject']}: {failure['reason']}"
 
 
 def _totals(totals: TotalsReport) -> Iterator[Element]:

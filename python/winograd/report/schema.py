@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, TypedDict
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 """Grows when a field changes its meaning or goes, not when one is added."""
 
 
@@ -87,6 +87,20 @@ class LimitsReport(TypedDict):
     """From the innermost level on."""
 
 
+class FailureReport(TypedDict):
+    """An oversight of this project's, and what it cost."""
+
+    rewrite: str
+    """The name of the pass, or who else failed."""
+    subject: str
+    """What it failed on."""
+    names: list[str]
+    """Those in the location of the subject."""
+    reason: str
+    left_out: str | None
+    """What was left as it is, or a pass; None for the program: then nothing of the report was applied."""
+
+
 class TotalsReport(TypedDict):
     """Sums over the convolutions."""
 
@@ -96,6 +110,7 @@ class TotalsReport(TypedDict):
     predicted_seconds: float
     direct_operations: int
     operations: int
+    failures: int
 
 
 class DecisionReport(TypedDict):
@@ -108,8 +123,8 @@ class DecisionReport(TypedDict):
     """The model that times are predicted by: the fields of `CpuMachine` or `GpuMachine`."""
     limits: LimitsReport | None
     dynamic_batch: int
-    failure: str | None
-    """Why none of this was applied, and stock IREE compiled the program; None when all was."""
+    failures: list[FailureReport]
+    """What the program goes without because a pass failed."""
     totals: TotalsReport
     convolutions: list[ConvolutionReport]
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from iree.compiler import api
 from iree.winograd.compilation import Compilation, Stages
 from iree.winograd.diagnostics import Diagnostic
-from iree.winograd.errors import CompilationError
 from iree.winograd.passes.options import WinogradOptions
 from iree.winograd.passes.problem import ConvolutionProblem
 from iree.winograd.pipelines.selection.implementation import Implementation
@@ -26,12 +25,12 @@ class CompileJob:
     flags: tuple[str, ...]
 
     def run(self) -> bytes:
-        """The compiled program. Raises `CompilationError`, also where our passes refuse the candidate."""
+        """The compiled program. Raises `CompilationError`, also where our passes fail on the candidate."""
         diagnostics: list[Diagnostic] = []
         # Without options IREE compiles by itself.
-        options = None if self.implementation.is_left_to_iree else WinogradOptions()
+        options = None if self.implementation.is_left_to_iree else WinogradOptions(strict=True)
         session = open_session(self.flags, options)
-        with Compilation(session, options, Stages(), report=diagnostics.append, warn=_refuse) as compilation:
+        with Compilation(session, options, Stages(), report=diagnostics.append) as compilation:
             program = ConvolutionProgram(self.problem).build(compilation.context, self.implementation)
             invocation = compilation.compile(program.operation)
             if invocation is None:
@@ -43,7 +42,3 @@ class CompileJob:
     def write(self, path: Path) -> None:
         """Write the compiled program to `path`. Raises as `run` does."""
         path.write_bytes(self.run())
-
-
-def _refuse(message: str) -> None:
-    raise CompilationError(message)

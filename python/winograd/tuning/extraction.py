@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from iree.winograd.attempts import Attempts
 from iree.winograd.compilation import REWRITE_PHASE, Compilation, Stages
 from iree.winograd.diagnostics import Diagnostic
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.errors import CompilationError
 from iree.winograd.ir_dumps import IRDumps
 from iree.winograd.pass_pipeline import run_passes
+from iree.winograd.passes.containment import Containment, RewriteFailuresError
 from iree.winograd.passes.options import WinogradOptions
 from iree.winograd.passes.problem import ConvolutionProblem
-from iree.winograd.passes.registry import Pass
+from iree.winograd.passes.registry import Pass, PassError
 from iree.winograd.pipelines.backends import unsupported_target
 from iree.winograd.pipelines.compile_pipeline import compile_pipeline
 from iree.winograd.pipelines.selection.decision import Candidate, Decision
@@ -56,12 +58,16 @@ def extract(source: Source, flags: Sequence[str], options: WinogradOptions) -> t
         None,
         Stages(compile_to=REWRITE_PHASE),
         report=diagnostics.append,
-        warn=lambda message: None,
     ) as compilation:
         invocation = compilation.compile(open_source(compilation, source))
         if invocation is None:
             raise compilation_error(diagnostics)
-        return _workloads(invocation.export_module(), untuned)
+        try:
+            return _workloads(invocation.export_module(), untuned)
+        except PassError:
+            raise compilation_error(diagnostics) from None
+        except RewriteFailuresError as error:
+            raise CompilationError(str(error)) from None
 
 
 def _workloads(module: ir.Operation, options: WinogradOptions) -> tuple[Workload, ...]:
@@ -78,8 +84,13 @@ def _workloads(module: ir.Operation, options: WinogradOptions) -> tuple[Workload
         known = found.get(problem, Workload(problem, decision.space, decision.chosen, limit, 0))
         found[problem] = replace(known, count=known.count + 1)
 
-    passes = compile_pipeline(with_stored_machine(options, module), observe)
-    run_passes(module, _up_to_selection(passes), IRDumps())
+    passes = _up_to_selection(compile_pipeline(with_stored_machine(options, module), observe))
+
+    def attempt(containment: Containment) -> None:
+        found.clear()
+        run_passes(module.clone(), passes, IRDumps(), containment)
+
+    Attempts(passes).run(attempt)
     return tuple(found.values())
 
 

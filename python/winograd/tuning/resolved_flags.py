@@ -19,7 +19,6 @@ def resolve_flags(flags: tuple[str, ...]) -> tuple[str, ...]:
         None,
         Stages(compile_to=REWRITE_PHASE),
         report=lambda diagnostic: None,
-        warn=lambda message: None,
     ) as compilation:
         with compilation.context, ir.Location.unknown():
             module = ir.Module.create()

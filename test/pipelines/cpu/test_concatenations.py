@@ -91,7 +91,6 @@ def branches() -> tuple[Source, str]:
     [dense_block(1), dense_block(3), dense_block_without_bottlenecks(), branches()],
     ids=["dense 1x1", "dense 3x3", "no bottlenecks", "branches"],
 )
-@pytest.mark.filterwarnings("error::iree.winograd.RewriteWarning")
 def test_agrees_with_iree(program: tuple[Source, str]) -> None:
     source, result = program
     text = source.function(result)

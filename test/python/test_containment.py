@@ -1,0 +1,246 @@
+"""A failure of a pass on one convolution, or one fusion, costs that one, and nothing else."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
+from functools import cache
+from pathlib import Path
+
+import iree.winograd as winograd
+import numpy as np
+import pytest
+import torch
+from iree.winograd.attempts import Attempts
+from iree.winograd.compilation import REWRITE_PHASE, Compilation, Stages
+from iree.winograd.dialect.bindings import ir
+from iree.winograd.importers import ImportedModel
+from iree.winograd.ir_dumps import IRDumps
+from iree.winograd.pass_pipeline import run_passes
+from iree.winograd.passes.containment import Containment, RewriteFailure
+from iree.winograd.passes.layer_filter import location_names
+from iree.winograd.passes.options import WinogradOptions
+from iree.winograd.passes.registry import Pass, pass_name
+from iree.winograd.passes.rewrite import walk
+from iree.winograd.passes.unit import Unit
+from iree.winograd.pipelines.compile_pipeline import compile_pipeline
+from iree.winograd.program import open_session, open_source
+from iree.winograd.targets import target_flags
+from numpy.typing import NDArray
+
+PIPELINE = compile_pipeline(WinogradOptions())
+PASSES = [pass_name(pass_) for pass_ in PIPELINE]
+# The network's largest error is that of one sum of 72 products in float32, relative to the largest output.
+TOLERANCE = 1e-5
+
+
+class Network(torch.nn.Module):
+    """Something for every pass to do, for some of them twice."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem = torch.nn.Conv2d(3, 8, 3, padding=1, bias=False)
+        self.norm = torch.nn.BatchNorm2d(8)
+        self.local = torch.nn.LocalResponseNorm(3)
+        self.grouped = torch.nn.Conv2d(8, 8, 3, padding=1, groups=2)
+        self.up = torch.nn.ConvTranspose2d(8, 4, 2, stride=2)
+        self.left = torch.nn.Conv2d(4, 8, 1)
+        self.right = torch.nn.Conv2d(4, 8, 3, padding=1)
+        self.head = torch.nn.Linear(16, 4096)
+
+    def forward(self, image: torch.Tensor) -> torch.Tensor:
+        x = self.local(torch.relu(self.norm(self.stem(image))))
+        x = torch.tanh(self.up(self.grouped(x)))
+        x = torch.cat([torch.relu(self.left(x)), torch.relu(self.right(x))], 1)
+        return self.head(x.mean((2, 3)))
+
+
+@cache
+def network() -> tuple[ImportedModel, NDArray[np.float32], NDArray[np.float64]]:
+    """The imported network, an image, and the result for it."""
+    torch.manual_seed(0)
+    model = Network().eval()
+    model.norm.running_var.uniform_(0.5, 2.0)
+    image = torch.randn(1, 3, 10, 12)
+    imported = winograd.import_torch(model, image)
+    with torch.no_grad():
+        expected = model.double()(image.double())
+    return imported, image.numpy(), expected.numpy()
+
+
+@cache
+def prepared() -> tuple[Compilation, ir.Operation]:
+    """The network as our passes get it, for Haswell."""
+    compilation = Compilation(
+        open_session(target_flags("cpu:haswell"), None),
+        None,
+        Stages(compile_to=REWRITE_PHASE),
+        report=lambda diagnostic: None,
+    )
+    invocation = compilation.compile(open_source(compilation, network()[0]))
+    assert invocation is not None
+    return compilation, invocation.export_module()
+
+
+def rewritten(passes: Sequence[Pass]) -> tuple[Counter[str], tuple[RewriteFailure, ...]]:
+    """How many operations of each name the network has after `passes`, and what they failed on."""
+    _, original = prepared()
+    attempts = Attempts(passes)
+
+    def attempt(containment: Containment) -> Counter[str]:
+        module = original.clone()
+        run_passes(module, passes, IRDumps(), containment)
+        return Counter(operation.name for operation in walk(module))
+
+    return attempts.run(attempt), attempts.failures
+
+
+@cache
+def units() -> dict[Unit, str]:
+    """All that passes rewrite in the network, in order, and the names of the operations."""
+    found = {}
+    contain = Containment.contain
+
+    def record(
+        self: Containment, unit: Unit, operation: ir.Operation, culprit: Unit, rewrite: Callable[[], None]
+    ) -> None:
+        found[unit] = operation.name
+        contain(self, unit, operation, culprit, rewrite)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Containment, "contain", record)
+        rewritten(PIPELINE)
+    return found
+
+
+def inject(patch: pytest.MonkeyPatch, failing: Collection[Unit]) -> None:
+    """Make the rewrites of these units fail after their work is done: all of it has to be avoided."""
+    contain = Containment.contain
+
+    def inject_failure(
+        self: Containment, unit: Unit, operation: ir.Operation, culprit: Unit, rewrite: Callable[[], None]
+    ) -> None:
+        def fail() -> None:
+            rewrite()
+            raise KeyError("an oversight")
+
+        # When a convolution is left out, others have the numbers that it and they had.
+        is_same = unit in failing and culprit == left_out_for(unit)
+        contain(self, unit, operation, culprit, fail if is_same else rewrite)
+
+    patch.setattr(Containment, "contain", inject_failure)
+
+
+def left_out_for(unit: Unit) -> Unit:
+    """What a failure on `unit` leaves out: a convolution that isn't lowered can only be left to IREE."""
+    if unit.pass_name == "winograd-assign-schedule":
+        return Unit("winograd-convert-matmul", "product", unit.number)
+    if unit.pass_name not in ("winograd-convert-conv", "winograd-lower-to-dispatch"):
+        return unit
+    chosen = [each for each in units() if each.pass_name == "winograd-select-algorithm"]
+    products = [each for each in units() if each.pass_name == "winograd-convert-matmul"]
+    return [*chosen, *products][unit.number]
+
+
+def kernels_lost(failure: RewriteFailure) -> int:
+    """Without a fold or a fusion a convolution keeps its kernel; one that isn't split into phases is one."""
+    assert failure.left_out is not None
+    if failure.rewrite == "winograd-split-transposed":
+        return 3 if "up" in location_names(failure.location) else 0
+    return failure.left_out.pass_name in ("winograd-select-algorithm", "winograd-convert-matmul")
+
+
+def test_the_network_has_work_for_every_pass() -> None:
+    assert set(PASSES) == {unit.pass_name for unit in units()}
+    assert len(PASSES) == len(set(PASSES)), "a unit is known by the name of its pass"
+
+
+@pytest.mark.parametrize("name", PASSES)
+def test_a_failure_costs_one_unit(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """Injected into every unit in turn; of operations without a convolution, into the first of each name."""
+    # Kernels take time to emit, and only the last pass does.
+    passes = PIPELINE if name == PASSES[-1] else PIPELINE[:-1]
+    kernel = "flow.dispatch" if name == PASSES[-1] else "winograd.output_transform"
+    complete, none = rewritten(passes)
+    assert not none
+    tried: set[str] = set()
+    for unit, operation in units().items():
+        repeats = unit.kind == "operation" and "conv" not in operation and operation in tried
+        if unit.pass_name != name or repeats:
+            continue
+        tried.add(operation)
+        with monkeypatch.context() as patch:
+            inject(patch, [unit])
+            names, (failure,) = rewritten(passes)
+        assert str(failure).startswith(f"{name} failed on {unit}")
+        assert failure.reason == "KeyError: 'an oversight'"
+        assert failure.left_out == left_out_for(unit)
+        assert names[kernel] == complete[kernel] - kernels_lost(failure)
+
+
+@pytest.mark.parametrize("name", PASSES)
+def test_results_are_right_whatever_fails(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    imported, image, expected = network()
+    failing = [unit for unit in units() if unit.pass_name == name]
+    inject(monkeypatch, failing)
+    with pytest.warns(
+        winograd.RewriteWarning, match=f"{name} failed on .*KeyError: 'an oversight'"
+    ) as caught:
+        vmfb = winograd.compile(imported)
+    assert {warning.filename for warning in caught} == {__file__}
+    result = winograd.load(vmfb, device="local-sync")(image)
+    assert np.abs(result - expected).max() <= TOLERANCE * np.abs(expected).max()
+
+
+def test_the_warning_names_layer_pass_and_remedy(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    inject(monkeypatch, [Unit("winograd-lower-to-dispatch", "output transform", 0)])
+    report = tmp_path / "report.json"
+    with pytest.warns(winograd.RewriteWarning) as caught:
+        winograd.compile(network()[0], report=report)
+    (warning,) = (str(each.message) for each in caught)
+    assert (
+        "warning: stem: winograd-lower-to-dispatch failed on output transform 0 of convolution 0" in warning
+    )
+    assert "convolution 0 was left as it is; compile with --iree-winograd-strict" in warning
+    written = json.loads(report.read_text())
+    (failure,) = written["failures"]
+    assert (failure["names"][0], failure["left_out"]) == ("stem", "convolution 0")
+    assert written["totals"]["failures"] == 1
+    assert written["totals"]["rewritten"] == written["totals"]["convolutions"] - 1
+    assert "winograd-lower-to-dispatch failed" in written["convolutions"][0]["reason"]
+
+
+def test_strict_makes_it_an_error_with_a_trace(monkeypatch: pytest.MonkeyPatch) -> None:
+    inject(monkeypatch, [Unit("winograd-fuse-pad", "input transform", 1)])
+    with pytest.raises(
+        winograd.CompilationError, match="winograd-fuse-pad failed on input transform 1"
+    ) as raised:
+        winograd.compile(network()[0], strict=True)
+    error, note = raised.value.diagnostics
+    assert (error.severity, note.severity) == ("error", "note")
+    assert note.message.startswith("Traceback")
+    assert "in fail" in note.message
+
+
+def test_a_rewrite_that_breaks_the_program_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The verifier runs after each pass; which rewrite it was takes another attempt."""
+    broken = Unit("winograd-fuse-epilogue", "output transform", 2)
+    contain = Containment.contain
+
+    def break_program(
+        self: Containment, unit: Unit, operation: ir.Operation, culprit: Unit, rewrite: Callable[[], None]
+    ) -> None:
+        def rewrite_wrongly() -> None:
+            rewrite()
+            if unit == broken:
+                other = next(each for each in walk(self._module) if each.name == "tensor.empty")
+                with ir.InsertionPoint(other):
+                    ir.Operation.create("tensor.empty", [ir.IndexType.get()])
+
+        contain(self, unit, operation, culprit, rewrite_wrongly)
+
+    monkeypatch.setattr(Containment, "contain", break_program)
+    _, (failure,) = rewritten(PIPELINE[:-1])
+    assert failure.left_out == broken
+    assert "InvalidRewriteError" in failure.reason
