@@ -56,8 +56,9 @@ def _voca() -> nn.Module:
 
 
 def _voice_puppetry() -> nn.Module:
-    """Speaks as the first of its persons."""
+    """Speaks as the first of its persons, whose weights pytorchcv leaves to be loaded."""
     model = member("nvpattexp116bazel76", ()).build()
+    nn.init.kaiming_uniform_(model.get_parameter("decoder.weight"))
     return _FixedArguments(model, lambda batch: (torch.zeros(batch, dtype=torch.long),))
 
 
