@@ -35,7 +35,8 @@ class Algorithm:
     part_size: tuple[int, ...]
 
     def __post_init__(self) -> None:
-        if len(self.output_tile) != len(self.part_size) or min(*self.output_tile, *self.part_size) < 1:
+        sizes = (*self.output_tile, *self.part_size)
+        if len(self.output_tile) != len(self.part_size) or min(sizes, default=0) < 1:
             raise ValueError(
                 f"output_tile {self.output_tile} and part_size {self.part_size} must be sizes of one rank"
             )

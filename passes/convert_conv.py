@@ -82,6 +82,12 @@ def _convert_annotated(operation: ir.Operation, number: int, algorithm: Algorith
     if isinstance(convolution, str):
         operation.location.emit_error(f"an annotated convolution can't be converted: {convolution}")
         raise PassError
+    if not isinstance(convolution.element_type, ir.F32Type):
+        operation.location.emit_error(
+            f"an annotated convolution can't be converted: its element type is {convolution.element_type}, "
+            "not f32"
+        )
+        raise PassError
     if len(algorithm.output_tile) != convolution.spatial_rank:
         operation.location.emit_error(
             f"winograd.algorithm has {len(algorithm.output_tile)} dimensions, "

@@ -109,7 +109,7 @@ def _expanded_source(operation: ir.Operation) -> tuple[ir.Value, ir.AffineMap] |
     results = []
     for size, group in zip(source.type.shape, operation.attributes["reassociation"], strict=True):
         kept = [dimension.value for dimension in group if shape[dimension.value] == size]
-        if size != 1 and (not kept or any(shape[d.value] not in (1, size) for d in group)):
+        if size != 1 and (len(kept) != 1 or any(shape[d.value] not in (1, size) for d in group)):
             return None
         results.append(ir.AffineExpr.get_dim(kept[0]))
     return source, ir.AffineMap.get(len(shape), 0, results)

@@ -7,7 +7,15 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Schedule:
-    """How kernels work through an algorithm, as data: a frozen dataclass of numbers that a tuner may vary."""
+    """How kernels work through an algorithm, as data: a frozen dataclass of numbers that a tuner may vary.
+
+    Raises ValueError for numbers that are not positive.
+    """
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if value is not None and value < 1:
+                raise ValueError(f"{name} must be at least 1, not {value}")
 
     @property
     def summed_block(self) -> int | None:

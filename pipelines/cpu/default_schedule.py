@@ -7,6 +7,7 @@ from iree.winograd.pipelines.emit import vector_width_for
 from iree.winograd.pipelines.machines.units import MEBIBYTE
 
 from .kernels import CpuSchedule, needed_schedule
+from .schedule_check import misfit
 from .schedules import (
     ROW_PADDING,
     DepthwiseSchedule,
@@ -56,14 +57,19 @@ def default_schedule(shape: ConvolutionShape, target: CpuTarget, threads: int) -
 
     It gives work to so many threads.
 
-    Raises ValueError where none fits.
+    Raises ValueError where none fits: of a batch known only at run time a workgroup transforms all channels.
     """
     needed = needed_schedule(shape, target)
+    schedule: CpuSchedule
     if needed is WinogradSchedule:
-        return default_winograd_schedule(shape, target, threads)
-    if needed is DepthwiseSchedule:
-        return default_depthwise_schedule(shape, target, threads)
-    return default_direct_schedule(shape, target, threads)
+        schedule = default_winograd_schedule(shape, target, threads)
+    elif needed is DepthwiseSchedule:
+        schedule = default_depthwise_schedule(shape, target, threads)
+    else:
+        schedule = default_direct_schedule(shape, target, threads)
+    if reason := misfit(schedule, shape, target):
+        raise ValueError(reason)
+    return schedule
 
 
 def default_winograd_schedule(shape: ConvolutionShape, target: CpuTarget, threads: int) -> WinogradSchedule:
@@ -210,7 +216,7 @@ def _direct_blocks(
         if row_block > 1:
             row_block -= 1
         elif pixel_block > register_pixels:
-            pixel_block -= register_pixels
+            pixel_block = max(register_pixels, pixel_block - register_pixels)
         elif register_pixels > 1:
             register_pixels = pixel_block = register_pixels - 1
         else:

@@ -7,6 +7,7 @@ from iree.winograd.pipelines.convolution import ConvolutionShape
 from .depthwise import DepthwiseKernel, is_depthwise
 from .direct import DirectKernel
 from .filters import CpuKernel
+from .schedule_check import misfit
 from .schedules import DepthwiseSchedule, DirectSchedule, WinogradSchedule
 from .target import CpuTarget
 from .winograd import WinogradKernel
@@ -17,15 +18,16 @@ CpuSchedule = WinogradSchedule | DirectSchedule | DepthwiseSchedule
 def refusal(shape: ConvolutionShape, target: CpuTarget, schedule: object) -> str | None:
     """Why the kernel that computes a convolution doesn't do so by `schedule`; None where it does."""
     needed = needed_schedule(shape, target)
-    if isinstance(schedule, needed):
-        return None
-    return f"{schedule} is no schedule for this convolution on a CPU, which needs a {needed.__name__}"
+    if not isinstance(schedule, needed):
+        return f"{schedule} is no schedule for this convolution on a CPU, which needs a {needed.__name__}"
+    reason = misfit(schedule, shape, target)
+    return None if reason is None else f"{schedule} doesn't fit this convolution: {reason}"
 
 
 def kernel_for(shape: ConvolutionShape, target: CpuTarget, schedule: object) -> CpuKernel:
     """The kernel that computes a convolution by `schedule`.
 
-    Raises ValueError for the schedule of a kernel that doesn't compute it.
+    Raises ValueError for the schedule of a kernel that doesn't compute it, or not by this schedule.
     """
     if reason := refusal(shape, target, schedule):
         raise ValueError(reason)

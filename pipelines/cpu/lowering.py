@@ -125,7 +125,8 @@ class CpuLowering:
         if folded is not None:
             return resource_constant(pack_filters(kernel, folded), "winograd_packed_filter")
         transform = group.filter_transform
-        assert transform is not None, "filters that are neither folded nor transformed"
+        if transform is None:
+            raise ValueError("its filters are neither constant nor the result of winograd.filter_transform")
         signature = DispatchSignature(
             (ir.RankedTensorType(transform.filter.type),),
             ir.RankedTensorType.get(list(kernel.packed_filter_shape), ir.F32Type.get()),

@@ -9,8 +9,8 @@ from itertools import product
 from iree.winograd.pipelines.convolution import ConvolutionShape
 
 from .default_schedule import MAX_PIXEL_BLOCK, MAX_TILE_BLOCK, most_register_rows
+from .schedule_check import misfit
 from .schedules import (
-    ROW_PADDING,
     DepthwiseSchedule,
     DirectSchedule,
     WinogradSchedule,
@@ -121,12 +121,6 @@ def _channel_splits(threads: int, channel_vectors: int) -> list[int]:
 
 
 def _fits(schedule: WinogradSchedule, shape: ConvolutionShape, target: CpuTarget, tiles: int) -> bool:
-    """Whether a workgroup's memory is within L2, and the block within the tiles and the bounds of sense."""
-    products = shape.transform_size * schedule.tile_block * schedule.channel_block
-    inputs = 0
-    if schedule.input_block is None:
-        row = shape.groups * shape.reduction + ROW_PADDING
-        inputs = shape.transform_size * schedule.tile_block * row
-    between_passes = shape.transform_size * target.vector_width
-    within = 4 * (products + inputs + between_passes) <= target.l2_bytes
-    return within and schedule.tile_block <= min(MOST_TILE_BLOCK, tiles + schedule.register_tiles - 1)
+    """Whether the kernel computes the shape by the schedule, whose block is within the bounds of sense."""
+    is_sensible = schedule.tile_block <= min(MOST_TILE_BLOCK, tiles + schedule.register_tiles - 1)
+    return is_sensible and misfit(schedule, shape, target) is None

@@ -37,11 +37,6 @@ class WinogradSchedule(Schedule):
     channel_splits: int = 1
     input_block: int | None = None
 
-    def __post_init__(self) -> None:
-        for name, value in vars(self).items():
-            if value is not None and value < 1:
-                raise ValueError(f"{name} must be at least 1, not {value}")
-
     @property
     def channel_block(self) -> int:
         """Output channels of one pass over the transformed tiles."""
@@ -72,11 +67,6 @@ class DirectSchedule(Schedule):
     filter_prefetch: int = 96
     channel_splits: int = 1
 
-    def __post_init__(self) -> None:
-        for name, value in vars(self).items():
-            if value < 1:
-                raise ValueError(f"{name} must be at least 1, not {value}")
-
     @property
     def channel_block(self) -> int:
         """Output channels of one pass over the pixels."""
@@ -100,11 +90,6 @@ class DepthwiseSchedule(Schedule):
     row_block: int
     vectors_per_pass: int
     channel_splits: int = 1
-
-    def __post_init__(self) -> None:
-        for name, value in vars(self).items():
-            if value < 1:
-                raise ValueError(f"{name} must be at least 1, not {value}")
 
     @property
     def channel_block(self) -> int:

@@ -66,7 +66,10 @@ class CpuSearchSpace:
 
     def schedules(self, shape: ConvolutionShape) -> Iterator[CpuSchedule]:
         """All schedules worth measuring that keep the target's limits, the default one first."""
-        default = self.default_schedule(shape)
+        try:
+            default = self.default_schedule(shape)
+        except ValueError:
+            return
         yield default
         found: Iterator[CpuSchedule]
         if isinstance(default, DirectSchedule):

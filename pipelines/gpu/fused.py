@@ -24,10 +24,6 @@ from .gemm import place_thread
 from .memory import QUAD, GlobalBuffer, SharedBuffer, SharedScalars, barrier, lane, thread_id
 from .transforms import Epilogue, transform_output
 
-# Quads of neighbouring columns that lie side by side while products are exchanged: two rows of them are what
-# eight threads store at once.
-_NEIGHBOURING_QUADS = 4
-
 
 @dataclass(frozen=True)
 class _Input:
@@ -274,12 +270,8 @@ class _Workgroup:
         """Tiles and quads of columns that are exchanged in one round."""
         return self._schedule.output_rows * self._schedule.product_threads
 
-    @property
-    def _neighbours(self) -> int:
-        return min(_NEIGHBOURING_QUADS, self._schedule.threads_across)
-
     def _exchange(self, sums: Sequence[ir.Value], column_quad: int, first_row: int) -> None:
-        schedule, neighbours = self._schedule, self._neighbours
+        schedule, neighbours = self._schedule, self._schedule.neighbouring_quads
         rows = schedule.output_rows * schedule.threads_down
         for own, i in product(range(schedule.thread_products), range(schedule.output_rows)):
             position = own * schedule.thread_tiles + first_row + i
@@ -294,7 +286,7 @@ class _Workgroup:
         self, item: Index, column_quad: int, first_row: int, output: GlobalBuffer, epilogue: Epilogue
     ) -> None:
         """Transforms a tile and a quad of columns of those that were exchanged."""
-        packing, schedule, neighbours = self._packing, self._schedule, self._neighbours
+        packing, schedule, neighbours = self._packing, self._schedule, self._schedule.neighbouring_quads
         rows, down = schedule.output_rows * schedule.threads_down, schedule.threads_down
         exists = Condition(True)
         if self._round_size % schedule.threads:

@@ -14,10 +14,7 @@ from iree.winograd.dialect.bindings import ir, scf, vector
 from iree.winograd.pipelines.emit import Condition, Index, broadcast, splat, vector_type, when
 
 from .memory import QUAD, SharedBuffer, barrier, lane, thread_id, transposed
-from .schedules import GemmSchedule
-
-# Neighbouring threads load blocks of neighbouring rows: a quarter of a warp stores to all banks at once.
-_NEIGHBOURING_ROWS = 8
+from .schedules import NEIGHBOURING_ROWS, GemmSchedule
 
 LoadRows = Callable[[Index], list[ir.Value]]
 """From a position along the reduction dimension to the quads of four rows there."""
@@ -169,10 +166,9 @@ def _left_loads(
     for i in range(schedule.left_blocks // schedule.left_threads):
         number = thread % schedule.left_threads + i * schedule.left_threads
         row_quad = (
-            number % _NEIGHBOURING_ROWS
-            + number // (_NEIGHBOURING_ROWS * reduction_quads) * _NEIGHBOURING_ROWS
+            number % NEIGHBOURING_ROWS + number // (NEIGHBOURING_ROWS * reduction_quads) * NEIGHBOURING_ROWS
         )
-        reduction_quad = number // _NEIGHBOURING_ROWS % reduction_quads
+        reduction_quad = number // NEIGHBOURING_ROWS % reduction_quads
         loads.append(_LeftLoad(row_quad, reduction_quad, left_rows(row_quad * QUAD)))
     return loads
 

@@ -126,7 +126,8 @@ class _Lowering:
 
     def _runtime_filter(self) -> ir.Value:
         transform = self.group.filter_transform
-        assert transform is not None, "filters that are neither folded nor transformed"
+        if transform is None:
+            raise ValueError("its filters are neither constant nor the result of winograd.filter_transform")
         return transform.filter
 
     @property

@@ -18,6 +18,12 @@ RESIDENT_THREADS = 512
 """Threads per multiprocessor that hide each other's latency."""
 
 
+NEIGHBOURING_ROWS = 8
+"""Blocks of four rows that neighbouring threads load: a quarter of a warp stores to all banks at once."""
+NEIGHBOURING_QUADS = 4
+"""Of columns, side by side while products are exchanged: eight threads store two rows of them at once."""
+
+
 @dataclass(frozen=True)
 class GemmSchedule(Schedule):
     """How a workgroup multiplies: a block of the product each, a smaller one per thread in registers.
@@ -27,8 +33,8 @@ class GemmSchedule(Schedule):
     `thread_rows` x `thread_columns` sums. With several `reduction_parts` as many workgroups each sum a part
     of the reduction, and the kernel of the output transform adds the parts.
 
-    Raises ValueError for blocks that don't divide into such parts, or that the threads can't load in equal
-    shares.
+    Raises ValueError for sizes that are not positive, blocks that don't divide into such parts, and those
+    that the threads can't load in equal shares.
     """
 
     block_rows: int
@@ -39,6 +45,7 @@ class GemmSchedule(Schedule):
     reduction_parts: int = 1
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         for block, part in (("block_rows", "thread_rows"), ("block_columns", "thread_columns")):
             if getattr(self, part) % QUAD or getattr(self, block) % getattr(self, part):
                 raise ValueError(
@@ -47,10 +54,13 @@ class GemmSchedule(Schedule):
                 )
         if self.block_reduction % QUAD:
             raise ValueError(f"block_reduction {self.block_reduction} must be a multiple of {QUAD}")
+        if self.block_rows % (QUAD * NEIGHBOURING_ROWS):
+            raise ValueError(
+                f"block_rows {self.block_rows} must be a multiple of {QUAD * NEIGHBOURING_ROWS}, "
+                "which neighbouring threads load"
+            )
         if self.left_blocks % self.left_threads or self.right_quads % self.right_threads:
             raise ValueError(f"{self.threads} threads can't share the loads of {self} equally")
-        if self.reduction_parts < 1:
-            raise ValueError(f"reduction_parts {self.reduction_parts} must be positive")
 
     @property
     def threads(self) -> int:
@@ -96,8 +106,8 @@ class FusedSchedule(Schedule):
     memory, `buffers` times: in one buffer, or in two of which one is multiplied while the other is filled. A
     thread keeps `thread_tiles` x `thread_columns` sums of each of `thread_products` products.
 
-    Raises ValueError for blocks that don't divide into such parts, or that the threads can't load in equal
-    shares.
+    Raises ValueError for sizes that are not positive, blocks that don't divide into such parts, and those
+    that the threads can't load in equal shares.
     """
 
     products: int
@@ -110,6 +120,7 @@ class FusedSchedule(Schedule):
     buffers: int = 1
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         for whole, part in (
             ("products", "thread_products"),
             ("block_tiles", "thread_tiles"),
@@ -126,6 +137,11 @@ class FusedSchedule(Schedule):
             raise ValueError(f"buffers must be 1 or 2, not {self.buffers}")
         if self.filter_quads % self.threads:
             raise ValueError(f"{self.threads} threads can't share the loads of {self} equally")
+        if self.threads_across % self.neighbouring_quads:
+            raise ValueError(
+                f"the {self.threads_across} threads along the columns of {self} must be at most "
+                f"{NEIGHBOURING_QUADS} or a multiple of it"
+            )
         if self.output_rows == 0:
             raise ValueError(f"the products of {self} don't fit in the memory of its filters")
 
@@ -143,6 +159,11 @@ class FusedSchedule(Schedule):
     def threads_across(self) -> int:
         """Threads along the columns of a block."""
         return self.block_columns // self.thread_columns
+
+    @property
+    def neighbouring_quads(self) -> int:
+        """Quads of columns that lie side by side when products are exchanged."""
+        return min(NEIGHBOURING_QUADS, self.threads_across)
 
     @property
     def threads(self) -> int:

@@ -9,6 +9,7 @@ from iree.winograd.dialect.algebra.numerics import predicted_error
 from iree.winograd.passes.algorithm import Algorithm
 from iree.winograd.passes.options import WinogradOptions
 from iree.winograd.passes.problem import ConvolutionProblem
+from iree.winograd.pipelines.schedule import Schedule
 
 from .decision import Candidate
 from .implementation import Implementation
@@ -18,12 +19,21 @@ from .search_space import SearchSpace, candidate_algorithms, convolution_shape, 
 def predict(
     problem: ConvolutionProblem, space: SearchSpace, output_tile: int | None = None
 ) -> tuple[Candidate, ...]:
-    """The algorithms for `problem`, each with the schedule that it gets without measurement."""
+    """The algorithms for `problem`, each with the schedule that it gets without measurement, if any fits."""
     return tuple(
         candidate(problem, space, Implementation(algorithm, schedule))
         for algorithm in candidate_algorithms(problem, output_tile)
-        for schedule in [space.default_schedule(convolution_shape(problem, algorithm))]
+        if (schedule := _default_schedule(problem, space, algorithm)) is not None
     )
+
+
+def _default_schedule(
+    problem: ConvolutionProblem, space: SearchSpace, algorithm: Algorithm
+) -> Schedule | None:
+    try:
+        return space.default_schedule(convolution_shape(problem, algorithm))
+    except ValueError:
+        return None
 
 
 def candidate(

@@ -163,6 +163,8 @@ class SelectAlgorithm:
         if reason := space.unsuited(problem):
             return left(reason)
         candidates = self._candidates(number, operation, problem, space, database)
+        if not candidates:
+            return left("a workgroup has not the memory for any algorithm")
         limit = error_limit(problem, space, self._options)
         accurate = [each for each in candidates if limit is None or each.predicted_error <= limit]
         if not accurate:

@@ -6,15 +6,20 @@ from itertools import product
 
 import pytest
 from iree.winograd.dialect.decomposition import decompose
+from iree.winograd.passes.problem import ConvolutionProblem
 from iree.winograd.pipelines.convolution import ConvolutionShape
+from iree.winograd.pipelines.cpu.backend import CpuBackend
 from iree.winograd.pipelines.cpu.channel_blocks import ChannelBlocks
 from iree.winograd.pipelines.cpu.default_schedule import default_direct_schedule, default_winograd_schedule
 from iree.winograd.pipelines.cpu.schedules import (
     WinogradSchedule,
     staged_elements,
 )
+from iree.winograd.pipelines.cpu.search_space import CpuSearchSpace
 from iree.winograd.pipelines.cpu.target import CpuTarget
 from iree.winograd.pipelines.emit import Index
+from iree.winograd.pipelines.selection.prediction import predict
+from iree.winograd.pipelines.selection.search_space import convolution_shape
 
 TARGETS = [
     CpuTarget.of("znver5", "+avx2,+fma,+avx512f"),
@@ -96,3 +101,21 @@ def test_channel_blocks_cover_all_channels_within_their_groups() -> None:
         assert numbers == list(range(count))
     with pytest.raises(ValueError, match="blocks of 8 channels don't fit in groups of 4"):
         ChannelBlocks(16, 4, 8)
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=lambda target: f"{target.vector_width}-{target.l2_bytes}")
+@pytest.mark.parametrize("batch", [1, None])
+def test_kernels_compute_large_convolutions_by_what_is_predicted_for_them(
+    target: CpuTarget, batch: int | None
+) -> None:
+    space = CpuSearchSpace(target, CpuBackend(target).default_machine)
+    for size, kernel, channels, groups in product(
+        ((7, 7), (2, 15)), ((3, 3), (7, 7), (1, 5)), (64, 1024, 8192), (1, 2, 64)
+    ):
+        problem = ConvolutionProblem(
+            batch, size, (3, 3), (3, 3), kernel, (1, 1), (1, 1), groups, channels, channels
+        )
+        for candidate in predict(problem, space):
+            implementation = candidate.implementation
+            convolution = convolution_shape(problem, implementation.algorithm)
+            assert space.refusal(convolution, implementation.schedule) is None

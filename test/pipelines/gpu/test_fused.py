@@ -75,6 +75,8 @@ def test_a_schedule_for_other_products_is_an_error() -> None:
         ((16, 32, 32, 8, 2, 2), "thread_tiles 2 must be a multiple of 4"),
         ((16, 32, 32, 8, 2, 8, 8, 3), "buffers must be 1 or 2, not 3"),
         ((16, 32, 8, 4, 1, 4, 4), "256 threads can't share the loads"),
+        ((16, 32, 64, 0, 2), "block_reduction must be at least 1, not 0"),
+        ((16, 8, 24, 8, 4, 4, 4), "the 6 threads along the columns of .* must be at most 4 or a multiple"),
         ((16, 32, 8, 4, 4, 4, 4), "products of .* don't fit in the memory of its filters"),
     ],
 )

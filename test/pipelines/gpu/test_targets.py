@@ -86,6 +86,8 @@ def test_a_target_below_all_gpus_is_an_error() -> None:
         ((100, 64, 16, 8, 8), "block_rows 100 must be a multiple of thread_rows 8"),
         ((64, 64, 6, 8, 8), "block_reduction 6 must be a multiple of 4"),
         ((256, 64, 4, 8, 8), "can't share the loads"),
+        ((64, 64, 16, 0, 8), "thread_rows must be at least 1, not 0"),
+        ((16, 32, 16, 4, 4), "block_rows 16 must be a multiple of 32"),
     ],
 )
 def test_blocks_that_do_not_divide_are_an_error(sizes: tuple[int, ...], message: str) -> None:

@@ -1,0 +1,76 @@
+"""What a schedule has to keep so that kernels stay within arrays and the memory of a workgroup."""
+
+from __future__ import annotations
+
+from iree.winograd.pipelines.convolution import ConvolutionShape
+
+from .schedules import (
+    ROW_PADDING,
+    DepthwiseSchedule,
+    DirectSchedule,
+    WinogradSchedule,
+    direct_workgroup_bytes,
+)
+from .target import CpuTarget
+
+
+def misfit(
+    schedule: WinogradSchedule | DirectSchedule | DepthwiseSchedule,
+    shape: ConvolutionShape,
+    target: CpuTarget,
+) -> str | None:
+    """What keeps the kernel of a schedule from computing `shape` by it; None when nothing does."""
+    channels = shape.output_channels if isinstance(schedule, DepthwiseSchedule) else shape.group_outputs
+    if schedule.vector_width > target.vector_width:
+        return f"vectors of {schedule.vector_width} lanes exceed the target's of {target.vector_width}"
+    if schedule.channel_block > channels:
+        return f"blocks of {schedule.channel_block} channels exceed the {channels} that there are"
+    if isinstance(schedule, WinogradSchedule):
+        return _winograd_misfit(schedule, shape, target)
+    if isinstance(schedule, DirectSchedule):
+        return _direct_misfit(schedule, shape, target)
+    return _depthwise_misfit(schedule, shape)
+
+
+def workgroup_bytes(schedule: WinogradSchedule, shape: ConvolutionShape, target: CpuTarget) -> int:
+    """The memory of a workgroup: transformed tiles, products, and a tile between passes."""
+    inputs = 0
+    if schedule.input_block is None:
+        inputs = schedule.tile_block * (shape.groups * shape.reduction + ROW_PADDING)
+    products = schedule.tile_block * schedule.channel_block
+    return 4 * shape.transform_size * (inputs + products + target.vector_width)
+
+
+def _winograd_misfit(schedule: WinogradSchedule, shape: ConvolutionShape, target: CpuTarget) -> str | None:
+    if schedule.tile_block % schedule.register_tiles:
+        return f"register_tiles {schedule.register_tiles} must divide tile_block {schedule.tile_block}"
+    if schedule.input_block is not None and shape.batch is None:
+        return "a separate input transform needs a batch known at compile time"
+    return _memory_misfit(workgroup_bytes(schedule, shape, target), target)
+
+
+def _direct_misfit(schedule: DirectSchedule, shape: ConvolutionShape, target: CpuTarget) -> str | None:
+    if schedule.pixel_block > shape.output_size[-1]:
+        return f"pixel_block {schedule.pixel_block} exceeds the {shape.output_size[-1]} outputs of a row"
+    if schedule.register_pixels > schedule.pixel_block:
+        return f"register_pixels {schedule.register_pixels} exceeds pixel_block {schedule.pixel_block}"
+    needed = direct_workgroup_bytes(shape, schedule.row_block, schedule.pixel_block, target)
+    return _memory_misfit(needed, target)
+
+
+def _depthwise_misfit(schedule: DepthwiseSchedule, shape: ConvolutionShape) -> str | None:
+    if schedule.vector_width % shape.group_outputs:
+        return f"vectors of {schedule.vector_width} lanes don't hold whole groups of {shape.group_outputs}"
+    if schedule.register_pixels > shape.output_size[-1]:
+        return (
+            f"register_pixels {schedule.register_pixels} exceeds the {shape.output_size[-1]} outputs of a row"
+        )
+    if schedule.row_block > shape.output_rows:
+        return f"row_block {schedule.row_block} exceeds the {shape.output_rows} rows of outputs"
+    return None
+
+
+def _memory_misfit(needed: int, target: CpuTarget) -> str | None:
+    if needed <= target.l2_bytes:
+        return None
+    return f"a workgroup needs {needed} bytes, but the L2 cache has {target.l2_bytes}"
