@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import stat
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import numpy
 import pytest
+from iree.winograd.cli import TOOL_DIRECTORY
 from iree.winograd.embedding import stock_tool
 from small_programs import ADD, ENABLE
 
@@ -25,6 +27,7 @@ SOURCES = {
 FLAGS = ("--iree-hal-target-backends=llvm-cpu", "--iree-llvmcpu-target-cpu=host")
 # Without what pip knows them by, so that it leaves them alone.
 BORROWED = ("compiler", "runtime", "_runtime", "numpy", "ml_dtypes")
+SEARCHED = "from iree.compiler.tools.binaries import get_tool_path; print(get_tool_path(), flush=True)"
 COMPILE_STR = """\
 import sys, iree.compiler
 program = open("program.mlir").read()
@@ -95,7 +98,7 @@ def check_uninstall(environment: Environment, before: set[Path]) -> None:
     environment.pip("uninstall", "--yes", "iree-winograd")
     left = environment.files() - before
     assert all(path.suffix in (".mlir", ".vmfb") for path in left), left
-    assert environment.output("-c", "import os; print(os.environ.get('IREE_TOOL_PATH'))") == "None\n"
+    assert environment.output("-c", SEARCHED) == "[]\n"
 
 
 def test_wheel_holds_every_file(wheel: Path) -> None:
@@ -107,7 +110,7 @@ def test_wheel_holds_every_file(wheel: Path) -> None:
             if path.is_file() and path.suffix != ".pyc":
                 assert name in packed, name
     assert packed["iree/winograd/tools/iree-compile"] & 0o111
-    assert "iree_winograd.pth" in packed
+    assert "iree_winograd.pth" in packed and "iree_winograd_tools.py" in packed
     assert "iree/__init__.py" not in packed
     assert not any(name.startswith("iree/compiler") or "/scripts/" in name for name in packed)
 
@@ -127,15 +130,56 @@ def test_stock_commands_accept_our_flags(environment: Environment) -> None:
 
 
 def test_a_tool_path_of_the_users_stays(environment: Environment) -> None:
-    command = [environment.python, "-c", "import os; print(os.environ['IREE_TOOL_PATH'])"]
-    assert environment.run(command, IREE_TOOL_PATH="/elsewhere").stdout == b"/elsewhere\n"
-    assert environment.run(command, IREE_TOOL_PATH="").stdout == b"\n"
+    command = [environment.python, "-c", SEARCHED]
+    assert environment.run(command, IREE_TOOL_PATH="/elsewhere").stdout == b"['/elsewhere']\n"
+    assert environment.run(command, IREE_TOOL_PATH="").stdout == b"[]\n"
+
+
+def test_other_environments_keep_their_own_compiler(environment: Environment, tmp_path: Path) -> None:
+    """Also those whose processes ours start."""
+    start = (
+        f"import subprocess, sys; {SEARCHED}; subprocess.run([sys.argv[1], '-c', sys.argv[2]], check=True)"
+    )
+    elsewhere = Environment(tmp_path / "elsewhere")
+    ours, theirs = environment.output("-c", start, str(elsewhere.python), SEARCHED).splitlines()
+    assert ours.endswith("tools']") and theirs == "[]"
+
+
+def test_a_package_that_is_removed_by_half(wheel: Path, tmp_path: Path) -> None:
+    environment = Environment(tmp_path / "environment")
+    environment.pip("install", "--no-deps", str(wheel))
+    site = Path(environment.output("-c", "import sysconfig; print(sysconfig.get_path('purelib'))").strip())
+    shutil.rmtree(site / "iree" / "winograd")
+    for _ in range(2):
+        completed = environment.run([environment.python, "-c", SEARCHED])
+        assert (completed.stdout, completed.stderr) == (b"[]\n", b"")
+        (site / "iree_winograd_tools.py").unlink(missing_ok=True)
+
+
+def test_the_compiler_is_that_of_the_python_that_calls(tmp_path: Path) -> None:
+    """The packages of several Pythons may lie under one prefix, as Debian's do."""
+    version = f"python3.{sys.version_info.minor}"
+    for name in ("python3.1", version, "python3.99"):
+        stock = (
+            tmp_path / "lib" / name / "site-packages" / "iree" / "compiler" / "_mlir_libs" / "iree-compile"
+        )
+        stock.parent.mkdir(parents=True)
+        stock.write_text(f"#!/bin/sh\necho {name}\n")
+        stock.chmod(0o755)
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "python").symlink_to(version)
+    shutil.copy("/bin/false", tmp_path / "bin" / version)
+    variables = {"IREE_WINOGRAD_PYTHON": str(tmp_path / "bin" / "python")}
+    completed = subprocess.run(
+        [TOOL_DIRECTORY / "iree-compile"], env=variables, capture_output=True, check=True
+    )
+    assert completed.stdout.decode() == f"{version}\n"
 
 
 def test_our_own_commands(environment: Environment) -> None:
     commands = environment.folder / "bin"
     folder = environment.run([commands / "iree-winograd", "tool-path"]).stdout.decode().strip()
-    assert environment.output("-c", "import os; print(os.environ['IREE_TOOL_PATH'])").strip() == folder
+    assert environment.output("-c", SEARCHED).strip() == str([folder])
     completed = environment.run(
         [commands / "iree-winograd", "compile", "program.mlir", *FLAGS, "-o", "own.vmfb"]
     )
