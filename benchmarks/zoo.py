@@ -143,8 +143,10 @@ def _row(network: str, options: argparse.Namespace, processors: frozenset[int]) 
         task = Task(network, tools, options.seconds, program, store=None)
         outcome = run_isolated("benchmarks.zoo", asdict(task), limits=_limits(options, processors))
         *_, last = [{}, *outcome.messages]
-        if outcome.failure is None:
-            return {**last, "tools": failures | last["tools"]}
+        if "tools" in last:
+            # Without times if it was timing that failed.
+            failure = {} if outcome.failure is None else {"failure": outcome.failure}
+            return {**last, **failure, "tools": failures | last["tools"]}
         if "begins" not in last:
             return {"failure": outcome.failure, "tools": failures}
         failures[last["begins"]] = {"failure": outcome.failure}
@@ -179,19 +181,17 @@ def _work(task: Task) -> None:
         return
     comparison = Comparison(subject, threads=1)
     comparison.prepare(task.tools, begin=lambda tool: tell({"begins": tool}))
+    row = {
+        "input_shape": network.input_shape,
+        "parameters": sum(parameter.numel() for parameter in model.parameters()),
+        "processor": processor_name(),
+        "threads": 1,
+        "tools": comparison.records,
+    }
+    tell(row)
     if task.seconds > 0:
-        tell({"timing": task.network})
         comparison.time_within(task.seconds, _BURST_SECONDS)
-    parameters = sum(parameter.numel() for parameter in model.parameters())
-    tell(
-        {
-            "input_shape": network.input_shape,
-            "parameters": parameters,
-            "processor": processor_name(),
-            "threads": 1,
-            "tools": comparison.records,
-        }
-    )
+        tell(row)
 
 
 def _summary(row: dict[str, Any]) -> str:

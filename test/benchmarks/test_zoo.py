@@ -89,6 +89,12 @@ def test_a_network_that_fails_by_itself_is_recorded(monkeypatch: pytest.MonkeyPa
     assert result == {"failure": "took more than 60 s", "tools": {}}
 
 
+def test_a_network_that_takes_too_long_to_time_has_its_errors(monkeypatch: pytest.MonkeyPatch) -> None:
+    compared = Outcome(({"begins": "ours"}, {"tools": {"ours": {"error": 1e-7}}}), "took more than 60 s")
+    result, _ = measure(monkeypatch, compared)
+    assert result == {"failure": "took more than 60 s", "tools": {"ours": {"error": 1e-7}}}
+
+
 def test_results_are_complete_after_each_row(tmp_path: Path) -> None:
     path = tmp_path / "results" / "zoo.json"
     zoo.Results(path).add("good", ROWS["good"])

@@ -5,11 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 from iree import runtime
 from iree.winograd.device import ELEMENT_TYPES, Device
 
-_DTYPES = {int(element_type): dtype for dtype, element_type in ELEMENT_TYPES.items()}
+# Programs give integers whose sign isn't known.
+_SIGNLESS = {f"INT_{bits}": np.dtype(f"int{bits}") for bits in (8, 16, 32, 64)}
+_DTYPES = {int(element_type): dtype for dtype, element_type in ELEMENT_TYPES.items()} | {
+    int(getattr(runtime.HalElementType, name)): dtype for name, dtype in _SIGNLESS.items()
+}
 
 
 class BoundProgram:
