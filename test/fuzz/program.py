@@ -566,6 +566,16 @@ def function_types(function: Function) -> list[Tensor]:
     return infer_block(function, [])
 
 
+def numbered(function: Function) -> list[tuple[int, Operation]]:
+    """The operations of `function`, each with the number of its first result."""
+    types: list[Tensor] = []
+    found = []
+    for operation in function.operations:
+        found.append((len(types), operation))
+        types.extend(infer(operation, types))
+    return found
+
+
 def all_operations(block: Block | Function) -> Iterator[Operation]:
     for operation in block.operations:
         yield operation

@@ -47,7 +47,7 @@ def _smaller_functions(function: p.Function) -> Iterator[p.Function]:
     if len(function.results) > 1:
         for result in function.results:
             yield without_unused(replace(function, results=(result,)))
-    starts = _first_results(function)
+    starts = [first for first, _ in p.numbered(function)]
     types: list[p.Tensor] = []
     p.infer_block(function, types)
     # Earlier results in place of the last one.
@@ -85,16 +85,6 @@ def _simpler(operation: p.Operation) -> Iterator[p.Operation]:
         yield replace(operation, named=True)
 
 
-def _first_results(function: p.Function) -> list[int]:
-    """The number of each operation's first result."""
-    types: list[p.Tensor] = []
-    starts = []
-    for operation in function.operations:
-        starts.append(len(types))
-        types.extend(p.infer(operation, types))
-    return starts
-
-
 def _last_operation(function: p.Function, starts: list[int]) -> p.Operation:
     last = max(number for number, start in enumerate(starts) if start <= function.results[0])
     return function.operations[last]
@@ -102,7 +92,7 @@ def _last_operation(function: p.Function, starts: list[int]) -> p.Operation:
 
 def without_unused(function: p.Function) -> p.Function:
     """`function` without operations whose results nothing needs."""
-    starts = _first_results(function)
+    starts = [first for first, _ in p.numbered(function)]
     needed = set(function.results)
     kept = []
     types: list[p.Tensor] = []

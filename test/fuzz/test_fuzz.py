@@ -1,0 +1,141 @@
+"""Random programs that `make test` checks, those that found something, and the checks themselves."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import program as p
+import pytest
+from bounded import FUNCTIONS, Bounded
+from campaign import STOCK_KINDS
+from checker_process import Checker
+from configuration import Configuration, configurations
+from guarded import GuardedArray
+from hypothesis import HealthCheck, assume, given, settings
+from program import Convolution, Elementwise, Fill, Function, Input, Pad, Program
+from shrinking import shrink
+from strategies import programs
+
+PREDICTED = Configuration("avx512", threads=1, output_tile=None, implementation_seed=None)
+
+FOUND: dict[str, tuple[Program, Configuration]] = {
+    # Rows of taps that lie outside of the image were read, in front of it.
+    "a depthwise window in padding alone": (
+        Program(
+            (
+                Function(
+                    (
+                        Input((2, 1, 8, 6)),
+                        Pad(0, (0, 1, 0, 0), (0, 5, 0, 0), 0.0),
+                        Input((3, 3, 6)),
+                        Fill(0.0, (2, 1, 6, 6)),
+                        Convolution(1, 2, 3, ("n01g", "01g", "n01g"), (1, 1), (3, 1), named=True),
+                    ),
+                    (4,),
+                ),
+            )
+        ),
+        PREDICTED,
+    ),
+    # The sizes of an initial value without dimensions crashed the compiler.
+    "an initial value without dimensions, a dynamic batch": (
+        Program(
+            (
+                Function(
+                    (
+                        Input((1, 4, 5, 8), dynamic=True),
+                        Input((16, 4, 1, 1)),
+                        p.Constant((), 96),
+                        p.Broadcast(2, (1, 16, 5, 4), (0, 1, 2, 3), dynamic=True),
+                        Convolution(0, 1, 3, ("nc01", "fc01", "nf01"), (1, 2), (1, 1), named=True),
+                    ),
+                    (4,),
+                ),
+            )
+        ),
+        PREDICTED,
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def checker() -> Iterator[Checker]:
+    with Checker() as checker:
+        yield checker
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_what_was_found_is_mended(name: str, checker: Checker) -> None:
+    assert checker.check(*FOUND[name], with_stock=False).finding is None
+
+
+@settings(
+    max_examples=4, derandomize=True, database=None, deadline=None, suppress_health_check=list(HealthCheck)
+)
+@given(program=programs(), configuration=configurations(["avx512", "avx2", "sse"]))
+def test_random_programs(program: Program, configuration: Configuration, checker: Checker) -> None:
+    finding = checker.check(program, configuration, with_stock=False).finding
+    assume(finding is None or finding.kind not in STOCK_KINDS)
+    assert finding is None
+
+
+def test_a_wrong_result_is_found_and_shrunk() -> None:
+    """As if multiplications were wrong: what is left is one of them."""
+    double = Elementwise((0,), ((0, 1),), (p.Apply("mul", (p.Argument(0), p.Number(2.0))),), (2, 3))
+    third = p.Apply("mul", (p.Argument(0), p.Number(3.0)))
+    function = Function(
+        (
+            Input((2, 3)),
+            double,
+            Elementwise((1,), ((0, 1),), (p.Apply("neg", (p.Argument(0),)),), (2, 3)),
+            Elementwise((2,), ((0, 1),), (p.Apply("add", (third, p.Number(1.0))),), (2, 3)),
+        ),
+        (3, 2),
+    )
+
+    def multiplies(program: Program) -> bool:
+        return any("mul" in repr(operation) for f in program.functions for operation in f.operations)
+
+    smallest = shrink(Program((function, function)), multiplies)
+    (left,) = smallest.functions
+    assert [type(operation) for operation in left.operations] == [Input, Elementwise]
+
+
+@pytest.mark.parametrize("name", ["exp", "tanh", "sqrt", "abs", "neg", "erf"])
+def test_bounds_hold_for_float32(name: str) -> None:
+    values = np.random.default_rng(0).uniform(0.1, 3, 1000).astype(np.float32)
+    bounded = FUNCTIONS[name](Bounded(np.float64(values), np.full(1000, 1e-6)))
+    moved = FUNCTIONS[name](Bounded.exact(np.float64(values) + 0.99e-6))
+    assert (np.abs(moved.value - bounded.value) <= bounded.error).all()
+    assert (bounded.error < 1e-5 * (1 + np.abs(bounded.value))).all()
+
+
+READ_ELEMENT = """
+import ctypes, sys
+import numpy as np
+from guarded import GuardedArray
+guarded = GuardedArray(np.zeros(16, np.float32), sys.argv[1])
+ctypes.c_float.from_address(guarded.array.ctypes.data + 4 * int(sys.argv[2])).value
+"""
+
+
+@pytest.mark.parametrize(
+    ("edge", "index", "is_inside"),
+    [("start", -1, False), ("end", 16, False), ("start", 0, True), ("end", 15, True)],
+)
+def test_a_read_beyond_an_array_ends_the_process(edge: str, index: int, is_inside: bool) -> None:
+    folder = Path(__file__).parent
+    process = subprocess.run([sys.executable, "-c", READ_ELEMENT, edge, str(index)], cwd=folder, check=False)
+    assert process.returncode == (0 if is_inside else -signal.SIGSEGV)
+
+
+def test_writes_between_an_array_and_its_guard_are_seen() -> None:
+    guarded = GuardedArray(np.zeros(3, np.float32), "end")
+    assert guarded.is_intact
+    np.lib.stride_tricks.as_strided(guarded.array, (4,))[3] = 1.0
+    assert not guarded.is_intact
