@@ -25,9 +25,10 @@ import numpy.typing as npt
 from iree.winograd.dialect.algebra.numerics import predicted_error
 from iree.winograd.dialect.decomposition import decompose
 from iree.winograd.dialect.reference import convolution
-from iree.winograd.pipelines.convolution import ConvolutionShape
+from iree.winograd.passes.problem import ConvolutionProblem
 from iree.winograd.pipelines.cpu.default_schedule import default_winograd_schedule
 from iree.winograd.pipelines.cpu.target import CpuTarget
+from iree.winograd.pipelines.shape import ConvolutionShape
 
 from benchmarks.compiled import bind_program, compile_ours, compile_plain
 from benchmarks.convolutions import Array
@@ -158,16 +159,19 @@ def predicted_layer_error(layer: Layer, output_tile: int, part_size: int) -> flo
     """`predicted_error` of the sums that the kernel for AVX-512 takes."""
     both = (output_tile, output_tile), (part_size, part_size)
     decomposition = decompose((layer.taps, layer.taps), both[0], part_size=both[1])
-    shape = ConvolutionShape(
+    problem = ConvolutionProblem(
         batch=1,
         input_size=(layer.size, layer.size),
-        output_size=(OUTPUT_SIZE, OUTPUT_SIZE),
+        padding_low=(0, 0),
+        padding_high=(0, 0),
+        kernel_size=(layer.taps, layer.taps),
+        strides=(1, 1),
+        dilations=(1, 1),
+        groups=1,
         input_channels=layer.channels,
         output_channels=OUTPUT_CHANNELS,
-        groups=1,
-        padding_low=(0, 0),
-        decomposition=decomposition,
     )
+    shape = ConvolutionShape.decomposed(problem, decomposition)
     schedule = default_winograd_schedule(shape, CpuTarget.of("znver5", "+avx512f"), 1)
     return predicted_error(
         *both,

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cached_property
 from math import prod
 
 from iree.winograd.passes.convolution import Convolution
+from iree.winograd.passes.element_types import F32, ElementTypes
 from iree.winograd.passes.fuse_pad import match_padding
 
 _TEXT = re.compile(
     r"(?P<batch>\d+|\?)x(?P<input_size>\d+(?:x\d+)*)x(?P<input_channels>\d+)->(?P<output_channels>\d+)"
     r" kernel (?P<kernel_size>[\dx]+) stride (?P<strides>[\dx]+) dilation (?P<dilations>[\dx]+)"
-    r" padding (?P<padding_low>[\dx]+) (?P<padding_high>[\dx]+) groups (?P<groups>\d+) (?P<element_type>\w+)"
+    r" padding (?P<padding_low>[\dx]+) (?P<padding_high>[\dx]+) groups (?P<groups>\d+) (?P<element_types>\S+)"
 )
 
 
@@ -41,7 +43,7 @@ class ConvolutionProblem:
     """Of all groups."""
     output_channels: int
     """Of all groups."""
-    element_type: str = "f32"
+    element_types: ElementTypes = F32
 
     def __post_init__(self) -> None:
         for name in ("padding_low", "padding_high", "kernel_size", "strides", "dilations"):
@@ -69,7 +71,7 @@ class ConvolutionProblem:
             f"kernel {text(self.kernel_size)} stride {text(self.strides)} dilation {text(self.dilations)}"
         )
         padding = f"padding {text(self.padding_low)} {text(self.padding_high)}"
-        return f"{image}->{self.output_channels} {window} {padding} groups {self.groups} {self.element_type}"
+        return f"{image}->{self.output_channels} {window} {padding} groups {self.groups} {self.element_types}"
 
     @staticmethod
     def parse(text: str) -> ConvolutionProblem:
@@ -93,7 +95,7 @@ class ConvolutionProblem:
             groups=int(numbers["groups"]),
             input_channels=int(numbers["input_channels"]),
             output_channels=int(numbers["output_channels"]),
-            element_type=numbers["element_type"],
+            element_types=ElementTypes.parse(numbers["element_types"]),
         )
 
     @staticmethod
@@ -116,14 +118,14 @@ class ConvolutionProblem:
             groups=convolution.groups,
             input_channels=convolution.input_channels,
             output_channels=convolution.output_channels,
-            element_type=str(convolution.element_type),
+            element_types=ElementTypes.all_of(str(convolution.element_type)),
         )
 
     @property
     def spatial_rank(self) -> int:
         return len(self.kernel_size)
 
-    @property
+    @cached_property
     def output_size(self) -> tuple[int, ...]:
         return tuple(
             (low + size + high - dilation * (taps - 1) - 1) // stride + 1

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.dialect.ops import FilterTransformOp, InputTransformOp, OutputTransformOp
 from iree.winograd.passes.channel_slice import ChannelSlice, match_extract, match_insert, overlap
+from iree.winograd.passes.element_types import ElementTypes
 from iree.winograd.passes.rewrite import defining_operation, is_dynamic, only_user
 
-from .convolution import ConvolutionShape
 from .schedule import Schedule
 from .schedules import schedule_of
+from .shape import ConvolutionShape
 
 _VIEWS = ("tensor.cast", "tensor.collapse_shape", "tensor.expand_shape", "tensor.extract_slice")
 
@@ -72,18 +73,31 @@ class ConvolutionGroup:
 
     @property
     def shape(self) -> ConvolutionShape:
-        batch, *input_size, input_channels = ir.RankedTensorType(self.input_transform.input.type).shape
-        _, *output_size, output_channels = ir.RankedTensorType(self.output_transform.result.type).shape
-        return ConvolutionShape(
+        """Raises ValueError when the sizes of the ops don't fit together."""
+        image = ir.RankedTensorType(self.input_transform.input.type)
+        batch, *input_size, input_channels = image.shape
+        result = ir.RankedTensorType(self.output_transform.result.type)
+        _, *output_size, output_channels = result.shape
+        decomposition = self.output_transform.decomposition
+        shape = ConvolutionShape(
             batch=None if is_dynamic(batch) else batch,
             input_size=tuple(input_size),
-            output_size=tuple(output_size),
+            padding_low=self.input_transform.padding_low,
+            padding_high=self.input_transform.padding_high,
+            kernel_size=decomposition.kernel_size,
+            strides=decomposition.step,
+            dilations=decomposition.dilation,
+            groups=self.output_transform.groups,
             input_channels=input_channels,
             output_channels=output_channels,
-            groups=self.output_transform.groups,
-            padding_low=self.input_transform.padding_low,
-            decomposition=self.output_transform.decomposition,
+            element_types=ElementTypes.all_of(str(image.element_type)),
+            decomposition=decomposition,
         )
+        if shape.output_size != tuple(output_size):
+            raise ValueError(
+                f"it has outputs of {tuple(output_size)}, but its input gives {shape.output_size}"
+            )
+        return shape
 
 
 def _viewed(value: ir.Value) -> ir.Value:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .convolution import ConvolutionShape
 from .emit import Condition, Index, IndexLike, all_of
+from .shape import ConvolutionShape
 
 
 @dataclass(frozen=True)

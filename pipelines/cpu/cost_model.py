@@ -12,8 +12,8 @@ from functools import cache
 from math import prod
 
 from iree.winograd.dialect.algebra.transforms import transforms
-from iree.winograd.pipelines.convolution import ConvolutionShape
 from iree.winograd.pipelines.machines.model import CpuMachine
+from iree.winograd.pipelines.shape import ConvolutionShape
 
 from .channel_blocks import ChannelBlocks
 from .schedules import DepthwiseSchedule, DirectSchedule, WinogradSchedule, staged_elements
@@ -103,7 +103,9 @@ def winograd_seconds(
     else:
         dispatches = 2
         input_seconds *= _share(-(-padded_tiles // schedule.input_block), threads, machine)
-        transformed = 4 * elements * padded_tiles * shape.groups * shape.reduction
+        transformed = (
+            shape.element_types.input_bytes * elements * padded_tiles * shape.groups * shape.reduction
+        )
         input_seconds += transformed / machine.bandwidth(transformed)
     share = _share(workgroups, threads, machine)
     return {
@@ -133,7 +135,8 @@ def direct_seconds(
     staged = 0.0
     if shape.pads:
         elements = staged_elements(shape, schedule.row_block, schedule.pixel_block)
-        staged = tasks * splits * 4 * elements / STAGED_BYTES_PER_CYCLE * cycle
+        staged_bytes = shape.element_types.input_bytes * elements
+        staged = tasks * splits * staged_bytes / STAGED_BYTES_PER_CYCLE * cycle
     share = _share(tasks * splits, threads, machine)
     return {
         "staging": staged * share,
@@ -157,9 +160,8 @@ def depthwise_seconds(
     outputs = batch * prod(shape.output_size) * vectors
     taps = prod(shape.decomposition.kernel_size) * shape.group_inputs
     cycle = 1 / machine.clock
-    image = 4 * batch * prod(shape.input_size) * shape.input_channels
-    result = 4 * batch * prod(shape.output_size) * shape.output_channels
-    moved = (image + result) / machine.bandwidth(image + result)
+    size = batch * (shape.image_bytes + shape.result_bytes)
+    moved = size / machine.bandwidth(size)
     passes = -(-vectors // schedule.vectors_per_pass)
     row_blocks = -(-shape.output_rows // schedule.row_block)
     workgroups = batch * row_blocks * min(schedule.channel_splits, passes)
@@ -195,7 +197,8 @@ def _products(
     channel_blocks = _channel_blocks(shape, schedule)
     products = shape.transform_size * row_blocks * channel_blocks * shape.reduction * per_channel
     products /= PRODUCT_EFFICIENCY
-    size = 4 * shape.transform_size * shape.reduction * channel_blocks * schedule.channel_block
+    size = shape.element_types.filter_bytes * shape.transform_size * shape.reduction
+    size *= channel_blocks * schedule.channel_block
     again = machine.bandwidth(size)
     again *= MEMORY_FILTERS if again == machine.memory_bandwidth else CACHED_FILTERS
     first = MEMORY_FILTERS * machine.memory_bandwidth

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from iree.winograd.pipelines.convolution import ConvolutionShape
 from iree.winograd.pipelines.emit import vector_width_for
 from iree.winograd.pipelines.machines.units import MEBIBYTE
+from iree.winograd.pipelines.shape import ConvolutionShape
 
 from .kernels import CpuSchedule, needed_schedule
 from .schedule_check import misfit
@@ -84,13 +84,15 @@ def default_winograd_schedule(shape: ConvolutionShape, target: CpuTarget, thread
     width = vector_width_for(group_outputs, target.vector_width)
     register_vectors = _register_vectors(group_outputs, width)
     tiles = MAX_TILE_BLOCK if shape.tiles is None else shape.tiles
-    filter_bytes = 4 * shape.transform_size * shape.reduction * shape.output_channels
+    filter_bytes = shape.filter_bytes
     most_register_tiles = most_register_rows(register_vectors, target)
     wanted = min(tiles, most_register_tiles * (4 if filter_bytes > STREAMED_FILTERS else 1))
 
     # A tile's row of inputs and of products, in f32; a workgroup's memory also holds a tile between two
     # passes.
-    available = target.l2_bytes // 4 - shape.transform_size * target.vector_width
+    available = (
+        target.l2_bytes // shape.element_types.accumulator_bytes - shape.transform_size * target.vector_width
+    )
     product_row = shape.transform_size * width * register_vectors
     input_row = shape.transform_size * (shape.groups * shape.reduction + ROW_PADDING)
     most_fused = min(MAX_TILE_BLOCK, available // (input_row + product_row))
@@ -208,7 +210,7 @@ def _direct_blocks(
     pixel_blocks = -(-pixels // MAX_PIXEL_BLOCK)
     pixel_block = min(pixels, -(-pixels // pixel_blocks // register_pixels) * register_pixels)
     row_block = min(rows, max(1, MAX_PIXEL_BLOCK // pixel_block))
-    filter_bytes = 4 * shape.reduction * shape.output_channels
+    filter_bytes = shape.filter_bytes
     if filter_bytes <= REREAD_FILTERS:
         blocks_per_row = (shape.batch or 1) * -(-pixels // pixel_block)
         row_block = max(1, min(row_block, rows * blocks_per_row // _workgroups(threads)))

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from itertools import product
 
 from iree.winograd.dialect.bindings import ir, vector
-from iree.winograd.pipelines.convolution import ConvolutionShape
 from iree.winograd.pipelines.emit import (
     Buffer,
     Condition,
@@ -22,6 +21,7 @@ from iree.winograd.pipelines.emit import (
     vector_width_for,
 )
 from iree.winograd.pipelines.emit_epilogue import VectorEpilogue
+from iree.winograd.pipelines.shape import ConvolutionShape
 
 from .channel_blocks import ChannelBlocks
 from .schedules import DepthwiseSchedule

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from math import prod
 
 from iree.winograd.dialect.bindings import ir
-from iree.winograd.pipelines.convolution import ConvolutionShape
 from iree.winograd.pipelines.emit import (
     Buffer,
     Condition,
@@ -25,6 +24,7 @@ from iree.winograd.pipelines.emit import (
     when,
 )
 from iree.winograd.pipelines.emit_epilogue import VectorEpilogue
+from iree.winograd.pipelines.shape import ConvolutionShape
 
 from .channel_blocks import ChannelBlocks
 from .schedules import ROW_PADDING, DirectSchedule, input_columns
@@ -278,8 +278,8 @@ class DirectKernel:
         return offset
 
     def _stages(self, image: Buffer) -> bool:
-        pixel_bytes = 4 * self.shape.decomposition.step[-1] * image.stride(-2)
-        in_few_sets = pixel_bytes % CACHE_SET_PERIOD == 0 and self.shape.decomposition.kernel_size[-1] == 1
+        distance = self.shape.element_types.input_bytes * self.shape.strides[-1] * image.stride(-2)
+        in_few_sets = distance % CACHE_SET_PERIOD == 0 and self.shape.decomposition.kernel_size[-1] == 1
         return self.shape.pads or (in_few_sets and self._channel_parts == 1)
 
     @property

@@ -10,7 +10,6 @@ from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.channel_slice import ChannelSlice, match_insert
 from iree.winograd.passes.constants import constant_array, resource_constant
 from iree.winograd.passes.rewrite import defining_operation, index_constant, size_of
-from iree.winograd.pipelines.convolution import ConvolutionShape
 from iree.winograd.pipelines.dispatch import (
     DispatchSignature,
     KernelFunction,
@@ -21,6 +20,7 @@ from iree.winograd.pipelines.emit import Buffer, Index
 from iree.winograd.pipelines.emit_epilogue import VectorEpilogue
 from iree.winograd.pipelines.emit_math import exponential
 from iree.winograd.pipelines.group import ConvolutionGroup
+from iree.winograd.pipelines.shape import ConvolutionShape
 
 from .filters import CpuKernel, emit_filter_transform, pack_filters
 from .kernels import kernel_for

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from iree.winograd.pipelines.convolution import ConvolutionShape
+from iree.winograd.pipelines.shape import ConvolutionShape
 
 from .schedules import (
     ROW_PADDING,
@@ -37,8 +37,9 @@ def workgroup_bytes(schedule: WinogradSchedule, shape: ConvolutionShape, target:
     inputs = 0
     if schedule.input_block is None:
         inputs = schedule.tile_block * (shape.groups * shape.reduction + ROW_PADDING)
-    products = schedule.tile_block * schedule.channel_block
-    return 4 * shape.transform_size * (inputs + products + target.vector_width)
+    sums = schedule.tile_block * schedule.channel_block + target.vector_width
+    types = shape.element_types
+    return shape.transform_size * (types.input_bytes * inputs + types.accumulator_bytes * sums)
 
 
 def _winograd_misfit(schedule: WinogradSchedule, shape: ConvolutionShape, target: CpuTarget) -> str | None:

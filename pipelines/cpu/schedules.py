@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
-from iree.winograd.pipelines.convolution import ConvolutionShape
 from iree.winograd.pipelines.schedule import Schedule
+from iree.winograd.pipelines.shape import ConvolutionShape
 
 from .target import CpuTarget
 
@@ -107,7 +107,9 @@ def direct_workgroup_bytes(
     """The most memory of its own that a workgroup of the direct kernel takes: the copy of its input, and a
     register block of sums that wait for an epilogue."""
     sums = target.vector_registers * target.vector_width
-    return 4 * (staged_elements(shape, row_block, pixel_block) + sums)
+    types = shape.element_types
+    staged = types.input_bytes * staged_elements(shape, row_block, pixel_block)
+    return staged + types.accumulator_bytes * sums
 
 
 def staged_elements(shape: ConvolutionShape, row_block: int, pixel_block: int) -> int:

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from iree.winograd.passes.problem import ConvolutionProblem
-from iree.winograd.pipelines.convolution import ConvolutionShape
 from iree.winograd.pipelines.machines.model import CpuMachine, Limits
 from iree.winograd.pipelines.schedule import Schedule
+from iree.winograd.pipelines.shape import ConvolutionShape
 
 from .cost_model import depthwise_seconds, direct_seconds, winograd_seconds
 from .default_schedule import default_schedule

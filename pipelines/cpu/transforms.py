@@ -7,7 +7,6 @@ from math import prod
 
 from iree.winograd.dialect.algebra.recipe import Recipe
 from iree.winograd.dialect.bindings import ir
-from iree.winograd.pipelines.convolution import ConvolutionShape
 from iree.winograd.pipelines.emit import (
     Buffer,
     Index,
@@ -19,6 +18,7 @@ from iree.winograd.pipelines.emit import (
 )
 from iree.winograd.pipelines.emit_epilogue import VectorEpilogue
 from iree.winograd.pipelines.emit_recipe import Load, Position, Store, emit_rolled, emit_unrolled, flattened
+from iree.winograd.pipelines.shape import ConvolutionShape
 from iree.winograd.pipelines.tiles import (
     Positions,
     Tile,

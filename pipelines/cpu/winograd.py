@@ -6,9 +6,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
-from iree.winograd.pipelines.convolution import ConvolutionShape
 from iree.winograd.pipelines.emit import Buffer, Index, ceildiv, loop, scratch
 from iree.winograd.pipelines.emit_epilogue import VectorEpilogue
+from iree.winograd.pipelines.shape import ConvolutionShape
 from iree.winograd.pipelines.tiles import Tile, locate_tile
 
 from .channel_blocks import ChannelBlocks

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import prod, sqrt
 
-from iree.winograd.pipelines.convolution import ConvolutionShape
 from iree.winograd.pipelines.machines.model import GpuMachine
+from iree.winograd.pipelines.shape import ConvolutionShape
 
 from .packing import Packing
 from .rates import PRODUCT_RATES
@@ -56,12 +56,12 @@ def gemm_seconds(shape: ConvolutionShape, schedule: GemmSchedule, machine: GpuMa
     rate = PRODUCT_RATES[schedule.thread_rows, schedule.thread_columns] * machine.flops * occupancy
     operations = 2 * schedule.block_rows * schedule.block_columns * packing.part_reduction
     products = PRODUCT_LATENCY + most * operations * machine.multiprocessors / rate
-    image = 4 * batch * prod(shape.input_size) * shape.input_channels
-    result = 4 * batch * prod(shape.output_size) * shape.output_channels
-    filters = 4 * gemms * reduction * columns
+    types = shape.element_types
+    image, result = batch * shape.image_bytes, batch * shape.result_bytes
+    filters = types.filter_bytes * gemms * reduction * columns
     is_direct = shape.transform_size == 1
-    tiles = image if is_direct else 4 * gemms * rows * reduction
-    sums = 4 * gemms * parts * rows * columns
+    tiles = image if is_direct else types.input_bytes * gemms * rows * reduction
+    sums = types.accumulator_bytes * gemms * parts * rows * columns
     gathered = 0 if packing.image_by_quads else gemms * rows * packing.reduction
     stages = {}
     if not is_direct:
@@ -71,7 +71,7 @@ def gemm_seconds(shape: ConvolutionShape, schedule: GemmSchedule, machine: GpuMa
     written = result if is_direct and parts == 1 else sums
     stages["products"] = max(products, (filters + tiles + written) / machine.memory_bandwidth)
     if not is_direct or parts > 1:
-        read = 4 * shape.transform_size * parts * batch_tiles * shape.output_channels
+        read = types.accumulator_bytes * shape.transform_size * parts * batch_tiles * shape.output_channels
         latency = OUTPUT_LATENCY + OUTPUT_ELEMENT_LATENCY * shape.transform_size * parts
         efficiency = 1.0 if read <= machine.cache_size else OUTPUT_EFFICIENCY
         stages["output"] = latency + _moved(result, read, machine) / efficiency

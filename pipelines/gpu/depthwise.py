@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from itertools import product
 
 from iree.winograd.dialect.bindings import vector
-from iree.winograd.pipelines.convolution import ConvolutionShape
 from iree.winograd.pipelines.emit import Index, splat, when
+from iree.winograd.pipelines.shape import ConvolutionShape
 from iree.winograd.pipelines.tiles import clamped_element, input_positions, locate_tile
 
 from .memory import QUAD, GlobalBuffer

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import prod, sqrt
 
-from iree.winograd.pipelines.convolution import ConvolutionShape
 from iree.winograd.pipelines.machines.model import GpuMachine
+from iree.winograd.pipelines.shape import ConvolutionShape
 
 from .cost_model import launch_seconds
 from .rates import FUSED_RATES
-from .schedules import BYTES_PER_ELEMENT, DYNAMIC_BATCH, FusedSchedule
+from .schedules import DYNAMIC_BATCH, FusedSchedule
 
 FULL_SUMS = 8192
 """Sums in the registers of a multiprocessor that hide each other's latency."""
@@ -42,8 +42,6 @@ def fused_seconds(
     rate = reached.peak_fraction * machine.flops / machine.multiprocessors
     computed = most * operations * schedule.products / (rate * sqrt(occupancy))
     computed += -(-most // resident) * reached.edge_seconds
-    image = batch * prod(shape.input_size) * shape.input_channels
-    result = batch * prod(shape.output_size) * shape.output_channels
-    filters = shape.transform_size * shape.reduction * shape.output_channels
-    moved = BYTES_PER_ELEMENT * (image + result + filters) / machine.memory_bandwidth
+    size = batch * (shape.image_bytes + shape.result_bytes) + shape.filter_bytes
+    moved = size / machine.memory_bandwidth
     return {"fused": max(computed, moved), "launch": launch_seconds(machine)}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from iree.winograd.pipelines.convolution import ConvolutionShape
 from iree.winograd.pipelines.schedule import Schedule
+from iree.winograd.pipelines.shape import ConvolutionShape
 
 from .memory import QUAD
 from .target import GpuTarget

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from iree.winograd.passes.problem import ConvolutionProblem
-from iree.winograd.pipelines.convolution import ConvolutionShape
 from iree.winograd.pipelines.machines.model import GpuMachine, Limits
 from iree.winograd.pipelines.schedule import Schedule
+from iree.winograd.pipelines.shape import ConvolutionShape
 
 from .default_schedule import default_schedule, schedules, stage_seconds
 from .schedules import DYNAMIC_BATCH, GpuSchedule, refusal

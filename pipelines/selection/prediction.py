@@ -60,7 +60,7 @@ def error_limit(problem: ConvolutionProblem, space: SearchSpace, options: Winogr
     if options.max_relative_error is not None or options.output_tile is not None:
         return options.max_relative_error
     direct = algorithm_error(problem, direct_algorithm(problem))
-    return max(space.max_relative_errors[problem.element_type], direct)
+    return max(space.max_relative_errors[str(problem.element_types)], direct)
 
 
 def algorithm_error(

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import cache
 from itertools import product
 from math import lcm
 from typing import Protocol
 
 from iree.winograd.passes.algorithm import Algorithm
 from iree.winograd.passes.problem import ConvolutionProblem
-from iree.winograd.pipelines.convolution import ConvolutionShape
 from iree.winograd.pipelines.machines.model import Limits, Machine
 from iree.winograd.pipelines.schedule import Schedule
 from iree.winograd.pipelines.schedules import IreeSchedule
+from iree.winograd.pipelines.shape import ConvolutionShape
 
 from .implementation import Implementation
 
@@ -43,7 +44,7 @@ class SearchSpace(Protocol):
 
     @property
     def max_relative_errors(self) -> Mapping[str, float]:
-        """The predicted error that an algorithm may have unless asked for more, by element type."""
+        """By the text of element types: the predicted error that an algorithm may have by default."""
 
     def unsuited(self, problem: ConvolutionProblem) -> str | None:
         """Why the kernels don't compute `problem`, or should not; None where they do."""
@@ -61,18 +62,10 @@ class SearchSpace(Protocol):
         """Seconds that each stage is predicted to take; their sum is the prediction for the convolution."""
 
 
+@cache
 def convolution_shape(problem: ConvolutionProblem, algorithm: Algorithm) -> ConvolutionShape:
     """What the kernels that compute `problem` by `algorithm` are told."""
-    return ConvolutionShape(
-        batch=problem.batch,
-        input_size=problem.input_size,
-        output_size=problem.output_size,
-        input_channels=problem.input_channels,
-        output_channels=problem.output_channels,
-        groups=problem.groups,
-        padding_low=problem.padding_low,
-        decomposition=algorithm.decompose(problem),
-    )
+    return ConvolutionShape.decomposed(problem, algorithm.decompose(problem))
 
 
 def direct_algorithm(problem: ConvolutionProblem) -> Algorithm:

@@ -158,8 +158,8 @@ class SelectAlgorithm:
 
         if not is_layer_allowed(self._options, number, operation):
             return left("the layer patterns exclude it")
-        if problem.element_type not in space.max_relative_errors:
-            return left(f"its element type is {problem.element_type}, not f32")
+        if str(problem.element_types) not in space.max_relative_errors:
+            return left(f"its element type is {problem.element_types}, not f32")
         if reason := space.unsuited(problem):
             return left(reason)
         candidates = self._candidates(number, operation, problem, space, database)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from iree.winograd.passes.element_types import ElementTypes
 from iree.winograd.passes.problem import ConvolutionProblem
 
 
@@ -56,3 +57,21 @@ def test_impossible_sizes_are_refused(change: str, message: str) -> None:
     fields = {"kernel": "3x3", "groups": "1", "stride": "1x1", "padding": "1x1 1x1"}
     with pytest.raises(ValueError, match=message):
         ConvolutionProblem.parse(text.replace(f"{name} {fields[name]}", f"{name} {value}"))
+
+
+@pytest.mark.parametrize("text", ["f32", "bf16", "bf16*bf16+f32=bf16", "f16*f16+f32=f32"])
+def test_element_types_are_read_back(text: str) -> None:
+    types = ElementTypes.parse(text)
+    assert str(types) == text
+    problem = ConvolutionProblem(1, (8,), (0,), (0,), (3,), (1,), (1,), 1, 4, 4, types)
+    assert ConvolutionProblem.parse(str(problem)) == problem
+
+
+def test_bytes_are_those_of_the_element_types() -> None:
+    types = ElementTypes("bf16", "i8", "f32", "f64")
+    sizes = types.input_bytes, types.filter_bytes, types.accumulator_bytes, types.result_bytes
+    assert sizes == (2, 1, 4, 8)
+    with pytest.raises(ValueError, match="index have no known size"):
+        _ = ElementTypes.all_of("index").input_bytes
+    with pytest.raises(ValueError, match="not the element types"):
+        ElementTypes.parse("f32->f32")

@@ -26,7 +26,6 @@ from iree.winograd.report.schema import (
     is_left_to_iree,
 )
 
-_ELEMENT_BYTES = {"f64": 8, "f32": 4, "f16": 2, "bf16": 2}
 _BINARY_UNITS = ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))
 
 
@@ -89,7 +88,7 @@ def _problem(problem: ConvolutionProblem) -> ProblemReport:
         padding_low=list(problem.padding_low),
         padding_high=list(problem.padding_high),
         groups=problem.groups,
-        element_type=problem.element_type,
+        element_type=str(problem.element_types),
     )
 
 
@@ -115,11 +114,15 @@ def _direct_operations(problem: ConvolutionProblem, batch: int) -> int:
 
 
 def _least_bytes(problem: ConvolutionProblem, batch: int) -> int | None:
+    types = problem.element_types
     images = prod(problem.input_size) * problem.input_channels
     results = prod(problem.output_size) * problem.output_channels
     filters = prod(problem.kernel_size) * problem.group_inputs * problem.output_channels
-    size = _ELEMENT_BYTES.get(problem.element_type)
-    return None if size is None else size * (batch * (images + results) + filters)
+    try:
+        moved = images * types.input_bytes + results * types.result_bytes
+        return batch * moved + filters * types.filter_bytes
+    except ValueError:
+        return None
 
 
 def _totals(convolutions: Sequence[ConvolutionReport], failures: int) -> TotalsReport:

@@ -10,11 +10,12 @@ from itertools import product
 import pytest
 from convolution_program import Program
 from iree.winograd.dialect.decomposition import decompose
-from iree.winograd.pipelines.convolution import ConvolutionShape
+from iree.winograd.passes.problem import ConvolutionProblem
 from iree.winograd.pipelines.cpu.default_schedule import default_schedule
 from iree.winograd.pipelines.cpu.depthwise import is_depthwise
 from iree.winograd.pipelines.cpu.schedules import DepthwiseSchedule
 from iree.winograd.pipelines.cpu.target import CpuTarget
+from iree.winograd.pipelines.shape import ConvolutionShape
 from wide import wide
 
 AVX512 = CpuTarget.of("znver5", "+avx2,+fma,+avx512f")
@@ -69,16 +70,19 @@ def shape_of(program: Program) -> ConvolutionShape:
         dilations=program.dilations,
         part_size=program.p,
     )
-    return ConvolutionShape(
+    problem = ConvolutionProblem(
         None if program.dynamic_batch else program.batch,
         program.size,
-        program.output_size,
+        program.per_dimension("low", 0),
+        program.per_dimension("high", 0),
+        program.kernel,
+        program.per_dimension("strides", 1),
+        program.per_dimension("dilations", 1),
+        program.groups,
         program.channels,
         program.outputs,
-        program.groups,
-        program.per_dimension("low", 0),
-        decomposition,
     )
+    return ConvolutionShape.decomposed(problem, decomposition)
 
 
 SAME = {"low": (1, 1), "high": (1, 1)}

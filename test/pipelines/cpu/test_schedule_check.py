@@ -6,10 +6,11 @@ from dataclasses import replace
 
 import pytest
 from iree.winograd.dialect.decomposition import decompose
-from iree.winograd.pipelines.convolution import ConvolutionShape
+from iree.winograd.passes.problem import ConvolutionProblem
 from iree.winograd.pipelines.cpu.kernels import kernel_for, refusal
 from iree.winograd.pipelines.cpu.schedules import DepthwiseSchedule, DirectSchedule, WinogradSchedule
 from iree.winograd.pipelines.cpu.target import CpuTarget
+from iree.winograd.pipelines.shape import ConvolutionShape
 
 TARGET = CpuTarget.of("haswell", "+avx2,+fma")
 WINOGRAD = WinogradSchedule(8, tile_block=8, register_tiles=4, register_vectors=2, reduction_block=32)
@@ -19,7 +20,8 @@ DEPTHWISE = DepthwiseSchedule(8, register_pixels=4, row_block=2, vectors_per_pas
 
 def shape(m: int, groups: int = 1, batch: int | None = 1) -> ConvolutionShape:
     decomposition = decompose((3, 3), (m, m), part_size=(1, 1) if m == 1 else (3, 3))
-    return ConvolutionShape(batch, (14, 14), (12, 12), 32, 32, groups, (0, 0), decomposition)
+    problem = ConvolutionProblem(batch, (14, 14), (0, 0), (0, 0), (3, 3), (1, 1), (1, 1), groups, 32, 32)
+    return ConvolutionShape.decomposed(problem, decomposition)
 
 
 CONVOLUTIONS = {WINOGRAD: shape(4), DIRECT: shape(1), DEPTHWISE: shape(1, groups=16)}

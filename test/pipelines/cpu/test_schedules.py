@@ -7,7 +7,6 @@ from itertools import product
 import pytest
 from iree.winograd.dialect.decomposition import decompose
 from iree.winograd.passes.problem import ConvolutionProblem
-from iree.winograd.pipelines.convolution import ConvolutionShape
 from iree.winograd.pipelines.cpu.backend import CpuBackend
 from iree.winograd.pipelines.cpu.channel_blocks import ChannelBlocks
 from iree.winograd.pipelines.cpu.default_schedule import default_direct_schedule, default_winograd_schedule
@@ -20,6 +19,7 @@ from iree.winograd.pipelines.cpu.target import CpuTarget
 from iree.winograd.pipelines.emit import Index
 from iree.winograd.pipelines.selection.prediction import predict
 from iree.winograd.pipelines.selection.search_space import convolution_shape
+from iree.winograd.pipelines.shape import ConvolutionShape
 
 TARGETS = [
     CpuTarget.of("znver5", "+avx2,+fma,+avx512f"),
@@ -33,7 +33,10 @@ CHANNELS = [(1, 1), (3, 64), (64, 64), (100, 10), (512, 512), (2048, 2048)]
 
 def shape(batch: int | None, size: int, channels: int, outputs: int, m: int) -> ConvolutionShape:
     decomposition = decompose((3, 3), (m, m), part_size=(1, 1) if m == 1 else (3, 3))
-    return ConvolutionShape(batch, (size, size), (size, size), channels, outputs, 1, (1, 1), decomposition)
+    problem = ConvolutionProblem(
+        batch, (size, size), (1, 1), (1, 1), (3, 3), (1, 1), (1, 1), 1, channels, outputs
+    )
+    return ConvolutionShape.decomposed(problem, decomposition)
 
 
 @pytest.mark.parametrize("target", TARGETS, ids=lambda target: f"{target.vector_width}-{target.l2_bytes}")

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import pytest
 from iree.winograd.dialect.decomposition import decompose
-from iree.winograd.pipelines.convolution import ConvolutionShape
+from iree.winograd.passes.problem import ConvolutionProblem
 from iree.winograd.pipelines.gpu.backend import GpuBackend
 from iree.winograd.pipelines.gpu.default_schedule import default_schedule, schedules
 from iree.winograd.pipelines.gpu.schedules import FusedSchedule, GpuSchedule, fits
 from iree.winograd.pipelines.gpu.target import GpuTarget
+from iree.winograd.pipelines.shape import ConvolutionShape
 
 H200 = GpuTarget(1024, 166912, architecture="sm_90")
 
 
 def _shape(batch: int | None, size: int, channels: int, m: tuple[int, int]) -> ConvolutionShape:
-    return ConvolutionShape(
-        batch, (size, size), (size, size), channels, channels, 1, (1, 1), decompose((3, 3), m)
+    problem = ConvolutionProblem(
+        batch, (size, size), (1, 1), (1, 1), (3, 3), (1, 1), (1, 1), 1, channels, channels
     )
+    return ConvolutionShape.decomposed(problem, decompose((3, 3), m))
 
 
 def _default(shape: ConvolutionShape, target: GpuTarget = H200) -> GpuSchedule:

@@ -1,0 +1,97 @@
+"""What a kernel generator is told: a convolution with the decomposition that it is computed by."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from math import prod
+
+from iree.winograd.dialect.decomposition import Decomposition
+from iree.winograd.passes.problem import ConvolutionProblem
+
+
+@dataclass(frozen=True)
+class ConvolutionShape(ConvolutionProblem):
+    """One decomposed convolution: `N x H... x C` (*) filter -> `N x OH... x K`, channels last.
+
+    Raises ValueError as `ConvolutionProblem` does, and for a decomposition of another convolution.
+    """
+
+    decomposition: Decomposition = field(kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        taken = self.decomposition
+        if (taken.kernel_size, taken.step, taken.dilation) != (
+            self.kernel_size,
+            self.strides,
+            self.dilations,
+        ):
+            raise ValueError(f"{taken} is no decomposition of {self}")
+
+    @staticmethod
+    def decomposed(problem: ConvolutionProblem, decomposition: Decomposition) -> ConvolutionShape:
+        """`problem` by `decomposition`."""
+        stated = {each.name: getattr(problem, each.name) for each in fields(ConvolutionProblem)}
+        return ConvolutionShape(**stated, decomposition=decomposition)
+
+    @property
+    def output_rows(self) -> int:
+        """Lines of outputs along the last spatial dimension, of one image."""
+        return prod(self.output_size[:-1])
+
+    @property
+    def views_by_tap(self) -> list[int]:
+        """The views of a direct convolution in row-major order of the taps that they hold."""
+        views = self.decomposition.views
+        return sorted(range(len(views)), key=lambda number: views[number])
+
+    @property
+    def tiles_per_image(self) -> tuple[int, ...]:
+        return self.decomposition.tiles(self.output_size)
+
+    @property
+    def tiles(self) -> int | None:
+        """T, the rows of the batched matrix product; None where the batch is dynamic."""
+        return None if self.batch is None else self.batch * prod(self.tiles_per_image)
+
+    @property
+    def transform_size(self) -> int:
+        """A, the products of the Winograd domain per tile and pair of channels."""
+        return prod(self.decomposition.alpha)
+
+    @property
+    def reduction(self) -> int:
+        """The reduction dimension of one product: views times input channels of a group."""
+        return len(self.decomposition.views) * self.input_channels // self.groups
+
+    @property
+    def image_bytes(self) -> int:
+        """One image of the input."""
+        return self.element_types.input_bytes * prod(self.input_size) * self.input_channels
+
+    @property
+    def result_bytes(self) -> int:
+        """One image of the output."""
+        return self.element_types.result_bytes * prod(self.output_size) * self.output_channels
+
+    @property
+    def filter_bytes(self) -> int:
+        """The transformed filters."""
+        elements = self.transform_size * self.reduction * self.output_channels
+        return self.element_types.filter_bytes * elements
+
+    @property
+    def pads(self) -> bool:
+        """Whether some output needs an element outside of the input."""
+        return any(
+            low > 0 or (outputs - 1) * stride + (taps - 1) * dilation - low >= size
+            for low, outputs, stride, taps, dilation, size in zip(
+                self.padding_low,
+                self.output_size,
+                self.strides,
+                self.kernel_size,
+                self.dilations,
+                self.input_size,
+                strict=True,
+            )
+        )
