@@ -23,8 +23,10 @@ class DropUnitDimensions:
 
     torch-mlir writes a depthwise convolution of a sound as that of an image one pixel wide. Kernels compute
     neighbours of the last dimension together, so that they would take each output by itself. Dimensions that
-    have one element in input, filter and output are dropped, as long as another is left; reshapes and padding
-    around the convolution go with them. A convolution annotated with an algorithm keeps its dimensions.
+    have one element in input, filter and output are dropped, as long as another is left and nothing but
+    reshapes uses the output; these and padding go with them. Reshapes in other places would part the
+    convolution from what could be its epilogue. A convolution annotated with an algorithm keeps its
+    dimensions.
 
         %e = tensor.expand_shape %x [[0], [1], [2, 3]] : tensor<1x64x90xf32> into tensor<1x64x90x1xf32>
         %p = tensor.pad %e low[0, 0, 4, 0] high[0, 0, 4, 0] : ... to tensor<1x64x98x1xf32>
@@ -54,7 +56,10 @@ def _unit_dimension(convolution: Convolution) -> int | None:
     """The last spatial dimension that may be dropped."""
     sizes = zip(convolution.input_size, convolution.kernel_size, convolution.output_size, strict=True)
     units = [dimension for dimension, each in enumerate(sizes) if each == (1, 1, 1)]
-    return units[-1] if units and convolution.spatial_rank > 1 else None
+    users = [use.owner.operation.name for use in convolution.operation.results[0].uses]
+    if not units or convolution.spatial_rank == 1 or set(users) != {"tensor.collapse_shape"}:
+        return None
+    return units[-1]
 
 
 def _drop(convolution: Convolution, dimension: int) -> ir.Operation:

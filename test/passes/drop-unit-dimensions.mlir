@@ -49,3 +49,19 @@ func.func @kept(%x: tensor<1x9x1x4xf32>, %w: tensor<3x3x4x8xf32>, %y: tensor<1x1
     ins(%y, %v : tensor<1x1x4xf32>, tensor<1x4x8xf32>) outs(%more : tensor<1x1x8xf32>) -> tensor<1x1x8xf32>
   return %c, %d : tensor<1x7x1x8xf32>, tensor<1x1x8xf32>
 }
+
+// -----
+
+// What is computed of the output is to become the convolution's epilogue, with no reshape in between.
+// CHECK-LABEL: @excitation
+// CHECK: linalg.conv_2d_nhwc_hwcf
+// CHECK-NEXT: linalg.elementwise <tanh>
+func.func @excitation(%x: tensor<1x1x1x32xf32>, %w: tensor<1x1x32x8xf32>) -> tensor<1x1x1x8xf32> {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<1x1x1x8xf32>
+  %zeros = linalg.fill ins(%zero : f32) outs(%empty : tensor<1x1x1x8xf32>) -> tensor<1x1x1x8xf32>
+  %c = linalg.conv_2d_nhwc_hwcf {dilations = dense<1> : vector<2xi64>, strides = dense<1> : vector<2xi64>}
+    ins(%x, %w : tensor<1x1x1x32xf32>, tensor<1x1x32x8xf32>) outs(%zeros : tensor<1x1x1x8xf32>) -> tensor<1x1x1x8xf32>
+  %r = linalg.elementwise <tanh> ins(%c : tensor<1x1x1x8xf32>) outs(%empty : tensor<1x1x1x8xf32>) -> tensor<1x1x1x8xf32>
+  return %r : tensor<1x1x1x8xf32>
+}
