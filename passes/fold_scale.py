@@ -7,7 +7,13 @@ from dataclasses import dataclass, field
 import numpy as np
 from iree.winograd.dialect import ops
 from iree.winograd.dialect.bindings import arith, ir
-from iree.winograd.passes.constants import Array, constant_array, resource_constant, scalar_constant
+from iree.winograd.passes.constants import (
+    Array,
+    constant_array,
+    is_constant,
+    resource_constant,
+    scalar_constant,
+)
 from iree.winograd.passes.containment import rewrite_each
 from iree.winograd.passes.registry import register_pass
 from iree.winograd.passes.rewrite import defining_operation, erase_if_unused, inline_operations, transforms
@@ -58,17 +64,26 @@ def _fold(transform: ops.OutputTransformOp) -> None:
     if weights is None:
         return
     affine = _leading_affine(transform)
-    array = constant_array(weights.filter) if affine.operations else None
-    if array is None or not np.isfinite(affine.scale).all():
+    if not affine.operations or not np.isfinite(affine.scale).all() or not _scale(weights, affine.scale):
         return
-    with weights.location, ir.InsertionPoint(weights):
-        scaled = resource_constant(array * affine.scale, "scaled_filter")
-        rebuilt = ops.filter_transform(scaled, weights.decomposition, weights.groups)
-    weights.result.replace_all_uses_with(rebuilt.result)
     with transform.location, ir.InsertionPoint(transform):
         shifted = _build_shifted(transform, affine)
     transform.result.replace_all_uses_with(shifted.result)
     erase_if_unused([weights.operation, transform.operation])
+
+
+def _scale(weights: ops.FilterTransformOp, scale: Array) -> bool:
+    """Multiply the filter by `scale`, per output channel; False when it isn't known."""
+    if np.all(scale == 1):
+        return is_constant(weights.filter)
+    array = constant_array(weights.filter)
+    if array is None:
+        return False
+    with weights.location, ir.InsertionPoint(weights):
+        scaled = resource_constant(array * scale, "scaled_filter")
+        rebuilt = ops.filter_transform(scaled, weights.decomposition, weights.groups)
+    weights.result.replace_all_uses_with(rebuilt.result)
+    return True
 
 
 def _only_filter(transform: ops.OutputTransformOp) -> ops.FilterTransformOp | None:
