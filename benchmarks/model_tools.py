@@ -111,7 +111,7 @@ def stock_iree(subject: Subject, threads: int) -> PreparedModel:
 
 
 def iree_winograd(subject: Subject, threads: int) -> PreparedModel:
-    """IREE with our passes, otherwise alike."""
+    """IREE with our passes, none of which may fail, otherwise alike."""
     return _compiled_model(subject, threads, enable_winograd=True)
 
 
@@ -129,6 +129,7 @@ def _compiled_model(subject: Subject, threads: int, *, enable_winograd: bool) ->
                 enable_winograd=enable_winograd,
                 report=report_path if enable_winograd else None,
                 threads=threads,
+                strict=True,
             )
         )
         report = json.loads(report_path.read_text()) if enable_winograd else None

@@ -76,7 +76,6 @@ def _in_process(task: Task) -> dict[str, Any]:
 
 def _work(task: Task) -> dict[str, Any]:
     import torch
-    from iree.winograd import RewriteWarning
 
     from benchmarks.comparison import Comparison
     from benchmarks.model_tools import TOOLS
@@ -84,7 +83,6 @@ def _work(task: Task) -> dict[str, Any]:
     from benchmarks.subject import Subject
 
     warnings.simplefilter("ignore")
-    warnings.simplefilter("error", RewriteWarning)
     torch.set_grad_enabled(False)
     network = NETWORKS[task.network]
     subject = Subject(network.calibrated(), network.input(task.batch))

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
 import pytest
-from iree.winograd import RewriteWarning, compile, load
+from iree.winograd import compile, load
 from iree.winograd.dialect.algebra.numerics import error_bound
 from iree.winograd.dialect.reference import convolution
 from iree.winograd.runtime import LoadedProgram
@@ -97,9 +96,8 @@ def branched(image: Array, count: int) -> Array:
 
 @pytest.fixture(scope="module", params=["F(4, 3)", "direct"])
 def program(request: pytest.FixtureRequest) -> LoadedProgram:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", RewriteWarning)
-        return load(compile(PROGRAM, output_tile=4 if request.param == "F(4, 3)" else 1, threads=1))
+    output_tile = 4 if request.param == "F(4, 3)" else 1
+    return load(compile(PROGRAM, output_tile=output_tile, threads=1, strict=True))
 
 
 @pytest.mark.parametrize("count", [0, 1, 3])
