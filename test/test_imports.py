@@ -1,0 +1,119 @@
+"""Imports run in one direction, between source roots and the folders of `pipelines/`, and in no circle."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from functools import cache
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = "iree.winograd"
+SOURCE_ROOTS = ("dialect", "passes", "pipelines", "python/winograd")
+LAYERS = ("dialect.algebra", "dialect", "passes", "pipelines", "")
+"""From the innermost on; the last is `python/winograd`."""
+NOT_IMPORTED = {
+    "pipelines.machines": ("passes", "pipelines.cpu", "pipelines.gpu", "pipelines.selection"),
+    "pipelines.cpu": ("pipelines.gpu", "pipelines.selection", "pipelines.backends"),
+    "pipelines.gpu": ("pipelines.cpu", "pipelines.selection", "pipelines.backends"),
+}
+"""What the folders of `pipelines/` know nothing of, though others there do."""
+
+
+@cache
+def modules() -> dict[str, Path]:
+    """The modules of the project by their names after `iree.winograd`."""
+    found = {}
+    for root in SOURCE_ROOTS:
+        prefix = () if root == "python/winograd" else (root,)
+        for path in (ROOT / root).rglob("*.py"):
+            *folders, name = path.relative_to(ROOT / root).with_suffix("").parts
+            parts = (*prefix, *folders, *([] if name == "__init__" else [name]))
+            found[".".join(parts)] = path
+    return found
+
+
+@cache
+def imports(module: str) -> frozenset[str]:
+    """What a module imports when it is loaded, by full names, those of its parts among them."""
+    return frozenset(_imports(module, modules()[module]))
+
+
+def _imports(module: str, path: Path) -> Iterator[str]:
+    parts = [*PACKAGE.split("."), *filter(None, module.split("."))]
+    package = parts if path.name == "__init__.py" else parts[:-1]
+    for node in ast.parse(path.read_text()).body:
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            outer = package[: len(package) - node.level + 1] if node.level else []
+            origin = ".".join([*outer, *([node.module] if node.module else [])])
+            yield origin
+            yield from (f"{origin}.{alias.name}" for alias in node.names)
+
+
+def own_imports(module: str) -> set[str]:
+    """The modules of the project that a module imports."""
+    names = {name.removeprefix(f"{PACKAGE}.") for name in imports(module) if name.startswith(f"{PACKAGE}.")}
+    return {name for name in names if name in modules() and name != module}
+
+
+def is_within(module: str, folder: str) -> bool:
+    return module == folder or module.startswith(f"{folder}.") or not folder
+
+
+def layer(module: str) -> int:
+    return next(number for number, folder in enumerate(LAYERS) if is_within(module, folder))
+
+
+def test_there_are_modules_in_every_layer() -> None:
+    assert {layer(module) for module in modules()} == set(range(len(LAYERS)))
+
+
+def test_imports_run_from_outer_layers_to_inner_ones() -> None:
+    upward = {
+        f"{module} imports {name}"
+        for module in modules()
+        for name in own_imports(module)
+        if layer(name) > layer(module)
+    }
+    assert not upward
+
+
+@pytest.mark.parametrize("folder", NOT_IMPORTED)
+def test_folders_of_pipelines_know_nothing_of_what_uses_them(folder: str) -> None:
+    found = {
+        f"{module} imports {name}"
+        for module in modules()
+        if is_within(module, folder)
+        for name in own_imports(module)
+        if any(is_within(name, other) for other in NOT_IMPORTED[folder])
+    }
+    assert not found
+
+
+def test_no_module_imports_itself_over_others() -> None:
+    graph = {module: own_imports(module) for module in modules() if module}
+    assert sum(map(len, graph.values())) > len(graph), "hardly any imports were found"
+    TopologicalSorter(graph).prepare()
+
+
+def test_the_algebra_knows_no_mlir() -> None:
+    for module in modules():
+        if layer(module) == 0:
+            foreign = {name for name in imports(module) if name.startswith("iree.compiler")}
+            assert not foreign, module
+            assert not any(is_within(name, "dialect.bindings") for name in own_imports(module)), module
+
+
+def test_only_the_bindings_import_mlir() -> None:
+    importing = {
+        module
+        for module in modules()
+        for name in imports(module)
+        if is_within(name, "iree.compiler.ir") or is_within(name, "iree.compiler.dialects")
+    }
+    assert importing == {"dialect.bindings"}
