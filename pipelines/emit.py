@@ -70,17 +70,19 @@ class Index:
 
     __rmul__ = __mul__
 
-    def __floordiv__(self, divisor: int) -> Index:
+    def __floordiv__(self, divisor: IndexLike) -> Index:
         """The quotient of an index that is not negative."""
-        if self.known is not None:
-            return Index(self.known // divisor)
-        return self if divisor == 1 else Index(arith.divui(self.value, Index(divisor).value))
+        divisor = Index.of(divisor)
+        if self.known is not None and divisor.known is not None:
+            return Index(self.known // divisor.known)
+        return self if divisor.known == 1 else Index(arith.divui(self.value, divisor.value))
 
-    def __mod__(self, divisor: int) -> Index:
+    def __mod__(self, divisor: IndexLike) -> Index:
         """The remainder of an index that is not negative."""
-        if self.known is not None:
-            return Index(self.known % divisor)
-        return Index(0) if divisor == 1 else Index(arith.remui(self.value, Index(divisor).value))
+        divisor = Index.of(divisor)
+        if self.known is not None and divisor.known is not None:
+            return Index(self.known % divisor.known)
+        return Index(0) if divisor.known == 1 else Index(arith.remui(self.value, divisor.value))
 
     def minimum(self, other: IndexLike) -> Index:
         other = Index.of(other)
@@ -141,8 +143,8 @@ def all_of(conditions: Sequence[Condition]) -> Condition:
     return result
 
 
-def ceildiv(dividend: IndexLike, divisor: int) -> Index:
-    return (Index.of(dividend) + (divisor - 1)) // divisor
+def ceildiv(dividend: IndexLike, divisor: IndexLike) -> Index:
+    return (Index.of(dividend) + (Index.of(divisor) - 1)) // divisor
 
 
 def unflatten(number: Index, sizes: Sequence[int]) -> tuple[Index, ...]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 
 from iree.winograd.dialect.bindings import arith, flow, ir, stream
 from iree.winograd.pipelines.dispatch import DispatchSignature, KernelFunction, emit_executable
 from iree.winograd.pipelines.emit import Index, vector_type
 
+from .grid import Grid
 from .memory import QUAD, GlobalBuffer
 from .target import GpuTarget
 
@@ -84,14 +85,19 @@ class Launcher:
         key = (key, *((each.extents, each.by_quads) for each in (*arguments, result)))
         if key not in self._executables:
             unique = name if name not in self._executables.values() else f"{name}_{len(self._executables)}"
+            grid = Grid(workgroups, self.target.max_workgroups)
+
+            def placed(function: KernelFunction[GlobalBuffer]) -> None:
+                body(replace(function, workgroup=grid.place(function.workgroup, function.batch)))
+
             emit_executable(
                 self.module,
                 unique,
                 signature,
                 _translation(threads),
                 None if is_dynamic else batch,
-                workgroups,
-                body,
+                grid.launched,
+                placed,
                 [each.bind for each in (*arguments, result)],
                 self._residency(threads, resident_threads),
             )

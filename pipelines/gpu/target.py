@@ -14,6 +14,7 @@ EXECUTABLE_BACKENDS = ("vulkan-spirv", "cuda", "rocm")
 # What every implementation of Vulkan has.
 _LEAST_THREADS = 128
 _LEAST_SHARED_MEMORY = 16 * KIBIBYTE
+_LEAST_WORKGROUPS = 65535
 # What drivers for Vulkan commonly admit, whatever the multiprocessor has and IREE's targets say.
 _MOST_VULKAN_SHARED_MEMORY = 48 * KIBIBYTE
 
@@ -33,6 +34,8 @@ class GpuTarget:
     shared_memory_bytes: int
     residency_attribute: str | None = None
     architecture: str = ""
+    max_workgroups: tuple[int, int, int] = (_LEAST_WORKGROUPS,) * 3
+    """Workgroups of one launch, along each dimension of its grid."""
 
     def __post_init__(self) -> None:
         if self.max_threads < _LEAST_THREADS or self.shared_memory_bytes < _LEAST_SHARED_MEMORY:
@@ -49,6 +52,7 @@ class GpuTarget:
             match = re.search(rf"\b{name} = (\d+)", target.configuration)
             return least if match is None else int(match[1])
 
+        counts = re.search(r"\bmax_workgroup_counts = \[(\d+), (\d+), (\d+)\]", target.configuration)
         architecture = re.search(r'\barch = "([^"]+)"', target.configuration)
         shared = limit("max_workgroup_memory_bytes", _LEAST_SHARED_MEMORY)
         return GpuTarget(
@@ -58,6 +62,11 @@ class GpuTarget:
             ),
             residency_attribute="nvvm.minctasm" if target.backend == "cuda" else None,
             architecture="" if architecture is None else architecture[1],
+            max_workgroups=(
+                (_LEAST_WORKGROUPS,) * 3
+                if counts is None
+                else (int(counts[1]), int(counts[2]), int(counts[3]))
+            ),
         )
 
     def least(self, other: GpuTarget) -> GpuTarget:
@@ -67,4 +76,9 @@ class GpuTarget:
             min(self.shared_memory_bytes, other.shared_memory_bytes),
             self.residency_attribute if self.residency_attribute == other.residency_attribute else None,
             self.architecture if self.architecture == other.architecture else "",
+            (
+                min(self.max_workgroups[0], other.max_workgroups[0]),
+                min(self.max_workgroups[1], other.max_workgroups[1]),
+                min(self.max_workgroups[2], other.max_workgroups[2]),
+            ),
         )

@@ -62,10 +62,13 @@ def _words(data: bytes) -> Iterator[int]:
 
 
 def test_limits_are_read_from_the_target() -> None:
-    text = "wgp = <max_thread_count_per_workgroup = 256, max_workgroup_memory_bytes = 32768>"
-    assert GpuTarget.of(ExecutableTarget("cuda", "cuda-nvptx-fb", text)) == GpuTarget(
-        256, 32768, "nvvm.minctasm"
+    text = (
+        "wgp = <max_thread_count_per_workgroup = 256, max_workgroup_memory_bytes = 32768, "
+        "max_workgroup_counts = [2147483647, 65535, 1024]>"
     )
+    cuda = GpuTarget.of(ExecutableTarget("cuda", "cuda-nvptx-fb", text))
+    assert cuda == GpuTarget(256, 32768, "nvvm.minctasm", max_workgroups=(2**31 - 1, 65535, 1024))
+    assert cuda.least(GpuTarget(256, 32768)).max_workgroups == (65535, 65535, 1024)
     assert GpuTarget.of(ExecutableTarget("vulkan-spirv", "vulkan-spirv-fb", "")) == GpuTarget(128, 16384)
 
 
