@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import errno
 import os
+import re
+import secrets
+import shutil
 import stat
 import tempfile
 from collections.abc import Iterator
@@ -11,48 +14,115 @@ from contextlib import contextmanager, suppress
 
 STANDARD_STREAM = "-"
 
+_DESCRIPTOR = re.compile(r"/dev/std(out|err)|/(dev|proc/(self|\d+))/fd/\d+")
+_NO_UNNAMED_FILES = (errno.EINVAL, errno.EISDIR, errno.ENOENT, errno.EOPNOTSUPP)
+
 
 @contextmanager
 def atomic_file(path: str) -> Iterator[str]:
     """Yield a path to write to; what is there becomes `path` when the block ends without an exception.
 
-    A device, a pipe or `-` is written to directly. A file that is replaced keeps its permissions, and a
-    symbolic link to it stays one.
+    Where Linux can, the file has no name until then, and a process that is killed leaves nothing. A device, a
+    pipe, an open file (`/dev/fd/3`) or `-` is written to directly. A file that is replaced keeps its
+    permissions, a symbolic link to it stays one, and one that is mounted is written over.
 
     Raises OSError, with `path` as its filename, when `path` can't be written.
     """
     target = os.path.realpath(path)
-    if path == STANDARD_STREAM or _is_special(target):
+    if path == STANDARD_STREAM or _DESCRIPTOR.fullmatch(path) or _is_special(target):
         yield path
         return
     try:
-        mode = _writable_mode(target)
-        descriptor, temporary = tempfile.mkstemp(dir=os.path.dirname(target), prefix=".winograd-")
+        mode = _required_mode(target)
+        descriptor, name = _open_temporary(os.path.dirname(target))
     except OSError as error:
         raise OSError(error.errno, error.strerror, path) from None
-    os.close(descriptor)
     try:
-        yield temporary
-        os.chmod(temporary, mode)
-        os.replace(temporary, target)
-    except BaseException:
-        with suppress(FileNotFoundError):
-            os.unlink(temporary)
-        raise
+        yield name or _path_of(descriptor)
+        if mode is not None:
+            os.fchmod(descriptor, mode)
+        try:
+            name = name or _link(descriptor, os.path.dirname(target))
+            _replace(name, target)
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, path) from None
+    finally:
+        os.close(descriptor)
+        if name is not None:
+            with suppress(FileNotFoundError):
+                os.unlink(name)
+
+
+@contextmanager
+def unnamed_file() -> Iterator[str]:
+    """Yield the path of a new file that is gone after the block, or with the process; in memory, on Linux."""
+    if hasattr(os, "memfd_create"):
+        descriptor = os.memfd_create("winograd")
+        try:
+            yield _path_of(descriptor)
+        finally:
+            os.close(descriptor)
+        return
+    with tempfile.TemporaryFile() as file:
+        yield _path_of(file.fileno())
 
 
 def _is_special(target: str) -> bool:
     return os.path.exists(target) and not os.path.isfile(target) and not os.path.isdir(target)
 
 
-def _writable_mode(target: str) -> int:
-    """The permissions that `target` has, or would get when created."""
+def _required_mode(target: str) -> int | None:
+    """The permissions that `target` has; None where it will be created. Raises OSError."""
     if os.path.isdir(target):
         raise OSError(errno.EISDIR, os.strerror(errno.EISDIR))
-    if os.path.exists(target):
-        if not os.access(target, os.W_OK):
-            raise OSError(errno.EACCES, os.strerror(errno.EACCES))
-        return stat.S_IMODE(os.stat(target).st_mode)
-    mask = os.umask(0)
-    os.umask(mask)
-    return 0o666 & ~mask
+    if not os.path.exists(target):
+        return None
+    if not os.access(target, os.W_OK):
+        raise OSError(errno.EACCES, os.strerror(errno.EACCES))
+    return stat.S_IMODE(os.stat(target).st_mode)
+
+
+def _open_temporary(folder: str) -> tuple[int, str | None]:
+    """The descriptor of a new file in `folder`, with the permissions of any new file, and its name if any."""
+    try:
+        unnamed = os.open(folder, os.O_TMPFILE | os.O_RDWR, 0o666)
+    except (AttributeError, OSError) as error:
+        # Only Linux has them, and not on every file system.
+        if isinstance(error, OSError) and error.errno not in _NO_UNNAMED_FILES:
+            raise
+    else:
+        if os.path.exists(_path_of(unnamed)):
+            return unnamed, None
+        os.close(unnamed)
+    name = _new_name(folder)
+    return os.open(name, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o666), name
+
+
+def _link(descriptor: int, folder: str) -> str:
+    """Give an open file a name in `folder`."""
+    name = _new_name(folder)
+    # With a folder's descriptor, which an absolute path leaves unused, Python has the link followed.
+    parent = os.open(folder, os.O_RDONLY)
+    try:
+        os.link(_path_of(descriptor), name, src_dir_fd=parent)
+    finally:
+        os.close(parent)
+    return name
+
+
+def _replace(name: str, target: str) -> None:
+    try:
+        os.replace(name, target)
+    except OSError as error:
+        if error.errno != errno.EBUSY:
+            raise
+        # Something is mounted there.
+        shutil.copyfile(name, target)
+
+
+def _new_name(folder: str) -> str:
+    return os.path.join(folder, f".winograd-{secrets.token_hex(8)}")
+
+
+def _path_of(descriptor: int) -> str:
+    return f"/dev/fd/{descriptor}"

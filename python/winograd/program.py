@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
-import tempfile
 import warnings
 from collections.abc import Sequence
 from dataclasses import fields
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, overload
 
 from iree.compiler import api
-from iree.winograd.atomic_file import atomic_file
+from iree.winograd.atomic_file import atomic_file, unnamed_file
 from iree.winograd.compilation import Compilation, Stages, session_flags
 from iree.winograd.diagnostics import Diagnostic
 from iree.winograd.dialect.bindings import ir
@@ -101,11 +101,9 @@ def compile(
     if output is not None:
         _compile_file(source, output, all_flags, winograd_options, report)
         return None
-    # In memory the result would be beside all that the compiler holds, and twice.
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "program.vmfb")
+    with unnamed_file() as path:
         _compile_file(source, path, all_flags, winograd_options, report)
-        return path.read_bytes()
+        return Path(path).read_bytes()
 
 
 def make_options(options: dict[str, Any]) -> WinogradOptions:
@@ -188,13 +186,17 @@ def _compile_source(
 
 
 def _write(invocation: api.Invocation, output: str | os.PathLike[str]) -> None:
-    try:
-        with atomic_file(os.fspath(output)) as path, api.Output.open_file(path) as file:
+    # LLVM ends the process when it can't write, and its own buffer in memory grows to twice the size.
+    with unnamed_file() as memory:
+        with api.Output.open_file(memory) as file:
             invocation.output_vm_bytecode(file)
             file.keep()
-    except OSError as error:
-        message = f"cannot open output file '{error.filename}': {error.strerror}"
-        raise CompilationError(message) from None
+        try:
+            with atomic_file(os.fspath(output)) as path:
+                shutil.copyfile(memory, path)
+        except OSError as error:
+            message = f"cannot write output file '{os.fspath(output)}': {error.strerror}"
+            raise CompilationError(message) from None
 
 
 def open_source(compilation: Compilation, source: Source) -> api.Source | ir.Operation:
