@@ -145,7 +145,7 @@ def machine_from_json(text: str) -> Machine:
             return GpuMachine(**values)
         if kind == "cpu":
             return CpuMachine(**values | {"caches": tuple(CacheLevel(**level) for level in values["caches"])})
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
         raise ValueError(f"not the description of a machine: {error}") from None
     raise ValueError(f"the kind of a machine must be 'cpu' or 'gpu', not {kind!r}")
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from iree.winograd.commands import calibrate, database, transform, tune
+from iree.winograd.commands.tune import INTERRUPTED
 from iree.winograd.flags import ENABLE
 
 TOOL_DIRECTORY = Path(__file__).with_name("tools")
@@ -34,7 +36,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # argparse takes `--` for the end of options, after which a subcommand has no positional arguments.
     end = arguments.index("--") if "tune" in arguments[:1] and "--" in arguments else len(arguments)
     options = parser.parse_args(arguments[:end], argparse.Namespace(flags=arguments[end + 1 :]))
-    code: int = options.run(options)
+    try:
+        code: int = options.run(options)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Whoever read the output has seen enough. What is left of it would be an error at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except KeyboardInterrupt:
+        return INTERRUPTED
     return code
 
 

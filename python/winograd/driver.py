@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Collection, Mapping, Sequence
@@ -158,6 +159,8 @@ def _is_accepted(command_line: CommandLine) -> bool:
 
 
 def _compile(command_line: CommandLine, stages: Stages) -> int:
+    # Python would wait for the compiler to return before it ends the process.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     dumps, library = take_ir_dumps(command_line.library)
     flags = (*session_flags(command_line.options), *library)
     embedding.setup_command_line(str(embedding.stock_tool(_PROGRAM)), flags)

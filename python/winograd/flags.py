@@ -190,9 +190,10 @@ def expand_response_files(arguments: Sequence[str], active: tuple[Path, ...] = (
         ):
             yield argument
             continue
-        yield from expand_response_files(
-            list(_tokenize(path.read_text(encoding="utf-8-sig", errors="surrogateescape"))), (*active, path)
-        )
+        text = path.read_text(encoding="utf-8-sig", errors="surrogateescape")
+        # To LLVM an argument ends at a null character, as any string in C.
+        tokens = [token.partition("\0")[0] for token in _tokenize(text)]
+        yield from expand_response_files(tokens, (*active, path))
 
 
 def _tokenize(text: str) -> Iterator[str]:

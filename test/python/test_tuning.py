@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -107,7 +108,12 @@ def test_a_tuned_program_takes_what_was_measured_to_be_fastest(tmp_path: Path) -
     assert resumed == tuned
 
 
-def test_an_interrupt_keeps_what_was_measured(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_keeps_what_was_measured_and_nothing_else(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    folder = tmp_path / "temporary"
+    folder.mkdir()
     program, database = tmp_path / "network.mlir", tmp_path / "tuning.db"
     program.write_text(NETWORK)
     command = [sys.executable, "-m", "iree.winograd.cli", "tune", str(program), "--device=local-sync"]
@@ -116,17 +122,20 @@ def test_an_interrupt_keeps_what_was_measured(tmp_path: Path) -> None:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        env={**os.environ, "TMPDIR": str(folder)},
     ) as process:
         assert process.stdout is not None and process.stderr is not None
         for line in process.stdout:
             if "measured (" in line:
                 break
         time.sleep(0.5)
-        process.send_signal(signal.SIGINT)
+        process.send_signal(number)
         errors = process.stderr.read()
-        assert process.wait(30) == 130, errors
-    assert errors.splitlines() == [f"interrupted; what was measured is in {database}"]
+        assert process.wait(30) == 128 + number, errors
+    said = [f"interrupted; what was measured is in {database}"] if number == signal.SIGINT else []
+    assert errors.splitlines() == said
     assert entries(database)
+    assert list(folder.iterdir()) == []
 
 
 def test_a_candidate_that_does_not_compile_is_dropped_with_the_reason() -> None:

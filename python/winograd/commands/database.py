@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
@@ -58,19 +57,15 @@ def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
 
 def _run(action: Callable[[argparse.Namespace], int], options: argparse.Namespace) -> int:
     try:
-        status = action(options)
-        sys.stdout.flush()
+        return action(options)
     except BrokenPipeError:
-        # Whoever read the output has seen enough. What is left of it would be an error at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
+        raise
     except OSError as error:
         _print_error(f"{error.filename}: {error.strerror}" if error.filename else str(error))
         return 1
     except ValueError as error:
         _print_error(str(error))
         return 1
-    return status
 
 
 def _print_error(message: str) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 import re
+import signal
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from iree.winograd.errors import WinogradError
 from iree.winograd.targets import TARGET_OF_DRIVER, driver_name
@@ -85,6 +86,8 @@ def run(options: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     # Other subcommands need neither the compiler nor the runtime.
     from iree.winograd.tuning.tuner import tune
 
+    # Processes and files of the tuner are for it to remove, however it ends.
+    signal.signal(signal.SIGTERM, _exit)
     try:
         tune(
             sys.stdin.buffer.read() if options.program == "-" else options.program,
@@ -108,6 +111,10 @@ def run(options: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
         return INTERRUPTED
     print(f"recorded in {options.database}, for --iree-winograd-tuning-database")
     return 0
+
+
+def _exit(number: int, frame: object) -> NoReturn:
+    sys.exit(128 + number)
 
 
 def _seconds(text: str) -> float:

@@ -1,0 +1,128 @@
+"""Input that nobody meant: no traceback, no crash where the stock tool has none, no output of a failure."""
+
+from __future__ import annotations
+
+import io
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from iree.compiler import ir
+from iree.winograd.embedding import stock_tool
+from iree.winograd.targets import target_flags
+from small_programs import CONVOLUTION
+
+TARGET = target_flags("cpu:haswell")
+DRIVER = (sys.executable, "-m", "iree.winograd.cli", "compile", *TARGET)
+
+
+def mutated(content: bytes, generator: random.Random) -> bytes:
+    """`content` with one piece of it changed, removed, repeated or moved."""
+    start = generator.randrange(len(content))
+    end = min(len(content), start + generator.choice([1, 2, 8, 64]))
+    piece = content[start:end]
+    other = generator.randrange(len(content))
+    return {
+        "change": content[:start] + generator.randbytes(end - start) + content[end:],
+        "remove": content[:start] + content[end:],
+        "repeat": content[:end] + piece + content[end:],
+        "replace": content[:start] + content[other : other + end - start] + content[end:],
+        "cut": content[:start],
+    }[generator.choice(["change", "remove", "repeat", "replace", "cut"])]
+
+
+def run(command: Sequence[str | Path], folder: Path) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(command, cwd=folder, capture_output=True, timeout=120, check=False)
+
+
+def check(outcome: subprocess.CompletedProcess[bytes], output: Path) -> None:
+    """Either there is an output, or an error that says why not."""
+    assert b"Traceback" not in outcome.stderr, outcome.stderr.decode(errors="replace")
+    assert outcome.returncode in (0, 1), (outcome.returncode, outcome.stderr)
+    assert output.exists() == (outcome.returncode == 0)
+    assert outcome.returncode == 0 or outcome.stderr
+    assert not list(output.parent.glob(".winograd-*"))
+
+
+def sources() -> dict[str, bytes]:
+    with ir.Context() as context:
+        file = io.BytesIO()
+        ir.Module.parse(CONVOLUTION, context).operation.write_bytecode(file)
+    return {"text": CONVOLUTION.encode(), "bytecode": file.getvalue()}
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("kind", ["text", "bytecode"])
+def test_programs(kind: str, seed: int, tmp_path: Path) -> None:
+    content = mutated(sources()[kind], random.Random(f"{kind} {seed}"))
+    (tmp_path / "program").write_bytes(content)
+    ours = run([*DRIVER, "program", "-o", "ours.vmfb"], tmp_path)
+    if ours.returncode not in (0, 1):
+        stock = run([stock_tool("iree-compile"), *TARGET, "program", "-o", "stock.vmfb"], tmp_path)
+        assert ours.returncode == stock.returncode, (content, ours.stderr)
+        return
+    check(ours, tmp_path / "ours.vmfb")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"\xff\xfe", b"{", b"[]", b"null", b"7", b'{"kind": "cpu"}', b"[" * 100_000, b'{"name": 1e999}'],
+)
+def test_machines(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "program").write_text(CONVOLUTION)
+    (tmp_path / "machine.json").write_bytes(content)
+    outcome = run([*DRIVER, "--iree-winograd-machine=machine.json", "program", "-o", "out.vmfb"], tmp_path)
+    check(outcome, tmp_path / "out.vmfb")
+    assert outcome.returncode == 1 and b"machine.json" in outcome.stderr
+
+
+@pytest.mark.parametrize(
+    "content", [b"\xff\xfe\xfd", b"'", b"\\", b"@options", b"--\0", b"-", b"--", b"=", b"--=x"]
+)
+def test_response_files(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "options").write_bytes(content)
+    outcome = run([*DRIVER, "@options", "-o", "out.vmfb"], tmp_path)
+    check(outcome, tmp_path / "out.vmfb")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_signals(number: signal.Signals, tmp_path: Path) -> None:
+    """They end a compilation at once, wherever it is, and nothing is left of it."""
+    (tmp_path / "program").write_text(CONVOLUTION)
+    generator = random.Random(number)
+    for _ in range(3):
+        command = [*DRIVER, "program", "-o", "out.vmfb", "--iree-winograd-report=report.json"]
+        with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE) as process:
+            time.sleep(generator.uniform(0.5, 1.5))
+            process.send_signal(number)
+            started = time.monotonic()
+            assert process.stderr is not None
+            process.stderr.read()
+        assert time.monotonic() - started < 30
+        assert process.returncode in (0, -number, 1, 130)
+        left = {path.name for path in tmp_path.iterdir()} - {"program"}
+        assert left in (set(), {"out.vmfb", "report.json"}, {"out.vmfb"}), left
+        for name in left:
+            (tmp_path / name).unlink()
+
+
+def test_a_closed_pipe(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "iree.winograd.cli", "transform", "4", "3"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None and process.stderr is not None
+        process.stdout.close()
+        assert b"Traceback" not in process.stderr.read()
+
+
+def test_a_disk_that_is_full(tmp_path: Path) -> None:
+    (tmp_path / "program").write_text(CONVOLUTION)
+    limited = ["sh", "-c", 'ulimit -f 8 && exec "$@"', "sh", *DRIVER]
+    outcome = run([*limited, "program", "-o", "out.vmfb"], tmp_path)
+    assert b"Traceback" not in outcome.stderr
+    assert outcome.returncode != 0 and outcome.stderr
+    assert {path.name for path in tmp_path.iterdir()} == {"program"}
