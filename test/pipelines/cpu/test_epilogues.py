@@ -58,10 +58,8 @@ def test_exponential_over_all_exponents(cpu: str) -> None:
     }}"""
     program = iree.winograd.load(compile_rewritten(source, "cpu", [f"--iree-llvmcpu-target-cpu={cpu}"]))
     result = np.asarray(program(np.zeros_like(values), values))
-    exact = np.exp(values.astype(np.float64))
+    exact = np.exp(ordinary.astype(np.float64))
     two_units = 2.0**-22
-    np.testing.assert_allclose(
-        result.ravel()[: ordinary.size], exact.ravel()[: ordinary.size], rtol=two_units
-    )
+    np.testing.assert_allclose(result.ravel()[: ordinary.size], exact, rtol=two_units)
     powers = result.ravel()[ordinary.size :][: extreme.size]
     np.testing.assert_array_equal(powers, [np.inf, 0, np.nan, 1, 1, 1, np.inf, 0, np.inf, 0])
