@@ -36,7 +36,11 @@ def compile_ours(program: str, threads: int = 1) -> bytes:
     """The program compiled by IREE with our passes, for this machine and so many threads, otherwise alike."""
     import iree.winograd
 
-    return bytes(iree.winograd.compile(program, target="cpu", flags=["--iree-opt-level=O3"], threads=threads))
+    return bytes(
+        iree.winograd.compile(
+            program, target="cpu", flags=["--iree-opt-level=O3"], threads=threads, strict=True
+        )
+    )
 
 
 COMPILERS: dict[str, Callable[[str, int], bytes]] = {"ours": compile_ours, "iree": compile_plain}

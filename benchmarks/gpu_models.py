@@ -85,6 +85,7 @@ def _compile(options: argparse.Namespace) -> None:
                     output=path,
                     fold_filters="load",
                     machine=options.machine,
+                    strict=True,
                     flags=[HOIST_FLAG],
                 )
                 records.append(

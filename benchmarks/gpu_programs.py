@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import warnings
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
@@ -306,13 +305,11 @@ def _kind(implementation: Implementation) -> str:
 
 
 def compile_layer(layer: GpuLayer, target: str, variant: Variant, machine: Path | None = None) -> bytes:
-    """The layer's program; raises RewriteWarning if it would run without our kernels."""
+    """The layer's program; raises CompilationError if it would run without our kernels."""
     import iree.winograd
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", iree.winograd.RewriteWarning)
-        source = program(layer, variant)
-        return bytes(iree.winograd.compile(source, target=target, machine=machine))
+    source = program(layer, variant)
+    return bytes(iree.winograd.compile(source, target=target, machine=machine, strict=True))
 
 
 def program(layer: GpuLayer, variant: Variant) -> str:

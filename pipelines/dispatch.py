@@ -94,7 +94,7 @@ def emit_executable(
             function = func.FuncOp(name, (types, []))
         for key, attribute in {"translation_info": translation, **(attributes or {})}.items():
             function.attributes[key] = attribute
-        with ir.InsertionPoint(function.add_entry_block()):
+        with ir.InsertionPoint(function.add_entry_block()), _location_in(name):
             arguments = list(function.arguments)
             count = len(signature.operands)
             size = Index(arguments[count]) if dynamic else Index.of(_static(batch))
@@ -110,6 +110,11 @@ def emit_executable(
             body(KernelFunction((x, y, z), size, buffers, numbers))
             func.ReturnOp([])
         ir.Operation.create("stream.executable.end")
+
+
+def _location_in(kernel: str) -> ir.Location:
+    """That of the kernel's operations: what IREE says of them names the kernel, then the convolution."""
+    return ir.Location.callsite(ir.Location.file(kernel, 1, 1), [ir.Location.current])
 
 
 def emit_dispatch(

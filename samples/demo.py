@@ -64,7 +64,7 @@ def main() -> None:
         with step("compiling it with IREE alone"):
             compile(imported, output=stock, enable_winograd=False)
         with step("compiling it with iree-winograd"):
-            compile(imported, output=ours)
+            compile(imported, output=ours, strict=True)
         print(f"{'':4}{stock.stat().st_size / 1e6:.0f} MB and {ours.stat().st_size / 1e6:.0f} MB")
         with step(f"comparing both with torch in double precision on {INPUTS} inputs"):
             accuracy = list(compare(model, images, stock, ours))

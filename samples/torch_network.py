@@ -38,7 +38,7 @@ def main() -> None:
     model = import_torch(network, torch.zeros(1, 3, 32, 32), dynamic_batch=True)
     print(f"imported: {model.inputs[0]} to {model.outputs[0]}")
     # What each convolution became, or why it was left, goes to the standard error stream.
-    compile(model, output="network.vmfb", remarks=True)
+    compile(model, output="network.vmfb", remarks=True, strict=True)
     program = load("network.vmfb")
     for batch in (1, 4, 7):
         images = torch.randn(batch, 3, 32, 32)

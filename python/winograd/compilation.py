@@ -26,7 +26,7 @@ from iree.winograd.pipelines.backends import unsupported_target
 from iree.winograd.pipelines.compile_pipeline import compile_pipeline
 from iree.winograd.pipelines.selection.decision import Decision
 from iree.winograd.report.decisions import decision_report
-from iree.winograd.report.file import report_file
+from iree.winograd.report.file import ReportFileError, report_file
 from iree.winograd.stored_machine import with_stored_machine
 
 REWRITE_PHASE = "preprocessing"
@@ -153,14 +153,20 @@ class Compilation:
     def reporting(self, path: str | os.PathLike[str] | None) -> Iterator[None]:
         """Write a report on the program that is compiled in the block to the file `path`, if any.
 
-        Raises as `report_file` does.
+        Raises as `report_file` does, and ReportFileError when there is a failure in making the report.
         """
         if path is None:
             yield
             return
         with report_file(path) as write:
             yield
-            write(decision_report(self._decisions, self._failures))
+            try:
+                write(decision_report(self._decisions, self._failures))
+            except ReportFileError:
+                raise
+            except Exception as error:
+                message = f"cannot make report '{os.fspath(path)}': {type(error).__name__}: {error}"
+                raise ReportFileError(message) from error
 
     def capture_remarks(self, report: Callable[[Diagnostic], None]) -> None:
         """Send remarks on what the passes did to `report`, without those of attempts that failed."""
@@ -246,6 +252,9 @@ class Compilation:
             embedding.close_invocation(invocation)
             if isinstance(error, PassError):
                 self._report_all(diagnostics)
+            elif isinstance(error, Exception) and not isinstance(error, RewriteFailuresError):
+                failure = RewriteFailure("iree-winograd", "the program", original.location, error, None)
+                raise RewriteFailuresError([failure]) from None
             raise
         self._report_all(diagnostics)
         return invocation

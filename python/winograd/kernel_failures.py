@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 
-from iree.winograd.diagnostics import Diagnostic, find_position
+from iree.winograd.diagnostics import Diagnostic
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.errors import CompilationError
 from iree.winograd.passes.containment import RewriteFailure, RewriteFailuresError
@@ -91,15 +91,9 @@ def _first_error(diagnostics: Sequence[Diagnostic]) -> list[Diagnostic]:
 
 
 def _kernels_in_error(users: KernelUsers, error: Sequence[Diagnostic]) -> list[str]:
+    """The kernels that hold the operations of the error, or else those that it names."""
+    files = {diagnostic.position.filename for diagnostic in error if diagnostic.position is not None}
+    if located := [kernel for kernel in users if kernel in files]:
+        return located
     text = "\n".join(diagnostic.message for diagnostic in error)
-    named = [kernel for kernel in users if re.search(rf"\b{re.escape(kernel)}\b", text)]
-    if 0 < len(named) < len(users):
-        return named
-    # Nothing, or a library of all kernels: only the place in the source tells them apart.
-    positions = {diagnostic.position for diagnostic in error} - {None}
-    placed = [
-        kernel
-        for kernel, its_users in users.items()
-        if positions & {find_position(user.location) for user in its_users}
-    ]
-    return placed or named
+    return [kernel for kernel in users if re.search(rf"\b{re.escape(kernel)}\b", text)]

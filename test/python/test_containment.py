@@ -7,11 +7,13 @@ from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import iree.winograd as winograd
 import numpy as np
 import pytest
 import torch
+from iree.winograd import compilation
 from iree.winograd.attempts import Attempts
 from iree.winograd.compilation import REWRITE_PHASE, Compilation, Stages
 from iree.winograd.dialect.bindings import ir
@@ -25,12 +27,16 @@ from iree.winograd.passes.registry import Pass, pass_name
 from iree.winograd.passes.rewrite import walk
 from iree.winograd.passes.unit import Unit
 from iree.winograd.pipelines.compile_pipeline import compile_pipeline
+from iree.winograd.pipelines.cpu import lowering
+from iree.winograd.pipelines.dispatch import emit_executable
 from iree.winograd.program import open_session, open_source
 from iree.winograd.targets import target_flags
 from numpy.typing import NDArray
+from small_programs import ADD
 
 PIPELINE = compile_pipeline(WinogradOptions())
 PASSES = [pass_name(pass_) for pass_ in PIPELINE]
+FIRST = Unit("winograd-fuse-pad", "input transform", 0)
 # The network's largest error is that of one sum of 72 products in float32, relative to the largest output.
 TOLERANCE = 1e-5
 
@@ -114,7 +120,7 @@ def units() -> dict[Unit, str]:
     return found
 
 
-def inject(patch: pytest.MonkeyPatch, failing: Collection[Unit]) -> None:
+def inject(patch: pytest.MonkeyPatch, failing: Collection[Unit], error: BaseException | None = None) -> None:
     """Make the rewrites of these units fail after their work is done: all of it has to be avoided."""
     contain = Containment.contain
 
@@ -123,7 +129,7 @@ def inject(patch: pytest.MonkeyPatch, failing: Collection[Unit]) -> None:
     ) -> None:
         def fail() -> None:
             rewrite()
-            raise KeyError("an oversight")
+            raise KeyError("an oversight") if error is None else error
 
         # When a convolution is left out, others have the numbers that it and they had.
         is_same = unit in failing and culprit == left_out_for(unit)
@@ -244,3 +250,57 @@ def test_a_rewrite_that_breaks_the_program_is_found(monkeypatch: pytest.MonkeyPa
     _, (failure,) = rewritten(PIPELINE[:-1])
     assert failure.left_out == broken
     assert "InvalidRewriteError" in failure.reason
+
+
+def test_a_kernel_that_iree_cannot_compile_costs_its_convolution(monkeypatch: pytest.MonkeyPatch) -> None:
+    def emit_wrongly(module: ir.Operation, name: str, *arguments: Any) -> None:
+        *before, body, bindings = arguments
+
+        def emit(function: Any) -> None:
+            if name == "winograd_f4x4_3x3_20x24x8_from_4":
+                # It stays as it is up to the translation to LLVM, of all kernels at once.
+                ir.Operation.create("gpu.barrier")
+            body(function)
+
+        emit_executable(module, name, *before, emit, bindings)
+
+    monkeypatch.setattr(lowering, "emit_executable", emit_wrongly)
+    imported, image, expected = network()
+    with pytest.warns(winograd.RewriteWarning) as caught:
+        vmfb = winograd.compile(imported, output_tile=4)
+    (warning,) = (str(each.message) for each in caught)
+    assert "right: IREE's compilation of @winograd_f4x4_3x3_20x24x8_from_4 failed on convolution" in warning
+    result = winograd.load(vmfb, device="local-sync")(image)
+    assert np.abs(result - expected).max() <= TOLERANCE * np.abs(expected).max()
+
+
+def fail(*arguments: object) -> None:
+    raise KeyError("an oversight")
+
+
+def test_failures_around_the_passes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compilation, "take_kernel_users", fail)
+    with pytest.warns(winograd.RewriteWarning, match="'an oversight'; the program was compiled without"):
+        winograd.compile(ADD)
+    with pytest.raises(winograd.CompilationError, match="'an oversight'"):
+        winograd.compile(ADD, strict=True)
+
+
+def test_a_report_that_cannot_be_made(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(compilation, "decision_report", fail)
+    with pytest.raises(winograd.CompilationError, match=r"cannot make report '.*': KeyError"):
+        winograd.compile(ADD, report=tmp_path / "report.json")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("error", [RecursionError, MemoryError])
+def test_limits_of_the_machine_are_contained(monkeypatch: pytest.MonkeyPatch, error: type[Exception]) -> None:
+    inject(monkeypatch, [FIRST], error())
+    _, (failure,) = rewritten(PIPELINE[:-1])
+    assert (failure.left_out, failure.reason) == (FIRST, error.__name__)
+
+
+def test_an_interrupt_ends_the_compilation(monkeypatch: pytest.MonkeyPatch) -> None:
+    inject(monkeypatch, [FIRST], KeyboardInterrupt())
+    with pytest.raises(KeyboardInterrupt):
+        rewritten(PIPELINE[:-1])
