@@ -42,7 +42,7 @@ def test_the_measured_schedule_is_taken() -> None:
         result = compile_program(*flags, "--iree-winograd-report=report.json")
         assert (result.returncode, result.stderr) == (0, "")
         report = json.loads(Path("report.json").read_text())
-        assert report["failure"] is None
+        assert report["failures"] == []
         (decision,) = report["convolutions"]
         chosen = decision["candidates"][decision["chosen"]]
         taken = implementation_from_record({name: chosen[name] for name in implementation_record(measured)})

@@ -215,8 +215,17 @@ def test_schedules_of_other_kernels_are_ignored_with_a_remark(path: Path) -> Non
     assert "ignored 2 measurements the target has no kernel for" in remark
 
 
+def write_damaged_database(path: Path) -> bytes:
+    """The beginning of a tuning database that was in order."""
+    with TuningDatabase(path, report=print) as database:
+        database.record(PROBLEM, SPACE.key, [])
+    damaged = path.read_bytes()[:1000]
+    path.write_bytes(damaged)
+    return damaged
+
+
 def test_a_damaged_database_is_ignored_with_a_remark(path: Path) -> None:
-    path.write_text("not a database")
+    write_damaged_database(path)
     found = select(path)
     assert found.algorithm is not None and not found.decision.tuned
     (remark,) = found.remarks
@@ -306,10 +315,10 @@ def test_on_gpus_what_is_measured_may_be_other_kernels_than_the_default(
 
 
 def test_compiling_with_a_damaged_database_is_a_warning(path: Path) -> None:
-    path.write_bytes(b"damaged" * 1000)
+    damaged = write_damaged_database(path)
     with pytest.warns(winograd.TuningDatabaseWarning, match=r"tuning\.db, which is damaged"):
         assert winograd.compile(SOURCE, tuning_database=str(path))
-    assert path.read_bytes() == b"damaged" * 1000
+    assert path.read_bytes() == damaged
 
 
 def test_compiling_with_a_missing_database_is_an_error_of_the_option(path: Path) -> None:
