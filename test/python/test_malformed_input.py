@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from iree.compiler import ir
+from iree.winograd.cli import TOOL_DIRECTORY
 from iree.winograd.embedding import stock_tool
 from iree.winograd.targets import target_flags
 from small_programs import CONVOLUTION
@@ -109,6 +110,27 @@ def test_signals(number: signal.Signals, tmp_path: Path) -> None:
         assert left in (set(), {"out.vmfb", "report.json"}, {"out.vmfb"}), left
         for name in left:
             (tmp_path / name).unlink()
+
+
+def test_an_interrupt_while_the_driver_is_loaded(tmp_path: Path) -> None:
+    (tmp_path / "program").write_text(CONVOLUTION)
+    command = [
+        TOOL_DIRECTORY / "iree-compile",
+        "--iree-enable-winograd",
+        *TARGET,
+        "program",
+        "-o",
+        "out.vmfb",
+    ]
+    with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE) as process:
+        maps = Path("/proc", str(process.pid), "maps")
+        while "libIREECompiler" not in maps.read_text():
+            time.sleep(0.001)
+        process.send_signal(signal.SIGINT)
+        assert process.stderr is not None
+        assert process.stderr.read() == b""
+    assert process.returncode == -signal.SIGINT
+    assert [path.name for path in tmp_path.iterdir()] == ["program"]
 
 
 def test_a_closed_pipe(tmp_path: Path) -> None:
