@@ -24,7 +24,7 @@ import numpy.typing as npt
 from iree.winograd.dialect.algebra.numerics import predicted_error
 from iree.winograd.dialect.decomposition import decompose
 from iree.winograd.dialect.reference import convolution
-from iree.winograd.passes.problem import ConvolutionProblem
+from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.cpu.default_schedule import default_winograd_schedule
 from iree.winograd.pipelines.cpu.target import CpuTarget
 from iree.winograd.pipelines.shape import ConvolutionShape

@@ -23,8 +23,8 @@ from pathlib import Path
 from statistics import geometric_mean
 from typing import Any
 
-from iree.winograd.passes.options import WinogradOptions
-from iree.winograd.passes.problem import ConvolutionProblem
+from iree.winograd.passes.match.problem import ConvolutionProblem
+from iree.winograd.pipelines.options import WinogradOptions
 from iree.winograd.pipelines.selection.implementation import Implementation, implementation_record
 from iree.winograd.pipelines.selection.prediction import candidate
 from iree.winograd.pipelines.selection.search_space import implementations

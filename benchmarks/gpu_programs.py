@@ -266,7 +266,7 @@ def _facts(candidate: Candidate) -> dict[str, Any]:
 
 
 def _workload(layer: GpuLayer, target: str, machine: Path | None) -> Workload:
-    from iree.winograd.passes.options import WinogradOptions
+    from iree.winograd.pipelines.options import WinogradOptions
     from iree.winograd.targets import target_flags
     from iree.winograd.tuning.extraction import extract
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from iree.compiler import api
 from iree.winograd.compilation import Compilation
 from iree.winograd.dialect.bindings import ir
-from iree.winograd.passes.problem import ConvolutionProblem
+from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.selection.search_space import iree_implementation
 from iree.winograd.tuning.program import ConvolutionProgram
 

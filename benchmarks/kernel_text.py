@@ -27,10 +27,10 @@ from iree.winograd.dialect.resource_data import resource_data
 from iree.winograd.ir_dumps import IRDumps
 from iree.winograd.kernel_failures import take_kernel_users
 from iree.winograd.pass_pipeline import run_passes
-from iree.winograd.passes.containment import Containment
-from iree.winograd.passes.options import WinogradOptions
-from iree.winograd.passes.rewrite import walk
+from iree.winograd.passes.frame.containment import Containment
+from iree.winograd.passes.match.navigation import walk
 from iree.winograd.pipelines.compile_pipeline import compile_pipeline
+from iree.winograd.pipelines.options import WinogradOptions
 from iree.winograd.pipelines.selection.decision import Decision
 from iree.winograd.program import open_session
 from iree.winograd.targets import target_flags

@@ -7,10 +7,12 @@ from operator import itemgetter
 
 from iree.winograd.dialect import ops
 from iree.winograd.dialect.bindings import ir, tensor
-from iree.winograd.passes.channel_slice import ChannelSlice, extract_channels, insert_channels
-from iree.winograd.passes.containment import rewrite_each
-from iree.winograd.passes.registry import register_pass
-from iree.winograd.passes.rewrite import defining_operation, is_dynamic, only_user, walk
+from iree.winograd.passes.build.channels import extract_channels, insert_channels
+from iree.winograd.passes.frame.containment import rewrite_each
+from iree.winograd.passes.frame.registry import register_pass
+from iree.winograd.passes.match.channel_slice import ChannelSlice
+from iree.winograd.passes.match.navigation import defining_operation, only_user, walk
+from iree.winograd.passes.match.sizes import is_dynamic
 
 
 @register_pass("winograd-concat-in-place")

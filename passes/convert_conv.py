@@ -7,27 +7,20 @@ from operator import itemgetter
 
 from iree.winograd.dialect import ops
 from iree.winograd.dialect.bindings import arith, ir, linalg
-from iree.winograd.passes.algorithm import SCHEDULE_ATTRIBUTE_NAME, Algorithm, algorithm_of
-from iree.winograd.passes.constants import is_zero
-from iree.winograd.passes.containment import rewrite_each
-from iree.winograd.passes.convolution import Convolution, convolutions, match_convolution
-from iree.winograd.passes.epilogue_operand import (
-    EpilogueOperand,
-    build_epilogue_operand,
-    match_epilogue_operand,
-)
-from iree.winograd.passes.grouped import fold_merged, merged, split
-from iree.winograd.passes.registry import PassError, register_pass
-from iree.winograd.passes.remarks import remark_applied
-from iree.winograd.passes.rewrite import (
-    erase_if_unused,
-    inverse_permutation,
-    permuted_map,
-    size_of,
-    transposed,
-    zero_filled,
-)
-from iree.winograd.passes.unit import ORIGIN_ATTRIBUTE_NAME, Unit, origin_of, set_origin
+from iree.winograd.passes.build.epilogue_operand import build_epilogue_operand
+from iree.winograd.passes.build.groups import merged, split
+from iree.winograd.passes.build.tensors import size_of, zero_filled
+from iree.winograd.passes.build.transpositions import inverse_permutation, permuted_map, transposed
+from iree.winograd.passes.frame.algorithm import SCHEDULE_ATTRIBUTE_NAME, Algorithm, algorithm_of
+from iree.winograd.passes.frame.containment import rewrite_each
+from iree.winograd.passes.frame.registry import PassError, register_pass
+from iree.winograd.passes.frame.remarks import remark_applied
+from iree.winograd.passes.frame.unit import ORIGIN_ATTRIBUTE_NAME, Unit, origin_of, set_origin
+from iree.winograd.passes.match.constants import is_zero
+from iree.winograd.passes.match.convolution import Convolution, convolutions, match_convolution
+from iree.winograd.passes.match.epilogue_operand import EpilogueOperand, match_epilogue_operand
+from iree.winograd.passes.rewrite.erasure import erase_if_unused
+from iree.winograd.passes.rewrite.grouped import fold_merged
 
 PASS_NAME = "winograd-convert-conv"
 

@@ -6,14 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from iree.winograd.dialect.bindings import ir, tensor
-from iree.winograd.passes.algorithm import ATTRIBUTE_NAME
-from iree.winograd.passes.build_convolution import build_convolution
-from iree.winograd.passes.constants import is_zero
-from iree.winograd.passes.containment import rewrite_each
-from iree.winograd.passes.convolution import Convolution, convolutions, match_convolution
-from iree.winograd.passes.grouped import fold_merged, merged, split
-from iree.winograd.passes.registry import register_pass
-from iree.winograd.passes.rewrite import defining_operation, erase_if_unused, size_of, zero_filled
+from iree.winograd.passes.build.convolution import build_convolution
+from iree.winograd.passes.build.groups import merged, split
+from iree.winograd.passes.build.tensors import size_of, zero_filled
+from iree.winograd.passes.frame.algorithm import ATTRIBUTE_NAME
+from iree.winograd.passes.frame.containment import rewrite_each
+from iree.winograd.passes.frame.registry import register_pass
+from iree.winograd.passes.match.constants import is_zero
+from iree.winograd.passes.match.convolution import Convolution, convolutions, match_convolution
+from iree.winograd.passes.match.navigation import defining_operation
+from iree.winograd.passes.rewrite.erasure import erase_if_unused
+from iree.winograd.passes.rewrite.grouped import fold_merged
 
 
 @register_pass("winograd-drop-unit-dimensions")

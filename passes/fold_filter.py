@@ -7,11 +7,13 @@ from typing import Literal
 
 from iree.winograd.dialect import ops, reference
 from iree.winograd.dialect.bindings import ir
-from iree.winograd.passes.constants import constant_array, resource_constant
-from iree.winograd.passes.containment import rewrite_each
-from iree.winograd.passes.convolution import convolutions
-from iree.winograd.passes.registry import register_pass
-from iree.winograd.passes.rewrite import defining_operation, erase_if_unused, transforms
+from iree.winograd.passes.build.constants import resource_constant
+from iree.winograd.passes.frame.containment import rewrite_each
+from iree.winograd.passes.frame.registry import register_pass
+from iree.winograd.passes.match.constants import constant_array
+from iree.winograd.passes.match.convolution import convolutions
+from iree.winograd.passes.match.navigation import defining_operation, transforms
+from iree.winograd.passes.rewrite.erasure import erase_if_unused
 
 
 @register_pass("winograd-fold-filter")

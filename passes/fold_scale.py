@@ -7,16 +7,13 @@ from dataclasses import dataclass, field
 import numpy as np
 from iree.winograd.dialect import ops
 from iree.winograd.dialect.bindings import arith, ir
-from iree.winograd.passes.constants import (
-    Array,
-    constant_array,
-    is_constant,
-    resource_constant,
-    scalar_constant,
-)
-from iree.winograd.passes.containment import rewrite_each
-from iree.winograd.passes.registry import register_pass
-from iree.winograd.passes.rewrite import defining_operation, erase_if_unused, inline_operations, transforms
+from iree.winograd.passes.build.bodies import inline_operations
+from iree.winograd.passes.build.constants import resource_constant
+from iree.winograd.passes.frame.containment import rewrite_each
+from iree.winograd.passes.frame.registry import register_pass
+from iree.winograd.passes.match.constants import Array, constant_array, is_constant, scalar_constant
+from iree.winograd.passes.match.navigation import defining_operation, transforms
+from iree.winograd.passes.rewrite.erasure import erase_if_unused
 
 
 @register_pass("winograd-fold-scale")

@@ -6,21 +6,15 @@ from dataclasses import dataclass
 
 from iree.winograd.dialect import ops
 from iree.winograd.dialect.bindings import arith, ir
-from iree.winograd.passes.constants import uniform_constant
-from iree.winograd.passes.containment import rewrite_each
-from iree.winograd.passes.elementwise import Elementwise, broadcast_source, captures, match_elementwise
-from iree.winograd.passes.epilogue_operand import (
-    EpilogueOperand,
-    build_epilogue_operand,
-    match_epilogue_operand,
-)
-from iree.winograd.passes.registry import register_pass
-from iree.winograd.passes.rewrite import (
-    erase_if_unused,
-    inline_block,
-    only_user,
-    transforms,
-)
+from iree.winograd.passes.build.bodies import inline_block
+from iree.winograd.passes.build.epilogue_operand import build_epilogue_operand
+from iree.winograd.passes.frame.containment import rewrite_each
+from iree.winograd.passes.frame.registry import register_pass
+from iree.winograd.passes.match.constants import uniform_constant
+from iree.winograd.passes.match.elementwise import Elementwise, broadcast_source, captures, match_elementwise
+from iree.winograd.passes.match.epilogue_operand import EpilogueOperand, match_epilogue_operand
+from iree.winograd.passes.match.navigation import only_user, transforms
+from iree.winograd.passes.rewrite.erasure import erase_if_unused
 
 
 @register_pass("winograd-fuse-epilogue")

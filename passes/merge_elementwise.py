@@ -7,16 +7,12 @@ from dataclasses import dataclass
 
 from iree.winograd.dialect import ops
 from iree.winograd.dialect.bindings import ir, linalg
-from iree.winograd.passes.containment import rewrite_each
-from iree.winograd.passes.elementwise import Elementwise, captures, match_elementwise
-from iree.winograd.passes.registry import register_pass
-from iree.winograd.passes.rewrite import (
-    defining_operation,
-    erase_if_unused,
-    inline_block,
-    only_user,
-    transforms,
-)
+from iree.winograd.passes.build.bodies import inline_block
+from iree.winograd.passes.frame.containment import rewrite_each
+from iree.winograd.passes.frame.registry import register_pass
+from iree.winograd.passes.match.elementwise import Elementwise, captures, match_elementwise
+from iree.winograd.passes.match.navigation import defining_operation, only_user, transforms
+from iree.winograd.passes.rewrite.erasure import erase_if_unused
 
 
 @register_pass("winograd-merge-elementwise")

@@ -6,12 +6,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from iree.winograd.dialect.bindings import ir
-from iree.winograd.passes import channels_last
-from iree.winograd.passes.containment import rewrite_each
-from iree.winograd.passes.convolution import convolutions
-from iree.winograd.passes.grouped import rewrite_grouped
-from iree.winograd.passes.registry import register_pass
-from iree.winograd.passes.rewrite import erase_if_unused, inverse_permutation, size_of, transposed, walk
+from iree.winograd.passes.build.tensors import size_of
+from iree.winograd.passes.build.transpositions import inverse_permutation, transposed
+from iree.winograd.passes.frame.containment import rewrite_each
+from iree.winograd.passes.frame.registry import register_pass
+from iree.winograd.passes.match.convolution import convolutions
+from iree.winograd.passes.match.navigation import walk
+from iree.winograd.passes.rewrite import channels_last
+from iree.winograd.passes.rewrite.erasure import erase_if_unused
+from iree.winograd.passes.rewrite.grouped import rewrite_grouped
 
 
 @register_pass("winograd-normalize-layout")

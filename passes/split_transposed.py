@@ -6,26 +6,25 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from iree.winograd.dialect.bindings import arith, ir, linalg, tensor
-from iree.winograd.passes.build_convolution import build_convolution
-from iree.winograd.passes.constants import is_zero
-from iree.winograd.passes.containment import rewrite_each
-from iree.winograd.passes.convolution import Convolution, convolutions
-from iree.winograd.passes.elementwise import broadcast_source
-from iree.winograd.passes.grouped import fold_merged, merged, merged_layout, split
-from iree.winograd.passes.inserted_parts import apply_to_parts
-from iree.winograd.passes.registry import register_pass
-from iree.winograd.passes.remarks import remark_applied
-from iree.winograd.passes.rewrite import (
-    erase_if_unused,
-    is_dynamic,
-    size_of,
-    zero_filled,
-)
-from iree.winograd.passes.transposed_convolution import (
+from iree.winograd.passes.build.convolution import build_convolution
+from iree.winograd.passes.build.groups import merged, split
+from iree.winograd.passes.build.tensors import size_of, zero_filled
+from iree.winograd.passes.frame.containment import rewrite_each
+from iree.winograd.passes.frame.registry import register_pass
+from iree.winograd.passes.frame.remarks import remark_applied
+from iree.winograd.passes.match.constants import is_zero
+from iree.winograd.passes.match.convolution import Convolution, convolutions
+from iree.winograd.passes.match.elementwise import broadcast_source
+from iree.winograd.passes.match.groups import merged_layout
+from iree.winograd.passes.match.sizes import is_dynamic
+from iree.winograd.passes.match.transposed_convolution import (
     DimensionPhase,
     TransposedConvolution,
     match_transposed,
 )
+from iree.winograd.passes.rewrite.erasure import erase_if_unused
+from iree.winograd.passes.rewrite.grouped import fold_merged
+from iree.winograd.passes.rewrite.inserted_parts import apply_to_parts
 
 PASS_NAME = "winograd-split-transposed"
 

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from functools import reduce
 
 from iree.winograd.dialect.bindings import arith, ir, linalg, tensor
-from iree.winograd.passes.constants import is_zero
-from iree.winograd.passes.containment import rewrite_each
-from iree.winograd.passes.registry import register_pass
-from iree.winograd.passes.rewrite import erase_if_unused, is_dynamic, walk
+from iree.winograd.passes.frame.containment import rewrite_each
+from iree.winograd.passes.frame.registry import register_pass
+from iree.winograd.passes.match.constants import is_zero
+from iree.winograd.passes.match.navigation import walk
+from iree.winograd.passes.match.sizes import is_dynamic
+from iree.winograd.passes.rewrite.erasure import erase_if_unused
 
 LONGEST_WINDOW = 9
 """Elements up to which the sum of a window is written out."""

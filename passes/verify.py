@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.dialect.verify import InvalidOperationError, verify_operation
-from iree.winograd.passes.registry import PassError, register_pass
-from iree.winograd.passes.rewrite import walk
+from iree.winograd.passes.frame.registry import PassError, register_pass
+from iree.winograd.passes.match.navigation import walk
 
 
 @register_pass("winograd-verify")

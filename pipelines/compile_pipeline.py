@@ -9,14 +9,14 @@ from iree.winograd.passes.convert_conv import ConvertConv
 from iree.winograd.passes.drop_unit_dimensions import DropUnitDimensions
 from iree.winograd.passes.fold_filter import FoldFilter
 from iree.winograd.passes.fold_scale import FoldScale
+from iree.winograd.passes.frame.registry import Pass
 from iree.winograd.passes.fuse_epilogue import FuseEpilogue
 from iree.winograd.passes.fuse_pad import FusePad
 from iree.winograd.passes.merge_elementwise import MergeElementwise
 from iree.winograd.passes.normalize_layout import NormalizeLayout
-from iree.winograd.passes.options import WinogradOptions
-from iree.winograd.passes.registry import Pass
 from iree.winograd.passes.split_transposed import SplitTransposed
 from iree.winograd.passes.unroll_pooling import UnrollPooling
+from iree.winograd.pipelines.options import WinogradOptions
 
 from .convert_matmul import ConvertMatmul
 from .lower_to_dispatch import LowerToDispatch

@@ -7,13 +7,16 @@ from math import prod
 from operator import itemgetter
 
 from iree.winograd.dialect.bindings import ir, linalg, tensor
-from iree.winograd.passes.algorithm import Algorithm, set_algorithm
-from iree.winograd.passes.constants import is_constant, is_known_at_load, is_zero
-from iree.winograd.passes.containment import rewrite_each
-from iree.winograd.passes.elementwise_before_collapse import compute_before_collapse
-from iree.winograd.passes.registry import register_pass
-from iree.winograd.passes.rewrite import defining_operation, erase_if_unused, is_dynamic, walk, zero_filled
-from iree.winograd.passes.unit import Unit, set_origin
+from iree.winograd.passes.build.tensors import zero_filled
+from iree.winograd.passes.frame.algorithm import Algorithm, set_algorithm
+from iree.winograd.passes.frame.containment import rewrite_each
+from iree.winograd.passes.frame.registry import register_pass
+from iree.winograd.passes.frame.unit import Unit, set_origin
+from iree.winograd.passes.match.constants import is_constant, is_known_at_load, is_zero
+from iree.winograd.passes.match.navigation import defining_operation, walk
+from iree.winograd.passes.match.sizes import is_dynamic
+from iree.winograd.passes.rewrite.before_collapse import compute_before_collapse
+from iree.winograd.passes.rewrite.erasure import erase_if_unused
 
 from .backend import Backend
 from .backends import module_backend, unsupported_target

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.dialect.ops import FilterTransformOp, InputTransformOp, OutputTransformOp
-from iree.winograd.passes.channel_slice import ChannelSlice, match_extract, match_insert, overlap
-from iree.winograd.passes.element_types import ElementTypes
-from iree.winograd.passes.rewrite import defining_operation, is_dynamic, only_user
+from iree.winograd.passes.match.channel_slice import ChannelSlice, match_extract, match_insert, overlap
+from iree.winograd.passes.match.element_types import ElementTypes
+from iree.winograd.passes.match.navigation import defining_operation, only_user
+from iree.winograd.passes.match.sizes import is_dynamic
 
 from .schedule import Schedule
 from .schedules import schedule_of

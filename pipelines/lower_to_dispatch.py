@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.dialect.ops import OutputTransformOp
-from iree.winograd.passes.containment import rewrite_each
-from iree.winograd.passes.registry import PassError, register_pass
-from iree.winograd.passes.rewrite import defining_operation, erase_if_unused, transforms
-from iree.winograd.passes.unit import Unit, origin_of, set_origin
+from iree.winograd.passes.frame.containment import rewrite_each
+from iree.winograd.passes.frame.registry import PassError, register_pass
+from iree.winograd.passes.frame.unit import Unit, origin_of, set_origin
+from iree.winograd.passes.match.navigation import defining_operation, transforms
+from iree.winograd.passes.rewrite.erasure import erase_if_unused
 
 from .backend import Backend, Lowering
 from .backends import module_backend

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from typing import Any, get_type_hints
 
 from iree.winograd.dialect.bindings import ir
-from iree.winograd.passes.algorithm import SCHEDULE_ATTRIBUTE_NAME
+from iree.winograd.passes.frame.algorithm import SCHEDULE_ATTRIBUTE_NAME
 
 from .cpu.schedules import DepthwiseSchedule, DirectSchedule, WinogradSchedule
 from .gpu.schedules import FusedSchedule, GemmSchedule

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, fields
 from math import prod
 
 from iree.winograd.dialect.decomposition import Decomposition
-from iree.winograd.passes.problem import ConvolutionProblem
+from iree.winograd.passes.match.problem import ConvolutionProblem
 
 
 @dataclass(frozen=True)

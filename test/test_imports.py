@@ -1,8 +1,9 @@
-"""Imports run in one direction, between source roots and the folders of `pipelines/`, and in no circle."""
+"""Imports run in one direction, between source roots and the folders in them, and in no circle."""
 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from functools import cache
 from graphlib import TopologicalSorter
@@ -16,11 +17,14 @@ SOURCE_ROOTS = ("dialect", "passes", "pipelines", "python/winograd")
 LAYERS = ("dialect.algebra", "dialect", "passes", "pipelines", "")
 """From the innermost on; the last is `python/winograd`."""
 NOT_IMPORTED = {
+    "passes.match": ("passes.frame", "passes.build", "passes.rewrite"),
+    "passes.frame": ("passes.build", "passes.rewrite"),
+    "passes.build": ("passes.frame", "passes.rewrite"),
     "pipelines.machines": ("passes", "pipelines.cpu", "pipelines.gpu", "pipelines.selection"),
     "pipelines.cpu": ("pipelines.gpu", "pipelines.selection", "pipelines.backends"),
     "pipelines.gpu": ("pipelines.cpu", "pipelines.selection", "pipelines.backends"),
 }
-"""What the folders of `pipelines/` know nothing of, though others there do."""
+"""What the folders of a source root know nothing of, though others there do."""
 
 
 @cache
@@ -84,13 +88,26 @@ def test_imports_run_from_outer_layers_to_inner_ones() -> None:
 
 
 @pytest.mark.parametrize("folder", NOT_IMPORTED)
-def test_folders_of_pipelines_know_nothing_of_what_uses_them(folder: str) -> None:
+def test_folders_know_nothing_of_what_uses_them(folder: str) -> None:
     found = {
         f"{module} imports {name}"
         for module in modules()
         if is_within(module, folder)
         for name in own_imports(module)
         if any(is_within(name, other) for other in NOT_IMPORTED[folder])
+    }
+    assert not found
+
+
+def test_passes_are_imported_by_nothing_else_in_their_folder() -> None:
+    passes = {module for module in modules() if re.fullmatch("passes[.][a-z_]+", module)}
+    passes -= {"passes.match", "passes.frame", "passes.build", "passes.rewrite"}
+    assert passes
+    found = {
+        f"{module} imports {name}"
+        for module in modules()
+        if is_within(module, "passes")
+        for name in own_imports(module) & passes
     }
     assert not found
 

@@ -7,9 +7,11 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from iree.winograd.dialect.bindings import ir
-from iree.winograd.passes.channel_slice import ChannelSlice, match_insert
-from iree.winograd.passes.constants import constant_array, resource_constant
-from iree.winograd.passes.rewrite import defining_operation, index_constant, size_of
+from iree.winograd.passes.build.constants import resource_constant
+from iree.winograd.passes.build.tensors import index_constant, size_of
+from iree.winograd.passes.match.channel_slice import ChannelSlice, match_insert
+from iree.winograd.passes.match.constants import constant_array
+from iree.winograd.passes.match.navigation import defining_operation
 from iree.winograd.pipelines.dispatch import (
     DispatchSignature,
     KernelFunction,

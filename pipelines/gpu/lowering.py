@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.dialect.ops import OutputTransformOp
-from iree.winograd.passes.constants import constant_array, resource_constant
-from iree.winograd.passes.rewrite import size_of
+from iree.winograd.passes.build.constants import resource_constant
+from iree.winograd.passes.build.tensors import size_of
+from iree.winograd.passes.match.constants import constant_array
 from iree.winograd.pipelines.dispatch import KernelFunction
 from iree.winograd.pipelines.emit import Index
 from iree.winograd.pipelines.emit_epilogue import VectorEpilogue, reads_along_channels

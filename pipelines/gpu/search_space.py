@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from iree.winograd.passes.problem import ConvolutionProblem
+from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.machines.model import GpuMachine, Limits
 from iree.winograd.pipelines.schedule import Schedule
 from iree.winograd.pipelines.shape import ConvolutionShape

@@ -7,10 +7,10 @@ from operator import attrgetter
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.dialect.ops import OutputTransformOp
-from iree.winograd.passes.algorithm import SCHEDULE_ATTRIBUTE_NAME
-from iree.winograd.passes.containment import rewrite_each
-from iree.winograd.passes.registry import register_pass
-from iree.winograd.passes.rewrite import transforms
+from iree.winograd.passes.frame.algorithm import SCHEDULE_ATTRIBUTE_NAME
+from iree.winograd.passes.frame.containment import rewrite_each
+from iree.winograd.passes.frame.registry import register_pass
+from iree.winograd.passes.match.navigation import transforms
 from iree.winograd.pipelines.group import ConvolutionGroup, match_group
 from iree.winograd.pipelines.schedules import set_schedule
 

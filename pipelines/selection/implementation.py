@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from iree.winograd.passes.algorithm import Algorithm
+from iree.winograd.passes.frame.algorithm import Algorithm
 from iree.winograd.pipelines.schedule import Schedule
 from iree.winograd.pipelines.schedules import IreeSchedule, schedule_from_record, schedule_record
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sized
 
-from iree.winograd.passes.algorithm import Algorithm
-from iree.winograd.passes.problem import ConvolutionProblem
+from iree.winograd.passes.frame.algorithm import Algorithm
+from iree.winograd.passes.match.problem import ConvolutionProblem
 
 from .decision import Candidate
 from .prediction import candidate

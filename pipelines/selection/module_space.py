@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from iree.winograd.dialect.bindings import ir
-from iree.winograd.passes.registry import PassError
+from iree.winograd.passes.frame.registry import PassError
 from iree.winograd.pipelines.backends import module_backend
 from iree.winograd.pipelines.cpu.backend import CpuBackend
 from iree.winograd.pipelines.cpu.target import CpuTarget

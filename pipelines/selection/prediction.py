@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from functools import cache
 
 from iree.winograd.dialect.algebra.numerics import predicted_error
-from iree.winograd.passes.algorithm import Algorithm
-from iree.winograd.passes.options import WinogradOptions
-from iree.winograd.passes.problem import ConvolutionProblem
+from iree.winograd.passes.frame.algorithm import Algorithm
+from iree.winograd.passes.match.problem import ConvolutionProblem
+from iree.winograd.pipelines.options import WinogradOptions
 from iree.winograd.pipelines.schedule import Schedule
 
 from .decision import Candidate

@@ -8,8 +8,8 @@ from itertools import product
 from math import lcm
 from typing import Protocol
 
-from iree.winograd.passes.algorithm import Algorithm
-from iree.winograd.passes.problem import ConvolutionProblem
+from iree.winograd.passes.frame.algorithm import Algorithm
+from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.machines.model import Limits, Machine
 from iree.winograd.pipelines.schedule import Schedule
 from iree.winograd.pipelines.schedules import IreeSchedule

@@ -9,16 +9,16 @@ from functools import cached_property
 from operator import itemgetter
 
 from iree.winograd.dialect.bindings import ir
-from iree.winograd.passes.algorithm import ATTRIBUTE_NAME, set_algorithm
-from iree.winograd.passes.containment import RewriteFailure, rewrite_each
-from iree.winograd.passes.convolution import convolutions, match_convolution
-from iree.winograd.passes.layer_filter import is_layer_allowed, location_names
-from iree.winograd.passes.options import WinogradOptions
-from iree.winograd.passes.problem import ConvolutionProblem
-from iree.winograd.passes.registry import PassError, register_pass
-from iree.winograd.passes.remarks import remark_analysis, remark_missed
-from iree.winograd.passes.unit import Unit, set_origin
+from iree.winograd.passes.frame.algorithm import ATTRIBUTE_NAME, set_algorithm
+from iree.winograd.passes.frame.containment import RewriteFailure, rewrite_each
+from iree.winograd.passes.frame.registry import PassError, register_pass
+from iree.winograd.passes.frame.remarks import remark_analysis, remark_missed
+from iree.winograd.passes.frame.unit import Unit, set_origin
+from iree.winograd.passes.match.convolution import convolutions, match_convolution
+from iree.winograd.passes.match.problem import ConvolutionProblem
+from iree.winograd.pipelines.options import WinogradOptions
 from iree.winograd.pipelines.schedules import set_schedule
+from iree.winograd.pipelines.selection.layer_filter import is_layer_allowed, location_names
 
 from .decision import Candidate, Decision
 from .measured_candidates import measured_candidates

@@ -18,12 +18,12 @@ from iree.winograd.errors import CompilationError
 from iree.winograd.ir_dumps import IRDumps
 from iree.winograd.kernel_failures import failures_of_kernels, require_lowered, take_kernel_users
 from iree.winograd.pass_pipeline import run_passes
-from iree.winograd.passes.containment import Containment, RewriteFailure, RewriteFailuresError
-from iree.winograd.passes.convolution import convolutions
-from iree.winograd.passes.options import WinogradOptions
-from iree.winograd.passes.registry import PassError
+from iree.winograd.passes.frame.containment import Containment, RewriteFailure, RewriteFailuresError
+from iree.winograd.passes.frame.registry import PassError
+from iree.winograd.passes.match.convolution import convolutions
 from iree.winograd.pipelines.backends import unsupported_target
 from iree.winograd.pipelines.compile_pipeline import compile_pipeline
+from iree.winograd.pipelines.options import WinogradOptions
 from iree.winograd.pipelines.selection.decision import Decision
 from iree.winograd.report.decisions import decision_report
 from iree.winograd.report.file import ReportFileError, report_file

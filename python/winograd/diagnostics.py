@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from iree.winograd.dialect.bindings import ir
-from iree.winograd.passes.layer_filter import location_names
-from iree.winograd.passes.remarks import CATEGORY
+from iree.winograd.passes.frame.remarks import CATEGORY
+from iree.winograd.pipelines.selection.layer_filter import location_names
 
 Severity = Literal["error", "warning", "note", "remark"]
 

@@ -32,7 +32,7 @@ from iree.winograd.flags import (
 )
 from iree.winograd.ir_dumps import take_ir_dumps
 from iree.winograd.option_files import check_machine, check_tuning_database
-from iree.winograd.passes.remarks import CATEGORY
+from iree.winograd.passes.frame.remarks import CATEGORY
 from iree.winograd.report.file import ReportFileError
 from iree.winograd.targets import find_crash
 

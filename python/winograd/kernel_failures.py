@@ -11,9 +11,9 @@ from itertools import takewhile
 from iree.winograd.diagnostics import Diagnostic
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.errors import CompilationError
-from iree.winograd.passes.containment import RewriteFailure, RewriteFailuresError
-from iree.winograd.passes.rewrite import walk
-from iree.winograd.passes.unit import ORIGIN_ATTRIBUTE_NAME, Unit, origin_of
+from iree.winograd.passes.frame.containment import RewriteFailure, RewriteFailuresError
+from iree.winograd.passes.frame.unit import ORIGIN_ATTRIBUTE_NAME, Unit, origin_of
+from iree.winograd.passes.match.navigation import walk
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from iree.winograd.diagnostics import Diagnostic, capture_diagnostics, capture_r
 from iree.winograd.dialect.bindings import PassManager, ir
 from iree.winograd.expected_diagnostics import check_diagnostics
 from iree.winograd.pass_pipeline import build_pass_manager, load_passes, parse_pass_pipeline
-from iree.winograd.passes.registry import PassSyntaxError
+from iree.winograd.passes.frame.registry import PassSyntaxError
 
 _SPLIT_MARKER = re.compile(r"^// -----.*$", re.MULTILINE)
 # A location is printed with the name of the file; text that was parsed from memory is named so by MLIR.

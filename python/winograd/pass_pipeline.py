@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterable, Iterator
 
 from iree.winograd.dialect.bindings import PassManager, ir
 from iree.winograd.ir_dumps import IRDumps
-from iree.winograd.passes.containment import (
+from iree.winograd.passes.frame.containment import (
     Containment,
     InvalidRewriteError,
     RewriteFailuresError,
     failure_of_pass,
 )
-from iree.winograd.passes.registry import (
+from iree.winograd.passes.frame.registry import (
     Pass,
     PassError,
     PassSyntaxError,
@@ -22,7 +22,7 @@ from iree.winograd.passes.registry import (
     pass_name,
     registered_passes,
 )
-from iree.winograd.passes.unit import Unit
+from iree.winograd.passes.frame.unit import Unit
 
 _ANCHOR = "builtin.module"
 _OPENING = {"{": "}", "(": ")", "[": "]"}

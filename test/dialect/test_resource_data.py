@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.dialect.resource_data import resource_data
-from iree.winograd.passes.constants import constant_array, resource_constant
+from iree.winograd.passes.build.constants import resource_constant
+from iree.winograd.passes.match.constants import constant_array
 
 
 @pytest.mark.parametrize("shape", [(1,), (3, 5), (64, 3, 3, 3), (1000, 513)])

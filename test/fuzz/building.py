@@ -10,7 +10,7 @@ import numpy as np
 import program as p
 from evaluation import constant_array, label
 from iree.winograd.dialect.bindings import arith, func, ir, linalg, math, scf, tensor
-from iree.winograd.passes.build_convolution import build_convolution
+from iree.winograd.passes.build.convolution import build_convolution
 
 NAMES: Mapping[tuple[str, str, str], str] = {
     ("n0c", "0cf", "n0f"): "conv_1d_nwc_wcf",

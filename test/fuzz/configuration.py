@@ -10,7 +10,7 @@ from functools import cache
 from unittest import mock
 
 from hypothesis import strategies as st
-from iree.winograd.passes.problem import ConvolutionProblem
+from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.schedules import Schedule
 from iree.winograd.pipelines.selection import select_algorithm
 from iree.winograd.pipelines.selection.decision import Decision

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from iree.winograd.passes.element_types import ElementTypes
-from iree.winograd.passes.problem import ConvolutionProblem
+from iree.winograd.passes.match.element_types import ElementTypes
+from iree.winograd.passes.match.problem import ConvolutionProblem
 
 
 @st.composite

@@ -15,9 +15,9 @@ from iree.winograd.passes.fold_filter import FoldFilter
 from iree.winograd.passes.fold_scale import FoldScale
 from iree.winograd.passes.fuse_epilogue import FuseEpilogue
 from iree.winograd.passes.fuse_pad import FusePad
+from iree.winograd.passes.match.navigation import walk
 from iree.winograd.passes.merge_elementwise import MergeElementwise
 from iree.winograd.passes.normalize_layout import NormalizeLayout
-from iree.winograd.passes.rewrite import walk
 from iree.winograd.passes.verify import Verify
 from iree.winograd.pipelines.selection.select_algorithm import SelectAlgorithm
 from network import Layer, network_source

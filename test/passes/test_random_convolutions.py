@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 from interpreter import run_function
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.dialect.ops import register_dialect
-from iree.winograd.passes.algorithm import Algorithm, set_algorithm
 from iree.winograd.passes.convert_conv import ConvertConv
-from iree.winograd.passes.convolution import convolutions, match_convolution
 from iree.winograd.passes.fold_filter import FoldFilter
+from iree.winograd.passes.frame.algorithm import Algorithm, set_algorithm
 from iree.winograd.passes.fuse_epilogue import FuseEpilogue
 from iree.winograd.passes.fuse_pad import FusePad
+from iree.winograd.passes.match.convolution import convolutions, match_convolution
+from iree.winograd.passes.match.navigation import walk
 from iree.winograd.passes.normalize_layout import NormalizeLayout
-from iree.winograd.passes.rewrite import walk
 from iree.winograd.passes.split_transposed import SplitTransposed
 from iree.winograd.passes.verify import Verify
 

@@ -10,8 +10,8 @@ from typing import Literal
 
 import pytest
 from iree.winograd.pass_pipeline import load_passes
-from iree.winograd.passes import registry
-from iree.winograd.passes.registry import PassSyntaxError, format_pass, parse_pass, register_pass
+from iree.winograd.passes.frame import registry
+from iree.winograd.passes.frame.registry import PassSyntaxError, format_pass, parse_pass, register_pass
 
 ROOT = Path(__file__).parents[2]
 
@@ -102,6 +102,19 @@ def test_every_pass_of_the_project_parses_by_name_and_says_what_it_does() -> Non
         assert format_pass(parse_pass(name)) == name
         # A dataclass without a docstring gets its signature as one.
         assert not str(pass_class.__doc__).startswith(f"{pass_class.__name__}(")
+
+
+def test_every_file_of_passes_is_a_pass_with_a_lit_test_of_its_name() -> None:
+    files = {path.stem for path in (ROOT / "passes").glob("*.py")} - {"__init__"}
+    passes = {
+        name
+        for name, pass_class in load_passes().items()
+        if pass_class.__module__.rpartition(".")[0] == "iree.winograd.passes"
+    }
+    assert {f"winograd-{file.replace('_', '-')}" for file in files} == passes
+    for file in files:
+        test = (ROOT / "test" / "passes" / f"{file.replace('_', '-')}.mlir").read_text()
+        assert f"--winograd-{file.replace('_', '-')}" in test
 
 
 def test_every_pass_of_the_project_has_a_row_in_its_page_and_a_lit_test() -> None:

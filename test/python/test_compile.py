@@ -13,9 +13,9 @@ import pytest
 from iree import runtime
 from iree.winograd import compilation
 from iree.winograd.dialect.bindings import ir
-from iree.winograd.passes import registry
-from iree.winograd.passes.registry import Pass, PassError
-from iree.winograd.passes.rewrite import walk
+from iree.winograd.passes.frame import registry
+from iree.winograd.passes.frame.registry import Pass, PassError
+from iree.winograd.passes.match.navigation import walk
 from small_programs import ADD, CONVOLUTION
 
 MATMUL = """\

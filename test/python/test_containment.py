@@ -20,15 +20,15 @@ from iree.winograd.dialect.bindings import ir
 from iree.winograd.importers import ImportedModel
 from iree.winograd.ir_dumps import IRDumps
 from iree.winograd.pass_pipeline import run_passes
-from iree.winograd.passes.containment import Containment, RewriteFailure
-from iree.winograd.passes.layer_filter import location_names
-from iree.winograd.passes.options import WinogradOptions
-from iree.winograd.passes.registry import Pass, pass_name
-from iree.winograd.passes.rewrite import walk
-from iree.winograd.passes.unit import Unit
+from iree.winograd.passes.frame.containment import Containment, RewriteFailure
+from iree.winograd.passes.frame.registry import Pass, pass_name
+from iree.winograd.passes.frame.unit import Unit
+from iree.winograd.passes.match.navigation import walk
 from iree.winograd.pipelines.compile_pipeline import compile_pipeline
 from iree.winograd.pipelines.cpu import lowering
 from iree.winograd.pipelines.dispatch import emit_executable
+from iree.winograd.pipelines.options import WinogradOptions
+from iree.winograd.pipelines.selection.layer_filter import location_names
 from iree.winograd.program import open_session, open_source
 from iree.winograd.targets import target_flags
 from numpy.typing import NDArray

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 from iree.winograd import cli
-from iree.winograd.passes.algorithm import Algorithm
-from iree.winograd.passes.problem import ConvolutionProblem
+from iree.winograd.passes.frame.algorithm import Algorithm
+from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.cpu.schedules import DirectSchedule, WinogradSchedule
 from iree.winograd.pipelines.schedules import IreeSchedule
 from iree.winograd.pipelines.selection import tuning_database

@@ -13,9 +13,9 @@ import iree.winograd as winograd
 import pytest
 from iree.winograd import compilation
 from iree.winograd.dialect.bindings import ir
-from iree.winograd.passes import registry
-from iree.winograd.passes.algorithm import algorithm_of
-from iree.winograd.passes.convolution import convolutions
+from iree.winograd.passes.frame import registry
+from iree.winograd.passes.frame.algorithm import algorithm_of
+from iree.winograd.passes.match.convolution import convolutions
 from iree.winograd.pipelines.selection.decision import Decision
 from iree.winograd.pipelines.selection.select_algorithm import SelectAlgorithm
 from iree.winograd.report import schema

@@ -15,8 +15,8 @@ import distributed
 import iree.winograd
 import pytest
 from iree.winograd import InvalidOptionError, TuningError, cli, tune
-from iree.winograd.passes.algorithm import Algorithm
-from iree.winograd.passes.problem import ConvolutionProblem
+from iree.winograd.passes.frame.algorithm import Algorithm
+from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.cpu.schedules import WinogradSchedule
 from iree.winograd.pipelines.selection.implementation import Implementation
 from iree.winograd.pipelines.selection.tuning_database import Entry, TuningDatabase

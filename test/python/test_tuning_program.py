@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from iree.winograd.dialect.bindings import ir
-from iree.winograd.passes.convolution import convolutions, match_convolution
-from iree.winograd.passes.problem import ConvolutionProblem
+from iree.winograd.passes.match.convolution import convolutions, match_convolution
+from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.cpu.backend import CpuBackend
 from iree.winograd.pipelines.cpu.target import CpuTarget
 from iree.winograd.pipelines.selection.implementation import Implementation

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import reduce
 
 from iree.winograd.dialect.bindings import arith, func, ir, tensor, vector
-from iree.winograd.passes.rewrite import index_constant
+from iree.winograd.passes.build.tensors import index_constant
 from iree.winograd.pipelines.cpu.lowering import translation
 from iree.winograd.pipelines.cpu.target import CpuTarget
 from iree.winograd.pipelines.dispatch import (

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import reduce
 
 from iree.winograd.dialect.bindings import arith, func, ir, tensor
-from iree.winograd.passes.rewrite import index_constant
+from iree.winograd.passes.build.tensors import index_constant
 from iree.winograd.pipelines.dispatch import KernelFunction
 from iree.winograd.pipelines.emit import Index, loop_carried, multiply_add
 from iree.winograd.pipelines.gpu.launch import Launcher, TensorArgument

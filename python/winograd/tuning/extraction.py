@@ -12,12 +12,12 @@ from iree.winograd.dialect.bindings import ir
 from iree.winograd.errors import CompilationError
 from iree.winograd.ir_dumps import IRDumps
 from iree.winograd.pass_pipeline import run_passes
-from iree.winograd.passes.containment import Containment, RewriteFailuresError
-from iree.winograd.passes.options import WinogradOptions
-from iree.winograd.passes.problem import ConvolutionProblem
-from iree.winograd.passes.registry import Pass, PassError
+from iree.winograd.passes.frame.containment import Containment, RewriteFailuresError
+from iree.winograd.passes.frame.registry import Pass, PassError
+from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.backends import unsupported_target
 from iree.winograd.pipelines.compile_pipeline import compile_pipeline
+from iree.winograd.pipelines.options import WinogradOptions
 from iree.winograd.pipelines.selection.decision import Candidate, Decision
 from iree.winograd.pipelines.selection.prediction import error_limit
 from iree.winograd.pipelines.selection.search_space import SearchSpace

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 from iree.winograd.device import open_device
-from iree.winograd.passes.problem import ConvolutionProblem
+from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.targets import driver_name
 
 from .bound_program import BoundProgram

@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 from iree.winograd.dialect import reference
 from iree.winograd.dialect.bindings import arith, func, ir, linalg, tensor
-from iree.winograd.passes.algorithm import set_algorithm
-from iree.winograd.passes.build_convolution import build_convolution
-from iree.winograd.passes.problem import ConvolutionProblem
-from iree.winograd.passes.rewrite import index_constant, zero_filled
+from iree.winograd.passes.build.convolution import build_convolution
+from iree.winograd.passes.build.tensors import index_constant, zero_filled
+from iree.winograd.passes.frame.algorithm import set_algorithm
+from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.schedules import set_schedule
 from iree.winograd.pipelines.selection.implementation import Implementation
 

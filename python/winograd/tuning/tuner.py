@@ -11,7 +11,7 @@ from typing import Any
 
 from iree.winograd.errors import InvalidOptionError, TuningError
 from iree.winograd.option_files import check_machine
-from iree.winograd.passes.problem import ConvolutionProblem
+from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.machines.host import available_processors, physical_cores
 from iree.winograd.pipelines.selection.implementation import Implementation
 from iree.winograd.pipelines.selection.tuning_database import Measurement, TuningDatabase

@@ -10,7 +10,7 @@ from itertools import product
 import pytest
 from convolution_program import Program
 from iree.winograd.dialect.decomposition import decompose
-from iree.winograd.passes.problem import ConvolutionProblem
+from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.cpu.default_schedule import default_schedule
 from iree.winograd.pipelines.cpu.depthwise import is_depthwise
 from iree.winograd.pipelines.cpu.schedules import DepthwiseSchedule

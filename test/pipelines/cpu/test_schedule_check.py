@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 from iree.winograd.dialect.decomposition import decompose
-from iree.winograd.passes.problem import ConvolutionProblem
+from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.cpu.kernels import kernel_for, refusal
 from iree.winograd.pipelines.cpu.schedules import DepthwiseSchedule, DirectSchedule, WinogradSchedule
 from iree.winograd.pipelines.cpu.target import CpuTarget

@@ -6,7 +6,7 @@ from itertools import product
 
 import pytest
 from iree.winograd.dialect.decomposition import decompose
-from iree.winograd.passes.problem import ConvolutionProblem
+from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.cpu.backend import CpuBackend
 from iree.winograd.pipelines.cpu.channel_blocks import ChannelBlocks
 from iree.winograd.pipelines.cpu.default_schedule import default_direct_schedule, default_winograd_schedule

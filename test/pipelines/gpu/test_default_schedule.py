@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from iree.winograd.dialect.decomposition import decompose
-from iree.winograd.passes.problem import ConvolutionProblem
+from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.gpu.backend import GpuBackend
 from iree.winograd.pipelines.gpu.default_schedule import default_schedule, schedules
 from iree.winograd.pipelines.gpu.schedules import FusedSchedule, GpuSchedule, fits

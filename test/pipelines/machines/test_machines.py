@@ -6,8 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from iree.winograd.passes.algorithm import Algorithm
-from iree.winograd.passes.problem import ConvolutionProblem
+from iree.winograd.passes.frame.algorithm import Algorithm
+from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.backend import Backend
 from iree.winograd.pipelines.cpu.backend import CpuBackend
 from iree.winograd.pipelines.cpu.target import CpuTarget

@@ -16,10 +16,10 @@ from iree.winograd.diagnostics import Diagnostic, capture_diagnostics, capture_r
 from iree.winograd.dialect.algebra.numerics import error_bound
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.dialect.reference import convolution
-from iree.winograd.passes.algorithm import Algorithm, algorithm_of
-from iree.winograd.passes.convolution import convolutions
-from iree.winograd.passes.problem import ConvolutionProblem
-from iree.winograd.passes.registry import PassError
+from iree.winograd.passes.frame.algorithm import Algorithm, algorithm_of
+from iree.winograd.passes.frame.registry import PassError
+from iree.winograd.passes.match.convolution import convolutions
+from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.cpu.backend import CpuBackend
 from iree.winograd.pipelines.cpu.schedules import DirectSchedule, WinogradSchedule
 from iree.winograd.pipelines.cpu.target import CpuTarget

@@ -13,8 +13,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from iree.winograd.passes.algorithm import Algorithm
-from iree.winograd.passes.problem import ConvolutionProblem
+from iree.winograd.passes.frame.algorithm import Algorithm
+from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.cpu.schedules import DirectSchedule, WinogradSchedule
 from iree.winograd.pipelines.selection import kernel_version, tuning_database
 from iree.winograd.pipelines.selection.implementation import Implementation
@@ -31,8 +31,8 @@ TIMES = (Measurement(TILED, 1e-3, 0.01, 100), Measurement(DIRECT, 2e-3, 0.02, 50
 # Records one measurement after another until killed; prints the number of each that is in the file.
 WRITER = """
 import sys
-from iree.winograd.passes.algorithm import Algorithm
-from iree.winograd.passes.problem import ConvolutionProblem
+from iree.winograd.passes.frame.algorithm import Algorithm
+from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.cpu.schedules import DirectSchedule
 from iree.winograd.pipelines.selection.implementation import Implementation
 from iree.winograd.pipelines.selection.tuning_database import Measurement, TuningDatabase

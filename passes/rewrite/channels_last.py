@@ -9,20 +9,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from iree.winograd.dialect.bindings import ir, linalg, tensor
-from iree.winograd.passes.algorithm import copy_annotations
-from iree.winograd.passes.constants import is_zero
-from iree.winograd.passes.convolution import Convolution, is_convolution, match_convolution
-from iree.winograd.passes.elementwise import Elementwise, match_elementwise
-from iree.winograd.passes.rewrite import (
-    defining_operation,
-    filled,
-    inline_block,
-    inverse_permutation,
-    is_dynamic,
-    permuted_map,
-    size_of,
-    transposed,
-)
+from iree.winograd.passes.build.bodies import inline_block
+from iree.winograd.passes.build.tensors import filled, size_of
+from iree.winograd.passes.build.transpositions import inverse_permutation, permuted_map, transposed
+from iree.winograd.passes.frame.algorithm import copy_annotations
+from iree.winograd.passes.match.constants import is_zero
+from iree.winograd.passes.match.convolution import Convolution, is_convolution, match_convolution
+from iree.winograd.passes.match.elementwise import Elementwise, match_elementwise
+from iree.winograd.passes.match.navigation import defining_operation
+from iree.winograd.passes.match.sizes import is_dynamic
 
 Versions = dict[ir.Value, ir.Value]
 """From a value with channels in its second dimension to one with the same elements and channels last."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from iree.winograd.dialect.bindings import ir, linalg
-from iree.winograd.passes.rewrite import walk
+from iree.winograd.passes.match.navigation import walk
 
 
 @dataclass(frozen=True)

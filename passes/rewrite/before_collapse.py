@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from iree.winograd.dialect.bindings import ir, linalg, tensor
-from iree.winograd.passes.elementwise import Elementwise, captures, match_elementwise
-from iree.winograd.passes.rewrite import defining_operation, erase_if_unused, inline_block, only_user
+from iree.winograd.passes.build.bodies import inline_block
+from iree.winograd.passes.match.elementwise import Elementwise, captures, match_elementwise
+from iree.winograd.passes.match.navigation import defining_operation, only_user
+from iree.winograd.passes.rewrite.erasure import erase_if_unused
 
 
 def compute_before_collapse(collapsed: ir.Value) -> None:

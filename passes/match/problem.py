@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 
-from iree.winograd.passes.convolution import Convolution
-from iree.winograd.passes.element_types import F32, ElementTypes
-from iree.winograd.passes.fuse_pad import match_padding
+from iree.winograd.passes.match.convolution import Convolution
+from iree.winograd.passes.match.element_types import F32, ElementTypes
+from iree.winograd.passes.match.padding import match_padding
 
 _TEXT = re.compile(
     r"(?P<batch>\d+|\?)x(?P<input_size>\d+(?:x\d+)*)x(?P<input_channels>\d+)->(?P<output_channels>\d+)"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from iree.winograd.dialect.bindings import ir
-from iree.winograd.passes.rewrite import defining_operation
+from iree.winograd.passes.match.navigation import defining_operation
 
 ORIGIN_ATTRIBUTE_NAME = "winograd.origin"
 """On a convolution, then on its product and dispatches: what to leave out when these can't be compiled."""

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from iree.winograd.dialect.bindings import ir, linalg, tensor
-from iree.winograd.passes.elementwise import Elementwise, broadcast_source, match_elementwise
-from iree.winograd.passes.rewrite import (
-    defining_operation,
-    erase_if_unused,
-    inline_block,
-    only_user,
-    size_of,
-)
+from iree.winograd.passes.build.bodies import inline_block
+from iree.winograd.passes.build.tensors import size_of
+from iree.winograd.passes.match.elementwise import Elementwise, broadcast_source, match_elementwise
+from iree.winograd.passes.match.navigation import defining_operation, only_user
+from iree.winograd.passes.rewrite.erasure import erase_if_unused
 
 
 def apply_to_parts(assembled: ir.Value) -> None:

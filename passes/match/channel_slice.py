@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from iree.winograd.dialect.bindings import ir, tensor
-from iree.winograd.passes.rewrite import defining_operation, is_dynamic
+from iree.winograd.dialect.bindings import ir
+from iree.winograd.passes.match.navigation import defining_operation
+from iree.winograd.passes.match.sizes import is_dynamic
 
 
 @dataclass(frozen=True)
@@ -40,22 +41,6 @@ def overlap(one: ChannelSlice, one_size: int, other: ChannelSlice, other_size: i
     if one.whole != other.whole:
         return False
     return one.first < other.first + other_size and other.first < one.first + one_size
-
-
-def insert_channels(source: ir.Value, destination: ChannelSlice) -> ir.Value:
-    """Build the insertion of all of `source` into its channels of the destination, both of static shape."""
-    sizes = list(ir.RankedTensorType(source.type).shape)
-    offsets = [0] * (len(sizes) - 1) + [destination.first]
-    insertion = tensor.InsertSliceOp(source, destination.whole, [], [], [], offsets, sizes, [1] * len(sizes))
-    return insertion.results[0]
-
-
-def extract_channels(source: ChannelSlice, shape: Sequence[int]) -> ir.Value:
-    """Build the tensor of a static shape that is a slice of the source's channels."""
-    type_ = ir.RankedTensorType.get(list(shape), source.whole.type.element_type)
-    offsets = [0] * (len(shape) - 1) + [source.first]
-    ones = [1] * len(shape)
-    return tensor.ExtractSliceOp(type_, source.whole, [], [], [], offsets, list(shape), ones).result
 
 
 def _first_channel(operation: ir.Operation, whole: Sequence[int], part: Sequence[int]) -> int | None:

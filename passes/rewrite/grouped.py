@@ -6,16 +6,14 @@ A linalg convolution has a dimension of its own for groups, so that images are r
 from __future__ import annotations
 
 from iree.winograd.dialect.bindings import ir, tensor
-from iree.winograd.passes.algorithm import copy_annotations
-from iree.winograd.passes.build_convolution import build_convolution
-from iree.winograd.passes.convolution import Convolution, match_convolution
-from iree.winograd.passes.rewrite import (
-    defining_operation,
-    erase_if_unused,
-    is_dynamic,
-    size_of,
-    transposed,
-)
+from iree.winograd.passes.build.convolution import build_convolution
+from iree.winograd.passes.build.groups import merged, split
+from iree.winograd.passes.build.transpositions import transposed
+from iree.winograd.passes.frame.algorithm import copy_annotations
+from iree.winograd.passes.match.convolution import Convolution, match_convolution
+from iree.winograd.passes.match.groups import merged_layout, reassociation_of
+from iree.winograd.passes.match.navigation import defining_operation
+from iree.winograd.passes.rewrite.erasure import erase_if_unused
 
 
 def rewrite_grouped(operation: ir.Operation) -> None:
@@ -46,57 +44,17 @@ def rewrite_grouped(operation: ir.Operation) -> None:
     fold_merged(result)
 
 
-def merged_layout(layout: str) -> str:
-    """`layout` with groups and the channels of each, where these are adjacent, as one dimension `g`."""
-    return layout.replace("gc", "g").replace("gf", "g")
-
-
-def split_source(value: ir.Value, dimension: int) -> ir.Value | None:
-    """The tensor that was reshaped to split one of its dimensions into `dimension` and the one after it."""
-    definition = defining_operation(value)
-    if definition is None or definition.name != "tensor.expand_shape":
-        return None
-    merging = _merging(ir.RankedTensorType(value.type).rank, dimension)
-    return definition.operands[0] if _reassociation_of(definition) == merging else None
-
-
-def merged(value: ir.Value, dimension: int) -> ir.Value:
-    """Build `value` with `dimension` and the one after it as one; reads what was split to make it."""
-    source = split_source(value, dimension)
-    if source is not None:
-        return source
-    shape = ir.RankedTensorType(value.type).shape
-    size = shape[dimension] * shape[dimension + 1]
-    merged_type = ir.RankedTensorType.get(
-        [*shape[:dimension], size, *shape[dimension + 2 :]], value.type.element_type
-    )
-    return tensor.collapse_shape(merged_type, value, _merging(len(shape), dimension))
-
-
-def split(value: ir.Value, dimension: int, sizes: tuple[int, int]) -> ir.Value:
-    """Build `value` with `dimension` as two of `sizes`."""
-    shape = ir.RankedTensorType(value.type).shape
-    split_shape = [*shape[:dimension], *sizes, *shape[dimension + 1 :]]
-    return tensor.expand_shape(
-        ir.RankedTensorType.get(split_shape, value.type.element_type),
-        value,
-        _merging(len(split_shape), dimension),
-        [size_of(value, d) for d, size in enumerate(shape) if is_dynamic(size)],
-        split_shape,
-    )
-
-
 def fold_merged(value: ir.Value) -> None:
     """Make users that merge dimensions that `value` was made by splitting read what was split."""
     definition = defining_operation(value)
     if definition is None or definition.name != "tensor.expand_shape":
         return
-    splits = _reassociation_of(definition)
+    splits = reassociation_of(definition)
     position = {dimension: index for index, group in enumerate(splits) for dimension in group}
     for user in list({use.owner.operation for use in value.uses}):
         if user.name != "tensor.collapse_shape":
             continue
-        merges = [sorted({position[dimension] for dimension in group}) for group in _reassociation_of(user)]
+        merges = [sorted({position[dimension] for dimension in group}) for group in reassociation_of(user)]
         if sum(map(len, merges)) != len(splits):
             continue
         source = definition.operands[0]
@@ -127,12 +85,3 @@ def _regrouped(value: ir.Value, layout: str, target: str) -> ir.Value:
     sizes = tuple(ir.RankedTensorType(value.type).shape[group : group + 2])
     moved = transposed(merged(value, group), [image_layout.index(letter) for letter in image_target])
     return split(moved, target.index("g"), sizes)
-
-
-def _merging(rank: int, dimension: int) -> list[list[int]]:
-    """The groups of dimensions that merge `dimension` and the next of `rank`."""
-    return [[d, d + 1] if d == dimension else [d] for d in range(rank) if d != dimension + 1]
-
-
-def _reassociation_of(operation: ir.Operation) -> list[list[int]]:
-    return [[dimension.value for dimension in group] for group in operation.attributes["reassociation"]]

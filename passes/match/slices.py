@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from iree.winograd.dialect.bindings import ir
-from iree.winograd.passes.rewrite import is_dynamic, is_size_of
+from iree.winograd.passes.match.sizes import is_dynamic, is_size_of
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 from iree.winograd.dialect.bindings import ir
-from iree.winograd.passes.constants import is_zero
-from iree.winograd.passes.convolution import Convolution, match_convolution
-from iree.winograd.passes.grouped import merged_layout, split_source
-from iree.winograd.passes.rewrite import defining_operation
-from iree.winograd.passes.slices import match_slice
+from iree.winograd.passes.match.constants import is_zero
+from iree.winograd.passes.match.convolution import Convolution, match_convolution
+from iree.winograd.passes.match.groups import merged_layout, split_source
+from iree.winograd.passes.match.navigation import defining_operation
+from iree.winograd.passes.match.slices import match_slice
 
 
 @dataclass(frozen=True)

@@ -1,37 +1,14 @@
-"""What an epilogue reads beside the convolution's outputs: as small a tensor as holds it."""
+"""What an epilogue reads, made as small as holds it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
 
 from iree.winograd.dialect.bindings import ir, tensor
-from iree.winograd.dialect.epilogue_read import read_refusal
-from iree.winograd.passes.constants import constant_array, is_constant, resource_constant
-from iree.winograd.passes.elementwise import broadcast_source
-from iree.winograd.passes.rewrite import defining_operation
-
-
-@dataclass(frozen=True)
-class EpilogueOperand:
-    """A tensor, and the map by which an epilogue reads it, from an output's index `(n, spatial..., k)`."""
-
-    value: ir.Value
-    indexing_map: ir.AffineMap
-
-
-def match_epilogue_operand(
-    value: ir.Value, indexing_map: ir.AffineMap, result_type: ir.RankedTensorType
-) -> EpilogueOperand | None:
-    """What an epilogue of results of `result_type` reads instead of `value`: the source of broadcasts.
-
-    None when kernels can't read that, or its elements are of another type.
-    """
-    source, read = broadcast_source(value, indexing_map)
-    source_type = ir.RankedTensorType(source.type)
-    if source_type.element_type != result_type.element_type or read_refusal(source_type, read, result_type):
-        return None
-    return EpilogueOperand(source, read)
+from iree.winograd.passes.build.constants import resource_constant
+from iree.winograd.passes.match.constants import constant_array, is_constant
+from iree.winograd.passes.match.epilogue_operand import EpilogueOperand
+from iree.winograd.passes.match.navigation import defining_operation
 
 
 def build_epilogue_operand(operand: EpilogueOperand) -> EpilogueOperand:

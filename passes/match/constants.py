@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from iree.winograd.dialect.bindings import arith, ir
+from iree.winograd.dialect.bindings import ir
 from iree.winograd.dialect.resource_data import resource_data
-from iree.winograd.passes.elementwise import match_elementwise
-from iree.winograd.passes.evaluate import can_evaluate, evaluate_body
-from iree.winograd.passes.reversal import Reversal, match_reversal
-from iree.winograd.passes.rewrite import defining_operation
+from iree.winograd.passes.match.elementwise import match_elementwise
+from iree.winograd.passes.match.evaluate import can_evaluate, evaluate_body
+from iree.winograd.passes.match.navigation import defining_operation
+from iree.winograd.passes.match.reversal import Reversal, match_reversal
 
 Array = npt.NDArray[Any]
 
@@ -111,15 +111,6 @@ def uniform_constant(value: ir.Value) -> float | None:
         return None
     array = constant_array(value)
     return None if array is None else float(array.item())
-
-
-def resource_constant(array: Array, name: str) -> ir.Value:
-    """Build a `dense_resource` constant of f32 elements, rounded once; the attribute keeps the array."""
-    elements = np.ascontiguousarray(array, np.float32)
-    result_type = ir.RankedTensorType.get(list(elements.shape), ir.F32Type.get())
-    return arith.constant(
-        result_type, ir.DenseResourceElementsAttr.get_from_buffer(elements, name, result_type)
-    )
 
 
 def _constant_array(value: ir.Value) -> Array | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from iree.winograd.dialect.bindings import ir, linalg
-from iree.winograd.passes.rewrite import defining_operation
+from iree.winograd.passes.match.navigation import defining_operation
 
 
 @dataclass(frozen=True)

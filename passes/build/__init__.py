@@ -1,0 +1,1 @@
+"""What passes build with. Nothing here changes what is there."""

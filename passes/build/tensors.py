@@ -1,0 +1,33 @@
+"""Tensors and their sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from iree.winograd.dialect.bindings import arith, ir, linalg, tensor
+from iree.winograd.passes.match.sizes import source_of_size, stated_size
+
+
+def index_constant(number: int) -> ir.Value:
+    return arith.constant(ir.IndexType.get(), number)
+
+
+def size_of(value: ir.Value, dimension: int) -> int | ir.Value:
+    """The size of a tensor's dimension: a number, or an `index` value where it is known only at run time.
+
+    Such a value is found as far up as the size is the same, so that it doesn't depend on what a rewrite
+    replaces.
+    """
+    source = source_of_size(value, dimension)
+    size = stated_size(source, dimension)
+    return tensor.dim(source, index_constant(dimension)) if size is None else size
+
+
+def zero_filled(sizes: Sequence[int | ir.Value], element_type: ir.Type) -> ir.Value:
+    """Build a tensor of zeros."""
+    return filled(arith.constant(element_type, 0.0), sizes, element_type)
+
+
+def filled(element: ir.Value, sizes: Sequence[int | ir.Value], element_type: ir.Type) -> ir.Value:
+    """Build a tensor whose elements are all `element`."""
+    return linalg.fill(element, outs=[tensor.empty(list(sizes), element_type)])

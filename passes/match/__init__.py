@@ -1,0 +1,1 @@
+"""What passes look for in a program. Nothing here builds or changes anything."""

@@ -1,0 +1,29 @@
+"""Groups and the channels of each, in one dimension or two."""
+
+from __future__ import annotations
+
+from iree.winograd.dialect.bindings import ir
+from iree.winograd.passes.match.navigation import defining_operation
+
+
+def merged_layout(layout: str) -> str:
+    """`layout` with groups and the channels of each, where these are adjacent, as one dimension `g`."""
+    return layout.replace("gc", "g").replace("gf", "g")
+
+
+def split_source(value: ir.Value, dimension: int) -> ir.Value | None:
+    """The tensor that was reshaped to split one of its dimensions into `dimension` and the one after it."""
+    definition = defining_operation(value)
+    if definition is None or definition.name != "tensor.expand_shape":
+        return None
+    groups = merging(ir.RankedTensorType(value.type).rank, dimension)
+    return definition.operands[0] if reassociation_of(definition) == groups else None
+
+
+def merging(rank: int, dimension: int) -> list[list[int]]:
+    """The groups of dimensions that merge `dimension` and the next of `rank`."""
+    return [[d, d + 1] if d == dimension else [d] for d in range(rank) if d != dimension + 1]
+
+
+def reassociation_of(operation: ir.Operation) -> list[list[int]]:
+    return [[dimension.value for dimension in group] for group in operation.attributes["reassociation"]]

@@ -1,0 +1,36 @@
+"""From operations to those inside of them, before them and after them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TypeVar
+
+from iree.winograd.dialect import ops
+from iree.winograd.dialect.bindings import ir
+
+Transform = TypeVar("Transform", bound=ops.TransformOp)
+
+
+def walk(root: ir.Operation) -> Iterator[ir.Operation]:
+    """All operations inside `root` in program order; `root` must not be rewritten meanwhile."""
+    for region in root.regions:
+        for block in region.blocks:
+            for view in block.operations:
+                yield view.operation
+                yield from walk(view.operation)
+
+
+def transforms(root: ir.Operation, kind: type[Transform]) -> list[Transform]:
+    """The transforms of one kind inside `root`, in program order."""
+    return [kind(operation) for operation in walk(root) if operation.name == kind.OPERATION_NAME]
+
+
+def defining_operation(value: ir.Value) -> ir.Operation | None:
+    """The operation that `value` is a result of; None for a block argument."""
+    return value.owner.operation if isinstance(value, ir.OpResult) else None
+
+
+def only_user(value: ir.Value) -> ir.Operation | None:
+    """The one operation that uses `value`, however often; None when there are several or none."""
+    users = {use.owner.operation for use in value.uses}
+    return users.pop() if len(users) == 1 else None

@@ -1,0 +1,1 @@
+"""Rewrites of single operations and values, of which passes are made."""
