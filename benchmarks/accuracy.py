@@ -27,7 +27,7 @@ from iree.winograd.dialect.reference import convolution
 from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.cpu.default_schedule import default_winograd_schedule
 from iree.winograd.pipelines.cpu.target import CpuTarget
-from iree.winograd.pipelines.shape import ConvolutionShape
+from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
 from benchmarks.compiled import bind_program, compile_ours, compile_plain
 from benchmarks.convolutions import Array

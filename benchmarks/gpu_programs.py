@@ -240,8 +240,8 @@ def _compile_variants(
 
 def _fused(target: str) -> Iterator[Variant]:
     """The fused kernel by each schedule that the memory of the target's workgroups admits."""
+    from iree.winograd.pipelines.backends.schedules import schedule_record
     from iree.winograd.pipelines.gpu.rates import FUSED_RATES
-    from iree.winograd.pipelines.schedules import schedule_record
 
     for schedule in FUSED_RATES:
         if not target.startswith("vulkan") or schedule.shared_memory_bytes <= VULKAN_SHARED_MEMORY:
@@ -249,7 +249,7 @@ def _fused(target: str) -> Iterator[Variant]:
 
 
 def _variant(candidate: Candidate) -> Variant:
-    from iree.winograd.pipelines.schedules import schedule_record
+    from iree.winograd.pipelines.backends.schedules import schedule_record
 
     algorithm, schedule = candidate.implementation.algorithm, candidate.implementation.schedule
     m, p = algorithm.output_tile, algorithm.part_size
@@ -266,7 +266,7 @@ def _facts(candidate: Candidate) -> dict[str, Any]:
 
 
 def _workload(layer: GpuLayer, target: str, machine: Path | None) -> Workload:
-    from iree.winograd.pipelines.options import WinogradOptions
+    from iree.winograd.pipelines.selection.options import WinogradOptions
     from iree.winograd.targets import target_flags
     from iree.winograd.tuning.extraction import extract
 
@@ -277,8 +277,8 @@ def _workload(layer: GpuLayer, target: str, machine: Path | None) -> Workload:
 
 def _promising(workload: Workload, count: int) -> Iterator[Candidate]:
     """The choice, the `count` predicted to be the fastest, and the fastest of each kind of kernel."""
+    from iree.winograd.pipelines.selection.candidates import implementations
     from iree.winograd.pipelines.selection.prediction import candidate
-    from iree.winograd.pipelines.selection.search_space import implementations
 
     problem, space, limit = workload.problem, workload.space, workload.max_relative_error
     candidates = [candidate(problem, space, each) for each in implementations(space, problem)]

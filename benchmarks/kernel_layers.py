@@ -8,7 +8,7 @@ from iree.compiler import api
 from iree.winograd.compilation import Compilation
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.match.problem import ConvolutionProblem
-from iree.winograd.pipelines.selection.search_space import iree_implementation
+from iree.winograd.pipelines.selection.candidates import iree_implementation
 from iree.winograd.tuning.program import ConvolutionProgram
 
 

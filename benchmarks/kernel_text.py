@@ -30,8 +30,8 @@ from iree.winograd.pass_pipeline import run_passes
 from iree.winograd.passes.frame.containment import Containment
 from iree.winograd.passes.match.navigation import walk
 from iree.winograd.pipelines.compile_pipeline import compile_pipeline
-from iree.winograd.pipelines.options import WinogradOptions
 from iree.winograd.pipelines.selection.decision import Decision
+from iree.winograd.pipelines.selection.options import WinogradOptions
 from iree.winograd.program import open_session
 from iree.winograd.targets import target_flags
 

@@ -21,8 +21,8 @@ from statistics import geometric_mean
 from typing import Any
 
 from iree.winograd.passes.match.problem import ConvolutionProblem
-from iree.winograd.pipelines.options import WinogradOptions
 from iree.winograd.pipelines.selection.implementation import Implementation, implementation_record
+from iree.winograd.pipelines.selection.options import WinogradOptions
 from iree.winograd.pipelines.selection.prediction import predict
 from iree.winograd.pipelines.selection.tuning_database import TuningDatabase
 from iree.winograd.targets import target_flags

@@ -16,7 +16,7 @@ from iree.winograd.passes.merge_elementwise import MergeElementwise
 from iree.winograd.passes.normalize_layout import NormalizeLayout
 from iree.winograd.passes.split_transposed import SplitTransposed
 from iree.winograd.passes.unroll_pooling import UnrollPooling
-from iree.winograd.pipelines.options import WinogradOptions
+from iree.winograd.pipelines.selection.options import WinogradOptions
 
 from .convert_matmul import ConvertMatmul
 from .lower_to_dispatch import LowerToDispatch

@@ -17,9 +17,8 @@ from iree.winograd.passes.match.navigation import defining_operation, walk
 from iree.winograd.passes.match.sizes import is_dynamic
 from iree.winograd.passes.rewrite.before_collapse import compute_before_collapse
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
-
-from .backend import Backend
-from .backends import module_backend, unsupported_target
+from iree.winograd.pipelines.backends.backend import Backend
+from iree.winograd.pipelines.backends.module_backend import module_backend, unsupported_target
 
 PASS_NAME = "winograd-convert-matmul"
 LEAST_PRODUCTS = 1 << 16

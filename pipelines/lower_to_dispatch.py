@@ -11,10 +11,10 @@ from iree.winograd.passes.frame.registry import PassError, register_pass
 from iree.winograd.passes.frame.unit import Unit, origin_of, set_origin
 from iree.winograd.passes.match.navigation import defining_operation, transforms
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
-
-from .backend import Backend, Lowering
-from .backends import module_backend
-from .group import match_group
+from iree.winograd.pipelines.backends.backend import Backend, Lowering
+from iree.winograd.pipelines.backends.module_backend import module_backend
+from iree.winograd.pipelines.backends.schedules import schedule_of
+from iree.winograd.pipelines.specification.group import match_group
 
 
 @register_pass("winograd-lower-to-dispatch")
@@ -64,12 +64,15 @@ def _lower(output_transform: OutputTransformOp, backend: Backend, lowering: Lowe
     group = match_group(output_transform)
     if isinstance(group, str):
         raise ValueError(f"winograd.output_transform can't be lowered: {group}")
+    schedule = schedule_of(group.product)
+    if schedule is None:
+        raise ValueError("its linalg.batch_matmul has no winograd.schedule")
     lowered = output_transform.operation
     if backend.writes_insertions and group.insertion is not None:
         lowered = group.insertion
     origin = origin_of(group.product)
     with group.product.location, ir.InsertionPoint(lowered):
-        result = lowering.lower(group)
+        result = lowering.lower(group, schedule)
     if origin is not None:
         _set_origin_of_dispatches(result, origin)
     lowered.results[0].replace_all_uses_with(result)

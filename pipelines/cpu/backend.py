@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from functools import reduce
 
 from iree.winograd.dialect.bindings import ir
-from iree.winograd.pipelines.executable_target import ExecutableTarget
 from iree.winograd.pipelines.machines.defaults import default_cpu_machine
 from iree.winograd.pipelines.machines.model import CpuMachine, Machine
+from iree.winograd.pipelines.specification.executable_target import ExecutableTarget
+from iree.winograd.pipelines.specification.schedule import Schedule
 
 from .lowering import CpuLowering
+from .schedules import DepthwiseSchedule, DirectSchedule, WinogradSchedule
 from .search_space import CpuSearchSpace
 from .target import CpuTarget
 
@@ -35,6 +37,11 @@ class CpuBackend:
         """For code that has to run on all of `targets`."""
         cpus = [CpuTarget.of(target.field("cpu"), target.field("cpu_features")) for target in targets]
         return CpuBackend(reduce(CpuTarget.least, cpus))
+
+    @staticmethod
+    def schedules() -> Sequence[type[Schedule]]:
+        """The kinds of schedules that there are kernels for."""
+        return (WinogradSchedule, DirectSchedule, DepthwiseSchedule)
 
     @property
     def name(self) -> str:

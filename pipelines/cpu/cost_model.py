@@ -13,7 +13,7 @@ from math import prod
 
 from iree.winograd.dialect.algebra.transforms import transforms
 from iree.winograd.pipelines.machines.model import CpuMachine
-from iree.winograd.pipelines.shape import ConvolutionShape
+from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
 from .channel_blocks import ChannelBlocks
 from .schedules import DepthwiseSchedule, DirectSchedule, WinogradSchedule, staged_elements

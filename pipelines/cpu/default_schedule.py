@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from iree.winograd.pipelines.emit import vector_width_for
+from iree.winograd.pipelines.emission.vocabulary import vector_width_for
 from iree.winograd.pipelines.machines.units import MEBIBYTE
-from iree.winograd.pipelines.shape import ConvolutionShape
+from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
 from .kernels import CpuSchedule, needed_schedule
 from .schedule_check import misfit

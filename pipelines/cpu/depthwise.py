@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from itertools import product
 
 from iree.winograd.dialect.bindings import ir, vector
-from iree.winograd.pipelines.emit import (
+from iree.winograd.pipelines.emission.epilogue import VectorEpilogue
+from iree.winograd.pipelines.emission.vocabulary import (
     Buffer,
     Condition,
     Index,
@@ -20,8 +21,7 @@ from iree.winograd.pipelines.emit import (
     unflatten,
     vector_width_for,
 )
-from iree.winograd.pipelines.emit_epilogue import VectorEpilogue
-from iree.winograd.pipelines.shape import ConvolutionShape
+from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
 from .channel_blocks import ChannelBlocks
 from .schedules import DepthwiseSchedule

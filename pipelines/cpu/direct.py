@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from math import prod
 
 from iree.winograd.dialect.bindings import ir
-from iree.winograd.pipelines.emit import (
+from iree.winograd.pipelines.emission.epilogue import VectorEpilogue
+from iree.winograd.pipelines.emission.vocabulary import (
     Buffer,
     Condition,
     Index,
@@ -23,8 +24,7 @@ from iree.winograd.pipelines.emit import (
     unflatten,
     when,
 )
-from iree.winograd.pipelines.emit_epilogue import VectorEpilogue
-from iree.winograd.pipelines.shape import ConvolutionShape
+from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
 from .channel_blocks import ChannelBlocks
 from .schedules import ROW_PADDING, DirectSchedule, input_columns

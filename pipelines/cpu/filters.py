@@ -9,8 +9,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from iree.winograd.dialect.bindings import arith, ir
-from iree.winograd.pipelines.emit import Buffer, Index, for_each_vector, loop, splat, vector_type
-from iree.winograd.pipelines.emit_recipe import Position, emit_unrolled, flattened
+from iree.winograd.pipelines.emission.recipe import Position, emit_unrolled, flattened
+from iree.winograd.pipelines.emission.vocabulary import (
+    Buffer,
+    Index,
+    for_each_vector,
+    loop,
+    splat,
+    vector_type,
+)
 
 from .depthwise import DepthwiseKernel
 from .direct import DirectKernel

@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from iree.winograd.dialect.bindings import arith, ir
-from iree.winograd.pipelines.emit import Buffer, Index, broadcast, loop, loop_carried, multiply_add, splat
+from iree.winograd.pipelines.emission.vocabulary import (
+    Buffer,
+    Index,
+    broadcast,
+    loop,
+    loop_carried,
+    multiply_add,
+    splat,
+)
 
 from .schedules import WinogradSchedule
 from .target import CpuTarget

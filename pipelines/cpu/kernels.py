@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from iree.winograd.pipelines.shape import ConvolutionShape
+from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
 from .depthwise import DepthwiseKernel, is_depthwise
 from .direct import DirectKernel

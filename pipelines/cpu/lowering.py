@@ -12,17 +12,18 @@ from iree.winograd.passes.build.tensors import index_constant, size_of
 from iree.winograd.passes.match.channel_slice import ChannelSlice, match_insert
 from iree.winograd.passes.match.constants import constant_array
 from iree.winograd.passes.match.navigation import defining_operation
-from iree.winograd.pipelines.dispatch import (
+from iree.winograd.pipelines.emission.dispatch import (
     DispatchSignature,
     KernelFunction,
     emit_dispatch,
     emit_executable,
 )
-from iree.winograd.pipelines.emit import Buffer, Index
-from iree.winograd.pipelines.emit_epilogue import VectorEpilogue
-from iree.winograd.pipelines.emit_math import exponential
-from iree.winograd.pipelines.group import ConvolutionGroup
-from iree.winograd.pipelines.shape import ConvolutionShape
+from iree.winograd.pipelines.emission.epilogue import VectorEpilogue
+from iree.winograd.pipelines.emission.functions import exponential
+from iree.winograd.pipelines.emission.vocabulary import Buffer, Index
+from iree.winograd.pipelines.specification.group import ConvolutionGroup
+from iree.winograd.pipelines.specification.schedule import Schedule
+from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
 from .filters import CpuKernel, emit_filter_transform, pack_filters
 from .kernels import kernel_for
@@ -49,13 +50,13 @@ class CpuLowering:
     target: CpuTarget
     _executables: dict[object, str] = field(default_factory=dict)
 
-    def lower(self, group: ConvolutionGroup) -> ir.Value:
+    def lower(self, group: ConvolutionGroup, schedule: Schedule) -> ir.Value:
         """Emits the dispatches that compute the group's output transform, at the insertion point.
 
         Where the output is inserted into a tensor, the result is that tensor.
         """
         shape = group.shape
-        kernel = kernel_for(shape, self.target, group.schedule)
+        kernel = kernel_for(shape, self.target, schedule)
         source = group.source
         if isinstance(kernel, WinogradKernel) and kernel.schedule.input_block is not None:
             source = ChannelSlice(self._transformed_input(kernel, group))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from iree.winograd.pipelines.shape import ConvolutionShape
+from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
 from .schedules import (
     ROW_PADDING,

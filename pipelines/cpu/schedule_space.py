@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
 
-from iree.winograd.pipelines.shape import ConvolutionShape
+from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
 from .default_schedule import MAX_PIXEL_BLOCK, MAX_TILE_BLOCK, most_register_rows
 from .schedule_check import misfit

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
-from iree.winograd.pipelines.schedule import Schedule
-from iree.winograd.pipelines.shape import ConvolutionShape
+from iree.winograd.pipelines.specification.schedule import Schedule
+from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
 from .target import CpuTarget
 
@@ -26,6 +26,8 @@ class WinogradSchedule(Schedule):
 
     Raises ValueError for sizes that are not positive.
     """
+
+    kind = "winograd"
 
     vector_width: int
     tile_block: int
@@ -59,6 +61,8 @@ class DirectSchedule(Schedule):
     Raises ValueError for sizes that are not positive.
     """
 
+    kind = "direct"
+
     vector_width: int
     register_pixels: int
     register_vectors: int
@@ -84,6 +88,8 @@ class DepthwiseSchedule(Schedule):
 
     Raises ValueError for sizes that are not positive.
     """
+
+    kind = "depthwise"
 
     vector_width: int
     register_pixels: int

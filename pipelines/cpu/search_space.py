@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.machines.model import CpuMachine, Limits
-from iree.winograd.pipelines.schedule import Schedule
-from iree.winograd.pipelines.shape import ConvolutionShape
+from iree.winograd.pipelines.specification.schedule import Schedule
+from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
 from .cost_model import depthwise_seconds, direct_seconds, winograd_seconds
 from .default_schedule import default_schedule

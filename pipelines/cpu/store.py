@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from iree.winograd.dialect.bindings import ir
-from iree.winograd.pipelines.emit import Buffer, Index, loop, scratch
-from iree.winograd.pipelines.emit_epilogue import VectorEpilogue
+from iree.winograd.pipelines.emission.epilogue import VectorEpilogue
+from iree.winograd.pipelines.emission.vocabulary import Buffer, Index, loop, scratch
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,24 @@ from math import prod
 
 from iree.winograd.dialect.algebra.recipe import Recipe
 from iree.winograd.dialect.bindings import ir
-from iree.winograd.pipelines.emit import (
+from iree.winograd.pipelines.emission.epilogue import VectorEpilogue
+from iree.winograd.pipelines.emission.recipe import (
+    Load,
+    Position,
+    Store,
+    emit_rolled,
+    emit_unrolled,
+    flattened,
+)
+from iree.winograd.pipelines.emission.tiles import (
+    Positions,
+    Tile,
+    all_inside,
+    clamped_element,
+    input_positions,
+    output_positions,
+)
+from iree.winograd.pipelines.emission.vocabulary import (
     Buffer,
     Index,
     for_each_vector,
@@ -16,17 +33,7 @@ from iree.winograd.pipelines.emit import (
     vector_width_for,
     when,
 )
-from iree.winograd.pipelines.emit_epilogue import VectorEpilogue
-from iree.winograd.pipelines.emit_recipe import Load, Position, Store, emit_rolled, emit_unrolled, flattened
-from iree.winograd.pipelines.shape import ConvolutionShape
-from iree.winograd.pipelines.tiles import (
-    Positions,
-    Tile,
-    all_inside,
-    clamped_element,
-    input_positions,
-    output_positions,
-)
+from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
 from .target import CpuTarget
 

@@ -6,10 +6,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
-from iree.winograd.pipelines.emit import Buffer, Index, ceildiv, loop, scratch
-from iree.winograd.pipelines.emit_epilogue import VectorEpilogue
-from iree.winograd.pipelines.shape import ConvolutionShape
-from iree.winograd.pipelines.tiles import Tile, locate_tile
+from iree.winograd.pipelines.emission.epilogue import VectorEpilogue
+from iree.winograd.pipelines.emission.tiles import Tile, locate_tile
+from iree.winograd.pipelines.emission.vocabulary import Buffer, Index, ceildiv, loop, scratch
+from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
 from .channel_blocks import ChannelBlocks
 from .gemm import emit_products

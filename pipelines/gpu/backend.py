@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from functools import reduce
 
 from iree.winograd.dialect.bindings import ir
-from iree.winograd.pipelines.executable_target import ExecutableTarget
 from iree.winograd.pipelines.machines.defaults import default_gpu_machine
 from iree.winograd.pipelines.machines.model import GpuMachine, Machine
+from iree.winograd.pipelines.specification.executable_target import ExecutableTarget
+from iree.winograd.pipelines.specification.schedule import Schedule
 
 from .lowering import GpuLowering
+from .schedules import FusedSchedule, GemmSchedule
 from .search_space import GpuSearchSpace
 from .target import EXECUTABLE_BACKENDS, GpuTarget
 
@@ -34,6 +36,11 @@ class GpuBackend:
     def least(cls, targets: Sequence[ExecutableTarget]) -> GpuBackend:
         """For code that has to run on all of `targets`."""
         return GpuBackend(reduce(GpuTarget.least, map(GpuTarget.of, targets)))
+
+    @staticmethod
+    def schedules() -> Sequence[type[Schedule]]:
+        """The kinds of schedules that there are kernels for."""
+        return (GemmSchedule, FusedSchedule)
 
     @property
     def name(self) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from math import prod, sqrt
 
 from iree.winograd.pipelines.machines.model import GpuMachine
-from iree.winograd.pipelines.shape import ConvolutionShape
+from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
 from .packing import Packing
 from .rates import PRODUCT_RATES

@@ -7,7 +7,7 @@ from dataclasses import replace
 from math import prod
 
 from iree.winograd.pipelines.machines.model import GpuMachine
-from iree.winograd.pipelines.shape import ConvolutionShape
+from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
 from .cost_model import gemm_seconds
 from .fused_cost import fused_seconds

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from itertools import product
 
 from iree.winograd.dialect.bindings import vector
-from iree.winograd.pipelines.emit import Index, splat, when
-from iree.winograd.pipelines.shape import ConvolutionShape
-from iree.winograd.pipelines.tiles import clamped_element, input_positions, locate_tile
+from iree.winograd.pipelines.emission.tiles import clamped_element, input_positions, locate_tile
+from iree.winograd.pipelines.emission.vocabulary import Index, splat, when
+from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
 from .memory import QUAD, GlobalBuffer
 from .transforms import Epilogue, ThreadGrid

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from itertools import product
 
 from iree.winograd.dialect.bindings import arith, ir, scf, vector
-from iree.winograd.pipelines.emit import Condition, Index, broadcast, ceildiv, splat, when
-from iree.winograd.pipelines.emit_recipe import Position, emit_unrolled, flattened
-from iree.winograd.pipelines.tiles import Tile, clamped_element, input_positions, locate_tile
+from iree.winograd.pipelines.emission.recipe import Position, emit_unrolled, flattened
+from iree.winograd.pipelines.emission.tiles import Tile, clamped_element, input_positions, locate_tile
+from iree.winograd.pipelines.emission.vocabulary import Condition, Index, broadcast, ceildiv, splat, when
 
 from .fused_packing import FusedPacking
 from .gemm import place_thread

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from math import prod, sqrt
 
 from iree.winograd.pipelines.machines.model import GpuMachine
-from iree.winograd.pipelines.shape import ConvolutionShape
+from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
 from .cost_model import launch_seconds
 from .rates import FUSED_RATES

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from iree.winograd.pipelines.emit import Buffer, Index
+from iree.winograd.pipelines.emission.vocabulary import Buffer, Index
 
 from .packing import ConvolutionPacking
 from .schedules import FusedSchedule

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from iree.winograd.dialect.bindings import ir, scf, vector
-from iree.winograd.pipelines.emit import Condition, Index, broadcast, splat, vector_type, when
+from iree.winograd.pipelines.emission.vocabulary import Condition, Index, broadcast, splat, vector_type, when
 
 from .memory import QUAD, SharedBuffer, barrier, lane, thread_id, transposed
 from .schedules import NEIGHBOURING_ROWS, GemmSchedule

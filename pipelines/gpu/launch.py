@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from math import prod
 
 from iree.winograd.dialect.bindings import arith, flow, ir, stream
-from iree.winograd.pipelines.dispatch import DispatchSignature, KernelFunction, emit_executable
-from iree.winograd.pipelines.emit import Index, vector_type
+from iree.winograd.pipelines.emission.dispatch import DispatchSignature, KernelFunction, emit_executable
+from iree.winograd.pipelines.emission.vocabulary import Index, vector_type
 
 from .grid import Grid
 from .memory import QUAD, GlobalBuffer

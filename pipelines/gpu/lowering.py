@@ -11,10 +11,11 @@ from iree.winograd.dialect.ops import OutputTransformOp
 from iree.winograd.passes.build.constants import resource_constant
 from iree.winograd.passes.build.tensors import size_of
 from iree.winograd.passes.match.constants import constant_array
-from iree.winograd.pipelines.dispatch import KernelFunction
-from iree.winograd.pipelines.emit import Index
-from iree.winograd.pipelines.emit_epilogue import VectorEpilogue, reads_along_channels
-from iree.winograd.pipelines.group import ConvolutionGroup
+from iree.winograd.pipelines.emission.dispatch import KernelFunction
+from iree.winograd.pipelines.emission.epilogue import VectorEpilogue, reads_along_channels
+from iree.winograd.pipelines.emission.vocabulary import Index
+from iree.winograd.pipelines.specification.group import ConvolutionGroup
+from iree.winograd.pipelines.specification.schedule import Schedule
 
 from .depthwise import DepthwiseKernel, is_depthwise
 from .fused import FusedKernel
@@ -39,10 +40,9 @@ class GpuLowering:
     def __post_init__(self) -> None:
         self._launcher = Launcher(self.module, self.target)
 
-    def lower(self, group: ConvolutionGroup) -> ir.Value:
+    def lower(self, group: ConvolutionGroup, schedule: Schedule) -> ir.Value:
         """Emits the dispatches that compute the group's output transform, at the insertion point."""
         shape = group.shape
-        schedule = group.schedule
         if reason := refusal(shape, self.target, schedule):
             raise ValueError(reason)
         if isinstance(schedule, FusedSchedule):

@@ -10,7 +10,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from iree.winograd.dialect.bindings import arith, gpu, ir, memref, vector
-from iree.winograd.pipelines.emit import Buffer, Condition, Index, IndexLike, splat, vector_type, when
+from iree.winograd.pipelines.emission.vocabulary import (
+    Buffer,
+    Condition,
+    Index,
+    IndexLike,
+    splat,
+    vector_type,
+    when,
+)
 
 QUAD = 4
 

@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from iree.winograd.pipelines.emit import Buffer, Index, ceildiv
-from iree.winograd.pipelines.shape import ConvolutionShape
+from iree.winograd.pipelines.emission.vocabulary import Buffer, Index, ceildiv
+from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
 from .memory import QUAD, select_index
 from .schedules import GemmSchedule

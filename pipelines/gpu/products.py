@@ -6,13 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from iree.winograd.dialect.bindings import ir
-from iree.winograd.pipelines.emit import Condition, Index, ceildiv, when
-from iree.winograd.pipelines.tiles import (
+from iree.winograd.pipelines.emission.tiles import (
     clamped_element,
     input_positions,
     locate_tile,
     output_positions,
 )
+from iree.winograd.pipelines.emission.vocabulary import Condition, Index, ceildiv, when
 
 from .gemm import LoadRows, StoreQuad, emit_product
 from .memory import QUAD, GlobalBuffer

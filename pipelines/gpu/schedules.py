@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from iree.winograd.pipelines.schedule import Schedule
-from iree.winograd.pipelines.shape import ConvolutionShape
+from iree.winograd.pipelines.specification.schedule import Schedule
+from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
 from .memory import QUAD
 from .target import GpuTarget
@@ -36,6 +36,8 @@ class GemmSchedule(Schedule):
     Raises ValueError for sizes that are not positive, blocks that don't divide into such parts, and those
     that the threads can't load in equal shares.
     """
+
+    kind = "gemm"
 
     block_rows: int
     block_columns: int
@@ -109,6 +111,8 @@ class FusedSchedule(Schedule):
     Raises ValueError for sizes that are not positive, blocks that don't divide into such parts, and those
     that the threads can't load in equal shares.
     """
+
+    kind = "fused"
 
     products: int
     block_tiles: int

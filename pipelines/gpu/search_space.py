@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.machines.model import GpuMachine, Limits
-from iree.winograd.pipelines.schedule import Schedule
-from iree.winograd.pipelines.shape import ConvolutionShape
+from iree.winograd.pipelines.specification.schedule import Schedule
+from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
 from .default_schedule import default_schedule, schedules, stage_seconds
 from .schedules import DYNAMIC_BATCH, GpuSchedule, refusal

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from iree.winograd.pipelines.executable_target import ExecutableTarget
 from iree.winograd.pipelines.machines.units import KIBIBYTE
+from iree.winograd.pipelines.specification.executable_target import ExecutableTarget
 
 EXECUTABLE_BACKENDS = ("vulkan-spirv", "cuda", "rocm")
 """Those of IREE that compile kernels of these."""

@@ -8,15 +8,15 @@ from functools import reduce
 from itertools import product
 
 from iree.winograd.dialect.bindings import arith, ir
-from iree.winograd.pipelines.emit import Condition, Index, all_of, ceildiv, splat, when
-from iree.winograd.pipelines.emit_recipe import Load, Position, emit_unrolled, flattened
-from iree.winograd.pipelines.tiles import (
+from iree.winograd.pipelines.emission.recipe import Load, Position, emit_unrolled, flattened
+from iree.winograd.pipelines.emission.tiles import (
     Tile,
     clamped_element,
     input_positions,
     locate_tile,
     output_positions,
 )
+from iree.winograd.pipelines.emission.vocabulary import Condition, Index, all_of, ceildiv, splat, when
 
 from .fused_packing import FusedPacking
 from .memory import QUAD, GlobalBuffer, thread_id

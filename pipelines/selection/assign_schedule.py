@@ -11,8 +11,8 @@ from iree.winograd.passes.frame.algorithm import SCHEDULE_ATTRIBUTE_NAME
 from iree.winograd.passes.frame.containment import rewrite_each
 from iree.winograd.passes.frame.registry import register_pass
 from iree.winograd.passes.match.navigation import transforms
-from iree.winograd.pipelines.group import ConvolutionGroup, match_group
-from iree.winograd.pipelines.schedules import set_schedule
+from iree.winograd.pipelines.backends.schedules import set_schedule
+from iree.winograd.pipelines.specification.group import ConvolutionGroup, match_group
 
 from .module_space import module_space
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from math import inf
 
 from iree.winograd.passes.match.problem import ConvolutionProblem
+from iree.winograd.pipelines.backends.search_space import SearchSpace
 
 from .implementation import Implementation
-from .search_space import SearchSpace
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from iree.winograd.passes.frame.algorithm import Algorithm
-from iree.winograd.pipelines.schedule import Schedule
-from iree.winograd.pipelines.schedules import IreeSchedule, schedule_from_record, schedule_record
+from iree.winograd.pipelines.backends.schedules import IreeSchedule, schedule_from_record, schedule_record
+from iree.winograd.pipelines.specification.schedule import Schedule
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import iree.winograd.dialect
 import iree.winograd.passes
 import iree.winograd.pipelines
 from iree.compiler import version as compiler_version
-from iree.winograd.pipelines.backends import BACKENDS
+from iree.winograd.pipelines.backends.module_backend import BACKENDS
 
 _PACKAGE = "iree.winograd."
 _FOLDERS = {

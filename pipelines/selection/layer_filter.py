@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from fnmatch import fnmatchcase
 
 from iree.winograd.dialect.bindings import ir
-from iree.winograd.pipelines.options import WinogradOptions
+from iree.winograd.pipelines.selection.options import WinogradOptions
 
 _NUMBERS = re.compile(r"(\d+)(?:-(\d+))?")
 

@@ -6,10 +6,11 @@ from collections.abc import Callable, Sized
 
 from iree.winograd.passes.frame.algorithm import Algorithm
 from iree.winograd.passes.match.problem import ConvolutionProblem
+from iree.winograd.pipelines.backends.search_space import SearchSpace
 
+from .candidates import candidate_algorithms, convolution_shape
 from .decision import Candidate
 from .prediction import candidate
-from .search_space import SearchSpace, candidate_algorithms, convolution_shape
 from .tuning_database import TuningDatabase
 
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.frame.registry import PassError
-from iree.winograd.pipelines.backends import module_backend
+from iree.winograd.pipelines.backends.module_backend import module_backend
+from iree.winograd.pipelines.backends.search_space import SearchSpace
 from iree.winograd.pipelines.cpu.backend import CpuBackend
 from iree.winograd.pipelines.cpu.target import CpuTarget
-from iree.winograd.pipelines.executable_target import executable_targets
 from iree.winograd.pipelines.machines.store import read_machine
-
-from .search_space import SearchSpace
+from iree.winograd.pipelines.specification.executable_target import executable_targets
 
 ANY_TARGET = CpuBackend(CpuTarget.of("", "+avx512f"))
 """For programs that don't say what they are compiled for."""

@@ -8,12 +8,13 @@ from functools import cache
 from iree.winograd.dialect.algebra.numerics import predicted_error
 from iree.winograd.passes.frame.algorithm import Algorithm
 from iree.winograd.passes.match.problem import ConvolutionProblem
-from iree.winograd.pipelines.options import WinogradOptions
-from iree.winograd.pipelines.schedule import Schedule
+from iree.winograd.pipelines.backends.search_space import SearchSpace
+from iree.winograd.pipelines.selection.options import WinogradOptions
+from iree.winograd.pipelines.specification.schedule import Schedule
 
+from .candidates import candidate_algorithms, convolution_shape, direct_algorithm
 from .decision import Candidate
 from .implementation import Implementation
-from .search_space import SearchSpace, candidate_algorithms, convolution_shape, direct_algorithm
 
 
 def predict(

@@ -16,15 +16,15 @@ from iree.winograd.passes.frame.remarks import remark_analysis, remark_missed
 from iree.winograd.passes.frame.unit import Unit, set_origin
 from iree.winograd.passes.match.convolution import convolutions, match_convolution
 from iree.winograd.passes.match.problem import ConvolutionProblem
-from iree.winograd.pipelines.options import WinogradOptions
-from iree.winograd.pipelines.schedules import set_schedule
+from iree.winograd.pipelines.backends.schedules import set_schedule
+from iree.winograd.pipelines.backends.search_space import SearchSpace
 from iree.winograd.pipelines.selection.layer_filter import is_layer_allowed, location_names
+from iree.winograd.pipelines.selection.options import WinogradOptions
 
 from .decision import Candidate, Decision
 from .measured_candidates import measured_candidates
 from .module_space import module_space
 from .prediction import error_limit, predict
-from .search_space import SearchSpace
 from .tuning_database import TuningDatabase
 
 PASS_NAME = "winograd-select-algorithm"

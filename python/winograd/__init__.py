@@ -16,7 +16,7 @@ if TYPE_CHECKING:
         WinogradError,
     )
     from iree.winograd.importers import ImportedModel, import_torch
-    from iree.winograd.pipelines.options import WinogradOptions
+    from iree.winograd.pipelines.selection.options import WinogradOptions
     from iree.winograd.program import RewriteWarning, TuningDatabaseWarning, compile
     from iree.winograd.runtime import load
     from iree.winograd.targets import target_flags
@@ -46,7 +46,7 @@ _MODULES = {
     **dict.fromkeys((name for name in __all__ if name.endswith("Error")), "iree.winograd.errors"),
     **dict.fromkeys(("ImportedModel", "import_torch"), "iree.winograd.importers"),
     **dict.fromkeys(("RewriteWarning", "TuningDatabaseWarning", "compile"), "iree.winograd.program"),
-    "WinogradOptions": "iree.winograd.pipelines.options",
+    "WinogradOptions": "iree.winograd.pipelines.selection.options",
     "load": "iree.winograd.runtime",
     "target_flags": "iree.winograd.targets",
     **dict.fromkeys(("TunedConvolution", "tune"), "iree.winograd.tuning.tuner"),

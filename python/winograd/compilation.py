@@ -21,10 +21,10 @@ from iree.winograd.pass_pipeline import run_passes
 from iree.winograd.passes.frame.containment import Containment, RewriteFailure, RewriteFailuresError
 from iree.winograd.passes.frame.registry import PassError
 from iree.winograd.passes.match.convolution import convolutions
-from iree.winograd.pipelines.backends import unsupported_target
+from iree.winograd.pipelines.backends.module_backend import unsupported_target
 from iree.winograd.pipelines.compile_pipeline import compile_pipeline
-from iree.winograd.pipelines.options import WinogradOptions
 from iree.winograd.pipelines.selection.decision import Decision
+from iree.winograd.pipelines.selection.options import WinogradOptions
 from iree.winograd.report.decisions import decision_report
 from iree.winograd.report.file import ReportFileError, report_file
 from iree.winograd.stored_machine import with_stored_machine

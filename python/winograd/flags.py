@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from iree.winograd.pipelines.options import MAX_OUTPUT_TILE, WinogradOptions
+from iree.winograd.pipelines.selection.options import MAX_OUTPUT_TILE, WinogradOptions
 from iree.winograd.report.file import check_report_path
 from iree.winograd.stock_flags import takes_next_argument
 

@@ -19,7 +19,7 @@ from iree.winograd.dialect.bindings import ir
 from iree.winograd.errors import CompilationError, InvalidOptionError
 from iree.winograd.importers import ImportedModel
 from iree.winograd.option_files import check_machine, check_tuning_database
-from iree.winograd.pipelines.options import WinogradOptions
+from iree.winograd.pipelines.selection.options import WinogradOptions
 from iree.winograd.report.file import ReportFileError, check_report_path
 from iree.winograd.targets import find_crash, target_flags
 

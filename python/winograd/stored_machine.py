@@ -6,9 +6,9 @@ from dataclasses import replace
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.frame.remarks import remark_missed
-from iree.winograd.pipelines.backends import module_backend, unsupported_target
+from iree.winograd.pipelines.backends.module_backend import module_backend, unsupported_target
 from iree.winograd.pipelines.machines.store import stored_machine
-from iree.winograd.pipelines.options import WinogradOptions
+from iree.winograd.pipelines.selection.options import WinogradOptions
 from iree.winograd.pipelines.selection.select_algorithm import PASS_NAME
 
 

@@ -8,9 +8,9 @@ import pytest
 from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.cpu.backend import CpuBackend
 from iree.winograd.pipelines.cpu.target import CpuTarget
+from iree.winograd.pipelines.selection.candidates import implementations
 from iree.winograd.pipelines.selection.implementation import Implementation
 from iree.winograd.pipelines.selection.prediction import predict
-from iree.winograd.pipelines.selection.search_space import implementations
 from iree.winograd.tuning.batch import Batch, MeasuringDevice, Outcome
 from iree.winograd.tuning.extraction import Workload
 from iree.winograd.tuning.timing import Timing

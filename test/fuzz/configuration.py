@@ -11,16 +11,16 @@ from unittest import mock
 
 from hypothesis import strategies as st
 from iree.winograd.passes.match.problem import ConvolutionProblem
-from iree.winograd.pipelines.schedules import Schedule
+from iree.winograd.pipelines.backends.schedules import Schedule
 from iree.winograd.pipelines.selection import select_algorithm
-from iree.winograd.pipelines.selection.decision import Decision
-from iree.winograd.pipelines.selection.implementation import Implementation
-from iree.winograd.pipelines.selection.prediction import candidate
-from iree.winograd.pipelines.selection.search_space import (
+from iree.winograd.pipelines.selection.candidates import (
     SearchSpace,
     candidate_algorithms,
     convolution_shape,
 )
+from iree.winograd.pipelines.selection.decision import Decision
+from iree.winograd.pipelines.selection.implementation import Implementation
+from iree.winograd.pipelines.selection.prediction import candidate
 
 TARGETS = {
     "avx512": "cpu:skylake-avx512",

@@ -26,9 +26,9 @@ from iree.winograd.passes.frame.unit import Unit
 from iree.winograd.passes.match.navigation import walk
 from iree.winograd.pipelines.compile_pipeline import compile_pipeline
 from iree.winograd.pipelines.cpu import lowering
-from iree.winograd.pipelines.dispatch import emit_executable
-from iree.winograd.pipelines.options import WinogradOptions
+from iree.winograd.pipelines.emission.dispatch import emit_executable
 from iree.winograd.pipelines.selection.layer_filter import location_names
+from iree.winograd.pipelines.selection.options import WinogradOptions
 from iree.winograd.program import open_session, open_source
 from iree.winograd.targets import target_flags
 from numpy.typing import NDArray

@@ -9,9 +9,9 @@ from iree.winograd.passes.match.convolution import convolutions, match_convoluti
 from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.cpu.backend import CpuBackend
 from iree.winograd.pipelines.cpu.target import CpuTarget
+from iree.winograd.pipelines.selection.candidates import iree_implementation
 from iree.winograd.pipelines.selection.implementation import Implementation
 from iree.winograd.pipelines.selection.prediction import algorithm_error, predict
-from iree.winograd.pipelines.selection.search_space import iree_implementation
 from iree.winograd.targets import target_flags
 from iree.winograd.tuning.compile_job import CompileJob
 from iree.winograd.tuning.failure import Failure

@@ -12,9 +12,9 @@ import pytest
 from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.cpu.backend import CpuBackend
 from iree.winograd.pipelines.cpu.target import CpuTarget
+from iree.winograd.pipelines.selection.candidates import iree_implementation
 from iree.winograd.pipelines.selection.implementation import Implementation
 from iree.winograd.pipelines.selection.prediction import candidate, predict
-from iree.winograd.pipelines.selection.search_space import iree_implementation
 from iree.winograd.tuning.batch import Outcome
 from iree.winograd.tuning.extraction import Workload
 from iree.winograd.tuning.failure import Failure

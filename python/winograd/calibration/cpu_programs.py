@@ -9,13 +9,20 @@ from iree.winograd.dialect.bindings import arith, func, ir, tensor, vector
 from iree.winograd.passes.build.tensors import index_constant
 from iree.winograd.pipelines.cpu.lowering import translation
 from iree.winograd.pipelines.cpu.target import CpuTarget
-from iree.winograd.pipelines.dispatch import (
+from iree.winograd.pipelines.emission.dispatch import (
     DispatchSignature,
     KernelFunction,
     emit_dispatch,
     emit_executable,
 )
-from iree.winograd.pipelines.emit import Buffer, Index, broadcast, loop_carried, multiply_add, splat
+from iree.winograd.pipelines.emission.vocabulary import (
+    Buffer,
+    Index,
+    broadcast,
+    loop_carried,
+    multiply_add,
+    splat,
+)
 
 ITERATIONS = 200_000
 """Of the loop of multiply-adds."""

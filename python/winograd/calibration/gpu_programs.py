@@ -8,8 +8,8 @@ from functools import reduce
 
 from iree.winograd.dialect.bindings import arith, func, ir, tensor
 from iree.winograd.passes.build.tensors import index_constant
-from iree.winograd.pipelines.dispatch import KernelFunction
-from iree.winograd.pipelines.emit import Index, loop_carried, multiply_add
+from iree.winograd.pipelines.emission.dispatch import KernelFunction
+from iree.winograd.pipelines.emission.vocabulary import Index, loop_carried, multiply_add
 from iree.winograd.pipelines.gpu.launch import Launcher, TensorArgument
 from iree.winograd.pipelines.gpu.memory import QUAD, GlobalBuffer, thread_id
 from iree.winograd.pipelines.gpu.target import GpuTarget

@@ -8,11 +8,11 @@ from math import isfinite, prod
 
 from iree.winograd.passes.frame.containment import RewriteFailure
 from iree.winograd.passes.match.problem import ConvolutionProblem
+from iree.winograd.pipelines.backends.schedules import schedule_record
 from iree.winograd.pipelines.machines.model import Limits
-from iree.winograd.pipelines.schedules import schedule_record
+from iree.winograd.pipelines.selection.candidates import convolution_shape
 from iree.winograd.pipelines.selection.decision import Candidate, Decision
 from iree.winograd.pipelines.selection.layer_filter import location_names
-from iree.winograd.pipelines.selection.search_space import convolution_shape
 from iree.winograd.report.schema import (
     SCHEMA_VERSION,
     BandwidthReport,

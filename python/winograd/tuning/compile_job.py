@@ -9,8 +9,8 @@ from iree.compiler import api
 from iree.winograd.compilation import Compilation, Stages
 from iree.winograd.diagnostics import Diagnostic
 from iree.winograd.passes.match.problem import ConvolutionProblem
-from iree.winograd.pipelines.options import WinogradOptions
 from iree.winograd.pipelines.selection.implementation import Implementation
+from iree.winograd.pipelines.selection.options import WinogradOptions
 from iree.winograd.program import compilation_error, open_session
 
 from .program import ConvolutionProgram

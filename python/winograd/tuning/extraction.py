@@ -15,12 +15,12 @@ from iree.winograd.pass_pipeline import run_passes
 from iree.winograd.passes.frame.containment import Containment, RewriteFailuresError
 from iree.winograd.passes.frame.registry import Pass, PassError
 from iree.winograd.passes.match.problem import ConvolutionProblem
-from iree.winograd.pipelines.backends import unsupported_target
+from iree.winograd.pipelines.backends.module_backend import unsupported_target
+from iree.winograd.pipelines.backends.search_space import SearchSpace
 from iree.winograd.pipelines.compile_pipeline import compile_pipeline
-from iree.winograd.pipelines.options import WinogradOptions
 from iree.winograd.pipelines.selection.decision import Candidate, Decision
+from iree.winograd.pipelines.selection.options import WinogradOptions
 from iree.winograd.pipelines.selection.prediction import error_limit
-from iree.winograd.pipelines.selection.search_space import SearchSpace
 from iree.winograd.pipelines.selection.select_algorithm import SelectAlgorithm
 from iree.winograd.program import Source, compilation_error, open_session, open_source
 from iree.winograd.stored_machine import with_stored_machine

@@ -16,7 +16,7 @@ from iree.winograd.passes.build.convolution import build_convolution
 from iree.winograd.passes.build.tensors import index_constant, zero_filled
 from iree.winograd.passes.frame.algorithm import set_algorithm
 from iree.winograd.passes.match.problem import ConvolutionProblem
-from iree.winograd.pipelines.schedules import set_schedule
+from iree.winograd.pipelines.backends.schedules import set_schedule
 from iree.winograd.pipelines.selection.implementation import Implementation
 
 Array = npt.NDArray[Any]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from iree.winograd.compilation import REWRITE_PHASE, Compilation, Stages
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.errors import CompilationError
-from iree.winograd.pipelines.executable_target import executable_targets
+from iree.winograd.pipelines.specification.executable_target import executable_targets
 from iree.winograd.program import open_session
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from iree.winograd.errors import InvalidOptionError
-from iree.winograd.pipelines.schedules import schedule_record
+from iree.winograd.pipelines.backends.schedules import schedule_record
 from iree.winograd.pipelines.selection.implementation import Implementation
 
 

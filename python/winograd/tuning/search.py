@@ -14,10 +14,10 @@ from itertools import chain, zip_longest
 from statistics import median_high
 
 from iree.winograd.passes.frame.algorithm import Algorithm
+from iree.winograd.pipelines.selection.candidates import convolution_shape, iree_implementation
 from iree.winograd.pipelines.selection.decision import Candidate
 from iree.winograd.pipelines.selection.implementation import Implementation
 from iree.winograd.pipelines.selection.prediction import candidate, predict
-from iree.winograd.pipelines.selection.search_space import convolution_shape, iree_implementation
 from iree.winograd.pipelines.selection.tuning_database import Measurement
 
 from .batch import Outcome

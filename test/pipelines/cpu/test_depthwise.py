@@ -15,7 +15,7 @@ from iree.winograd.pipelines.cpu.default_schedule import default_schedule
 from iree.winograd.pipelines.cpu.depthwise import is_depthwise
 from iree.winograd.pipelines.cpu.schedules import DepthwiseSchedule
 from iree.winograd.pipelines.cpu.target import CpuTarget
-from iree.winograd.pipelines.shape import ConvolutionShape
+from iree.winograd.pipelines.specification.shape import ConvolutionShape
 from wide import wide
 
 AVX512 = CpuTarget.of("znver5", "+avx2,+fma,+avx512f")

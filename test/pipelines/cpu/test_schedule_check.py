@@ -10,7 +10,7 @@ from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.cpu.kernels import kernel_for, refusal
 from iree.winograd.pipelines.cpu.schedules import DepthwiseSchedule, DirectSchedule, WinogradSchedule
 from iree.winograd.pipelines.cpu.target import CpuTarget
-from iree.winograd.pipelines.shape import ConvolutionShape
+from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
 TARGET = CpuTarget.of("haswell", "+avx2,+fma")
 WINOGRAD = WinogradSchedule(8, tile_block=8, register_tiles=4, register_vectors=2, reduction_block=32)

@@ -16,10 +16,10 @@ from iree.winograd.pipelines.cpu.schedules import (
 )
 from iree.winograd.pipelines.cpu.search_space import CpuSearchSpace
 from iree.winograd.pipelines.cpu.target import CpuTarget
-from iree.winograd.pipelines.emit import Index
+from iree.winograd.pipelines.emission.vocabulary import Index
+from iree.winograd.pipelines.selection.candidates import convolution_shape
 from iree.winograd.pipelines.selection.prediction import predict
-from iree.winograd.pipelines.selection.search_space import convolution_shape
-from iree.winograd.pipelines.shape import ConvolutionShape
+from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
 TARGETS = [
     CpuTarget.of("znver5", "+avx2,+fma,+avx512f"),

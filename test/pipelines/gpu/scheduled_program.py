@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from convolution_program import Array, Program
+from iree.winograd.pipelines.backends.schedules import schedule_record
 from iree.winograd.pipelines.gpu.schedules import FusedSchedule, GemmSchedule
-from iree.winograd.pipelines.schedules import schedule_record
 
 F2X2 = FusedSchedule(16, 8, 8, 4, thread_products=1, thread_tiles=4, thread_columns=4)
 

@@ -9,7 +9,7 @@ from iree.winograd.pipelines.gpu.backend import GpuBackend
 from iree.winograd.pipelines.gpu.default_schedule import default_schedule, schedules
 from iree.winograd.pipelines.gpu.schedules import FusedSchedule, GpuSchedule, fits
 from iree.winograd.pipelines.gpu.target import GpuTarget
-from iree.winograd.pipelines.shape import ConvolutionShape
+from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
 H200 = GpuTarget(1024, 166912, architecture="sm_90")
 

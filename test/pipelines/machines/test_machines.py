@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from iree.winograd.passes.frame.algorithm import Algorithm
 from iree.winograd.passes.match.problem import ConvolutionProblem
-from iree.winograd.pipelines.backend import Backend
+from iree.winograd.pipelines.backends.backend import Backend
 from iree.winograd.pipelines.cpu.backend import CpuBackend
 from iree.winograd.pipelines.cpu.target import CpuTarget
 from iree.winograd.pipelines.gpu.backend import GpuBackend

@@ -20,6 +20,7 @@ from iree.winograd.passes.frame.algorithm import Algorithm, algorithm_of
 from iree.winograd.passes.frame.registry import PassError
 from iree.winograd.passes.match.convolution import convolutions
 from iree.winograd.passes.match.problem import ConvolutionProblem
+from iree.winograd.pipelines.backends.schedules import schedule_of
 from iree.winograd.pipelines.cpu.backend import CpuBackend
 from iree.winograd.pipelines.cpu.schedules import DirectSchedule, WinogradSchedule
 from iree.winograd.pipelines.cpu.target import CpuTarget
@@ -27,16 +28,15 @@ from iree.winograd.pipelines.gpu.backend import GpuBackend
 from iree.winograd.pipelines.gpu.default_schedule import GEMM_SCHEDULES
 from iree.winograd.pipelines.gpu.schedules import FusedSchedule, GemmSchedule
 from iree.winograd.pipelines.gpu.target import GpuTarget
-from iree.winograd.pipelines.schedules import schedule_of
 from iree.winograd.pipelines.selection import tuning_database
-from iree.winograd.pipelines.selection.decision import Decision
-from iree.winograd.pipelines.selection.implementation import Implementation
-from iree.winograd.pipelines.selection.module_space import ANY_TARGET
-from iree.winograd.pipelines.selection.search_space import (
+from iree.winograd.pipelines.selection.candidates import (
     convolution_shape,
     implementations,
     iree_implementation,
 )
+from iree.winograd.pipelines.selection.decision import Decision
+from iree.winograd.pipelines.selection.implementation import Implementation
+from iree.winograd.pipelines.selection.module_space import ANY_TARGET
 from iree.winograd.pipelines.selection.select_algorithm import SelectAlgorithm
 from iree.winograd.pipelines.selection.tuning_database import Measurement, TuningDatabase
 

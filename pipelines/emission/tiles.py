@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .emit import Condition, Index, IndexLike, all_of
-from .shape import ConvolutionShape
+from iree.winograd.pipelines.specification.shape import ConvolutionShape
+
+from .vocabulary import Condition, Index, IndexLike, all_of
 
 
 @dataclass(frozen=True)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from iree.winograd.dialect.bindings import ir
+from iree.winograd.pipelines.cpu.backend import CpuBackend
+from iree.winograd.pipelines.gpu.backend import GpuBackend
+from iree.winograd.pipelines.specification.executable_target import ExecutableTarget, executable_targets
 
 from .backend import Backend
-from .cpu.backend import CpuBackend
-from .executable_target import ExecutableTarget, executable_targets
-from .gpu.backend import GpuBackend
 
 BACKENDS: tuple[type[Backend], ...] = (CpuBackend, GpuBackend)
 

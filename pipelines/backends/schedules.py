@@ -8,48 +8,46 @@ from typing import Any, get_type_hints
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.frame.algorithm import SCHEDULE_ATTRIBUTE_NAME
+from iree.winograd.pipelines.specification.schedule import Schedule
 
-from .cpu.schedules import DepthwiseSchedule, DirectSchedule, WinogradSchedule
-from .gpu.schedules import FusedSchedule, GemmSchedule
-from .schedule import Schedule
+from .module_backend import BACKENDS
 
 
 @dataclass(frozen=True)
 class IreeSchedule(Schedule):
     """That of IREE's own code: nothing to say, and no kernel here is for it."""
 
+    kind = "iree"
 
-KINDS: dict[str, type[Schedule]] = {
-    "winograd": WinogradSchedule,
-    "direct": DirectSchedule,
-    "depthwise": DepthwiseSchedule,
-    "gemm": GemmSchedule,
-    "fused": FusedSchedule,
-    "iree": IreeSchedule,
-}
-"""The kernel or, for "gemm", the kernels that a schedule is for."""
+
+_SCHEDULES: tuple[type[Schedule], ...] = (
+    *(schedule for backend in BACKENDS for schedule in backend.schedules()),
+    IreeSchedule,
+)
+_BY_KIND = {schedule.kind: schedule for schedule in _SCHEDULES}
 
 
 def schedule_record(schedule: Schedule) -> dict[str, int | str]:
     """`schedule` as a flat record: its kind, and its fields but for those that are None."""
-    (kind,) = (name for name, schedule_class in KINDS.items() if type(schedule) is schedule_class)
-    return {"kind": kind} | {name: value for name, value in vars(schedule).items() if value is not None}
+    return {"kind": schedule.kind} | {
+        name: value for name, value in vars(schedule).items() if value is not None
+    }
 
 
 def schedule_from_record(record: Mapping[str, Any]) -> Schedule:
     """The schedule of a record. Raises ValueError for a record that is none, naming what is wrong."""
     values = dict(record)
     kind = values.pop("kind", None)
-    if kind not in KINDS:
-        raise ValueError(f"the kind of a schedule must be one of {', '.join(KINDS)}, not {kind!r}")
-    known = {field.name for field in fields(KINDS[kind])}
+    if kind not in _BY_KIND:
+        raise ValueError(f"the kind of a schedule must be one of {', '.join(_BY_KIND)}, not {kind!r}")
+    known = {field.name for field in fields(_BY_KIND[kind])}
     for name, value in values.items():
         if name not in known:
             raise ValueError(f"a {kind} schedule has no {name!r}")
-        if type(value) is not int and get_type_hints(KINDS[kind])[name] is not bool:
+        if type(value) is not int and get_type_hints(_BY_KIND[kind])[name] is not bool:
             raise ValueError(f"{name} of a {kind} schedule must be an integer, not {value!r}")
     try:
-        return KINDS[kind](**values)
+        return _BY_KIND[kind](**values)
     except TypeError as error:
         raise ValueError(f"an incomplete {kind} schedule: {error}") from None
 

@@ -14,7 +14,7 @@ from typing import Generic, TypeVar
 
 from iree.winograd.dialect.bindings import flow, func, ir, stream
 
-from .emit import Buffer, Index
+from .vocabulary import Buffer, Index
 
 WorkgroupId = tuple[Index, Index, Index]
 

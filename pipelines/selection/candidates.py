@@ -1,19 +1,17 @@
-"""The implementations that a target offers for a convolution, and what each is predicted to take."""
+"""The algorithms and implementations to choose from for a convolution."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import cache
 from itertools import product
 from math import lcm
-from typing import Protocol
 
 from iree.winograd.passes.frame.algorithm import Algorithm
 from iree.winograd.passes.match.problem import ConvolutionProblem
-from iree.winograd.pipelines.machines.model import Limits, Machine
-from iree.winograd.pipelines.schedule import Schedule
-from iree.winograd.pipelines.schedules import IreeSchedule
-from iree.winograd.pipelines.shape import ConvolutionShape
+from iree.winograd.pipelines.backends.schedules import IreeSchedule
+from iree.winograd.pipelines.backends.search_space import SearchSpace
+from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
 from .implementation import Implementation
 
@@ -21,45 +19,6 @@ LARGEST_OUTPUT_TILE = 6
 LARGEST_ALPHA = 8
 MOST_PARTS = 4
 """Parts that the taps of one dimension and phase of the stride are split into at most."""
-
-
-class SearchSpace(Protocol):
-    """What the choice of an implementation asks of a target."""
-
-    @property
-    def key(self) -> str:
-        """The target and what else of it decides which implementation is best."""
-
-    @property
-    def machine(self) -> Machine:
-        """What times are predicted for."""
-
-    @property
-    def limits(self) -> Limits:
-        """What the machine's rates allow whatever the kernels are."""
-
-    @property
-    def dynamic_batch(self) -> int:
-        """The images that a batch counts as which is known only at run time."""
-
-    @property
-    def max_relative_errors(self) -> Mapping[str, float]:
-        """By the text of element types: the predicted error that an algorithm may have by default."""
-
-    def unsuited(self, problem: ConvolutionProblem) -> str | None:
-        """Why the kernels don't compute `problem`, or should not; None where they do."""
-
-    def default_schedule(self, shape: ConvolutionShape) -> Schedule:
-        """The schedule that is taken without measurement. Raises ValueError where none fits."""
-
-    def schedules(self, shape: ConvolutionShape) -> Iterator[Schedule]:
-        """All schedules worth measuring that keep the target's limits, the default one first."""
-
-    def refusal(self, shape: ConvolutionShape, schedule: Schedule) -> str | None:
-        """Why the target's kernels don't compute `shape` by `schedule`; None where they do."""
-
-    def stage_seconds(self, shape: ConvolutionShape, schedule: Schedule) -> Mapping[str, float]:
-        """Seconds that each stage is predicted to take; their sum is the prediction for the convolution."""
 
 
 @cache

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 
 @dataclass(frozen=True)
@@ -11,6 +12,9 @@ class Schedule:
 
     Raises ValueError for numbers that are not positive.
     """
+
+    kind: ClassVar[str]
+    """What it is called in annotations and records: the kernel, or the kernels, that it is for."""
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():

@@ -7,20 +7,21 @@ from typing import Protocol
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.pipelines.machines.model import Machine
+from iree.winograd.pipelines.specification.executable_target import ExecutableTarget
+from iree.winograd.pipelines.specification.group import ConvolutionGroup
+from iree.winograd.pipelines.specification.schedule import Schedule
 
-from .executable_target import ExecutableTarget
-from .group import ConvolutionGroup
-from .selection.search_space import SearchSpace
+from .search_space import SearchSpace
 
 
 class Lowering(Protocol):
     """Kernels for the groups of one module; those that are equal share an executable."""
 
-    def lower(self, group: ConvolutionGroup) -> ir.Value:
+    def lower(self, group: ConvolutionGroup, schedule: Schedule) -> ir.Value:
         """Emits the dispatches that compute the group's output transform, at the insertion point.
 
         Where the backend writes insertions and the output is only inserted into a tensor, the result is that
-        tensor. Raises ValueError for a group that the kernels of its schedule don't compute.
+        tensor. Raises ValueError for a group that the kernels don't compute by `schedule`.
         """
 
 
@@ -37,6 +38,10 @@ class Backend(Protocol):
     @classmethod
     def least(cls, targets: Sequence[ExecutableTarget]) -> Backend:
         """For code that has to run on all of `targets`, each of which matches."""
+
+    @staticmethod
+    def schedules() -> Sequence[type[Schedule]]:
+        """The kinds of schedules that there are kernels for."""
 
     @property
     def name(self) -> str:

@@ -11,8 +11,6 @@ from iree.winograd.passes.match.element_types import ElementTypes
 from iree.winograd.passes.match.navigation import defining_operation, only_user
 from iree.winograd.passes.match.sizes import is_dynamic
 
-from .schedule import Schedule
-from .schedules import schedule_of
 from .shape import ConvolutionShape
 
 _VIEWS = ("tensor.cast", "tensor.collapse_shape", "tensor.expand_shape", "tensor.extract_slice")
@@ -63,14 +61,6 @@ class ConvolutionGroup:
         operation = defining_operation(self.transformed_filter)
         is_transform = operation is not None and operation.name == FilterTransformOp.OPERATION_NAME
         return FilterTransformOp(operation) if is_transform else None
-
-    @property
-    def schedule(self) -> Schedule:
-        """The schedule that the product is annotated with. Raises ValueError for none, or a malformed one."""
-        schedule = schedule_of(self.product)
-        if schedule is None:
-            raise ValueError("its linalg.batch_matmul has no winograd.schedule")
-        return schedule
 
     @property
     def shape(self) -> ConvolutionShape:

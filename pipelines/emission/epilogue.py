@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from iree.winograd.dialect.bindings import arith, ir
 from iree.winograd.dialect.ops import OutputTransformOp
 
-from .emit import Buffer, Index, broadcast, splat
+from .vocabulary import Buffer, Index, broadcast, splat
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import TypeVar
 from iree.winograd.dialect.algebra.recipe import Operation, Recipe
 from iree.winograd.dialect.bindings import arith, ir
 
-from .emit import Buffer, Index, loop, multiply_add, splat
+from .vocabulary import Buffer, Index, loop, multiply_add, splat
 
 Position = tuple[Index, ...]
 """The position of an element within a tile."""

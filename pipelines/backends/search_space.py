@@ -1,0 +1,50 @@
+"""What a target offers for a convolution, and what each offer is predicted to take."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Protocol
+
+from iree.winograd.passes.match.problem import ConvolutionProblem
+from iree.winograd.pipelines.machines.model import Limits, Machine
+from iree.winograd.pipelines.specification.schedule import Schedule
+from iree.winograd.pipelines.specification.shape import ConvolutionShape
+
+
+class SearchSpace(Protocol):
+    """What the choice of an implementation asks of a target."""
+
+    @property
+    def key(self) -> str:
+        """The target and what else of it decides which implementation is best."""
+
+    @property
+    def machine(self) -> Machine:
+        """What times are predicted for."""
+
+    @property
+    def limits(self) -> Limits:
+        """What the machine's rates allow whatever the kernels are."""
+
+    @property
+    def dynamic_batch(self) -> int:
+        """The images that a batch counts as which is known only at run time."""
+
+    @property
+    def max_relative_errors(self) -> Mapping[str, float]:
+        """By the text of element types: the predicted error that an algorithm may have by default."""
+
+    def unsuited(self, problem: ConvolutionProblem) -> str | None:
+        """Why the kernels don't compute `problem`, or should not; None where they do."""
+
+    def default_schedule(self, shape: ConvolutionShape) -> Schedule:
+        """The schedule that is taken without measurement. Raises ValueError where none fits."""
+
+    def schedules(self, shape: ConvolutionShape) -> Iterator[Schedule]:
+        """All schedules worth measuring that keep the target's limits, the default one first."""
+
+    def refusal(self, shape: ConvolutionShape, schedule: Schedule) -> str | None:
+        """Why the target's kernels don't compute `shape` by `schedule`; None where they do."""
+
+    def stage_seconds(self, shape: ConvolutionShape, schedule: Schedule) -> Mapping[str, float]:
+        """Seconds that each stage is predicted to take; their sum is the prediction for the convolution."""

@@ -1,0 +1,1 @@
+"""What kernels are written in: index arithmetic, loops, buffers of vectors, transforms, dispatches."""
