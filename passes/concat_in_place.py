@@ -7,7 +7,7 @@ from operator import itemgetter
 
 from iree.winograd.dialect import ops
 from iree.winograd.dialect.bindings import ir, tensor
-from iree.winograd.passes.build.channels import extract_channels, insert_channels
+from iree.winograd.passes.build.slices import extract_channels, insert_channels
 from iree.winograd.passes.frame.containment import rewrite_each
 from iree.winograd.passes.frame.registry import register_pass
 from iree.winograd.passes.match.channel_slice import ChannelSlice

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from iree.winograd.dialect.bindings import ir, tensor
+from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.build.convolution import build_convolution
 from iree.winograd.passes.build.groups import merged, split
+from iree.winograd.passes.build.slices import padded
 from iree.winograd.passes.build.tensors import size_of, zero_filled
 from iree.winograd.passes.frame.algorithm import ATTRIBUTE_NAME
 from iree.winograd.passes.frame.containment import rewrite_each
@@ -112,19 +113,13 @@ def _pad_without(pad: ir.Operation, position: int) -> ir.Value:
     if low[position] or high[position] or not outside:
         return merged(pad.results[0], max(position - 1, 0))
     former = ir.RankedTensorType(pad.results[0].type)
-    padded = tensor.PadOp(
-        ir.RankedTensorType.get(_others(former.shape, position), former.element_type),
+    return padded(
         _without(pad.operands[0], position),
-        [],
-        [],
+        _others(former.shape, position),
         _others(low, position),
         _others(high, position),
+        element,
     )
-    index_types = [ir.IndexType.get()] * (former.rank - 1)
-    body = padded.regions[0].blocks.append(*index_types, arg_locs=[ir.Location.current] * len(index_types))
-    with ir.InsertionPoint(body):
-        tensor.yield_(element)
-    return padded.results[0]
 
 
 def _layout_without(layout: str, dimension: int) -> str:

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from iree.winograd.dialect import ops
-from iree.winograd.dialect.bindings import ir, linalg
+from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.build.bodies import inline_block
+from iree.winograd.passes.build.generic import build_elementwise
 from iree.winograd.passes.frame.containment import rewrite_each
 from iree.winograd.passes.frame.registry import register_pass
 from iree.winograd.passes.match.elementwise import Elementwise, captures, match_elementwise
@@ -75,9 +76,9 @@ def _merged_user(value: ir.Value) -> Elementwise | None:
         return None if meeting is None else meeting.last
     with meeting.last.operation.location, ir.InsertionPoint(meeting.last.operation):
         merged = _merge(meeting)
-    meeting.last.result.replace_all_uses_with(merged.results[0])
+    meeting.last.result.replace_all_uses_with(merged)
     erase_if_unused([meeting.last.operation])
-    return match_elementwise(merged)
+    return match_elementwise(merged.owner.operation)
 
 
 def _path(value: ir.Value, user: ir.Operation | None) -> Iterator[Elementwise]:
@@ -102,46 +103,35 @@ def _is_mergeable(elementwise: Elementwise, value: ir.Value) -> bool:
     )
 
 
-def _merge(meeting: Meeting) -> ir.Operation:
+def _merge(meeting: Meeting) -> ir.Value:
     """Build the operation that computes what `meeting` does."""
     members = [*meeting.others.values(), meeting.last]
-    reads = {
-        (source, indexing_map): None
-        for member in members
-        for source, indexing_map in zip(member.inputs[:-1], member.indexing_maps, strict=False)
-        if defining_operation(source) not in meeting.others
-    }
-    init, init_map = meeting.last.inputs[-1], meeting.last.indexing_maps[-1]
-    maps = [ir.AffineMapAttr.get(indexing_map) for _, indexing_map in reads]
-    generic = linalg.GenericOp(
-        [meeting.last.result.type],
-        [source for source, _ in reads],
-        [init],
-        ir.ArrayAttr.get([*maps, ir.AffineMapAttr.get(init_map)]),
-        ir.ArrayAttr.get([ir.Attribute.parse("#linalg.iterator_type<parallel>")] * init_map.n_dims),
+    reads = list(
+        dict.fromkeys(
+            (source, indexing_map)
+            for member in members
+            for source, indexing_map in member.reads
+            if defining_operation(source) not in meeting.others
+        )
     )
-    types = [source.type.element_type for source in (*(source for source, _ in reads), init)]
-    body = generic.regions[0].blocks.append(*types, arg_locs=[ir.Location.current] * len(types))
-    elements = dict(zip(reads, body.arguments, strict=False))
-    computed: dict[ir.Operation, ir.Value] = {}
 
-    def compute(member: Elementwise) -> ir.Value:
-        if member.operation not in computed:
-            arguments = [
-                element(source, indexing_map)
-                for source, indexing_map in zip(member.inputs[:-1], member.indexing_maps, strict=False)
-            ]
-            # The argument for the init has no uses, any value stands in for it.
-            (result,) = inline_block(member.body, [*arguments, body.arguments[-1]])
-            computed[member.operation] = result
-        return computed[member.operation]
+    def compute_all(arguments: list[ir.Value]) -> ir.Value:
+        *elements, unused = arguments
+        element_of = dict(zip(reads, elements, strict=True))
+        computed: dict[ir.Operation, ir.Value] = {}
 
-    def element(source: ir.Value, indexing_map: ir.AffineMap) -> ir.Value:
-        definition = defining_operation(source)
-        if definition in meeting.others:
-            return compute(meeting.others[definition])
-        return elements[source, indexing_map]
+        def compute(member: Elementwise) -> ir.Value:
+            if member.operation not in computed:
+                inputs = [element(*read) for read in member.reads]
+                (computed[member.operation],) = inline_block(member.body, [*inputs, unused])
+            return computed[member.operation]
 
-    with ir.InsertionPoint(body):
-        linalg.yield_([compute(meeting.last)])
-    return generic.operation
+        def element(source: ir.Value, indexing_map: ir.AffineMap) -> ir.Value:
+            definition = defining_operation(source)
+            if definition in meeting.others:
+                return compute(meeting.others[definition])
+            return element_of[source, indexing_map]
+
+        return compute(meeting.last)
+
+    return build_elementwise(reads, meeting.last.inputs[-1], compute_all)

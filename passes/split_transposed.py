@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from iree.winograd.dialect.bindings import arith, ir, linalg, tensor
 from iree.winograd.passes.build.convolution import build_convolution
 from iree.winograd.passes.build.groups import merged, split
-from iree.winograd.passes.build.tensors import size_of, zero_filled
+from iree.winograd.passes.build.slices import extracted, inserted, padded
+from iree.winograd.passes.build.tensors import shape_of, size_of, zero_filled
 from iree.winograd.passes.frame.containment import rewrite_each
 from iree.winograd.passes.frame.registry import register_pass
 from iree.winograd.passes.frame.remarks import remark_applied
@@ -89,7 +90,7 @@ def _build_phases(transposed: TransposedConvolution) -> ir.Value:
     init = merged(convolution.init, layout.index("g")) if is_split else convolution.init
     result = init
     if transposed.covers_output:
-        result = tensor.empty([size_of(init, d) for d in range(len(layout))], convolution.element_type)
+        result = tensor.empty(shape_of(init), convolution.element_type)
     for phase in transposed.phases:
         addend = _phase_init(init, layout, phase, transposed.strides)
         sizes = _group_sizes(convolution)
@@ -107,8 +108,7 @@ def _build_phases(transposed: TransposedConvolution) -> ir.Value:
         for d, dimension in enumerate(phase):
             offsets[layout.index(str(d))] = dimension.index
             steps[layout.index(str(d))] = transposed.strides[d]
-        batch = [size_of(outputs, 0)] if is_dynamic(outputs.type.shape[0]) else []
-        result = tensor.insert_slice(outputs, result, [], batch, [], offsets, list(outputs.type.shape), steps)
+        result = inserted(outputs, result, offsets, shape_of(outputs), steps)
     return result
 
 
@@ -125,31 +125,22 @@ def _phase_image(transposed: TransposedConvolution, phase: Sequence[DimensionPha
         low[axis], high[axis] = max(0, -dimension.offset), max(0, dimension.read_end - shape[axis])
         shape[axis] = end - start[axis]
     if shape != list(image.type.shape):
-        batch = [size_of(image, 0)] if is_dynamic(shape[0]) else []
-        cropped_type = ir.RankedTensorType.get(shape, convolution.element_type)
-        image = tensor.extract_slice(cropped_type, image, [], batch, [], start, shape, [1] * len(shape))
+        image = extracted(image, start, [size_of(image, 0), *shape[1:]])
     if any(low) or any(high):
-        image = _padded(image, low, high)
+        image = _padded_with_zeros(image, low, high)
     if layout == convolution.input_layout:
         return image
     groups = convolution.groups
     return split(image, layout.index("g"), (groups, convolution.input_channels // groups))
 
 
-def _padded(value: ir.Value, low: list[int], high: list[int]) -> ir.Value:
-    """`value` with zeros around it."""
+def _padded_with_zeros(value: ir.Value, low: list[int], high: list[int]) -> ir.Value:
     value_type = ir.RankedTensorType(value.type)
     shape = [
         size if is_dynamic(size) else before + size + after
         for before, size, after in zip(low, value_type.shape, high, strict=True)
     ]
-    zero = arith.constant(value_type.element_type, 0.0)
-    pad = tensor.PadOp(ir.RankedTensorType.get(shape, value_type.element_type), value, [], [], low, high)
-    index_types = [ir.IndexType.get()] * len(shape)
-    body = pad.regions[0].blocks.append(*index_types, arg_locs=[ir.Location.current] * len(shape))
-    with ir.InsertionPoint(body):
-        tensor.yield_(zero)
-    return pad.results[0]
+    return padded(value, shape, low, high, arith.constant(value_type.element_type, 0.0))
 
 
 def _phase_filter(convolution: Convolution, phase: Sequence[DimensionPhase]) -> ir.Value:
@@ -159,8 +150,7 @@ def _phase_filter(convolution: Convolution, phase: Sequence[DimensionPhase]) -> 
     for d, dimension in enumerate(phase):
         axis = convolution.filter_layout.index(str(d))
         offsets[axis], shape[axis], steps[axis] = dimension.first_tap, dimension.taps, dimension.tap_step
-    phase_type = ir.RankedTensorType.get(shape, convolution.element_type)
-    return tensor.extract_slice(phase_type, convolution.filter, [], [], [], offsets, shape, steps)
+    return extracted(convolution.filter, offsets, shape, steps)
 
 
 def _phase_init(
@@ -168,7 +158,7 @@ def _phase_init(
 ) -> ir.Value:
     """What is added to the phase's outputs: zeros and broadcasts along the image are built again."""
     spatial = [layout.index(str(d)) for d in range(len(phase))]
-    sizes = [size_of(init, d) for d in range(len(layout))]
+    sizes = shape_of(init)
     for axis, dimension in zip(spatial, phase, strict=True):
         sizes[axis] = dimension.outputs
     element_type = init.type.element_type
@@ -182,10 +172,7 @@ def _phase_init(
     offsets, steps = [0] * len(layout), [1] * len(layout)
     for axis, dimension, stride in zip(spatial, phase, strides, strict=True):
         offsets[axis], steps[axis] = dimension.index, stride
-    shape = [size if isinstance(size, int) else ir.ShapedType.get_dynamic_size() for size in sizes]
-    phase_type = ir.RankedTensorType.get(shape, element_type)
-    dynamic = [size for size in sizes if not isinstance(size, int)]
-    return tensor.extract_slice(phase_type, init, [], dynamic, [], offsets, shape, steps)
+    return extracted(init, offsets, sizes, steps)
 
 
 def _group_sizes(convolution: Convolution) -> tuple[int, int]:

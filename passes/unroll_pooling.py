@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 
-from iree.winograd.dialect.bindings import arith, ir, linalg, tensor
+from iree.winograd.dialect.bindings import arith, ir, tensor
+from iree.winograd.passes.build.generic import build_elementwise
+from iree.winograd.passes.build.slices import extracted
 from iree.winograd.passes.frame.containment import rewrite_each
 from iree.winograd.passes.frame.registry import register_pass
 from iree.winograd.passes.match.constants import is_zero
@@ -72,10 +74,7 @@ def _unroll(operation: ir.Operation) -> None:
         for position in range(window.type.shape[dimension - 1]):
             offsets = [0] * len(shape)
             offsets[dimension] = position
-            extraction = tensor.ExtractSliceOp(
-                result_type, source, [], [], [], offsets, shape, [1] * len(shape)
-            )
-            parts.append(extraction.result)
+            parts.append(extracted(source, offsets, shape))
         total = _elementwise_sum(parts, result_type)
     operation.results[0].replace_all_uses_with(total)
     erase_if_unused([operation])
@@ -83,17 +82,8 @@ def _unroll(operation: ir.Operation) -> None:
 
 def _elementwise_sum(parts: Sequence[ir.Value], result_type: ir.RankedTensorType) -> ir.Value:
     """Build the sum of tensors of one type, the first ones added first."""
-    identity = ir.AffineMapAttr.get(ir.AffineMap.get_identity(result_type.rank))
-    parallel = ir.Attribute.parse("#linalg.iterator_type<parallel>")
-    generic = linalg.GenericOp(
-        [result_type],
-        parts,
-        [tensor.empty(list(result_type.shape), result_type.element_type)],
-        ir.ArrayAttr.get([identity] * (len(parts) + 1)),
-        ir.ArrayAttr.get([parallel] * result_type.rank),
+    identity = ir.AffineMap.get_identity(result_type.rank)
+    init = tensor.empty(list(result_type.shape), result_type.element_type)
+    return build_elementwise(
+        [(part, identity) for part in parts], init, lambda elements: reduce(arith.addf, elements[:-1])
     )
-    types = [result_type.element_type] * (len(parts) + 1)
-    body = generic.regions[0].blocks.append(*types, arg_locs=[ir.Location.current] * len(types))
-    with ir.InsertionPoint(body):
-        linalg.yield_([reduce(arith.addf, list(body.arguments)[: len(parts)])])
-    return generic.results[0]

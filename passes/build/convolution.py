@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from iree.winograd.dialect.bindings import arith, ir, linalg
+from iree.winograd.dialect.bindings import arith, ir
+from iree.winograd.passes.build.generic import build_generic
 
 
 def build_convolution(
@@ -27,22 +28,14 @@ def build_convolution(
         for letter, stride, dilation in zip(spatial, strides, dilations, strict=True)
     }
     indices = ({**loops, **positions}, {**loops, **taps}, loops)
-    kinds = ["parallel"] * len(layouts[2]) + ["reduction"] * (len(names) - len(layouts[2]))
-    generic = linalg.GenericOp(
-        [operands[2].type],
-        operands[:2],
-        operands[2:],
-        ir.ArrayAttr.get(
-            [
-                ir.AffineMapAttr.get(ir.AffineMap.get(len(names), 0, [index[letter] for letter in layout]))
-                for layout, index in zip(layouts, indices, strict=True)
-            ]
-        ),
-        ir.ArrayAttr.get([ir.Attribute.parse(f"#linalg.iterator_type<{kind}>") for kind in kinds]),
+    *reads, init = (
+        (operand, ir.AffineMap.get(len(names), 0, [index[letter] for letter in layout]))
+        for operand, layout, index in zip(operands, layouts, indices, strict=True)
     )
-    types = [operand.type.element_type for operand in operands]
-    body = generic.regions[0].blocks.append(*types, arg_locs=[ir.Location.current] * 3)
-    with ir.InsertionPoint(body):
-        element, weight, accumulator = body.arguments
-        linalg.yield_([arith.addf(accumulator, arith.mulf(element, weight))])
-    return generic.results[0]
+    iterators = ["parallel"] * len(layouts[2]) + ["reduction"] * (len(names) - len(layouts[2]))
+
+    def multiply_add(elements: list[ir.Value]) -> ir.Value:
+        element, weight, accumulator = elements
+        return arith.addf(accumulator, arith.mulf(element, weight))
+
+    return build_generic(reads, init, iterators, multiply_add)

@@ -23,6 +23,11 @@ def size_of(value: ir.Value, dimension: int) -> int | ir.Value:
     return tensor.dim(source, index_constant(dimension)) if size is None else size
 
 
+def shape_of(value: ir.Value) -> list[int | ir.Value]:
+    """The sizes of all dimensions of a tensor, as `size_of` says them."""
+    return [size_of(value, dimension) for dimension in range(ir.RankedTensorType(value.type).rank)]
+
+
 def zero_filled(sizes: Sequence[int | ir.Value], element_type: ir.Type) -> ir.Value:
     """Build a tensor of zeros."""
     return filled(arith.constant(element_type, 0.0), sizes, element_type)

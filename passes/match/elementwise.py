@@ -26,6 +26,11 @@ class Elementwise:
         return self.operation.results[0]
 
     @property
+    def reads(self) -> list[tuple[ir.Value, ir.AffineMap]]:
+        """The inputs but for the last, each with its indexing map."""
+        return list(zip(self.inputs[:-1], self.indexing_maps[:-1], strict=True))
+
+    @property
     def body(self) -> ir.Block:
         """Its arguments are the elements of `inputs`."""
         return self.operation.regions[0].blocks[0]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from iree.winograd.dialect.bindings import ir, linalg, tensor
+from iree.winograd.dialect.bindings import ir, tensor
 from iree.winograd.passes.build.bodies import inline_block
+from iree.winograd.passes.build.generic import build_elementwise
 from iree.winograd.passes.match.elementwise import Elementwise, captures, match_elementwise
 from iree.winograd.passes.match.navigation import defining_operation, only_user
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
@@ -49,7 +50,7 @@ def _movable_consumer(collapsed: ir.Value) -> Elementwise | None:
     identity, last = ir.AffineMap.get_identity(rank), ir.AffineExpr.get_dim(rank - 1)
     if consumer.result.type != collapsed.type:
         return None
-    for value, indexing_map in zip(consumer.inputs[:-1], consumer.indexing_maps, strict=False):
+    for value, indexing_map in consumer.reads:
         along_last = all(
             index == last or isinstance(index, ir.AffineConstantExpr) for index in indexing_map.results
         )
@@ -65,29 +66,17 @@ def _build_uncollapsed(collapsed: ir.Value, consumer: Elementwise) -> ir.Value:
     groups = [[dimension.value for dimension in group] for group in reassociation]
     shape = list(ir.RankedTensorType(source.type).shape)
     rank, collapsed_rank = len(shape), len(groups)
-    identity = ir.AffineMap.get_identity(rank)
-    inputs, maps = [], []
-    for value, indexing_map in zip(consumer.inputs[:-1], consumer.indexing_maps, strict=False):
+    reads = []
+    for value, indexing_map in consumer.reads:
         if indexing_map != ir.AffineMap.get_identity(collapsed_rank):
-            inputs.append(value)
-            maps.append(_along_last(indexing_map, rank))
+            reads.append((value, _along_last(indexing_map, rank)))
             continue
         type_ = ir.RankedTensorType.get(shape, value.type.element_type)
         expanded = source if value == collapsed else tensor.expand_shape(type_, value, groups, [], shape)
-        inputs.append(expanded)
-        maps.append(identity)
-    generic = linalg.GenericOp(
-        [source.type],
-        inputs,
-        [tensor.empty(shape, source.type.element_type)],
-        ir.ArrayAttr.get([ir.AffineMapAttr.get(indexing_map) for indexing_map in (*maps, identity)]),
-        ir.ArrayAttr.get([ir.Attribute.parse("#linalg.iterator_type<parallel>")] * rank),
-    )
-    types = [argument.type for argument in consumer.body.arguments]
-    body = generic.regions[0].blocks.append(*types, arg_locs=[ir.Location.current] * len(types))
-    with ir.InsertionPoint(body):
-        linalg.yield_(inline_block(consumer.body, list(body.arguments)))
-    return tensor.collapse_shape(collapsed.type, generic.results[0], groups)
+        reads.append((expanded, ir.AffineMap.get_identity(rank)))
+    init = tensor.empty(shape, source.type.element_type)
+    computed = build_elementwise(reads, init, lambda elements: inline_block(consumer.body, elements)[0])
+    return tensor.collapse_shape(collapsed.type, computed, groups)
 
 
 def _along_last(indexing_map: ir.AffineMap, rank: int) -> ir.AffineMap:

@@ -10,6 +10,8 @@ from collections.abc import Sequence
 
 from iree.winograd.dialect.bindings import ir, linalg, tensor
 from iree.winograd.passes.build.bodies import inline_block
+from iree.winograd.passes.build.generic import build_elementwise
+from iree.winograd.passes.build.slices import Size, extracted, inserted, padded
 from iree.winograd.passes.build.tensors import filled, size_of
 from iree.winograd.passes.build.transpositions import inverse_permutation, permuted_map, transposed
 from iree.winograd.passes.frame.algorithm import copy_annotations
@@ -69,12 +71,7 @@ def rewrite_pad(operation: ir.Operation, versions: Versions) -> ir.Value | None:
     low, high = (list(operation.attributes[name]) for name in ("static_low", "static_high"))
     result_type = _permuted_type(operation.results[0].type)
     with ir.InsertionPoint(operation):
-        pad = tensor.PadOp(result_type, source, [], [], [low[d] for d in order], [high[d] for d in order])
-        index_types = [ir.IndexType.get()] * len(order)
-        body = pad.regions[0].blocks.append(*index_types, arg_locs=[operation.location] * len(order))
-        with ir.InsertionPoint(body):
-            tensor.yield_(element)
-    return pad.results[0]
+        return padded(source, result_type.shape, [low[d] for d in order], [high[d] for d in order], element)
 
 
 def rewrite_concat(operation: ir.Operation, versions: Versions) -> ir.Value | None:
@@ -94,9 +91,7 @@ def rewrite_extract_slice(operation: ir.Operation, versions: Versions) -> ir.Val
     if source is None or batch is None or result_type.rank != source.type.rank:
         return None
     with ir.InsertionPoint(operation):
-        return tensor.extract_slice(
-            _permuted_type(result_type), source, [], batch, [], *_permuted_slice(operation)
-        )
+        return extracted(source, *_permuted_slice(operation, batch))
 
 
 def rewrite_insert_slice(operation: ir.Operation, versions: Versions) -> ir.Value | None:
@@ -107,7 +102,7 @@ def rewrite_insert_slice(operation: ir.Operation, versions: Versions) -> ir.Valu
         return None
     with ir.InsertionPoint(operation):
         destination = _version(operation.operands[1], versions)
-        return tensor.insert_slice(source, destination, [], batch, [], *_permuted_slice(operation))
+        return inserted(source, destination, *_permuted_slice(operation, batch))
 
 
 def _dynamic_batch(operation: ir.Operation, tensors: int) -> list[ir.Value] | None:
@@ -192,38 +187,24 @@ def _spreads_layout(elementwise: Elementwise, versions: Versions) -> bool:
         return False
     return any(
         value in versions and indexing_map == elementwise.indexing_maps[-1]
-        for value, indexing_map in zip(elementwise.inputs[:-1], elementwise.indexing_maps, strict=False)
+        for value, indexing_map in elementwise.reads
     )
 
 
 def _build_elementwise(elementwise: Elementwise, versions: Versions) -> ir.Value:
-    result_type = _permuted_type(elementwise.result.type)
-    order, identity = permutation(result_type.rank), ir.AffineMap.get_identity(result_type.rank)
-    inputs, indexing_maps = [], []
-    for value, indexing_map in zip(elementwise.inputs[:-1], elementwise.indexing_maps, strict=False):
+    rank = ir.RankedTensorType(elementwise.result.type).rank
+    order, identity = permutation(rank), ir.AffineMap.get_identity(rank)
+    reads = []
+    for value, indexing_map in elementwise.reads:
         if value.type.shape == elementwise.result.type.shape and indexing_map == identity:
             _spread_version(value, versions)
-        inputs.append(versions.get(value, value))
         read = _permuted_results(indexing_map) if value in versions else indexing_map
-        indexing_maps.append(permuted_map(read, order))
-    indexing_maps.append(identity)
+        reads.append((versions.get(value, value), permuted_map(read, order)))
     if elementwise.reads_init:
         init = _version(elementwise.inputs[-1], versions)
     else:
         init = _empty_version(elementwise.inputs[-1])
-    generic = linalg.GenericOp(
-        [result_type],
-        inputs,
-        [init],
-        ir.ArrayAttr.get([ir.AffineMapAttr.get(indexing_map) for indexing_map in indexing_maps]),
-        ir.ArrayAttr.get([ir.Attribute.parse("#linalg.iterator_type<parallel>")] * result_type.rank),
-    )
-    types = [argument.type for argument in elementwise.body.arguments]
-    locations = [argument.location for argument in elementwise.body.arguments]
-    body = generic.regions[0].blocks.append(*types, arg_locs=locations)
-    with ir.InsertionPoint(body):
-        linalg.yield_(inline_block(elementwise.body, list(body.arguments)))
-    return generic.results[0]
+    return build_elementwise(reads, init, lambda elements: inline_block(elementwise.body, elements)[0])
 
 
 def _read_versions(operation: ir.Operation, versions: Versions) -> None:
@@ -319,12 +300,16 @@ def _permuted_results(indexing_map: ir.AffineMap) -> ir.AffineMap:
     return ir.AffineMap.get(indexing_map.n_dims, 0, [results[d] for d in permutation(len(results))])
 
 
-def _permuted_slice(operation: ir.Operation) -> tuple[list[int], list[int], list[int]]:
+def _permuted_slice(
+    operation: ir.Operation, batch: list[ir.Value]
+) -> tuple[list[int], list[Size], list[int]]:
+    """The offsets, sizes and strides of a slice of a channels-last tensor; `batch` is its dynamic size."""
     offsets, sizes, strides = (
         list(operation.attributes[name]) for name in ("static_offsets", "static_sizes", "static_strides")
     )
     order = permutation(len(offsets))
-    return [offsets[d] for d in order], [sizes[d] for d in order], [strides[d] for d in order]
+    permuted_sizes = [*batch, *(sizes[d] for d in order[len(batch) :])]
+    return [offsets[d] for d in order], permuted_sizes, [strides[d] for d in order]
 
 
 def _window(operation: ir.Operation, name: str) -> Sequence[int]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from iree.winograd.dialect.bindings import ir, linalg, tensor
+from iree.winograd.dialect.bindings import ir, tensor
 from iree.winograd.passes.build.bodies import inline_block
-from iree.winograd.passes.build.tensors import size_of
+from iree.winograd.passes.build.generic import build_elementwise
+from iree.winograd.passes.build.tensors import shape_of
 from iree.winograd.passes.match.elementwise import Elementwise, broadcast_source, match_elementwise
 from iree.winograd.passes.match.navigation import defining_operation, only_user
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
@@ -64,7 +65,7 @@ def _movable_consumer(assembled: ir.Value, insertions: list[ir.Operation]) -> El
     rank = assembled.type.rank
     shapes = [insertion.operands[0].type.shape for insertion in insertions]
     divided = {d for shape in shapes for d in range(rank) if shape[d] != assembled.type.shape[d]}
-    for value, indexing_map in _reads(consumer):
+    for value, indexing_map in consumer.reads:
         if value == assembled:
             if indexing_map != ir.AffineMap.get_identity(rank):
                 return None
@@ -78,14 +79,8 @@ def _movable_consumer(assembled: ir.Value, insertions: list[ir.Operation]) -> El
     return consumer
 
 
-def _reads(consumer: Elementwise) -> list[tuple[ir.Value, ir.AffineMap]]:
-    """What `consumer` reads, and how; its init gives but a shape."""
-    return list(zip(consumer.inputs[:-1], consumer.indexing_maps[:-1], strict=True))
-
-
 def _build_applied(assembled: ir.Value, insertions: list[ir.Operation], consumer: Elementwise) -> ir.Value:
-    sizes = [size_of(assembled, d) for d in range(assembled.type.rank)]
-    result = tensor.empty(sizes, assembled.type.element_type)
+    result = tensor.empty(shape_of(assembled), assembled.type.element_type)
     for insertion in insertions:
         part = _build_on_part(assembled, insertion.operands[0], consumer)
         applied = insertion.clone().operation
@@ -96,24 +91,9 @@ def _build_applied(assembled: ir.Value, insertions: list[ir.Operation], consumer
 
 def _build_on_part(assembled: ir.Value, part: ir.Value, consumer: Elementwise) -> ir.Value:
     """The operation of `consumer` on `part` in place of `assembled`."""
-    rank = part.type.rank
     reads = [
         (part, indexing_map) if value == assembled else broadcast_source(value, indexing_map)
-        for value, indexing_map in _reads(consumer)
+        for value, indexing_map in consumer.reads
     ]
-    init = tensor.empty([size_of(part, d) for d in range(rank)], part.type.element_type)
-    maps = [*(indexing_map for _, indexing_map in reads), ir.AffineMap.get_identity(rank)]
-    generic = linalg.GenericOp(
-        [part.type],
-        [value for value, _ in reads],
-        [init],
-        ir.ArrayAttr.get([ir.AffineMapAttr.get(indexing_map) for indexing_map in maps]),
-        ir.ArrayAttr.get([ir.Attribute.parse("#linalg.iterator_type<parallel>")] * rank),
-    )
-    arguments = consumer.body.arguments
-    body = generic.regions[0].blocks.append(
-        *(argument.type for argument in arguments), arg_locs=[argument.location for argument in arguments]
-    )
-    with ir.InsertionPoint(body):
-        linalg.yield_(inline_block(consumer.body, list(body.arguments)))
-    return generic.results[0]
+    init = tensor.empty(shape_of(part), part.type.element_type)
+    return build_elementwise(reads, init, lambda elements: inline_block(consumer.body, elements)[0])

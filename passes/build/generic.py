@@ -1,0 +1,38 @@
+"""The builder of every `linalg.generic`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from iree.winograd.dialect.bindings import ir, linalg
+
+Read = tuple[ir.Value, ir.AffineMap]
+"""A tensor, and the map from loops to the element that is read of it."""
+Body = Callable[[list[ir.Value]], ir.Value]
+"""Builds an element of the result from one of each input, and that of the init last."""
+
+
+def build_generic(reads: Sequence[Read], init: Read, iterators: Sequence[str], body: Body) -> ir.Value:
+    """Build the generic that computes its result, of the type of `init`, from `reads`.
+
+    `iterators` are `parallel` or `reduction`, one per loop.
+    """
+    operands = [value for value, _ in (*reads, init)]
+    generic = linalg.GenericOp(
+        [init[0].type],
+        operands[:-1],
+        operands[-1:],
+        ir.ArrayAttr.get([ir.AffineMapAttr.get(indexing_map) for _, indexing_map in (*reads, init)]),
+        ir.ArrayAttr.get([ir.Attribute.parse(f"#linalg.iterator_type<{kind}>") for kind in iterators]),
+    )
+    types = [operand.type.element_type for operand in operands]
+    block = generic.regions[0].blocks.append(*types, arg_locs=[ir.Location.current] * len(types))
+    with ir.InsertionPoint(block):
+        linalg.yield_([body(list(block.arguments))])
+    return generic.results[0]
+
+
+def build_elementwise(reads: Sequence[Read], init: ir.Value, body: Body) -> ir.Value:
+    """Build the generic whose loops are the dimensions of its result."""
+    rank = ir.RankedTensorType(init.type).rank
+    return build_generic(reads, (init, ir.AffineMap.get_identity(rank)), ["parallel"] * rank, body)

@@ -1,0 +1,65 @@
+"""Parts of tensors, and tensors of parts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+from iree.winograd.dialect.bindings import ir, tensor
+from iree.winograd.passes.match.channel_slice import ChannelSlice
+
+Size: TypeAlias = "int | ir.Value"
+"""A number, or an `index` where it is known only at run time."""
+
+
+def extracted(
+    value: ir.Value, offsets: Sequence[int], sizes: Sequence[Size], strides: Sequence[int] | None = None
+) -> ir.Value:
+    """Build the tensor of the elements `offsets + strides * i` of `value` for i below `sizes`."""
+    static, dynamic = _divided(sizes)
+    type_ = ir.RankedTensorType.get(static, value.type.element_type)
+    strides = [1] * len(static) if strides is None else list(strides)
+    return tensor.extract_slice(type_, value, [], dynamic, [], list(offsets), static, strides)
+
+
+def inserted(
+    part: ir.Value,
+    whole: ir.Value,
+    offsets: Sequence[int],
+    sizes: Sequence[Size],
+    strides: Sequence[int] | None = None,
+) -> ir.Value:
+    """Build `whole` with the elements of `part`, of `sizes`, at `offsets + strides * i`."""
+    static, dynamic = _divided(sizes)
+    strides = [1] * len(static) if strides is None else list(strides)
+    return tensor.insert_slice(part, whole, [], dynamic, [], list(offsets), static, strides)
+
+
+def padded(
+    value: ir.Value, shape: Sequence[int], low: Sequence[int], high: Sequence[int], element: ir.Value
+) -> ir.Value:
+    """Build the tensor of `shape`, a dynamic batch as in a type, that is `value` with `element` around it."""
+    type_ = ir.RankedTensorType.get(list(shape), value.type.element_type)
+    pad = tensor.PadOp(type_, value, [], [], list(low), list(high))
+    index_types = [ir.IndexType.get()] * len(shape)
+    body = pad.regions[0].blocks.append(*index_types, arg_locs=[ir.Location.current] * len(shape))
+    with ir.InsertionPoint(body):
+        tensor.yield_(element)
+    return pad.results[0]
+
+
+def insert_channels(part: ir.Value, destination: ChannelSlice) -> ir.Value:
+    """Build the insertion of all of `part` into its channels of the destination, both of static shape."""
+    shape = list(ir.RankedTensorType(part.type).shape)
+    return inserted(part, destination.whole, [0] * (len(shape) - 1) + [destination.first], shape)
+
+
+def extract_channels(source: ChannelSlice, shape: Sequence[int]) -> ir.Value:
+    """Build the tensor of a static shape that is a slice of the source's channels."""
+    return extracted(source.whole, [0] * (len(shape) - 1) + [source.first], shape)
+
+
+def _divided(sizes: Sequence[Size]) -> tuple[list[int], list[ir.Value]]:
+    """`sizes` as in a type, and those that are known only at run time."""
+    static = [size if isinstance(size, int) else ir.ShapedType.get_dynamic_size() for size in sizes]
+    return static, [size for size in sizes if not isinstance(size, int)]
