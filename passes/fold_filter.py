@@ -9,6 +9,7 @@ from iree.winograd.dialect import ops, reference
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.build.constants import resource_constant
 from iree.winograd.passes.frame.containment import rewrite_each
+from iree.winograd.passes.frame.option import option
 from iree.winograd.passes.frame.registry import register_pass
 from iree.winograd.passes.match.constants import constant_array
 from iree.winograd.passes.match.convolution import convolutions
@@ -31,7 +32,11 @@ class FoldFilter:
         %u = arith.constant dense_resource<winograd_filter> : tensor<36x8x4xf32>
     """
 
-    fold_filters: Literal["compile", "load"] = "compile"
+    fold_filters: Literal["compile", "load"] = option(
+        "compile",
+        purpose="transform constant filters when compiling, or when loading (a smaller file)",
+        flag="iree-winograd-fold-filters",
+    )
     """`load` leaves all ops, which IREE then evaluates when the program is loaded: a smaller program."""
 
     def run(self, module: ir.Operation) -> None:

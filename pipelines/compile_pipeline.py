@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from iree.winograd.passes.concat_in_place import ConcatInPlace
 from iree.winograd.passes.convert_conv import ConvertConv
 from iree.winograd.passes.drop_unit_dimensions import DropUnitDimensions
 from iree.winograd.passes.fold_filter import FoldFilter
 from iree.winograd.passes.fold_scale import FoldScale
+from iree.winograd.passes.frame.option import shared_values
 from iree.winograd.passes.frame.registry import Pass
 from iree.winograd.passes.fuse_epilogue import FuseEpilogue
 from iree.winograd.passes.fuse_pad import FusePad
@@ -33,30 +35,21 @@ def compile_pipeline(
 
     `observe` is told what is decided of each convolution.
     """
-    threads = options.threads or physical_cores()
+    options = replace(options, threads=options.threads or physical_cores())
     return [
         SplitTransposed(),
         DropUnitDimensions(),
         NormalizeLayout(),
-        SelectAlgorithm(
-            output_tile=options.output_tile,
-            allow=options.allow,
-            deny=options.deny,
-            max_relative_error=options.max_relative_error,
-            threads=threads,
-            tuning_database=options.tuning_database,
-            machine=options.machine,
-            observe=observe,
-        ),
+        SelectAlgorithm(**shared_values(options, SelectAlgorithm), observe=observe),
         ConvertMatmul(),
         ConvertConv(),
         FusePad(),
         MergeElementwise(),
         FuseEpilogue(),
         FoldScale(),
-        FoldFilter(fold_filters=options.fold_filters),
+        FoldFilter(**shared_values(options, FoldFilter)),
         ConcatInPlace(),
         UnrollPooling(),
-        AssignSchedule(threads=threads, machine=options.machine),
+        AssignSchedule(**shared_values(options, AssignSchedule)),
         LowerToDispatch(),
     ]

@@ -7,13 +7,11 @@ A pass is a frozen dataclass. Its fields are the options, its `run` does the wor
     class ConvertConv:
         \"\"\"Rewrite annotated convolutions to winograd ops.\"\"\"
 
-        output_tile: int | None = None
+        output_tile: int | None = option(None, "1 to 8", "outputs per tile and dimension")
 
         def run(self, module: ir.Operation) -> None: ...
 
-The text form is `winograd-convert-conv{output-tile=4}`. A field may be an `int`, `bool`, `str`, `float`, a
-`Literal` of strings or integers, a tuple of these (written with commas), or any of these `| None` (whose None
-is written `auto`). A field with the metadata `{"option": False}` is set by programs only.
+The text form is `winograd-convert-conv{output-tile=4}`, with what `option` declares.
 """
 
 from __future__ import annotations
@@ -22,9 +20,10 @@ import dataclasses
 import importlib
 import pkgutil
 import re
-import types
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from iree.winograd.passes.frame.option import options_of
 
 if TYPE_CHECKING:
     from iree.winograd.dialect.bindings import ir
@@ -105,18 +104,17 @@ def parse_pass(text: str) -> Pass:
     if brace and not rest.endswith("}"):
         raise PassSyntaxError(f"missing '}}' after the options of '{name}'")
     pass_class = _passes[name]
-    field_types = get_type_hints(pass_class)
-    fields = {field.name.replace("_", "-"): field for field in _option_fields(pass_class)}
+    options = {option.text_name: option for option in options_of(pass_class)}
     values: dict[str, object] = {}
-    for option, value in _split_options(name, rest[:-1] if brace else ""):
-        if option not in fields:
-            known = ", ".join(fields) or "none"
-            raise PassSyntaxError(f"'{name}' has no option '{option}' (its options: {known})")
-        field_name = fields[option].name
+    for text_name, value in _split_options(name, rest[:-1] if brace else ""):
+        if text_name not in options:
+            known = ", ".join(options) or "none"
+            raise PassSyntaxError(f"'{name}' has no option '{text_name}' (its options: {known})")
+        option = options[text_name]
         try:
-            values[field_name] = _parse_value(field_types[field_name], value)
+            values[option.name] = option.parse(value)
         except ValueError as error:
-            raise PassSyntaxError(f"option '{option}' of '{name}': {error}") from None
+            raise PassSyntaxError(f"option '{text_name}' of '{name}': {error}") from None
     try:
         return pass_class(**values)  # type: ignore[no-any-return]
     except (TypeError, ValueError) as error:
@@ -126,16 +124,11 @@ def parse_pass(text: str) -> Pass:
 def format_pass(pass_: Pass) -> str:
     """The text that `parse_pass` reads back as `pass_`; options that have their default are left out."""
     options = []
-    for field in _option_fields(type(pass_)):
-        value = getattr(pass_, field.name)
-        if value != field.default:
-            options.append(f"{field.name.replace('_', '-')}={_format_value(value)}")
+    for option in options_of(type(pass_)):
+        value = getattr(pass_, option.name)
+        if value != option.default:
+            options.append(f"{option.text_name}={_format_value(value)}")
     return pass_name(pass_) + ("{" + " ".join(options) + "}" if options else "")
-
-
-def _option_fields(pass_class: type) -> list[dataclasses.Field[Any]]:
-    """The fields that are options; one whose metadata says `"option": False` can't be written as text."""
-    return [field for field in dataclasses.fields(pass_class) if field.metadata.get("option", True)]
 
 
 def _split_options(name: str, text: str) -> Iterator[tuple[str, str | None]]:
@@ -149,51 +142,6 @@ def _split_options(name: str, text: str) -> Iterator[tuple[str, str | None]]:
             value = value[1:-1]
         yield match["name"], value
         position = match.end()
-
-
-def _parse_value(field_type: Any, value: str | None) -> object:
-    origin = get_origin(field_type)
-    if origin in (Union, types.UnionType):
-        if value == "auto":
-            return None
-        (field_type,) = (member for member in get_args(field_type) if member is not types.NoneType)
-        return _parse_value(field_type, value)
-    if field_type is bool:
-        if value in (None, "true", "1"):
-            return True
-        if value in ("false", "0"):
-            return False
-        raise ValueError(f"'{value}' is not 'true' or 'false'")
-    if value is None:
-        raise ValueError("needs a value")
-    if origin is Literal:
-        choices = {str(choice): choice for choice in get_args(field_type)}
-        if value not in choices:
-            raise ValueError(f"'{value}' is not one of {', '.join(choices)}")
-        return choices[value]
-    if origin is tuple:
-        return _parse_tuple(get_args(field_type), value.split(",") if value else [])
-    if field_type in (int, float):
-        try:
-            return field_type(value)
-        except ValueError:
-            raise ValueError(
-                f"'{value}' is not {'an integer' if field_type is int else 'a number'}"
-            ) from None
-    if field_type is str:
-        return value
-    raise TypeError(f"a pass option can't have type {field_type}")
-
-
-def _parse_tuple(element_types: tuple[Any, ...], elements: list[str]) -> tuple[object, ...]:
-    if len(element_types) == 2 and element_types[1] is Ellipsis:
-        element_types = (element_types[0],) * len(elements)
-    if len(element_types) != len(elements):
-        raise ValueError(f"expected {len(element_types)} values, got {len(elements)}")
-    return tuple(
-        _parse_value(element_type, element)
-        for element_type, element in zip(element_types, elements, strict=True)
-    )
 
 
 def _format_value(value: object) -> str:

@@ -9,9 +9,11 @@ from iree.winograd.dialect.bindings import ir
 from iree.winograd.dialect.ops import OutputTransformOp
 from iree.winograd.passes.frame.algorithm import SCHEDULE_ATTRIBUTE_NAME
 from iree.winograd.passes.frame.containment import rewrite_each
+from iree.winograd.passes.frame.option import same_option
 from iree.winograd.passes.frame.registry import register_pass
 from iree.winograd.passes.match.navigation import transforms
 from iree.winograd.pipelines.backends.schedules import set_schedule
+from iree.winograd.pipelines.selection.options import WinogradOptions
 from iree.winograd.pipelines.specification.group import ConvolutionGroup, match_group
 
 from .module_space import module_space
@@ -34,10 +36,9 @@ class AssignSchedule:
         %r = "winograd.output_transform"(%m) ({...}) : (tensor<36x9x32xf32>) -> tensor<1x12x12x32xf32>
     """
 
-    threads: int = 1
-    """As in `WinogradOptions`."""
-    machine: str | None = None
-    """The file of the machine that times are predicted for; the target's default is None."""
+    threads: int = same_option(WinogradOptions, "threads", default=1)
+    machine: str | None = same_option(WinogradOptions, "machine")
+    """None is the target's default."""
 
     def run(self, module: ir.Operation) -> None:
         groups = map(match_group, transforms(module, OutputTransformOp))

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from fnmatch import fnmatchcase
 
 from iree.winograd.dialect.bindings import ir
-from iree.winograd.pipelines.selection.options import WinogradOptions
 
 _NUMBERS = re.compile(r"(\d+)(?:-(\d+))?")
 
 
-def is_layer_allowed(options: WinogradOptions, number: int, operation: ir.Operation) -> bool:
-    """Whether `options` let convolution `number` (from 0, in program order) be rewritten."""
+def is_layer_allowed(
+    allow: Collection[str], deny: Collection[str], number: int, operation: ir.Operation
+) -> bool:
+    """Whether patterns as in `WinogradOptions` let convolution `number`, in program order, be rewritten."""
     names = tuple(location_names(operation.location))
-    if options.allow and not any(_matches(pattern, number, names) for pattern in options.allow):
+    if allow and not any(_matches(pattern, number, names) for pattern in allow):
         return False
-    return not any(_matches(pattern, number, names) for pattern in options.deny)
+    return not any(_matches(pattern, number, names) for pattern in deny)
 
 
 def location_names(location: ir.Location) -> Iterator[str]:

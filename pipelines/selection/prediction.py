@@ -9,7 +9,6 @@ from iree.winograd.dialect.algebra.numerics import predicted_error
 from iree.winograd.passes.frame.algorithm import Algorithm
 from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.backends.search_space import SearchSpace
-from iree.winograd.pipelines.selection.options import WinogradOptions
 from iree.winograd.pipelines.specification.schedule import Schedule
 
 from .candidates import candidate_algorithms, convolution_shape, direct_algorithm
@@ -52,14 +51,19 @@ def candidate(
     return Candidate(implementation, stage_seconds, error, measured_seconds)
 
 
-def error_limit(problem: ConvolutionProblem, space: SearchSpace, options: WinogradOptions) -> float | None:
+def error_limit(
+    problem: ConvolutionProblem,
+    space: SearchSpace,
+    max_relative_error: float | None,
+    output_tile: int | None,
+) -> float | None:
     """The predicted error that no algorithm for `problem` may exceed; None where there is no limit.
 
-    Unless `options` say otherwise it is that of the target, or of the direct convolution where that has more:
+    Unless options say otherwise it is that of the target, or of the direct convolution where that has more:
     leaving a convolution as it is makes it no more accurate than that.
     """
-    if options.max_relative_error is not None or options.output_tile is not None:
-        return options.max_relative_error
+    if max_relative_error is not None or output_tile is not None:
+        return max_relative_error
     direct = algorithm_error(problem, direct_algorithm(problem))
     return max(space.max_relative_errors[str(problem.element_types)], direct)
 

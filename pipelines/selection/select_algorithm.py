@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass
 from operator import itemgetter
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.frame.algorithm import ATTRIBUTE_NAME, set_algorithm
 from iree.winograd.passes.frame.containment import RewriteFailure, rewrite_each
+from iree.winograd.passes.frame.option import check_options, same_option
 from iree.winograd.passes.frame.registry import PassError, register_pass
 from iree.winograd.passes.frame.remarks import remark_analysis, remark_missed
 from iree.winograd.passes.frame.unit import Unit, set_origin
@@ -53,24 +53,19 @@ class SelectAlgorithm:
           winograd.schedule = {kind = "winograd", tile_block = 28, ...}} ins(%x, %w : ...) outs(%y : ...)
     """
 
-    output_tile: int | None = None
-    """Outputs per tile and dimension; None chooses per convolution."""
-    allow: tuple[str, ...] = ()
-    """Layer patterns, as in `WinogradOptions`."""
-    deny: tuple[str, ...] = ()
-    max_relative_error: float | None = None
-    """As in `WinogradOptions`."""
-    threads: int = 1
-    """As in `WinogradOptions`."""
-    tuning_database: str | None = None
-    """As in `WinogradOptions`."""
-    machine: str | None = None
-    """The file of the machine that times are predicted for; the target's default is None."""
-    observe: Callable[[Decision], None] | None = field(default=None, metadata={"option": False})
+    output_tile: int | None = same_option(WinogradOptions, "output_tile")
+    allow: tuple[str, ...] = same_option(WinogradOptions, "allow")
+    deny: tuple[str, ...] = same_option(WinogradOptions, "deny")
+    max_relative_error: float | None = same_option(WinogradOptions, "max_relative_error")
+    threads: int = same_option(WinogradOptions, "threads", default=1)
+    machine: str | None = same_option(WinogradOptions, "machine")
+    """None is the target's default."""
+    tuning_database: str | None = same_option(WinogradOptions, "tuning_database")
+    observe: Callable[[Decision], None] | None = None
     """Is told every decision."""
 
     def __post_init__(self) -> None:
-        _ = self._options
+        check_options(self)
 
     def run(self, module: ir.Operation) -> None:
         found = tuple(convolutions(module))
@@ -132,18 +127,6 @@ class SelectAlgorithm:
         with database:
             yield database
 
-    @cached_property
-    def _options(self) -> WinogradOptions:
-        return WinogradOptions(
-            output_tile=self.output_tile,
-            allow=self.allow,
-            deny=self.deny,
-            max_relative_error=self.max_relative_error,
-            threads=self.threads,
-            tuning_database=self.tuning_database,
-            machine=self.machine,
-        )
-
     def _decide(
         self, number: int, operation: ir.Operation, space: SearchSpace, database: TuningDatabase | None
     ) -> Decision:
@@ -156,7 +139,7 @@ class SelectAlgorithm:
         def left(reason: str, candidates: tuple[Candidate, ...] = ()) -> Decision:
             return Decision(space, number, names, problem, candidates, None, reason)
 
-        if not is_layer_allowed(self._options, number, operation):
+        if not is_layer_allowed(self.allow, self.deny, number, operation):
             return left("the layer patterns exclude it")
         if str(problem.element_types) not in space.max_relative_errors:
             return left(f"its element type is {problem.element_types}, not f32")
@@ -165,7 +148,7 @@ class SelectAlgorithm:
         candidates = self._candidates(number, operation, problem, space, database)
         if not candidates:
             return left("a workgroup has not the memory for any algorithm")
-        limit = error_limit(problem, space, self._options)
+        limit = error_limit(problem, space, self.max_relative_error, self.output_tile)
         accurate = [each for each in candidates if limit is None or each.predicted_error <= limit]
         if not accurate:
             best = min(candidates, key=lambda candidate: candidate.predicted_error)

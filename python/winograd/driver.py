@@ -18,20 +18,18 @@ from iree.winograd import embedding
 from iree.winograd.atomic_file import STANDARD_STREAM, atomic_file
 from iree.winograd.compilation import PHASES, REWRITE_PHASE, Compilation, Stages, session_flags
 from iree.winograd.diagnostics import Diagnostic
-from iree.winograd.errors import InvalidOptionError
 from iree.winograd.flags import (
     ENABLE,
-    MACHINE,
     MAIN_BOOLEANS,
-    TUNING_DATABASE,
     CommandLine,
     FlagError,
     expand_response_files,
+    flag_of,
     help_text,
     parse_command_line,
 )
 from iree.winograd.ir_dumps import take_ir_dumps
-from iree.winograd.option_files import check_machine, check_tuning_database
+from iree.winograd.option_files import OptionFileError, check_option_files
 from iree.winograd.passes.frame.remarks import CATEGORY
 from iree.winograd.report.file import ReportFileError
 from iree.winograd.targets import find_crash
@@ -57,7 +55,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     if _HELP_FLAGS & set(command_line.stock):
         return _print_help(command_line)
-    if not command_line.enable_winograd or not _compiles(command_line) or not _is_accepted(command_line):
+    if (
+        not command_line.driver.enable_winograd
+        or not _compiles(command_line)
+        or not _is_accepted(command_line)
+    ):
         become_stock_tool(command_line.stock)
     try:
         stages = _stages(command_line)
@@ -68,14 +70,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _print_diagnostic(Diagnostic("error", crash))
         return 1
     try:
-        check_tuning_database(command_line.options.tuning_database, _print_warning)
-    except InvalidOptionError as error:
-        print(f"{_PROGRAM}: for the --{TUNING_DATABASE} option: {error}", file=sys.stderr)
-        return 1
-    try:
-        check_machine(command_line.options.machine)
-    except InvalidOptionError as error:
-        print(f"{_PROGRAM}: for the --{MACHINE} option: {error}", file=sys.stderr)
+        check_option_files(command_line.options, _print_warning)
+    except OptionFileError as error:
+        print(f"{_PROGRAM}: for the --{flag_of(error.name)} option: {error}", file=sys.stderr)
         return 1
     code = _compile(command_line, stages)
     sys.stdout.flush()
@@ -179,7 +176,7 @@ def _compile(command_line: CommandLine, stages: Stages) -> int:
             _enable_remarks(compilation, command_line)
             source = _open_input(session, command_line.inputs[0])
             with (
-                compilation.reporting(command_line.report),
+                compilation.reporting(command_line.driver.report),
                 atomic_file(output) as path,
                 _open_output(path) as file,
             ):

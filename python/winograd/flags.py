@@ -7,32 +7,37 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from iree.winograd.pipelines.selection.options import MAX_OUTPUT_TILE, WinogradOptions
-from iree.winograd.report.file import check_report_path
+from iree.winograd.passes.frame.option import FALSE_WORDS, TRUE_WORDS, Option, option, options_of
+from iree.winograd.pipelines.selection.options import WinogradOptions
+from iree.winograd.report.file import REPORT_FILES, is_report_path
 from iree.winograd.stock_flags import takes_next_argument
 
 ENABLE = "iree-enable-winograd"
-OUTPUT_TILE = "iree-winograd-output-tile"
-FOLD_FILTERS = "iree-winograd-fold-filters"
-REMARKS = "iree-winograd-remarks"
-ALLOW = "iree-winograd-allow-layers"
-DENY = "iree-winograd-deny-layers"
-MAX_RELATIVE_ERROR = "iree-winograd-max-relative-error"
-THREADS = "iree-winograd-threads"
 REPORT = "iree-winograd-report"
-TUNING_DATABASE = "iree-winograd-tuning-database"
-MACHINE = "iree-winograd-machine"
-STRICT = "iree-winograd-strict"
 
-_OWN_BOOLEANS = (ENABLE, REMARKS, STRICT)
-_OWN_CHOICES = {
-    OUTPUT_TILE: ("auto", *map(str, range(1, MAX_OUTPUT_TILE + 1))),
-    FOLD_FILTERS: ("compile", "load"),
+
+@dataclass(frozen=True)
+class DriverOptions:
+    """Our flags that are no options of the passes; `compile` has parameters of its own for them."""
+
+    enable_winograd: bool = option(
+        False, purpose="rewrite convolutions; the others below have no effect without", flag=ENABLE
+    )
+    report: str | None = option(
+        None,
+        REPORT_FILES,
+        "say what each convolution could have become, and why it became what it did",
+        flag=REPORT,
+        accepts=is_report_path,
+    )
+
+
+OWN_FLAGS = {
+    each.flag: each for owner in (DriverOptions, WinogradOptions) for each in options_of(owner) if each.flag
 }
-_OWN_LISTS = (ALLOW, DENY)
-_OWN_VALUES = (MAX_RELATIVE_ERROR, THREADS, REPORT, TUNING_DATABASE, MACHINE)
-_OWN = (*_OWN_BOOLEANS, *_OWN_CHOICES, *_OWN_LISTS, *_OWN_VALUES)
+"""Our flags, without dashes, and what they set."""
 
 # The flags that the program `iree-compile` itself reads; IREE's library reads the others.
 MAIN_BOOLEANS = (
@@ -54,49 +59,20 @@ _MAIN_VALUES = (
     "remarks-output-file",
 )
 
-_PATTERNS = "numbers from 0 in program order, ranges (4-7), globs on location names"
 
-_TRUE = ("", "true", "TRUE", "True", "1")
-_FALSE = ("false", "FALSE", "False", "0")
-
-_HELP = (
-    (ENABLE, "Rewrite convolutions to Winograd and related fast forms."),
-    (f"{ALLOW}=<pattern>,...", f"Rewrite only these convolutions: {_PATTERNS}"),
-    (f"{DENY}=<pattern>,...", f"Leave these convolutions as they are: {_PATTERNS}"),
-    (
-        f"{FOLD_FILTERS}=<value>",
-        "When constant filters are transformed: compile (default) or load time",
-    ),
-    (
-        f"{MACHINE}=<file>",
-        "Predict times for this machine, as `iree-winograd calibrate --output` writes it",
-    ),
-    (
-        f"{MAX_RELATIVE_ERROR}=<number>",
-        "Give no convolution an algorithm with a larger predicted error, relative to its output",
-    ),
-    (f"{OUTPUT_TILE}=<value>", f"Outputs per tile and dimension: 1 to {MAX_OUTPUT_TILE}, or auto (default)"),
-    (REMARKS, "Say of every convolution what it became, or why it was left."),
-    (
-        f"{REPORT}=<file>",
-        "Say in a .json or .html file what each convolution could have become, and the reason for the choice",
-    ),
-    (STRICT, "Make every failure of these passes an error, with a trace to report"),
-    (
-        f"{THREADS}=<value>",
-        "Threads that the program is going to run on, on a CPU: a number, or auto (default) for one per core",
-    ),
-    (
-        f"{TUNING_DATABASE}=<file>",
-        "Where iree-winograd tune has measured a convolution, take what was fastest instead of predictions",
-    ),
-)
+def flag_of(name: str) -> str:
+    """The flag that sets the option `name`, without dashes."""
+    return next(flag for flag, each in OWN_FLAGS.items() if each.name == name)
 
 
 def help_text() -> str:
     """The section on our flags, laid out as in the help of the stock tool."""
-    flags = "".join(f"  --{flag:<70} - {text}\n" for flag, text in _HELP)
-    return f"iree-winograd options:\n\n{flags}"
+    lines = (f"  --{_usage(each):<70} - {each.help}\n" for each in OWN_FLAGS.values())
+    return f"iree-winograd options:\n\n{''.join(lines)}"
+
+
+def _usage(flag: Option) -> str:
+    return f"{flag.flag}" if flag.type is bool else f"{flag.flag}=<{'|'.join(flag.listed_values)}>"
 
 
 class FlagError(Exception):
@@ -107,18 +83,17 @@ class FlagError(Exception):
 class CommandLine:
     """A command line of `iree-compile`, taken apart.
 
-    `stock` is the line without our flags; `main` holds the flags of the main program, the last of each
-    winning, booleans as "true" or "false"; `inputs` the positional arguments; `library` all others, each
-    with its value if it has one. `report` is the file to describe decisions in.
+    `driver` and `options` are what our flags say, `stock` is the line without them; `main` holds the flags of
+    the main program, the last of each winning, booleans as "true" or "false"; `inputs` the positional
+    arguments; `library` all others, each with its value if it has one.
     """
 
-    enable_winograd: bool
+    driver: DriverOptions
     options: WinogradOptions
     stock: tuple[str, ...]
     main: Mapping[str, str] = field(default_factory=dict)
     inputs: tuple[str, ...] = ()
     library: tuple[str, ...] = ()
-    report: str | None = None
 
 
 def parse_command_line(arguments: Sequence[str]) -> CommandLine:
@@ -126,7 +101,7 @@ def parse_command_line(arguments: Sequence[str]) -> CommandLine:
 
     Raises `FlagError` for a bad value of one of our flags. Whatever else is wrong is left to the stock tool.
     """
-    own: dict[str, list[str]] = {}
+    own: dict[str, object] = {}
     main: dict[str, str] = {}
     stock: list[str] = []
     inputs: list[str] = []
@@ -139,10 +114,11 @@ def parse_command_line(arguments: Sequence[str]) -> CommandLine:
             inputs += remaining
             break
         name, value = _split_flag(argument)
-        if name in _OWN:
-            if value is None and name not in _OWN_BOOLEANS:
+        if name in OWN_FLAGS:
+            flag = OWN_FLAGS[name]
+            if value is None and flag.type is not bool:
                 value = _required_value(name, remaining)
-            own.setdefault(name, []).append(_check_own(name, value or ""))
+            own[flag.name] = _with_earlier(own.get(flag.name), _parse_own(flag, value))
             continue
         stock.append(argument)
         if name is None:
@@ -159,19 +135,18 @@ def parse_command_line(arguments: Sequence[str]) -> CommandLine:
             library.append(f"{argument}={stock[-1]}")
         else:
             library.append(argument)
-    report = own.get(REPORT, [None])[-1]
-    if report is not None and main.get("split-input-file") == "true":
+    driver = DriverOptions(**_values_of(DriverOptions, own))
+    if driver.report is not None and main.get("split-input-file") == "true":
         raise FlagError(
             f"for the --{REPORT} option: it is on one program, but --split-input-file makes several"
         )
     return CommandLine(
-        enable_winograd=own.get(ENABLE, ["false"])[-1] == "true",
-        options=_make_options(own),
+        driver,
+        WinogradOptions(**_values_of(WinogradOptions, own)),
         stock=tuple(stock),
         main=main,
         inputs=tuple(inputs),
         library=tuple(library),
-        report=report,
     )
 
 
@@ -238,61 +213,22 @@ def _required_value(name: str, remaining: deque[str]) -> str:
 
 def _boolean(value: str) -> str:
     """ "true", "false", or `value` when it is neither."""
-    if value in _TRUE:
+    if value in TRUE_WORDS:
         return "true"
-    return "false" if value in _FALSE else value
+    return "false" if value in FALSE_WORDS else value
 
 
-def _check_own(name: str, value: str) -> str:
-    if name in _OWN_BOOLEANS:
-        checked = _boolean(value)
-        if checked not in ("true", "false"):
-            raise FlagError(
-                f"for the --{name} option: '{value}' is invalid value for boolean argument! Try 0 or 1"
-            )
-        return checked
-    if name in _OWN_CHOICES and value not in _OWN_CHOICES[name]:
-        raise FlagError(f"for the --{name} option: Cannot find option named '{value}'!")
-    if name in _OWN_LISTS and not all(value.split(",")):
-        raise FlagError(f"for the --{name} option: '{value}' holds an empty pattern")
-    if name == THREADS and value != "auto" and not (value.isdecimal() and int(value) > 0):
-        raise FlagError(f"for the --{name} option: '{value}' is neither a positive integer nor auto")
-    if name == MAX_RELATIVE_ERROR and not _is_positive(value):
-        raise FlagError(f"for the --{name} option: '{value}' is no positive number")
-    if name in (TUNING_DATABASE, MACHINE) and not value:
-        raise FlagError(f"for the --{name} option: requires a value!")
-    if name == REPORT:
-        try:
-            check_report_path(value)
-        except ValueError as error:
-            raise FlagError(f"for the --{name} option: {error}") from None
-    return value
-
-
-def _is_positive(value: str) -> bool:
+def _parse_own(flag: Option, value: str | None) -> object:
     try:
-        return float(value) > 0
-    except ValueError:
-        return False
+        return flag.parse(value)
+    except ValueError as error:
+        raise FlagError(f"for the --{flag.flag} option: {error}") from None
 
 
-def _make_options(own: Mapping[str, Sequence[str]]) -> WinogradOptions:
-    output_tile = own.get(OUTPUT_TILE, ["auto"])[-1]
-    max_relative_error = own.get(MAX_RELATIVE_ERROR, [None])[-1]
-    threads = own.get(THREADS, ["auto"])[-1]
-    return WinogradOptions(
-        output_tile=None if output_tile == "auto" else int(output_tile),
-        fold_filters="load" if own.get(FOLD_FILTERS, [""])[-1] == "load" else "compile",
-        remarks=own.get(REMARKS, ["false"])[-1] == "true",
-        allow=_patterns(own.get(ALLOW, [])),
-        deny=_patterns(own.get(DENY, [])),
-        max_relative_error=None if max_relative_error is None else float(max_relative_error),
-        threads=None if threads == "auto" else int(threads),
-        tuning_database=own.get(TUNING_DATABASE, [None])[-1],
-        machine=own.get(MACHINE, [None])[-1],
-        strict=own.get(STRICT, ["false"])[-1] == "true",
-    )
+def _with_earlier(earlier: object, value: object) -> object:
+    """What a flag that is given again means: lists grow, other values replace what was there."""
+    return (*earlier, *value) if isinstance(earlier, tuple) and isinstance(value, tuple) else value
 
 
-def _patterns(values: Sequence[str]) -> tuple[str, ...]:
-    return tuple(pattern for value in values for pattern in value.split(","))
+def _values_of(options_class: type, own: Mapping[str, object]) -> dict[str, Any]:
+    return {each.name: own[each.name] for each in options_of(options_class) if each.name in own}

@@ -13,6 +13,7 @@ from iree.winograd.diagnostics import Diagnostic, capture_diagnostics, capture_r
 from iree.winograd.dialect.bindings import PassManager, ir
 from iree.winograd.expected_diagnostics import check_diagnostics
 from iree.winograd.pass_pipeline import build_pass_manager, load_passes, parse_pass_pipeline
+from iree.winograd.passes.frame.option import options_of
 from iree.winograd.passes.frame.registry import PassSyntaxError
 
 _SPLIT_MARKER = re.compile(r"^// -----.*$", re.MULTILINE)
@@ -177,9 +178,7 @@ def _parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
         description="Run passes of iree-winograd, IREE and MLIR on an MLIR file; without one, or for '-', on "
         "standard input.",
         epilog="--NAME or --NAME='option=value ...' runs the pass of that name, of IREE, MLIR or these:\n\n"
-        + "\n".join(
-            f"  --{name}\n      {_summary(pass_class)}" for name, pass_class in load_passes().items()
-        ),
+        + "\n".join(_pass_help(name, pass_class) for name, pass_class in load_passes().items()),
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
@@ -229,8 +228,13 @@ def _pass_of_flag(parser: argparse.ArgumentParser, flag: str) -> str:
     return f"{name[2:]}{{{options}}}" if options else name[2:]
 
 
-def _summary(pass_class: type) -> str:
-    return (pass_class.__doc__ or "").partition("\n")[0]
+def _pass_help(name: str, pass_class: type) -> str:
+    summary = (pass_class.__doc__ or "").partition("\n")[0]
+    options = (
+        f"      {option.text_name}=<{'|'.join(option.listed_values)}>  {option.help}"
+        for option in options_of(pass_class)
+    )
+    return "\n".join([f"  --{name}", f"      {summary}", *options])
 
 
 def _boolean(text: str) -> bool:

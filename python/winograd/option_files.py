@@ -6,31 +6,43 @@ from collections.abc import Callable
 
 from iree.winograd.errors import InvalidOptionError
 from iree.winograd.pipelines.machines.store import read_machine
+from iree.winograd.pipelines.selection.options import WinogradOptions
 from iree.winograd.pipelines.selection.tuning_database import TuningDatabase
 
 
-def check_tuning_database(path: str | None, warn: Callable[[str], None]) -> None:
-    """Raise `InvalidOptionError` when there is no tuning database in the file `path` that could be read.
+class OptionFileError(InvalidOptionError):
+    """The file that the option `name` of `WinogradOptions` names isn't there, or is of another kind."""
 
-    `warn` is told of a damaged one, which counts as empty.
+    def __init__(self, name: str, message: str) -> None:
+        super().__init__(message)
+        self.name = name
+
+
+def check_option_files(options: WinogradOptions, warn: Callable[[str], None]) -> None:
+    """Raise `OptionFileError` when the tuning database or the machine can't be read.
+
+    `warn` is told of a damaged database, which counts as empty.
     """
-    if path is None:
-        return
+    if options.tuning_database is not None:
+        _check_tuning_database(options.tuning_database, warn)
+    if options.machine is not None:
+        _check_machine(options.machine)
+
+
+def _check_tuning_database(path: str, warn: Callable[[str], None]) -> None:
     try:
         TuningDatabase(path, report=warn, read_only=True).close()
     except OSError as error:
-        raise InvalidOptionError(f"can't read tuning database '{path}': {error.strerror}") from None
+        message = f"can't read tuning database '{path}': {error.strerror}"
+        raise OptionFileError("tuning_database", message) from None
     except ValueError as error:
-        raise InvalidOptionError(str(error)) from None
+        raise OptionFileError("tuning_database", str(error)) from None
 
 
-def check_machine(path: str | None) -> None:
-    """Raise `InvalidOptionError` when there is no machine in the file `path` that could be read."""
-    if path is None:
-        return
+def _check_machine(path: str) -> None:
     try:
         read_machine(path)
     except OSError as error:
-        raise InvalidOptionError(f"can't read machine '{path}': {error.strerror}") from None
+        raise OptionFileError("machine", f"can't read machine '{path}': {error.strerror}") from None
     except ValueError as error:
-        raise InvalidOptionError(str(error)) from None
+        raise OptionFileError("machine", str(error)) from None

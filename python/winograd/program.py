@@ -7,7 +7,6 @@ import shutil
 import sys
 import warnings
 from collections.abc import Sequence
-from dataclasses import fields
 from pathlib import Path
 from typing import Any, overload
 
@@ -18,9 +17,10 @@ from iree.winograd.diagnostics import Diagnostic
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.errors import CompilationError, InvalidOptionError
 from iree.winograd.importers import ImportedModel
-from iree.winograd.option_files import check_machine, check_tuning_database
+from iree.winograd.option_files import check_option_files
+from iree.winograd.passes.frame.option import options_of
 from iree.winograd.pipelines.selection.options import WinogradOptions
-from iree.winograd.report.file import ReportFileError, check_report_path
+from iree.winograd.report.file import REPORT_FILES, ReportFileError, is_report_path
 from iree.winograd.targets import find_crash, target_flags
 
 Source = str | bytes | os.PathLike[str] | ImportedModel
@@ -92,11 +92,10 @@ def compile(
         _check_report(report, enable_winograd)
     winograd_options = checked_options if enable_winograd else None
     if winograd_options is not None:
-        check_tuning_database(
-            winograd_options.tuning_database,
-            lambda message: warnings.warn(message, TuningDatabaseWarning, stacklevel=5),
+        check_option_files(
+            winograd_options,
+            lambda message: warnings.warn(message, TuningDatabaseWarning, stacklevel=6),
         )
-        check_machine(winograd_options.machine)
     all_flags = (*target_flags(target), *flags)
     if output is not None:
         _compile_file(source, output, all_flags, winograd_options, report)
@@ -108,23 +107,28 @@ def compile(
 
 def make_options(options: dict[str, Any]) -> WinogradOptions:
     """The options of these names. Raises `InvalidOptionError` for one that isn't known or has a bad value."""
-    known = [field.name for field in fields(WinogradOptions)]
+    known = [option.name for option in options_of(WinogradOptions)]
     for name in options:
         if name not in known:
             raise InvalidOptionError(f"option {name!r} is not known; known are {', '.join(known)}")
     try:
-        return WinogradOptions(**options)
+        return WinogradOptions(**{name: _plain(value) for name, value in options.items()})
     except ValueError as error:
         raise InvalidOptionError(str(error)) from None
+
+
+def _plain(value: Any) -> Any:
+    """`value` in the type that options have: lists are tuples, paths are text."""
+    if isinstance(value, list):
+        return tuple(value)
+    return os.fspath(value) if isinstance(value, os.PathLike) else value
 
 
 def _check_report(path: str | os.PathLike[str], enable_winograd: bool) -> None:
     if not enable_winograd:
         raise InvalidOptionError("a report is on what this project does, which needs enable_winograd=True")
-    try:
-        check_report_path(path)
-    except ValueError as error:
-        raise InvalidOptionError(str(error)) from None
+    if not is_report_path(path):
+        raise InvalidOptionError(f"report must be {REPORT_FILES}, got {os.fspath(path)!r}")
 
 
 def open_session(flags: tuple[str, ...], options: WinogradOptions | None) -> api.Session:

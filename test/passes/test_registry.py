@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 from iree.winograd.pass_pipeline import load_passes
 from iree.winograd.passes.frame import registry
+from iree.winograd.passes.frame.option import check_options, is_positive, option, options_of
 from iree.winograd.passes.frame.registry import PassSyntaxError, format_pass, parse_pass, register_pass
 
 ROOT = Path(__file__).parents[2]
@@ -18,18 +19,19 @@ ROOT = Path(__file__).parents[2]
 
 @dataclass(frozen=True)
 class Example:
-    """A pass with an option of every type."""
+    """A pass with an option of every type, and what only programs set."""
 
-    output_tile: int | None = None
-    tiles: tuple[int, ...] = ()
-    pair: tuple[int, float] = (1, 0.5)
-    mode: Literal["compile", "load"] = "compile"
-    verbose: bool = False
-    layer: str = ""
+    output_tile: int | None = option(None, "a positive integer", accepts=is_positive)
+    tiles: tuple[int, ...] = option((), "integers")
+    pair: tuple[int, float] = option((1, 0.5), "an integer and a number")
+    mode: Literal["compile", "load"] = option("compile")
+    verbose: bool = option(False)
+    layer: str = option("", "a pattern")
+    file: str | None = option(None, "a file")
+    observe: Callable[[], None] | None = None
 
     def __post_init__(self) -> None:
-        if self.output_tile is not None and self.output_tile < 1:
-            raise ValueError(f"output_tile must be positive, got {self.output_tile}")
+        check_options(self)
 
     def run(self, module: object) -> None:
         raise AssertionError("only parsed")
@@ -55,6 +57,7 @@ def example_is_registered(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         ("winograd-example{verbose=false tiles=2,4,6}", Example(tiles=(2, 4, 6))),
         ("winograd-example{pair=3,0.25 mode=load}", Example(pair=(3, 0.25), mode="load")),
         ("winograd-example{layer='a b{c}' verbose=true}", Example(layer="a b{c}", verbose=True)),
+        ("winograd-example{file=auto}", Example(file="auto")),
         ("winograd-example{layer=layer1.*/conv1}", Example(layer="layer1.*/conv1")),
     ],
 )
@@ -74,19 +77,41 @@ def test_parses_and_prints(text: str, expected: Example) -> None:
         ),
         (
             "winograd-example{output-tile=four}",
-            "option 'output-tile' of 'winograd-example': 'four' is not an int",
+            "'output-tile' of 'winograd-example': must be auto or a positive integer, got 'four'",
         ),
         ("winograd-example{output-tile}", "option 'output-tile' of 'winograd-example': needs a value"),
-        ("winograd-example{output-tile=0}", "'winograd-example': output_tile must be positive, got 0"),
-        ("winograd-example{mode=never}", "'never' is not one of compile, load"),
-        ("winograd-example{verbose=perhaps}", "'perhaps' is not 'true' or 'false'"),
-        ("winograd-example{pair=1}", "expected 2 values, got 1"),
+        ("winograd-example{output-tile=0}", "must be auto or a positive integer, got '0'"),
+        ("winograd-example{output-tile=1_0}", "must be auto or a positive integer, got '1_0'"),
+        (
+            "winograd-example{mode=never}",
+            "'mode' of 'winograd-example': must be compile or load, got 'never'",
+        ),
+        ("winograd-example{verbose=perhaps}", "must be true or false, got 'perhaps'"),
+        ("winograd-example{pair=1}", "must be an integer and a number, got '1'"),
+        ("winograd-example{observe=1}", "'winograd-example' has no option 'observe'"),
         ("winograd-example{=4}", "can't read the options of 'winograd-example' from '=4' on"),
     ],
 )
 def test_says_what_is_wrong(text: str, message: str) -> None:
     with pytest.raises(PassSyntaxError, match=message):
         parse_pass(text)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"output_tile": 0}, "output_tile must be None or a positive integer, got 0"),
+        ({"output_tile": True}, "output_tile must be None or a positive integer, got True"),
+        ({"output_tile": "4"}, "output_tile must be None or a positive integer, got '4'"),
+        ({"tiles": 2}, "tiles must be integers, got 2"),
+        ({"pair": (1, 2, 3)}, "pair must be an integer and a number"),
+        ({"mode": "never"}, "mode must be compile or load, got 'never'"),
+        ({"layer": None}, "layer must be a pattern, got None"),
+    ],
+)
+def test_values_that_programs_give_are_checked_alike(values: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
+        Example(**values)
 
 
 def test_names_are_unique_and_passes_are_dataclasses() -> None:
@@ -118,13 +143,17 @@ def test_every_file_of_passes_is_a_pass_with_a_lit_test_of_its_name() -> None:
 
 
 def test_every_pass_of_the_project_has_a_row_in_its_page_and_a_lit_test() -> None:
-    passes = load_passes().keys() - {"winograd-example"}
+    passes = {name: each for name, each in load_passes().items() if each is not Example}
     page = (ROOT / "docs" / "passes.md").read_text()
-    assert set(re.findall("^[|] `(winograd-[a-z-]+)` [|]", page, re.MULTILINE)) == passes
+    rows = re.findall("^[|] `(winograd-[a-z-]+)` [|].*[|](.*)[|]$", page, re.MULTILINE)
+    documented = {name: set(re.findall("`([a-z-]+)`", options)) for name, options in rows}
+    assert documented == {
+        name: {option.text_name for option in options_of(pass_class)} for name, pass_class in passes.items()
+    }
     tested = {
         name
         for path in (ROOT / "test").rglob("*.mlir")
         for run in re.findall("^// RUN: .*", path.read_text(), re.MULTILINE)
         for name in re.findall("--(winograd-[a-z-]+)", run)
     }
-    assert passes <= tested
+    assert passes.keys() <= tested

@@ -167,7 +167,7 @@ def test_a_missing_or_damaged_file_of_the_option_is_an_error() -> None:
 def test_the_machine_as_an_option_in_python() -> None:
     with pytest.raises(winograd.InvalidOptionError, match=r"can't read machine 'none\.json'"):
         winograd.compile(CONVOLUTION, machine="none.json")
-    with pytest.raises(winograd.InvalidOptionError, match="name of the machine's file is empty"):
+    with pytest.raises(winograd.InvalidOptionError, match="machine must be a file"):
         winograd.compile(CONVOLUTION, machine="")
 
 

@@ -71,7 +71,7 @@ def test_measurements_of_other_targets_are_a_remark() -> None:
         ("none.db", "can't read tuning database 'none.db': No such file or directory"),
         (".", "can't read tuning database '.': Is a directory"),
         ("convolution.mlir", "convolution.mlir is no tuning database: file is not a database"),
-        ("", "requires a value!"),
+        ("", "must be a file, got ''"),
     ],
 )
 def test_a_file_that_is_no_database_is_an_error(name: str, reason: str) -> None:

@@ -22,20 +22,21 @@ class ReportFileError(Exception):
     """A report can't be written; the text says which file, and why."""
 
 
-def check_report_path(path: str | os.PathLike[str]) -> None:
-    """Raise ValueError when the suffix of `path` isn't that of a format."""
-    if Path(path).suffix not in _FORMATS:
-        raise ValueError(f"a report is a .json or an .html file, but '{os.fspath(path)}' is neither")
+REPORT_FILES = "a .json or .html file"
+
+
+def is_report_path(path: str | os.PathLike[str]) -> bool:
+    """Whether the suffix of `path` is that of a format: whether it is one of `REPORT_FILES`."""
+    return Path(path).suffix in _FORMATS
 
 
 @contextmanager
 def report_file(path: str | os.PathLike[str]) -> Iterator[Callable[[DecisionReport], None]]:
     """Yield what writes a report; `path` appears, complete, when the block ends without an exception.
 
-    Raises ReportFileError, before it yields where possible, when `path` can't be written, and ValueError for
-    a suffix that isn't that of a format.
+    `path` is one of `REPORT_FILES`. Raises ReportFileError, before it yields where possible, when it can't be
+    written.
     """
-    check_report_path(path)
     with ExitStack() as stack:
         try:
             temporary = stack.enter_context(atomic_file(os.fspath(path)))

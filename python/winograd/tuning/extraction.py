@@ -80,7 +80,7 @@ def _workloads(module: ir.Operation, options: WinogradOptions) -> tuple[Workload
         problem = decision.problem
         if problem is None or decision.chosen is None:
             return
-        limit = error_limit(problem, decision.space, options)
+        limit = error_limit(problem, decision.space, options.max_relative_error, options.output_tile)
         known = found.get(problem, Workload(problem, decision.space, decision.chosen, limit, 0))
         found[problem] = replace(known, count=known.count + 1)
 

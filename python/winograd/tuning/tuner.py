@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from iree.winograd.errors import InvalidOptionError, TuningError
-from iree.winograd.option_files import check_machine
+from iree.winograd.option_files import check_option_files
 from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.machines.host import available_processors, physical_cores
 from iree.winograd.pipelines.selection.implementation import Implementation
@@ -82,8 +82,9 @@ def tune(
     algorithms, and `TuningError` when nothing can be measured, or recorded.
     """
     require_optuna()
+    say = report or (lambda line: None)
     checked = make_options(options)
-    check_machine(checked.machine)
+    check_option_files(checked, say)
     device = DEFAULT_DRIVERS.get(target.partition(":")[0], "") if device is None else device
     if not budget > 0:
         raise InvalidOptionError(f"the budget must be positive, not {budget} s")
@@ -94,7 +95,6 @@ def tune(
     if driver_name(device) == "local-sync" and checked.threads not in (None, 1):
         raise InvalidOptionError(f"local-sync has one thread, not {checked.threads}")
     threads = checked.threads or (1 if device.startswith("local-sync") else physical_cores())
-    say = report or (lambda line: None)
     deadline = time.monotonic() + budget
     working = _open_scheduler(scheduler, workers)
     try:
