@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from iree.winograd.report.schema import DecisionReport, is_left_to_iree
-from iree.winograd.tuning.timing import Timing
+from iree.winograd.tuning.measuring.outcome import Timing
 
 from benchmarks.model_tools import TOOLS, PreparedModel
 from benchmarks.subject import Subject

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from iree.winograd.pipelines.selection.decision import Candidate
     from iree.winograd.pipelines.selection.implementation import Implementation
-    from iree.winograd.tuning.extraction import Workload
+    from iree.winograd.tuning.workloads import Workload
 
 FEW_COPIES, MANY_COPIES = 3, 65
 HOPELESS = 2.0
@@ -268,7 +268,7 @@ def _facts(candidate: Candidate) -> dict[str, Any]:
 def _workload(layer: GpuLayer, target: str, machine: Path | None) -> Workload:
     from iree.winograd.pipelines.selection.options import WinogradOptions
     from iree.winograd.targets import target_flags
-    from iree.winograd.tuning.extraction import extract
+    from iree.winograd.tuning.workloads import extract
 
     options = WinogradOptions(machine=None if machine is None else str(machine))
     (workload,) = extract(_module(_function("once", layer, 1, CHOSEN)), target_flags(target), options)

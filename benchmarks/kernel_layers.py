@@ -9,7 +9,7 @@ from iree.winograd.compilation import Compilation
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.selection.candidates import iree_implementation
-from iree.winograd.tuning.program import ConvolutionProgram
+from iree.winograd.tuning.measuring.convolution_program import ConvolutionProgram
 
 
 @dataclass(frozen=True)

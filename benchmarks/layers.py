@@ -17,7 +17,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from iree.winograd.tuning.timing import Timing
+from iree.winograd.tuning.measuring.outcome import Timing
 
 from benchmarks.compiled import COMPILERS, compiled_peer
 from benchmarks.convolutions import (

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from iree.winograd.tuning.timing import Timing
+from iree.winograd.tuning.measuring.outcome import Timing
 
 from benchmarks.convolutions import ConvolutionLayer
 from benchmarks.timing import Contender

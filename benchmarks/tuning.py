@@ -26,11 +26,11 @@ from iree.winograd.pipelines.selection.options import WinogradOptions
 from iree.winograd.pipelines.selection.prediction import predict
 from iree.winograd.pipelines.selection.tuning_database import TuningDatabase
 from iree.winograd.targets import target_flags
-from iree.winograd.tuning.batch import Batch, MeasuringDevice
-from iree.winograd.tuning.extraction import Workload, extract
-from iree.winograd.tuning.local_scheduler import LocalScheduler
-from iree.winograd.tuning.timing import Timing
+from iree.winograd.tuning.measuring.outcome import Timing
+from iree.winograd.tuning.schedulers.batch import Batch, MeasuringDevice
+from iree.winograd.tuning.schedulers.local import LocalScheduler
 from iree.winograd.tuning.tuner import tune
+from iree.winograd.tuning.workloads import Workload, extract
 
 from benchmarks.gpu_programs import MAZAHERI
 from benchmarks.tuning_figure import speedup_figure

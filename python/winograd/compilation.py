@@ -51,14 +51,14 @@ PHASES = (
 
 @dataclass(frozen=True)
 class Stages:
-    """The part of IREE's pipeline to run: from after phase `compile_from` to the end of phase `compile_to`.
+    """The part of a compilation to run: from after phase `compile_from` to the end of phase `compile_to`.
 
     Raises ValueError for an unknown phase.
     """
 
     compile_from: str = "start"
     compile_to: str = "end"
-    pipeline: PipelineType = PipelineType.IREE_COMPILER_PIPELINE_STD
+    mode: PipelineType = PipelineType.IREE_COMPILER_PIPELINE_STD
     verify: bool = True
     dump_directory: str | None = None
 
@@ -292,7 +292,7 @@ class Compilation:
         if compile_from == compile_to:
             return invocation
         embedding.set_phases(invocation, compile_from, compile_to)
-        return invocation if invocation.execute(self._stages.pipeline) else None
+        return invocation if invocation.execute(self._stages.mode) else None
 
 
 def _warning(failure: RewriteFailure) -> Diagnostic:

@@ -35,7 +35,7 @@ from iree.winograd.report.file import ReportFileError
 from iree.winograd.targets import find_crash
 
 _PROGRAM = "iree-compile"
-_PIPELINES = {
+_MODES = {
     "std": PipelineType.IREE_COMPILER_PIPELINE_STD,
     "precompile": PipelineType.IREE_COMPILER_PIPELINE_PRECOMPILE,
 }
@@ -115,14 +115,14 @@ def _stages(command_line: CommandLine) -> Stages:
     main = command_line.main
     if len(command_line.inputs) != 1:
         raise _NothingToRewriteError(f"it is for one program, not {len(command_line.inputs)}")
-    mode = _choice(main, "compile-mode", "std", _PIPELINES)
+    mode = _choice(main, "compile-mode", "std", _MODES)
     _choice(main, "output-format", "vm-bytecode", _OUTPUT_FORMATS)
     compile_from = _choice(main, "compile-from", "start", PHASES)
     compile_to = _choice(main, "compile-to", "end", PHASES)
     stages = Stages(
         compile_from,
         compile_to,
-        _PIPELINES[mode],
+        _MODES[mode],
         verify=main.get("verify", "true") == "true",
         dump_directory=main.get("dump-compilation-phases-to") or None,
     )

@@ -11,9 +11,9 @@ from iree.winograd.pipelines.cpu.target import CpuTarget
 from iree.winograd.pipelines.selection.candidates import implementations
 from iree.winograd.pipelines.selection.implementation import Implementation
 from iree.winograd.pipelines.selection.prediction import predict
-from iree.winograd.tuning.batch import Batch, MeasuringDevice, Outcome
-from iree.winograd.tuning.extraction import Workload
-from iree.winograd.tuning.timing import Timing
+from iree.winograd.tuning.measuring.outcome import Outcome, Timing
+from iree.winograd.tuning.schedulers.batch import Batch, MeasuringDevice
+from iree.winograd.tuning.workloads import Workload
 
 from benchmarks.exhaustive import BATCH_SIZE, LayerSearch
 

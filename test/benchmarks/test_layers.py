@@ -3,7 +3,7 @@ import itertools
 import numpy as np
 import pytest
 import torch
-from iree.winograd.tuning.timing import Timing
+from iree.winograd.tuning.measuring.outcome import Timing
 
 from benchmarks.compiled import compile_plain, compiled_peer
 from benchmarks.convolutions import (

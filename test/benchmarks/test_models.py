@@ -1,6 +1,6 @@
 import pytest
 import torch
-from iree.winograd.tuning.timing import Timing
+from iree.winograd.tuning.measuring.outcome import Timing
 from torch import nn
 
 from benchmarks.comparison import speedup

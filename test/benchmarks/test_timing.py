@@ -2,7 +2,7 @@ from collections.abc import Callable
 from itertools import pairwise
 
 import pytest
-from iree.winograd.tuning.timing import Timing
+from iree.winograd.tuning.measuring.outcome import Timing
 
 from benchmarks.timing import Contender, time_interleaved
 

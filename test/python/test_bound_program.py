@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from iree.winograd import compile
 from iree.winograd.device import open_device
-from iree.winograd.tuning.bound_program import BoundProgram
+from iree.winograd.tuning.measuring.bound_program import BoundProgram
 
 PROGRAM = b"""
 func.func @main(%x: tensor<2xf32>) -> (tensor<2xf32>, tensor<2xi64>, tensor<2xi8>) {

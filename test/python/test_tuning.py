@@ -21,11 +21,10 @@ from iree.winograd.pipelines.cpu.schedules import WinogradSchedule
 from iree.winograd.pipelines.selection.implementation import Implementation
 from iree.winograd.pipelines.selection.tuning_database import Entry, TuningDatabase
 from iree.winograd.targets import target_flags
-from iree.winograd.tuning.batch import Batch, MeasuringDevice, Outcome
-from iree.winograd.tuning.dask_scheduler import DaskScheduler
-from iree.winograd.tuning.failure import Failure
-from iree.winograd.tuning.local_scheduler import LocalScheduler
-from iree.winograd.tuning.timing import Timing
+from iree.winograd.tuning.measuring.outcome import Failure, Outcome, Timing
+from iree.winograd.tuning.schedulers.batch import Batch, MeasuringDevice
+from iree.winograd.tuning.schedulers.dask import DaskScheduler
+from iree.winograd.tuning.schedulers.local import LocalScheduler
 
 CONVOLUTION = """
   %init_{n} = linalg.fill ins(%zero : f32) outs(%empty_{size} : tensor<1x{size}x{size}x8xf32>)

@@ -13,11 +13,10 @@ from iree.winograd.pipelines.selection.candidates import iree_implementation
 from iree.winograd.pipelines.selection.implementation import Implementation
 from iree.winograd.pipelines.selection.prediction import algorithm_error, predict
 from iree.winograd.targets import target_flags
-from iree.winograd.tuning.compile_job import CompileJob
-from iree.winograd.tuning.failure import Failure
-from iree.winograd.tuning.measurement import MeasuredProgram, MeasurementJob
-from iree.winograd.tuning.program import ConvolutionProgram
-from iree.winograd.tuning.timing import Timing
+from iree.winograd.tuning.measuring.compile_job import CompileJob
+from iree.winograd.tuning.measuring.convolution_program import ConvolutionProgram
+from iree.winograd.tuning.measuring.measurement import MeasuredProgram, MeasurementJob
+from iree.winograd.tuning.measuring.outcome import Failure, Timing
 
 PLAIN = "1x10x10x16->16 kernel 3x3 stride 1x1 dilation 1x1 padding 1x1 1x1 groups 1 f32"
 PROBLEMS = (

@@ -15,13 +15,11 @@ from iree.winograd.pipelines.cpu.target import CpuTarget
 from iree.winograd.pipelines.selection.candidates import iree_implementation
 from iree.winograd.pipelines.selection.implementation import Implementation
 from iree.winograd.pipelines.selection.prediction import candidate, predict
-from iree.winograd.tuning.batch import Outcome
-from iree.winograd.tuning.extraction import Workload
-from iree.winograd.tuning.failure import Failure
-from iree.winograd.tuning.measurement import LEAST_ROUNDS, MOST_ROUNDS, time_round_robin
+from iree.winograd.tuning.measuring.measurement import LEAST_ROUNDS, MOST_ROUNDS, time_round_robin
+from iree.winograd.tuning.measuring.outcome import Failure, Outcome, Timing
+from iree.winograd.tuning.schedulers.worker_process import CallError, WorkerLostError, WorkerProcess
 from iree.winograd.tuning.search import PROMISING_ALGORITHMS, Search
-from iree.winograd.tuning.timing import Timing
-from iree.winograd.tuning.worker_process import CallError, WorkerLostError, WorkerProcess
+from iree.winograd.tuning.workloads import Workload
 
 PROBLEM = ConvolutionProblem.parse(
     "1x14x14x64->64 kernel 3x3 stride 1x1 dilation 1x1 padding 1x1 1x1 groups 1 f32"

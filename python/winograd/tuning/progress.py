@@ -7,10 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 from iree.winograd.pipelines.selection.implementation import Implementation
 
-from .batch import Outcome
-from .failure import Failure
+from .measuring.outcome import Failure, Outcome, Timing
 from .search import Search
-from .timing import Timing
 
 
 class Progress:

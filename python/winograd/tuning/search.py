@@ -20,11 +20,9 @@ from iree.winograd.pipelines.selection.implementation import Implementation
 from iree.winograd.pipelines.selection.prediction import candidate, predict
 from iree.winograd.pipelines.selection.tuning_database import Measurement
 
-from .batch import Outcome
-from .extraction import Workload
-from .failure import Failure
+from .measuring.outcome import Failure, Outcome, Timing
 from .schedule_sampler import sample_schedules
-from .timing import Timing
+from .workloads import Workload
 
 PROMISING_ALGORITHMS = 6
 REFINED_ALGORITHMS = 3

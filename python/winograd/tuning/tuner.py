@@ -18,12 +18,12 @@ from iree.winograd.pipelines.selection.tuning_database import Measurement, Tunin
 from iree.winograd.program import Source, make_options
 from iree.winograd.targets import DEFAULT_DRIVERS, driver_name, target_flags
 
-from .batch import Batch, MeasuringDevice, Scheduler
-from .extraction import Workload, extract
-from .local_scheduler import LocalScheduler
 from .progress import Progress
 from .schedule_sampler import require_optuna
+from .schedulers.batch import Batch, MeasuringDevice, Scheduler
+from .schedulers.local import LocalScheduler
 from .search import Search
+from .workloads import Workload, extract
 
 DEFAULT_BUDGET = 600.0
 DEFAULT_DATABASE = "winograd-tuning.db"
@@ -209,7 +209,7 @@ def _result(search: Search) -> TunedConvolution:
 def _open_scheduler(address: str | None, workers: int | None) -> Scheduler:
     if address is None:
         return LocalScheduler(available_processors() if workers is None else workers)
-    from .dask_scheduler import DaskScheduler
+    from .schedulers.dask import DaskScheduler
 
     return DaskScheduler(address)
 

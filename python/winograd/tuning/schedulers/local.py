@@ -12,12 +12,11 @@ from pathlib import Path
 
 from iree.winograd.errors import TuningError
 from iree.winograd.pipelines.selection.implementation import Implementation
+from iree.winograd.tuning.measuring.compile_job import CompileJob
+from iree.winograd.tuning.measuring.outcome import Failure, Outcome
 
-from .batch import COMPILE_SECONDS, MEASUREMENT_GRACE_SECONDS, Batch, Outcome
-from .compile_job import CompileJob
-from .device_name import device_name
-from .failure import Failure
-from .measure_batch import measure_batch
+from .batch import COMPILE_SECONDS, MEASUREMENT_GRACE_SECONDS, Batch, measure_batch
+from .measuring_machine import device_name
 from .worker_process import CallError, WorkerLostError, WorkerProcess
 
 KEPT_BYTES = 1 << 30

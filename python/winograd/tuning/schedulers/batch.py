@@ -10,11 +10,11 @@ from typing import Protocol
 from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.selection.implementation import Implementation
 from iree.winograd.pipelines.selection.prediction import algorithm_error
+from iree.winograd.tuning.measuring.compile_job import CompileJob
+from iree.winograd.tuning.measuring.measurement import MeasuredProgram, MeasurementJob
+from iree.winograd.tuning.measuring.outcome import Failure, Outcome
 
-from .compile_job import CompileJob
-from .failure import Failure
-from .measurement import MeasuredProgram, MeasurementJob
-from .timing import Timing
+from .worker_process import CallError, WorkerLostError, WorkerProcess
 
 COMPILE_SECONDS = 120.0
 """A compiler that takes longer hangs."""
@@ -55,9 +55,6 @@ class Batch:
         )
 
 
-Outcome = Timing | Failure
-
-
 class Scheduler(Protocol):
     """Compiles and measures, on this machine or on others."""
 
@@ -81,3 +78,28 @@ class Scheduler(Protocol):
 
     def close(self) -> None:
         """End all work; safe at any time."""
+
+
+def measure_batch(
+    process: WorkerProcess, batch: Batch, programs: Sequence[tuple[Implementation, bytes | Path]]
+) -> dict[Implementation, Outcome]:
+    """The outcomes of those implementations of `batch` of which there are compiled programs.
+
+    They run in `process`, which one of them may crash.
+    """
+    if not programs:
+        return {}
+    job = batch.measurement_job(programs)
+    try:
+        results = process.call(MeasurementJob.run, job, timeout=batch.seconds + MEASUREMENT_GRACE_SECONDS)
+    except CallError as error:
+        return {implementation: Failure(f"not measured: {error}") for implementation, _ in programs}
+    except WorkerLostError as error:
+        if len(programs) == 1:
+            return {programs[0][0]: Failure(f"not measured: {error}")}
+        # One of them crashes: each by itself shows which.
+        alone: dict[Implementation, Outcome] = {}
+        for program in programs:
+            alone |= measure_batch(process, batch, [program])
+        return alone
+    return {implementation: result for (implementation, _), result in zip(programs, results, strict=True)}

@@ -18,13 +18,11 @@ from typing import TYPE_CHECKING, Any
 
 from iree.winograd.errors import InvalidOptionError, TuningError
 from iree.winograd.pipelines.selection.implementation import Implementation
+from iree.winograd.tuning.measuring.compile_job import CompileJob
+from iree.winograd.tuning.measuring.outcome import Failure, Outcome
 
-from .batch import COMPILE_SECONDS, Batch, Outcome
-from .compile_job import CompileJob
-from .device_name import device_name
-from .failure import Failure
-from .measure_batch import measure_batch
-from .resolved_flags import resolve_flags
+from .batch import COMPILE_SECONDS, Batch, measure_batch
+from .measuring_machine import device_name, resolve_flags
 from .worker_process import CallError, WorkerLostError, WorkerProcess
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""What one candidate took, call by call."""
+"""What becomes of a candidate that is to be timed: what it took, call by call, or why it can't be."""
 
 from __future__ import annotations
 
@@ -47,3 +47,14 @@ class Timing:
         """The median of the quotients of samples of one round: slow spells of the machine cancel."""
         quotients = (own / its for own, its in zip(self.samples, other.samples, strict=False))
         return statistics.median(quotients)
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why an implementation has no timing."""
+
+    reason: str
+    is_wrong_result: bool = False
+
+
+Outcome = Timing | Failure

@@ -1,12 +1,34 @@
-"""Flags of `iree-compile` that mean the same on every machine."""
+"""What the machine that measures says of itself: what its device is, and what `host` stands for."""
 
 from __future__ import annotations
 
+from iree import runtime
 from iree.winograd.compilation import REWRITE_PHASE, Compilation, Stages
 from iree.winograd.dialect.bindings import ir
-from iree.winograd.errors import CompilationError
+from iree.winograd.errors import CompilationError, LoadError
+from iree.winograd.pipelines.selection.tuning_database import processor_name
 from iree.winograd.pipelines.specification.executable_target import executable_targets
 from iree.winograd.program import open_session
+
+
+def device_name(uri: str) -> str:
+    """The processor's for a CPU, that of the driver's device for others, e.g. "NVIDIA H200".
+
+    Raises `LoadError` when there is no such device.
+    """
+    driver, _, path = uri.partition("://")
+    if driver.startswith("local-"):
+        return processor_name()
+    try:
+        devices = runtime.get_driver(driver).query_available_devices()
+    except (RuntimeError, ValueError) as error:
+        raise LoadError(f"no device {uri!r}: {error}") from error
+    chosen = [device for device in devices if path in ("", device["path"])] or devices
+    if path.isdigit() and int(path) < len(devices):
+        chosen = devices[int(path) :]
+    if not chosen:
+        raise LoadError(f"no device {uri!r}: its driver finds none")
+    return str(chosen[0]["name"])
 
 
 def resolve_flags(flags: tuple[str, ...]) -> tuple[str, ...]:

@@ -19,9 +19,8 @@ from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.targets import driver_name
 
 from .bound_program import BoundProgram
-from .failure import Failure
-from .program import Array, ConvolutionProgram
-from .timing import Timing
+from .convolution_program import Array, ConvolutionProgram
+from .outcome import Failure, Timing
 
 EVICTION_BYTES = 64 << 20
 """Read before every call on a CPU: more than what caches hold of filters."""

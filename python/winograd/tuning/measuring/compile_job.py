@@ -13,7 +13,7 @@ from iree.winograd.pipelines.selection.implementation import Implementation
 from iree.winograd.pipelines.selection.options import WinogradOptions
 from iree.winograd.program import compilation_error, open_session
 
-from .program import ConvolutionProgram
+from .convolution_program import ConvolutionProgram
 
 
 @dataclass(frozen=True)
