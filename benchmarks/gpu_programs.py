@@ -240,11 +240,12 @@ def _compile_variants(
 
 def _fused(target: str) -> Iterator[Variant]:
     """The fused kernel by each schedule that the memory of the target's workgroups admits."""
+    from iree.winograd.passes.match.element_types import F32
     from iree.winograd.pipelines.backends.schedules import schedule_record
     from iree.winograd.pipelines.gpu.rates import FUSED_RATES
 
     for schedule in FUSED_RATES:
-        if not target.startswith("vulkan") or schedule.shared_memory_bytes <= VULKAN_SHARED_MEMORY:
+        if not target.startswith("vulkan") or schedule.shared_memory_bytes(F32) <= VULKAN_SHARED_MEMORY:
             yield Variant(FUSED_TILES[schedule.products], schedule_record(schedule))
 
 

@@ -28,6 +28,9 @@ GATHER_RATE = 1e9
 quads."""
 PRODUCT_LATENCY = 2.2e-6
 """Seconds that products take beside those of their operations: until the first block is loaded."""
+DEPTHWISE_RATE = 1 / 8
+"""The part of the peak rate at which first caches give operands: two of 4 bytes for each multiply-add, where
+a multiprocessor starts 128 of these and is given 128 bytes in a cycle."""
 FULL_THREADS = 256
 """Threads of products that fill a multiprocessor."""
 
@@ -76,6 +79,18 @@ def gemm_seconds(shape: ConvolutionShape, schedule: GemmSchedule, machine: GpuMa
         efficiency = 1.0 if read <= machine.cache_size else OUTPUT_EFFICIENCY
         stages["output"] = latency + _moved(result, read, machine) / efficiency
     return stages | {"launch": len(stages) * launch_seconds(machine)}
+
+
+def depthwise_seconds(shape: ConvolutionShape, machine: GpuMachine) -> Mapping[str, float]:
+    """Seconds of the one kernel of a depthwise convolution, and of its launch, whatever its schedule.
+
+    depthwise = latency + max(bytes / bandwidth of memory, operations / rate of the first caches)
+    """
+    batch = shape.batch or DYNAMIC_BATCH
+    moved = (batch * (shape.image_bytes + shape.result_bytes) + shape.filter_bytes) / machine.memory_bandwidth
+    outputs = batch * prod(shape.output_size) * shape.output_channels
+    computed = 2 * outputs * len(shape.decomposition.views) / (DEPTHWISE_RATE * machine.flops)
+    return {"depthwise": OUTPUT_LATENCY + max(moved, computed), "launch": launch_seconds(machine)}
 
 
 def launch_seconds(machine: GpuMachine) -> float:

@@ -9,10 +9,19 @@ from math import prod
 from iree.winograd.pipelines.machines.model import GpuMachine
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
-from .cost_model import gemm_seconds
+from .cost_model import depthwise_seconds, gemm_seconds
 from .fused_cost import fused_seconds
 from .rates import FUSED_RATES
-from .schedules import DYNAMIC_BATCH, FusedSchedule, GemmSchedule, GpuSchedule, fits, refusal
+from .schedules import (
+    DYNAMIC_BATCH,
+    FusedSchedule,
+    GemmSchedule,
+    GpuDepthwiseSchedule,
+    GpuSchedule,
+    fits,
+    is_depthwise,
+    refusal,
+)
 from .target import GpuTarget
 
 GEMM_SCHEDULES = (
@@ -23,6 +32,10 @@ GEMM_SCHEDULES = (
     GemmSchedule(32, 32, 16, thread_rows=4, thread_columns=4),
 )
 """From the one that reads its operands most seldom to the one that wastes least of small products."""
+DEPTHWISE_SCHEDULES = tuple(
+    GpuDepthwiseSchedule(threads, quads) for threads in (128, 64, 256) for quads in (16, 8, 32)
+)
+"""From the one that is taken without measurement."""
 RESIDENT_WORKGROUPS = 8
 """Of the smallest, for each multiprocessor: enough to hide each other's latency."""
 REDUCTION_PARTS = (2, 4, 8, 16)
@@ -35,6 +48,9 @@ def default_schedule(shape: ConvolutionShape, target: GpuTarget, machine: GpuMac
 
 def schedules(shape: ConvolutionShape, target: GpuTarget, machine: GpuMachine) -> Iterator[GpuSchedule]:
     """All schedules for a convolution that keep the target's limits."""
+    if is_depthwise(shape):
+        yield from (each for each in DEPTHWISE_SCHEDULES if fits(each, target, shape.element_types))
+        return
     yield from gemm_schedules(shape, target, machine)
     yield from _fused(shape, target)
 
@@ -48,7 +64,7 @@ def gemm_schedules(shape: ConvolutionShape, target: GpuTarget, machine: GpuMachi
     columns = shape.group_outputs
     products = shape.transform_size * shape.groups
     for schedule in GEMM_SCHEDULES:
-        if not fits(schedule, target):
+        if not fits(schedule, target, shape.element_types):
             continue
         yield schedule
         workgroups = -(-rows // schedule.block_rows) * -(-columns // schedule.block_columns) * products
@@ -62,6 +78,8 @@ def stage_seconds(shape: ConvolutionShape, schedule: GpuSchedule, machine: GpuMa
     """Seconds that each stage is predicted to take."""
     if isinstance(schedule, FusedSchedule):
         return fused_seconds(shape, schedule, machine)
+    if isinstance(schedule, GpuDepthwiseSchedule):
+        return depthwise_seconds(shape, machine)
     return gemm_seconds(shape, schedule, machine)
 
 

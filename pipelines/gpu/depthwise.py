@@ -11,12 +11,8 @@ from iree.winograd.pipelines.emission.vocabulary import Index, splat, when
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
 from .memory import QUAD, GlobalBuffer
+from .schedules import GpuDepthwiseSchedule, is_depthwise
 from .transforms import Epilogue, ThreadGrid
-
-
-def is_depthwise(shape: ConvolutionShape) -> bool:
-    """Whether this is a direct convolution of one input and one output channel per group."""
-    return shape.transform_size == 1 and shape.groups == shape.input_channels == shape.output_channels
 
 
 @dataclass(frozen=True)
@@ -24,6 +20,7 @@ class DepthwiseKernel:
     """output[n, o..., c] = epilogue(sum over taps of image[n, i..., c] * filters[tap, c])."""
 
     shape: ConvolutionShape
+    schedule: GpuDepthwiseSchedule
 
     def __post_init__(self) -> None:
         if not is_depthwise(self.shape):
@@ -76,7 +73,7 @@ class DepthwiseKernel:
 
     @property
     def _grid(self) -> ThreadGrid:
-        return ThreadGrid(-(-self.shape.output_channels // QUAD))
+        return ThreadGrid(-(-self.shape.output_channels // QUAD), self.schedule.threads, self.schedule.quads)
 
     def _outputs(self, batch: Index) -> Index:
         outputs = batch

@@ -14,13 +14,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 
-from iree.winograd.dialect.bindings import arith, ir, scf, vector
+from iree.winograd.dialect.bindings import arith, ir, scf
 from iree.winograd.pipelines.emission.recipe import Position, emit_unrolled, flattened
 from iree.winograd.pipelines.emission.tiles import Tile, clamped_element, input_positions, locate_tile
 from iree.winograd.pipelines.emission.vocabulary import Condition, Index, broadcast, ceildiv, splat, when
 
 from .fused_packing import FusedPacking
-from .gemm import place_thread
+from .gemm import multiply_add_block, place_thread
 from .memory import QUAD, GlobalBuffer, SharedBuffer, SharedScalars, barrier, lane, thread_id
 from .transforms import Epilogue, transform_output
 
@@ -229,8 +229,9 @@ class _Workgroup:
         for r, own in product(range(schedule.block_reduction), range(schedule.thread_products)):
             number = self._product_number(own)
             tiles = [
-                self._inputs.load_quad([buffer, number, r, (self._row + i * down) * QUAD])
+                tile
                 for i in range(schedule.thread_tiles // QUAD)
+                for tile in self._inputs.load_quad([buffer, number, r, (self._row + i * down) * QUAD])
             ]
             line = buffer * schedule.filter_quads + (number * schedule.block_reduction + r) * (
                 schedule.block_columns // QUAD
@@ -238,10 +239,7 @@ class _Workgroup:
             columns = [
                 self._filter_block.load([line + self._column + j * across]) for j in range(column_quads)
             ]
-            for i, j in product(range(schedule.thread_tiles), range(column_quads)):
-                position = (own * schedule.thread_tiles + i) * column_quads + j
-                factor = broadcast(tiles[i // QUAD][i % QUAD], QUAD)
-                sums[position] = vector.fma(factor, columns[j], sums[position])
+            multiply_add_block(tiles, columns, sums, own * schedule.thread_tiles * column_quads)
         return sums
 
     def _product_number(self, own: int) -> Index:

@@ -1,4 +1,4 @@
-"""The blocked product of GPU kernels: shared memory in two buffers, sums in registers.
+"""Products by fused multiply-adds: shared memory in two buffers, sums in registers.
 
 Both operands lie in shared memory with the reduction dimension outermost, so that a thread reads what it
 multiplies as quads, neighbouring threads neighbouring quads: free of bank conflicts. The left operand comes
@@ -7,21 +7,98 @@ with its rows along the reduction dimension; threads transpose blocks of 4 x 4 o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from iree.winograd.dialect.bindings import ir, scf, vector
+from iree.winograd.pipelines.emission.tiles import clamped_element, input_positions, locate_tile
 from iree.winograd.pipelines.emission.vocabulary import Condition, Index, broadcast, splat, vector_type, when
 
-from .memory import QUAD, SharedBuffer, barrier, lane, thread_id, transposed
+from .memory import QUAD, GlobalBuffer, SharedBuffer, barrier, lane, thread_id, transposed
+from .packing import Packing
+from .products import Block, StoreQuad
 from .schedules import NEIGHBOURING_ROWS, GemmSchedule
+from .transforms import FilterTransformKernel, InputTransformKernel
 
 LoadRows = Callable[[Index], list[ir.Value]]
 """From a position along the reduction dimension to the quads of four rows there."""
 LoadQuad = Callable[[Index, Index], ir.Value]
 """From a position along the reduction dimension and a column to a quad of columns."""
-StoreQuad = Callable[[Index, Index, ir.Value], None]
-"""Takes a row and a column within the block, and a quad of sums from there on."""
+
+
+@dataclass(frozen=True)
+class MultiplyAddProduct:
+    """Fused multiply-adds of the types as they are; direct convolutions read the image in place."""
+
+    packing: Packing
+
+    @property
+    def input_kernel(self) -> InputTransformKernel | None:
+        return None if self._reads_image else InputTransformKernel(self.packing)
+
+    @property
+    def filter_kernel(self) -> FilterTransformKernel:
+        return FilterTransformKernel(self.packing)
+
+    @property
+    def _reads_image(self) -> bool:
+        return self.packing.shape.transform_size == 1
+
+    def emit(
+        self, block: Block, batch: Index, left: GlobalBuffer, filters: GlobalBuffer, store: StoreQuad
+    ) -> None:
+        """Emits what a workgroup does for its block."""
+        packing = self.packing
+        first = block.part * packing.part_reduction
+        filter_origin = filters.offset([block.product, first, block.first_column])
+
+        def part_rows(row: Index) -> LoadRows:
+            rows = self._image_rows if self._reads_image else self._packed_rows
+            load = rows(left, batch, block, row)
+            return lambda r: load(r + first)
+
+        emit_product(
+            packing.schedule,
+            packing.part_reduction,
+            part_rows,
+            lambda r, column: filters.load(filter_origin + r * packing.padded_filters + column),
+            store,
+        )
+
+    def _packed_rows(self, left: GlobalBuffer, batch: Index, block: Block, row: Index) -> LoadRows:
+        """What loads four rows of transformed inputs, from the given one of the block on."""
+        del batch
+        first = left.offset([block.row_block, block.product, row, 0])
+        return lambda r: [left.load(first + r + i * left.stride(2)) for i in range(QUAD)]
+
+    def _image_rows(self, image: GlobalBuffer, batch: Index, block: Block, row: Index) -> LoadRows:
+        """What loads the inputs of four outputs, from the given one on; those past the last repeat it."""
+        packing, shape = self.packing, self.packing.shape
+        first = block.row_block * packing.schedule.block_rows + row
+        last = packing.tiles(batch) - 1
+        tiles = [locate_tile(shape, (first + i).minimum(last)) for i in range(QUAD)]
+
+        def load(r: Index) -> list[ir.Value]:
+            is_tap = Condition(True)
+            if packing.reduction != packing.padded_reduction:
+                is_tap = r.less_than(packing.reduction)
+                r = r.minimum(packing.reduction - QUAD)
+            padded_channels = packing.channel_quads * QUAD
+            view = r // padded_channels if packing.views > 1 else Index(0)
+            channel = r % padded_channels if packing.views > 1 else r
+            offsets = packing.view_offsets(view)
+            quads = []
+            for tile in tiles:
+                origin = (Index(0),) * shape.decomposition.spatial_rank
+                position, exists = clamped_element(input_positions(shape, tile, offsets), origin)
+                offset = image.offset(
+                    [tile.image, *position, block.product * packing.group_channels + channel]
+                )
+                remaining = Index(packing.group_channels) - channel
+                quads.append(image.load_first(offset, remaining, exists & is_tap))
+            return quads
+
+        return load
 
 
 @dataclass(frozen=True)
@@ -139,12 +216,20 @@ class _ThreadTiling:
         for r in range(self._schedule.block_reduction):
             left_quads = [left.load([buffer, r, quad]) for quad in self.row_quads]
             right_quads = [right.load([buffer, r, quad]) for quad in self.column_quads]
-            for i in range(self._schedule.thread_rows):
-                factor = broadcast(lane(left_quads[i // QUAD], i % QUAD), QUAD)
-                for j, right_quad in enumerate(right_quads):
-                    position = i * len(right_quads) + j
-                    sums[position] = vector.fma(factor, right_quad, sums[position])
+            rows = (lane(quad, i) for quad in left_quads for i in range(QUAD))
+            multiply_add_block(rows, right_quads, sums)
         return sums
+
+
+def multiply_add_block(
+    rows: Iterable[ir.Value], column_quads: Sequence[ir.Value], sums: list[ir.Value], first: int = 0
+) -> None:
+    """Adds the products of all rows and columns to the quads of sums from `first` on, row by row."""
+    for i, row in enumerate(rows):
+        factor = broadcast(row, QUAD)
+        for j, quad in enumerate(column_quads):
+            position = first + i * len(column_quads) + j
+            sums[position] = vector.fma(factor, quad, sums[position])
 
 
 def place_thread(number: Index, down: int, across: int) -> tuple[Index, Index]:

@@ -17,16 +17,17 @@ from iree.winograd.pipelines.emission.vocabulary import Index
 from iree.winograd.pipelines.specification.group import ConvolutionGroup
 from iree.winograd.pipelines.specification.schedule import Schedule
 
-from .depthwise import DepthwiseKernel, is_depthwise
+from .depthwise import DepthwiseKernel
 from .fused import FusedKernel
 from .fused_packing import FusedPacking
+from .gemm import MultiplyAddProduct
 from .launch import Launcher, TensorArgument
 from .memory import QUAD, GlobalBuffer
-from .packing import Packing
-from .products import ProductKernel
-from .schedules import RESIDENT_THREADS, TRANSFORM_THREADS, FusedSchedule, GemmSchedule, refusal
+from .packing import Packing, ProductPacking
+from .products import Product, ProductKernel
+from .schedules import TRANSFORM_THREADS, FusedSchedule, GemmSchedule, GpuDepthwiseSchedule, refusal
 from .target import GpuTarget
-from .transforms import FilterTransformKernel, InputTransformKernel, OutputTransformKernel
+from .transforms import FilterTransformKernel, OperandKernel, OutputTransformKernel
 
 
 @dataclass
@@ -46,11 +47,11 @@ class GpuLowering:
         if reason := refusal(shape, self.target, schedule):
             raise ValueError(reason)
         if isinstance(schedule, FusedSchedule):
-            return _FusedLowering(self._launcher, group, FusedPacking(shape, schedule)).fused()
+            return _FusedLowering(self._launcher, group).fused(FusedPacking(shape, schedule))
+        if isinstance(schedule, GpuDepthwiseSchedule):
+            return _DepthwiseLowering(self._launcher, group).depthwise(DepthwiseKernel(shape, schedule))
         assert isinstance(schedule, GemmSchedule)
-        lowering = _SeparateLowering(self._launcher, group, Packing(shape, schedule))
-        if is_depthwise(shape):
-            return lowering.depthwise()
+        lowering = _SeparateLowering(self._launcher, group, MultiplyAddProduct(Packing(shape, schedule)))
         if shape.transform_size == 1 and schedule.reduction_parts == 1:
             return lowering.direct()
         return lowering.transformed()
@@ -62,7 +63,6 @@ class _Lowering:
 
     launcher: Launcher
     group: ConvolutionGroup
-    packing: Packing | FusedPacking
 
     def _finish(
         self,
@@ -72,12 +72,11 @@ class _Lowering:
         operands: list[tuple[ir.Value, TensorArgument]],
         workgroups: Callable[[Index], tuple[Index, ...]],
         emit: Callable[..., None],
-        by_quads: bool | None = None,
+        by_quads: bool,
         resident_threads: int | None = None,
     ) -> ir.Value:
-        """Launches the kernel that applies the epilogue and writes the result."""
+        """Launches the kernel that applies the epilogue and writes the result, by quads or singly."""
         transform = self.group.output_transform
-        by_quads = self.packing.output_by_quads if by_quads is None else by_quads
         epilogue_operands = [
             (operand, TensorArgument.of(operand, by_quads and reads_along_channels(indexing_map)))
             for operand, indexing_map in zip(
@@ -103,25 +102,26 @@ class _Lowering:
             resident_threads,
         )
 
-    def _filters(self) -> tuple[ir.Value, TensorArgument]:
+    def _filters(
+        self, packing: ProductPacking | FusedPacking, kernel: OperandKernel
+    ) -> tuple[ir.Value, TensorArgument]:
         """The packed filters: a constant, or what a kernel transforms and packs."""
         folded = constant_array(self.group.transformed_filter)
         if folded is not None:
-            constant = resource_constant(self.packing.pack_filters(folded), "winograd_packed_filter")
+            constant = resource_constant(packing.pack_filters(folded), "winograd_packed_filter")
             return constant, TensorArgument.of(constant, True)
-        kernel = FilterTransformKernel(self.packing)
-        result = TensorArgument(self.packing.filter_extents(), True)
+        result = TensorArgument(packing.filter_extents(), True)
         filters = self._runtime_filter()
-        by_quads = self.packing.output_by_quads
+        by_quads = packing.output_by_quads
         packed = self.launcher.launch(
             kernel,
             self._name("filter"),
-            TRANSFORM_THREADS,
+            kernel.threads,
             [(filters, TensorArgument.of(filters, by_quads))],
             result,
             1,
             kernel.workgroups,
-            lambda function: kernel.emit(function.workgroup, *function.buffers),
+            lambda function: kernel.emit(function.workgroup, function.batch, *function.buffers),
         )
         return packed, result
 
@@ -131,17 +131,16 @@ class _Lowering:
             raise ValueError("its filters are neither constant nor the result of winograd.filter_transform")
         return transform.filter
 
-    @property
-    def _image(self) -> tuple[ir.Value, TensorArgument]:
+    def _image(self, by_quads: bool) -> tuple[ir.Value, TensorArgument]:
         image = self.group.input_transform.input
-        return image, TensorArgument.of(image, self.packing.image_by_quads)
+        return image, TensorArgument.of(image, by_quads)
 
     @property
     def _batch(self) -> int | ir.Value:
         return size_of(self.group.input_transform.input, 0)
 
     def _name(self, stage: str) -> str:
-        shape = self.packing.shape
+        shape = self.group.shape
         tile = "x".join(map(str, shape.decomposition.output_tile))
         kernel = "x".join(map(str, shape.decomposition.kernel_size))
         size = "x".join(map(str, shape.output_size))
@@ -152,69 +151,62 @@ class _Lowering:
 class _SeparateLowering(_Lowering):
     """One kernel for each stage, or one that needs no transforms."""
 
-    packing: Packing
+    product: Product
 
     def transformed(self) -> ir.Value:
-        """Three kernels: transform the input (but for output tile 1), multiply, transform the products."""
-        packing = self.packing
-        left = self._image if packing.shape.transform_size == 1 else self._transformed_input()
-        multiply, finish = ProductKernel(packing), OutputTransformKernel(packing)
+        """Kernels that transform the input, if the product asks for it, multiply, and transform back."""
+        packing = self.product.packing
+        left = self._left()
+        multiply, finish = ProductKernel(self.product), OutputTransformKernel(packing)
         products = self._packed(packing.product_extents())
         product = self.launcher.launch(
             multiply,
             self._name("products"),
             packing.schedule.threads,
-            [left, self._filters()],
+            [left, self._filters(packing, self.product.filter_kernel)],
             products,
             self._batch,
             multiply.workgroups,
             lambda function: multiply.emit(function.workgroup, function.batch, *function.buffers),
-            RESIDENT_THREADS,
+            packing.schedule.resident_threads,
         )
         return self._finish(
-            finish, "output", TRANSFORM_THREADS, [(product, products)], finish.workgroups, finish.emit
+            finish,
+            "output",
+            TRANSFORM_THREADS,
+            [(product, products)],
+            finish.workgroups,
+            finish.emit,
+            packing.output_by_quads,
         )
 
     def direct(self) -> ir.Value:
-        """One kernel that reads the image in place."""
-        packing = self.packing
-        kernel = ProductKernel(packing)
+        """Products that are the results: one kernel where they are of the image in place."""
+        packing = self.product.packing
+        kernel = ProductKernel(self.product)
         return self._finish(
             kernel,
             "direct",
             packing.schedule.threads,
-            [self._image, self._filters()],
+            [self._left(), self._filters(packing, self.product.filter_kernel)],
             kernel.workgroups,
             kernel.emit_direct,
-            resident_threads=RESIDENT_THREADS,
+            packing.output_by_quads,
+            packing.schedule.resident_threads,
         )
 
-    def depthwise(self) -> ir.Value:
-        """One kernel without a matrix product."""
-        kernel = DepthwiseKernel(self.packing.shape)
-        filters = self._depthwise_filters(kernel)
-        by_quads = self.packing.shape.output_channels % QUAD == 0
-        return self._finish(
-            kernel,
-            "depthwise",
-            TRANSFORM_THREADS,
-            [
-                (self._image[0], TensorArgument.of(self._image[0], by_quads)),
-                (filters, TensorArgument.of(filters, by_quads)),
-            ],
-            kernel.workgroups,
-            kernel.emit,
-            by_quads,
-        )
-
-    def _transformed_input(self) -> tuple[ir.Value, TensorArgument]:
-        kernel = InputTransformKernel(self.packing)
-        result = self._packed(self.packing.input_extents())
+    def _left(self) -> tuple[ir.Value, TensorArgument]:
+        """The left operand of the products."""
+        packing = self.product.packing
+        kernel = self.product.input_kernel
+        if kernel is None:
+            return self._image(packing.image_by_quads)
+        result = self._packed(packing.input_extents())
         transformed = self.launcher.launch(
             kernel,
             self._name("input"),
-            TRANSFORM_THREADS,
-            [self._image],
+            kernel.threads,
+            [self._image(packing.image_by_quads)],
             result,
             self._batch,
             kernel.workgroups,
@@ -222,7 +214,33 @@ class _SeparateLowering(_Lowering):
         )
         return transformed, result
 
-    def _depthwise_filters(self, kernel: DepthwiseKernel) -> ir.Value:
+    def _packed(self, extents: tuple[int, ...]) -> TensorArgument:
+        """An intermediate tensor of the given extents per block of tiles."""
+        packing = self.product.packing
+        if isinstance(self._batch, int):
+            blocks = packing.row_blocks(Index(self._batch)).known
+            return TensorArgument((blocks, *extents), True)
+        return TensorArgument((None, *extents), True, packing.row_blocks)
+
+
+@dataclass(frozen=True)
+class _DepthwiseLowering(_Lowering):
+    """One kernel without a matrix product."""
+
+    def depthwise(self, kernel: DepthwiseKernel) -> ir.Value:
+        filters = self._rows(kernel)
+        by_quads = kernel.shape.output_channels % QUAD == 0
+        return self._finish(
+            kernel,
+            "depthwise",
+            kernel.schedule.threads,
+            [self._image(by_quads), (filters, TensorArgument.of(filters, by_quads))],
+            kernel.workgroups,
+            kernel.emit,
+            by_quads,
+        )
+
+    def _rows(self, kernel: DepthwiseKernel) -> ir.Value:
         """Filters with one row of channels per tap, row-major."""
         folded = constant_array(self.group.transformed_filter)
         if folded is None:
@@ -231,32 +249,23 @@ class _SeparateLowering(_Lowering):
         rows[list(kernel.tap_of_view)] = folded[:, :, 0].T
         return resource_constant(rows, "depthwise_filter")
 
-    def _packed(self, extents: tuple[int, ...]) -> TensorArgument:
-        """An intermediate tensor of the given extents per block of tiles."""
-        if isinstance(self._batch, int):
-            blocks = self.packing.row_blocks(Index(self._batch)).known
-            return TensorArgument((blocks, *extents), True)
-        return TensorArgument((None, *extents), True, self.packing.row_blocks)
-
 
 @dataclass(frozen=True)
 class _FusedLowering(_Lowering):
     """One kernel for all stages."""
 
-    packing: FusedPacking
-
-    def fused(self) -> ir.Value:
-        kernel = FusedKernel(self.packing)
-        image = self.group.input_transform.input
-        schedule = self.packing.schedule
+    def fused(self, packing: FusedPacking) -> ir.Value:
+        kernel = FusedKernel(packing)
+        schedule = packing.schedule
         return self._finish(
             kernel,
             "fused",
             schedule.threads,
-            [(image, TensorArgument.of(image, by_quads=False)), self._filters()],
+            [self._image(by_quads=False), self._filters(packing, FilterTransformKernel(packing))],
             kernel.workgroups,
             kernel.emit,
-            resident_threads=schedule.resident_threads,
+            packing.output_by_quads,
+            schedule.resident_threads,
         )
 
 

@@ -1,4 +1,4 @@
-"""Memory as GPU kernels see it: buffers of quads (four f32), the memory that a workgroup shares, its threads.
+"""Memory as GPU kernels see it: buffers of quads (16 bytes), the memory that a workgroup shares, its threads.
 
 Quads are what all GPUs load and store best. SPIR-V has no loads of vectors from arrays of scalars, so an
 array is bound as one of quads where its rows are whole quads, and else as one of scalars that are gathered.
@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from iree.winograd.dialect.bindings import arith, gpu, ir, memref, vector
+from iree.winograd.passes.match.element_types import element_bytes
 from iree.winograd.pipelines.emission.vocabulary import (
     Buffer,
     Condition,
@@ -20,7 +21,17 @@ from iree.winograd.pipelines.emission.vocabulary import (
     when,
 )
 
-QUAD = 4
+QUAD_BYTES = 16
+"""What a thread loads or stores at once."""
+
+
+def elements_per_quad(element_type: str) -> int:
+    """Of a type of MLIR. Raises ValueError for one whose name has no size."""
+    return QUAD_BYTES // element_bytes(element_type)
+
+
+QUAD = elements_per_quad("f32")
+"""Elements of the arrays that kernels are bound to, and of the sums that a thread keeps side by side."""
 
 
 def thread_id() -> Index:

@@ -11,6 +11,7 @@ With `b` a block of tiles, `a` a product, `r` its reduction dimension and `k` an
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -70,8 +71,8 @@ class ConvolutionPacking:
 
 
 @dataclass(frozen=True)
-class Packing(ConvolutionPacking):
-    """The packed layouts of a convolution for a schedule of its products."""
+class ProductPacking(ConvolutionPacking, ABC):
+    """The sizes of a convolution's products, whole blocks of a schedule; each kind orders its operands."""
 
     schedule: GemmSchedule
 
@@ -117,14 +118,41 @@ class Packing(ConvolutionPacking):
         """Blocks of tiles."""
         return ceildiv(self.tiles(batch), self.schedule.block_rows)
 
+    @abstractmethod
     def input_extents(self) -> tuple[int, ...]:
         """The transformed input of one block of tiles."""
-        return (self.products, self.schedule.block_rows, self.padded_reduction)
+
+    @abstractmethod
+    def filter_extents(self) -> tuple[int, ...]:
+        """The transformed filters."""
+
+    @abstractmethod
+    def pack_filters(self, transformed: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
+        """The transformed filters [A*g, V*C/g, K/g] in the packed layout."""
 
     def product_extents(self) -> tuple[int, ...]:
         """The products of one block of tiles."""
         parts = self.schedule.reduction_parts
         return (self.products * parts, self.schedule.block_rows, self.padded_filters)
+
+    def by_quads(self, transformed: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
+        """The transformed filters [A*g, V*C/g, K/g] as [A*g, r, k], both padded with zeros."""
+        by_view = transformed.reshape(self.products, self.views, self.group_channels, self.group_filters)
+        channels = np.zeros((self.products, self.views, self.padded_channels, self.group_filters), np.float32)
+        channels[:, :, : self.group_channels] = by_view
+        padded = np.zeros((self.products, self.padded_reduction, self.padded_filters), np.float32)
+        padded[:, : self.reduction, : self.group_filters] = channels.reshape(
+            self.products, self.reduction, self.group_filters
+        )
+        return padded
+
+
+@dataclass(frozen=True)
+class Packing(ProductPacking):
+    """The packed layouts of products by multiply-adds: row by row."""
+
+    def input_extents(self) -> tuple[int, ...]:
+        return (self.products, self.schedule.block_rows, self.padded_reduction)
 
     def filter_extents(self) -> tuple[int, int, int]:
         return (self.products, self.padded_reduction, self.padded_filters)
@@ -134,17 +162,7 @@ class Packing(ConvolutionPacking):
         return packed.offset([product * self.shape.groups + group, row, column])
 
     def pack_filters(self, transformed: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
-        """The transformed filters [A*g, V*C/g, K/g] in the packed layout."""
-        by_view = transformed.reshape(self.products, self.views, self.group_channels, self.group_filters)
-        by_quads = np.zeros(
-            (self.products, self.views, self.channel_quads * QUAD, self.group_filters), np.float32
-        )
-        by_quads[:, :, : self.group_channels] = by_view
-        packed = np.zeros(self.filter_extents(), np.float32)
-        packed[:, : self.reduction, : self.group_filters] = by_quads.reshape(
-            self.products, self.reduction, self.group_filters
-        )
-        return packed
+        return self.by_quads(transformed)
 
 
 def _entry(position: Index, entries: list[int]) -> Index:

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from iree.winograd.passes.match.element_types import F32, ElementTypes
 from iree.winograd.pipelines.specification.schedule import Schedule
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
 from .memory import QUAD
 from .target import GpuTarget
 
-BYTES_PER_ELEMENT = 4
 DYNAMIC_BATCH = 64
 """What a batch known only at run time counts as."""
 
 RESIDENT_THREADS = 512
 """Threads per multiprocessor that hide each other's latency."""
-
 
 NEIGHBOURING_ROWS = 8
 """Blocks of four rows that neighbouring threads load: a quarter of a warp stores to all banks at once."""
@@ -69,9 +68,10 @@ class GemmSchedule(Schedule):
         """Threads of a workgroup."""
         return (self.block_rows // self.thread_rows) * (self.block_columns // self.thread_columns)
 
-    @property
-    def shared_memory_bytes(self) -> int:
-        return 2 * self.block_reduction * (self.block_rows + self.block_columns) * BYTES_PER_ELEMENT
+    def shared_memory_bytes(self, types: ElementTypes) -> int:
+        """Of a workgroup, for operands of such types."""
+        row, column = types.input_bytes, types.filter_bytes
+        return 2 * self.block_reduction * (self.block_rows * row + self.block_columns * column)
 
     @property
     def left_blocks(self) -> int:
@@ -82,6 +82,11 @@ class GemmSchedule(Schedule):
     def right_quads(self) -> int:
         """The right operand is loaded in quads."""
         return self.block_columns * self.block_reduction // QUAD
+
+    @property
+    def resident_threads(self) -> int:
+        """Threads for which a multiprocessor should have registers."""
+        return RESIDENT_THREADS
 
     @property
     def splits_loads(self) -> bool:
@@ -203,10 +208,10 @@ class FusedSchedule(Schedule):
             (part for part in (1, 2, 4, 8, 16) if part <= rows and self.thread_tiles % part == 0), default=0
         )
 
-    @property
-    def shared_memory_bytes(self) -> int:
+    def shared_memory_bytes(self, types: ElementTypes) -> int:
+        """Of a workgroup, for operands of such types."""
         rows = self.buffers * self.products * self.block_reduction
-        return rows * (self.tile_stride + self.block_columns) * BYTES_PER_ELEMENT
+        return rows * (self.tile_stride * types.input_bytes + self.block_columns * types.filter_bytes)
 
     @property
     def resident_threads(self) -> int:
@@ -214,24 +219,59 @@ class FusedSchedule(Schedule):
         return RESIDENT_THREADS if self.sums <= 64 else RESIDENT_THREADS // 2
 
 
+@dataclass(frozen=True)
+class GpuDepthwiseSchedule(Schedule):
+    """How a workgroup computes depthwise: `threads`, each a quad of channels of one output.
+
+    Neighbouring threads take neighbouring quads, up to `quads` of them, then neighbouring outputs.
+
+    Raises ValueError for sizes that are not positive, and for quads that are no power of two or that the
+    threads aren't a multiple of.
+    """
+
+    kind = "gpu-depthwise"
+
+    threads: int = 128
+    quads: int = 16
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.quads & (self.quads - 1) or self.threads % self.quads:
+            raise ValueError(f"quads {self.quads} must be a power of two that divides threads {self.threads}")
+
+    def shared_memory_bytes(self, types: ElementTypes) -> int:
+        """None, whatever the types."""
+        del types
+        return 0
+
+
 TRANSFORM_THREADS = 128
 WORKGROUP_QUADS = 16
 """Neighbouring quads of channels that a workgroup of a transform takes: 256 bytes, whole cache lines."""
 
-GpuSchedule = GemmSchedule | FusedSchedule
+GpuSchedule = GemmSchedule | FusedSchedule | GpuDepthwiseSchedule
 
 
-def fits(schedule: GemmSchedule | FusedSchedule, target: GpuTarget) -> bool:
-    """Whether the schedule keeps the target's limits."""
+def fits(schedule: GpuSchedule, target: GpuTarget, types: ElementTypes = F32) -> bool:
+    """Whether the schedule keeps the target's limits for operands of these types."""
     return (
-        schedule.threads <= target.max_threads and schedule.shared_memory_bytes <= target.shared_memory_bytes
+        schedule.threads <= target.max_threads
+        and schedule.shared_memory_bytes(types) <= target.shared_memory_bytes
     )
+
+
+def is_depthwise(shape: ConvolutionShape) -> bool:
+    """Whether this is a direct convolution of one input and one output channel per group."""
+    return shape.transform_size == 1 and shape.groups == shape.input_channels == shape.output_channels
 
 
 def refusal(shape: ConvolutionShape, target: GpuTarget, schedule: object) -> str | None:
     """Why the kernels don't compute a convolution by `schedule`, or None where they do."""
-    if not isinstance(schedule, GpuSchedule) or not fits(schedule, target):
+    if not isinstance(schedule, GpuSchedule) or not fits(schedule, target, shape.element_types):
         return f"{schedule} is no schedule for this convolution within the limits of {target}"
+    if isinstance(schedule, GpuDepthwiseSchedule) != is_depthwise(shape):
+        kind = "a depthwise convolution" if is_depthwise(shape) else "one that is not depthwise"
+        return f"{schedule} is no schedule for {kind}"
     if isinstance(schedule, FusedSchedule) and schedule.products != shape.transform_size:
         products = f"a schedule for {schedule.products} products"
         return f"{products} doesn't suit a convolution that has {shape.transform_size}"

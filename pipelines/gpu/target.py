@@ -16,7 +16,7 @@ _LEAST_THREADS = 128
 _LEAST_SHARED_MEMORY = 16 * KIBIBYTE
 _LEAST_WORKGROUPS = 65535
 # What drivers for Vulkan commonly admit, whatever the multiprocessor has and IREE's targets say.
-_MOST_VULKAN_SHARED_MEMORY = 48 * KIBIBYTE
+_MAX_VULKAN_SHARED_MEMORY = 48 * KIBIBYTE
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class GpuTarget:
         return GpuTarget(
             max_threads=limit("max_thread_count_per_workgroup", _LEAST_THREADS),
             shared_memory_bytes=(
-                min(shared, _MOST_VULKAN_SHARED_MEMORY) if target.backend == "vulkan-spirv" else shared
+                min(shared, _MAX_VULKAN_SHARED_MEMORY) if target.backend == "vulkan-spirv" else shared
             ),
             residency_attribute="nvvm.minctasm" if target.backend == "cuda" else None,
             architecture="" if architecture is None else architecture[1],

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import reduce
 from itertools import product
+from typing import Protocol
 
 from iree.winograd.dialect.bindings import arith, ir
 from iree.winograd.pipelines.emission.recipe import Load, Position, emit_unrolled, flattened
@@ -20,7 +21,7 @@ from iree.winograd.pipelines.emission.vocabulary import Condition, Index, all_of
 
 from .fused_packing import FusedPacking
 from .memory import QUAD, GlobalBuffer, thread_id
-from .packing import Packing
+from .packing import ConvolutionPacking, Packing, ProductPacking
 from .schedules import TRANSFORM_THREADS, WORKGROUP_QUADS
 
 Epilogue = Callable[[ir.Value, Index, tuple[Index, ...], Index], ir.Value]
@@ -29,18 +30,21 @@ Epilogue = Callable[[ir.Value, Index, tuple[Index, ...], Index], ir.Value]
 
 @dataclass(frozen=True)
 class ThreadGrid:
-    """Threads over rows (tiles, say) and quads of columns, in workgroups of `TRANSFORM_THREADS`."""
+    """Threads over rows (tiles, say) and quads of columns, so many in a workgroup, which takes at most
+    `workgroup_quads` neighbouring quads, a power of two."""
 
     quads: int
+    threads: int = TRANSFORM_THREADS
+    workgroup_quads: int = WORKGROUP_QUADS
 
     @property
     def quads_per_workgroup(self) -> int:
         """A power of two."""
-        return min(WORKGROUP_QUADS, 1 << (self.quads - 1).bit_length())
+        return min(self.workgroup_quads, 1 << (self.quads - 1).bit_length())
 
     @property
     def rows_per_workgroup(self) -> int:
-        return TRANSFORM_THREADS // self.quads_per_workgroup
+        return self.threads // self.quads_per_workgroup
 
     def workgroups(self, rows: Index) -> tuple[Index, Index]:
         """The extent of the grid along rows, and along quads."""
@@ -59,27 +63,44 @@ class ThreadGrid:
         return row, quad, exists
 
 
+class OperandKernel(Protocol):
+    """Writes an operand of the products as they read it."""
+
+    @property
+    def threads(self) -> int:
+        """Of a workgroup."""
+
+    def workgroups(self, batch: Index) -> tuple[Index, ...]:
+        """The extents of the grid."""
+
+    def emit(
+        self, workgroup: tuple[Index, ...], batch: Index, source: GlobalBuffer, packed: GlobalBuffer
+    ) -> None:
+        """`source` is the image, N x H... x C, or the filters, R... x C/g x K."""
+
+
 @dataclass(frozen=True)
 class InputTransformKernel:
     """transformed[b, a*g + group, t, view, c] = (B^T d)[a] of a view of a tile; zeros to the end of a row."""
 
     packing: Packing
+    threads: int = TRANSFORM_THREADS
 
     def workgroups(self, batch: Index) -> tuple[Index, Index, Index]:
         """Tiles, channels, views."""
         return (*self._grid.workgroups(self.packing.tiles(batch)), Index(self.packing.views))
 
     def emit(
-        self, workgroup: tuple[Index, ...], batch: Index, image: GlobalBuffer, transformed: GlobalBuffer
+        self, workgroup: tuple[Index, ...], batch: Index, source: GlobalBuffer, packed: GlobalBuffer
     ) -> None:
-        """`image` is N x H... x C."""
+        """`source` is the image, N x H... x C."""
         tile, quad, exists = self._grid.place(workgroup, self.packing.tiles(batch))
         view = workgroup[2] if self.packing.views > 1 else Index(0)
-        when(exists, lambda: self._transform(tile, quad, view, image, transformed))
+        when(exists, lambda: self._transform(tile, quad, view, source, packed))
 
     @property
     def _grid(self) -> ThreadGrid:
-        return ThreadGrid(self.packing.shape.groups * self.packing.channel_quads)
+        return ThreadGrid(self.packing.shape.groups * self.packing.channel_quads, self.threads)
 
     def _transform(
         self, number: Index, quad: Index, view: Index, image: GlobalBuffer, transformed: GlobalBuffer
@@ -122,7 +143,7 @@ class InputTransformKernel:
 class OutputTransformKernel:
     """output[n, o..., k] = epilogue((A^T M)[o, k]) for a tile and a quad of channels, M summed over parts."""
 
-    packing: Packing
+    packing: ProductPacking
 
     def workgroups(self, batch: Index) -> tuple[Index, Index]:
         """Tiles, channels."""
@@ -164,7 +185,7 @@ class OutputTransformKernel:
 
 
 def transform_output(
-    packing: Packing | FusedPacking,
+    packing: ConvolutionPacking,
     tile: Tile,
     channel: Index,
     first: Index,
@@ -199,6 +220,7 @@ class FilterTransformKernel:
     """
 
     packing: Packing | FusedPacking
+    threads: int = TRANSFORM_THREADS
 
     def workgroups(self, batch: Index) -> tuple[Index, Index, Index]:
         """Positions along the reduction dimension, output channels, groups."""
@@ -207,15 +229,17 @@ class FilterTransformKernel:
             Index(self.packing.shape.groups),
         )
 
-    def emit(self, workgroup: tuple[Index, ...], filters: GlobalBuffer, packed: GlobalBuffer) -> None:
-        """`filters` is R... x C/g x K."""
+    def emit(
+        self, workgroup: tuple[Index, ...], batch: Index, source: GlobalBuffer, packed: GlobalBuffer
+    ) -> None:
+        """`source` is the filters, R... x C/g x K."""
         row, quad, exists = self._grid.place(workgroup, Index(self.packing.padded_reduction))
         group = workgroup[2] if self.packing.shape.groups > 1 else Index(0)
-        when(exists, lambda: self._transform(row, quad * QUAD, group, filters, packed))
+        when(exists, lambda: self._transform(row, quad * QUAD, group, source, packed))
 
     @property
     def _grid(self) -> ThreadGrid:
-        return ThreadGrid(self.packing.padded_filters // QUAD)
+        return ThreadGrid(self.packing.padded_filters // QUAD, self.threads)
 
     def _transform(
         self, row: Index, column: Index, group: Index, filters: GlobalBuffer, packed: GlobalBuffer

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from convolution_program import Array, Program
 from iree.winograd.pipelines.backends.schedules import schedule_record
-from iree.winograd.pipelines.gpu.schedules import FusedSchedule, GemmSchedule
+from iree.winograd.pipelines.gpu.schedules import FusedSchedule, GpuSchedule
 
 F2X2 = FusedSchedule(16, 8, 8, 4, thread_products=1, thread_tiles=4, thread_columns=4)
 
@@ -15,7 +15,7 @@ F2X2 = FusedSchedule(16, 8, 8, 4, thread_products=1, thread_tiles=4, thread_colu
 class ScheduledProgram(Program):
     """A program whose convolution is computed by the kernels of this schedule."""
 
-    schedule: FusedSchedule | GemmSchedule = F2X2
+    schedule: GpuSchedule = F2X2
 
     def text(self, filters: Array | None) -> str:
         record = schedule_record(self.schedule)

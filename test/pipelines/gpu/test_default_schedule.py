@@ -7,7 +7,13 @@ from iree.winograd.dialect.decomposition import decompose
 from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.gpu.backend import GpuBackend
 from iree.winograd.pipelines.gpu.default_schedule import default_schedule, schedules
-from iree.winograd.pipelines.gpu.schedules import FusedSchedule, GpuSchedule, fits
+from iree.winograd.pipelines.gpu.schedules import (
+    FusedSchedule,
+    GpuDepthwiseSchedule,
+    GpuSchedule,
+    fits,
+    refusal,
+)
 from iree.winograd.pipelines.gpu.target import GpuTarget
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
@@ -34,3 +40,14 @@ def test_all_schedules_keep_the_limits(m: tuple[int, int], target: GpuTarget) ->
     assert all(fits(schedule, target) for schedule in offered)
     products = {each.products for each in offered if isinstance(each, FusedSchedule)}
     assert products <= {shape.transform_size}
+
+
+def test_depthwise_convolutions_have_schedules_of_their_own() -> None:
+    problem = ConvolutionProblem(1, (14, 14), (1, 1), (1, 1), (3, 3), (1, 1), (1, 1), 96, 96, 96)
+    shape = ConvolutionShape.decomposed(problem, decompose((3, 3), (1, 1), part_size=(1, 1)))
+    offered = list(schedules(shape, H200, GpuBackend(H200).default_machine))
+    assert len(offered) > 1
+    assert all(isinstance(each, GpuDepthwiseSchedule) for each in offered)
+    dense = _shape(1, 14, 96, (1, 1))
+    assert "not depthwise" in (refusal(dense, H200, offered[0]) or "")
+    assert "depthwise" in (refusal(shape, H200, _default(dense)) or "")

@@ -1,0 +1,29 @@
+"""Depthwise convolutions on Vulkan by other schedules than the default one, against float64."""
+
+from __future__ import annotations
+
+import pytest
+from iree.winograd.pipelines.gpu.schedules import GpuDepthwiseSchedule
+from scheduled_program import ScheduledProgram
+
+
+@pytest.mark.parametrize("sizes", [(64, 4), (128, 32)])
+def test_agrees_with_float64(sizes: tuple[int, int]) -> None:
+    program = ScheduledProgram(
+        (9, 11),
+        40,
+        40,
+        (3, 3),
+        (1, 1),
+        (1, 1),
+        low=(1, 1),
+        high=(1, 1),
+        groups=40,
+        schedule=GpuDepthwiseSchedule(*sizes),
+    )
+    program.check(target="vulkan", device="vulkan")
+
+
+def test_quads_that_are_no_power_of_two_are_an_error() -> None:
+    with pytest.raises(ValueError, match="quads 12 must be a power of two that divides threads 128"):
+        GpuDepthwiseSchedule(128, 12)
