@@ -23,6 +23,7 @@ PRODUCT_EFFICIENCY = 0.9
 """The part of the peak rate that register-blocked products reach."""
 MULTIPLY_ADD_LATENCY = 4
 """Cycles until a sum can be added to again."""
+LOADS_PER_CYCLE = 2
 ACCUMULATE_CYCLES = 3.8
 """Of adding one vector of sums to those of the reduction block before."""
 INPUT_OPERATION_CYCLES = 1.3
@@ -72,7 +73,6 @@ def winograd_seconds(
     products, filters = _products(
         shape,
         schedule,
-        schedule.register_tiles,
         padded_tiles // schedule.register_tiles,
         tile_blocks,
         target,
@@ -128,7 +128,7 @@ def direct_seconds(
     splits = min(schedule.channel_splits, channel_blocks)
     cycle = 1 / machine.clock
     blocks = tasks * schedule.row_block * -(-schedule.pixel_block // schedule.register_pixels)
-    products, filters = _products(shape, schedule, schedule.register_pixels, blocks, tasks, target, machine)
+    products, filters = _products(shape, schedule, blocks, tasks, target, machine)
     tap_rows = prod(shape.decomposition.kernel_size[:-1])
     sums = schedule.register_pixels * schedule.register_vectors
     stores = blocks * channel_blocks * (sums * STORE_CYCLES + tap_rows * TAP_ROW_CYCLES) * cycle
@@ -177,22 +177,20 @@ def depthwise_seconds(
 def _products(
     shape: ConvolutionShape,
     schedule: WinogradSchedule | DirectSchedule,
-    rows: int,
     row_blocks: int,
     filter_readings: int,
     target: CpuTarget,
     machine: CpuMachine,
 ) -> tuple[float, float]:
-    """Seconds of the products of `row_blocks` blocks of `rows`, and of reading filters where not hidden.
+    """Seconds of the products of `row_blocks` blocks of rows, and of reading filters where not hidden.
 
     The first reading is from memory: the filters of a whole network don't stay in any cache from one run to
     the next.
     """
-    vectors = schedule.register_vectors
-    interleaved = schedule.interleaved_sums if isinstance(schedule, WinogradSchedule) else 1
+    work = schedule.product.channel_work
     per_channel = max(
-        rows * vectors * _multiply_add_seconds(target, machine),
-        max((rows + vectors) / 2, MULTIPLY_ADD_LATENCY / interleaved) / machine.clock,
+        work.multiply_adds * _multiply_add_seconds(target, machine),
+        max(work.loads / LOADS_PER_CYCLE, MULTIPLY_ADD_LATENCY / work.independent_sums) / machine.clock,
     )
     channel_blocks = _channel_blocks(shape, schedule)
     products = shape.transform_size * row_blocks * channel_blocks * shape.reduction * per_channel

@@ -7,6 +7,7 @@ from iree.winograd.pipelines.machines.units import MEBIBYTE
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
 from .kernels import CpuSchedule, needed_schedule
+from .product import RegisterBlock
 from .schedule_check import misfit
 from .schedules import (
     ROW_PADDING,
@@ -85,7 +86,7 @@ def default_winograd_schedule(shape: ConvolutionShape, target: CpuTarget, thread
     register_vectors = _register_vectors(group_outputs, width)
     tiles = MAX_TILE_BLOCK if shape.tiles is None else shape.tiles
     filter_bytes = shape.filter_bytes
-    most_register_tiles = most_register_rows(register_vectors, target)
+    most_register_tiles = RegisterBlock.most_rows(register_vectors, target)
     wanted = min(tiles, most_register_tiles * (4 if filter_bytes > STREAMED_FILTERS else 1))
 
     # A tile's row of inputs and of products, in f32; a workgroup's memory also holds a tile between two
@@ -113,7 +114,7 @@ def default_winograd_schedule(shape: ConvolutionShape, target: CpuTarget, thread
     reduction_block = SHORT_BLOCK if shape.reduction <= SHORT_REDUCTION else LONG_BLOCK
     # Smaller register blocks ask for filters faster than memory gives them.
     if shape.reduction <= SHORT_REDUCTION and filter_bytes < STREAMED_FILTERS:
-        interleaved = _divide_tiles(tiles, most, most_register_rows(2 * register_vectors, target))
+        interleaved = _divide_tiles(tiles, most, RegisterBlock.most_rows(2 * register_vectors, target))
         if _reads(tiles, interleaved) <= INTERLEAVING_COST * _reads(tiles, (tile_block, register_tiles)):
             tile_block, register_tiles = interleaved
             interleaved_sums, reduction_block = 2, INTERLEAVED_BLOCK
@@ -181,7 +182,7 @@ def default_direct_schedule(shape: ConvolutionShape, target: CpuTarget, threads:
     blocks = [
         (rows, vectors)
         for vectors in range(1, min(4, group_outputs // width) + 1)
-        for rows in range(1, min(pixels, most_register_rows(vectors, target)) + 1)
+        for rows in range(1, min(pixels, RegisterBlock.most_rows(vectors, target)) + 1)
     ]
     register_pixels, register_vectors = min(blocks, key=cycles)
     row_block, pixel_block, register_pixels = _direct_blocks(shape, target, threads, register_pixels)
@@ -248,11 +249,6 @@ def default_depthwise_schedule(shape: ConvolutionShape, target: CpuTarget, threa
         vectors_per_pass=VECTORS_PER_PASS,
         channel_splits=_splits(batch * row_blocks, passes, work, threads),
     )
-
-
-def most_register_rows(vectors: int, target: CpuTarget) -> int:
-    """Rows of a register block: one register holds the broadcast input, one each the filter vectors."""
-    return max(1, (target.vector_registers - vectors - 1) // vectors)
 
 
 def _workgroups(threads: int) -> int:

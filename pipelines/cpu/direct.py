@@ -3,36 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from math import prod
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.pipelines.emission.epilogue import VectorEpilogue
-from iree.winograd.pipelines.emission.vocabulary import (
-    Buffer,
-    Condition,
-    Index,
-    all_of,
-    broadcast,
-    clear_elements,
-    copy_elements,
-    loop,
-    loop_carried,
-    multiply_add,
-    scratch,
-    splat,
-    unflatten,
-    when,
-)
+from iree.winograd.pipelines.emission.vocabulary import Buffer, Index, loop, loop_carried, unflatten
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
 from .channel_blocks import ChannelBlocks
-from .schedules import ROW_PADDING, DirectSchedule, input_columns
+from .product import Panel, Rows
+from .schedules import DirectSchedule
+from .staging import OutputBlock, Staging
 from .store import RegisterBlockStore
 from .target import CpuTarget
 
 CACHE_SET_PERIOD = 2048
 """Bytes apart, or a multiple, at which the elements of a register block share one or two sets of L1."""
+
+
+@dataclass(frozen=True)
+class _Source:
+    """Where a workgroup reads its input: in the image, or in the copy of what it needs of it."""
+
+    buffer: Buffer
+    tap_strides: list[int]
+    """Elements from one outer tap to the next, per outer dimension; in a copy one for all of them."""
+    is_copy: bool
+
+
+@dataclass(frozen=True)
+class _Pixels:
+    """The neighbouring outputs of a register block, and the block of channels that it is of."""
+
+    number: Index
+    position: tuple[Index, ...]
+    block: Index
 
 
 @dataclass(frozen=True)
@@ -56,9 +63,9 @@ class DirectKernel:
         return ChannelBlocks(self.shape.output_channels, self.shape.groups, self.schedule.channel_block)
 
     @property
-    def packed_filter_shape(self) -> tuple[int, int, int, int]:
+    def packed_filter_shape(self) -> tuple[int, ...]:
         """channel blocks x 1 x (taps, row-major, times a group's channels) x channel_block."""
-        return (self.blocks.count, 1, self.shape.reduction, self.schedule.channel_block)
+        return (self.blocks.count, 1, *self.schedule.product.panel_shape(self.shape.reduction))
 
     @property
     def view_order(self) -> list[int]:
@@ -83,204 +90,121 @@ class DirectKernel:
         `image` is N x H... x C, `filters` is `packed_filter_shape`, `output` is N x OH... x K.
         """
         schedule = self.schedule
-        blocks_per_image = self._row_blocks * self._pixel_blocks
-        number = workgroup[0] // blocks_per_image
-        first_row = workgroup[0] // self._pixel_blocks % self._row_blocks * schedule.row_block
-        rows = Index(schedule.row_block)
-        if self.shape.output_rows % schedule.row_block:
-            rows = (Index(self.shape.output_rows) - first_row).minimum(rows)
-        # The last block of pixels overlaps its neighbour rather than be cut short.
-        first_pixel = (workgroup[0] % self._pixel_blocks * schedule.pixel_block).minimum(
-            self.shape.output_size[-1] - schedule.pixel_block
-        )
-        staged = self._stage(image, number, first_row, rows, first_pixel) if self._stages(image) else None
+        outputs = self._outputs(workgroup[0])
+        source = self._stage(image, outputs) if self._stages(image) else self._in_place(image)
         register_block = (schedule.register_pixels, schedule.register_vectors, schedule.vector_width)
         store = RegisterBlockStore.of(output, epilogue, register_block)
         with loop(self.blocks.steps(workgroup[1], self._channel_parts), name="channel_block") as step:
             block = self.blocks.at(workgroup[1], self._channel_parts, step)
-            with loop(rows, name="row") as row:
-                position = self._row_position(first_row + row)
+            with loop(outputs.rows, name="row") as row:
+                output_row = unflatten(outputs.first_row + row, self.shape.output_size[:-1])
                 with loop(schedule.pixel_block, schedule.register_pixels, "pixel") as start:
                     pixel = start.minimum(schedule.pixel_block - schedule.register_pixels)
-                    if staged is None:
-                        source = image
-                        origin = self._origin_in_place(image, number, position, first_pixel + pixel)
-                        tap_strides = [
-                            dilation * image.stride(1 + d)
-                            for d, dilation in enumerate(self.shape.decomposition.dilation[:-1])
-                        ]
-                    else:
-                        source = staged
-                        step_elements = self.shape.decomposition.step[-1]
-                        origin = staged.offset([row, 0, pixel * step_elements, 0])
-                        tap_strides = [staged.stride(1)]
-                    first = (*position, first_pixel + pixel)
-
-                    def prefetch(c: Index) -> None:
-                        self._prefetch_output(output, number, first, block, epilogue, c)
-                        if staged is None and self.shape.decomposition.step[-1] == 1:
-                            # A channel of these pixels takes as long as an element of each of the next ones.
-                            image.prefetch(origin + (c + image.stride(-2)) * schedule.register_pixels)
-
-                    sums = self._sum(source, origin, tap_strides, filters, block, prefetch)
+                    position = (*output_row, outputs.first_pixel + pixel)
+                    pixels = _Pixels(outputs.number, position, block)
+                    origin = self._origin(source, pixels, row, pixel)
+                    sums = self._sum(source, origin, filters, pixels, store)
                     channel = self.blocks.first(block)
-                    store.emit(sums, schedule.register_vectors, number, first, channel)
+                    store.emit(sums, schedule.register_vectors, outputs.number, position, channel)
+
+    def _outputs(self, number: Index) -> OutputBlock:
+        """The outputs of a workgroup."""
+        schedule = self.schedule
+        image = number // (self._row_blocks * self._pixel_blocks)
+        first_row = number // self._pixel_blocks % self._row_blocks * schedule.row_block
+        rows = Index(schedule.row_block)
+        if self.shape.output_rows % schedule.row_block:
+            rows = (Index(self.shape.output_rows) - first_row).minimum(rows)
+        # The last block of pixels overlaps its neighbour rather than be cut short.
+        first_pixel = (number % self._pixel_blocks * schedule.pixel_block).minimum(
+            self.shape.output_size[-1] - schedule.pixel_block
+        )
+        return OutputBlock(image, first_row, rows, first_pixel)
+
+    def _stages(self, image: Buffer) -> bool:
+        """Whether the input is copied: it is padded, or its pixels would share few sets of the cache."""
+        distance = self.shape.element_types.input_bytes * self.shape.strides[-1] * image.stride(-2)
+        in_few_sets = distance % CACHE_SET_PERIOD == 0 and self.shape.decomposition.kernel_size[-1] == 1
+        return self.shape.pads or (in_few_sets and self._channel_parts == 1)
+
+    def _stage(self, image: Buffer, outputs: OutputBlock) -> _Source:
+        staged = Staging(self.shape, self.schedule, self.target).emit(image, outputs)
+        return _Source(staged, [staged.stride(1)], is_copy=True)
+
+    def _in_place(self, image: Buffer) -> _Source:
+        dilations = self.shape.decomposition.dilation[:-1]
+        strides = [dilation * image.stride(1 + d) for d, dilation in enumerate(dilations)]
+        return _Source(image, strides, is_copy=False)
+
+    def _origin(self, source: _Source, pixels: _Pixels, row: Index, pixel: Index) -> Index:
+        """The first element that pixels read; `row` and `pixel` are theirs within the workgroup's outputs."""
+        steps = self.shape.decomposition.step
+        if source.is_copy:
+            return source.buffer.offset([row, 0, pixel * steps[-1], 0])
+        coordinates = [output * step for output, step in zip(pixels.position, steps, strict=True)]
+        return source.buffer.offset([pixels.number, *coordinates, 0])
 
     def _sum(
-        self,
-        source: Buffer,
-        origin: Index,
-        tap_strides: list[int],
-        filters: Buffer,
-        block: Index,
-        prefetch: Callable[[Index], None],
+        self, source: _Source, origin: Index, filters: Buffer, pixels: _Pixels, store: RegisterBlockStore
     ) -> list[ir.Value]:
-        """The outputs of `register_pixels` neighbours for one block of channels, `register_vectors` each.
+        """The outputs of `register_pixels` neighbours for one block of channels, `register_vectors` each."""
+        shape, product = self.shape, self.schedule.product
+        first = origin + self.blocks.group(pixels.block) * shape.group_inputs
+        panel_origin = filters.offset([pixels.block, 0, 0, 0])
+        pixel_stride = shape.decomposition.step[-1] * source.buffer.stride(-2)
+        tap_row_filters = shape.decomposition.kernel_size[-1] * shape.group_inputs * product.channels
+        prefetch = partial(self._prefetch, source, origin, pixels, store)
 
-        `prefetch` is called for each channel of a tap: fetched all at once, other data would keep the filters
-        waiting.
-        """
-        shape, schedule = self.shape, self.schedule
-        decomposition = shape.decomposition
-        group_channels = shape.group_inputs
-        origin = origin + self.blocks.group(block) * group_channels
-        filter_origin = filters.offset([block, 0, 0, 0])
-        width = schedule.vector_width
-        pixel_stride = decomposition.step[-1] * source.stride(-2)
+        def add_tap_row(tap_row: Index, sums: list[ir.Value]) -> list[ir.Value]:
+            rows = Rows(source.buffer, first + self._tap_offset(tap_row, source.tap_strides), pixel_stride)
+            panel = Panel(filters, panel_origin + tap_row * tap_row_filters)
+            return self._add_tap_row(sums, rows, panel, prefetch)
 
-        def multiply(first: Index, filter_first: Index, extent: int, sums: list[ir.Value]) -> list[ir.Value]:
-            def step(c: Index, sums: list[ir.Value]) -> list[ir.Value]:
-                row = filter_first + c * schedule.channel_block
-                vectors = [filters.load(row + v * width, width) for v in range(schedule.register_vectors)]
-                for v in range(schedule.register_vectors):
-                    filters.prefetch(row + (v * width + schedule.filter_prefetch * schedule.channel_block))
-                prefetch(c)
-                updated = []
-                for i in range(schedule.register_pixels):
-                    value = broadcast(source.load_scalar(first + c + i * pixel_stride), width)
-                    for v, filter_vector in enumerate(vectors):
-                        total = sums[i * schedule.register_vectors + v]
-                        updated.append(
-                            multiply_add(value, filter_vector, total, self.target.fused_multiply_add)
-                        )
-                return updated
+        zeros = product.zeros(shape.group_inputs, ir.Type.parse(shape.element_types.accumulator))
+        return product.finished(loop_carried(self._outer_taps, 1, zeros, add_tap_row, "tap_row"))
 
-            return loop_carried(extent, 1, sums, step, "c")
+    def _add_tap_row(
+        self, sums: list[ir.Value], rows: Rows, panel: Panel, prefetch: Callable[[Index], None]
+    ) -> list[ir.Value]:
+        """Adds the products with one row of taps: in one loop where what they read lies side by side."""
+        shape, product = self.shape, self.schedule.product
+        taps, dilation = shape.decomposition.kernel_size[-1], shape.decomposition.dilation[-1]
+        column_stride = rows.buffer.stride(-2)
+        side_by_side = dilation == 1 and shape.groups == 1 and column_stride == shape.input_channels
+        if taps == 1 or side_by_side:
+            return product.add(sums, rows, panel, taps * shape.group_inputs, self.target, prefetch)
 
-        def multiply_row(tap_row: Index, sums: list[ir.Value]) -> list[ir.Value]:
-            first = origin + self._tap_offset(tap_row, tap_strides)
-            taps = decomposition.kernel_size[-1]
-            filter_first = filter_origin + tap_row * (taps * group_channels * schedule.channel_block)
-            contiguous = source.stride(-2) == shape.input_channels
-            if taps == 1 or (decomposition.dilation[-1] == 1 and shape.groups == 1 and contiguous):
-                return multiply(first, filter_first, taps * group_channels, sums)
+        def add_tap(tap: Index, sums: list[ir.Value]) -> list[ir.Value]:
+            tap_rows = replace(rows, first=rows.first + tap * (dilation * column_stride))
+            tap_filters = tap * (shape.group_inputs * product.channels)
+            tap_panel = replace(panel, first=panel.first + tap_filters)
+            return product.add(sums, tap_rows, tap_panel, shape.group_inputs, self.target, prefetch)
 
-            def multiply_tap(tap: Index, sums: list[ir.Value]) -> list[ir.Value]:
-                return multiply(
-                    first + tap * (decomposition.dilation[-1] * source.stride(-2)),
-                    filter_first + tap * (group_channels * schedule.channel_block),
-                    group_channels,
-                    sums,
-                )
+        return loop_carried(taps, 1, sums, add_tap, "tap")
 
-            return loop_carried(taps, 1, sums, multiply_tap, "tap")
-
-        zeros = [splat(0.0, width)] * (schedule.register_pixels * schedule.register_vectors)
-        return loop_carried(self._outer_taps, 1, zeros, multiply_row, "tap_row")
-
-    def _prefetch_output(
-        self,
-        output: Buffer,
-        number: Index,
-        position: tuple[Index, ...],
-        block: Index,
-        epilogue: VectorEpilogue,
-        vector: Index,
+    def _prefetch(
+        self, source: _Source, origin: Index, pixels: _Pixels, store: RegisterBlockStore, c: Index
     ) -> None:
-        """Fetches what is overwritten with one vector, and what the epilogue reads for it."""
-        vectors = self.schedule.register_vectors
-        vector = vector.minimum(self.schedule.register_pixels * vectors - 1)
-        pixel = (*position[:-1], position[-1] + vector // vectors)
-        channel = self.blocks.first(block) + vector % vectors * self.schedule.vector_width
-        output.prefetch(output.offset([number, *pixel, channel]), to_write=True)
-        epilogue.prefetch(number, pixel, channel)
-
-    def _stage(
-        self, image: Buffer, number: Index, first_row: Index, rows: Index, first_pixel: Index
-    ) -> Buffer:
-        """The input of the workgroup's outputs between zeros: a row per row of outputs and outer tap."""
-        shape, decomposition, width = self.shape, self.shape.decomposition, self.target.vector_width
-        channels = shape.input_channels
-        columns = input_columns(shape, self.schedule.pixel_block)
-        # Only where all taps of a row lie in one column may columns lie apart.
-        padding = ROW_PADDING if decomposition.kernel_size[-1] == 1 else 0
-        staged = scratch(
-            (self.schedule.row_block, self._outer_taps, columns, channels + padding), "staged_rows"
-        )
-        first_column = first_pixel * decomposition.step[-1] - shape.padding_low[-1]
-        begin = (Index(0) - first_column).maximum(0).minimum(columns)
-        end = (Index(shape.input_size[-1]) - first_column).minimum(columns).maximum(begin)
-        with loop(rows, name="row") as row, loop(self._outer_taps, name="tap") as tap:
-            outputs = self._row_position(first_row + row)
-            position, exists = self._input_row(outputs, tap)
-            target = staged.offset([row, tap, 0, 0])
-
-            def copy() -> None:
-                source = image.offset([number, *position, first_column + begin, 0])
-                stride, source_stride = staged.stride(2), image.stride(-2)
-                clear_elements(staged, target, begin * stride, width)
-                if stride == source_stride == channels:
-                    rest = (end - begin) * channels
-                    copy_elements(image, source, staged, target + begin * channels, rest, width)
-                else:
-                    with loop(end - begin, name="column") as column:
-                        copied = target + (begin + column) * stride
-                        copy_elements(
-                            image, source + column * source_stride, staged, copied, Index(channels), width
-                        )
-                clear_elements(staged, target + end * stride, (Index(columns) - end) * stride, width)
-
-            when(exists, copy, lambda: clear_elements(staged, target, Index(staged.stride(1)), width))
-        return staged
-
-    def _input_row(self, outputs: tuple[Index, ...], tap: Index) -> tuple[list[Index], Condition]:
-        """The outer input coordinates of an outer tap of a row of outputs, and whether they exist."""
-        decomposition = self.shape.decomposition
-        position, conditions = [], []
-        for d, tap_index in enumerate(self._tap_position(tap)):
-            coordinate = (
-                outputs[d] * decomposition.step[d]
-                + tap_index * decomposition.dilation[d]
-                - self.shape.padding_low[d]
-            )
-            position.append(coordinate)
-            conditions += [coordinate.at_least(0), coordinate.less_than(self.shape.input_size[d])]
-        return position, all_of(conditions)
-
-    def _origin_in_place(self, image: Buffer, number: Index, row: tuple[Index, ...], pixel: Index) -> Index:
-        steps = self.shape.decomposition.step
-        coordinates = [output * step for output, step in zip((*row, pixel), steps, strict=True)]
-        return image.offset([number, *coordinates, 0])
-
-    def _row_position(self, row: Index) -> tuple[Index, ...]:
-        """The outer spatial coordinates of a row of outputs."""
-        return unflatten(row, self.shape.output_size[:-1])
-
-    def _tap_position(self, tap_row: Index) -> tuple[Index, ...]:
-        return unflatten(tap_row, self.shape.decomposition.kernel_size[:-1])
+        """Fetches, while a channel is added, a part of what comes next: outputs, and the next pixels."""
+        schedule = self.schedule
+        vectors = schedule.register_vectors
+        vector = c.minimum(schedule.register_pixels * vectors - 1)
+        *row, pixel = pixels.position
+        position = (*row, pixel + vector // vectors)
+        channel = self.blocks.first(pixels.block) + vector % vectors * schedule.vector_width
+        store.prefetch(pixels.number, position, channel)
+        if not source.is_copy and self.shape.decomposition.step[-1] == 1:
+            # A channel of these pixels takes as long as an element of each of the next ones.
+            source.buffer.prefetch(origin + (c + source.buffer.stride(-2)) * schedule.register_pixels)
 
     def _tap_offset(self, tap_row: Index, tap_strides: list[int]) -> Index:
         if len(tap_strides) == 1:
             return tap_row * tap_strides[0]
         offset = Index(0)
-        for coordinate, stride in zip(self._tap_position(tap_row), tap_strides, strict=True):
+        taps = unflatten(tap_row, self.shape.decomposition.kernel_size[:-1])
+        for coordinate, stride in zip(taps, tap_strides, strict=True):
             offset = offset + coordinate * stride
         return offset
-
-    def _stages(self, image: Buffer) -> bool:
-        distance = self.shape.element_types.input_bytes * self.shape.strides[-1] * image.stride(-2)
-        in_few_sets = distance % CACHE_SET_PERIOD == 0 and self.shape.decomposition.kernel_size[-1] == 1
-        return self.shape.pads or (in_few_sets and self._channel_parts == 1)
 
     @property
     def _channel_parts(self) -> int:

@@ -21,15 +21,17 @@ def misfit(
 ) -> str | None:
     """What keeps the kernel of a schedule from computing `shape` by it; None when nothing does."""
     channels = shape.output_channels if isinstance(schedule, DepthwiseSchedule) else shape.group_outputs
-    if schedule.vector_width > target.vector_width:
-        return f"vectors of {schedule.vector_width} lanes exceed the target's of {target.vector_width}"
+    if not isinstance(schedule, DepthwiseSchedule):
+        reason = schedule.product.misfit(target, shape.element_types)
+        if reason is not None:
+            return reason
     if schedule.channel_block > channels:
         return f"blocks of {schedule.channel_block} channels exceed the {channels} that there are"
     if isinstance(schedule, WinogradSchedule):
         return _winograd_misfit(schedule, shape, target)
     if isinstance(schedule, DirectSchedule):
         return _direct_misfit(schedule, shape, target)
-    return _depthwise_misfit(schedule, shape)
+    return _depthwise_misfit(schedule, shape, target)
 
 
 def workgroup_bytes(schedule: WinogradSchedule, shape: ConvolutionShape, target: CpuTarget) -> int:
@@ -59,7 +61,9 @@ def _direct_misfit(schedule: DirectSchedule, shape: ConvolutionShape, target: Cp
     return _memory_misfit(needed, target)
 
 
-def _depthwise_misfit(schedule: DepthwiseSchedule, shape: ConvolutionShape) -> str | None:
+def _depthwise_misfit(schedule: DepthwiseSchedule, shape: ConvolutionShape, target: CpuTarget) -> str | None:
+    if schedule.vector_width > target.vector_width:
+        return f"vectors of {schedule.vector_width} lanes exceed the target's of {target.vector_width}"
     if schedule.vector_width % shape.group_outputs:
         return f"vectors of {schedule.vector_width} lanes don't hold whole groups of {shape.group_outputs}"
     if schedule.register_pixels > shape.output_size[-1]:

@@ -8,7 +8,8 @@ from itertools import product
 
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
-from .default_schedule import MAX_PIXEL_BLOCK, MAX_TILE_BLOCK, most_register_rows
+from .default_schedule import MAX_PIXEL_BLOCK, MAX_TILE_BLOCK
+from .product import RegisterBlock
 from .schedule_check import misfit
 from .schedules import (
     DepthwiseSchedule,
@@ -47,7 +48,7 @@ def winograd_schedules(
         separate = max(1, min(MAX_TILE_BLOCK, tiles // SEPARATE_INPUT_WORKGROUPS))
         divisions += [(split, separate) for split in splits]
     for vectors, interleaved in product(range(1, min(MOST_REGISTER_VECTORS, channel_vectors) + 1), (1, 2)):
-        most_rows = most_register_rows(vectors * interleaved, target)
+        most_rows = RegisterBlock.most_rows(vectors * interleaved, target)
         for rows, blocks, reduction, (split, input_block) in product(
             sorted({most_rows, -(-most_rows * 3 // 4), -(-most_rows // 2)}, reverse=True),
             TILE_BLOCKS,
@@ -76,7 +77,7 @@ def direct_schedules(
     rows = shape.output_rows
     channel_vectors = shape.group_outputs // default.vector_width
     for vectors in range(1, min(MOST_REGISTER_VECTORS, channel_vectors) + 1):
-        most = min(pixels, most_register_rows(vectors, target))
+        most = min(pixels, RegisterBlock.most_rows(vectors, target))
         even = -(-pixels // -(-pixels // most))
         for register_pixels in sorted({most, even, max(1, most - 1)}):
             for pixel_block, row_block, prefetch, split in product(

@@ -8,6 +8,7 @@ from math import prod
 from iree.winograd.pipelines.specification.schedule import Schedule
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
+from .product import Product, RegisterBlock
 from .target import CpuTarget
 
 
@@ -40,14 +41,25 @@ class WinogradSchedule(Schedule):
     input_block: int | None = None
 
     @property
+    def product(self) -> Product:
+        """What multiplies a register block of transformed tiles."""
+        return RegisterBlock(
+            rows=self.register_tiles,
+            vectors=self.register_vectors,
+            width=self.vector_width,
+            filter_prefetch=self.filter_prefetch,
+            interleaved_sums=self.interleaved_sums,
+        )
+
+    @property
     def channel_block(self) -> int:
         """Output channels of one pass over the transformed tiles."""
-        return self.vector_width * self.register_vectors
+        return self.product.channels
 
     @property
     def summed_block(self) -> int:
-        """Products that one of the interleaved sums of a block takes."""
-        return -(-self.reduction_block // self.interleaved_sums)
+        """Products that one of the sums of a block takes."""
+        return self.product.summed(self.reduction_block)
 
 
 @dataclass(frozen=True)
@@ -72,9 +84,19 @@ class DirectSchedule(Schedule):
     channel_splits: int = 1
 
     @property
+    def product(self) -> Product:
+        """What multiplies a register block of pixels."""
+        return RegisterBlock(
+            rows=self.register_pixels,
+            vectors=self.register_vectors,
+            width=self.vector_width,
+            filter_prefetch=self.filter_prefetch,
+        )
+
+    @property
     def channel_block(self) -> int:
         """Output channels of one pass over the pixels."""
-        return self.vector_width * self.register_vectors
+        return self.product.channels
 
 
 @dataclass(frozen=True)

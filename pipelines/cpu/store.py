@@ -50,3 +50,8 @@ class RegisterBlockStore:
         with loop(len(sums) // vectors, name="finished_pixel") as pixel:
             for v in range(vectors):
                 store(self.waiting.load((pixel * vectors + v) * width, width), pixel, v)
+
+    def prefetch(self, number: Index, position: tuple[Index, ...], channel: Index) -> None:
+        """Fetches what is overwritten there with one vector, and what the epilogue reads for it."""
+        self.output.prefetch(self.output.offset([number, *position, channel]), to_write=True)
+        self.epilogue.prefetch(number, position, channel)

@@ -38,14 +38,10 @@ class WinogradKernel:
         return ChannelBlocks(self.shape.output_channels, self.shape.groups, self.schedule.channel_block)
 
     @property
-    def packed_filter_shape(self) -> tuple[int, int, int, int]:
+    def packed_filter_shape(self) -> tuple[int, ...]:
         """channel blocks x A x reduction x channel_block: the order in which the kernel reads the filters."""
-        return (
-            self.blocks.count,
-            self.shape.transform_size,
-            self.shape.reduction,
-            self.schedule.channel_block,
-        )
+        panel = self.schedule.product.panel_shape(self.shape.reduction)
+        return (self.blocks.count, self.shape.transform_size, *panel)
 
     @property
     def view_order(self) -> list[int]:

@@ -240,6 +240,11 @@ class Buffer:
     origin: IndexLike = field(default=0, kw_only=True)
     """Elements before the first one: a slice of a larger array starts there, and has that one's extents."""
 
+    @property
+    def element(self) -> ir.Type:
+        """The type of the elements."""
+        return ir.MemRefType(self.memref.type).element_type
+
     def stride(self, dimension: int) -> int:
         """Elements between neighbours along a dimension; the first extent, maybe dynamic, has no part."""
         return prod(self.extents[dimension % len(self.extents) + 1 :])
