@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 from iree.winograd.dialect import ops, reference
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.build.constants import resource_constant
 from iree.winograd.passes.frame.containment import rewrite_each
-from iree.winograd.passes.frame.option import option
 from iree.winograd.passes.frame.registry import register_pass
 from iree.winograd.passes.match.constants import constant_array
 from iree.winograd.passes.match.convolution import convolutions
@@ -32,16 +30,7 @@ class FoldFilter:
         %u = arith.constant dense_resource<winograd_filter> : tensor<36x8x4xf32>
     """
 
-    fold_filters: Literal["compile", "load"] = option(
-        "compile",
-        purpose="transform constant filters when compiling, or when loading (a smaller file)",
-        flag="iree-winograd-fold-filters",
-    )
-    """`load` leaves all ops, which IREE then evaluates when the program is loaded: a smaller program."""
-
     def run(self, module: ir.Operation) -> None:
-        if self.fold_filters == "load":
-            return
         rewrite_each("filter transform", transforms(module, ops.FilterTransformOp), _fold)
         rewrite_each("convolution", list(convolutions(module)), _fold_layout)
 

@@ -47,7 +47,8 @@ def compile_pipeline(
         MergeElementwise(),
         FuseEpilogue(),
         FoldScale(),
-        FoldFilter(**shared_values(options, FoldFilter)),
+        # IREE evaluates what is left of filters when the program is loaded.
+        *([FoldFilter()] if options.fold_filters == "compile" else []),
         ConcatInPlace(),
         UnrollPooling(),
         AssignSchedule(**shared_values(options, AssignSchedule)),

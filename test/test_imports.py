@@ -10,6 +10,7 @@ from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
+from iree.winograd.pipelines.selection.imported_names import imported_names
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = "iree.winograd"
@@ -47,20 +48,9 @@ def modules() -> dict[str, Path]:
 @cache
 def imports(module: str) -> frozenset[str]:
     """What a module imports when it is loaded, by full names, those of its parts among them."""
-    return frozenset(_imports(module, modules()[module]))
-
-
-def _imports(module: str, path: Path) -> Iterator[str]:
-    parts = [*PACKAGE.split("."), *filter(None, module.split("."))]
-    package = parts if path.name == "__init__.py" else parts[:-1]
-    for node in ast.parse(path.read_text()).body:
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            outer = package[: len(package) - node.level + 1] if node.level else []
-            origin = ".".join([*outer, *([node.module] if node.module else [])])
-            yield origin
-            yield from (f"{origin}.{alias.name}" for alias in node.names)
+    path = modules()[module]
+    full_name = ".".join(filter(None, (PACKAGE, module)))
+    return frozenset(imported_names(full_name, path, ast.parse(path.read_text()).body))
 
 
 def own_imports(module: str) -> set[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import hashlib
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -13,6 +12,8 @@ import iree.winograd.passes
 import iree.winograd.pipelines
 from iree.compiler import version as compiler_version
 from iree.winograd.pipelines.backends.module_backend import BACKENDS
+
+from .imported_names import imported_names
 
 _PACKAGE = "iree.winograd."
 _FOLDERS = {
@@ -49,7 +50,7 @@ def kernel_sources() -> dict[str, Path]:
         if path is None or _name(path) in found:
             continue
         found[_name(path)] = path
-        pending += _imports(module, path)
+        pending += imported_names(module, path, ast.walk(ast.parse(path.read_bytes())))
     folders = {path.parent for path in found.values()}
     data = {path for folder in folders for pattern in _DATA for path in folder.glob(pattern)}
     return found | {_name(path): path for path in data}
@@ -74,17 +75,3 @@ def _name(path: Path) -> str:
         if path.is_relative_to(root)
     )
     return name
-
-
-def _imports(module: str, path: Path) -> Iterator[str]:
-    """The modules that the source of a module may import, names of other things among them."""
-    parts = module.split(".")
-    package = parts if path.name == "__init__.py" else parts[:-1]
-    for node in ast.walk(ast.parse(path.read_bytes())):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            outer = package[: len(package) - node.level + 1] if node.level else []
-            origin = ".".join([*outer, *([node.module] if node.module else [])])
-            yield origin
-            yield from (f"{origin}.{alias.name}" for alias in node.names)

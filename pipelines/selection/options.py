@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from iree.winograd.passes.fold_filter import FoldFilter
-from iree.winograd.passes.frame.option import check_options, is_positive, option, same_option
+from iree.winograd.passes.frame.option import check_options, is_positive, option
 
 MAX_OUTPUT_TILE = 8
 
@@ -15,7 +14,7 @@ MAX_OUTPUT_TILE = 8
 class WinogradOptions:
     """Options of `compile_pipeline`: keywords of the Python API, and flags of `iree-compile`.
 
-    A pass that takes one of them has it as `same_option`, or declares it. Layers are named by patterns. A
+    A pass that takes one of them has it as `same_option`. Layers are named by patterns. A
     number (or a range of them, `4-7`) is that of the convolution, counted from 0 in program order; any other
     pattern is a shell-style glob that has to match one of the names in its location (`layer1.*`,
     `*/conv1`). A convolution is considered when `allow` is empty or one of its patterns matches, and no
@@ -32,7 +31,11 @@ class WinogradOptions:
         flag="iree-winograd-output-tile",
         accepts=lambda tile: 1 <= tile <= MAX_OUTPUT_TILE,
     )
-    fold_filters: Literal["compile", "load"] = same_option(FoldFilter, "fold_filters")
+    fold_filters: Literal["compile", "load"] = option(
+        "compile",
+        purpose="transform constant filters when compiling, or when loading (a smaller file)",
+        flag="iree-winograd-fold-filters",
+    )
     remarks: bool = option(
         False,
         purpose="say of each convolution what it became, or why it was left",

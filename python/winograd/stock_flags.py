@@ -5,8 +5,6 @@ from __future__ import annotations
 import subprocess
 from functools import cache
 
-from iree.winograd import embedding
-
 
 @cache
 def takes_next_argument(flag: str) -> bool:
@@ -15,6 +13,9 @@ def takes_next_argument(flag: str) -> bool:
     LLVM's parser takes whatever follows a flag that requires a value, and only there: `--version`, which ends
     the process with success when it is a flag, tells the two apart. This takes 20 ms.
     """
+    # The names of flags need no compiler.
+    from iree.winograd import embedding
+
     command = [str(embedding.stock_tool("iree-compile")), flag, "--version"]
     trial = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False)
     return trial.returncode != 0

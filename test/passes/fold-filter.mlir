@@ -1,6 +1,5 @@
 // RUN: winograd-opt --winograd-fold-filter --winograd-verify --split-input-file %s | filecheck %s
 // RUN: winograd-opt --winograd-fold-filter --split-input-file %s | iree-opt --irdl-file=%S/../../dialect/winograd.irdl.mlir --split-input-file -o %t
-// RUN: winograd-opt --winograd-fold-filter=fold-filters=load --split-input-file %s | filecheck %s --check-prefix=LOAD
 
 #f2 = {dilation = array<i64: 1>, kernel_size = array<i64: 3>, output_tile = array<i64: 2>, part_size = array<i64: 3>, spacing = array<i64: 1>, step = array<i64: 1>, views = [array<i64: 0>]}
 
@@ -9,8 +8,6 @@
 // CHECK-NEXT: %[[U:.*]] = arith.constant dense_resource<winograd_filter> : tensor<4x1x1xf32>
 // CHECK-NEXT: return %[[U]]
 // CHECK: winograd_filter: "0x04000000{{[0-9A-F]*}}00000041"
-// LOAD-LABEL: @constant
-// LOAD: "winograd.filter_transform"
 func.func @constant() -> tensor<4x1x1xf32> {
   %w = arith.constant dense<8.0> : tensor<1x1x3xf32>
   %e = tensor.empty() : tensor<3x1x1xf32>
