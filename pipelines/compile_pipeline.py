@@ -23,6 +23,7 @@ from iree.winograd.pipelines.selection.options import WinogradOptions
 from .convert_matmul import ConvertMatmul
 from .lower_to_dispatch import LowerToDispatch
 from .machines.host import physical_cores
+from .note_unaligned import NoteUnaligned
 from .selection.assign_schedule import AssignSchedule
 from .selection.decision import Decision
 from .selection.select_algorithm import SelectAlgorithm
@@ -53,4 +54,5 @@ def compile_pipeline(
         UnrollPooling(),
         AssignSchedule(**shared_values(options, AssignSchedule)),
         LowerToDispatch(),
+        NoteUnaligned(),
     ]

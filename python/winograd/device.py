@@ -53,6 +53,7 @@ _HOST_DRIVERS = ("local-sync", "local-task")
 _MALLOC_TRIM_THRESHOLD = -1
 _MALLOC_MMAP_THRESHOLD = -3
 
+_HOST_MEMORY = int(runtime.MemoryType.DEVICE_LOCAL) | int(runtime.MemoryType.HOST_VISIBLE)
 _STAGING_MEMORY = int(runtime.MemoryType.HOST_LOCAL) | int(runtime.MemoryType.DEVICE_VISIBLE)
 _STAGING_USAGE = int(runtime.BufferUsage.TRANSFER_TARGET) | int(runtime.BufferUsage.MAPPING_SCOPED)
 
@@ -86,6 +87,17 @@ class Device:
             buffer=array,
             element_type=ELEMENT_TYPES[array.dtype],
         )
+
+    def import_in_place(self, array: npt.NDArray[Any]) -> Any:
+        """A buffer view of the runtime on the memory of a writable `array`, at whatever address.
+
+        The array has to live until nothing uses the view any more. Code that IREE generates would rely on
+        alignment; in host memory only.
+        """
+        buffer = self.hal.allocator.import_host_allocation(
+            array, memory_type=_HOST_MEMORY, allowed_usage=int(runtime.BufferUsage.DEFAULT)
+        )
+        return runtime.HalBufferView(buffer, array.shape, int(ELEMENT_TYPES[array.dtype]))
 
     def copy_to_host(self, view: Any, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
         """What a buffer view of the runtime holds on the device, which need not be host memory."""

@@ -1,7 +1,8 @@
 """Compiled programs as Python functions on numpy arrays and torch tensors.
 
-Arguments on the CPU are handed over without a copy when they are contiguous, writable and aligned to 64 bytes
-(torch tensors are; numpy arrays seldom), results unless they share memory.
+Arguments on the CPU are handed over without a copy when they are contiguous and writable, and are aligned to
+64 bytes (torch tensors are; numpy arrays seldom) or read by this project's kernels only. Results are handed
+over without a copy unless they share memory.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from iree.winograd.device import (
     open_device,
 )
 from iree.winograd.errors import CallError, InvalidOptionError, LoadError
+from iree.winograd.pipelines.note_unaligned import REFLECTION_KEY
 from iree.winograd.signatures import FunctionSignature, TensorSignature, parse_declaration
 from iree.winograd.targets import driver_name
 
@@ -156,6 +158,7 @@ class LoadedFunction:
         self._lock = lock
         inputs = () if signature is None else signature.inputs
         self._parameters = [_TensorParameter(index, tensor) for index, tensor in enumerate(inputs)]
+        self._unaligned = frozenset(map(int, function.reflection.get(REFLECTION_KEY, "").split()))
 
     def __call__(self, *arguments: Any) -> Any:
         """Call the function on numpy arrays or torch tensors of the types in `signature`.
@@ -188,8 +191,8 @@ class LoadedFunction:
 
     def _run(self, arrays: Sequence[npt.NDArray[Any]], borrowed: BorrowedArrays) -> list[npt.NDArray[Any]]:
         inputs = runtime.VmVariantList(len(arrays))
-        for array in arrays:
-            inputs.push_ref(self._import(array, borrowed))
+        for index, array in enumerate(arrays):
+            inputs.push_ref(self._import(index, array, borrowed))
         # A context may run one call at a time, and the runtime lets go of Python's own lock.
         with self._lock:
             outputs = self._device.invoke(self._context, self._function, inputs)
@@ -198,11 +201,14 @@ class LoadedFunction:
             results.append(self._export(outputs, index, (*arrays, *results)))
         return results
 
-    def _import(self, array: npt.NDArray[Any], borrowed: BorrowedArrays) -> Any:
-        is_aligned = array.__array_interface__["data"][0] % BUFFER_ALIGNMENT == 0
+    def _import(self, index: int, array: npt.NDArray[Any], borrowed: BorrowedArrays) -> Any:
         # The strides of an array without elements are those of no dense one.
-        if self._device.in_host_memory and is_aligned and array.flags.writeable and array.size > 0:
+        if not self._device.in_host_memory or not array.flags.writeable or array.size == 0:
+            return self._device.copy_from_host(array)
+        if array.__array_interface__["data"][0] % BUFFER_ALIGNMENT == 0:
             return borrowed.borrow(self._device, array)
+        if index in self._unaligned and array.flags.aligned:
+            return self._device.import_in_place(array)
         return self._device.copy_from_host(array)
 
     def _export(self, outputs: Any, index: int, others: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:

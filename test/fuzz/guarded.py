@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 ALIGNMENT = 64
-"""Bytes; arrays that start elsewhere are copied by the loader."""
+"""Bytes; code that IREE generates relies on it."""
 CANARY = 0xA5
 _PROT_NONE = 0
 _LIBC = ctypes.CDLL(None, use_errno=True)
@@ -21,11 +21,11 @@ Edge = Literal["start", "end"]
 class GuardedArray:
     """A copy of an array that starts after, or ends before, a page that may not be touched.
 
-    Between the end and that page are the bytes that the alignment of the start leaves; `is_intact` says
-    whether they are as they were.
+    Its address is a multiple of `alignment`. Between the end and that page are the bytes that the alignment
+    of the start leaves; `is_intact` says whether they are as they were.
     """
 
-    def __init__(self, array: npt.NDArray[Any], edge: Edge) -> None:
+    def __init__(self, array: npt.NDArray[Any], edge: Edge, alignment: int = ALIGNMENT) -> None:
         page = mmap.PAGESIZE
         body = -(-max(array.nbytes, 1) // page) * page
         self._memory = mmap.mmap(-1, body + 2 * page)
@@ -33,7 +33,7 @@ class GuardedArray:
         for guard in (address, address + page + body):
             if _LIBC.mprotect(ctypes.c_void_p(guard), ctypes.c_size_t(page), _PROT_NONE):
                 raise OSError(ctypes.get_errno(), "mprotect failed")
-        offset = 0 if edge == "start" else (body - array.nbytes) // ALIGNMENT * ALIGNMENT
+        offset = 0 if edge == "start" else (body - array.nbytes) // alignment * alignment
         self._body = np.frombuffer(self._memory, np.uint8, body, page)
         self._body[:] = CANARY
         self._inside = slice(offset, offset + array.nbytes)

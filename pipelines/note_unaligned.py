@@ -1,0 +1,84 @@
+"""Note which arguments of a program may lie anywhere in memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from iree.winograd.dialect.bindings import ir
+from iree.winograd.passes.frame.registry import register_pass
+from iree.winograd.passes.match.navigation import walk
+
+REFLECTION_KEY = "winograd.unaligned"
+"""Among IREE's reflection attributes of a function: the numbers of the arguments, between spaces."""
+
+_READS_IN_PLACE = ("tensor.dim", "tensor.collapse_shape", "tensor.expand_shape")
+
+
+@register_pass("winograd-note-unaligned")
+@dataclass(frozen=True)
+class NoteUnaligned:
+    """Note which arguments of a program may lie anywhere in memory, as reflection of its functions.
+
+    Code that IREE generates relies on arguments being aligned to a cache line, this project's kernels don't.
+    An argument that only they read can be handed over where it is. Nothing is noted of a program that keeps
+    values from one call to the next: they may be computed from the arguments after the call has returned.
+
+        util.func public @main(%arg0: !hal.buffer_view) {
+          %x = hal.tensor.import %arg0 : !hal.buffer_view -> tensor<1x14x14x32xf32>
+          %r = flow.dispatch @kernel::@kernel(%x, %packed)
+      becomes
+        util.func public @main(%arg0: !hal.buffer_view)
+            attributes {iree.reflection = {winograd.unaligned = "0"}} {
+    """
+
+    def run(self, module: ir.Operation) -> None:
+        operations = list(walk(module))
+        if any(_is_variable(operation) for operation in operations):
+            return
+        kernels = {
+            ir.StringAttr(operation.attributes["sym_name"]).value
+            for operation in operations
+            if operation.name == "stream.executable"
+        }
+        for operation in operations:
+            if operation.name == "util.func" and operation.regions[0].blocks:
+                _note(operation, kernels)
+
+
+def _is_variable(operation: ir.Operation) -> bool:
+    return operation.name == "util.global" and "is_mutable" in operation.attributes
+
+
+def _note(function: ir.Operation, kernels: set[str]) -> None:
+    arguments = function.regions[0].blocks[0].arguments
+    noted = [str(number) for number, argument in enumerate(arguments) if _may_be_unaligned(argument, kernels)]
+    if not noted:
+        return
+    reflection = function.attributes.get("iree.reflection", ())
+    entries = {named.name: named.attr for named in reflection}
+    entries[REFLECTION_KEY] = ir.StringAttr.get(" ".join(noted), function.context)
+    function.attributes["iree.reflection"] = ir.DictAttr.get(entries, function.context)
+
+
+def _may_be_unaligned(argument: ir.Value, kernels: set[str]) -> bool:
+    """Whether an argument is imported as a tensor that nothing but `kernels` reads the elements of."""
+    users = [use.owner.operation for use in argument.uses]
+    imports = [user for user in users if user.name == "hal.tensor.import"]
+    return (
+        len(imports) == 1
+        and all(user in imports or user.name == "hal.buffer_view.dim" for user in users)
+        and _is_read_in_place(imports[0].results[0], kernels)
+    )
+
+
+def _is_read_in_place(value: ir.Value, kernels: set[str]) -> bool:
+    return all(_reads_in_place(use.owner.operation, kernels) for use in value.uses)
+
+
+def _reads_in_place(user: ir.Operation, kernels: set[str]) -> bool:
+    if user.name == "flow.dispatch":
+        (entry,) = ir.ArrayAttr(user.attributes["entry_points"])
+        return ir.SymbolRefAttr(entry).value[0] in kernels
+    return user.name in _READS_IN_PLACE and all(
+        _is_read_in_place(result, kernels) for result in user.results if user.name != "tensor.dim"
+    )
