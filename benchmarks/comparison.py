@@ -15,7 +15,7 @@ from benchmarks.model_tools import TOOLS, PreparedModel
 from benchmarks.subject import Subject
 from benchmarks.timing import Contender, time_interleaved
 
-IREE_TOOLS = ("ours", "iree")
+IREE_TOOLS = ("ours", "iree", "iree-tiled")
 _MOST_ROUNDS = 15
 
 

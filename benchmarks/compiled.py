@@ -22,6 +22,14 @@ PLAIN_FLAGS = (
 )
 
 
+DATA_TILED_FLAGS = (
+    *PLAIN_FLAGS,
+    "--iree-dispatch-creation-experimental-set-data-tiling-ops=convolution",
+    "--iree-llvmcpu-enable-ukernels=all",
+)
+"""Those with which IREE lays out the operands of convolutions in tiles, for kernels written by hand."""
+
+
 def compile_plain(program: str, threads: int = 1) -> bytes:
     """The program compiled by IREE alone, for this machine at its highest optimization level.
 
@@ -30,6 +38,13 @@ def compile_plain(program: str, threads: int = 1) -> bytes:
     import iree.compiler
 
     return bytes(iree.compiler.compile_str(program, extra_args=list(PLAIN_FLAGS)))
+
+
+def compile_data_tiled(program: str, threads: int = 1) -> bytes:
+    """The same with `DATA_TILED_FLAGS`."""
+    import iree.compiler
+
+    return bytes(iree.compiler.compile_str(program, extra_args=list(DATA_TILED_FLAGS)))
 
 
 def compile_ours(program: str, threads: int = 1) -> bytes:
@@ -43,7 +58,11 @@ def compile_ours(program: str, threads: int = 1) -> bytes:
     )
 
 
-COMPILERS: dict[str, Callable[[str, int], bytes]] = {"ours": compile_ours, "iree": compile_plain}
+COMPILERS: dict[str, Callable[[str, int], bytes]] = {
+    "ours": compile_ours,
+    "iree": compile_plain,
+    "iree-tiled": compile_data_tiled,
+}
 
 
 def compiled_peer(name: str, vmfb: bytes, image: Array, layout: str, threads: int) -> Peer:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 import json
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ import numpy.typing as npt
 import torch
 from iree.winograd.report.schema import DecisionReport
 
-from benchmarks.compiled import PLAIN_FLAGS, bind_program
+from benchmarks.compiled import DATA_TILED_FLAGS, PLAIN_FLAGS, bind_program
 from benchmarks.onnxruntime_session import OnnxruntimeSession
 from benchmarks.openvino_request import OpenvinoRequest
 from benchmarks.subject import Subject, make, result_arrays
@@ -107,15 +107,22 @@ def openvino_model(subject: Subject, threads: int) -> PreparedModel:
 
 def stock_iree(subject: Subject, threads: int) -> PreparedModel:
     """IREE alone, at its highest optimization level."""
-    return _compiled_model(subject, threads, enable_winograd=False)
+    return _compiled_model(subject, threads, PLAIN_FLAGS, enable_winograd=False)
+
+
+def data_tiled_iree(subject: Subject, threads: int) -> PreparedModel:
+    """IREE alone, with convolutions on tiled data."""
+    return _compiled_model(subject, threads, DATA_TILED_FLAGS, enable_winograd=False)
 
 
 def iree_winograd(subject: Subject, threads: int) -> PreparedModel:
     """IREE with our passes, none of which may fail, otherwise alike."""
-    return _compiled_model(subject, threads, enable_winograd=True)
+    return _compiled_model(subject, threads, PLAIN_FLAGS, enable_winograd=True)
 
 
-def _compiled_model(subject: Subject, threads: int, *, enable_winograd: bool) -> PreparedModel:
+def _compiled_model(
+    subject: Subject, threads: int, flags: Sequence[str], *, enable_winograd: bool
+) -> PreparedModel:
     import iree.winograd
 
     imported = subject.imported
@@ -125,7 +132,7 @@ def _compiled_model(subject: Subject, threads: int, *, enable_winograd: bool) ->
             lambda: iree.winograd.compile(
                 imported.value,
                 output=path,
-                flags=PLAIN_FLAGS,
+                flags=flags,
                 enable_winograd=enable_winograd,
                 report=report_path if enable_winograd else None,
                 threads=threads,
@@ -142,6 +149,7 @@ def _compiled_model(subject: Subject, threads: int, *, enable_winograd: bool) ->
 TOOLS: dict[str, Prepare] = {
     "ours": iree_winograd,
     "iree": stock_iree,
+    "iree-tiled": data_tiled_iree,
     "torch": torch_eager,
     "torch-frozen": torch_frozen,
     "onnxruntime": onnxruntime_model,

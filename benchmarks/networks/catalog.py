@@ -13,6 +13,7 @@ NETWORKS = {
     "resnet18": member("resnet18", (3, 224, 224)),
     "resnet50": member("resnet50", (3, 224, 224)),
     "resnet152": member("resnet152", (3, 224, 224)),
+    "mobilenetv2": member("mobilenetv2_w1", (3, 224, 224)),
     "googlenet": Network(GoogLeNet, (3, 224, 224)),
     "inceptionv3": member("inceptionv3", (3, 299, 299)),
     "densenet161": member("densenet161", (3, 224, 224)),

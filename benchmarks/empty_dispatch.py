@@ -1,0 +1,66 @@
+"""What launching a dispatch and waiting for it costs, on so many threads, before any work is done."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+from iree.winograd.calibration.programs import compile_module
+from iree.winograd.dialect.bindings import func, ir
+from iree.winograd.pipelines.cpu.lowering import translation
+from iree.winograd.pipelines.emission.dispatch import (
+    DispatchSignature,
+    KernelFunction,
+    emit_dispatch,
+    emit_executable,
+)
+from iree.winograd.pipelines.emission.vocabulary import Buffer, Index
+from iree.winograd.runtime import load
+
+from benchmarks.timing import Contender, time_interleaved
+
+_LANES = 16
+_CHAINS = {"short": 1, "long": 257}
+
+
+def empty_dispatch_seconds(threads: int) -> float:
+    """From the end of a dispatch of a workgroup per thread to that of the next, on workers awake from it."""
+    program = load(compile_module(_chains(threads), "cpu"), threads=threads)
+    rows = np.ones((threads, _LANES), np.float32)
+    timings = time_interleaved(
+        [Contender(name, partial(getattr(program, name), rows)) for name in _CHAINS], burst_seconds=0.05
+    )
+    longer = timings["long"].median - timings["short"].median
+    return longer / (_CHAINS["long"] - _CHAINS["short"])
+
+
+def _chains(threads: int) -> ir.Module:
+    with ir.Context(), ir.Location.unknown():
+        module = ir.Module.create()
+        rows = ir.RankedTensorType.get([threads, _LANES], ir.F32Type.get())
+        signature = DispatchSignature((rows,), rows, dynamic_batch=False)
+
+        def copy_row(function: KernelFunction[Buffer]) -> None:
+            source, result = function.buffers
+            offset = function.workgroup[0] * _LANES
+            result.store(source.load(offset, _LANES), offset)
+
+        with ir.InsertionPoint(module.body):
+            emit_executable(
+                module.operation,
+                "copy_row",
+                signature,
+                translation(),
+                1,
+                lambda batch: (Index(threads),),
+                copy_row,
+                signature.bindings(),
+            )
+            for name, length in _CHAINS.items():
+                function = func.FuncOp(name, ([rows], [rows]))
+                with ir.InsertionPoint(function.add_entry_block()):
+                    (value,) = function.arguments
+                    for _ in range(length):
+                        value = emit_dispatch("copy_row", signature, [value], None)
+                    func.ReturnOp([value])
+        return module

@@ -1,0 +1,106 @@
+"""What `benchmarks.threads` times: layers and networks, as programs and in the other tools."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from abc import ABC, abstractmethod
+from pathlib import Path
+from typing import Any
+
+import iree.winograd
+import numpy.typing as npt
+
+from benchmarks.compiled import COMPILERS, DATA_TILED_FLAGS, PLAIN_FLAGS
+from benchmarks.convolutions import ConvolutionLayer, resnet_layers
+from benchmarks.timing import Contender
+
+Array = npt.NDArray[Any]
+
+_LAYERS = {
+    f"{layer.height}x{layer.width}x{layer.channels}": number for number, layer in enumerate(resnet_layers(1))
+}
+_NETWORKS = ("resnet18", "resnet50", "mobilenetv2", "vgg16")
+NAMES = (*_LAYERS, *_NETWORKS)
+
+
+class ThreadSubject(ABC):
+    """A layer or a network with one f32 `image`."""
+
+    image: Array
+
+    def compiled(self, folder: Path, name: str, compiler: str, threads: int) -> Path:
+        """The file in `folder` with the program by one of `COMPILERS`, which is written if it isn't there."""
+        path = folder / f"{name}-{compiler}-{threads if compiler == 'ours' else 'any'}.vmfb"
+        if not path.exists():
+            folder.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryDirectory(dir=folder) as unfinished:
+                self._compile(compiler, threads, Path(unfinished, path.name))
+                os.replace(Path(unfinished, path.name), path)
+        return path
+
+    @abstractmethod
+    def peers(self, threads: int) -> list[Contender]:
+        """The other tools, on so many threads."""
+
+    @abstractmethod
+    def _compile(self, compiler: str, threads: int, path: Path) -> None: ...
+
+
+def thread_subject(name: str, batch: int) -> ThreadSubject:
+    """The subject of one of `NAMES`."""
+    return (
+        LayerSubject(resnet_layers(batch)[_LAYERS[name]]) if name in _LAYERS else NetworkSubject(name, batch)
+    )
+
+
+class LayerSubject(ThreadSubject):
+    def __init__(self, layer: ConvolutionLayer) -> None:
+        self._layer = layer
+        self._operands = layer.random_operands()
+        self.image = self._operands.image
+
+    def peers(self, threads: int) -> list[Contender]:
+        from benchmarks.peers import onnxruntime_peer, openvino_peers, torch_peers
+
+        peers = [
+            *torch_peers(self._layer, self._operands, threads),
+            onnxruntime_peer(self._layer, self._operands, threads),
+            *openvino_peers(self._layer, self._operands, threads),
+        ]
+        return [Contender(peer.name, peer.run) for peer in peers if not peer.steady_state]
+
+    def _compile(self, compiler: str, threads: int, path: Path) -> None:
+        from benchmarks.programs import convolution_program
+
+        path.write_bytes(
+            COMPILERS[compiler](convolution_program(self._layer, self._operands, "nhwc"), threads)
+        )
+
+
+class NetworkSubject(ThreadSubject):
+    def __init__(self, name: str, batch: int) -> None:
+        import torch
+
+        from benchmarks.networks.catalog import NETWORKS
+        from benchmarks.subject import Subject
+
+        torch.set_grad_enabled(False)
+        network = NETWORKS[name]
+        self._subject = Subject(network.calibrated(), network.input(batch))
+        self.image = self._subject.images.numpy()
+
+    def peers(self, threads: int) -> list[Contender]:
+        from benchmarks.model_tools import TOOLS
+
+        tools = ("torch", "torch-frozen", "onnxruntime", "openvino")
+        return [Contender(tool, TOOLS[tool](self._subject, threads).run) for tool in tools]
+
+    def _compile(self, compiler: str, threads: int, path: Path) -> None:
+        iree.winograd.compile(
+            self._subject.imported.value,
+            output=path,
+            flags=DATA_TILED_FLAGS if compiler == "iree-tiled" else PLAIN_FLAGS,
+            enable_winograd=compiler == "ours",
+            threads=threads,
+        )

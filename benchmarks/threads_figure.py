@@ -1,0 +1,193 @@
+"""The figure and the tables of `benchmarks.threads`: times over the number of threads, a panel per subject.
+
+python -m benchmarks.threads_figure benchmarks/results/threads.json docs/threads.svg
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from math import ceil, floor, log2
+from pathlib import Path
+from statistics import geometric_mean
+from typing import Any
+from xml.etree import ElementTree
+
+Row = Mapping[str, Any]
+
+CURVES = {
+    "ours": ("ours, load", "#1f4e8c"),
+    "ours-runner": ("ours, stock runner", "#7fa8d9"),
+    "torch": ("torch", "#d98c3f"),
+    "onnxruntime": ("ONNX Runtime", "#4f9a5b"),
+    "openvino": ("OpenVINO", "#8a5fb0"),
+    "iree": ("IREE", "#999999"),
+    "iree-tiled": ("IREE, data-tiled", "#cccccc"),
+}
+"""Of contenders whose names are these, or begin with these and a hyphen; the fastest counts."""
+
+_PANEL_WIDTH, _PANEL_HEIGHT, _LEFT, _TOP, _COLUMNS = 210, 170, 44, 60, 4
+_GAP_X, _GAP_Y = 36, 46
+
+
+def main() -> None:
+    rows = list(json.loads(Path(sys.argv[1]).read_text())["threads"].values())
+    Path(sys.argv[2]).write_text(scaling_figure(rows))
+    print("\n".join([*scaling_table(rows), "", *kernel_table(rows)]))
+
+
+def curve(row: Row, name: str) -> float | None:
+    """Milliseconds of the fastest contender of a curve."""
+    times = [
+        float(values["milliseconds"])
+        for contender, values in row["contenders"].items()
+        if "milliseconds" in values and _curve_of(contender) == name
+    ]
+    return min(times, default=None)
+
+
+def _curve_of(contender: str) -> str | None:
+    """The longest name of a curve that the contender's begins with; an aligned array has none."""
+    names = [name for name in CURVES if contender == name or contender.startswith(f"{name}-")]
+    return None if contender == "ours-aligned" else max(names, key=len, default=None)
+
+
+def scaling_figure(rows: Sequence[Row]) -> str:
+    """An SVG document: milliseconds over threads, both axes logarithmic."""
+    panels = _panels(rows)
+    columns = min(_COLUMNS, len(panels))
+    width = _LEFT + columns * (_PANEL_WIDTH + _GAP_X)
+    height = _TOP + ceil(len(panels) / columns) * (_PANEL_HEIGHT + _GAP_Y)
+    svg = ElementTree.Element(
+        "svg",
+        xmlns="http://www.w3.org/2000/svg",
+        width=str(width),
+        height=str(height),
+        attrib={"font-family": "sans-serif", "font-size": "11"},
+    )
+    _add(svg, "rect", width=width, height=height, fill="white")
+    for number, (label, color) in enumerate(CURVES.values()):
+        _add(svg, "rect", x=_LEFT + 130 * number, y=10, width=10, height=10, fill=color)
+        _text(svg, _LEFT + 130 * number + 15, 19, label)
+    for number, (title, panel) in enumerate(panels.items()):
+        left = _LEFT + number % columns * (_PANEL_WIDTH + _GAP_X)
+        top = _TOP + number // columns * (_PANEL_HEIGHT + _GAP_Y)
+        _panel(svg, left, top, title, panel)
+    return ElementTree.tostring(svg, encoding="unicode") + "\n"
+
+
+def _panels(rows: Sequence[Row]) -> dict[str, list[Row]]:
+    panels: dict[str, list[Row]] = {}
+    for row in sorted(rows, key=lambda row: int(row["threads"])):
+        panels.setdefault(f"{row['name']}, batch {row['batch']}", []).append(row)
+    return panels
+
+
+def _panel(svg: ElementTree.Element, left: float, top: float, title: str, rows: Sequence[Row]) -> None:
+    times = [time for row in rows for name in CURVES if (time := curve(row, name)) is not None]
+    low, high = floor(log2(min(times))), ceil(log2(max(times)))
+    high = max(high, low + 1)
+    threads = [int(row["threads"]) for row in rows]
+    most = max(log2(max(threads)), 1)
+
+    def x(count: int) -> float:
+        return left + log2(count) / most * _PANEL_WIDTH
+
+    def y(milliseconds: float) -> float:
+        return top + (high - log2(milliseconds)) / (high - low) * _PANEL_HEIGHT
+
+    _text(svg, left, top - 8, title)
+    for power in range(low, high + 1):
+        _add(svg, "path", d=f"M{left} {y(2.0**power):.1f}h{_PANEL_WIDTH}", stroke="#ddd")
+        _text(svg, left - 4, y(2.0**power) + 4, f"{2.0**power:g} ms", anchor="end", size=8)
+    for count in threads:
+        _text(svg, x(count), top + _PANEL_HEIGHT + 14, str(count), anchor="middle")
+    for name, (label, color) in CURVES.items():
+        points = [(x(int(row["threads"])), curve(row, name)) for row in rows]
+        drawn = [f"{across:.1f} {y(time):.1f}" for across, time in points if time is not None]
+        if drawn:
+            line = _add(svg, "path", d="M" + "L".join(drawn), stroke=color, fill="none")
+            line.set("stroke-width", "2")
+            _add(line, "title").text = f"{label}, {title}"
+
+
+def scaling_table(rows: Sequence[Row]) -> list[str]:
+    """A row per subject and number of threads: milliseconds, and the best peer's time over ours."""
+    lines = [
+        "| subject | batch | threads | ours | aligned | stock runner | best peer | | IREE | data-tiled"
+        " | peer / ours | peer / runner |",
+        "|" + " --- |" * 12,
+    ]
+    for row in rows:
+        contenders = row["contenders"]
+        names = ["ours", "ours-aligned", "ours-runner", row["best"], None, "iree", "iree-tiled"]
+        cells = [row["name"], str(row["batch"]), str(row["threads"])]
+        for name in names:
+            values = {} if name is None else contenders.get(name, {})
+            cells.append(str(row["best"]) if name is None else _milliseconds(values))
+        cells += [f"{row['ratios'][name]:.2f}" for name in ("ours", "ours-runner")]
+        lines.append(f"| {' | '.join(cells)} |")
+    for batch, threads in sorted({(int(row["batch"]), int(row["threads"])) for row in rows}):
+        ratios = [row["ratios"]["ours"] for row in rows if (row["batch"], row["threads"]) == (batch, threads)]
+        lines.append(
+            f"| all | {batch} | {threads} |"
+            + " |" * 7
+            + f" {geometric_mean(ratios):.2f} (least {min(ratios):.2f}) | |"
+        )
+    return lines
+
+
+def kernel_table(rows: Sequence[Row]) -> list[str]:
+    """Where the time of a call goes, in microseconds: its kernels, the rest, and how even workgroups are."""
+    lines = [
+        "| subject | batch | threads | call, us | kernels | the rest | dispatches | an empty one"
+        " | workgroups | cores at work | program, MB |",
+        "|" + " --- |" * 11,
+    ]
+    for row in rows:
+        kernels = row["kernels"]
+        if not kernels:
+            continue
+        call = 1e3 * row["contenders"]["ours-runner"]["milliseconds"]
+        inside = 1e6 * sum(kernel["seconds"] for kernel in kernels)
+        busy = 1e6 * sum(kernel["busy_seconds"] for kernel in kernels)
+        count = sum(kernel["dispatches"] for kernel in kernels)
+        workgroups = sorted({round(kernel["workgroups"]) for kernel in kernels})
+        shown = [str(each) for each in workgroups]
+        cells = [
+            row["name"],
+            str(row["batch"]),
+            str(row["threads"]),
+            f"{call:.0f}",
+            f"{inside:.0f}",
+            f"{call - inside:.0f}",
+            f"{count:.0f}",
+            f"{1e6 * row['empty_dispatch_seconds']:.0f}",
+            ", ".join(shown) if len(shown) < 4 else f"{shown[0]} to {shown[-1]}",
+            f"{busy / inside:.1f}",
+            f"{row['program_bytes'] / 1e6:.1f}",
+        ]
+        lines.append(f"| {' | '.join(cells)} |")
+    return lines
+
+
+def _milliseconds(values: Mapping[str, Any]) -> str:
+    return f"{values['milliseconds']:.3f}" if "milliseconds" in values else ""
+
+
+def _add(parent: ElementTree.Element, tag: str, **attributes: object) -> ElementTree.Element:
+    return ElementTree.SubElement(parent, tag, {name: str(value) for name, value in attributes.items()})
+
+
+def _text(
+    parent: ElementTree.Element, x: float, y: float, text: str, anchor: str = "start", size: int = 11
+) -> None:
+    element = _add(parent, "text", x=f"{x:.1f}", y=f"{y:.1f}")
+    element.set("text-anchor", anchor)
+    element.set("font-size", str(size))
+    element.text = text
+
+
+if __name__ == "__main__":
+    main()

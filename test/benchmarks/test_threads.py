@@ -1,0 +1,102 @@
+import time
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from benchmarks.convolutions import ConvolutionLayer
+from benchmarks.stock_runner import DispatchTime, parse_statistics, runner_flags
+from benchmarks.thread_subjects import LayerSubject
+from benchmarks.threads import OURS, Results, Task, measure_row
+from benchmarks.threads_figure import CURVES, curve, kernel_table, scaling_figure, scaling_table
+
+STATISTICS = """
+  host_queue p=0 q=0 execute  count=430 total=129.167 us avg=300 ns operations=1720
+  host_execute_queue p=0 q=0 dispatch  count=860 total=594.438 ms ops=860 tiles=3440 tile_sum=670.614 ms
+  host_execute transform  count=430 total=28.993 ms avg=67.427 us tiles=1720 tile_sum=30.870 ms
+  host_execute products  count=860 total=565.444 ms avg=1.314 ms tiles=1720 tile_sum=1.075 s
+  host_execute_queue p=0 q=0 execute  count=430 total=600.364 ms avg=1.396 ms operations=1720
+"""
+
+
+def row(threads: int, **milliseconds: float) -> dict[str, Any]:
+    contenders = {name.replace("_", "-"): {"milliseconds": time} for name, time in milliseconds.items()}
+    return {
+        "name": "14x14x256",
+        "batch": 1,
+        "threads": threads,
+        "contenders": contenders,
+        "best": "openvino-nhwc",
+        "ratios": dict.fromkeys(OURS, milliseconds["openvino_nhwc"] / milliseconds["ours"]),
+        "program_bytes": 2_500_000,
+        "empty_dispatch_seconds": 3e-5,
+        "kernels": [
+            {"dispatches": 1.0, "workgroups": 8.0, "seconds": 3e-4, "busy_seconds": 6e-4, "kernel": "k"}
+        ],
+    }
+
+
+ROWS = [
+    row(1, ours=2.0, ours_runner=2.5, ours_aligned=1.9, openvino_nhwc=4.0, openvino_nchw=3.0, iree_tiled=9.0),
+    row(2, ours=1.0, ours_runner=0.5, ours_aligned=0.9, openvino_nhwc=3.0, openvino_nchw=3.5, iree=8.0),
+]
+
+
+def test_statistics_are_those_of_one_call() -> None:
+    transform, products = parse_statistics(STATISTICS)
+    assert transform == DispatchTime(
+        "transform", 1.0, 4.0, pytest.approx(28.993e-3 / 430), pytest.approx(30.870e-3 / 430)
+    )
+    assert products.dispatches == 2
+    assert products.workgroups == 2
+    assert products.busy_seconds == pytest.approx(1.075 / 430)
+
+
+def test_one_thread_has_no_workers() -> None:
+    assert runner_flags(1) == ("--device=local-sync",)
+    assert "--device=local-task" in runner_flags(2)
+
+
+def test_a_curve_is_of_the_fastest_contender_of_a_tool() -> None:
+    assert curve(ROWS[0], "openvino") == 3
+    assert curve(ROWS[0], "ours") == 2
+    assert curve(ROWS[0], "iree") is None
+    assert curve(ROWS[0], "iree-tiled") == 9
+
+
+def test_the_figure_has_a_curve_for_each_tool() -> None:
+    svg = ElementTree.fromstring(scaling_figure(ROWS))
+    labels = {title.text for title in svg.iter("{http://www.w3.org/2000/svg}title")}
+    tools = ("ours", "ours-runner", "openvino", "iree", "iree-tiled")
+    assert labels == {f"{CURVES[name][0]}, 14x14x256, batch 1" for name in tools}
+
+
+def test_tables_have_a_row_for_each_number_of_threads() -> None:
+    *_, one, two = scaling_table(ROWS)
+    assert "2.00 (least 2.00)" in one
+    assert "3.00 (least 3.00)" in two
+    _, _, first, _ = kernel_table(ROWS)
+    # A call of 2.5 ms, 0.3 ms of which are the kernel's, on two cores at a time.
+    assert first.split(" | ")[3:6] == ["2500", "300", "2200"]
+    assert first.split(" | ")[9] == "2.0"
+
+
+def test_results_are_there_for_the_next_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "folder" / "threads.json"
+    for each in ROWS:
+        Results(path).add(each)
+    assert list(Results(path).rows) == ["14x14x256 batch 1 threads 1", "14x14x256 batch 1 threads 2"]
+    assert "2 thread(s): openvino-nhwc 3.000 ms" in capsys.readouterr().out
+
+
+def test_a_row_has_every_contender(tmp_path: Path) -> None:
+    subject = LayerSubject(ConvolutionLayer("test", 1, 8, 9, 16, 16))
+    task = Task("tiny", 1, (2,), str(tmp_path), None, 1, 0.001, time.time() + 60)
+    measured = measure_row(task, subject, 2)
+    assert {"ours", "ours-aligned", "ours-runner", "iree", "iree-tiled", "torch-nhwc", "onnxruntime"} <= set(
+        measured["contenders"]
+    )
+    assert all(values["milliseconds"] > 0 for values in measured["contenders"].values())
+    assert sum(kernel["dispatches"] for kernel in measured["kernels"]) >= 1
+    assert measured["image_bytes"] == 4 * 8 * 9 * 16
