@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from operator import itemgetter
 
 from iree.winograd.dialect import ops
 from iree.winograd.dialect.bindings import ir, tensor
 from iree.winograd.passes.build.slices import extract_channels, insert_channels
 from iree.winograd.passes.frame.containment import rewrite_each
 from iree.winograd.passes.frame.registry import register_pass
+from iree.winograd.passes.frame.remarks import remark_left
 from iree.winograd.passes.match.channel_slice import ChannelSlice
 from iree.winograd.passes.match.navigation import defining_operation, only_user, walk
+from iree.winograd.passes.match.no_match import NoMatch
 from iree.winograd.passes.match.sizes import is_dynamic
 
+PASS_NAME = "winograd-concat-in-place"
 
-@register_pass("winograd-concat-in-place")
+
+@register_pass(PASS_NAME)
 @dataclass(frozen=True)
 class ConcatInPlace:
     """Write the parts of concatenations of channels into one tensor.
@@ -38,34 +41,58 @@ class ConcatInPlace:
     """
 
     def run(self, module: ir.Operation) -> None:
-        chains: list[list[ir.Operation]] = []
-        taken: set[ir.Operation] = set()
+        replaced: list[ir.Operation] = []
+
+        def rewrite(concatenation: ir.Operation) -> None:
+            if concatenation in replaced:
+                return
+            chain = _match_chain(concatenation)
+            if isinstance(chain, NoMatch):
+                remark_left(PASS_NAME, chain)
+            elif chain is not None:
+                _write_in_place(chain)
+                replaced.extend(reversed(chain))
+
+        concatenations = [each for each in walk(module) if each.name == "tensor.concat"]
         # The last ones first: they take in those that they extend.
-        for concatenation in reversed([each for each in walk(module) if _concatenates_channels(each)]):
-            chain = _chain(concatenation)
-            if concatenation not in taken and any(map(_is_from_convolution, _parts(chain))):
-                taken.update(chain)
-                chains.append(chain)
-        rewrite_each("concatenation", chains, _rewrite, operation_of=itemgetter(-1))
+        rewrite_each("concatenation", reversed(concatenations), rewrite)
+        for concatenation in replaced:
+            concatenation.erase()
 
 
-def _concatenates_channels(operation: ir.Operation) -> bool:
-    if operation.name != "tensor.concat":
-        return False
-    shapes = [ir.RankedTensorType(value.type).shape for value in (*operation.operands, *operation.results)]
-    if any(is_dynamic(size) for shape in shapes for size in shape):
-        return False
-    return bool(operation.attributes["dim"].value == len(shapes[0]) - 1)
+def _match_chain(concatenation: ir.Operation) -> list[ir.Operation] | NoMatch | None:
+    """Concatenations that each begin with the result of the one before, up to the given one.
 
-
-def _chain(concatenation: ir.Operation) -> list[ir.Operation]:
-    """Concatenations that each begin with the result of the one before, up to the given one."""
+    None where no part is a convolution's.
+    """
     chain = [concatenation]
-    while (former := defining_operation(chain[0].operands[0])) is not None:
-        if not _concatenates_channels(former) or not _is_last_use(former, chain[0]):
-            break
-        chain.insert(0, former)
+    no_match = _match_channels(concatenation)
+    if no_match is None:
+        while (former := defining_operation(chain[0].operands[0])) is not None:
+            if former.name != "tensor.concat" or _match_channels(former) is not None:
+                break
+            if not _is_last_use(former, chain[0]):
+                break
+            chain.insert(0, former)
+    written = [part for part in _parts(chain) if _is_from_convolution(part)]
+    if not written:
+        return None
+    if no_match is not None:
+        return no_match
+    if all(only_user(part) is None for part in written):
+        return NoMatch(concatenation, "something else uses the convolutions that are concatenated")
     return chain
+
+
+def _match_channels(concatenation: ir.Operation) -> NoMatch | None:
+    """Why what is concatenated aren't channels of images of static shape; None where they are."""
+    values = (*concatenation.operands, *concatenation.results)
+    shapes = [ir.RankedTensorType(value.type).shape for value in values]
+    if any(is_dynamic(size) for shape in shapes for size in shape):
+        return NoMatch(concatenation, "its sizes are known only at run time")
+    if concatenation.attributes["dim"].value != len(shapes[0]) - 1:
+        return NoMatch(concatenation, "it concatenates another dimension than channels, the last")
+    return None
 
 
 def _is_last_use(operation: ir.Operation, user: ir.Operation) -> bool:
@@ -83,11 +110,11 @@ def _parts(chain: list[ir.Operation]) -> list[ir.Value]:
 
 def _is_from_convolution(part: ir.Value) -> bool:
     operation = defining_operation(part)
-    is_transform = operation is not None and operation.name == ops.OutputTransformOp.OPERATION_NAME
-    return is_transform and only_user(part) is not None
+    return operation is not None and operation.name == ops.OutputTransformOp.OPERATION_NAME
 
 
-def _rewrite(chain: list[ir.Operation]) -> None:
+def _write_in_place(chain: list[ir.Operation]) -> None:
+    """Replace what uses the results of `chain`, whose operations stay."""
     result_type = ir.RankedTensorType(chain[-1].results[0].type)
     with chain[0].location, ir.InsertionPoint(chain[0]):
         whole = tensor.empty(list(result_type.shape), result_type.element_type)
@@ -101,5 +128,3 @@ def _rewrite(chain: list[ir.Operation]) -> None:
             is_last = number == len(chain) - 1
             shape = ir.RankedTensorType(result.type).shape
             result.replace_all_uses_with(whole if is_last else extract_channels(ChannelSlice(whole), shape))
-    for concatenation in reversed(chain):
-        concatenation.erase()

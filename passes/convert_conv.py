@@ -19,6 +19,7 @@ from iree.winograd.passes.frame.unit import ORIGIN_ATTRIBUTE_NAME, Unit, origin_
 from iree.winograd.passes.match.constants import is_zero
 from iree.winograd.passes.match.convolution import Convolution, convolutions, match_convolution
 from iree.winograd.passes.match.epilogue_operand import EpilogueOperand, match_epilogue_operand
+from iree.winograd.passes.match.no_match import NoMatch
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 from iree.winograd.passes.rewrite.grouped import fold_merged
 
@@ -72,7 +73,7 @@ def _convert(numbered: tuple[int, ir.Operation]) -> None:
 
 def _convert_annotated(operation: ir.Operation, number: int, algorithm: Algorithm) -> None:
     convolution = match_convolution(operation)
-    if isinstance(convolution, str):
+    if isinstance(convolution, NoMatch):
         operation.location.emit_error(f"an annotated convolution can't be converted: {convolution}")
         raise PassError
     if not isinstance(convolution.element_type, ir.F32Type):
@@ -139,13 +140,15 @@ def _addend(
     identity = ir.AffineMap.get_identity(result_type.rank)
     if len(to_channels_last) == result_type.rank:
         in_place = permuted_map(identity, to_channels_last)
-        operand = match_epilogue_operand(convolution.init, in_place, result_type)
-        if operand is not None:
+        operand = match_epilogue_operand(convolution.operation, convolution.init, in_place, result_type)
+        if isinstance(operand, EpilogueOperand):
             return build_epilogue_operand(operand)
     _, _, layout = convolution.channels_last_layouts
     init = _with_merged_channels(transposed(convolution.init, to_channels_last), layout)
-    operand = match_epilogue_operand(init, identity, result_type)
-    return EpilogueOperand(init, identity) if operand is None else build_epilogue_operand(operand)
+    operand = match_epilogue_operand(convolution.operation, init, identity, result_type)
+    if isinstance(operand, NoMatch):
+        return EpilogueOperand(init, identity)
+    return build_epilogue_operand(operand)
 
 
 def _channels_last_filter(convolution: Convolution) -> ir.Value:

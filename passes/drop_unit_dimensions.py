@@ -16,6 +16,7 @@ from iree.winograd.passes.frame.registry import register_pass
 from iree.winograd.passes.match.constants import is_zero
 from iree.winograd.passes.match.convolution import Convolution, convolutions, match_convolution
 from iree.winograd.passes.match.navigation import defining_operation
+from iree.winograd.passes.match.no_match import NoMatch
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 from iree.winograd.passes.rewrite.grouped import fold_merged
 
@@ -50,7 +51,7 @@ def _drop_all(operation: ir.Operation) -> None:
     if ATTRIBUTE_NAME in operation.attributes:
         return
     convolution = match_convolution(operation)
-    while not isinstance(convolution, str) and (dimension := _unit_dimension(convolution)) is not None:
+    while not isinstance(convolution, NoMatch) and (dimension := _unit_dimension(convolution)) is not None:
         with convolution.operation.location, ir.InsertionPoint(convolution.operation):
             dropped = _drop(convolution, dimension)
         convolution = match_convolution(dropped)

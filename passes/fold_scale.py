@@ -11,12 +11,16 @@ from iree.winograd.passes.build.bodies import inline_operations
 from iree.winograd.passes.build.constants import resource_constant
 from iree.winograd.passes.frame.containment import rewrite_each
 from iree.winograd.passes.frame.registry import register_pass
+from iree.winograd.passes.frame.remarks import remark_left
 from iree.winograd.passes.match.constants import Array, constant_array, is_constant, scalar_constant
 from iree.winograd.passes.match.navigation import defining_operation, transforms
+from iree.winograd.passes.match.no_match import NoMatch
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 
+PASS_NAME = "winograd-fold-scale"
 
-@register_pass("winograd-fold-scale")
+
+@register_pass(PASS_NAME)
 @dataclass(frozen=True)
 class FoldScale:
     """Move constant per-channel factors of the epilogue into the filter.
@@ -55,45 +59,53 @@ class Affine:
     result: ir.Value
     operations: list[ir.Operation] = field(default_factory=list)
 
+    @property
+    def scales(self) -> bool:
+        return bool(np.any(self.scale != 1))
+
 
 def _fold(transform: ops.OutputTransformOp) -> None:
-    weights = _only_filter(transform)
-    if weights is None:
-        return
     affine = _leading_affine(transform)
-    if not affine.operations or not np.isfinite(affine.scale).all() or not _scale(weights, affine.scale):
+    if not affine.operations:
         return
+    weights = _match_filter(transform, affine)
+    if isinstance(weights, NoMatch):
+        remark_left(PASS_NAME, weights)
+        return
+    _scale(weights, affine)
     with transform.location, ir.InsertionPoint(transform):
         shifted = _build_shifted(transform, affine)
     transform.result.replace_all_uses_with(shifted.result)
     erase_if_unused([weights.operation, transform.operation])
 
 
-def _scale(weights: ops.FilterTransformOp, scale: Array) -> bool:
-    """Multiply the filter by `scale`, per output channel; False when it isn't known."""
-    if np.all(scale == 1):
-        return is_constant(weights.filter)
-    array = constant_array(weights.filter)
-    if array is None:
-        return False
-    with weights.location, ir.InsertionPoint(weights):
-        scaled = resource_constant(array * scale, "scaled_filter")
-        rebuilt = ops.filter_transform(scaled, weights.decomposition, weights.groups)
-    weights.result.replace_all_uses_with(rebuilt.result)
-    return True
-
-
-def _only_filter(transform: ops.OutputTransformOp) -> ops.FilterTransformOp | None:
-    """The transform of the filter whose products `transform` reads, when nothing else reads them."""
-    product = defining_operation(transform.accumulator)
+def _match_filter(transform: ops.OutputTransformOp, affine: Affine) -> ops.FilterTransformOp | NoMatch:
+    """The transform of the filter to be scaled: a constant's, whose products nothing else reads."""
+    operation, product = transform.operation, defining_operation(transform.accumulator)
     if product is None or product.name != "linalg.batch_matmul":
-        return None
+        return NoMatch(operation, "its operand is not the result of linalg.batch_matmul")
     weights = defining_operation(product.operands[1])
     if weights is None or weights.name != ops.FilterTransformOp.OPERATION_NAME:
-        return None
+        return NoMatch(operation, "its products are not with the result of winograd.filter_transform")
     if any(len(list(value.uses)) != 1 for value in (transform.accumulator, weights.results[0])):
-        return None
-    return ops.FilterTransformOp(weights)
+        return NoMatch(operation, "something else uses its products or their filter")
+    if not np.isfinite(affine.scale).all():
+        return NoMatch(operation, "its factors are not all finite")
+    matched = ops.FilterTransformOp(weights)
+    if not is_constant(matched.filter) or (affine.scales and constant_array(matched.filter) is None):
+        return NoMatch(operation, "its filter is not a constant")
+    return matched
+
+
+def _scale(weights: ops.FilterTransformOp, affine: Affine) -> None:
+    """Multiply the filter, a constant, by the scale of each output channel."""
+    array = constant_array(weights.filter) if affine.scales else None
+    if array is None:
+        return
+    with weights.location, ir.InsertionPoint(weights):
+        scaled = resource_constant(array * affine.scale, "scaled_filter")
+        rebuilt = ops.filter_transform(scaled, weights.decomposition, weights.groups)
+    weights.result.replace_all_uses_with(rebuilt.result)
 
 
 def _leading_affine(transform: ops.OutputTransformOp) -> Affine:

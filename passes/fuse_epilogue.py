@@ -10,14 +10,18 @@ from iree.winograd.passes.build.bodies import inline_block
 from iree.winograd.passes.build.epilogue_operand import build_epilogue_operand
 from iree.winograd.passes.frame.containment import rewrite_each
 from iree.winograd.passes.frame.registry import register_pass
+from iree.winograd.passes.frame.remarks import remark_left
 from iree.winograd.passes.match.constants import uniform_constant
 from iree.winograd.passes.match.elementwise import Elementwise, broadcast_source, captures, match_elementwise
 from iree.winograd.passes.match.epilogue_operand import EpilogueOperand, match_epilogue_operand
-from iree.winograd.passes.match.navigation import only_user, transforms
+from iree.winograd.passes.match.navigation import transforms
+from iree.winograd.passes.match.no_match import NoMatch
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 
+PASS_NAME = "winograd-fuse-epilogue"
 
-@register_pass("winograd-fuse-epilogue")
+
+@register_pass(PASS_NAME)
 @dataclass(frozen=True)
 class FuseEpilogue:
     """Move elementwise consumers into the output transform.
@@ -44,36 +48,57 @@ class FuseEpilogue:
 
 
 def _fuse_consumers(transform: ops.OutputTransformOp) -> None:
-    while (consumer := _fusible_consumer(transform)) is not None:
+    while isinstance(consumer := _match_consumer(transform), Elementwise):
         with consumer.operation.location, ir.InsertionPoint(consumer.operation):
             fused = _build_fused(transform, consumer)
         consumer.result.replace_all_uses_with(fused.result)
         erase_if_unused([consumer.operation, transform.operation])
         transform = fused
+    if isinstance(consumer, NoMatch):
+        remark_left(PASS_NAME, consumer)
 
 
-def _fusible_consumer(transform: ops.OutputTransformOp) -> Elementwise | None:
-    user = only_user(transform.result)
-    if user is None or user.block != transform.operation.block:
+def _match_consumer(transform: ops.OutputTransformOp) -> Elementwise | NoMatch | None:
+    """What the epilogue takes in next; None where nothing elementwise follows."""
+    users = {use.owner.operation for use in transform.result.uses}
+    if not users or not all(map(_is_elementwise, users)):
         return None
+    if len(users) > 1:
+        return NoMatch(transform.operation, f"{len(users)} elementwise operations use its result")
+    (user,) = users
     consumer = match_elementwise(user)
-    if consumer is None or not consumer.is_pure or consumer.result.type != transform.result.type:
-        return None
-    if not all(
-        _is_readable(transform, *read) for read in zip(consumer.inputs, consumer.indexing_maps, strict=True)
-    ):
-        return None
+    if isinstance(consumer, NoMatch):
+        return consumer
+    if user.block != transform.operation.block:
+        return NoMatch(user, "it is in another block than the convolution")
+    if not consumer.is_pure:
+        return NoMatch(user, "its body has more than arithmetic")
+    if captures(consumer.body):
+        return NoMatch(user, "its body uses a value from outside that is not a constant")
+    if consumer.result.type != transform.result.type:
+        return NoMatch(user, f"its result is not {transform.result.type}, as the convolution's is")
     if len(transform.epilogue_operands) + len(consumer.inputs) - 1 > ops.MAX_EPILOGUE_OPERANDS:
-        return None
-    return None if captures(consumer.body) else consumer
+        return NoMatch(user, f"the epilogue would have more than {ops.MAX_EPILOGUE_OPERANDS} operands")
+    reads = zip(consumer.inputs, consumer.indexing_maps, strict=True)
+    return next(filter(None, (_unreadable(transform, user, *read) for read in reads)), consumer)
 
 
-def _is_readable(transform: ops.OutputTransformOp, value: ir.Value, indexing_map: ir.AffineMap) -> bool:
-    """Whether an epilogue can read `value`: its own result as it is, others as kernels can."""
+def _is_elementwise(user: ir.Operation) -> bool:
+    """Whether `user` would be the epilogue's but for its details; a reduction isn't."""
+    consumer = match_elementwise(user)
+    return isinstance(consumer, Elementwise) or (user.name == "linalg.generic" and len(user.results) > 1)
+
+
+def _unreadable(
+    transform: ops.OutputTransformOp, user: ir.Operation, value: ir.Value, indexing_map: ir.AffineMap
+) -> NoMatch | None:
+    """Why an epilogue can't read `value` as `user` does: its own result as it is, others as kernels can."""
     result_type = ir.RankedTensorType(transform.result.type)
     if value == transform.result:
-        return bool(indexing_map == ir.AffineMap.get_identity(result_type.rank))
-    return match_epilogue_operand(value, indexing_map, result_type) is not None
+        is_in_place = indexing_map == ir.AffineMap.get_identity(result_type.rank)
+        return None if is_in_place else NoMatch(user, f"it reads the convolution's output at {indexing_map}")
+    operand = match_epilogue_operand(user, value, indexing_map, result_type)
+    return operand if isinstance(operand, NoMatch) else None
 
 
 def _build_fused(transform: ops.OutputTransformOp, consumer: Elementwise) -> ops.OutputTransformOp:
@@ -83,7 +108,7 @@ def _build_fused(transform: ops.OutputTransformOp, consumer: Elementwise) -> ops
         inputs.pop()
     numbers = {value: number for value, _ in inputs if (number := _number(value)) is not None}
     added = [
-        _build_operand(transform, value, indexing_map)
+        _build_operand(transform, consumer.operation, value, indexing_map)
         for value, indexing_map in inputs
         if value != transform.result and value not in numbers
     ]
@@ -117,10 +142,11 @@ def _build_fused(transform: ops.OutputTransformOp, consumer: Elementwise) -> ops
 
 
 def _build_operand(
-    transform: ops.OutputTransformOp, value: ir.Value, indexing_map: ir.AffineMap
+    transform: ops.OutputTransformOp, user: ir.Operation, value: ir.Value, indexing_map: ir.AffineMap
 ) -> EpilogueOperand:
-    operand = match_epilogue_operand(value, indexing_map, ir.RankedTensorType(transform.result.type))
-    assert operand is not None, "an operand that can't be read ends the chain"
+    result_type = ir.RankedTensorType(transform.result.type)
+    operand = match_epilogue_operand(user, value, indexing_map, result_type)
+    assert isinstance(operand, EpilogueOperand), "an operand that can't be read ends the chain"
     return build_epilogue_operand(operand)
 
 

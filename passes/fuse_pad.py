@@ -8,12 +8,16 @@ from iree.winograd.dialect import ops
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.frame.containment import rewrite_each
 from iree.winograd.passes.frame.registry import register_pass
+from iree.winograd.passes.frame.remarks import remark_left
 from iree.winograd.passes.match.navigation import transforms
-from iree.winograd.passes.match.padding import match_padding
+from iree.winograd.passes.match.no_match import NoMatch
+from iree.winograd.passes.match.padding import Padding, match_padding
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 
+PASS_NAME = "winograd-fuse-pad"
 
-@register_pass("winograd-fuse-pad")
+
+@register_pass(PASS_NAME)
 @dataclass(frozen=True)
 class FusePad:
     """Move padding with zeros into the input transform.
@@ -35,10 +39,12 @@ class FusePad:
 def _fuse(transform: ops.InputTransformOp) -> None:
     low, high = transform.padding_low, transform.padding_high
     source = transform.input
-    while (padding := match_padding(source)) is not None:
+    while isinstance(padding := match_padding(source), Padding):
         source = padding.source
         low = tuple(map(sum, zip(low, padding.low, strict=True)))
         high = tuple(map(sum, zip(high, padding.high, strict=True)))
+    if isinstance(padding, NoMatch):
+        remark_left(PASS_NAME, padding)
     if source == transform.input:
         return
     with transform.location, ir.InsertionPoint(transform):

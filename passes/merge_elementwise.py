@@ -11,12 +11,16 @@ from iree.winograd.passes.build.bodies import inline_block
 from iree.winograd.passes.build.generic import build_elementwise
 from iree.winograd.passes.frame.containment import rewrite_each
 from iree.winograd.passes.frame.registry import register_pass
+from iree.winograd.passes.frame.remarks import remark_left
 from iree.winograd.passes.match.elementwise import Elementwise, captures, match_elementwise
 from iree.winograd.passes.match.navigation import defining_operation, only_user, transforms
+from iree.winograd.passes.match.no_match import NoMatch
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 
+PASS_NAME = "winograd-merge-elementwise"
 
-@register_pass("winograd-merge-elementwise")
+
+@register_pass(PASS_NAME)
 @dataclass(frozen=True)
 class MergeElementwise:
     """Make one operation of elementwise ones that part and meet again.
@@ -51,6 +55,10 @@ def _merge_users(transform: ops.OutputTransformOp) -> None:
     value = transform.result
     while (following := _merged_user(value)) is not None:
         value = following.result
+    users = {use.owner.operation for use in value.uses}
+    if len(users) > 1 and all(isinstance(match_elementwise(user), Elementwise) for user in users):
+        reason = f"the {len(users)} elementwise operations that use it don't come together, and alone, in one"
+        remark_left(PASS_NAME, NoMatch(value.owner.operation, reason))
 
 
 def match_meeting(value: ir.Value) -> Meeting | None:
@@ -78,7 +86,8 @@ def _merged_user(value: ir.Value) -> Elementwise | None:
         merged = _merge(meeting)
     meeting.last.result.replace_all_uses_with(merged)
     erase_if_unused([meeting.last.operation])
-    return match_elementwise(merged.owner.operation)
+    computed = match_elementwise(merged.owner.operation)
+    return computed if isinstance(computed, Elementwise) else None
 
 
 def _path(value: ir.Value, user: ir.Operation | None) -> Iterator[Elementwise]:
@@ -86,7 +95,7 @@ def _path(value: ir.Value, user: ir.Operation | None) -> Iterator[Elementwise]:
     block = None if user is None else user.block
     while user is not None and user.block == block:
         elementwise = match_elementwise(user)
-        if elementwise is None or not _is_mergeable(elementwise, value):
+        if isinstance(elementwise, NoMatch) or not _is_mergeable(elementwise, value):
             return
         yield elementwise
         value, user = elementwise.result, only_user(elementwise.result)

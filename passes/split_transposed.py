@@ -12,11 +12,12 @@ from iree.winograd.passes.build.slices import extracted, inserted, padded
 from iree.winograd.passes.build.tensors import shape_of, size_of, zero_filled
 from iree.winograd.passes.frame.containment import rewrite_each
 from iree.winograd.passes.frame.registry import register_pass
-from iree.winograd.passes.frame.remarks import remark_applied
+from iree.winograd.passes.frame.remarks import remark_applied, remark_left
 from iree.winograd.passes.match.constants import is_zero
 from iree.winograd.passes.match.convolution import Convolution, convolutions
 from iree.winograd.passes.match.elementwise import broadcast_source
 from iree.winograd.passes.match.groups import merged_layout
+from iree.winograd.passes.match.no_match import NoMatch
 from iree.winograd.passes.match.sizes import is_dynamic
 from iree.winograd.passes.match.transposed_convolution import (
     DimensionPhase,
@@ -61,7 +62,9 @@ class SplitTransposed:
 
 def _split(operation: ir.Operation) -> None:
     transposed = match_transposed(operation)
-    if transposed is None:
+    if isinstance(transposed, NoMatch):
+        remark_left(PASS_NAME, transposed)
+    if not isinstance(transposed, TransposedConvolution):
         return
     with operation.location, ir.InsertionPoint(operation):
         inserted = _build_phases(transposed)

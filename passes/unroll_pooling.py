@@ -11,17 +11,22 @@ from iree.winograd.passes.build.generic import build_elementwise
 from iree.winograd.passes.build.slices import extracted
 from iree.winograd.passes.frame.containment import rewrite_each
 from iree.winograd.passes.frame.registry import register_pass
+from iree.winograd.passes.frame.remarks import remark_left
 from iree.winograd.passes.match.constants import is_zero
 from iree.winograd.passes.match.navigation import walk
+from iree.winograd.passes.match.no_match import NoMatch
 from iree.winograd.passes.match.sizes import is_dynamic
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 
-LONGEST_WINDOW = 9
+MAX_WINDOW = 9
 """Elements up to which the sum of a window is written out."""
 _SUMS = ("linalg.pooling_nhwc_sum", "linalg.pooling_ndhwc_sum")
 
 
-@register_pass("winograd-unroll-pooling")
+PASS_NAME = "winograd-unroll-pooling"
+
+
+@register_pass(PASS_NAME)
 @dataclass(frozen=True)
 class UnrollPooling:
     """Write sums over short windows as sums of slices.
@@ -44,27 +49,38 @@ class UnrollPooling:
         rewrite_each("pooling", [each for each in walk(module) if each.name in _SUMS], _unroll)
 
 
-def _window_dimension(operation: ir.Operation) -> int | None:
-    """The dimension of the input along which a sum that is to be rewritten goes."""
-    body = [view.operation.name for view in operation.regions[0].blocks[0].operations]
-    if body != ["arith.addf", "linalg.yield"]:
-        return None
+def _match_window(operation: ir.Operation) -> int | NoMatch | None:
+    """The dimension of the input along which a sum that is to be rewritten goes.
+
+    None for sums of images with several channels, which IREE vectorizes.
+    """
     source, window, init = operation.operands
     result_shape = list(ir.RankedTensorType(init.type).shape)
-    if any(map(is_dynamic, (*source.type.shape, *result_shape))) or result_shape[-1] != 1:
+    if result_shape[-1] != 1:
         return None
+    body = [view.operation.name for view in operation.regions[0].blocks[0].operations]
+    if body != ["arith.addf", "linalg.yield"]:
+        return NoMatch(operation, "it does more than to add floating-point numbers")
+    if any(map(is_dynamic, (*source.type.shape, *result_shape))):
+        return NoMatch(operation, "its sizes are known only at run time")
     spacings = [*operation.attributes["strides"], *operation.attributes["dilations"]]
-    if {int(spacing) for spacing in spacings} != {1} or not is_zero(init):
-        return None
+    if {int(spacing) for spacing in spacings} != {1}:
+        return NoMatch(operation, "its strides and dilations are not all 1")
+    if not is_zero(init):
+        return NoMatch(operation, "it adds to something else than zeros")
     long = [dimension for dimension, size in enumerate(window.type.shape) if size > 1]
-    if len(long) != 1 or window.type.shape[long[0]] > LONGEST_WINDOW:
-        return None
+    if len(long) != 1:
+        return NoMatch(operation, f"its window spans {len(long)} dimensions")
+    if window.type.shape[long[0]] > MAX_WINDOW:
+        return NoMatch(operation, f"its window holds more than {MAX_WINDOW} elements")
     return 1 + long[0]
 
 
 def _unroll(operation: ir.Operation) -> None:
-    dimension = _window_dimension(operation)
-    if dimension is None:
+    dimension = _match_window(operation)
+    if isinstance(dimension, NoMatch):
+        remark_left(PASS_NAME, dimension)
+    if not isinstance(dimension, int):
         return
     source, window, _ = operation.operands
     result_type = ir.RankedTensorType(operation.results[0].type)

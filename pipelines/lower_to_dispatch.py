@@ -10,6 +10,7 @@ from iree.winograd.passes.frame.containment import rewrite_each
 from iree.winograd.passes.frame.registry import PassError, register_pass
 from iree.winograd.passes.frame.unit import Unit, origin_of, set_origin
 from iree.winograd.passes.match.navigation import defining_operation, transforms
+from iree.winograd.passes.match.no_match import NoMatch
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 from iree.winograd.pipelines.backends.backend import Backend, Lowering
 from iree.winograd.pipelines.backends.module_backend import module_backend
@@ -62,7 +63,7 @@ def _backend(module: ir.Operation) -> Backend:
 
 def _lower(output_transform: OutputTransformOp, backend: Backend, lowering: Lowering) -> None:
     group = match_group(output_transform)
-    if isinstance(group, str):
+    if isinstance(group, NoMatch):
         raise ValueError(f"winograd.output_transform can't be lowered: {group}")
     schedule = schedule_of(group.product)
     if schedule is None:

@@ -6,6 +6,7 @@ They go through MLIR's remark engine, so they cost nothing unless a tool enabled
 from __future__ import annotations
 
 from iree.winograd.dialect.bindings import ir
+from iree.winograd.passes.match.no_match import NoMatch
 
 CATEGORY = "winograd"
 
@@ -23,3 +24,9 @@ def remark_analysis(operation: ir.Operation, pass_name: str, message: str) -> No
 def remark_missed(operation: ir.Operation, pass_name: str, message: str) -> None:
     """Report that pass `pass_name` left `operation` as it is; `message` says why."""
     operation.location.emit_remark(ir.RemarkKind.MISSED, pass_name, category=CATEGORY, message=message)
+
+
+def remark_left(pass_name: str, no_match: NoMatch) -> None:
+    """Report that pass `pass_name` left what didn't match as it is, and why."""
+    operation = no_match.operation
+    remark_missed(operation, pass_name, f"{operation.name} left as it is: {no_match.reason}")

@@ -8,9 +8,10 @@ import numpy as np
 import numpy.typing as npt
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.dialect.resource_data import resource_data
-from iree.winograd.passes.match.elementwise import match_elementwise
+from iree.winograd.passes.match.elementwise import Elementwise, match_elementwise
 from iree.winograd.passes.match.evaluate import can_evaluate, evaluate_body
 from iree.winograd.passes.match.navigation import defining_operation
+from iree.winograd.passes.match.no_match import NoMatch
 from iree.winograd.passes.match.reversal import Reversal, match_reversal
 
 Array = npt.NDArray[Any]
@@ -186,14 +187,14 @@ def _is_constant_arithmetic(operation: ir.Operation) -> bool:
     if not result_type.has_static_shape or np.prod(result_type.shape) > MAX_EVALUATED_ELEMENTS:
         return False
     elementwise = match_elementwise(operation)
-    if elementwise is None or elementwise.reads_init or not can_evaluate(elementwise.body):
+    if isinstance(elementwise, NoMatch) or elementwise.reads_init or not can_evaluate(elementwise.body):
         return False
     return all(is_constant(value) for value in elementwise.inputs[:-1])
 
 
 def _evaluate(operation: ir.Operation) -> Array | None:
     elementwise = match_elementwise(operation)
-    assert elementwise is not None
+    assert isinstance(elementwise, Elementwise), "arithmetic on constants is elementwise"
     inputs = [_constant_array(value) for value in elementwise.inputs[:-1]]
     known = [array for array in inputs if array is not None]
     if len(known) != len(inputs):

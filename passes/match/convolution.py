@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from iree.winograd.dialect.bindings import ir, linalg
 from iree.winograd.passes.match.navigation import walk
+from iree.winograd.passes.match.no_match import NoMatch
 
 
 @dataclass(frozen=True)
@@ -86,30 +87,30 @@ def is_convolution(operation: ir.Operation) -> bool:
     )
 
 
-def match_convolution(operation: ir.Operation) -> Convolution | str:
+def match_convolution(operation: ir.Operation) -> Convolution | NoMatch:
     """Describe `operation`, for which `is_convolution` holds, or say why its form isn't supported."""
     if not all(isinstance(operand.type, ir.RankedTensorType) for operand in operation.operands):
-        return "its operands are not tensors"
+        return NoMatch(operation, "its operands are not tensors")
     if len(operation.operands) != 3:
-        return "it is quantized"
+        return NoMatch(operation, "it is quantized")
     if len({operand.type.element_type for operand in operation.operands}) != 1:
-        return "its operands have different element types"
+        return NoMatch(operation, "its operands have different element types")
     if not _multiplies_and_adds(operation.regions[0].blocks[0]):
-        return "its body is not a multiplication and an addition"
+        return NoMatch(operation, "its body is not a multiplication and an addition")
     dimensions = linalg.infer_convolution_dimensions(operation)
     if dimensions is None:
-        return "its dimensions can't be inferred"
+        return NoMatch(operation, "its dimensions can't be inferred")
     batch, depth = list(dimensions.batch), list(dimensions.depth)
     input_channel, output_channel = list(dimensions.input_channel), list(dimensions.output_channel)
     output_image, filter_loop = list(dimensions.output_image), list(dimensions.filter_loop)
     if len(batch) != 1:
-        return f"it has {len(batch)} batch dimensions"
+        return NoMatch(operation, f"it has {len(batch)} batch dimensions")
     if len(depth) > 1 or len(input_channel) > 1 or len(output_channel) > 1:
-        return "a channel is spread over several dimensions"
+        return NoMatch(operation, "a channel is spread over several dimensions")
     if not depth and not (input_channel and output_channel):
-        return "it has no channel dimension"
+        return NoMatch(operation, "it has no channel dimension")
     if not 1 <= len(output_image) <= 3:
-        return f"it has {len(output_image)} spatial dimensions"
+        return NoMatch(operation, f"it has {len(output_image)} spatial dimensions")
     letters = {batch[0]: "n"}
     letters |= (
         dict.fromkeys(depth, "g") | dict.fromkeys(input_channel, "c") | dict.fromkeys(output_channel, "f")
@@ -133,17 +134,17 @@ def _describe(
     sizes: list[dict[str, int]],
     strides: tuple[int, ...],
     dilations: tuple[int, ...],
-) -> Convolution | str:
+) -> Convolution | NoMatch:
     input_sizes, filter_sizes, output_sizes = sizes
     dynamic = ir.ShapedType.get_dynamic_size()
     spatial = [str(index) for index in range(len(strides))]
     for name, operand_sizes in zip(("input", "filter", "output"), sizes, strict=True):
         if any(size == dynamic for letter, size in operand_sizes.items() if letter != "n"):
-            return f"its {name} has a dynamic dimension other than the batch"
+            return NoMatch(operation, f"its {name} has a dynamic dimension other than the batch")
         if 0 in operand_sizes.values():
-            return f"its {name} has no elements"
+            return NoMatch(operation, f"its {name} has no elements")
     if (input_sizes["n"] == dynamic) != (output_sizes["n"] == dynamic):
-        return "its batch is known at compile time for one operand only"
+        return NoMatch(operation, "its batch is known at compile time for one operand only")
     groups = filter_sizes.get("g", 1)
     convolution = Convolution(
         operation=operation,
@@ -168,7 +169,10 @@ def _describe(
         )
     )
     if readable != convolution.output_size:
-        return f"its output {convolution.output_size} is smaller than the {readable} that its input allows"
+        return NoMatch(
+            operation,
+            f"its output {convolution.output_size} is smaller than the {readable} that its input allows",
+        )
     return convolution
 
 

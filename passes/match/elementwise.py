@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from iree.winograd.dialect.bindings import ir, linalg
 from iree.winograd.passes.match.navigation import defining_operation
+from iree.winograd.passes.match.no_match import NoMatch
 
 
 @dataclass(frozen=True)
@@ -47,22 +48,24 @@ class Elementwise:
         return any(True for _ in self.body.arguments[-1].uses)
 
 
-def match_elementwise(operation: ir.Operation) -> Elementwise | None:
+def match_elementwise(operation: ir.Operation) -> Elementwise | NoMatch:
     """Describe `operation` when it is elementwise, named or generic; a transposition or a broadcast is, too.
 
     Its body may still hold more than arithmetic; see `is_pure`.
     """
-    if not operation.name.startswith("linalg.") or len(operation.results) != 1 or len(operation.regions) != 1:
-        return None
+    if not operation.name.startswith("linalg.") or len(operation.regions) != 1:
+        return NoMatch(operation, "it is not an operation of linalg")
+    if len(operation.results) != 1:
+        return NoMatch(operation, f"it has {len(operation.results)} results")
     attributes = linalg.get_indexing_maps(operation)
     if attributes is None:
-        return None
+        return NoMatch(operation, "it has no indexing maps")
     indexing_maps = tuple(ir.AffineMapAttr(attribute).value for attribute in attributes)
     rank = ir.RankedTensorType(operation.results[0].type).rank
     if indexing_maps[-1] != ir.AffineMap.get_identity(rank):
-        return None
+        return NoMatch(operation, "its loops are not the dimensions of its result")
     if not all(isinstance(operand.type, ir.RankedTensorType) for operand in operation.operands):
-        return None
+        return NoMatch(operation, "its operands are not tensors")
     return Elementwise(operation, tuple(operation.operands), indexing_maps)
 
 
@@ -99,7 +102,7 @@ def _broadcast_step(value: ir.Value) -> tuple[ir.Value, ir.AffineMap] | None:
     if operation.name == "tensor.expand_shape":
         return _expanded_source(operation)
     elementwise = match_elementwise(operation)
-    if elementwise is None or elementwise.indexing_maps[0].is_permutation:
+    if isinstance(elementwise, NoMatch) or elementwise.indexing_maps[0].is_permutation:
         return None
     (*computed, terminator) = elementwise.body.operations
     if computed or terminator.operands[0] != elementwise.body.arguments[0]:

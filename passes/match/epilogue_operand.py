@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.dialect.epilogue_read import read_refusal
 from iree.winograd.passes.match.elementwise import broadcast_source
+from iree.winograd.passes.match.no_match import NoMatch
 
 
 @dataclass(frozen=True)
@@ -18,14 +19,16 @@ class EpilogueOperand:
 
 
 def match_epilogue_operand(
-    value: ir.Value, indexing_map: ir.AffineMap, result_type: ir.RankedTensorType
-) -> EpilogueOperand | None:
+    user: ir.Operation, value: ir.Value, indexing_map: ir.AffineMap, result_type: ir.RankedTensorType
+) -> EpilogueOperand | NoMatch:
     """What an epilogue of results of `result_type` reads instead of `value`: the source of broadcasts.
 
-    None when kernels can't read that, or its elements are of another type.
+    It is for `user` that it reads it, and which doesn't match where kernels can't.
     """
     source, read = broadcast_source(value, indexing_map)
     source_type = ir.RankedTensorType(source.type)
-    if source_type.element_type != result_type.element_type or read_refusal(source_type, read, result_type):
-        return None
+    if source_type.element_type != result_type.element_type:
+        return NoMatch(user, f"it reads {source_type}, but results are {result_type.element_type}")
+    if refusal := read_refusal(source_type, read, result_type):
+        return NoMatch(user, f"an operand {refusal}")
     return EpilogueOperand(source, read)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.match.constants import is_zero
 from iree.winograd.passes.match.navigation import defining_operation
+from iree.winograd.passes.match.no_match import NoMatch
 from iree.winograd.passes.match.sizes import is_dynamic
 from iree.winograd.passes.match.slices import match_slice
 
@@ -20,8 +21,11 @@ class Padding:
     high: tuple[int, ...]
 
 
-def match_padding(value: ir.Value) -> Padding | None:
-    """The padding that makes `value`; None when it isn't zeros, known at compile time and spatial only."""
+def match_padding(value: ir.Value) -> Padding | NoMatch | None:
+    """The padding that makes `value`, if it is zeros, known at compile time and spatial only.
+
+    None where nothing pads it: neither a `tensor.pad`, nor an insertion of neighbouring elements into zeros.
+    """
     operation = defining_operation(value)
     if operation is None:
         return None
@@ -32,31 +36,35 @@ def match_padding(value: ir.Value) -> Padding | None:
     return None
 
 
-def _match_pad(operation: ir.Operation) -> Padding | None:
+def _match_pad(operation: ir.Operation) -> Padding | NoMatch:
     low, high = list(operation.attributes["static_low"]), list(operation.attributes["static_high"])
     element = operation.regions[0].blocks[0].operations[-1].operation.operands[0]
     if not is_zero(element):
-        return None
-    return _spatial_padding(operation.operands[0], low, high)
+        return NoMatch(operation, "its padding is not zeros")
+    return _spatial_padding(operation, low, high)
 
 
-def _match_insert(operation: ir.Operation) -> Padding | None:
+def _match_insert(operation: ir.Operation) -> Padding | NoMatch | None:
     source, destination = operation.operands[0], operation.operands[1]
+    if not is_zero(destination) or source.type.rank != destination.type.rank:
+        return None
     slice_ = match_slice(operation)
-    if slice_ is None or not is_zero(destination) or set(slice_.strides) != {1}:
+    if slice_ is None:
+        return NoMatch(operation, "what it inserts where is known only at run time")
+    if set(slice_.strides) != {1}:
         return None
     shape, whole = list(source.type.shape), list(destination.type.shape)
-    if list(slice_.sizes) != shape or any(map(is_dynamic, (*shape[1:], *whole[1:]))):
-        return None
-    if is_dynamic(shape[0]) != is_dynamic(whole[0]):
-        return None
+    if any(map(is_dynamic, (*shape[1:], *whole[1:]))) or is_dynamic(shape[0]) != is_dynamic(whole[0]):
+        return NoMatch(operation, "its sizes are known only at run time")
     high = [size - offset - part for size, offset, part in zip(whole, slice_.offsets, shape, strict=True)]
-    return _spatial_padding(source, list(slice_.offsets), high)
+    return _spatial_padding(operation, list(slice_.offsets), high)
 
 
-def _spatial_padding(source: ir.Value, low: list[int], high: list[int]) -> Padding | None:
-    if any(is_dynamic(size) or size < 0 for size in (*low, *high)):
-        return None
+def _spatial_padding(operation: ir.Operation, low: list[int], high: list[int]) -> Padding | NoMatch:
+    if any(is_dynamic(size) for size in (*low, *high)):
+        return NoMatch(operation, "its padding is known only at run time")
+    if any(size < 0 for size in (*low, *high)):
+        return NoMatch(operation, "it takes elements away")
     if any(sizes[0] or sizes[-1] for sizes in (low, high)):
-        return None
-    return Padding(source, tuple(low[1:-1]), tuple(high[1:-1]))
+        return NoMatch(operation, "it pads the batch or channels")
+    return Padding(operation.operands[0], tuple(low[1:-1]), tuple(high[1:-1]))

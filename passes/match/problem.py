@@ -9,7 +9,7 @@ from math import prod
 
 from iree.winograd.passes.match.convolution import Convolution
 from iree.winograd.passes.match.element_types import F32, ElementTypes
-from iree.winograd.passes.match.padding import match_padding
+from iree.winograd.passes.match.padding import Padding, match_padding
 
 _TEXT = re.compile(
     r"(?P<batch>\d+|\?)x(?P<input_size>\d+(?:x\d+)*)x(?P<input_channels>\d+)->(?P<output_channels>\d+)"
@@ -104,7 +104,7 @@ class ConvolutionProblem:
         input_size = convolution.input_size
         low = high = (0,) * convolution.spatial_rank
         padding = match_padding(convolution.input) if convolution.is_channels_last else None
-        if padding is not None and len(padding.low) == convolution.spatial_rank:
+        if isinstance(padding, Padding) and len(padding.low) == convolution.spatial_rank:
             low, high = padding.low, padding.high
             input_size = tuple(padding.source.type.shape[1:-1])
         return ConvolutionProblem(

@@ -10,6 +10,7 @@ from iree.winograd.passes.match.constants import is_zero
 from iree.winograd.passes.match.convolution import Convolution, match_convolution
 from iree.winograd.passes.match.groups import merged_layout, split_source
 from iree.winograd.passes.match.navigation import defining_operation
+from iree.winograd.passes.match.no_match import NoMatch
 from iree.winograd.passes.match.slices import match_slice
 
 
@@ -87,38 +88,50 @@ class TransposedConvolution:
         return phases
 
 
-def match_transposed(operation: ir.Operation) -> TransposedConvolution | None:
+def match_transposed(operation: ir.Operation) -> TransposedConvolution | NoMatch | None:
     """Describe a convolution of an image inserted into zeros with strides; None for any other."""
     convolution = match_convolution(operation)
-    if isinstance(convolution, str) or set(convolution.strides) != {1}:
+    if isinstance(convolution, NoMatch):
         return None
     layout = merged_layout(convolution.input_layout)
     spread: ir.Value | None = convolution.input
     if layout != convolution.input_layout:
         spread = split_source(spread, layout.index("g"))
-    if spread is None or merged_layout(convolution.output_layout).count("f") + layout.count("g") != 1:
+    if spread is None:
         return None
-    shape, start = spread.type.shape, [0] * len(layout)
-    definition = defining_operation(spread)
+    definition, cropped = defining_operation(spread), None
     if definition is not None and definition.name == "tensor.extract_slice":
-        cropped = match_slice(definition)
-        definition = defining_operation(definition.operands[0])
-        if cropped is None or set(cropped.strides) != {1} or len(cropped.sizes) != len(layout):
-            return None
-        start = [-offset for offset in cropped.offsets]
-    if definition is None or definition.name != "tensor.insert_slice" or not is_zero(definition.operands[1]):
+        cropped, definition = definition, defining_operation(definition.operands[0])
+    if definition is None or not _spreads(definition):
         return None
+    if set(convolution.strides) != {1}:
+        return NoMatch(operation, f"it has strides {convolution.strides}, and its input zeros in between")
+    if merged_layout(convolution.output_layout).count("f") + layout.count("g") != 1:
+        return NoMatch(operation, "groups and channels are apart in its operands")
+    start = [0] * len(layout)
+    if cropped is not None:
+        crop = match_slice(cropped)
+        if crop is None or set(crop.strides) != {1} or len(crop.sizes) != len(layout):
+            return NoMatch(cropped, "it doesn't take neighbours known at compile time")
+        start = [-offset for offset in crop.offsets]
     image, spread_out = definition.operands[0], match_slice(definition)
-    if spread_out is None or set(spread_out.strides) == {1} or len(spread_out.sizes) != len(layout):
-        return None
+    if spread_out is None or len(spread_out.sizes) != len(layout):
+        return NoMatch(definition, "where it inserts is known only at run time")
     if list(spread_out.sizes) != list(image.type.shape):
-        return None
+        return NoMatch(definition, "it adds dimensions")
     start = [first + offset for first, offset in zip(start, spread_out.offsets, strict=True)]
     for dimension, letter in enumerate(layout):
-        is_whole = (start[dimension], spread_out.strides[dimension]) == (0, 1)
-        if not letter.isdigit() and not (is_whole and spread_out.sizes[dimension] == shape[dimension]):
-            return None
+        placed = start[dimension], spread_out.strides[dimension], spread_out.sizes[dimension]
+        if not letter.isdigit() and placed != (0, 1, spread.type.shape[dimension]):
+            return NoMatch(definition, "it spreads or crops the batch or channels")
     spatial = [layout.index(str(d)) for d in range(convolution.spatial_rank)]
     return TransposedConvolution(
         convolution, image, tuple(spread_out.strides[d] for d in spatial), tuple(start[d] for d in spatial)
     )
+
+
+def _spreads(operation: ir.Operation) -> bool:
+    """Whether `operation` inserts elements into zeros, others in between."""
+    if operation.name != "tensor.insert_slice" or not is_zero(operation.operands[1]):
+        return False
+    return set(operation.attributes["static_strides"]) != {1}

@@ -7,6 +7,7 @@ from iree.winograd.passes.build.bodies import inline_block
 from iree.winograd.passes.build.generic import build_elementwise
 from iree.winograd.passes.match.elementwise import Elementwise, captures, match_elementwise
 from iree.winograd.passes.match.navigation import defining_operation, only_user
+from iree.winograd.passes.match.no_match import NoMatch
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 
 
@@ -44,7 +45,12 @@ def _movable_consumer(collapsed: ir.Value) -> Elementwise | None:
     if user is None or user.block != collapsed.owner.operation.block:
         return None
     consumer = match_elementwise(user)
-    if consumer is None or not consumer.is_pure or consumer.reads_init or captures(consumer.body):
+    if (
+        isinstance(consumer, NoMatch)
+        or not consumer.is_pure
+        or consumer.reads_init
+        or captures(consumer.body)
+    ):
         return None
     rank = ir.RankedTensorType(collapsed.type).rank
     identity, last = ir.AffineMap.get_identity(rank), ir.AffineExpr.get_dim(rank - 1)

@@ -19,6 +19,7 @@ from iree.winograd.passes.match.constants import is_zero
 from iree.winograd.passes.match.convolution import Convolution, is_convolution, match_convolution
 from iree.winograd.passes.match.elementwise import Elementwise, match_elementwise
 from iree.winograd.passes.match.navigation import defining_operation
+from iree.winograd.passes.match.no_match import NoMatch
 from iree.winograd.passes.match.sizes import is_dynamic
 
 Versions = dict[ir.Value, ir.Value]
@@ -54,7 +55,7 @@ def rewrite_linalg(operation: ir.Operation, versions: Versions) -> ir.Value | No
     if is_convolution(operation):
         return _rewrite_convolution(operation, versions)
     elementwise = match_elementwise(operation)
-    if elementwise is not None and _spreads_layout(elementwise, versions):
+    if isinstance(elementwise, Elementwise) and _spreads_layout(elementwise, versions):
         with ir.InsertionPoint(operation):
             return _build_elementwise(elementwise, versions)
     if operation.name == "linalg.generic":
@@ -152,7 +153,7 @@ def _rewrite_pooling(operation: ir.Operation, versions: Versions) -> ir.Value | 
 
 def _rewrite_convolution(operation: ir.Operation, versions: Versions) -> ir.Value | None:
     convolution = match_convolution(operation)
-    if isinstance(convolution, str) or convolution.is_channels_last:
+    if isinstance(convolution, NoMatch) or convolution.is_channels_last:
         return None
     input_layout, filter_layout, output_layout = convolution.channels_last_layouts
     build = _CONVOLUTIONS.get((input_layout, filter_layout))
@@ -238,7 +239,7 @@ def _rebuilt_version(value: ir.Value, versions: Versions) -> ir.Value | None:
     if definition is not None and definition.name == "tensor.empty":
         return _empty_version(value)
     elementwise = None if definition is None else match_elementwise(definition)
-    if elementwise is not None and elementwise.is_pure and _only_broadcasts(elementwise):
+    if isinstance(elementwise, Elementwise) and elementwise.is_pure and _only_broadcasts(elementwise):
         return _build_elementwise(elementwise, versions)
     return None
 

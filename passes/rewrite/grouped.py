@@ -13,6 +13,7 @@ from iree.winograd.passes.frame.algorithm import copy_annotations
 from iree.winograd.passes.match.convolution import Convolution, match_convolution
 from iree.winograd.passes.match.groups import merged_layout, reassociation_of
 from iree.winograd.passes.match.navigation import defining_operation
+from iree.winograd.passes.match.no_match import NoMatch
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 
 
@@ -23,7 +24,7 @@ def rewrite_grouped(operation: ir.Operation) -> None:
     a version of that layout. Leaves convolutions without groups, depthwise and channels-last ones alone.
     """
     convolution = match_convolution(operation)
-    if isinstance(convolution, str) or convolution.is_channels_last:
+    if isinstance(convolution, NoMatch) or convolution.is_channels_last:
         return
     if not all("g" in layout for layout in _layouts(convolution)) or "c" not in convolution.input_layout:
         return

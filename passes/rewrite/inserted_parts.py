@@ -8,6 +8,7 @@ from iree.winograd.passes.build.generic import build_elementwise
 from iree.winograd.passes.build.tensors import shape_of
 from iree.winograd.passes.match.elementwise import Elementwise, broadcast_source, match_elementwise
 from iree.winograd.passes.match.navigation import defining_operation, only_user
+from iree.winograd.passes.match.no_match import NoMatch
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 
 
@@ -58,7 +59,7 @@ def _movable_consumer(assembled: ir.Value, insertions: list[ir.Operation]) -> El
     if user is None or user.block != insertions[-1].block:
         return None
     consumer = match_elementwise(user)
-    if consumer is None or not consumer.is_pure or consumer.reads_init:
+    if isinstance(consumer, NoMatch) or not consumer.is_pure or consumer.reads_init:
         return None
     if consumer.result.type != assembled.type:
         return None

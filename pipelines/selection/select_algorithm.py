@@ -15,6 +15,7 @@ from iree.winograd.passes.frame.registry import PassError, register_pass
 from iree.winograd.passes.frame.remarks import remark_analysis, remark_missed
 from iree.winograd.passes.frame.unit import Unit, set_origin
 from iree.winograd.passes.match.convolution import convolutions, match_convolution
+from iree.winograd.passes.match.no_match import NoMatch
 from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.backends.schedules import set_schedule
 from iree.winograd.pipelines.backends.search_space import SearchSpace
@@ -132,8 +133,8 @@ class SelectAlgorithm:
     ) -> Decision:
         names = tuple(location_names(operation.location))
         convolution = match_convolution(operation)
-        if isinstance(convolution, str):
-            return Decision(space, number, names, None, (), None, convolution)
+        if isinstance(convolution, NoMatch):
+            return Decision(space, number, names, None, (), None, convolution.reason)
         problem = ConvolutionProblem.of(convolution)
 
         def left(reason: str, candidates: tuple[Candidate, ...] = ()) -> Decision:

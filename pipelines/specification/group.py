@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.dialect.ops import FilterTransformOp, InputTransformOp, OutputTransformOp
 from iree.winograd.passes.match.channel_slice import ChannelSlice, match_extract, match_insert, overlap
+from iree.winograd.passes.match.constants import is_zero
 from iree.winograd.passes.match.element_types import ElementTypes
 from iree.winograd.passes.match.navigation import defining_operation, only_user
+from iree.winograd.passes.match.no_match import NoMatch
 from iree.winograd.passes.match.sizes import is_dynamic
 
 from .shape import ConvolutionShape
@@ -98,12 +100,17 @@ def _viewed(value: ir.Value) -> ir.Value:
     return value
 
 
-def match_group(output_transform: OutputTransformOp) -> ConvolutionGroup | str:
+def match_group(output_transform: OutputTransformOp) -> ConvolutionGroup | NoMatch:
     """The group that ends in `output_transform`, or why its operands don't form one."""
-    product = defining_operation(output_transform.accumulator)
+    operation, product = output_transform.operation, defining_operation(output_transform.accumulator)
     if product is None or product.name != "linalg.batch_matmul":
-        return "its operand is not the result of linalg.batch_matmul"
+        return NoMatch(operation, "its operand is not the result of linalg.batch_matmul")
     transform = defining_operation(product.operands[0])
     if transform is None or transform.name != InputTransformOp.OPERATION_NAME:
-        return "the left operand of its linalg.batch_matmul is not the result of winograd.input_transform"
+        return NoMatch(
+            operation,
+            "the left operand of its linalg.batch_matmul is not the result of winograd.input_transform",
+        )
+    if not is_zero(product.operands[2]):
+        return NoMatch(operation, "its linalg.batch_matmul adds to something else than zeros")
     return ConvolutionGroup(InputTransformOp(transform), product.operands[1], product, output_transform)

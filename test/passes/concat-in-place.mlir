@@ -1,4 +1,5 @@
-// RUN: winograd-opt --winograd-concat-in-place --winograd-verify --split-input-file %s | filecheck %s
+// RUN: winograd-opt --winograd-concat-in-place --winograd-verify --split-input-file %s 2>%t.err | filecheck %s
+// RUN: winograd-opt --winograd-concat-in-place --split-input-file --verify-diagnostics %s
 
 #direct = {dilation = array<i64: 1, 1>, kernel_size = array<i64: 1, 1>, output_tile = array<i64: 1, 1>, part_size = array<i64: 1, 1>, spacing = array<i64: 1, 1>, step = array<i64: 1, 1>, views = [array<i64: 0, 0>]}
 
@@ -78,4 +79,34 @@ func.func @others(%x: tensor<1x7x7x8xf32>, %y: tensor<?x7x7x8xf32>) -> (tensor<1
   %b = tensor.concat dim(1) %x, %x : (tensor<1x7x7x8xf32>, tensor<1x7x7x8xf32>) -> tensor<1x14x7x8xf32>
   %c = tensor.concat dim(3) %y, %y : (tensor<?x7x7x8xf32>, tensor<?x7x7x8xf32>) -> tensor<?x7x7x16xf32>
   return %a, %b, %c : tensor<1x7x7x16xf32>, tensor<1x14x7x8xf32>, tensor<?x7x7x16xf32>
+}
+
+// -----
+
+#direct = {dilation = array<i64: 1, 1>, kernel_size = array<i64: 1, 1>, output_tile = array<i64: 1, 1>, part_size = array<i64: 1, 1>, spacing = array<i64: 1, 1>, step = array<i64: 1, 1>, views = [array<i64: 0, 0>]}
+
+// Parts of convolutions that are concatenated otherwise, or used elsewhere, are written where they would be without it.
+// CHECK-LABEL: @left
+// CHECK-COUNT-3: tensor.concat
+// CHECK-NOT: tensor.insert_slice
+func.func @left(%m: tensor<1x49x4xf32>, %n: tensor<1x?x4xf32>, %x: tensor<1x7x7x4xf32>, %y: tensor<?x7x7x4xf32>) -> (tensor<1x14x7x4xf32>, tensor<?x7x7x8xf32>, tensor<1x7x7x8xf32>, tensor<1x7x7x4xf32>) {
+  %rows = "winograd.output_transform"(%m) ({
+  ^bb0(%a: f32):
+    vector.yield %a : f32
+  }) {decomposition = #direct, groups = 1 : i64, indexing_maps = [], operandSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0>} : (tensor<1x49x4xf32>) -> tensor<1x7x7x4xf32>
+  // expected-remark @below {{it concatenates another dimension than channels, the last}}
+  %joined = tensor.concat dim(1) %rows, %x : (tensor<1x7x7x4xf32>, tensor<1x7x7x4xf32>) -> tensor<1x14x7x4xf32>
+  %images = "winograd.output_transform"(%n) ({
+  ^bb0(%a: f32):
+    vector.yield %a : f32
+  }) {decomposition = #direct, groups = 1 : i64, indexing_maps = [], operandSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0>} : (tensor<1x?x4xf32>) -> tensor<?x7x7x4xf32>
+  // expected-remark @below {{its sizes are known only at run time}}
+  %b = tensor.concat dim(3) %images, %y : (tensor<?x7x7x4xf32>, tensor<?x7x7x4xf32>) -> tensor<?x7x7x8xf32>
+  %shared = "winograd.output_transform"(%m) ({
+  ^bb0(%a: f32):
+    vector.yield %a : f32
+  }) {decomposition = #direct, groups = 1 : i64, indexing_maps = [], operandSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0>} : (tensor<1x49x4xf32>) -> tensor<1x7x7x4xf32>
+  // expected-remark @below {{something else uses the convolutions that are concatenated}}
+  %c = tensor.concat dim(3) %shared, %x : (tensor<1x7x7x4xf32>, tensor<1x7x7x4xf32>) -> tensor<1x7x7x8xf32>
+  return %joined, %b, %c, %shared : tensor<1x14x7x4xf32>, tensor<?x7x7x8xf32>, tensor<1x7x7x8xf32>, tensor<1x7x7x4xf32>
 }

@@ -1,4 +1,5 @@
-// RUN: winograd-opt --winograd-fold-scale --winograd-verify --split-input-file %s | filecheck %s
+// RUN: winograd-opt --winograd-fold-scale --winograd-verify --split-input-file %s 2>%t.err | filecheck %s
+// RUN: winograd-opt --winograd-fold-scale --split-input-file --verify-diagnostics %s
 
 #f2 = {dilation = array<i64: 1>, kernel_size = array<i64: 3>, output_tile = array<i64: 2>, part_size = array<i64: 3>, spacing = array<i64: 1>, step = array<i64: 1>, views = [array<i64: 0>]}
 
@@ -80,6 +81,7 @@ func.func @shared_filter(%v: tensor<4x1x1xf32>, %zeros: tensor<4x1x2xf32>) -> (t
   %u = "winograd.filter_transform"(%w) {decomposition = #f2, groups = 1 : i64} : (tensor<3x1x2xf32>) -> tensor<4x1x2xf32>
   %m = linalg.batch_matmul ins(%v, %u : tensor<4x1x1xf32>, tensor<4x1x2xf32>)
     outs(%zeros : tensor<4x1x2xf32>) -> tensor<4x1x2xf32>
+  // expected-remark @below {{something else uses its products or their filter}}
   %y = "winograd.output_transform"(%m, %weight) ({
   ^bb0(%a: f32, %p0: f32):
     %b = arith.mulf %a, %p0 : f32
@@ -87,4 +89,38 @@ func.func @shared_filter(%v: tensor<4x1x1xf32>, %zeros: tensor<4x1x2xf32>) -> (t
   }) {decomposition = #f2, groups = 1 : i64, indexing_maps = [affine_map<(n, w, k) -> (k)>],
       operandSegmentSizes = array<i32: 1, 1, 0, 0, 0, 0, 0, 0, 0>} : (tensor<4x1x2xf32>, tensor<2xf32>) -> tensor<1x2x2xf32>
   return %y, %u : tensor<1x2x2xf32>, tensor<4x1x2xf32>
+}
+
+// -----
+
+#f2 = {dilation = array<i64: 1>, kernel_size = array<i64: 3>, output_tile = array<i64: 2>, part_size = array<i64: 3>, spacing = array<i64: 1>, step = array<i64: 1>, views = [array<i64: 0>]}
+
+// A filter known only at run time isn't scaled, and no filter by what isn't a number.
+// CHECK-LABEL: @not_scaled
+// CHECK-COUNT-2: arith.mulf
+func.func @not_scaled(%v: tensor<4x1x1xf32>, %w: tensor<3x1x2xf32>, %zeros: tensor<4x1x2xf32>) -> (tensor<1x2x2xf32>, tensor<1x2x2xf32>) {
+  %weight = arith.constant dense<2.0> : tensor<2xf32>
+  %infinite = arith.constant dense<[1.0, 0x7F800000]> : tensor<2xf32>
+  %known = arith.constant dense<3.0> : tensor<3x1x2xf32>
+  %u = "winograd.filter_transform"(%w) {decomposition = #f2, groups = 1 : i64} : (tensor<3x1x2xf32>) -> tensor<4x1x2xf32>
+  %m = linalg.batch_matmul ins(%v, %u : tensor<4x1x1xf32>, tensor<4x1x2xf32>)
+    outs(%zeros : tensor<4x1x2xf32>) -> tensor<4x1x2xf32>
+  // expected-remark @below {{its filter is not a constant}}
+  %y = "winograd.output_transform"(%m, %weight) ({
+  ^bb0(%a: f32, %p0: f32):
+    %b = arith.mulf %a, %p0 : f32
+    vector.yield %b : f32
+  }) {decomposition = #f2, groups = 1 : i64, indexing_maps = [affine_map<(n, w, k) -> (k)>],
+      operandSegmentSizes = array<i32: 1, 1, 0, 0, 0, 0, 0, 0, 0>} : (tensor<4x1x2xf32>, tensor<2xf32>) -> tensor<1x2x2xf32>
+  %u2 = "winograd.filter_transform"(%known) {decomposition = #f2, groups = 1 : i64} : (tensor<3x1x2xf32>) -> tensor<4x1x2xf32>
+  %m2 = linalg.batch_matmul ins(%v, %u2 : tensor<4x1x1xf32>, tensor<4x1x2xf32>)
+    outs(%zeros : tensor<4x1x2xf32>) -> tensor<4x1x2xf32>
+  // expected-remark @below {{its factors are not all finite}}
+  %z = "winograd.output_transform"(%m2, %infinite) ({
+  ^bb0(%a: f32, %p0: f32):
+    %b = arith.mulf %a, %p0 : f32
+    vector.yield %b : f32
+  }) {decomposition = #f2, groups = 1 : i64, indexing_maps = [affine_map<(n, w, k) -> (k)>],
+      operandSegmentSizes = array<i32: 1, 1, 0, 0, 0, 0, 0, 0, 0>} : (tensor<4x1x2xf32>, tensor<2xf32>) -> tensor<1x2x2xf32>
+  return %y, %z : tensor<1x2x2xf32>, tensor<1x2x2xf32>
 }

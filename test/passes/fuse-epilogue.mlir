@@ -1,5 +1,6 @@
-// RUN: winograd-opt --winograd-fuse-epilogue --winograd-verify --split-input-file %s | filecheck %s
-// RUN: winograd-opt --winograd-fuse-epilogue --split-input-file %s | iree-opt --irdl-file=%S/../../dialect/winograd.irdl.mlir --split-input-file -o %t
+// RUN: winograd-opt --winograd-fuse-epilogue --winograd-verify --split-input-file %s 2>%t.err | filecheck %s
+// RUN: winograd-opt --winograd-fuse-epilogue --split-input-file %s 2>%t.err | iree-opt --irdl-file=%S/../../dialect/winograd.irdl.mlir --split-input-file -o %t
+// RUN: winograd-opt --winograd-fuse-epilogue --split-input-file --verify-diagnostics %s
 
 #f4 = {dilation = array<i64: 1, 1>, kernel_size = array<i64: 3, 3>, output_tile = array<i64: 4, 4>, part_size = array<i64: 3, 3>, spacing = array<i64: 1, 1>, step = array<i64: 1, 1>, views = [array<i64: 0, 0>]}
 
@@ -129,6 +130,7 @@ func.func @left(%m: tensor<36x16x4xf32>) -> (tensor<1x14x14x4xf32>, tensor<1x14x
     vector.yield %a : f32
   }) {decomposition = #f4, groups = 1 : i64, indexing_maps = [],
       operandSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0>} : (tensor<36x16x4xf32>) -> tensor<1x14x14x4xf32>
+  // expected-remark @below {{it has 2 results}}
   %two:2 = linalg.generic {indexing_maps = [affine_map<(n, h, w, k) -> (n, h, w, k)>, affine_map<(n, h, w, k) -> (n, h, w, k)>,
       affine_map<(n, h, w, k) -> (n, h, w, k)>], iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
     ins(%y2 : tensor<1x14x14x4xf32>) outs(%e, %e : tensor<1x14x14x4xf32>, tensor<1x14x14x4xf32>) {
@@ -140,6 +142,7 @@ func.func @left(%m: tensor<36x16x4xf32>) -> (tensor<1x14x14x4xf32>, tensor<1x14x
     vector.yield %a : f32
   }) {decomposition = #f4, groups = 1 : i64, indexing_maps = [],
       operandSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0>} : (tensor<36x16x4xf32>) -> tensor<1x14x14x4xf32>
+  // expected-remark @below {{it reads the convolution's output at (d0, d1, d2, d3) -> (d0, d2, d1, d3)}}
   %t = linalg.generic {indexing_maps = [affine_map<(n, h, w, k) -> (n, w, h, k)>,
       affine_map<(n, h, w, k) -> (n, h, w, k)>], iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
     ins(%y3 : tensor<1x14x14x4xf32>) outs(%e : tensor<1x14x14x4xf32>) {
@@ -194,6 +197,7 @@ func.func @unreadable(%m: tensor<36x16x4xf32>, %z: tensor<1x4x14x14xf32>, %mask:
     vector.yield %a : f32
   }) {decomposition = #f4, groups = 1 : i64, indexing_maps = [],
       operandSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0>} : (tensor<36x16x4xf32>) -> tensor<1x14x14x4xf32>
+  // expected-remark @below {{an operand tensor<1x4x14x14xf32> must have channels innermost, but is read at (d0, d1, d2, d3) -> (d0, d3, d1, d2)}}
   %r = linalg.generic {indexing_maps = [affine_map<(n, h, w, k) -> (n, h, w, k)>,
       affine_map<(n, h, w, k) -> (n, k, h, w)>, affine_map<(n, h, w, k) -> (n, h, w, k)>], iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
     ins(%y, %z : tensor<1x14x14x4xf32>, tensor<1x4x14x14xf32>) outs(%e : tensor<1x14x14x4xf32>) {
@@ -206,6 +210,7 @@ func.func @unreadable(%m: tensor<36x16x4xf32>, %z: tensor<1x4x14x14xf32>, %mask:
     vector.yield %a : f32
   }) {decomposition = #f4, groups = 1 : i64, indexing_maps = [],
       operandSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0>} : (tensor<36x16x4xf32>) -> tensor<1x14x14x4xf32>
+  // expected-remark @below {{it reads tensor<4xi1>, but results are f32}}
   %s = linalg.generic {indexing_maps = [affine_map<(n, h, w, k) -> (n, h, w, k)>,
       affine_map<(n, h, w, k) -> (k)>, affine_map<(n, h, w, k) -> (n, h, w, k)>], iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
     ins(%y2, %mask : tensor<1x14x14x4xf32>, tensor<4xi1>) outs(%e : tensor<1x14x14x4xf32>) {

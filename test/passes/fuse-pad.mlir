@@ -1,5 +1,6 @@
-// RUN: winograd-opt --winograd-fuse-pad --winograd-verify --split-input-file %s | filecheck %s
-// RUN: winograd-opt --winograd-fuse-pad --split-input-file %s | iree-opt --irdl-file=%S/../../dialect/winograd.irdl.mlir --split-input-file -o %t
+// RUN: winograd-opt --winograd-fuse-pad --winograd-verify --split-input-file %s 2>%t.err | filecheck %s
+// RUN: winograd-opt --winograd-fuse-pad --split-input-file %s 2>%t.err | iree-opt --irdl-file=%S/../../dialect/winograd.irdl.mlir --split-input-file -o %t
+// RUN: winograd-opt --winograd-fuse-pad --split-input-file --verify-diagnostics %s
 
 #f4 = {dilation = array<i64: 1, 1>, kernel_size = array<i64: 3, 3>, output_tile = array<i64: 4, 4>, part_size = array<i64: 3, 3>, spacing = array<i64: 1, 1>, step = array<i64: 1, 1>, views = [array<i64: 0, 0>]}
 
@@ -60,6 +61,7 @@ func.func @inserted_batch(%x: tensor<?x14x14x8xf32>, %n: index, %k: index)
     : tensor<?x14x14x8xf32> into tensor<?x16x16x8xf32>
   %v = "winograd.input_transform"(%p) {decomposition = #f4, groups = 1 : i64,
     padding_low = array<i64: 0, 0>, padding_high = array<i64: 0, 0>} : (tensor<?x16x16x8xf32>) -> tensor<36x?x8xf32>
+  // expected-remark @below {{what it inserts where is known only at run time}}
   %q = tensor.insert_slice %x into %f[0, 1, 1, 0] [%k, 14, 14, 8] [1, 1, 1, 1]
     : tensor<?x14x14x8xf32> into tensor<?x16x16x8xf32>
   %w = "winograd.input_transform"(%q) {decomposition = #f4, groups = 1 : i64,
@@ -99,18 +101,21 @@ func.func @left(%x: tensor<1x14x14x8xf32>, %c: tensor<1x16x16x7xf32>, %n: index)
     -> (tensor<36x16x8xf32>, tensor<36x16x8xf32>, tensor<36x?x8xf32>) {
   %zero = arith.constant 0.0 : f32
   %one = arith.constant 1.0 : f32
+  // expected-remark @below {{its padding is not zeros}}
   %p = tensor.pad %x low[0, 1, 1, 0] high[0, 1, 1, 0] {
   ^bb0(%i: index, %j: index, %k: index, %l: index):
     tensor.yield %one : f32
   } : tensor<1x14x14x8xf32> to tensor<1x16x16x8xf32>
   %v = "winograd.input_transform"(%p) {decomposition = #f4, groups = 1 : i64,
     padding_low = array<i64: 0, 0>, padding_high = array<i64: 0, 0>} : (tensor<1x16x16x8xf32>) -> tensor<36x16x8xf32>
+  // expected-remark @below {{it pads the batch or channels}}
   %q = tensor.pad %c low[0, 0, 0, 0] high[0, 0, 0, 1] {
   ^bb0(%i: index, %j: index, %k: index, %l: index):
     tensor.yield %zero : f32
   } : tensor<1x16x16x7xf32> to tensor<1x16x16x8xf32>
   %w = "winograd.input_transform"(%q) {decomposition = #f4, groups = 1 : i64,
     padding_low = array<i64: 0, 0>, padding_high = array<i64: 0, 0>} : (tensor<1x16x16x8xf32>) -> tensor<36x16x8xf32>
+  // expected-remark @below {{its padding is known only at run time}}
   %d = tensor.pad %x low[0, %n, 1, 0] high[0, 1, 1, 0] {
   ^bb0(%i: index, %j: index, %k: index, %l: index):
     tensor.yield %zero : f32

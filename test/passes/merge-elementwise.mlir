@@ -1,4 +1,5 @@
-// RUN: winograd-opt --winograd-merge-elementwise --split-input-file %s | filecheck %s
+// RUN: winograd-opt --winograd-merge-elementwise --split-input-file %s 2>%t.err | filecheck %s
+// RUN: winograd-opt --winograd-merge-elementwise --split-input-file --verify-diagnostics %s
 
 #f1 = {dilation = array<i64: 1, 1>, kernel_size = array<i64: 1, 1>, output_tile = array<i64: 1, 1>, part_size = array<i64: 1, 1>, spacing = array<i64: 1, 1>, step = array<i64: 1, 1>, views = [array<i64: 0, 0>]}
 #all = affine_map<(n, h, w, k) -> (n, h, w, k)>
@@ -63,6 +64,7 @@ func.func @swish(%m: tensor<1x36x4xf32>, %bias: tensor<4xf32>) -> tensor<1x6x6x4
 // CHECK: return %[[R]], %[[S]]
 func.func @other_users(%m: tensor<1x36x4xf32>) -> (tensor<1x6x6x4xf32>, tensor<1x6x6x4xf32>) {
   %e = tensor.empty() : tensor<1x6x6x4xf32>
+  // expected-remark @below {{the 2 elementwise operations that use it don't come together, and alone, in one}}
   %y = "winograd.output_transform"(%m) ({
   ^bb0(%a: f32):
     vector.yield %a : f32
@@ -86,6 +88,7 @@ func.func @other_users(%m: tensor<1x36x4xf32>) -> (tensor<1x6x6x4xf32>, tensor<1
 // CHECK: linalg.generic
 func.func @transposed(%m: tensor<1x36x4xf32>) -> tensor<1x6x6x4xf32> {
   %e = tensor.empty() : tensor<1x6x6x4xf32>
+  // expected-remark @below {{the 2 elementwise operations that use it don't come together, and alone, in one}}
   %y = "winograd.output_transform"(%m) ({
   ^bb0(%a: f32):
     vector.yield %a : f32

@@ -101,6 +101,7 @@ func.func @others(%x: tensor<1x9x8xf32>, %w: tensor<3x8x4xf32>, %y: tensor<1x9x4
   %z1 = tensor.insert_slice %x into %ones[0, 1, 0] [1, 9, 8] [1, 2, 1] : tensor<1x9x8xf32> into tensor<1x20x8xf32>
   %r1 = linalg.conv_1d_nwc_wcf ins(%z1, %w : tensor<1x20x8xf32>, tensor<3x8x4xf32>) outs(%y2 : tensor<1x18x4xf32>)
     -> tensor<1x18x4xf32>
+  // expected-remark @below {{it spreads or crops the batch or channels}}
   %z2 = tensor.insert_slice %x4 into %zeros2[0, 1, 0] [1, 9, 4] [1, 2, 2] : tensor<1x9x4xf32> into tensor<1x20x8xf32>
   %r2 = linalg.conv_1d_nwc_wcf ins(%z2, %w : tensor<1x20x8xf32>, tensor<3x8x4xf32>) outs(%y2 : tensor<1x18x4xf32>)
     -> tensor<1x18x4xf32>

@@ -14,7 +14,7 @@ from iree.winograd.passes.fold_filter import FoldFilter
 from iree.winograd.passes.frame.algorithm import Algorithm, set_algorithm
 from iree.winograd.passes.fuse_epilogue import FuseEpilogue
 from iree.winograd.passes.fuse_pad import FusePad
-from iree.winograd.passes.match.convolution import convolutions, match_convolution
+from iree.winograd.passes.match.convolution import Convolution, convolutions, match_convolution
 from iree.winograd.passes.match.navigation import walk
 from iree.winograd.passes.normalize_layout import NormalizeLayout
 from iree.winograd.passes.split_transposed import SplitTransposed
@@ -96,7 +96,7 @@ def _annotate(module: ir.Operation, tiles: list[tuple[int, int]]) -> None:
     """Tiles of (m, p) per dimension, parts no larger than the kernel."""
     for operation in list(convolutions(module)):
         convolution = match_convolution(operation)
-        assert not isinstance(convolution, str), convolution
+        assert isinstance(convolution, Convolution), convolution
         chosen = list(zip(tiles, convolution.kernel_size, strict=False))
         part_size = tuple(min(p, taps) for (_, p), taps in chosen)
         set_algorithm(operation, Algorithm(tuple(m for (m, _), _ in chosen), part_size))

@@ -9,12 +9,13 @@ util.global private @device = #hal.device.target<"local", [
 
 // The kernel reads a slice of channels where it lies, and writes its result to its place in the same tensor.
 // CHECK-LABEL: func.func @layer
-// CHECK-SAME: (%[[X:.*]]: tensor<1x7x7x16xf32>, %[[ZEROS:.*]]: tensor<1x49x4xf32>)
+// CHECK-SAME: (%[[X:.*]]: tensor<1x7x7x16xf32>)
 // CHECK: %[[FIRST:.*]] = arith.constant 12 : index
 // CHECK: %[[Y:.*]] = flow.dispatch @{{.*}}(%[[X]], %{{.*}}, %[[X]], %[[FIRST]]) : (tensor<1x7x7x16xf32>, {{.*}}, tensor<1x7x7x16xf32>, index) -> %[[X]]
 // CHECK-NOT: tensor.
 // CHECK: return %[[Y]]
-func.func @layer(%x: tensor<1x7x7x16xf32>, %zeros: tensor<1x49x4xf32>) -> tensor<1x7x7x16xf32> {
+func.func @layer(%x: tensor<1x7x7x16xf32>) -> tensor<1x7x7x16xf32> {
+  %zeros = arith.constant dense<0.0> : tensor<1x49x4xf32>
   %c = tensor.extract_slice %x[0, 0, 0, 0] [1, 7, 7, 12] [1, 1, 1, 1] : tensor<1x7x7x16xf32> to tensor<1x7x7x12xf32>
   %f = arith.constant dense<1.0> : tensor<1x12x4xf32>
   %v = "winograd.input_transform"(%c) {decomposition = #direct, groups = 1 : i64, padding_low = array<i64: 0, 0>, padding_high = array<i64: 0, 0>} : (tensor<1x7x7x12xf32>) -> tensor<1x49x12xf32>
@@ -33,7 +34,8 @@ func.func @layer(%x: tensor<1x7x7x16xf32>, %zeros: tensor<1x49x4xf32>) -> tensor
 // CHECK: tensor.insert_slice
 // CHECK: flow.dispatch @{{.*}} -> tensor<1x7x7x4xf32>
 // CHECK: tensor.insert_slice
-func.func @overwritten(%x: tensor<1x7x7x16xf32>, %y: tensor<1x7x7x4xf32>, %zeros: tensor<1x49x4xf32>) -> (tensor<1x7x7x16xf32>, tensor<1x7x7x4xf32>) {
+func.func @overwritten(%x: tensor<1x7x7x16xf32>, %y: tensor<1x7x7x4xf32>) -> (tensor<1x7x7x16xf32>, tensor<1x7x7x4xf32>) {
+  %zeros = arith.constant dense<0.0> : tensor<1x49x4xf32>
   %c = tensor.extract_slice %x[0, 0, 0, 0] [1, 7, 7, 12] [1, 1, 1, 1] : tensor<1x7x7x16xf32> to tensor<1x7x7x12xf32>
   %f = arith.constant dense<1.0> : tensor<1x12x4xf32>
   %v = "winograd.input_transform"(%c) {decomposition = #direct, groups = 1 : i64, padding_low = array<i64: 0, 0>, padding_high = array<i64: 0, 0>} : (tensor<1x7x7x12xf32>) -> tensor<1x49x12xf32>
@@ -58,7 +60,8 @@ func.func @overwritten(%x: tensor<1x7x7x16xf32>, %y: tensor<1x7x7x4xf32>, %zeros
 // CHECK: scf.for
 // CHECK-NOT: flow.dispatch
 // CHECK: tensor.insert_slice %[[Z]]
-func.func @in_loop(%x: tensor<1x7x7x12xf32>, %y: tensor<1x7x7x16xf32>, %zeros: tensor<1x49x4xf32>, %n: index) -> tensor<1x7x7x16xf32> {
+func.func @in_loop(%x: tensor<1x7x7x12xf32>, %y: tensor<1x7x7x16xf32>, %n: index) -> tensor<1x7x7x16xf32> {
+  %zeros = arith.constant dense<0.0> : tensor<1x49x4xf32>
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %f = arith.constant dense<1.0> : tensor<1x12x4xf32>

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from iree.winograd.dialect.bindings import ir
-from iree.winograd.passes.match.convolution import convolutions, match_convolution
+from iree.winograd.passes.match.convolution import Convolution, convolutions, match_convolution
 from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.cpu.backend import CpuBackend
 from iree.winograd.pipelines.cpu.target import CpuTarget
@@ -43,7 +43,7 @@ def test_convolution_of_the_program_is_the_problem(text: str) -> None:
     assert module.operation.verify()
     (operation,) = convolutions(module.operation)
     convolution = match_convolution(operation)
-    assert not isinstance(convolution, str)
+    assert isinstance(convolution, Convolution)
     assert ConvolutionProblem.of(convolution) == problem
 
 

@@ -10,7 +10,8 @@
 // CHECK: linalg.batch_matmul {winograd.schedule = {{{.*}}kind = "winograd"{{.*}}vector_width = 16
 // THREADS-LABEL: @unscheduled
 // THREADS: linalg.batch_matmul {winograd.schedule = {
-func.func @unscheduled(%x: tensor<1x30x30x64xf32>, %u: tensor<16x64x64xf32>, %zeros: tensor<16x196x64xf32>) -> tensor<1x28x28x64xf32> {
+func.func @unscheduled(%x: tensor<1x30x30x64xf32>, %u: tensor<16x64x64xf32>) -> tensor<1x28x28x64xf32> {
+  %zeros = arith.constant dense<0.0> : tensor<16x196x64xf32>
   %v = "winograd.input_transform"(%x) {decomposition = #f2, groups = 1 : i64, padding_low = array<i64: 0, 0>, padding_high = array<i64: 0, 0>} : (tensor<1x30x30x64xf32>) -> tensor<16x196x64xf32>
   %m = linalg.batch_matmul ins(%v, %u : tensor<16x196x64xf32>, tensor<16x64x64xf32>) outs(%zeros : tensor<16x196x64xf32>) -> tensor<16x196x64xf32>
   %r = "winograd.output_transform"(%m) ({
@@ -27,7 +28,8 @@ func.func @unscheduled(%x: tensor<1x30x30x64xf32>, %u: tensor<16x64x64xf32>, %ze
 // A schedule that is there is kept, whatever it is.
 // CHECK-LABEL: @scheduled
 // CHECK: linalg.batch_matmul {winograd.schedule = {kind = "direct", pixel_block = 7 : i64, register_pixels = 1 : i64, register_vectors = 1 : i64, row_block = 1 : i64, vector_width = 4 : i64}}
-func.func @scheduled(%x: tensor<1x7x7x8xf32>, %u: tensor<1x8x4xf32>, %zeros: tensor<1x49x4xf32>) -> tensor<1x7x7x4xf32> {
+func.func @scheduled(%x: tensor<1x7x7x8xf32>, %u: tensor<1x8x4xf32>) -> tensor<1x7x7x4xf32> {
+  %zeros = arith.constant dense<0.0> : tensor<1x49x4xf32>
   %v = "winograd.input_transform"(%x) {decomposition = #direct, groups = 1 : i64, padding_low = array<i64: 0, 0>, padding_high = array<i64: 0, 0>} : (tensor<1x7x7x8xf32>) -> tensor<1x49x8xf32>
   %m = linalg.batch_matmul {winograd.schedule = {kind = "direct", pixel_block = 7 : i64, register_pixels = 1 : i64, register_vectors = 1 : i64, row_block = 1 : i64, vector_width = 4 : i64}} ins(%v, %u : tensor<1x49x8xf32>, tensor<1x8x4xf32>) outs(%zeros : tensor<1x49x4xf32>) -> tensor<1x49x4xf32>
   %r = "winograd.output_transform"(%m) ({
