@@ -17,6 +17,7 @@ from iree.winograd.pipelines.emission.vocabulary import (
     loop,
     loop_carried,
     multiply_add,
+    named,
     splat,
     unflatten,
     vector_width_for,
@@ -198,15 +199,18 @@ class DepthwiseKernel:
         for p, tap in product(range(self.schedule.register_pixels), taps):
             uses[p * decomposition.step[-1] + tap * decomposition.dilation[-1]].append((p, tap))
         sums = list(sums)
+        fused = self.target.fused_multiply_add
         for column in sorted(uses):
             _, exists = self._column(pixel, Index(column))
             if exists.known is False:
                 continue
-            elements = image.load(origin + column * image.stride(-2), self._input_lanes)
+            with named("elements"):
+                elements = image.load(origin + column * image.stride(-2), self._input_lanes)
             for c in range(self.shape.group_inputs):
                 spread = self._spread(elements, c)
-                for p, tap in uses[column]:
-                    sums[p] = multiply_add(spread, weights[tap][c], sums[p], self.target.fused_multiply_add)
+                with named("sum"):
+                    for p, tap in uses[column]:
+                        sums[p] = multiply_add(spread, weights[tap][c], sums[p], fused)
         return sums
 
     def _add_products_by_tap(
@@ -240,7 +244,8 @@ class DepthwiseKernel:
         """The filters of a tap, for each input channel of a group."""
         width = self.schedule.vector_width
         first = filter_origin + tap * (self.shape.group_inputs * width)
-        return [filters.load(first + c * width, width) for c in range(self.shape.group_inputs)]
+        with named("filter"):
+            return [filters.load(first + c * width, width) for c in range(self.shape.group_inputs)]
 
     def _spread(self, elements: ir.Value, c: int) -> ir.Value:
         """Input channel `c` of each group in the lanes of the group's outputs."""
@@ -250,7 +255,8 @@ class DepthwiseKernel:
             lane // self.shape.group_outputs * self.shape.group_inputs + c
             for lane in range(self.schedule.vector_width)
         ]
-        return vector.shuffle(elements, elements, lanes)
+        with named("spread"):
+            return vector.shuffle(elements, elements, lanes)
 
     def _column(self, pixel: Index, column: Index) -> tuple[Index, Condition]:
         """An input column of the block that starts at `pixel`, moved into the image, and whether it exists.

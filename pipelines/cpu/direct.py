@@ -9,7 +9,14 @@ from math import prod
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.pipelines.emission.epilogue import VectorEpilogue
-from iree.winograd.pipelines.emission.vocabulary import Buffer, Index, loop, loop_carried, unflatten
+from iree.winograd.pipelines.emission.vocabulary import (
+    Buffer,
+    Index,
+    loop,
+    loop_carried,
+    named,
+    unflatten,
+)
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
 from .channel_blocks import ChannelBlocks
@@ -90,7 +97,8 @@ class DirectKernel:
         `image` is N x H... x C, `filters` is `packed_filter_shape`, `output` is N x OH... x K.
         """
         schedule = self.schedule
-        outputs = self._outputs(workgroup[0])
+        with named("first_output"):
+            outputs = self._outputs(workgroup[0])
         source = self._stage(image, outputs) if self._stages(image) else self._in_place(image)
         register_block = (schedule.register_pixels, schedule.register_vectors, schedule.vector_width)
         store = RegisterBlockStore.of(output, epilogue, register_block)
@@ -102,7 +110,8 @@ class DirectKernel:
                     pixel = start.minimum(schedule.pixel_block - schedule.register_pixels)
                     position = (*output_row, outputs.first_pixel + pixel)
                     pixels = _Pixels(outputs.number, position, block)
-                    origin = self._origin(source, pixels, row, pixel)
+                    with named("origin"):
+                        origin = self._origin(source, pixels, row, pixel)
                     sums = self._sum(source, origin, filters, pixels, store)
                     channel = self.blocks.first(block)
                     store.emit(sums, schedule.register_vectors, outputs.number, position, channel)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from iree.winograd.dialect.bindings import arith, ir
-from iree.winograd.pipelines.emission.vocabulary import Buffer, Index, loop
+from iree.winograd.pipelines.emission.vocabulary import Buffer, Index, loop, named
 
 from .product import Panel, Rows
 from .schedules import WinogradSchedule
@@ -32,8 +32,10 @@ def emit_products(
         loop(tiles.extents[1], name="a") as a,
         loop(schedule.tile_block, product.rows, "t") as t,
     ):
-        tile_offset = tiles.offset([first_tile + t, a, first_column])
-        product_offset = products.offset([a, t, 0])
+        with named("tile_offset"):
+            tile_offset = tiles.offset([first_tile + t, a, first_column])
+        with named("product_offset"):
+            product_offset = products.offset([a, t, 0])
         for first, extent in _reduction_blocks(reduction, schedule.reduction_block):
             rows = Rows(tiles, tile_offset + first, tiles.stride(0))
             panel = Panel(filters, filters.offset([filter_block, a, first, 0]))
@@ -52,5 +54,6 @@ def _accumulate(
         i, v = divmod(position, schedule.register_vectors)
         target = offset + (i * products.stride(1) + v * schedule.vector_width)
         if not first_block:
-            value = arith.addf(products.load(target, schedule.vector_width), value)
+            with named("product"):
+                value = arith.addf(products.load(target, schedule.vector_width), value)
         products.store(value, target)

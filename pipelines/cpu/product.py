@@ -18,6 +18,7 @@ from iree.winograd.pipelines.emission.vocabulary import (
     broadcast,
     loop_carried,
     multiply_add,
+    named,
     splat,
 )
 
@@ -171,7 +172,8 @@ class RegisterBlock:
         beside: Callable[[Index], None] | None,
     ) -> list[ir.Value]:
         first = panel.first + c * self.channels
-        filters = [panel.buffer.load(first + v * self.width, self.width) for v in range(self.vectors)]
+        with named("filter"):
+            filters = [panel.buffer.load(first + v * self.width, self.width) for v in range(self.vectors)]
         for v in range(self.vectors):
             panel.buffer.prefetch(first + (v * self.width + self.filter_prefetch * self.channels))
         if beside is not None:
@@ -179,17 +181,20 @@ class RegisterBlock:
         position = rows.first + c
         added = []
         for i in range(self.rows):
-            element = broadcast(rows.buffer.load_scalar(position + i * rows.stride), self.width)
-            for v, filter_vector in enumerate(filters):
-                total = sums[i * self.vectors + v]
-                added.append(multiply_add(element, filter_vector, total, target.fused_multiply_add))
+            with named("element"):
+                element = broadcast(rows.buffer.load_scalar(position + i * rows.stride), self.width)
+            with named("sum"):
+                for v, filter_vector in enumerate(filters):
+                    total = sums[i * self.vectors + v]
+                    added.append(multiply_add(element, filter_vector, total, target.fused_multiply_add))
         return added
 
     def finished(self, sums: list[ir.Value]) -> list[ir.Value]:
         total = sums[: self._sums]
-        for first in range(self._sums, len(sums), self._sums):
-            others = sums[first : first + self._sums]
-            total = [arith.addf(one, other) for one, other in zip(total, others, strict=True)]
+        with named("sum"):
+            for first in range(self._sums, len(sums), self._sums):
+                others = sums[first : first + self._sums]
+                total = [arith.addf(one, other) for one, other in zip(total, others, strict=True)]
         return total
 
     @property

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.pipelines.emission.epilogue import VectorEpilogue
-from iree.winograd.pipelines.emission.vocabulary import Buffer, Index, loop, scratch
+from iree.winograd.pipelines.emission.vocabulary import Buffer, Index, loop, named, scratch
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,8 @@ class RegisterBlockStore:
 
         def store(value: ir.Value, pixel: Index, vector: int) -> None:
             finished_position = (*position[:-1], position[-1] + pixel)
-            finished = self.epilogue.emit(value, number, finished_position, channel + vector * width)
+            with named("output"):
+                finished = self.epilogue.emit(value, number, finished_position, channel + vector * width)
             self.output.store(finished, origin + (pixel * self.output.stride(-2) + vector * width))
 
         if self.waiting is None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from math import prod
 
 from iree.winograd.dialect.algebra.recipe import Recipe
@@ -29,6 +31,7 @@ from iree.winograd.pipelines.emission.vocabulary import (
     Index,
     for_each_vector,
     loop,
+    named,
     scratch,
     vector_width_for,
     when,
@@ -37,106 +40,137 @@ from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
 from .target import CpuTarget
 
+LoadVector = Callable[[Position, Index], ir.Value]
+"""From an element of a tile and a channel to the vector of it from that channel on."""
+StoreVector = Callable[[Position, ir.Value, Index], None]
+Nested = Callable[[Load, Store], None]
+"""Emits the transform of a tile of vectors, all dimensions of it."""
 
-def emit_input_transform(
-    image: Buffer,
-    tiles: Buffer,
-    tile: Tile,
-    row: Index,
-    *,
-    shape: ConvolutionShape,
-    recipes: list[Recipe],
-    target: CpuTarget,
-) -> None:
-    """tiles[row, a, column] = (B^T d)[a] for each group, view and channel of one tile, in this order of
-    columns.
+
+@dataclass(frozen=True)
+class InputTransform:
+    """tiles[row, a, column] = (B^T d)[a] for one tile, columns in the order of group, view and channel.
 
     `image` is N x H... x C, `tiles` is tile_block x A x (groups * views * C/groups, padded). Tiles inside of
     the image read their elements at known distances from the first; the others read each element on condition
     that it exists.
     """
-    channels = shape.group_inputs
-    width = vector_width_for(channels, target.vector_width)
-    alpha = shape.decomposition.alpha
-    nested = _nested(recipes, width, target)
-    for number, view in enumerate(shape.decomposition.views):
-        positions = input_positions(shape, tile, view)
-        column = number * channels
 
-        def transform(load: Callable[[Position, Index], ir.Value], column: int = column) -> None:
-            with loop(shape.groups, name="group") as group:
+    shape: ConvolutionShape
+    target: CpuTarget
+    image: Buffer
+    tiles: Buffer
 
-                def transform_vector(c: Index) -> None:
-                    first = tiles.offset([row, 0, group * shape.reduction + c]) + column
+    def emit(self, tile: Tile, row: Index) -> None:
+        """Emits the transform of one tile to a row of `tiles`."""
+        recipes = [each.input for each in self.shape.decomposition.transforms]
+        nested = _nested(recipes, self._width, self.target)
+        for number in range(self.shape.decomposition.view_count):
+            self._transform_view(nested, tile, row, number)
 
-                    def store(element: Position, value: ir.Value) -> None:
-                        tiles.store(value, first + flattened(element, alpha) * tiles.stride(1))
+    def _transform_view(self, nested: Nested, tile: Tile, row: Index, number: int) -> None:
+        positions = input_positions(self.shape, tile, self.shape.decomposition.views[number])
+        column = number * self.shape.group_inputs
+        _for_positions(
+            positions,
+            lambda: self._transform(nested, self._loads_inside(tile, positions), row, column),
+            lambda: self._transform(nested, partial(self._load_if_it_exists, tile, positions), row, column),
+        )
 
-                    nested(lambda element: load(element, group * channels + c), store)
+    def _transform(self, nested: Nested, load: LoadVector, row: Index, column: int) -> None:
+        """Transforms the vectors of one view, which begins at `column` of each group."""
+        shape, tiles = self.shape, self.tiles
 
-                for_each_vector(channels, width, transform_vector, "c")
-
-        def inside(positions: list[Positions] = positions) -> None:
-            origin = image.offset([tile.image, *(dimension.first for dimension in positions), 0])
-            to_next_tile = (
-                shape.decomposition.output_tile[-1] * shape.decomposition.step[-1] * image.stride(-2)
+        def transform_vector(group: Index, c: Index) -> None:
+            first = tiles.offset([row, 0, group * shape.reduction + c]) + column
+            nested(
+                lambda element: load(element, group * shape.group_inputs + c),
+                partial(self._store, first),
             )
 
-            def load(element: Position, c: Index) -> ir.Value:
-                position = origin + c + _distance(image, positions, element)
-                image.prefetch(position + to_next_tile)
-                return image.load(position, width)
+        with loop(shape.groups, name="group") as group:
+            for_each_vector(shape.group_inputs, self._width, partial(transform_vector, group), "c")
 
-            transform(load)
+    def _store(self, first: Index, element: Position, value: ir.Value) -> None:
+        number = flattened(element, self.shape.decomposition.alpha)
+        self.tiles.store(value, first + number * self.tiles.stride(1))
 
-        def on_the_edge(positions: list[Positions] = positions) -> None:
-            def load(element: Position, c: Index) -> ir.Value:
-                position, exists = clamped_element(positions, element)
-                return image.load(image.offset([tile.image, *position, 0]) + c, width, exists)
+    def _loads_inside(self, tile: Tile, positions: list[Positions]) -> LoadVector:
+        """Loads at known distances from the first element, each with that of the next tile fetched."""
+        image, decomposition = self.image, self.shape.decomposition
+        with named("tile_origin"):
+            origin = image.offset([tile.image, *(dimension.first for dimension in positions), 0])
+        to_next_tile = decomposition.output_tile[-1] * decomposition.step[-1] * image.stride(-2)
 
-            transform(load)
+        def load(element: Position, c: Index) -> ir.Value:
+            position = origin + c + _distance(image, positions, element)
+            image.prefetch(position + to_next_tile)
+            with named("element"):
+                return image.load(position, self._width)
 
-        if any(dimension.never_inside for dimension in positions):
-            on_the_edge()
-        else:
-            when(all_inside(positions), inside, on_the_edge)
+        return load
+
+    def _load_if_it_exists(
+        self, tile: Tile, positions: list[Positions], element: Position, c: Index
+    ) -> ir.Value:
+        position, exists = clamped_element(positions, element)
+        offset = self.image.offset([tile.image, *position, 0]) + c
+        with named("element"):
+            return self.image.load(offset, self._width, exists)
+
+    @property
+    def _width(self) -> int:
+        return vector_width_for(self.shape.group_inputs, self.target.vector_width)
 
 
-def emit_output_transform(
-    products: Buffer,
-    image: Buffer,
-    tile: Tile,
-    row: Index,
-    first_channel: Index,
-    *,
-    shape: ConvolutionShape,
-    recipes: list[Recipe],
-    epilogue: VectorEpilogue,
-    channel_block: int,
-    width: int,
-    target: CpuTarget,
-) -> None:
-    """image[n, o..., k] = epilogue((A^T M)[o, k]) for one tile and `channel_block` channels from
-    `first_channel` on.
+@dataclass(frozen=True)
+class OutputTransform:
+    """image[n, o..., k] = epilogue((A^T M)[o, k]) for one tile and `channel_block` channels.
 
     `products` is A x tile_block x channel_block, `image` is N x OH... x K.
     """
-    alpha = shape.decomposition.alpha
-    positions = output_positions(shape, tile)
-    nested = _nested(recipes, width, target)
 
-    def transform(store: Callable[[Position, ir.Value, Index], None]) -> None:
+    shape: ConvolutionShape
+    target: CpuTarget
+    products: Buffer
+    image: Buffer
+    epilogue: VectorEpilogue
+    channel_block: int
+    width: int
+
+    def emit(self, tile: Tile, row: Index, first_channel: Index) -> None:
+        """Emits the transform of a row of `products`, the channels from `first_channel` on."""
+        positions = output_positions(self.shape, tile)
+        recipes = [each.output for each in self.shape.decomposition.transforms]
+        nested = _nested(recipes, self.width, self.target)
+        _for_positions(
+            positions,
+            lambda: self._transform(nested, row, first_channel, self._stores_inside(tile, positions)),
+            lambda: self._transform(
+                nested, row, first_channel, partial(self._store_if_it_exists, tile, positions)
+            ),
+        )
+
+    def _transform(self, nested: Nested, row: Index, first_channel: Index, store: StoreVector) -> None:
+        products, alpha = self.products, self.shape.decomposition.alpha
+
         def transform_vector(k: Index) -> None:
             first = products.offset([0, row, k])
             nested(
-                lambda element: products.load(first + flattened(element, alpha) * products.stride(0), width),
+                lambda element: products.load(
+                    first + flattened(element, alpha) * products.stride(0), self.width
+                ),
                 lambda element, value: store(element, value, first_channel + k),
             )
 
-        for_each_vector(channel_block, width, transform_vector, "k")
+        for_each_vector(self.channel_block, self.width, transform_vector, "k")
 
-    def inside() -> None:
-        origin = image.offset([tile.image, *(dimension.first for dimension in positions), 0])
+    def _stores_inside(self, tile: Tile, positions: list[Positions]) -> StoreVector:
+        """Stores at known distances from the first element, each with that of the next tile fetched."""
+        image, epilogue = self.image, self.epilogue
+        with named("tile_origin"):
+            origin = image.offset([tile.image, *(dimension.first for dimension in positions), 0])
+        tile_width = self.shape.decomposition.output_tile[-1] * positions[-1].spacing
 
         def store(element: Position, value: ir.Value, k: Index) -> None:
             position = tuple(
@@ -146,27 +180,33 @@ def emit_output_transform(
             offset = origin + k + _distance(image, positions, element)
             image.prefetch(offset + tile_width * image.stride(-2), to_write=True)
             epilogue.prefetch(tile.image, (*position[:-1], position[-1] + tile_width), k)
-            image.store(epilogue.emit(value, tile.image, position, k), offset)
+            with named("output"):
+                finished = epilogue.emit(value, tile.image, position, k)
+            image.store(finished, offset)
 
-        tile_width = shape.decomposition.output_tile[-1] * positions[-1].spacing
-        transform(store)
+        return store
 
-    def on_the_edge() -> None:
-        def store(element: Position, value: ir.Value, k: Index) -> None:
-            # A position that doesn't exist is moved to one that does, where the epilogue may read.
-            position, exists = clamped_element(positions, element)
-            finished = epilogue.emit(value, tile.image, position, k)
-            image.store(finished, image.offset([tile.image, *position, 0]) + k, exists)
+    def _store_if_it_exists(
+        self, tile: Tile, positions: list[Positions], element: Position, value: ir.Value, k: Index
+    ) -> None:
+        # A position that doesn't exist is moved to one that does, where the epilogue may read.
+        position, exists = clamped_element(positions, element)
+        with named("output"):
+            finished = self.epilogue.emit(value, tile.image, position, k)
+        self.image.store(finished, self.image.offset([tile.image, *position, 0]) + k, exists)
 
-        transform(store)
 
+def _for_positions(
+    positions: list[Positions], inside: Callable[[], None], on_the_edge: Callable[[], None]
+) -> None:
+    """Emits `inside` for tiles all of whose positions exist, `on_the_edge` for the others."""
     if any(dimension.never_inside for dimension in positions):
         on_the_edge()
     else:
         when(all_inside(positions), inside, on_the_edge)
 
 
-def _nested(recipes: Sequence[Recipe], width: int, target: CpuTarget) -> Callable[[Load, Store], None]:
+def _nested(recipes: Sequence[Recipe], width: int, target: CpuTarget) -> Nested:
     """Applies the recipes to a tile: straight-line code if it fits in registers, else loops."""
     extents = [recipe.inputs for recipe in recipes]
     if prod(extents) <= target.vector_registers:

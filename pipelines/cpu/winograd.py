@@ -15,7 +15,7 @@ from .channel_blocks import ChannelBlocks
 from .gemm import emit_products
 from .schedules import ROW_PADDING, WinogradSchedule
 from .target import CpuTarget
-from .transforms import emit_input_transform, emit_output_transform
+from .transforms import InputTransform, OutputTransform
 
 
 @dataclass(frozen=True)
@@ -99,6 +99,15 @@ class WinogradKernel:
             transformed, first_row = source, first_tile
         product_shape = (self.shape.transform_size, schedule.tile_block, schedule.channel_block)
         products = scratch(product_shape, "products")
+        output_transform = OutputTransform(
+            self.shape,
+            self.target,
+            products,
+            output,
+            epilogue,
+            channel_block=schedule.channel_block,
+            width=schedule.vector_width,
+        )
         with loop(self.blocks.steps(workgroup[1], self._channel_parts), name="channel_block") as step:
             block = self.blocks.at(workgroup[1], self._channel_parts, step)
             emit_products(
@@ -114,19 +123,7 @@ class WinogradKernel:
             )
             first_channel = self.blocks.first(block)
             with loop(schedule.tile_block, name="row") as row:
-                emit_output_transform(
-                    products,
-                    output,
-                    self._tile_at(first_tile + row, batch),
-                    row,
-                    first_channel,
-                    shape=self.shape,
-                    recipes=[each.output for each in self.shape.decomposition.transforms],
-                    epilogue=epilogue,
-                    channel_block=schedule.channel_block,
-                    width=schedule.vector_width,
-                    target=self.target,
-                )
+                output_transform.emit(self._tile_at(first_tile + row, batch), row, first_channel)
 
     def _transform_input(
         self,
@@ -137,16 +134,9 @@ class WinogradKernel:
         count: int,
         batch: Index,
     ) -> None:
+        input_transform = InputTransform(self.shape, self.target, image, transformed)
         with loop(count, name="row") as row:
-            emit_input_transform(
-                image,
-                transformed,
-                self._tile_at(first_tile + row, batch),
-                first_row + row,
-                shape=self.shape,
-                recipes=[each.input for each in self.shape.decomposition.transforms],
-                target=self.target,
-            )
+            input_transform.emit(self._tile_at(first_tile + row, batch), first_row + row)
 
     def _tile_at(self, number: Index, batch: Index) -> Tile:
         """The tile of a row; rows past the last tile repeat it: they write what is written anyway."""

@@ -14,7 +14,7 @@ from typing import Generic, TypeVar
 
 from iree.winograd.dialect.bindings import flow, func, ir, stream
 
-from .vocabulary import Buffer, Index
+from .vocabulary import Buffer, Index, named
 
 WorkgroupId = tuple[Index, Index, Index]
 
@@ -101,11 +101,13 @@ def emit_executable(
             first_number = count + len(dynamic)
             first_result = first_number + signature.numbers
             bound = arguments[:count] + arguments[first_result:]
-            buffers = [bind(argument, size) for bind, argument in zip(bindings, bound, strict=True)]
-            x, y, z = (
-                Index(stream.dispatch_workgroup_id(ir.IntegerAttr.get(index, dimension)))
-                for dimension in range(3)
-            )
+            with named("buffer"):
+                buffers = [bind(argument, size) for bind, argument in zip(bindings, bound, strict=True)]
+            with named("workgroup"):
+                x, y, z = (
+                    Index(stream.dispatch_workgroup_id(ir.IntegerAttr.get(index, dimension)))
+                    for dimension in range(3)
+                )
             numbers = [Index(argument) for argument in arguments[first_number:first_result]]
             body(KernelFunction((x, y, z), size, buffers, numbers))
             func.ReturnOp([])

@@ -10,7 +10,7 @@ from typing import TypeVar
 from iree.winograd.dialect.algebra.recipe import Operation, Recipe
 from iree.winograd.dialect.bindings import arith, ir
 
-from .vocabulary import Buffer, Index, loop, multiply_add, splat
+from .vocabulary import Buffer, Index, loop, multiply_add, named, splat
 
 Position = tuple[Index, ...]
 """The position of an element within a tile."""
@@ -40,8 +40,9 @@ def emit_recipe(recipe: Recipe, inputs: Sequence[ir.Value], fused_multiply_add: 
         factor = splat(float(operation.constant or 0), width, element)
         return multiply_add(a, factor, b, fused_multiply_add)
 
-    for operation in recipe.operations:
-        values.append(emit(operation))
+    with named("transformed"):
+        for operation in recipe.operations:
+            values.append(emit(operation))
     return [splat(0.0, width, element) if output is None else values[output] for output in recipe.outputs]
 
 

@@ -33,7 +33,7 @@ class Index:
     def value(self) -> ir.Value:
         """The SSA value; a known index becomes a constant here."""
         if isinstance(self.content, int):
-            return arith.constant(ir.IndexType.get(), self.content)
+            return arith.constant(ir.IndexType.get(), self.content, loc=_unnamed_location())
         return self.content
 
     def __add__(self, other: IndexLike) -> Index:
@@ -157,14 +157,33 @@ def unflatten(number: Index, sizes: Sequence[int]) -> tuple[Index, ...]:
 
 
 @contextmanager
+def named(name: str) -> Iterator[None]:
+    """Has what is emitted within carry a name, beside the location that it has.
+
+    The bindings can't name values; `winograd-opt --mlir-use-nameloc-as-prefix` prints these as their names.
+    """
+    with ir.Location.name(name, ir.Location.current):
+        yield
+
+
+def _unnamed_location() -> ir.Location:
+    """The current location without the names of values: that of constants, which print as what they are."""
+    location = ir.Location.current
+    while isinstance(location, ir.NameLoc) and location.child_loc != ir.Location.unknown():
+        location = location.child_loc
+    return location
+
+
+@contextmanager
 def loop(upper: IndexLike, step: int = 1, name: str = "i") -> Iterator[Index]:
     """`for i in range(0, upper, step)`; a loop of one known iteration is only its body."""
     upper = Index.of(upper)
     if upper.known is not None and 0 < upper.known <= step:
         yield Index(0)
         return
-    with ir.Location.name(name):
-        for_op = scf.ForOp(Index(0).value, upper.value, Index(step).value)
+    bounds = Index(0).value, upper.value, Index(step).value
+    with named(name):
+        for_op = scf.ForOp(*bounds)
     with ir.InsertionPoint(for_op.body):
         yield Index(for_op.induction_variable)
         scf.yield_([])
@@ -181,8 +200,9 @@ def loop_carried(
     upper = Index.of(upper)
     if upper.known is not None and 0 < upper.known <= step:
         return list(body(Index(0), list(initial)))
-    with ir.Location.name(name):
-        for_op = scf.ForOp(Index(0).value, upper.value, Index(step).value, list(initial))
+    bounds = Index(0).value, upper.value, Index(step).value
+    with named(name):
+        for_op = scf.ForOp(*bounds, list(initial))
     with ir.InsertionPoint(for_op.body):
         scf.yield_(list(body(Index(for_op.induction_variable), list(for_op.inner_iter_args))))
     return list(for_op.results)
@@ -310,7 +330,7 @@ def _by_vectors(count: Index, width: int, body: Callable[[Index, int], None]) ->
 def scratch(extents: tuple[int, ...], name: str) -> Buffer:
     """Memory of one workgroup, supplied by the runtime."""
     space = ir.Attribute.parse("#iree_codegen.workgroup_local")
-    with ir.Location.name(name):
+    with named(name):
         allocation = memref.AllocOp(
             ir.MemRefType.get([prod(extents)], ir.F32Type.get(), memory_space=space), [], []
         )

@@ -1,4 +1,5 @@
 // RUN: winograd-opt %s --winograd-convert-conv --winograd-fuse-pad --winograd-fuse-epilogue --winograd-assign-schedule --winograd-lower-to-dispatch | filecheck %s
+// RUN: winograd-opt %s --winograd-convert-conv --winograd-fuse-pad --winograd-fuse-epilogue --winograd-assign-schedule --winograd-lower-to-dispatch --mlir-use-nameloc-as-prefix | filecheck %s --check-prefix=NAMED
 
 // The module says what it is compiled for: here a CPU with AVX2 and FMA.
 util.global private @device = #hal.device.target<"local", [
@@ -18,6 +19,15 @@ util.global private @device = #hal.device.target<"local", [
 // CHECK: vector.maskedload
 // CHECK: vector.fma {{.*}} : vector<8xf32>
 // CHECK: arith.maximumf {{.*}} : vector<8xf32>
+
+// The locations of values name them.
+// NAMED: %transformed_tiles = memref.alloc()
+// NAMED: scf.for %row{{.*}} = %c0
+// NAMED: %element{{.*}} = vector.load
+// NAMED: %transformed{{[_0-9]*}} = arith.subf
+// NAMED: %filter{{.*}} = vector.load
+// NAMED: %sum{{.*}} = vector.fma
+// NAMED: %output{{.*}} = arith.maximumf
 
 // Filters known only at run time are transformed by a kernel of their own.
 // CHECK: stream.executable private @winograd_filter_f2x2_3x3_12x12x32_from_16
