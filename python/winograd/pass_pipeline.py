@@ -22,6 +22,7 @@ from iree.winograd.passes.frame.registry import (
     pass_name,
     registered_passes,
 )
+from iree.winograd.passes.frame.remarks import printable
 from iree.winograd.passes.frame.unit import Unit
 
 _ANCHOR = "builtin.module"
@@ -137,7 +138,7 @@ def _add_own_pass(
             external_pass.signal_pass_failure()  # type: ignore[attr-defined]
 
     run.__name__ = name
-    manager.add(run, name=type(pass_).__name__, argument=format_pass(pass_))
+    manager.add(run, name=type(pass_).__name__, argument=printable(format_pass(pass_)))
 
 
 def _report_failures(error: BaseException) -> None:

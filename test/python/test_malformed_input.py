@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import io
 import random
+import re
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from iree.compiler import ir
 from iree.winograd.cli import TOOL_DIRECTORY
 from iree.winograd.embedding import stock_tool
+from iree.winograd.flags import OWN_FLAGS, FlagError, parse_command_line
+from iree.winograd.pipelines.selection.options import WinogradOptions
+from iree.winograd.pipelines.selection.tuning_database import TuningDatabase
 from iree.winograd.targets import target_flags
 from small_programs import CONVOLUTION
 
@@ -89,6 +94,107 @@ def test_response_files(content: bytes, tmp_path: Path) -> None:
     (tmp_path / "options").write_bytes(content)
     outcome = run([*DRIVER, "@options", "-o", "out.vmfb"], tmp_path)
     check(outcome, tmp_path / "out.vmfb")
+
+
+# Values that some flag takes, and that most don't.
+VALUES = (
+    *("", "0", "-1", "1", "4", "9" * 30, "9" * 5000, "1e-6", "1e400", "nan", "-inf", "1_0", "0x4", "\u0664"),
+    *(
+        "true",
+        "false",
+        "maybe",
+        "auto",
+        "compile",
+        "load",
+        "none",
+        ",",
+        "1,,2",
+        "4-",
+        "4-1",
+        "[",
+        "*",
+        "**/[",
+    ),
+    *(
+        "program",
+        ".",
+        "/dev/null",
+        "missing/x.json",
+        "x.json",
+        "x.html",
+        "\udcff",
+        "a" * 5000,
+        "@program",
+        "--",
+    ),
+)
+STOCK_FLAGS = (
+    "compile-to",
+    "output-format",
+    "verify",
+    "iree-opt-level",
+    "split-input-file",
+    "remarks-filter",
+)
+
+
+def random_flags(generator: random.Random) -> list[str]:
+    """Some flags of ours and of the stock tool, misspelt ones too, with values that may not fit."""
+    flags = []
+    for _ in range(generator.randint(1, 5)):
+        name = generator.choice([*OWN_FLAGS, *OWN_FLAGS, *STOCK_FLAGS])
+        name = generator.choice([name, name, name, f"{name}x", name[:-1]])
+        flag = generator.choice(["-", "--"]) + name
+        value = generator.choice(VALUES)
+        flags += generator.choice([[flag], [f"{flag}={value}"], [f"{flag}={value}"], [flag, value]])
+    return flags
+
+
+def readable_flags(generator: random.Random) -> list[str]:
+    """Some of ours, all with values that they take, as far as that shows."""
+    while True:
+        flags = random_flags(generator)
+        with suppress(FlagError):
+            if not parse_command_line(flags).stock:
+                return flags
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_flags(seed: int) -> None:
+    """They are read, or there is an error that says in one line what is wrong."""
+    generator = random.Random(seed)
+    for _ in range(100):
+        flags = random_flags(generator)
+        try:
+            read = parse_command_line(flags)
+        except FlagError as error:
+            assert re.match(r"for the --?\S+ option: .", str(error)) and "\n" not in str(error), flags
+            continue
+        assert isinstance(read.options, WinogradOptions)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_flags_of_a_compilation(seed: int, tmp_path: Path) -> None:
+    (tmp_path / "program").write_text(CONVOLUTION)
+    flags = readable_flags(random.Random(seed))
+    outcome = run([*DRIVER, *flags, "program", "-o", "out.vmfb"], tmp_path)
+    assert b"Traceback" not in outcome.stderr, (flags, outcome.stderr.decode(errors="replace"))
+    assert outcome.returncode in (0, 1), (flags, outcome.stderr)
+    assert outcome.returncode == 0 or outcome.stderr
+    assert (tmp_path / "out.vmfb").exists() <= (outcome.returncode == 0), flags
+
+
+def test_names_that_are_not_utf8(tmp_path: Path) -> None:
+    """They are names like others: nothing is lost for them."""
+    (tmp_path / "program").write_text(CONVOLUTION)
+    with TuningDatabase(tmp_path / "\udcff.db", report=print):
+        pass
+    flags = ["--iree-winograd-strict", "--iree-winograd-remarks", "--iree-winograd-report=\udcff.html"]
+    flags += ["--iree-winograd-deny-layers=\udcff", "--iree-winograd-tuning-database=\udcff.db"]
+    outcome = run([*DRIVER, *flags, "program", "-o", "\udcff.vmfb"], tmp_path)
+    assert outcome.returncode == 0, outcome.stderr
+    assert b"[winograd-convert-conv]" in outcome.stderr
+    assert (tmp_path / "\udcff.vmfb").exists() and (tmp_path / "\udcff.html").exists()
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 import threading
 import time
@@ -39,9 +40,7 @@ class LocalScheduler:
         self._lock = threading.Lock()
         self._measurer = WorkerProcess()
         self._threads = ThreadPoolExecutor(workers, "compile")
-        self._folder = tempfile.TemporaryDirectory(prefix="iree-winograd-tune-")
-        self._programs: OrderedDict[CompileJob, Path] = OrderedDict()
-        self._number = 0
+        self._programs: OrderedDict[CompileJob, _UnnamedFile] = OrderedDict()
 
     def resolve_flags(self, flags: tuple[str, ...]) -> tuple[str, ...]:
         return flags
@@ -57,16 +56,15 @@ class LocalScheduler:
     ) -> Iterator[tuple[Batch, dict[Implementation, Outcome]]]:
         for batch in batches:
             jobs = batch.compile_jobs()
-            paths = [self._path(job) for job in jobs]
+            for job in jobs:
+                self._programs.setdefault(job, _UnnamedFile())
+                self._programs.move_to_end(job)
+            files = [self._programs[job] for job in jobs]
             futures = [
-                self._threads.submit(self._compile, job, path, deadline)
-                for job, path in zip(jobs, paths, strict=True)
+                self._threads.submit(self._compile, job, file, deadline)
+                for job, file in zip(jobs, files, strict=True)
             ]
-            outcomes, programs = _sort(batch, futures, paths)
-            for job, path in zip(jobs, paths, strict=True):
-                if path.exists():
-                    self._programs[job] = path
-                    self._programs.move_to_end(job)
+            outcomes, programs = _sort(batch, futures, files)
             yield batch, outcomes | measure_batch(self._measurer, batch, programs)
             self._forget()
 
@@ -77,23 +75,19 @@ class LocalScheduler:
         self._threads.shutdown()
         for process in (*self._compilers, self._measurer):
             process.close()
-        self._folder.cleanup()
+        for file in self._programs.values():
+            file.close()
 
-    def _path(self, job: CompileJob) -> Path:
-        if job in self._programs:
-            return self._programs[job]
-        self._number += 1
-        return Path(self._folder.name, f"{self._number}.vmfb")
-
-    def _compile(self, job: CompileJob, path: Path, deadline: float) -> Failure | None:
-        if path.exists() or time.monotonic() > deadline:
+    def _compile(self, job: CompileJob, file: _UnnamedFile, deadline: float) -> Failure | None:
+        if file.size or time.monotonic() > deadline:
             return None
         with self._lock:
             process = self._idle.pop()
         try:
-            process.call(CompileJob.write, job, path, timeout=COMPILE_SECONDS)
+            process.call(CompileJob.write, job, file.path, timeout=COMPILE_SECONDS)
         except (CallError, WorkerLostError) as error:
-            path.unlink(missing_ok=True)
+            # It may have ended in the midst of writing.
+            file.clear()
             return Failure(f"not compiled: {error}")
         finally:
             with self._lock:
@@ -101,26 +95,42 @@ class LocalScheduler:
         return None
 
     def _forget(self) -> None:
-        """Remove the programs that weren't needed for longest."""
-        sizes = {job: path.stat().st_size for job, path in self._programs.items()}
-        total = sum(sizes.values())
-        for job, size in sizes.items():
-            if total <= KEPT_BYTES:
-                return
-            self._programs.pop(job).unlink()
-            total -= size
+        """Close the files that hold nothing, and those that weren't needed for longest."""
+        total = sum(file.size for file in self._programs.values())
+        for job, file in list(self._programs.items()):
+            if not file.size or total > KEPT_BYTES:
+                total -= file.size
+                self._programs.pop(job).close()
+
+
+class _UnnamedFile:
+    """A file that is gone with this process, however that ends; until then others find it by `path`."""
+
+    def __init__(self) -> None:
+        self._file = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the object)
+        self.path = Path(f"/proc/{os.getpid()}/fd/{self._file.fileno()}")
+
+    @property
+    def size(self) -> int:
+        return os.fstat(self._file.fileno()).st_size
+
+    def clear(self) -> None:
+        self._file.truncate(0)
+
+    def close(self) -> None:
+        self._file.close()
 
 
 def _sort(
-    batch: Batch, futures: Sequence[Future[Failure | None]], paths: Sequence[Path]
+    batch: Batch, futures: Sequence[Future[Failure | None]], files: Sequence[_UnnamedFile]
 ) -> tuple[dict[Implementation, Outcome], list[tuple[Implementation, bytes | Path]]]:
     """What failed, and what there is to measure."""
     outcomes: dict[Implementation, Outcome] = {}
     programs: list[tuple[Implementation, bytes | Path]] = []
-    for implementation, future, path in zip(batch.implementations, futures, paths, strict=True):
+    for implementation, future, file in zip(batch.implementations, futures, files, strict=True):
         failure = future.result()
         if failure is not None:
             outcomes[implementation] = failure
-        elif path.exists():
-            programs.append((implementation, path))
+        elif file.size:
+            programs.append((implementation, file.path))
     return outcomes, programs
