@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 from iree.winograd.atomic_file import atomic_file
 from iree.winograd.pipelines.machines.host import physical_cores
-from iree.winograd.tuning.timing import Timing
+from iree.winograd.tuning.measuring.outcome import Timing
 
 from benchmarks.isolation import run_isolated, task_of_process, tell
 from benchmarks.timing import Contender, time_interleaved
