@@ -90,9 +90,7 @@ def _drop(convolution: Convolution, dimension: int) -> ir.Operation:
     convolution.operation.results[0].replace_all_uses_with(restored)
     erase_if_unused([convolution.operation])
     fold_merged(restored)
-    definition = defining_operation(result)
-    assert definition is not None
-    return definition
+    return result.owner.operation
 
 
 def _without(value: ir.Value, position: int) -> ir.Value:

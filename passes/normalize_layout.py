@@ -72,7 +72,9 @@ def _replace(operations: list[ir.Operation], versions: channels_last.Versions) -
     operands = {value for operation in operations for value in operation.operands}
     definitions = {value.owner.operation for value in operands if isinstance(value, ir.OpResult)}
     definitions -= set(operations)
-    for operation in reversed(operations):
+    left: list[ir.Operation] = []
+
+    def replace(operation: ir.Operation) -> None:
         result, version = operation.results[0], versions[operation.results[0]]
         with operation.location, ir.InsertionPoint(operation):
             _redirect_size_queries(result, version)
@@ -81,7 +83,14 @@ def _replace(operations: list[ir.Operation], versions: channels_last.Versions) -
                 back = inverse_permutation(channels_last.permutation(rank))
                 result.replace_all_uses_with(transposed(version, back))
         operation.erase()
-    erase_if_unused(definitions)
+
+    rewrite_each(
+        "rewritten operation",
+        reversed(operations),
+        replace,
+        leave=lambda operation, failure: left.append(operation),
+    )
+    erase_if_unused([*left, *definitions])
 
 
 def _redirect_size_queries(result: ir.Value, version: ir.Value) -> None:

@@ -31,7 +31,7 @@ from iree.winograd.dialect.algebra.transforms import with_recipes
 
 Vector = npt.NDArray[np.float64]
 
-LARGEST_NUMERATOR = 9
+MAX_NUMERATOR = 9
 """Of a candidate a/b, as in Mazaheri et al., section 3.1.1."""
 
 DENOMINATORS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 16, 32)
@@ -98,10 +98,8 @@ class Found:
 def candidates() -> tuple[Fraction, ...]:
     """Positive candidate points, ascending."""
     ratios = (Fraction(a, b) for b in DENOMINATORS for a in range(1, 4 * b + 1))
-    integers = map(Fraction, range(5, LARGEST_NUMERATOR + 1))
-    simple = {
-        p for p in (*ratios, *integers) if p.numerator <= LARGEST_NUMERATOR or p.denominator in (8, 16, 32)
-    }
+    integers = map(Fraction, range(5, MAX_NUMERATOR + 1))
+    simple = {p for p in (*ratios, *integers) if p.numerator <= MAX_NUMERATOR or p.denominator in (8, 16, 32)}
     return tuple(sorted(simple))
 
 

@@ -6,7 +6,9 @@ import json
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from functools import cache
+from itertools import count
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import iree.winograd as winograd
@@ -20,10 +22,12 @@ from iree.winograd.dialect.bindings import ir
 from iree.winograd.importers import ImportedModel
 from iree.winograd.ir_dumps import IRDumps
 from iree.winograd.pass_pipeline import run_passes
+from iree.winograd.passes import concat_in_place, drop_unit_dimensions, normalize_layout
 from iree.winograd.passes.frame.containment import Containment, RewriteFailure
 from iree.winograd.passes.frame.registry import Pass, pass_name
 from iree.winograd.passes.frame.unit import Unit
 from iree.winograd.passes.match.navigation import walk
+from iree.winograd.passes.rewrite import channels_last, grouped
 from iree.winograd.pipelines.compile_pipeline import compile_pipeline
 from iree.winograd.pipelines.cpu import lowering
 from iree.winograd.pipelines.emission.dispatch import emit_executable
@@ -172,7 +176,7 @@ def test_a_failure_costs_one_unit(monkeypatch: pytest.MonkeyPatch, name: str) ->
     assert not none
     tried: set[str] = set()
     for unit, operation in units().items():
-        repeats = unit.kind == "operation" and "conv" not in operation and operation in tried
+        repeats = unit.kind.endswith("operation") and "conv" not in operation and operation in tried
         if unit.pass_name != name or repeats:
             continue
         tried.add(operation)
@@ -183,6 +187,33 @@ def test_a_failure_costs_one_unit(monkeypatch: pytest.MonkeyPatch, name: str) ->
         assert failure.reason == "KeyError: 'an oversight'"
         assert failure.left_out == left_out_for(unit)
         assert names[kernel] == complete[kernel] - kernels_lost(failure)
+
+
+@pytest.mark.parametrize(
+    ("module", "step", "kind"),
+    [
+        (channels_last, "match_elementwise", "operation"),
+        (grouped, "match_convolution", "grouped convolution"),
+        (normalize_layout, "transposed", "rewritten operation"),
+        (drop_unit_dimensions, "match_convolution", "convolution"),
+        (concat_in_place, "defining_operation", "concatenation"),
+    ],
+)
+def test_a_failure_of_one_step_costs_one_unit(
+    monkeypatch: pytest.MonkeyPatch, module: ModuleType, step: str, kind: str
+) -> None:
+    """Passes fail while they look for what to rewrite, and when they replace it, as well."""
+    original, calls = getattr(module, step), count()
+
+    def fail_first(*arguments: object) -> object:
+        if next(calls) == 0:
+            raise KeyError("an oversight")
+        return original(*arguments)
+
+    monkeypatch.setattr(module, step, fail_first)
+    _, (failure,) = rewritten(PIPELINE[:-1])
+    assert failure.left_out is not None
+    assert (failure.left_out.pass_name, failure.left_out.kind) == (failure.rewrite, kind)
 
 
 @pytest.mark.parametrize("name", PASSES)
