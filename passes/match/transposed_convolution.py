@@ -99,27 +99,22 @@ def match_transposed(operation: ir.Operation) -> TransposedConvolution | NoMatch
         spread = split_source(spread, layout.index("g"))
     if spread is None:
         return None
-    definition, cropped = defining_operation(spread), None
-    if definition is not None and definition.name == "tensor.extract_slice":
-        cropped, definition = definition, defining_operation(definition.operands[0])
-    if definition is None or not _spreads(definition):
+    cropped, definition = _spreading_operations(spread)
+    if definition is None:
         return None
     if set(convolution.strides) != {1}:
         return NoMatch(operation, f"it has strides {convolution.strides}, and its input zeros in between")
     if merged_layout(convolution.output_layout).count("f") + layout.count("g") != 1:
         return NoMatch(operation, "groups and channels are apart in its operands")
-    start = [0] * len(layout)
-    if cropped is not None:
-        crop = match_slice(cropped)
-        if crop is None or set(crop.strides) != {1} or len(crop.sizes) != len(layout):
-            return NoMatch(cropped, "it doesn't take neighbours known at compile time")
-        start = [-offset for offset in crop.offsets]
+    first = [0] * len(layout) if cropped is None else _cropped_start(cropped, len(layout))
+    if isinstance(first, NoMatch):
+        return first
     image, spread_out = definition.operands[0], match_slice(definition)
     if spread_out is None or len(spread_out.sizes) != len(layout):
         return NoMatch(definition, "where it inserts is known only at run time")
     if list(spread_out.sizes) != list(image.type.shape):
         return NoMatch(definition, "it adds dimensions")
-    start = [first + offset for first, offset in zip(start, spread_out.offsets, strict=True)]
+    start = [before + offset for before, offset in zip(first, spread_out.offsets, strict=True)]
     for dimension, letter in enumerate(layout):
         placed = start[dimension], spread_out.strides[dimension], spread_out.sizes[dimension]
         if not letter.isdigit() and placed != (0, 1, spread.type.shape[dimension]):
@@ -130,8 +125,19 @@ def match_transposed(operation: ir.Operation) -> TransposedConvolution | NoMatch
     )
 
 
-def _spreads(operation: ir.Operation) -> bool:
-    """Whether `operation` inserts elements into zeros, others in between."""
-    if operation.name != "tensor.insert_slice" or not is_zero(operation.operands[1]):
-        return False
-    return set(operation.attributes["static_strides"]) != {1}
+def _spreading_operations(spread: ir.Value) -> tuple[ir.Operation | None, ir.Operation | None]:
+    """The slice that crops, if any, and the insertion into zeros, others in between, if it is one."""
+    definition, cropped = defining_operation(spread), None
+    if definition is not None and definition.name == "tensor.extract_slice":
+        cropped, definition = definition, defining_operation(definition.operands[0])
+    if definition is None or definition.name != "tensor.insert_slice" or not is_zero(definition.operands[1]):
+        return cropped, None
+    return cropped, definition if set(definition.attributes["static_strides"]) != {1} else None
+
+
+def _cropped_start(cropped: ir.Operation, rank: int) -> list[int] | NoMatch:
+    """Where the first element of what is cropped lies: before the others, so that it isn't positive."""
+    crop = match_slice(cropped)
+    if crop is None or set(crop.strides) != {1} or len(crop.sizes) != rank:
+        return NoMatch(cropped, "it doesn't take neighbours known at compile time")
+    return [-offset for offset in crop.offsets]
