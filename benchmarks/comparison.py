@@ -16,7 +16,7 @@ from benchmarks.subject import Subject
 from benchmarks.timing import Contender, time_interleaved
 
 IREE_TOOLS = ("ours", "iree", "iree-tiled")
-_MOST_ROUNDS = 15
+_MAX_ROUNDS = 15
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Comparison:
     def time_within(self, seconds: float, burst_seconds: float) -> None:
         """`time` in as many rounds as fit into `seconds`, at least one."""
         round_seconds = sum(_round_seconds(prepared, burst_seconds) for prepared in self._prepared.values())
-        self.time(min(_MOST_ROUNDS, max(1, math.floor(seconds / round_seconds))), burst_seconds)
+        self.time(min(_MAX_ROUNDS, max(1, math.floor(seconds / round_seconds))), burst_seconds)
 
 
 def count_convolutions(report: DecisionReport) -> Convolutions:

@@ -31,7 +31,7 @@ from iree.winograd.pipelines.selection.select_algorithm import SelectAlgorithm
 Array = npt.NDArray[Any]
 
 KERNELS = (3, 5, 7, 9, 11)
-LARGEST_PART = 3
+MAX_PART = 3
 """Taps of a part in the paper."""
 REDUCTION_BLOCK = 64
 """Products summed one after the other."""
@@ -132,8 +132,8 @@ def tiled_error(
 
 def part_products(taps: int, m: int = 2) -> int:
     """Products per tile of m outputs: the paper's parts of at most three taps, none of them padded."""
-    whole, rest = divmod(taps, LARGEST_PART)
-    return whole * (m + LARGEST_PART - 1) + (m + rest - 1 if rest else 0)
+    whole, rest = divmod(taps, MAX_PART)
+    return whole * (m + MAX_PART - 1) + (m + rest - 1 if rest else 0)
 
 
 def paper_products(kernel: Sequence[int], strides: Sequence[int], outputs: Sequence[int]) -> int:
@@ -207,9 +207,9 @@ def error_table() -> Iterator[str]:
     for kernel in KERNELS:
         errors = [direct_error(kernel, 256, precision) for precision in PRECISIONS]
         errors += [tiled_error(kernel, 2, kernel, 256, precision) for precision in PRECISIONS]
-        errors += [tiled_error(kernel, 2, LARGEST_PART, 256, precision) for precision in PRECISIONS]
+        errors += [tiled_error(kernel, 2, MAX_PART, 256, precision) for precision in PRECISIONS]
         cells = [f"{error:.1e} ({paper})" for error, paper in zip(errors, PAPER_ERRORS[kernel], strict=True)]
-        cells.append(f"{tiled_error(kernel, 4, LARGEST_PART, 256, PRECISIONS[0]):.1e}")
+        cells.append(f"{tiled_error(kernel, 4, MAX_PART, 256, PRECISIONS[0]):.1e}")
         yield _row(f"{kernel}x{kernel}", *cells)
 
 

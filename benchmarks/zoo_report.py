@@ -8,11 +8,11 @@ from typing import Any
 
 Rows = dict[str, dict[str, Any]]
 
-LEAST_ERROR = 1e-5
+MIN_ERROR = 1e-5
 """An error relative to the output that no network is blamed for."""
 ERROR_FACTOR = 4
 """How many times the error of torch in single precision a network's may be."""
-LEAST_SPEEDUP = 0.95
+MIN_SPEEDUP = 0.95
 """Over the best other tool."""
 COMPILE_FACTOR = 1.5
 """How many times the processor time of stock IREE compilation may take."""
@@ -87,8 +87,8 @@ def findings(rows: Rows) -> Iterator[str]:
     mobile = [speedups[network] for network in MOBILE if network in speedups]
     if mobile:
         yield f"On {len(mobile)} networks for phones: {statistics.geometric_mean(mobile):.2f}"
-    slow = sorted((speedup, network) for network, speedup in speedups.items() if speedup < LEAST_SPEEDUP)
-    yield _listed(f"Below {LEAST_SPEEDUP}", [f"{network} ({speedup:.2f})" for speedup, network in slow])
+    slow = sorted((speedup, network) for network, speedup in speedups.items() if speedup < MIN_SPEEDUP)
+    yield _listed(f"Below {MIN_SPEEDUP}", [f"{network} ({speedup:.2f})" for speedup, network in slow])
     slower = [
         f"{network} ({ratio:.2f})" for network, row in rows.items() if (ratio := over_iree(row) or 1) < 1
     ]
@@ -111,7 +111,7 @@ def findings(rows: Rows) -> Iterator[str]:
 def is_accurate(row: dict[str, Any]) -> bool:
     """Whether our error is within the bounds; True where there is none."""
     error, reference = _ours(row).get("error", 0.0), row["tools"].get("torch", {}).get("error", 0.0)
-    return bool(error <= max(LEAST_ERROR, ERROR_FACTOR * reference))
+    return bool(error <= max(MIN_ERROR, ERROR_FACTOR * reference))
 
 
 def over_iree(row: dict[str, Any]) -> float | None:

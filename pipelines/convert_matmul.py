@@ -21,7 +21,7 @@ from iree.winograd.pipelines.backends.backend import Backend
 from iree.winograd.pipelines.backends.module_backend import module_backend, unsupported_target
 
 PASS_NAME = "winograd-convert-matmul"
-LEAST_PRODUCTS = 1 << 16
+MIN_PRODUCTS = 1 << 16
 """Multiplications from which on a product outweighs its launch."""
 _POINTWISE = {1: linalg.conv_1d_nwc_wcf, 2: linalg.conv_2d_nhwc_hwcf, 3: linalg.conv_3d_ndhwc_dhwcf}
 """By the number of spatial dimensions."""
@@ -76,7 +76,7 @@ def _is_product_of_rows(operation: ir.Operation, backend: Backend) -> bool:
         return False
     if any(map(is_dynamic, matrix.type.shape)):
         return False
-    if rows.type.shape[0] * prod(matrix.type.shape) < LEAST_PRODUCTS:
+    if rows.type.shape[0] * prod(matrix.type.shape) < MIN_PRODUCTS:
         return False
     is_known = is_known_at_load if backend.takes_parameters else is_constant
     return rows.type.shape[0] in backend.matmul_rows and is_known(matrix)

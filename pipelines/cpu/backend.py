@@ -17,7 +17,7 @@ from .schedules import DepthwiseSchedule, DirectSchedule, WinogradSchedule
 from .search_space import CpuSearchSpace
 from .target import CpuTarget
 
-MOST_MATMUL_ROWS = 1 << 31
+MAX_MATMUL_ROWS = 1 << 31
 """More than any product has: the direct kernel is faster for all."""
 
 
@@ -61,7 +61,7 @@ class CpuBackend:
 
     @property
     def matmul_rows(self) -> range:
-        return range(1, MOST_MATMUL_ROWS + 1)
+        return range(1, MAX_MATMUL_ROWS + 1)
 
     @property
     def takes_parameters(self) -> bool:

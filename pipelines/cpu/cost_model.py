@@ -1,8 +1,7 @@
 """What a CPU kernel takes by its schedule, from counts of operations and bytes.
 
 Multiply-adds take what the machine's rate of operations says, all else cycles of its clock: processors differ
-in how many multiply-adds of their widest vectors a cycle starts. The constants were fitted to measurements
-(docs/cost-model.md) and are properties of the kernels rather than of one machine.
+in how many multiply-adds of their widest vectors a cycle starts. What the kernels reach is in `rates.py`.
 """
 
 from __future__ import annotations
@@ -16,31 +15,21 @@ from iree.winograd.pipelines.machines.model import CpuMachine
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
 from .channel_blocks import ChannelBlocks
+from .rates import (
+    ACCUMULATE_CYCLES,
+    CACHED_FILTERS,
+    ELEMENT_CYCLES,
+    INPUT_OPERATION_CYCLES,
+    MEMORY_FILTERS,
+    OUTPUT_OPERATION_CYCLES,
+    PRODUCT_EFFICIENCY,
+    STAGED_BYTES_PER_CYCLE,
+    STORE_CYCLES,
+    TAP_ROW_CYCLES,
+    UNHIDDEN,
+)
 from .schedules import DepthwiseSchedule, DirectSchedule, WinogradSchedule, staged_elements
 from .target import CpuTarget
-
-PRODUCT_EFFICIENCY = 0.9
-"""The part of the peak rate that register-blocked products reach."""
-MULTIPLY_ADD_LATENCY = 4
-"""Cycles until a sum can be added to again."""
-LOADS_PER_CYCLE = 2
-ACCUMULATE_CYCLES = 3.8
-"""Of adding one vector of sums to those of the reduction block before."""
-INPUT_OPERATION_CYCLES = 1.3
-OUTPUT_OPERATION_CYCLES = 2.3
-ELEMENT_CYCLES = 1.0
-"""Of reading or writing one vector in a transform: tiles overlap, their elements lie apart."""
-MEMORY_FILTERS = 0.9
-"""The part of memory's bandwidth, as long runs reach it, that the reading of filters does."""
-CACHED_FILTERS = 0.54
-"""The same of a cache's bandwidth."""
-UNHIDDEN = 0.36
-"""The part of reading filters, or of the multiplying meanwhile if shorter, that doesn't overlap."""
-STORE_CYCLES = 2.9
-"""Of the epilogue and the store of one vector of outputs."""
-TAP_ROW_CYCLES = 8.5
-"""Of starting the loop over one row of taps."""
-STAGED_BYTES_PER_CYCLE = 18.0
 
 
 def winograd_seconds(
@@ -190,7 +179,8 @@ def _products(
     work = schedule.product.channel_work
     per_channel = max(
         work.multiply_adds * _multiply_add_seconds(target, machine),
-        max(work.loads / LOADS_PER_CYCLE, MULTIPLY_ADD_LATENCY / work.independent_sums) / machine.clock,
+        max(work.loads / machine.loads_per_cycle, machine.multiply_add_latency / work.independent_sums)
+        / machine.clock,
     )
     channel_blocks = _channel_blocks(shape, schedule)
     products = shape.transform_size * row_blocks * channel_blocks * shape.reduction * per_channel

@@ -38,8 +38,8 @@ WORKGROUP_PRODUCTS = 1 << 21
 """Multiplications below which a workgroup isn't worth waking a thread for, about 15 microseconds."""
 DEPTHWISE_COST = 2
 """How many times as long a multiplication takes in a depthwise convolution, which waits for caches."""
-MOST_DEPTHWISE_PIXELS = 16
-LEAST_DEPTHWISE_PIXELS = 8
+MAX_DEPTHWISE_PIXELS = 16
+MIN_DEPTHWISE_PIXELS = 8
 """Sums of a depthwise convolution that hide the latency of multiply-adds, whatever it takes in registers."""
 VECTORS_PER_PASS = 4
 """Vectors of channels of a pass over all rows: neighbouring cache lines, yet few rows of them fill L1."""
@@ -47,7 +47,7 @@ REREAD_FILTERS = MEBIBYTE
 """Bytes of filters up to which each row of outputs may read them all: rows give more workgroups then."""
 REREAD_TRANSFORMED_FILTERS = 5 * MEBIBYTE
 """Bytes of transformed filters up to which threads had rather read them all than share transformed tiles."""
-LEAST_OWN_TILES = 9
+MIN_OWN_TILES = 9
 """Tiles of a thread for which that pays."""
 STREAMED_FILTERS = 16 * MEBIBYTE
 """Bytes of transformed filters from which on they come from memory rather than from a shared cache."""
@@ -103,7 +103,7 @@ def default_winograd_schedule(shape: ConvolutionShape, target: CpuTarget, thread
     multiplications = tiles * shape.transform_size * shape.reduction * shape.output_channels
     splits = _splits(blocks, channel_blocks, multiplications, threads)
     own_tiles = -(-tiles // threads)
-    reread = filter_bytes <= REREAD_TRANSFORMED_FILTERS and own_tiles >= LEAST_OWN_TILES
+    reread = filter_bytes <= REREAD_TRANSFORMED_FILTERS and own_tiles >= MIN_OWN_TILES
     few_outputs = shape.output_channels <= FEW_OUTPUTS
     fused = shape.tiles is None or (most_fused >= wanted and (splits == 1 or reread or few_outputs))
     if shape.tiles is not None and fused and blocks < _wanted_workgroups(multiplications, threads):
@@ -236,9 +236,7 @@ def default_depthwise_schedule(shape: ConvolutionShape, target: CpuTarget, threa
     width = vector_width_for(shape.output_channels, target.vector_width)
     pixels, rows, batch = shape.output_size[-1], shape.output_rows, shape.batch or 1
     filters = shape.decomposition.kernel_size[-1] * shape.group_inputs
-    most_pixels = min(
-        MOST_DEPTHWISE_PIXELS, max(LEAST_DEPTHWISE_PIXELS, target.vector_registers - filters - 2)
-    )
+    most_pixels = min(MAX_DEPTHWISE_PIXELS, max(MIN_DEPTHWISE_PIXELS, target.vector_registers - filters - 2))
     work = DEPTHWISE_COST * batch * rows * pixels * shape.reduction * shape.output_channels
     row_blocks = _splits(batch, rows, work, threads)
     passes = -(-shape.output_channels // (VECTORS_PER_PASS * width))

@@ -29,11 +29,11 @@ from .schedules import DepthwiseSchedule
 from .store import RegisterBlockStore
 from .target import CpuTarget
 
-MOST_UNROLLED = 2048
+MAX_UNROLLED = 2048
 """Multiply-adds that rows of taps are written out to, over the code of all blocks of pixels."""
-MOST_GROUP_INPUTS = 16
+MAX_GROUP_INPUTS = 16
 """Input channels of a group, all of which are written out for each tap."""
-MOST_INPUTS_PER_OUTPUT = 4
+MAX_INPUTS_PER_OUTPUT = 4
 """Input channels per output channel of a group: as many vectors are shuffled to one for each tap."""
 
 
@@ -52,7 +52,7 @@ def vectors_span_groups(input_channels: int, output_channels: int, groups: int, 
         groups > 1
         and group_outputs < width
         and width % group_outputs == 0
-        and group_inputs <= min(MOST_GROUP_INPUTS, MOST_INPUTS_PER_OUTPUT * group_outputs)
+        and group_inputs <= min(MAX_GROUP_INPUTS, MAX_INPUTS_PER_OUTPUT * group_outputs)
     )
 
 
@@ -111,7 +111,7 @@ class DepthwiseKernel:
         )
         passes, parts = self._passes, self._channel_parts
         register_block = (schedule.register_pixels, 1, schedule.vector_width)
-        store = RegisterBlockStore.of(output, epilogue, register_block)
+        store = RegisterBlockStore.of(output, epilogue, register_block, self._accumulator)
         with loop(passes.steps(workgroup[1], parts), name="pass") as step:
             pass_ = passes.at(workgroup[1], parts, step)
             with loop(schedule.row_block, name="row") as row:
@@ -176,7 +176,7 @@ class DepthwiseKernel:
 
             return loop_carried(count, 1, sums, step, "tap_row")
 
-        zeros = [splat(0.0, self.schedule.vector_width)] * self.schedule.register_pixels
+        zeros = [splat(0.0, self.schedule.vector_width, self._accumulator)] * self.schedule.register_pixels
         return sum_rows(0, [], Index(0), zeros)
 
     def _add_products(
@@ -300,12 +300,17 @@ class DepthwiseKernel:
         row = (
             self.schedule.register_pixels * self.shape.decomposition.kernel_size[-1] * self.shape.group_inputs
         )
-        return row * (len(at_the_border) + 1) <= MOST_UNROLLED
+        return row * (len(at_the_border) + 1) <= MAX_UNROLLED
 
     @property
     def _passes(self) -> ChannelBlocks:
         """The vectors in blocks that go through all rows before the next ones do."""
         return ChannelBlocks(-(-self.blocks.count // self.schedule.vectors_per_pass), 1, 1)
+
+    @property
+    def _accumulator(self) -> ir.Type:
+        """The type of the sums."""
+        return ir.Type.parse(self.shape.element_types.accumulator)
 
     @property
     def _channel_parts(self) -> int:

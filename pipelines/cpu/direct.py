@@ -101,7 +101,7 @@ class DirectKernel:
             outputs = self._outputs(workgroup[0])
         source = self._stage(image, outputs) if self._stages(image) else self._in_place(image)
         register_block = (schedule.register_pixels, schedule.register_vectors, schedule.vector_width)
-        store = RegisterBlockStore.of(output, epilogue, register_block)
+        store = RegisterBlockStore.of(output, epilogue, register_block, self._accumulator)
         with loop(self.blocks.steps(workgroup[1], self._channel_parts), name="channel_block") as step:
             block = self.blocks.at(workgroup[1], self._channel_parts, step)
             with loop(outputs.rows, name="row") as row:
@@ -169,7 +169,7 @@ class DirectKernel:
             panel = Panel(filters, panel_origin + tap_row * tap_row_filters)
             return self._add_tap_row(sums, rows, panel, prefetch)
 
-        zeros = product.zeros(shape.group_inputs, ir.Type.parse(shape.element_types.accumulator))
+        zeros = product.zeros(shape.group_inputs, self._accumulator)
         return product.finished(loop_carried(self._outer_taps, 1, zeros, add_tap_row, "tap_row"))
 
     def _add_tap_row(
@@ -214,6 +214,11 @@ class DirectKernel:
         for coordinate, stride in zip(taps, tap_strides, strict=True):
             offset = offset + coordinate * stride
         return offset
+
+    @property
+    def _accumulator(self) -> ir.Type:
+        """The type of the sums."""
+        return ir.Type.parse(self.shape.element_types.accumulator)
 
     @property
     def _channel_parts(self) -> int:

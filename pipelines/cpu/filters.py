@@ -72,7 +72,9 @@ def emit_filter_transform(kernel: CpuKernel, block: Index, filters: Buffer, pack
 
             def store(position: Position, value: ir.Value) -> None:
                 number = flattened(position, decomposition.alpha)
-                packed.store(arith.truncf(vector_type(width), value), first + number * packed.stride(1))
+                packed.store(
+                    arith.truncf(vector_type(width, packed.element), value), first + number * packed.stride(1)
+                )
 
             emit_unrolled(
                 recipes,

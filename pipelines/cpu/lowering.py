@@ -17,13 +17,13 @@ from iree.winograd.pipelines.emission.dispatch import (
     KernelFunction,
     emit_dispatch,
     emit_executable,
+    kernel_name,
 )
-from iree.winograd.pipelines.emission.epilogue import VectorEpilogue
+from iree.winograd.pipelines.emission.epilogue import VectorEpilogue, epilogue_text
 from iree.winograd.pipelines.emission.functions import exponential
 from iree.winograd.pipelines.emission.vocabulary import Buffer, Index
 from iree.winograd.pipelines.specification.group import ConvolutionGroup
 from iree.winograd.pipelines.specification.schedule import Schedule
-from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
 from .filters import CpuKernel, emit_filter_transform, pack_filters
 from .kernels import kernel_for
@@ -86,8 +86,8 @@ class CpuLowering:
             kernel.emit(function.workgroup, function.batch, image, packed, output, epilogue)
 
         name = self._executable(
-            (kernel, signature, source.first, _epilogue_text(group)),
-            _kernel_name("winograd", shape),
+            (kernel, signature, source.first, epilogue_text(transform)),
+            kernel_name(shape),
             signature,
             shape.batch,
             kernel.workgroups,
@@ -104,7 +104,9 @@ class CpuLowering:
         image = group.source
         signature = DispatchSignature(
             (ir.RankedTensorType(image.whole.type),),
-            ir.RankedTensorType.get(list(kernel.transformed_shape), ir.F32Type.get()),
+            ir.RankedTensorType.get(
+                list(kernel.transformed_shape), group.product.operands[0].type.element_type
+            ),
             dynamic_batch=False,
         )
 
@@ -115,7 +117,7 @@ class CpuLowering:
 
         name = self._executable(
             ("input", kernel, signature, image.first),
-            _kernel_name("winograd_input", kernel.shape),
+            kernel_name(kernel.shape, "input"),
             signature,
             kernel.shape.batch,
             kernel.input_workgroups,
@@ -132,7 +134,9 @@ class CpuLowering:
             raise ValueError("its filters are neither constant nor the result of winograd.filter_transform")
         signature = DispatchSignature(
             (ir.RankedTensorType(transform.filter.type),),
-            ir.RankedTensorType.get(list(kernel.packed_filter_shape), ir.F32Type.get()),
+            ir.RankedTensorType.get(
+                list(kernel.packed_filter_shape), group.transformed_filter.type.element_type
+            ),
             dynamic_batch=False,
         )
 
@@ -142,7 +146,7 @@ class CpuLowering:
 
         name = self._executable(
             ("filters", kernel),
-            _kernel_name("winograd_filter", kernel.shape),
+            kernel_name(kernel.shape, "filter"),
             signature,
             1,
             lambda _: (Index(kernel.blocks.count), Index(1)),
@@ -175,20 +179,3 @@ def _is_empty(value: ir.Value) -> bool:
 
 def _as_value(size: int | ir.Value) -> ir.Value:
     return index_constant(size) if isinstance(size, int) else size
-
-
-def _kernel_name(prefix: str, shape: ConvolutionShape) -> str:
-    decomposition = shape.decomposition
-    tile = "x".join(map(str, decomposition.output_tile))
-    kernel = "x".join(map(str, decomposition.kernel_size))
-    size = "x".join(map(str, shape.output_size))
-    return f"{prefix}_f{tile}_{kernel}_{size}x{shape.output_channels}_from_{shape.input_channels}"
-
-
-def _epilogue_text(group: ConvolutionGroup) -> str:
-    """What distinguishes one epilogue from another."""
-    transform = group.output_transform
-    body = "\n".join(
-        operation.operation.get_asm(use_local_scope=True) for operation in transform.body.operations
-    )
-    return f"{body}\n{transform.attributes['indexing_maps']}"

@@ -19,16 +19,16 @@ from .schedules import (
 )
 from .target import CpuTarget
 
-MOST_REGISTER_VECTORS = 4
+MAX_REGISTER_VECTORS = 4
 REDUCTION_BLOCKS = (32, 64, 128)
 TILE_BLOCKS = (1, 2, 3, 4, 6)
 """In register blocks."""
 CHANNEL_SPLITS = (1, 2, 4, 8, 16)
 SEPARATE_INPUT_WORKGROUPS = 16
 FILTER_PREFETCHES = (32, 96)
-MOST_TILE_BLOCK = 128
+MAX_TUNED_TILE_BLOCK = 128
 REGISTER_PIXELS = (4, 7, 14, 28)
-VECTORS_PER_PASS = (1, 2, 4, 8)
+TUNED_VECTORS_PER_PASS = (1, 2, 4, 8)
 
 
 def winograd_schedules(
@@ -47,7 +47,7 @@ def winograd_schedules(
     if shape.tiles is not None:
         separate = max(1, min(MAX_TILE_BLOCK, tiles // SEPARATE_INPUT_WORKGROUPS))
         divisions += [(split, separate) for split in splits]
-    for vectors, interleaved in product(range(1, min(MOST_REGISTER_VECTORS, channel_vectors) + 1), (1, 2)):
+    for vectors, interleaved in product(range(1, min(MAX_REGISTER_VECTORS, channel_vectors) + 1), (1, 2)):
         most_rows = RegisterBlock.most_rows(vectors * interleaved, target)
         for rows, blocks, reduction, (split, input_block) in product(
             sorted({most_rows, -(-most_rows * 3 // 4), -(-most_rows // 2)}, reverse=True),
@@ -76,7 +76,7 @@ def direct_schedules(
     pixels = shape.output_size[-1]
     rows = shape.output_rows
     channel_vectors = shape.group_outputs // default.vector_width
-    for vectors in range(1, min(MOST_REGISTER_VECTORS, channel_vectors) + 1):
+    for vectors in range(1, min(MAX_REGISTER_VECTORS, channel_vectors) + 1):
         most = min(pixels, RegisterBlock.most_rows(vectors, target))
         even = -(-pixels // -(-pixels // most))
         for register_pixels in sorted({most, even, max(1, most - 1)}):
@@ -106,7 +106,7 @@ def depthwise_schedules(
     pixels = shape.output_size[-1]
     for register_pixels, vectors_per_pass, split in product(
         sorted({min(pixels, count) for count in REGISTER_PIXELS}),
-        sorted({min(vectors, count) for count in VECTORS_PER_PASS}),
+        sorted({min(vectors, count) for count in TUNED_VECTORS_PER_PASS}),
         _channel_splits(threads, vectors),
     ):
         yield replace(
@@ -123,5 +123,5 @@ def _channel_splits(threads: int, channel_vectors: int) -> list[int]:
 
 def _fits(schedule: WinogradSchedule, shape: ConvolutionShape, target: CpuTarget, tiles: int) -> bool:
     """Whether the kernel computes the shape by the schedule, whose block is within the bounds of sense."""
-    is_sensible = schedule.tile_block <= min(MOST_TILE_BLOCK, tiles + schedule.register_tiles - 1)
+    is_sensible = schedule.tile_block <= min(MAX_TUNED_TILE_BLOCK, tiles + schedule.register_tiles - 1)
     return is_sensible and misfit(schedule, shape, target) is None

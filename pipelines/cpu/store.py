@@ -24,9 +24,11 @@ class RegisterBlockStore:
     """pixels x vectors x width sums; None for epilogues of arithmetic only."""
 
     @staticmethod
-    def of(output: Buffer, epilogue: VectorEpilogue, sums: tuple[int, int, int]) -> RegisterBlockStore:
-        """For blocks of `sums`, pixels x vectors x width; emits the memory that they wait in."""
-        waiting = scratch(sums, "sums") if epilogue.calls_functions else None
+    def of(
+        output: Buffer, epilogue: VectorEpilogue, sums: tuple[int, int, int], element: ir.Type
+    ) -> RegisterBlockStore:
+        """For blocks of `sums`, pixels x vectors x width of a type; emits the memory that they wait in."""
+        waiting = scratch(sums, element, "sums") if epilogue.calls_functions else None
         return RegisterBlockStore(output, epilogue, waiting)
 
     def emit(

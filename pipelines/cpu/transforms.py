@@ -64,7 +64,7 @@ class InputTransform:
     def emit(self, tile: Tile, row: Index) -> None:
         """Emits the transform of one tile to a row of `tiles`."""
         recipes = [each.input for each in self.shape.decomposition.transforms]
-        nested = _nested(recipes, self._width, self.target)
+        nested = _nested(recipes, self._width, self.tiles.element, self.target)
         for number in range(self.shape.decomposition.view_count):
             self._transform_view(nested, tile, row, number)
 
@@ -142,7 +142,7 @@ class OutputTransform:
         """Emits the transform of a row of `products`, the channels from `first_channel` on."""
         positions = output_positions(self.shape, tile)
         recipes = [each.output for each in self.shape.decomposition.transforms]
-        nested = _nested(recipes, self.width, self.target)
+        nested = _nested(recipes, self.width, self.products.element, self.target)
         _for_positions(
             positions,
             lambda: self._transform(nested, row, first_channel, self._stores_inside(tile, positions)),
@@ -206,7 +206,7 @@ def _for_positions(
         when(all_inside(positions), inside, on_the_edge)
 
 
-def _nested(recipes: Sequence[Recipe], width: int, target: CpuTarget) -> Nested:
+def _nested(recipes: Sequence[Recipe], width: int, element: ir.Type, target: CpuTarget) -> Nested:
     """Applies the recipes to a tile: straight-line code if it fits in registers, else loops."""
     extents = [recipe.inputs for recipe in recipes]
     if prod(extents) <= target.vector_registers:
@@ -214,7 +214,7 @@ def _nested(recipes: Sequence[Recipe], width: int, target: CpuTarget) -> Nested:
     temporaries = []
     for dimension in range(len(recipes) - 1):
         extents[dimension] = len(recipes[dimension].outputs)
-        temporaries.append(scratch((*extents, width), "partly_transformed_tile"))
+        temporaries.append(scratch((*extents, width), element, "partly_transformed_tile"))
     return lambda load, store: emit_rolled(recipes, load, store, target.fused_multiply_add, temporaries)
 
 

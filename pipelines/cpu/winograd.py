@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
+from iree.winograd.dialect.bindings import ir
 from iree.winograd.pipelines.emission.epilogue import VectorEpilogue
 from iree.winograd.pipelines.emission.tiles import Tile, locate_tile
 from iree.winograd.pipelines.emission.vocabulary import Buffer, Index, ceildiv, loop, scratch
@@ -93,12 +94,14 @@ class WinogradKernel:
         schedule = self.schedule
         first_tile = workgroup[0] * schedule.tile_block
         if schedule.input_block is None:
-            transformed, first_row = scratch(self.transformed_shape, "transformed_tiles"), Index(0)
+            transformed = scratch(self.transformed_shape, source.element, "transformed_tiles")
+            first_row = Index(0)
             self._transform_input(source, transformed, Index(0), first_tile, schedule.tile_block, batch)
         else:
             transformed, first_row = source, first_tile
         product_shape = (self.shape.transform_size, schedule.tile_block, schedule.channel_block)
-        products = scratch(product_shape, "products")
+        accumulator = ir.Type.parse(self.shape.element_types.accumulator)
+        products = scratch(product_shape, accumulator, "products")
         output_transform = OutputTransform(
             self.shape,
             self.target,

@@ -13,6 +13,7 @@ from math import prod
 from typing import Generic, TypeVar
 
 from iree.winograd.dialect.bindings import flow, func, ir, stream
+from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
 from .vocabulary import Buffer, Index, named
 
@@ -50,9 +51,19 @@ class DispatchSignature:
     numbers: int = 0
 
     def bindings(self) -> list[Binding[Buffer]]:
-        """Those of dense row-major arrays of f32, for the operands and the result."""
+        """Those of dense row-major arrays, for the operands and the result."""
         results = () if self.updates_last_operand else (self.result,)
         return [partial(_bind, tensor) for tensor in (*self.operands, *results)]
+
+
+def kernel_name(shape: ConvolutionShape, stage: str | None = None) -> str:
+    """What the kernel of a convolution is called, or that of one stage of it."""
+    decomposition = shape.decomposition
+    tile = "x".join(map(str, decomposition.output_tile))
+    kernel = "x".join(map(str, decomposition.kernel_size))
+    size = "x".join(map(str, shape.output_size))
+    prefix = "winograd" if stage is None else f"winograd_{stage}"
+    return f"{prefix}_f{tile}_{kernel}_{size}x{shape.output_channels}_from_{shape.input_channels}"
 
 
 def emit_executable(

@@ -66,6 +66,12 @@ class VectorEpilogue:
                 operand.prefetch(_operand_offset(operand, indexing_map, indices))
 
 
+def epilogue_text(transform: OutputTransformOp) -> str:
+    """What distinguishes one epilogue from another."""
+    operations = [view.operation.get_asm(use_local_scope=True) for view in transform.body.operations]
+    return "\n".join([*operations, str(transform.attributes["indexing_maps"])])
+
+
 def reads_along_channels(indexing_map: ir.AffineMap) -> bool:
     """Whether an operand that is read by this map has a value per channel."""
     channel = indexing_map.n_dims - 1
@@ -97,7 +103,8 @@ def _emit_vectorized(operation: ir.Operation, values: dict[ir.Value, ir.Value], 
     result_types = [ir.VectorType.get([width], result.type) for result in operation.results]
     if operation.name == "arith.divf" and (divisor := _number(operation.operands[1])) is not None:
         # Within one and a half units of the last place, and ten times as fast.
-        return [arith.mulf(values[operation.operands[0]], splat(1 / divisor, width))]
+        factor = splat(1 / divisor, width, result_types[0].element_type)
+        return [arith.mulf(values[operation.operands[0]], factor)]
     if operation.name == "arith.constant":
         elements = ir.DenseElementsAttr.get_splat(result_types[0], operation.attributes["value"])
         return [arith.constant(result_types[0], elements)]

@@ -249,7 +249,7 @@ def multiply_add(a: ir.Value, b: ir.Value, addend: ir.Value, fused: bool) -> ir.
 
 @dataclass(frozen=True)
 class Buffer:
-    """A dense row-major array of f32 in a 1-D memref, addressed by element offsets.
+    """A dense row-major array in a 1-D memref, addressed by element offsets.
 
     Kernels compute one offset per tile and add known distances to it, which become displacements of the
     machine's addressing modes; a memref of full rank would leave that to be rediscovered by the optimiser.
@@ -280,11 +280,11 @@ class Buffer:
         """The `width` elements from `offset` on, or zeros where the condition does not hold."""
         index = [Index.of(offset).value]
         if valid is None or valid.known:
-            return vector.load(vector_type(width), self.memref, index)
+            return vector.load(vector_type(width, self.element), self.memref, index)
         if valid.known is False:
-            return splat(0.0, width)
-        mask = broadcast(valid.value, width)
-        return vector.maskedload(vector_type(width), self.memref, index, mask, splat(0.0, width))
+            return splat(0.0, width, self.element)
+        mask, zeros = broadcast(valid.value, width), splat(0.0, width, self.element)
+        return vector.maskedload(vector_type(width, self.element), self.memref, index, mask, zeros)
 
     def store(self, value: ir.Value, offset: IndexLike, valid: Condition | None = None) -> None:
         """Writes a vector from `offset` on where the condition holds."""
@@ -316,7 +316,7 @@ def copy_elements(
 
 def clear_elements(target: Buffer, offset: Index, count: Index, width: int) -> None:
     """Sets `count` neighbouring elements to zero, by vectors and then one by one."""
-    _by_vectors(count, width, lambda i, lanes: target.store(splat(0.0, lanes), offset + i))
+    _by_vectors(count, width, lambda i, lanes: target.store(splat(0.0, lanes, target.element), offset + i))
 
 
 def _by_vectors(count: Index, width: int, body: Callable[[Index, int], None]) -> None:
@@ -327,13 +327,11 @@ def _by_vectors(count: Index, width: int, body: Callable[[Index, int], None]) ->
         body(whole + i, 1)
 
 
-def scratch(extents: tuple[int, ...], name: str) -> Buffer:
-    """Memory of one workgroup, supplied by the runtime."""
+def scratch(extents: tuple[int, ...], element: ir.Type, name: str) -> Buffer:
+    """Memory of one workgroup for elements of a type, supplied by the runtime."""
     space = ir.Attribute.parse("#iree_codegen.workgroup_local")
     with named(name):
-        allocation = memref.AllocOp(
-            ir.MemRefType.get([prod(extents)], ir.F32Type.get(), memory_space=space), [], []
-        )
+        allocation = memref.AllocOp(ir.MemRefType.get([prod(extents)], element, memory_space=space), [], [])
     return Buffer(allocation.result, extents)
 
 

@@ -7,12 +7,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from iree.winograd.dialect.bindings import ir
-from iree.winograd.dialect.ops import OutputTransformOp
 from iree.winograd.passes.build.constants import resource_constant
 from iree.winograd.passes.build.tensors import size_of
 from iree.winograd.passes.match.constants import constant_array
-from iree.winograd.pipelines.emission.dispatch import KernelFunction
-from iree.winograd.pipelines.emission.epilogue import VectorEpilogue, reads_along_channels
+from iree.winograd.pipelines.emission.dispatch import KernelFunction, kernel_name
+from iree.winograd.pipelines.emission.epilogue import VectorEpilogue, epilogue_text, reads_along_channels
 from iree.winograd.pipelines.emission.vocabulary import Index
 from iree.winograd.pipelines.specification.group import ConvolutionGroup
 from iree.winograd.pipelines.specification.schedule import Schedule
@@ -91,8 +90,8 @@ class _Lowering:
             emit(function.workgroup, function.batch, *own, output, epilogue.emit)
 
         return self.launcher.launch(
-            (kernel, _epilogue_text(transform)),
-            self._name(stage),
+            (kernel, epilogue_text(transform)),
+            kernel_name(self.group.shape, stage),
             threads,
             [*operands, *epilogue_operands],
             TensorArgument.of(transform.result, by_quads),
@@ -115,7 +114,7 @@ class _Lowering:
         by_quads = packing.output_by_quads
         packed = self.launcher.launch(
             kernel,
-            self._name("filter"),
+            kernel_name(self.group.shape, "filter"),
             kernel.threads,
             [(filters, TensorArgument.of(filters, by_quads))],
             result,
@@ -139,13 +138,6 @@ class _Lowering:
     def _batch(self) -> int | ir.Value:
         return size_of(self.group.input_transform.input, 0)
 
-    def _name(self, stage: str) -> str:
-        shape = self.group.shape
-        tile = "x".join(map(str, shape.decomposition.output_tile))
-        kernel = "x".join(map(str, shape.decomposition.kernel_size))
-        size = "x".join(map(str, shape.output_size))
-        return f"winograd_{stage}_f{tile}_{kernel}_{size}x{shape.output_channels}_from_{shape.input_channels}"
-
 
 @dataclass(frozen=True)
 class _SeparateLowering(_Lowering):
@@ -161,7 +153,7 @@ class _SeparateLowering(_Lowering):
         products = self._packed(packing.product_extents())
         product = self.launcher.launch(
             multiply,
-            self._name("products"),
+            kernel_name(self.group.shape, "products"),
             packing.schedule.threads,
             [left, self._filters(packing, self.product.filter_kernel)],
             products,
@@ -204,7 +196,7 @@ class _SeparateLowering(_Lowering):
         result = self._packed(packing.input_extents())
         transformed = self.launcher.launch(
             kernel,
-            self._name("input"),
+            kernel_name(self.group.shape, "input"),
             kernel.threads,
             [self._image(packing.image_by_quads)],
             result,
@@ -267,11 +259,3 @@ class _FusedLowering(_Lowering):
             packing.output_by_quads,
             schedule.resident_threads,
         )
-
-
-def _epilogue_text(transform: OutputTransformOp) -> str:
-    """What distinguishes one epilogue from another."""
-    operations = [
-        operation.operation.get_asm(use_local_scope=True) for operation in transform.body.operations
-    ]
-    return "\n".join([*operations, str(transform.attributes["indexing_maps"])])

@@ -67,6 +67,10 @@ class CpuMachine:
     """Until another thread starts its part of a dispatch."""
     cores: int
     """Threads that gain from each other."""
+    multiply_add_latency: float = 4
+    """Cycles until a sum can be added to again."""
+    loads_per_cycle: float = 2
+    """Vectors that a core starts to load in a cycle."""
     kind: str = "cpu"
 
     def __post_init__(self) -> None:

@@ -15,9 +15,9 @@ from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
 from .implementation import Implementation
 
-LARGEST_OUTPUT_TILE = 6
-LARGEST_ALPHA = 8
-MOST_PARTS = 4
+MAX_CHOSEN_OUTPUT_TILE = 6
+MAX_CHOSEN_ALPHA = 8
+MAX_PARTS = 4
 """Parts that the taps of one dimension and phase of the stride are split into at most."""
 
 
@@ -73,8 +73,8 @@ def _tiles_and_parts(
     if taps_per_phase == 1:
         yield (1, 1)
         return
-    sizes = range(2, LARGEST_OUTPUT_TILE + 1) if output_tile is None else (output_tile,)
-    part_sizes = sorted({-(-taps_per_phase // parts) for parts in range(1, MOST_PARTS + 1)} - {1})
+    sizes = range(2, MAX_CHOSEN_OUTPUT_TILE + 1) if output_tile is None else (output_tile,)
+    part_sizes = sorted({-(-taps_per_phase // parts) for parts in range(1, MAX_PARTS + 1)} - {1})
     for m, p in product(sizes, part_sizes):
-        if output_tile is not None or m + p - 1 <= LARGEST_ALPHA:
+        if output_tile is not None or m + p - 1 <= MAX_CHOSEN_ALPHA:
             yield (m, p)

@@ -27,7 +27,7 @@ disks, say nothing about the file; Python tells them apart by numbers from 3.11 
 _APPLICATION_POSITION = 68
 """Where the header of SQLite's files holds the number of the application, in 4 bytes, big-endian."""
 
-_SMALLEST_PAGE = 512
+_MIN_PAGE = 512
 """Bytes."""
 
 Result = TypeVar("Result")
@@ -113,7 +113,7 @@ class DatabaseFile:
                 uri=True,
             )
             if not _objects(connection):
-                if 0 < self.path.stat().st_size < _SMALLEST_PAGE:
+                if 0 < self.path.stat().st_size < _MIN_PAGE:
                     # SQLite would take it for an empty file, and write over it.
                     raise sqlite3.DatabaseError("file is not a database")
                 if self._read_only:

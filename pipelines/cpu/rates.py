@@ -1,0 +1,26 @@
+"""Rates of the CPU's kernels, as measured on a core of Zen 5 (docs/cost-model.md).
+
+They are properties of the kernels rather than of one machine: calibrated, they predict Zen 4 as well.
+"""
+
+from __future__ import annotations
+
+PRODUCT_EFFICIENCY = 0.9
+"""The part of the peak rate that register-blocked products reach."""
+ACCUMULATE_CYCLES = 3.8
+"""Of adding one vector of sums to those of the reduction block before."""
+INPUT_OPERATION_CYCLES = 1.3
+OUTPUT_OPERATION_CYCLES = 2.3
+ELEMENT_CYCLES = 1.0
+"""Of reading or writing one vector in a transform: tiles overlap, their elements lie apart."""
+MEMORY_FILTERS = 0.9
+"""The part of memory's bandwidth, as long runs reach it, that the reading of filters does."""
+CACHED_FILTERS = 0.54
+"""The same of a cache's bandwidth."""
+UNHIDDEN = 0.36
+"""The part of reading filters, or of the multiplying meanwhile if shorter, that doesn't overlap."""
+STORE_CYCLES = 2.9
+"""Of the epilogue and the store of one vector of outputs."""
+TAP_ROW_CYCLES = 8.5
+"""Of starting the loop over one row of taps."""
+STAGED_BYTES_PER_CYCLE = 18.0
