@@ -8,8 +8,7 @@ from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.frame.registry import register_pass
 from iree.winograd.passes.match.navigation import walk
 
-REFLECTION_KEY = "winograd.unaligned"
-"""Among IREE's reflection attributes of a function: the numbers of the arguments, between spaces."""
+from .specification.reflection import UNALIGNED_KEY
 
 _READS_IN_PLACE = ("tensor.dim", "tensor.collapse_shape", "tensor.expand_shape")
 
@@ -56,7 +55,7 @@ def _note(function: ir.Operation, kernels: set[str]) -> None:
         return
     reflection = function.attributes.get("iree.reflection", ())
     entries = {named.name: named.attr for named in reflection}
-    entries[REFLECTION_KEY] = ir.StringAttr.get(" ".join(noted), function.context)
+    entries[UNALIGNED_KEY] = ir.StringAttr.get(" ".join(noted), function.context)
     function.attributes["iree.reflection"] = ir.DictAttr.get(entries, function.context)
 
 

@@ -25,7 +25,7 @@ from iree.winograd.device import (
     open_device,
 )
 from iree.winograd.errors import CallError, InvalidOptionError, LoadError
-from iree.winograd.pipelines.note_unaligned import REFLECTION_KEY
+from iree.winograd.pipelines.specification.reflection import UNALIGNED_KEY
 from iree.winograd.signatures import FunctionSignature, TensorSignature, parse_declaration
 from iree.winograd.targets import driver_name
 
@@ -158,7 +158,7 @@ class LoadedFunction:
         self._lock = lock
         inputs = () if signature is None else signature.inputs
         self._parameters = [_TensorParameter(index, tensor) for index, tensor in enumerate(inputs)]
-        self._unaligned = frozenset(map(int, function.reflection.get(REFLECTION_KEY, "").split()))
+        self._unaligned = frozenset(map(int, function.reflection.get(UNALIGNED_KEY, "").split()))
 
     def __call__(self, *arguments: Any) -> Any:
         """Call the function on numpy arrays or torch tensors of the types in `signature`.
