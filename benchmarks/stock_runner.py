@@ -39,7 +39,8 @@ class DispatchTime:
 def runner_flags(threads: int) -> tuple[str, ...]:
     """Those with which `iree-benchmark-module` and `iree-run-module` use so many threads."""
     if threads == 1:
-        return ("--device=local-sync",)
+        # Results would otherwise be in memory that is mapped, and faulted in, anew on each call.
+        return ("--device=local-sync", "--device_allocator=caching")
     return ("--device=local-task", f"--task_topology_max_group_count={threads}")
 
 

@@ -32,7 +32,8 @@ _GAP_X, _GAP_Y = 36, 46
 
 
 def main() -> None:
-    rows = list(json.loads(Path(sys.argv[1]).read_text())["threads"].values())
+    stored = json.loads(Path(sys.argv[1]).read_text())["threads"].values()
+    rows = [row for panel in _panels(list(stored)).values() for row in panel]
     Path(sys.argv[2]).write_text(scaling_figure(rows))
     print("\n".join([*scaling_table(rows), "", *kernel_table(rows)]))
 
@@ -79,9 +80,9 @@ def scaling_figure(rows: Sequence[Row]) -> str:
 
 def _panels(rows: Sequence[Row]) -> dict[str, list[Row]]:
     panels: dict[str, list[Row]] = {}
-    for row in sorted(rows, key=lambda row: int(row["threads"])):
+    for row in rows:
         panels.setdefault(f"{row['name']}, batch {row['batch']}", []).append(row)
-    return panels
+    return {title: sorted(panel, key=lambda row: int(row["threads"])) for title, panel in panels.items()}
 
 
 def _panel(svg: ElementTree.Element, left: float, top: float, title: str, rows: Sequence[Row]) -> None:

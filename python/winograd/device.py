@@ -65,8 +65,8 @@ class Device:
     hal: Any
     in_host_memory: bool
     """Whether programs can use the memory of arrays."""
-    has_workers: bool
-    """Whether other threads than the caller's do the work."""
+    crowded: bool
+    """Whether workers may have no core left for their caller."""
 
     def invoke(self, context: Any, function: Any, arguments: Any) -> Any:
         """Call a function of a `VmContext` on this device; returns the list of its results.
@@ -74,7 +74,7 @@ class Device:
         Raises one of `RUNTIME_ERRORS` when the program fails.
         """
         results = runtime.VmVariantList(1)
-        with _leaving_cores_to_workers() if self.has_workers else nullcontext():
+        with _leaving_cores_to_workers() if self.crowded else nullcontext():
             context.invoke(function, arguments, results)
         return results
 
@@ -151,7 +151,8 @@ def _leaving_cores_to_workers() -> Iterator[None]:
 
     The last worker wakes the caller before it has finished itself, and the caller waits for that without
     sleeping. On the core that it had just taken from that worker it would wait until the system divides time
-    anew, after milliseconds.
+    anew, after milliseconds. Among many workers there is one whose core it can take, and as batch work it
+    would only wait for that.
     """
     if not _become_batch_work():
         yield
@@ -180,14 +181,11 @@ def open_device(device: str, threads: int | None = None) -> Device:
     try:
         if driver_name(device) not in _HOST_DRIVERS:
             return _open_gpu(device)
-        if (threads or physical_cores()) == 1:
+        workers = (threads or physical_cores()) if driver_name(device) == "local-task" else 1
+        if workers == 1:
             # A single worker would be woken for every call, and may have to share a core with its caller.
-            return _open_host_device("local-sync", None)
-        # Without a number IREE keeps a worker on each core of the machine. Systems may leave two that work
-        # for microseconds on the same core, but with fewer of them it is for the system to say which cores
-        # they take.
-        all_cores = threads == physical_cores() and available_processors() == os.cpu_count()
-        return _open_host_device(device, None if all_cores else threads)
+            return _open_host_device("local-sync", 1)
+        return _open_host_device(device, workers)
     except RUNTIME_ERRORS as error:
         drivers = ", ".join(sorted(runtime.query_available_drivers()))
         raise LoadError(f"no device {device!r} (drivers: {drivers}): {error}") from error
@@ -197,18 +195,33 @@ _WORKER_MEMORY = 2 << 20
 """Bytes of a worker's own memory: as much as kernels may need, also where the L2 cache's size isn't known."""
 
 
+_FEW_CORES = 4
+"""Cores up to which no worker is likely to sleep already when the caller is woken."""
+_SPIN_MICROSECONDS = 50
+"""That workers wait for the next dispatch or call before they sleep: waking one up takes as long."""
+
+
 @cache
-def _open_host_device(device: str, threads: int | None) -> Device:
-    if driver_name(device) == "local-task":
+def _open_host_device(device: str, threads: int) -> Device:
+    has_workers = driver_name(device) == "local-task"
+    available = available_processors()
+    crowded = has_workers and (threads > available or threads == available <= _FEW_CORES)
+    if has_workers:
         _keep_freed_memory()
+    # Without a number IREE keeps a worker on each core of the machine: systems may leave two that work for
+    # microseconds on the same one. Where many take all there is, a caller has to find its way between them.
+    all_cores = threads == physical_cores() and available == os.cpu_count()
+    pinned = all_cores and (crowded or threads < available)
     # The workers are created with the driver, as many and with as much memory as flags of the process say.
+    # Where cores are few they must not spin on the one that their caller waits for.
     runtime.flags.parse_flags(
-        f"--task_topology_group_count={threads or 0}",
+        f"--task_topology_group_count={0 if pinned else threads}",
         f"--task_worker_local_memory={_WORKER_MEMORY}",
+        f"--task_worker_spin_us={0 if crowded else _SPIN_MICROSECONDS}",
     )
     # Results come from a cache: large ones would otherwise be mapped, and faulted in, anew on each call.
     hal = binding.create_hal_driver(device).create_default_device(allocators=["caching"])
-    return Device(hal, in_host_memory=True, has_workers=driver_name(device) == "local-task")
+    return Device(hal, in_host_memory=True, crowded=crowded)
 
 
 def _keep_freed_memory() -> None:
@@ -228,7 +241,7 @@ def _keep_freed_memory() -> None:
 
 @cache
 def _open_gpu(device: str) -> Device:
-    return Device(runtime.get_device(device), in_host_memory=False, has_workers=False)
+    return Device(runtime.get_device(device), in_host_memory=False, crowded=False)
 
 
 # A Vulkan driver of NVIDIA's crashes on a device that is freed with the modules of the interpreter. Those of

@@ -66,12 +66,14 @@ def load(
     """Load a compiled program, given as the bytes of a .vmfb or as its path, on `device`.
 
     `device` is a URI of IREE's runtime: "local-sync" (on the calling thread), "local-task" (on `threads`
-    workers, by default one per physical core; as many stay on a core each, and a single one is the calling
-    thread), "vulkan", "cuda", "hip", each with an optional `://` and path.
+    workers, by default one per physical core; a single one is the calling thread), "vulkan", "cuda", "hip",
+    each with an optional `://` and path.
     A file is mapped into memory: leave it as it is while the program is in use.
 
-    On Linux, "local-task" has the process keep large blocks of memory that it frees, and a thread that calls
-    a program counts as batch work (SCHED_BATCH) until the call returns, if nothing else was chosen for it.
+    On Linux, "local-task" has the process keep large blocks of memory that it frees. Workers that leave their
+    caller a core wait for more work for 50 microseconds before they sleep. Where they take all of up to four
+    cores, or are more than there are, a thread that calls a program counts as batch work (SCHED_BATCH) until
+    the call returns, if nothing else was chosen for it.
 
     Raises `LoadError` when the file can't be read, isn't a compiled program or is compiled for other devices,
     and when there is no such device; `InvalidOptionError` for a number of threads that isn't positive, or is

@@ -54,7 +54,7 @@ def test_statistics_are_those_of_one_call() -> None:
 
 
 def test_one_thread_has_no_workers() -> None:
-    assert runner_flags(1) == ("--device=local-sync",)
+    assert "--device=local-sync" in runner_flags(1)
     assert "--device=local-task" in runner_flags(2)
 
 

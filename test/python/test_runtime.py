@@ -6,13 +6,15 @@ import sys
 import weakref
 from collections.abc import Callable
 from pathlib import Path
+from unittest.mock import MagicMock
 
 import iree.compiler
+import iree.runtime
 import numpy as np
 import numpy.typing as npt
 import pytest
 import torch
-from iree.winograd.device import BorrowedArrays, open_device
+from iree.winograd.device import BorrowedArrays, _open_host_device, open_device
 from iree.winograd.errors import CallError, InvalidOptionError, LoadError
 from iree.winograd.pipelines.machines.host import physical_cores
 from iree.winograd.runtime import BUFFER_ALIGNMENT, LoadedProgram, load
@@ -281,11 +283,40 @@ def test_a_caller_leaves_cores_to_workers_while_it_waits(
         policies.append(policy)
 
     monkeypatch.setattr(os, "sched_setscheduler", set_policy)
+    monkeypatch.setattr("iree.winograd.device.available_processors", lambda: 4)
     x = random_array(4, 64)
-    load(vmfb, "local-task", threads=2)(x)
+    # No other test asks for these, so the devices are new: more workers than cores, and fewer.
+    load(vmfb, "local-task", threads=5)(x)
     assert policies == [os.SCHED_BATCH, os.SCHED_OTHER]
+    load(vmfb, "local-task", threads=3)(x)
     load(vmfb, "local-sync")(x)
     assert len(policies) == 2
+
+
+@pytest.mark.parametrize(
+    ("threads", "cores", "processors", "flags"),
+    [
+        (2, 2, 2, (0, 0)),
+        (16, 16, 16, (16, 50)),
+        (8, 8, 16, (0, 50)),
+        (4, 16, 16, (4, 50)),
+        (9, 8, 8, (9, 0)),
+    ],
+    ids=["few cores", "many cores", "cores of two processors", "some of the cores", "too many"],
+)
+def test_workers_spin_and_stay_where_it_helps(
+    threads: int, cores: int, processors: int, flags: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parsed: list[str] = []
+    monkeypatch.setattr("iree.winograd.device.available_processors", lambda: processors)
+    monkeypatch.setattr("iree.winograd.device.physical_cores", lambda: cores)
+    monkeypatch.setattr(os, "cpu_count", lambda: processors)
+    monkeypatch.setattr(iree.runtime.flags, "parse_flags", lambda *flags: parsed.extend(flags))
+    monkeypatch.setattr("iree.winograd.device.binding.create_hal_driver", MagicMock())
+    _open_host_device.__wrapped__("local-task", threads)
+    groups, spinning = flags
+    assert f"--task_topology_group_count={groups}" in parsed
+    assert f"--task_worker_spin_us={spinning}" in parsed
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux lets threads be batch work")
