@@ -6,11 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import singledispatchmethod
 from typing import Any
 
+import expressions as e
 import numpy as np
+import operations as o
 import program as p
 from evaluation import constant_array, label
 from iree.winograd.dialect.bindings import arith, func, ir, linalg, math, scf, tensor
 from iree.winograd.passes.build.convolution import build_convolution
+from tensors import Shape, Tensor
 
 NAMES: Mapping[tuple[str, str, str], str] = {
     ("n0c", "0cf", "n0f"): "conv_1d_nwc_wcf",
@@ -59,7 +62,7 @@ def build(program: p.Program, context: ir.Context) -> ir.Module:
 
 
 def _build_function(number: int, function: p.Function) -> None:
-    arguments = [_type(p.Tensor(each.shape, each.dynamic)) for each in function.inputs]
+    arguments = [_type(Tensor(each.shape, each.dynamic)) for each in function.inputs]
     result_types = [_type(result) for result in p.function_types(function)]
     hands_over = [result_types[0]] if function.output_argument else []
     main = func.FuncOp(f"f{number}", ([*arguments, *hands_over], result_types))
@@ -72,7 +75,7 @@ def _build_function(number: int, function: p.Function) -> None:
         func.return_(_Builder(number, list(block.arguments)[: len(arguments)]).block(function, []))
 
 
-def _type(of: p.Tensor) -> ir.RankedTensorType:
+def _type(of: Tensor) -> ir.RankedTensorType:
     sizes = list(of.shape)
     if of.dynamic:
         sizes[0] = ir.ShapedType.get_dynamic_size()
@@ -94,41 +97,41 @@ class _Builder:
                 values.extend(self.results(operation, values))
         return [values[result] for result in block.results]
 
-    def empty(self, of: p.Tensor) -> ir.Value:
+    def empty(self, of: Tensor) -> ir.Value:
         return tensor.empty(self.sizes(of), ir.F32Type.get())
 
-    def filled(self, number: float, of: p.Tensor) -> ir.Value:
+    def filled(self, number: float, of: Tensor) -> ir.Value:
         return linalg.fill(_number(number), outs=[self.empty(of)])
 
-    def sizes(self, of: p.Tensor) -> list[int | ir.Value]:
+    def sizes(self, of: Tensor) -> list[int | ir.Value]:
         return [self.batch, *of.shape[1:]] if of.dynamic else list(of.shape)
 
-    def tensor_of(self, value: ir.Value, shape: Sequence[int]) -> p.Tensor:
+    def tensor_of(self, value: ir.Value, shape: Sequence[int]) -> Tensor:
         """The tensor of `shape` with the first dimension that of `value`, if this is dynamic."""
-        return p.Tensor(tuple(shape), _is_dynamic(value))
+        return Tensor(tuple(shape), _is_dynamic(value))
 
     @singledispatchmethod
     def results(self, operation: p.Operation, values: list[ir.Value]) -> list[ir.Value]:
         raise TypeError(f"no operation: {operation}")
 
     @results.register
-    def _(self, op: p.Input, values: list[ir.Value]) -> list[ir.Value]:
+    def _(self, op: o.Input, values: list[ir.Value]) -> list[ir.Value]:
         return [next(self.arguments)]
 
     @results.register
-    def _(self, op: p.Constant, values: list[ir.Value]) -> list[ir.Value]:
+    def _(self, op: o.Constant, values: list[ir.Value]) -> list[ir.Value]:
         array = constant_array(op).astype(np.float32)
         attribute = ir.DenseElementsAttr.get(
             np.ascontiguousarray(array), type=ir.F32Type.get(), shape=list(op.shape)
         )
-        return [arith.constant(_type(p.Tensor(op.shape)), attribute)]
+        return [arith.constant(_type(Tensor(op.shape)), attribute)]
 
     @results.register
-    def _(self, op: p.Fill, values: list[ir.Value]) -> list[ir.Value]:
-        return [self.filled(op.number, p.Tensor(op.shape, op.dynamic))]
+    def _(self, op: o.Fill, values: list[ir.Value]) -> list[ir.Value]:
+        return [self.filled(op.number, Tensor(op.shape, op.dynamic))]
 
     @results.register
-    def _(self, op: p.Pad, values: list[ir.Value]) -> list[ir.Value]:
+    def _(self, op: o.Pad, values: list[ir.Value]) -> list[ir.Value]:
         source = values[op.source]
         of = _static(source)
         number = _number(op.number)
@@ -140,13 +143,13 @@ class _Builder:
         return [pad.results[0]]
 
     @results.register
-    def _(self, op: p.Insertion, values: list[ir.Value]) -> list[ir.Value]:
+    def _(self, op: o.Insertion, values: list[ir.Value]) -> list[ir.Value]:
         source, target = values[op.source], values[op.target]
         sizes = self.sizes(self.tensor_of(source, _static(source)))
         return [_insert(source, target, op.offsets, sizes, op.steps)]
 
     @results.register
-    def _(self, op: p.Slice, values: list[ir.Value]) -> list[ir.Value]:
+    def _(self, op: o.Slice, values: list[ir.Value]) -> list[ir.Value]:
         source = values[op.source]
         of = self.tensor_of(source, op.sizes)
         sizes = self.sizes(of)
@@ -158,7 +161,7 @@ class _Builder:
         return [slice_op.result]
 
     @results.register
-    def _(self, op: p.Concatenation, values: list[ir.Value]) -> list[ir.Value]:
+    def _(self, op: o.Concatenation, values: list[ir.Value]) -> list[ir.Value]:
         sources = [values[source] for source in op.sources]
         shapes = [_static(source) for source in sources]
         shape = list(shapes[0])
@@ -166,14 +169,14 @@ class _Builder:
         return [tensor.concat(_type(self.tensor_of(sources[0], shape)), op.dimension, sources)]
 
     @results.register
-    def _(self, op: p.Transposition, values: list[ir.Value]) -> list[ir.Value]:
+    def _(self, op: o.Transposition, values: list[ir.Value]) -> list[ir.Value]:
         source = values[op.source]
         shape = [_static(source)[d] for d in op.permutation]
         init = self.empty(self.tensor_of(source, shape))
         return [linalg.transpose(source, outs=[init], permutation=list(op.permutation)).results[0]]
 
     @results.register
-    def _(self, op: p.Expansion, values: list[ir.Value]) -> list[ir.Value]:
+    def _(self, op: o.Expansion, values: list[ir.Value]) -> list[ir.Value]:
         source = values[op.source]
         of = self.tensor_of(
             source, [*_static(source)[: op.dimension], *op.sizes, *_static(source)[op.dimension + 1 :]]
@@ -185,30 +188,30 @@ class _Builder:
         return [tensor.expand_shape(_type(of), source, groups, dynamic, static)]
 
     @results.register
-    def _(self, op: p.Collapse, values: list[ir.Value]) -> list[ir.Value]:
+    def _(self, op: o.Collapse, values: list[ir.Value]) -> list[ir.Value]:
         source, d = values[op.source], op.dimension
         shape = _static(source)
         of = self.tensor_of(source, [*shape[:d], shape[d] * shape[d + 1], *shape[d + 2 :]])
         return [tensor.collapse_shape(_type(of), source, _groups(len(shape) - 1, d, 2))]
 
     @results.register
-    def _(self, op: p.Broadcast, values: list[ir.Value]) -> list[ir.Value]:
-        init = self.empty(p.Tensor(op.shape, op.dynamic))
+    def _(self, op: o.Broadcast, values: list[ir.Value]) -> list[ir.Value]:
+        init = self.empty(Tensor(op.shape, op.dynamic))
         return list(linalg.broadcast(values[op.source], outs=[init], dimensions=list(op.dimensions)).results)
 
     @results.register
-    def _(self, op: p.Elementwise, values: list[ir.Value]) -> list[ir.Value]:
-        of = p.Tensor(op.shape, op.dynamic)
+    def _(self, op: o.Elementwise, values: list[ir.Value]) -> list[ir.Value]:
+        of = Tensor(op.shape, op.dynamic)
         rank = len(op.shape)
         sources = [values[source] for source in op.sources]
         inits = [self.empty(of) for _ in op.body] if op.init is None else [values[op.init]]
         outside = {
             part: _number(part.value)
-            if isinstance(part, p.Number)
+            if isinstance(part, e.Number)
             else tensor.extract(values[part.value], [_index(0)] * len(_static(values[part.value])))
             for tree in op.body
-            for part in p.subexpressions(tree)
-            if isinstance(part, p.Captured) or (isinstance(part, p.Number) and part.captured)
+            for part in e.subexpressions(tree)
+            if isinstance(part, e.Captured) or (isinstance(part, e.Number) and part.captured)
         }
         reads = [
             ir.AffineMap.get(
@@ -229,11 +232,11 @@ class _Builder:
         return _generic(sources, inits, [*reads, *[identity] * len(inits)], ["parallel"] * rank, body)
 
     @results.register
-    def _(self, op: p.Reduction, values: list[ir.Value]) -> list[ir.Value]:
+    def _(self, op: o.Reduction, values: list[ir.Value]) -> list[ir.Value]:
         source = values[op.source]
         shape = _static(source)
         kept = [d for d in range(len(shape)) if d not in op.dimensions]
-        of = p.Tensor(tuple(shape[d] for d in kept), _is_dynamic(source) and 0 in kept)
+        of = Tensor(tuple(shape[d] for d in kept), _is_dynamic(source) and 0 in kept)
         init = self.filled(0.0 if op.kind == "sum" else LOWEST, of)
         combine = arith.addf if op.kind == "sum" else arith.maximumf
         kinds = ["reduction" if d in op.dimensions else "parallel" for d in range(len(shape))]
@@ -242,7 +245,7 @@ class _Builder:
         return _generic([source], [init], maps, kinds, lambda element, sum_: [combine(element, sum_)])
 
     @results.register
-    def _(self, op: p.Reversal, values: list[ir.Value]) -> list[ir.Value]:
+    def _(self, op: o.Reversal, values: list[ir.Value]) -> list[ir.Value]:
         source = values[op.source]
         shape = _static(source)
 
@@ -254,14 +257,14 @@ class _Builder:
             return [tensor.extract(source, position)]
 
         identity = ir.AffineMap.get_identity(len(shape))
-        init = self.empty(p.Tensor(tuple(shape)))
+        init = self.empty(Tensor(tuple(shape)))
         return _generic([], [init], [identity], ["parallel"] * len(shape), body)
 
     @results.register
-    def _(self, op: p.Pooling, values: list[ir.Value]) -> list[ir.Value]:
+    def _(self, op: o.Pooling, values: list[ir.Value]) -> list[ir.Value]:
         source = values[op.source]
         sizes = dict(zip(op.layout, _static(source), strict=True))
-        outputs = p.windows(sizes, op.window, op.strides, op.dilations)
+        outputs = o.windows(sizes, op.window, op.strides, op.dilations)
         of = self.tensor_of(source, [outputs.get(letter, sizes[letter]) for letter in op.layout])
         window = tensor.empty(list(op.window), ir.F32Type.get())
         init = self.filled(0.0 if op.kind == "sum" else LOWEST, of)
@@ -269,7 +272,7 @@ class _Builder:
         return [_named(name, [source, window], init, op.strides, op.dilations)]
 
     @results.register
-    def _(self, op: p.Convolution, values: list[ir.Value]) -> list[ir.Value]:
+    def _(self, op: o.Convolution, values: list[ir.Value]) -> list[ir.Value]:
         source, filters, init = (values[operand] for operand in op.operands)
         name = NAMES.get(op.layouts)
         if op.named and name is not None:
@@ -296,18 +299,18 @@ class _Builder:
 
 
 def _expression(
-    tree: p.Expression, elements: Sequence[ir.Value], outside: Mapping[p.Expression, ir.Value]
+    tree: e.Expression, elements: Sequence[ir.Value], outside: Mapping[e.Expression, ir.Value]
 ) -> ir.Value:
     if tree in outside:
         return outside[tree]
-    if isinstance(tree, p.Argument):
+    if isinstance(tree, e.Argument):
         return elements[tree.number]
-    if isinstance(tree, p.Number):
+    if isinstance(tree, e.Number):
         return _number(tree.value)
-    if isinstance(tree, p.Position):
+    if isinstance(tree, e.Position):
         integer = arith.index_cast(ir.IntegerType.get_signless(32), linalg.IndexOp(tree.dimension).result)
         return arith.sitofp(ir.F32Type.get(), integer)
-    assert isinstance(tree, p.Apply)
+    assert isinstance(tree, e.Apply)
     operands = [_expression(operand, elements, outside) for operand in tree.operands]
     return OPERATIONS[tree.operation](*operands)
 
@@ -354,7 +357,7 @@ def _generic(
 
 
 def _named(
-    name: str, sources: Sequence[ir.Value], init: ir.Value, strides: p.Shape, dilations: p.Shape
+    name: str, sources: Sequence[ir.Value], init: ir.Value, strides: Shape, dilations: Shape
 ) -> ir.Value:
     operation = ir.Operation.create(
         f"linalg.{name}",

@@ -23,8 +23,8 @@ from iree.winograd.dialect.bindings import ir
 from shrinking import shrink
 from strategies import programs
 
-EXAMPLES_PER_ROUND = 50
-"""Hypothesis remembers all choices of a round."""
+EXAMPLES_PER_ROUND = 10
+"""After these Hypothesis copies parts of programs over others, so that most would repeat what was checked."""
 SHRINKING_SECONDS = 60.0
 MOST_OF_A_KIND = 12
 """Findings that are shrunk and reported of those that all say the same."""

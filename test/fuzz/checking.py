@@ -11,15 +11,21 @@ from typing import Any
 import iree.winograd
 import numpy as np
 import numpy.typing as npt
+import operations as o
 import program as p
 from bounded import Bounded
 from building import build
 from configuration import TARGETS, Configuration, chosen_implementations
 from evaluation import evaluate
 from guarded import Edge, GuardedArray
+from iree.compiler import api
+from iree.winograd.compilation import Compilation, Stages
+from iree.winograd.diagnostics import Diagnostic
 from iree.winograd.dialect.algebra.numerics import predicted_error
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.pipelines.selection.decision import Decision
+from iree.winograd.pipelines.selection.options import WinogradOptions
+from iree.winograd.program import compilation_error, open_session, open_source
 
 INFORMATIVE = 0.05
 """Bounds beyond this share of a result's root mean square say little of it."""
@@ -159,7 +165,7 @@ def function_arguments(function: p.Function) -> list[Array]:
 def expected_results(
     program: p.Program, number: int, arguments: Sequence[Array], errors: dict[str, float]
 ) -> list[Bounded]:
-    def error_of(label: str, convolution: p.Convolution, filter_shape: Sequence[int]) -> float:
+    def error_of(label: str, convolution: o.Convolution, filter_shape: Sequence[int]) -> float:
         sizes = dict(zip(convolution.layouts[1], filter_shape, strict=True))
         taps = [size for letter, size in sizes.items() if letter.isdigit()]
         direct = _direct_error(len(taps), sizes.get("c", 1) * int(np.prod(taps)))
@@ -185,16 +191,14 @@ def _predicted_error(decision: Decision) -> float:
 
 
 def _compile(source: bytes, configuration: Configuration) -> bytes:
+    options = WinogradOptions(
+        strict=True,
+        threads=configuration.threads,
+        output_tile=configuration.output_tile,
+        fold_filters=configuration.fold_filters,
+    )
     try:
-        return iree.winograd.compile(
-            source,
-            target=TARGETS[configuration.target],
-            flags=configuration.flags,
-            strict=True,
-            threads=configuration.threads,
-            output_tile=configuration.output_tile,
-            fold_filters=configuration.fold_filters,
-        )
+        return _compile_with(source, configuration, options)
     except iree.winograd.CompilationError as error:
         _compile_stock(source, configuration)
         raise PassFailedError(str(error)) from None
@@ -202,14 +206,24 @@ def _compile(source: bytes, configuration: Configuration) -> bytes:
 
 def _compile_stock(source: bytes, configuration: Configuration) -> bytes:
     try:
-        return iree.winograd.compile(
-            source,
-            target=TARGETS[configuration.target],
-            flags=configuration.flags,
-            enable_winograd=False,
-        )
+        return _compile_with(source, configuration, None)
     except iree.winograd.CompilationError as error:
         raise StockFailedError(str(error)) from None
+
+
+def _compile_with(source: bytes, configuration: Configuration, options: WinogradOptions | None) -> bytes:
+    """As `iree.winograd.compile` does, but for IREE's verifier, which follows the configuration."""
+    diagnostics: list[Diagnostic] = []
+    flags = (*iree.winograd.target_flags(TARGETS[configuration.target]), *configuration.flags)
+    session = open_session(flags, options)
+    stages = Stages(verify=configuration.verifies)
+    with Compilation(session, options, stages, report=diagnostics.append) as compilation:
+        invocation = compilation.compile(open_source(compilation, source))
+        if invocation is None:
+            raise compilation_error(diagnostics)
+        with api.Output.open_membuffer() as output:
+            invocation.output_vm_bytecode(output)
+            return bytes(output.map_memory())
 
 
 def compare(runs: Sequence[Array], expected: Sequence[Bounded], number: int) -> None:
@@ -288,7 +302,7 @@ def updated_arguments(function: p.Function) -> set[int]:
     `linalg.matmul` and convolutions, among others, with an argument as `outs`: `main(%x, %y) {linalg.matmul
     ins(%y, %y) outs(%x)}` changes `%x` for the caller, where that is memory that he imported.
     """
-    inputs = [value for value, operation in p.numbered(function) if isinstance(operation, p.Input)]
+    inputs = [value for value, operation in p.numbered(function) if isinstance(operation, o.Input)]
     updated = {
         target
         for operation in p.all_operations(function)

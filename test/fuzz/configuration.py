@@ -7,9 +7,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
+from math import prod
 from unittest import mock
 
 from hypothesis import strategies as st
+from iree.winograd.passes.frame.algorithm import Algorithm
 from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.backends.schedules import Schedule
 from iree.winograd.pipelines.selection import select_algorithm
@@ -46,12 +48,17 @@ class Configuration:
     fold_filters: str = "compile"
     evaluates_constants: bool = False
     """Whether IREE compiles and runs what is computed from constants, which takes a while."""
+    verifies: bool = True
+    """Whether IREE verifies the program after each of its passes, which takes a third of the time."""
+    optimizes: bool = True
+    """Whether IREE's code generator does what it need not."""
 
     @property
     def flags(self) -> tuple[str, ...]:
         return (
             "--iree-llvmcpu-debug-symbols=false",
             f"--iree-opt-const-eval={str(self.evaluates_constants).lower()}",
+            *(() if self.optimizes else ("--iree-llvmcpu-mlir-opt-level=O0",)),
         )
 
     @property
@@ -64,10 +71,13 @@ def configurations(targets: list[str]) -> st.SearchStrategy[Configuration]:
         Configuration,
         target=st.sampled_from(targets),
         threads=st.sampled_from((1, 2, 16)),
-        output_tile=st.sampled_from((None, None, 1, 2, 3, 4, 5, 6, 7, 8)),
+        # Fewer of what takes longest to compile.
+        output_tile=st.sampled_from((None, None, None, 1, 2, 2, 3, 3, 4, 4, 5, 6, 7, 8)),
         implementation_seed=st.one_of(st.none(), st.integers(0, 2**20)),
         fold_filters=st.sampled_from(("compile", "compile", "load")),
-        evaluates_constants=st.sampled_from((False, False, False, True)),
+        evaluates_constants=st.sampled_from((*(False,) * 7, True)),
+        verifies=st.sampled_from((False, False, False, True)),
+        optimizes=st.sampled_from((False, False, True)),
     )
 
 
@@ -95,9 +105,16 @@ def chosen_implementations(configuration: Configuration) -> Iterator[list[Decisi
 def _random_implementation(
     problem: ConvolutionProblem, space: SearchSpace, choice: random.Random
 ) -> Implementation:
-    algorithm = choice.choice(list(candidate_algorithms(problem)))
+    algorithms = list(candidate_algorithms(problem))
+    # Kernels are written out per element of the transformed tile: many small ones for each large one.
+    (algorithm,) = choice.choices(algorithms, [_transformed_size(each) ** -0.5 for each in algorithms])
     schedules = _schedules(space, problem, algorithm)
     return Implementation(algorithm, choice.choice(schedules))
+
+
+def _transformed_size(algorithm: Algorithm) -> int:
+    """Elements of a transformed tile."""
+    return prod(m + p - 1 for m, p in zip(algorithm.output_tile, algorithm.part_size, strict=True))
 
 
 @cache

@@ -7,9 +7,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import singledispatchmethod
 
+import expressions as e
 import numpy as np
+import operations as o
 import program as p
 from bounded import FUNCTIONS, LEAST, ROUNDOFF, Array, Bounded, add, largest, total
+from tensors import Shape, Tensor
 
 MARGIN = 8
 """How many times the predicted error an output may have.
@@ -18,7 +21,7 @@ The largest of n errors is about sqrt(pi ln n) times their mean: this for a thou
 """
 
 
-def constant_array(constant: p.Constant) -> Array:
+def constant_array(constant: o.Constant) -> Array:
     """The numbers of a constant, as float32 holds them."""
     array = constant.scale * np.random.default_rng(constant.seed).standard_normal(constant.shape)
     if constant.positive:
@@ -35,7 +38,7 @@ def evaluate(
     program: p.Program,
     function: int,
     arguments: Sequence[Array],
-    predicted_error: Callable[[str, p.Convolution, Sequence[int]], float],
+    predicted_error: Callable[[str, o.Convolution, Sequence[int]], float],
 ) -> list[Bounded]:
     """The results of a function of `program`.
 
@@ -50,7 +53,7 @@ def evaluate(
 class _Evaluation:
     function: int
     arguments: Iterator[Array]
-    predicted_error: Callable[[str, p.Convolution, Sequence[int]], float]
+    predicted_error: Callable[[str, o.Convolution, Sequence[int]], float]
 
     def block(self, block: p.Block | p.Function, values: list[Bounded]) -> list[Bounded]:
         for operation in block.operations:
@@ -62,19 +65,19 @@ class _Evaluation:
         raise TypeError(f"no operation: {operation}")
 
     @results.register
-    def _(self, op: p.Input, values: list[Bounded]) -> list[Bounded]:
+    def _(self, op: o.Input, values: list[Bounded]) -> list[Bounded]:
         return [Bounded.exact(next(self.arguments))]
 
     @results.register
-    def _(self, op: p.Constant, values: list[Bounded]) -> list[Bounded]:
+    def _(self, op: o.Constant, values: list[Bounded]) -> list[Bounded]:
         return [Bounded.exact(constant_array(op))]
 
     @results.register
-    def _(self, op: p.Fill, values: list[Bounded]) -> list[Bounded]:
+    def _(self, op: o.Fill, values: list[Bounded]) -> list[Bounded]:
         return [Bounded.exact(np.full(op.shape, np.float32(op.number), np.float64))]
 
     @results.register
-    def _(self, op: p.Pad, values: list[Bounded]) -> list[Bounded]:
+    def _(self, op: o.Pad, values: list[Bounded]) -> list[Bounded]:
         source, widths = values[op.source], list(zip(op.low, op.high, strict=True))
         return [
             Bounded(
@@ -84,7 +87,7 @@ class _Evaluation:
         ]
 
     @results.register
-    def _(self, op: p.Insertion, values: list[Bounded]) -> list[Bounded]:
+    def _(self, op: o.Insertion, values: list[Bounded]) -> list[Bounded]:
         source, target = values[op.source], values[op.target]
         where = slices(op.offsets, source.value.shape, op.steps)
         value, error = target.value.copy(), target.error.copy()
@@ -92,12 +95,12 @@ class _Evaluation:
         return [Bounded(value, error)]
 
     @results.register
-    def _(self, op: p.Slice, values: list[Bounded]) -> list[Bounded]:
+    def _(self, op: o.Slice, values: list[Bounded]) -> list[Bounded]:
         where = slices(op.offsets, op.sizes, op.steps)
         return [values[op.source].mapped(lambda array: array[where])]
 
     @results.register
-    def _(self, op: p.Concatenation, values: list[Bounded]) -> list[Bounded]:
+    def _(self, op: o.Concatenation, values: list[Bounded]) -> list[Bounded]:
         parts = [values[source] for source in op.sources]
         return [
             Bounded(
@@ -107,19 +110,19 @@ class _Evaluation:
         ]
 
     @results.register
-    def _(self, op: p.Transposition, values: list[Bounded]) -> list[Bounded]:
+    def _(self, op: o.Transposition, values: list[Bounded]) -> list[Bounded]:
         return [values[op.source].mapped(lambda array: array.transpose(op.permutation))]
 
     @results.register
-    def _(self, op: p.Expansion, values: list[Bounded]) -> list[Bounded]:
+    def _(self, op: o.Expansion, values: list[Bounded]) -> list[Bounded]:
         return [_reshaped(op, values[op.source])]
 
     @results.register
-    def _(self, op: p.Collapse, values: list[Bounded]) -> list[Bounded]:
+    def _(self, op: o.Collapse, values: list[Bounded]) -> list[Bounded]:
         return [_reshaped(op, values[op.source])]
 
     @results.register
-    def _(self, op: p.Broadcast, values: list[Bounded]) -> list[Bounded]:
+    def _(self, op: o.Broadcast, values: list[Bounded]) -> list[Bounded]:
         return [
             values[op.source].mapped(
                 lambda array: np.broadcast_to(np.expand_dims(array, op.dimensions), op.shape)
@@ -127,7 +130,7 @@ class _Evaluation:
         ]
 
     @results.register
-    def _(self, op: p.Elementwise, values: list[Bounded]) -> list[Bounded]:
+    def _(self, op: o.Elementwise, values: list[Bounded]) -> list[Bounded]:
         elements = [
             values[source].mapped(lambda array, read=read: _read(array, read, op.shape))
             for source, read in zip(op.sources, op.maps, strict=True)
@@ -135,32 +138,32 @@ class _Evaluation:
         if op.init is not None:
             elements.append(values[op.init])
 
-        def expression(tree: p.Expression) -> Bounded:
-            if isinstance(tree, p.Argument):
+        def expression(tree: e.Expression) -> Bounded:
+            if isinstance(tree, e.Argument):
                 return elements[tree.number]
-            if isinstance(tree, p.Number):
+            if isinstance(tree, e.Number):
                 return Bounded.exact(np.float32(tree.value))
-            if isinstance(tree, p.Captured):
+            if isinstance(tree, e.Captured):
                 return values[tree.value].mapped(lambda array: array.flat[0])
-            if isinstance(tree, p.Position):
+            if isinstance(tree, e.Position):
                 return Bounded.exact(np.indices(op.shape, sparse=True)[tree.dimension])
             return FUNCTIONS[tree.operation](*map(expression, tree.operands))
 
         return [expression(tree).mapped(lambda array: np.broadcast_to(array, op.shape)) for tree in op.body]
 
     @results.register
-    def _(self, op: p.Reduction, values: list[Bounded]) -> list[Bounded]:
+    def _(self, op: o.Reduction, values: list[Bounded]) -> list[Bounded]:
         return [{"sum": total, "max": largest}[op.kind](values[op.source], op.dimensions)]
 
     @results.register
-    def _(self, op: p.Reversal, values: list[Bounded]) -> list[Bounded]:
+    def _(self, op: o.Reversal, values: list[Bounded]) -> list[Bounded]:
         return [values[op.source].mapped(lambda array: np.flip(array, op.dimensions))]
 
     @results.register
-    def _(self, op: p.Pooling, values: list[Bounded]) -> list[Bounded]:
+    def _(self, op: o.Pooling, values: list[Bounded]) -> list[Bounded]:
         source = values[op.source]
         sizes = dict(zip(op.layout, source.value.shape, strict=True))
-        outputs = p.windows(sizes, op.window, op.strides, op.dilations)
+        outputs = o.windows(sizes, op.window, op.strides, op.dilations)
         parts = [
             source.mapped(lambda array, where=where: array[where])
             for where in _window_slices(op.layout, outputs, op.window, op.strides, op.dilations)
@@ -169,7 +172,7 @@ class _Evaluation:
         return [{"sum": total, "max": largest}[op.kind](stacked, (0,))]
 
     @results.register
-    def _(self, op: p.Convolution, values: list[Bounded]) -> list[Bounded]:
+    def _(self, op: o.Convolution, values: list[Bounded]) -> list[Bounded]:
         source, filters, init = (values[operand] for operand in op.operands)
         predicted = self.predicted_error(label(self.function, len(values)), op, filters.value.shape)
         value = convolve(op, source.value, filters.value)
@@ -200,12 +203,12 @@ class _Evaluation:
         return results
 
 
-def convolve(op: p.Convolution, source: Array, filters: Array) -> Array:
+def convolve(op: o.Convolution, source: Array, filters: Array) -> Array:
     """The convolution of `op` without its init, tap by tap."""
     source_layout, filter_layout, output_layout = op.layouts
     sizes = dict(zip(source_layout, source.shape, strict=True))
     kernel = tuple(filters.shape[filter_layout.index(str(d))] for d in range(len(op.strides)))
-    outputs = p.windows(sizes, kernel, op.strides, op.dilations)
+    outputs = o.windows(sizes, kernel, op.strides, op.dilations)
     taps = itertools.product(*map(range, kernel))
     result = None
     equation = f"{source_layout},{filter_layout.translate(_NO_DIGITS)}->{output_layout}".translate(_LETTERS)
@@ -224,7 +227,7 @@ _LETTERS = str.maketrans("012", "xyz")
 
 
 def _window_slices(
-    layout: str, outputs: dict[str, int], window: p.Shape, strides: p.Shape, dilations: p.Shape
+    layout: str, outputs: dict[str, int], window: Shape, strides: Shape, dilations: Shape
 ) -> list[tuple[slice, ...]]:
     """What each tap of a window reads."""
     found = []
@@ -244,11 +247,11 @@ def slices(offsets: Sequence[int], sizes: Sequence[int], steps: Sequence[int]) -
     )
 
 
-def _reshaped(op: p.Expansion | p.Collapse, source: Bounded) -> Bounded:
-    (result,) = op.infer([p.Tensor(source.value.shape)])
+def _reshaped(op: o.Expansion | o.Collapse, source: Bounded) -> Bounded:
+    (result,) = op.infer([Tensor(source.value.shape)])
     return source.mapped(lambda array: array.reshape(result.shape))
 
 
-def _read(array: Array, read: tuple[int | None, ...], shape: p.Shape) -> Array:
+def _read(array: Array, read: tuple[int | None, ...], shape: Shape) -> Array:
     grid = np.indices(shape, sparse=True)
     return array[tuple(0 if loop is None else grid[loop] for loop in read)]

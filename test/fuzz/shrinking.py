@@ -11,7 +11,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import fields, replace
 from typing import Any, TypeVar
 
+import expressions as e
+import operations as o
 import program as p
+from tensors import InvalidProgramError, Tensor
 
 Node = TypeVar("Node", bound=Any)
 
@@ -37,7 +40,7 @@ def _smaller(program: p.Program) -> Iterator[p.Program]:
         try:
             if p.function_types(smaller):
                 yield p.Program((smaller,))
-        except p.InvalidProgramError:
+        except InvalidProgramError:
             continue
 
 
@@ -48,7 +51,7 @@ def _smaller_functions(function: p.Function) -> Iterator[p.Function]:
         for result in function.results:
             yield without_unused(replace(function, results=(result,)))
     starts = [first for first, _ in p.numbered(function)]
-    types: list[p.Tensor] = []
+    types: list[Tensor] = []
     p.infer_block(function, types)
     # Earlier results in place of the last one.
     if len(function.results) == 1:
@@ -57,11 +60,11 @@ def _smaller_functions(function: p.Function) -> Iterator[p.Function]:
     cuts = []
     for number, operation in enumerate(function.operations):
         end = [*starts, len(types)][number + 1]
-        if isinstance(operation, p.Input) or end - starts[number] != 1:
+        if isinstance(operation, o.Input) or end - starts[number] != 1:
             continue
         of = types[starts[number]]
         operations = list(function.operations)
-        operations[number] = p.Input(of.shape, of.dynamic)
+        operations[number] = o.Input(of.shape, of.dynamic)
         smaller = without_unused(replace(function, operations=tuple(operations)))
         if len(smaller.operations) < len(function.operations):
             cuts.append(smaller)
@@ -74,14 +77,14 @@ def _smaller_functions(function: p.Function) -> Iterator[p.Function]:
 
 
 def _simpler(operation: p.Operation) -> Iterator[p.Operation]:
-    if isinstance(operation, p.Elementwise) and len(operation.body) > 1:
+    if isinstance(operation, o.Elementwise) and len(operation.body) > 1:
         return
-    if isinstance(operation, p.Elementwise) and operation.body != (p.Argument(0),):
-        for part in list(p.subexpressions(operation.body[0]))[1:]:
+    if isinstance(operation, o.Elementwise) and operation.body != (e.Argument(0),):
+        for part in list(e.subexpressions(operation.body[0]))[1:]:
             yield replace(operation, body=(part,))
     if isinstance(operation, p.Loop) and operation.count > 1:
         yield replace(operation, count=1)
-    if isinstance(operation, p.Convolution) and not operation.named:
+    if isinstance(operation, o.Convolution) and not operation.named:
         yield replace(operation, named=True)
 
 
@@ -95,7 +98,7 @@ def without_unused(function: p.Function) -> p.Function:
     starts = [first for first, _ in p.numbered(function)]
     needed = set(function.results)
     kept = []
-    types: list[p.Tensor] = []
+    types: list[Tensor] = []
     p.infer_block(function, types)
     ends = [*starts[1:], len(types)]
     for number in reversed(range(len(starts))):
@@ -136,9 +139,9 @@ def _renumbered(node: Node, renumbered: dict[int, int], former: int, count: int)
     def value(number: int) -> int:
         return number - former + count if number >= former else renumbered[number]
 
-    if isinstance(node, p.Captured):
-        return p.Captured(value(node.value))
-    if isinstance(node, p.Apply):
+    if isinstance(node, e.Captured):
+        return e.Captured(value(node.value))
+    if isinstance(node, e.Apply):
         return replace(
             node, operands=tuple(_renumbered(each, renumbered, former, count) for each in node.operands)
         )

@@ -8,8 +8,9 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import expressions as e
 import numpy as np
-import program as p
+import operations as o
 import pytest
 from bounded import FUNCTIONS, Bounded
 from campaign import STOCK_KINDS
@@ -17,7 +18,8 @@ from checker_process import Checker
 from configuration import Configuration, configurations
 from guarded import GuardedArray
 from hypothesis import HealthCheck, assume, given, settings
-from program import Convolution, Elementwise, Fill, Function, Input, Pad, Program
+from operations import Convolution, Elementwise, Fill, Input, Pad
+from program import Function, Program
 from shrinking import shrink
 from strategies import programs
 
@@ -50,8 +52,8 @@ FOUND: dict[str, tuple[Program, Configuration]] = {
                     (
                         Input((1, 4, 5, 8), dynamic=True),
                         Input((16, 4, 1, 1)),
-                        p.Constant((), 96),
-                        p.Broadcast(2, (1, 16, 5, 4), (0, 1, 2, 3), dynamic=True),
+                        o.Constant((), 96),
+                        o.Broadcast(2, (1, 16, 5, 4), (0, 1, 2, 3), dynamic=True),
                         Convolution(0, 1, 3, ("nc01", "fc01", "nf01"), (1, 2), (1, 1), named=True),
                     ),
                     (4,),
@@ -86,14 +88,14 @@ def test_random_programs(program: Program, configuration: Configuration, checker
 
 def test_a_wrong_result_is_found_and_shrunk() -> None:
     """As if multiplications were wrong: what is left is one of them."""
-    double = Elementwise((0,), ((0, 1),), (p.Apply("mul", (p.Argument(0), p.Number(2.0))),), (2, 3))
-    third = p.Apply("mul", (p.Argument(0), p.Number(3.0)))
+    double = Elementwise((0,), ((0, 1),), (e.Apply("mul", (e.Argument(0), e.Number(2.0))),), (2, 3))
+    third = e.Apply("mul", (e.Argument(0), e.Number(3.0)))
     function = Function(
         (
             Input((2, 3)),
             double,
-            Elementwise((1,), ((0, 1),), (p.Apply("neg", (p.Argument(0),)),), (2, 3)),
-            Elementwise((2,), ((0, 1),), (p.Apply("add", (third, p.Number(1.0))),), (2, 3)),
+            Elementwise((1,), ((0, 1),), (e.Apply("neg", (e.Argument(0),)),), (2, 3)),
+            Elementwise((2,), ((0, 1),), (e.Apply("add", (third, e.Number(1.0))),), (2, 3)),
         ),
         (3, 2),
     )

@@ -1,0 +1,355 @@
+"""Operations on tensors: data, what rearranges it, and what is computed of it.
+
+Operands are the numbers of values of the function. `infer` gives the types of the results for those of the
+operands, and raises InvalidProgramError where they don't fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from expressions import Argument, Captured, Expression, Position, subexpressions
+from tensors import Shape, Tensor, require
+
+
+@dataclass(frozen=True)
+class OfNone:
+    """An operation without operands."""
+
+    @property
+    def operands(self) -> tuple[int, ...]:
+        return ()
+
+
+@dataclass(frozen=True)
+class OfOne:
+    """An operation on one value."""
+
+    source: int
+
+    @property
+    def operands(self) -> tuple[int, ...]:
+        return (self.source,)
+
+
+@dataclass(frozen=True)
+class Input(OfNone):
+    """The next argument of the function."""
+
+    shape: Shape
+    dynamic: bool = False
+
+    def infer(self, operands: Sequence[Tensor]) -> list[Tensor]:
+        return [Tensor(self.shape, self.dynamic)]
+
+
+@dataclass(frozen=True)
+class Constant(OfNone):
+    """Random numbers, the same for the same fields: of mean zero, or `positive`."""
+
+    shape: Shape
+    seed: int
+    scale: float = 1.0
+    positive: bool = False
+
+    def infer(self, operands: Sequence[Tensor]) -> list[Tensor]:
+        return [Tensor(self.shape)]
+
+
+@dataclass(frozen=True)
+class Fill(OfNone):
+    """A number everywhere."""
+
+    number: float
+    shape: Shape
+    dynamic: bool = False
+
+    def infer(self, operands: Sequence[Tensor]) -> list[Tensor]:
+        return [Tensor(self.shape, self.dynamic)]
+
+
+@dataclass(frozen=True)
+class Pad(OfOne):
+    low: Shape
+    high: Shape
+    number: float
+
+    def infer(self, operands: Sequence[Tensor]) -> list[Tensor]:
+        (source,) = operands
+        require(len(self.low) == len(self.high) == len(source.shape), "ranks differ")
+        require(min(*self.low, *self.high) >= 0, "a negative pad")
+        require(not source.dynamic or self.low[0] == self.high[0] == 0, "a padded dynamic dimension")
+        return [
+            source.with_shape(map(sum, zip(self.low, source.shape, self.high, strict=True)))  # type: ignore[arg-type]
+        ]
+
+
+@dataclass(frozen=True)
+class Insertion:
+    """`target` with `source` in it, from `offsets` on, in `steps`."""
+
+    source: int
+    target: int
+    offsets: Shape
+    steps: Shape
+
+    @property
+    def operands(self) -> tuple[int, ...]:
+        return (self.source, self.target)
+
+    def infer(self, operands: Sequence[Tensor]) -> list[Tensor]:
+        source, target = operands
+        require(len(source.shape) == len(target.shape) == len(self.offsets), "ranks differ")
+        require(source.dynamic == target.dynamic, "one dynamic, one not")
+        for offset, size, step, whole in zip(
+            self.offsets, source.shape, self.steps, target.shape, strict=True
+        ):
+            require(offset + (size - 1) * step < whole, "an insertion out of bounds")
+        require(
+            not target.dynamic or (self.offsets[0], self.steps[0]) == (0, 1), "a part of a dynamic dimension"
+        )
+        require(not target.dynamic or source.shape[0] == target.shape[0], "a part of a dynamic dimension")
+        return [target]
+
+
+@dataclass(frozen=True)
+class Slice(OfOne):
+    offsets: Shape
+    sizes: Shape
+    steps: Shape
+
+    def infer(self, operands: Sequence[Tensor]) -> list[Tensor]:
+        (source,) = operands
+        require(len(source.shape) == len(self.offsets), "ranks differ")
+        for offset, size, step, whole in zip(self.offsets, self.sizes, self.steps, source.shape, strict=True):
+            require(size >= 1 and offset + (size - 1) * step < whole, "a slice out of bounds")
+        require(
+            not source.dynamic or (self.offsets[0], self.sizes[0], self.steps[0]) == (0, source.shape[0], 1),
+            "a part of a dynamic dimension",
+        )
+        return [source.with_shape(self.sizes)]
+
+
+@dataclass(frozen=True)
+class Concatenation:
+    sources: tuple[int, ...]
+    dimension: int
+
+    @property
+    def operands(self) -> tuple[int, ...]:
+        return self.sources
+
+    def infer(self, operands: Sequence[Tensor]) -> list[Tensor]:
+        d = self.dimension
+        first = operands[0]
+        for other in operands:
+            require(other.dynamic == first.dynamic, "one dynamic, one not")
+            require(
+                other.shape[:d] == first.shape[:d] and other.shape[d + 1 :] == first.shape[d + 1 :], "sizes"
+            )
+        require(not first.dynamic or d > 0, "a concatenation of dynamic sizes")
+        return [
+            first.with_shape(
+                [*first.shape[:d], sum(other.shape[d] for other in operands), *first.shape[d + 1 :]]
+            )
+        ]
+
+
+@dataclass(frozen=True)
+class Transposition(OfOne):
+    permutation: Shape
+
+    def infer(self, operands: Sequence[Tensor]) -> list[Tensor]:
+        (source,) = operands
+        require(sorted(self.permutation) == list(range(len(source.shape))), "no permutation")
+        require(not source.dynamic or self.permutation[0] == 0, "the dynamic dimension has to stay first")
+        return [source.with_shape([source.shape[d] for d in self.permutation])]
+
+
+@dataclass(frozen=True)
+class Expansion(OfOne):
+    """`dimension` split into dimensions of `sizes`."""
+
+    dimension: int
+    sizes: Shape
+
+    def infer(self, operands: Sequence[Tensor]) -> list[Tensor]:
+        (source,) = operands
+        product = 1
+        for size in self.sizes:
+            product *= size
+        require(source.shape[self.dimension] == product, "sizes of another product")
+        require(not source.dynamic or self.dimension > 0, "a split dynamic dimension")
+        return [
+            source.with_shape(
+                [*source.shape[: self.dimension], *self.sizes, *source.shape[self.dimension + 1 :]]
+            )
+        ]
+
+
+@dataclass(frozen=True)
+class Collapse(OfOne):
+    """`dimension` and the next one as one."""
+
+    dimension: int
+
+    def infer(self, operands: Sequence[Tensor]) -> list[Tensor]:
+        (source,) = operands
+        d = self.dimension
+        require(d + 1 < len(source.shape), "no next dimension")
+        require(not source.dynamic or d > 0, "a collapsed dynamic dimension")
+        return [
+            source.with_shape(
+                [*source.shape[:d], source.shape[d] * source.shape[d + 1], *source.shape[d + 2 :]]
+            )
+        ]
+
+
+@dataclass(frozen=True)
+class Broadcast(OfOne):
+    """`source` repeated along new `dimensions` of the result, by `linalg.broadcast`."""
+
+    shape: Shape
+    dimensions: Shape
+    dynamic: bool = False
+
+    def infer(self, operands: Sequence[Tensor]) -> list[Tensor]:
+        (source,) = operands
+        kept = [size for d, size in enumerate(self.shape) if d not in self.dimensions]
+        require(tuple(kept) == source.shape and not source.dynamic, "sizes")
+        require(not self.dynamic or 0 in self.dimensions, "a dynamic result of a static operand")
+        return [Tensor(self.shape, self.dynamic)]
+
+
+@dataclass(frozen=True)
+class Elementwise:
+    """A `linalg.generic` of parallel loops over `shape`; `maps` has a loop, or None for 0, per dimension.
+
+    One result per expression of `body`. With an `init`, the last argument of the body is its element.
+    """
+
+    sources: tuple[int, ...]
+    maps: tuple[tuple[int | None, ...], ...]
+    body: tuple[Expression, ...]
+    shape: Shape
+    dynamic: bool = False
+    init: int | None = None
+
+    @property
+    def operands(self) -> tuple[int, ...]:
+        captured = tuple(
+            part.value
+            for expression in self.body
+            for part in subexpressions(expression)
+            if isinstance(part, Captured)
+        )
+        return (*self.sources, *(() if self.init is None else (self.init,)), *captured)
+
+    def infer(self, operands: Sequence[Tensor]) -> list[Tensor]:
+        for source, read in zip(operands, self.maps, strict=False):
+            require(len(source.shape) == len(read), "ranks differ")
+            for d, (size, loop) in enumerate(zip(source.shape, read, strict=True)):
+                require(size == (1 if loop is None else self.shape[loop]), "sizes")
+                if source.dynamic and d == 0:
+                    require(loop == 0 and self.dynamic, "a static loop over a dynamic dimension")
+        if self.init is not None:
+            require(len(self.body) == 1, "one init, several results")
+            require(operands[len(self.sources)] == Tensor(self.shape, self.dynamic), "another init")
+        arguments = len(self.sources) + (self.init is not None)
+        for expression in self.body:
+            for part in subexpressions(expression):
+                require(not isinstance(part, Argument) or part.number < arguments, "no such argument")
+                require(not isinstance(part, Position) or part.dimension < len(self.shape), "no such loop")
+        return [Tensor(self.shape, self.dynamic)] * len(self.body)
+
+
+@dataclass(frozen=True)
+class Reduction(OfOne):
+    """The sum or the largest along `dimensions`, which the result doesn't have."""
+
+    dimensions: Shape
+    kind: Literal["sum", "max"]
+
+    def infer(self, operands: Sequence[Tensor]) -> list[Tensor]:
+        (source,) = operands
+        kept = [size for d, size in enumerate(source.shape) if d not in self.dimensions]
+        require(max(self.dimensions) < len(source.shape), "no such dimension")
+        return [Tensor(tuple(kept), source.dynamic and 0 not in self.dimensions)]
+
+
+@dataclass(frozen=True)
+class Reversal(OfOne):
+    """`source` backwards along `dimensions`, as torch-mlir flips filters: read by `tensor.extract`."""
+
+    dimensions: Shape
+
+    def infer(self, operands: Sequence[Tensor]) -> list[Tensor]:
+        (source,) = operands
+        require(not source.dynamic and max(self.dimensions) < len(source.shape), "no such dimension")
+        return [source]
+
+
+@dataclass(frozen=True)
+class Pooling(OfOne):
+    """The named pooling operation of `layout` (letters as in `Convolution`), over windows per dimension."""
+
+    layout: str
+    kind: Literal["sum", "max"]
+    window: Shape
+    strides: Shape
+    dilations: Shape
+
+    def infer(self, operands: Sequence[Tensor]) -> list[Tensor]:
+        (source,) = operands
+        sizes = dict(zip(self.layout, source.shape, strict=True))
+        outputs = windows(sizes, self.window, self.strides, self.dilations)
+        return [source.with_shape([outputs.get(letter, sizes[letter]) for letter in self.layout])]
+
+
+def windows(sizes: dict[str, int], window: Shape, strides: Shape, dilations: Shape) -> dict[str, int]:
+    """Positions of a window per spatial dimension, "0", "1" and so on."""
+    outputs = {}
+    for d, (taps, stride, dilation) in enumerate(zip(window, strides, dilations, strict=True)):
+        outputs[str(d)] = (sizes[str(d)] - dilation * (taps - 1) - 1) // stride + 1
+        require(sizes[str(d)] > dilation * (taps - 1), "a window larger than the image")
+    return outputs
+
+
+@dataclass(frozen=True)
+class Convolution:
+    """`init` plus the convolution of `source` by `filter`.
+
+    A layout has one letter per dimension of the operand: `n` batch, `g` group, `c` input channel, `f` output
+    channel and `0`, `1`, `2` the spatial dimensions.
+    """
+
+    source: int
+    filter: int
+    init: int
+    layouts: tuple[str, str, str]
+    strides: Shape
+    dilations: Shape
+    named: bool
+    """Whether it is linalg's named operation, where there is one for the layouts."""
+
+    @property
+    def operands(self) -> tuple[int, ...]:
+        return (self.source, self.filter, self.init)
+
+    def infer(self, operands: Sequence[Tensor]) -> list[Tensor]:
+        sizes: dict[str, int] = {}
+        source, filters, init = (
+            dict(zip(layout, operand.shape, strict=True))
+            for layout, operand in zip(self.layouts, operands, strict=True)
+        )
+        require(not operands[1].dynamic and operands[0].dynamic == operands[2].dynamic, "a dynamic filter")
+        kernel = tuple(filters[str(d)] for d in range(len(self.strides)))
+        sizes = {letter: size for letter, size in (source | filters).items() if not letter.isdigit()}
+        sizes |= windows(source, kernel, self.strides, self.dilations)
+        for operand in (source, filters):
+            for letter, size in operand.items():
+                require(letter.isdigit() or sizes[letter] == size, "channels differ")
+        require(init == {letter: sizes[letter] for letter in self.layouts[2]}, "another init")
+        return [operands[2]]
