@@ -16,6 +16,7 @@ import pytest
 from iree.winograd.cli import TOOL_DIRECTORY
 from iree.winograd.embedding import stock_tool
 from small_programs import ADD, ENABLE
+from wide import wide
 
 ROOT = Path(__file__).parents[2]
 SOURCES = {
@@ -33,6 +34,10 @@ import sys, iree.compiler
 program = open("program.mlir").read()
 sys.stdout.buffer.write(iree.compiler.compile_str(program, extra_args=sys.argv[1:]))
 """
+
+
+# Building the wheel and installing it takes longer than each of the tests.
+pytestmark = pytest.mark.xdist_group("installation")
 
 
 class Environment:
@@ -81,7 +86,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.fixture(scope="module", params=["wheel", "editable"])
+@pytest.fixture(scope="module", params=["wheel", *wide(["editable"])])
 def environment(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, wheel: Path
 ) -> Environment:

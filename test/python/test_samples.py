@@ -6,6 +6,7 @@ from pathlib import Path
 
 import iree.winograd
 import numpy as np
+import pytest
 
 from samples import demo
 
@@ -17,6 +18,7 @@ def run_sample(name: str, *arguments: object, folder: Path) -> subprocess.Comple
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.wide
 def test_torch_network_is_right_for_every_batch(tmp_path: Path) -> None:
     result = run_sample("torch_network.py", folder=tmp_path)
     assert result.returncode == 0, result.stderr

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 import torch
 from torch import nn
+from wide import wide
 
 from benchmarks.comparison import Comparison
 from benchmarks.networks.blocks import BLOCKS
@@ -54,7 +55,10 @@ def without_gradients() -> Iterator[None]:
         yield
 
 
-@pytest.mark.parametrize("name", BLOCKS)
+QUICK_BLOCKS = ("vision_transformer", "recurrent_convolution", "shared_head")
+
+
+@pytest.mark.parametrize("name", [*QUICK_BLOCKS, *wide(each for each in BLOCKS if each not in QUICK_BLOCKS)])
 def test_what_newer_networks_are_made_of(name: str) -> None:
     check(BLOCKS[name])
 

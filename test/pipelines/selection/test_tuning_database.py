@@ -299,6 +299,7 @@ def test_a_damaged_file_is_empty_to_a_reader_and_stays(path: Path, damage: str) 
     assert len(messages) == 1 and "damaged" in messages[0]
 
 
+@pytest.mark.wide
 def test_any_damaged_byte_is_survived(path: Path) -> None:
     content = filled(path, 10)
     generator = random.Random(3)
