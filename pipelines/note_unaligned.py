@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from iree.winograd.dialect.bindings import ir
+from iree.winograd.passes.frame.containment import rewrite_each
 from iree.winograd.passes.frame.registry import register_pass
 from iree.winograd.passes.match.navigation import walk
 
@@ -39,9 +40,8 @@ class NoteUnaligned:
             for operation in operations
             if operation.name == "stream.executable"
         }
-        for operation in operations:
-            if operation.name == "util.func" and operation.regions[0].blocks:
-                _note(operation, kernels)
+        functions = [each for each in operations if each.name == "util.func" and each.regions[0].blocks]
+        rewrite_each("function", functions, lambda function: _note(function, kernels))
 
 
 def _is_variable(operation: ir.Operation) -> bool:
