@@ -8,7 +8,7 @@ import re
 import signal
 import tempfile
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -64,6 +64,10 @@ class Checker:
     def check(self, program: p.Program, configuration: Configuration, with_stock: bool) -> Outcome:
         """`check` of `checking.py`, in the other process."""
         outcome = self._ask(("check", program, configuration, with_stock))
+        if outcome.finding is not None and outcome.finding.kind == "crash" and not configuration.verifies:
+            # The verifier may say what of the program crashes the compiler.
+            verified = self._ask(("check", program, replace(configuration, verifies=True), with_stock))
+            outcome = outcome if verified.finding is None else verified
         if outcome.finding is not None and outcome.finding.kind in ("crash", "hang"):
             alone = self._ask(("stock", program, configuration, with_stock)).finding
             if alone is not None:
