@@ -102,7 +102,7 @@ def _torch_seconds(run: Callable[[], Any], count: int = MANY_COPIES, rounds: int
         graph.replay()
         end.record()
         torch.cuda.synchronize()
-        samples.append(begin.elapsed_time(end) / 1e3 / count)
+        samples.append(begin.elapsedtime_programs(end) / 1e3 / count)
     return statistics.median(samples[1:])
 
 
@@ -118,18 +118,18 @@ def _measure(layer: GpuLayer, records: list[dict[str, Any]], rounds: int) -> dic
     filters = scale * random(layer.taps, layer.taps, layer.channels, layer.filters)
     bias = 0.1 * random(layer.filters)
     with torch.inference_mode():
-        cudnn = _cudnn_seconds(layer, image, filters, bias)
+        cudnn = cudnn_seconds(layer, image, filters, bias)
         exact = _exact(layer, image, filters, bias)
     ours, programs = [], []
     for record in records:
         result = {name: value for name, value in record.items() if name != "file"}
         ours.append(result)
         try:
-            program = _Program(record["file"], record["target"].split(":")[0], (image, filters, bias))
+            program = LayerProgram(record["file"], record["target"].split(":")[0], (image, filters, bias))
             difference = torch.from_numpy(program.output()[0]).double() - exact
             result["relative_error"] = float(difference.abs().max() / exact.abs().max())
             if record["target"].startswith("cuda"):
-                result["stages"] = _stages(program.many)
+                result["stages"] = stage_seconds(program.many)
                 if "implementation" not in record:
                     result["cublas_products"] = _cublas_seconds(layer, record["output_tile"])
             programs.append((program, result))
@@ -138,17 +138,17 @@ def _measure(layer: GpuLayer, records: list[dict[str, Any]], rounds: int) -> dic
             result["error"] = repr(error)
     for target in dict.fromkeys(record["target"] for record in records):
         of_target = [each for each in programs if each[1]["target"] == target]
-        _time(of_target, rounds)
+        time_programs(of_target, rounds)
         of_target.sort(key=lambda each: each[1]["seconds"])
         confirmed = [each for i, each in enumerate(of_target) if i < CONFIRMED or each[1].get("chosen")]
-        _time(confirmed, 3 * rounds)
+        time_programs(confirmed, 3 * rounds)
         for _, result in confirmed:
             result["confirmed"] = True
     torch.cuda.empty_cache()
     return {"layer": asdict(layer), "name": layer.name, "flops": layer.flops, "cudnn": cudnn, "ours": ours}
 
 
-def _cudnn_seconds(
+def cudnn_seconds(
     layer: GpuLayer, image: torch.Tensor, filters: torch.Tensor, bias: torch.Tensor
 ) -> dict[str, float]:
     seconds = {}
@@ -173,7 +173,7 @@ def _exact(layer: GpuLayer, image: torch.Tensor, filters: torch.Tensor, bias: to
     return result.cpu()
 
 
-def _time(programs: list[tuple[_Program, dict[str, Any]]], rounds: int) -> None:
+def time_programs(programs: list[tuple[LayerProgram, dict[str, Any]]], rounds: int) -> None:
     """Adds the seconds of the programs, called in turns, to their results."""
     samples: list[list[tuple[float, float]]] = [[] for _ in programs]
     for _ in range(rounds + 1):
@@ -186,7 +186,7 @@ def _time(programs: list[tuple[_Program, dict[str, Any]]], rounds: int) -> None:
         result["call_seconds"] = statistics.median(few for few, _ in measured[1:])
 
 
-class _Program:
+class LayerProgram:
     """A compiled layer on a device, its arguments there."""
 
     def __init__(self, path: Path, driver: str, tensors: tuple[torch.Tensor, ...]) -> None:
@@ -249,7 +249,7 @@ def _seconds(run: Callable[[], Any]) -> float:
     return time.perf_counter() - start
 
 
-def _stages(run: Callable[[], Any]) -> dict[str, float]:
+def stage_seconds(run: Callable[[], Any]) -> dict[str, float]:
     """The mean seconds of each of our kernels."""
     with profile(activities=[ProfilerActivity.CUDA]) as profiler:
         run()

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
-from math import prod
+from math import prod, sqrt
 from typing import Any
 
 import numpy as np
@@ -39,13 +39,28 @@ _RMS_ROUNDING = 0.392
 
 sqrt(ulp^2 / 12), averaged over a logarithmically uniform mantissa, as products and sums have."""
 
+_TRUNCATION = 0.5
+"""What a truncated sum lacks, in unit roundoffs, of what all of them together lack.
+
+Half an ulp is 0.72 on average, but the sums that a term goes through have the same sign only in part."""
+_MATRIX_TERMS = 16
+"""Products that a matrix unit adds to a sum at once."""
+_SPLIT_VARIANCE = 7.4
+"""Of a product of numbers that are split into two of 11 bits, in roundings of a number of 24 bits: the low
+parts are rounded, for 2.5 of either factor, and their product is left out, for 2.4."""
+
 
 @dataclass(frozen=True)
 class Accumulation:
-    """A sum of `terms` products: in order within blocks of `block`, then the blocks' sums in order."""
+    """A sum of `terms` products: in order within blocks of `block`, then the blocks' sums in order.
+
+    With `split` they are products of split numbers on matrix units: three of float16 each, and sums in
+    float32, to which 16 at a time are added, and which are truncated then.
+    """
 
     terms: int
     block: int | None = None
+    split: bool = False
 
     def __post_init__(self) -> None:
         if self.terms < 1:
@@ -63,6 +78,9 @@ class Accumulation:
     @property
     def variance(self) -> float:
         """Sum over all roundings of the variance of the rounded value, for terms of variance one."""
+        if self.split:
+            sums = (min(steps * _MATRIX_TERMS, self.terms) for steps in range(1, self.matrix_steps + 1))
+            return (sum(map(sqrt, sums)) * _TRUNCATION / _RMS_ROUNDING) ** 2
         total = 0.0
         before = 0
         for block in self.blocks:
@@ -70,6 +88,11 @@ class Accumulation:
             total += before + block if before else 0
             before += block
         return total
+
+    @property
+    def matrix_steps(self) -> int:
+        """Sums that a matrix unit adds to one after the other."""
+        return -(-self.terms // _MATRIX_TERMS)
 
     @property
     def depth(self) -> int:
@@ -101,19 +124,21 @@ def predicted_error(
     views: int = 1,
     data_type: str = "float32",
     reduction_block: int | None = None,
+    split: bool = False,
 ) -> float:
     """The expected relative error, in the 1-norm, of a layer of tiles F(m, p) with `m` and `p` per dimension.
 
     `channels` (of a group) times `views` products are summed in blocks of `reduction_block`, all in one
-    block by default. The largest error of n outputs is about sqrt(pi ln n) times the mean error. m = p =
-    (1, ..., 1) with one view per filter tap is the direct convolution.
+    block by default, or as `Accumulation` says of those that are `split`. The largest error of n outputs is
+    about sqrt(pi ln n) times the mean error. m = p = (1, ..., 1) with one view per filter tap is the direct
+    convolution.
 
     Raises ValueError for sizes below one, ranks that differ or an unknown type.
     """
     if len(m) != len(p):
         raise ValueError(f"m = {tuple(m)} and p = {tuple(p)} must have the same rank")
     found = [transforms(tile, part) for tile, part in zip(m, p, strict=True)]
-    return predicted_error_of(found, Accumulation(channels * views, reduction_block), data_type)
+    return predicted_error_of(found, Accumulation(channels * views, reduction_block, split), data_type)
 
 
 def predicted_error_of(
@@ -130,7 +155,8 @@ def predicted_errors_of(
     roundoff = _unit_roundoff(data_type)
     dimensions = [_variances(one) for one in found]
     terms = accumulation.terms
-    variance = _outer([one.rounded for one in dimensions]) * (accumulation.variance / terms + 1)
+    products = 1 + (_SPLIT_VARIANCE if accumulation.split else 0)
+    variance = _outer([one.rounded for one in dimensions]) * (accumulation.variance / terms + products)
     variance -= _outer([one.trivial for one in dimensions])
     for index, dimension in enumerate(dimensions):
         before, after = dimensions[:index], dimensions[index + 1 :]

@@ -84,6 +84,12 @@ class Index:
             return Index(self.known % divisor.known)
         return Index(0) if divisor.known == 1 else Index(arith.remui(self.value, divisor.value))
 
+    def __xor__(self, other: IndexLike) -> Index:
+        other = Index.of(other)
+        if self.known is not None and other.known is not None:
+            return Index(self.known ^ other.known)
+        return Index(arith.xori(self.value, other.value))
+
     def minimum(self, other: IndexLike) -> Index:
         other = Index.of(other)
         if self.known is not None and other.known is not None:

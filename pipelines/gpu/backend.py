@@ -13,7 +13,7 @@ from iree.winograd.pipelines.specification.executable_target import ExecutableTa
 from iree.winograd.pipelines.specification.schedule import Schedule
 
 from .lowering import GpuLowering
-from .schedules import FusedSchedule, GemmSchedule, GpuDepthwiseSchedule
+from .schedules import FusedSchedule, GemmSchedule, GpuDepthwiseSchedule, SplitSchedule
 from .search_space import GpuSearchSpace
 from .target import EXECUTABLE_BACKENDS, GpuTarget
 
@@ -40,7 +40,7 @@ class GpuBackend:
     @staticmethod
     def schedules() -> Sequence[type[Schedule]]:
         """The kinds of schedules that there are kernels for."""
-        return (GemmSchedule, FusedSchedule, GpuDepthwiseSchedule)
+        return (GemmSchedule, SplitSchedule, FusedSchedule, GpuDepthwiseSchedule)
 
     @property
     def name(self) -> str:

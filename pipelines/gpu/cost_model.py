@@ -9,8 +9,9 @@ from iree.winograd.pipelines.machines.model import GpuMachine
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
 from .packing import Packing
-from .rates import PRODUCT_RATES
-from .schedules import DYNAMIC_BATCH, GemmSchedule
+from .rates import product_rate
+from .schedules import DYNAMIC_BATCH, GemmSchedule, SplitSchedule
+from .split_packing import SplitPacking
 
 SHORTEST_KERNEL = 2.1e-6
 """Seconds of a kernel that does next to nothing, which are part of a launch as it is calibrated."""
@@ -18,6 +19,8 @@ INPUT_LATENCY = 0.7e-6
 """Seconds that an input transform takes beside those of its bytes, and those for each element of a tile: a
 thread transforms a tile on its own."""
 INPUT_ELEMENT_LATENCY = 48e-9
+SPLIT_LATENCY = 1.5e-6
+"""Seconds that it takes beside to find the scales of operands that are split."""
 OUTPUT_LATENCY = 1e-6
 OUTPUT_ELEMENT_LATENCY = 18e-9
 """For each part of the reduction."""
@@ -35,8 +38,12 @@ FULL_THREADS = 256
 """Threads of products that fill a multiprocessor."""
 
 
-def gemm_seconds(shape: ConvolutionShape, schedule: GemmSchedule, machine: GpuMachine) -> Mapping[str, float]:
+def gemm_seconds(
+    shape: ConvolutionShape, schedule: GemmSchedule | SplitSchedule, machine: GpuMachine
+) -> Mapping[str, float]:
     """Seconds of the kernels of a convolution: one for a direct one, or two in parts, else three.
+
+    Operands that are split are written by a kernel for direct ones, too.
 
         products = latency + blocks on the fullest multiprocessor * operations / (rate * sqrt(occupancy))
         input    = latency + bytes of the image and of its tiles / bandwidth of where they fit
@@ -46,7 +53,10 @@ def gemm_seconds(shape: ConvolutionShape, schedule: GemmSchedule, machine: GpuMa
     take no less than their bytes, input transforms no less than it takes to gather channels that are no
     whole quads.
     """
-    packing = Packing(shape, schedule)
+    splits = isinstance(schedule, SplitSchedule)
+    packing = (
+        SplitPacking(shape, schedule) if isinstance(schedule, SplitSchedule) else Packing(shape, schedule)
+    )
     parts, reduction, columns = schedule.reduction_parts, packing.padded_reduction, packing.padded_filters
     batch = shape.batch or DYNAMIC_BATCH
     batch_tiles = batch * prod(shape.tiles_per_image)
@@ -56,20 +66,22 @@ def gemm_seconds(shape: ConvolutionShape, schedule: GemmSchedule, machine: GpuMa
     workgroups = row_blocks * columns // schedule.block_columns * gemms * parts
     most = -(-workgroups // machine.multiprocessors)
     occupancy = sqrt(min(1.0, most * schedule.threads / FULL_THREADS))
-    rate = PRODUCT_RATES[schedule.thread_rows, schedule.thread_columns] * machine.flops * occupancy
+    rate = product_rate(schedule, machine) * occupancy
     operations = 2 * schedule.block_rows * schedule.block_columns * packing.part_reduction
     products = PRODUCT_LATENCY + most * operations * machine.multiprocessors / rate
     types = shape.element_types
     image, result = batch * shape.image_bytes, batch * shape.result_bytes
     filters = types.filter_bytes * gemms * reduction * columns
     is_direct = shape.transform_size == 1
-    tiles = image if is_direct else types.input_bytes * gemms * rows * reduction
+    reads_image = is_direct and not splits
+    tiles = image if reads_image else types.input_bytes * gemms * rows * reduction
     sums = types.accumulator_bytes * gemms * parts * rows * columns
     gathered = 0 if packing.image_by_quads else gemms * rows * packing.reduction
     stages = {}
-    if not is_direct:
+    if not reads_image:
         gathering = gathered / (GATHER_RATE * machine.multiprocessors)
         latency = INPUT_LATENCY + INPUT_ELEMENT_LATENCY * shape.transform_size
+        latency += SPLIT_LATENCY if splits else 0
         stages["input"] = latency + max(_moved(image, tiles, machine), gathering)
     written = result if is_direct and parts == 1 else sums
     stages["products"] = max(products, (filters + tiles + written) / machine.memory_bandwidth)

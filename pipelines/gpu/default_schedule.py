@@ -18,6 +18,7 @@ from .schedules import (
     GemmSchedule,
     GpuDepthwiseSchedule,
     GpuSchedule,
+    SplitSchedule,
     fits,
     is_depthwise,
     refusal,
@@ -32,6 +33,12 @@ GEMM_SCHEDULES = (
     GemmSchedule(32, 32, 16, thread_rows=4, thread_columns=4),
 )
 """From the one that reads its operands most seldom to the one that wastes least of small products."""
+SPLIT_SCHEDULES = (
+    SplitSchedule(64, 64, 32, 32, stages=4, resident_workgroups=4),
+    SplitSchedule(64, 64, 32, 32, stages=3),
+    SplitSchedule(64, 64, 32, 32, stages=2),
+)
+"""From the one that is the fastest in most cases; the others need less shared memory."""
 DEPTHWISE_SCHEDULES = tuple(
     GpuDepthwiseSchedule(threads, quads) for threads in (128, 64, 256) for quads in (16, 8, 32)
 )
@@ -52,6 +59,7 @@ def schedules(shape: ConvolutionShape, target: GpuTarget, machine: GpuMachine) -
         yield from (each for each in DEPTHWISE_SCHEDULES if fits(each, target, shape.element_types))
         return
     yield from gemm_schedules(shape, target, machine)
+    yield from split_schedules(shape, target, machine)
     yield from _fused(shape, target)
 
 
@@ -72,6 +80,15 @@ def gemm_schedules(shape: ConvolutionShape, target: GpuTarget, machine: GpuMachi
             is_long = shape.reduction >= 4 * parts * schedule.block_reduction
             if is_long and workgroups * parts <= RESIDENT_WORKGROUPS * machine.multiprocessors:
                 yield replace(schedule, reduction_parts=parts)
+
+
+def split_schedules(
+    shape: ConvolutionShape, target: GpuTarget, machine: GpuMachine
+) -> Iterator[SplitSchedule]:
+    """The schedules of split products that the target and its machine are for."""
+    if machine.matrix_flops is None:
+        return
+    yield from (each for each in SPLIT_SCHEDULES if refusal(shape, target, each) is None)
 
 
 def stage_seconds(shape: ConvolutionShape, schedule: GpuSchedule, machine: GpuMachine) -> Mapping[str, float]:

@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 
-from iree.winograd.dialect.bindings import arith, flow, ir, stream
+from iree.winograd.dialect.bindings import flow, ir
 from iree.winograd.pipelines.emission.dispatch import DispatchSignature, KernelFunction, emit_executable
 from iree.winograd.pipelines.emission.vocabulary import Index, vector_type
 
 from .grid import Grid
-from .memory import QUAD, GlobalBuffer
+from .memory import QUAD, GlobalBuffer, span
 from .target import GpuTarget
 
 
@@ -46,12 +46,7 @@ class TensorArgument:
         size = first * prod(inner)
         element = vector_type(QUAD) if self.by_quads else ir.F32Type.get()
         count = size // (QUAD if self.by_quads else 1)
-        dynamic = ir.ShapedType.get_dynamic_size()
-        layout = ir.StridedLayoutAttr.get(ir.ShapedType.get_dynamic_stride_or_offset(), [1])
-        type_ = ir.MemRefType.get([dynamic if count.known is None else count.known], element, layout)
-        sizes = [count.value] if count.known is None else []
-        span = stream.binding_subspan(type_, argument, _opaque_zero(), sizes)
-        return GlobalBuffer(span, (0, *inner), self.by_quads, size)
+        return GlobalBuffer(span(argument, element, count), (0, *inner), self.by_quads, size, argument)
 
 
 @dataclass
@@ -121,16 +116,6 @@ class Launcher:
             return {}
         workgroups = max(1, resident_threads // threads)
         return {name: ir.IntegerAttr.get(ir.IntegerType.get_signless(32), workgroups)}
-
-
-def _opaque_zero() -> ir.Value:
-    """An offset of zero that IREE can't see to be zero.
-
-    Intermediate tensors get offsets in shared allocations after this, and IREE lowers a buffer to SPIR-V only
-    if its type admits an offset just where there is one. No grid has so many workgroups.
-    """
-    x = stream.dispatch_workgroup_id(ir.IntegerAttr.get(ir.IndexType.get(), 0))
-    return arith.shrui(x, Index(31).value)
 
 
 def _translation(threads: int) -> ir.Attribute:

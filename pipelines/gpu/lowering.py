@@ -15,6 +15,7 @@ from iree.winograd.pipelines.emission.epilogue import VectorEpilogue, epilogue_t
 from iree.winograd.pipelines.emission.vocabulary import Index
 from iree.winograd.pipelines.specification.group import ConvolutionGroup
 from iree.winograd.pipelines.specification.schedule import Schedule
+from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
 from .depthwise import DepthwiseKernel
 from .fused import FusedKernel
@@ -24,7 +25,16 @@ from .launch import Launcher, TensorArgument
 from .memory import QUAD, GlobalBuffer
 from .packing import Packing, ProductPacking
 from .products import Product, ProductKernel
-from .schedules import TRANSFORM_THREADS, FusedSchedule, GemmSchedule, GpuDepthwiseSchedule, refusal
+from .schedules import (
+    TRANSFORM_THREADS,
+    FusedSchedule,
+    GemmSchedule,
+    GpuDepthwiseSchedule,
+    SplitSchedule,
+    refusal,
+)
+from .split import SplitProduct
+from .split_packing import SplitPacking
 from .target import GpuTarget
 from .transforms import FilterTransformKernel, OperandKernel, OutputTransformKernel
 
@@ -49,8 +59,8 @@ class GpuLowering:
             return _FusedLowering(self._launcher, group).fused(FusedPacking(shape, schedule))
         if isinstance(schedule, GpuDepthwiseSchedule):
             return _DepthwiseLowering(self._launcher, group).depthwise(DepthwiseKernel(shape, schedule))
-        assert isinstance(schedule, GemmSchedule)
-        lowering = _SeparateLowering(self._launcher, group, MultiplyAddProduct(Packing(shape, schedule)))
+        assert isinstance(schedule, GemmSchedule | SplitSchedule)
+        lowering = _SeparateLowering(self._launcher, group, _product(shape, schedule))
         if shape.transform_size == 1 and schedule.reduction_parts == 1:
             return lowering.direct()
         return lowering.transformed()
@@ -259,3 +269,9 @@ class _FusedLowering(_Lowering):
             packing.output_by_quads,
             schedule.resident_threads,
         )
+
+
+def _product(shape: ConvolutionShape, schedule: GemmSchedule | SplitSchedule) -> Product:
+    if isinstance(schedule, SplitSchedule):
+        return SplitProduct(SplitPacking(shape, schedule))
+    return MultiplyAddProduct(Packing(shape, schedule))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from iree.winograd.dialect.bindings import arith, gpu, ir, memref, vector
+from iree.winograd.dialect.bindings import arith, gpu, ir, memref, stream, vector
 from iree.winograd.passes.match.element_types import element_bytes
 from iree.winograd.pipelines.emission.vocabulary import (
     Buffer,
@@ -75,6 +75,25 @@ def transposed(quads: Sequence[ir.Value]) -> list[ir.Value]:
     return [quad_of([lane(row, column) for row in quads]) for column in range(QUAD)]
 
 
+def span(argument: ir.Value, element: ir.Type, count: Index) -> ir.Value:
+    """The memory of a kernel's argument as a 1-D memref of `count` elements."""
+    dynamic = ir.ShapedType.get_dynamic_size()
+    layout = ir.StridedLayoutAttr.get(ir.ShapedType.get_dynamic_stride_or_offset(), [1])
+    type_ = ir.MemRefType.get([dynamic if count.known is None else count.known], element, layout)
+    sizes = [count.value] if count.known is None else []
+    return stream.binding_subspan(type_, argument, _opaque_zero(), sizes)
+
+
+def _opaque_zero() -> ir.Value:
+    """An offset of zero that IREE can't see to be zero.
+
+    Intermediate tensors get offsets in shared allocations after this, and IREE lowers a buffer to SPIR-V only
+    if its type admits an offset just where there is one. No grid has so many workgroups.
+    """
+    x = stream.dispatch_workgroup_id(ir.IntegerAttr.get(ir.IndexType.get(), 0))
+    return arith.shrui(x, Index(31).value)
+
+
 @dataclass(frozen=True)
 class GlobalBuffer(Buffer):
     """A dense row-major array of f32 in the device's memory, addressed by element offsets.
@@ -85,6 +104,14 @@ class GlobalBuffer(Buffer):
 
     by_quads: bool
     size: Index
+    argument: ir.Value
+    """The kernel's argument that the array is bound from."""
+
+    def viewed_as(self, element: ir.Type, elements: int = 1) -> ir.Value:
+        """The same memory as a memref of scalars, or of vectors of so many `elements`."""
+        width = ir.FloatType(element).width // 8
+        type_ = element if elements == 1 else vector_type(elements, element)
+        return span(self.argument, type_, self.size * element_bytes("f32") // (width * elements))
 
     def load(self, offset: IndexLike, width: int = QUAD, valid: Condition | None = None) -> ir.Value:
         """The quad from `offset` on, or zeros where the condition does not hold.

@@ -22,7 +22,7 @@ from iree.winograd.pipelines.emission.vocabulary import Buffer, Index, ceildiv
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
 from .memory import QUAD, select_index
-from .schedules import GemmSchedule
+from .schedules import GemmSchedule, SplitSchedule
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class ConvolutionPacking:
 class ProductPacking(ConvolutionPacking, ABC):
     """The sizes of a convolution's products, whole blocks of a schedule; each kind orders its operands."""
 
-    schedule: GemmSchedule
+    schedule: GemmSchedule | SplitSchedule
 
     @property
     def channel_quads(self) -> int:
@@ -150,6 +150,8 @@ class ProductPacking(ConvolutionPacking, ABC):
 @dataclass(frozen=True)
 class Packing(ProductPacking):
     """The packed layouts of products by multiply-adds: row by row."""
+
+    schedule: GemmSchedule
 
     def input_extents(self) -> tuple[int, ...]:
         return (self.products, self.schedule.block_rows, self.padded_reduction)

@@ -4,10 +4,28 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .schedules import FusedSchedule
+from iree.winograd.pipelines.machines.model import GpuMachine
+
+from .schedules import SPLIT_PRODUCTS, FusedSchedule, GemmSchedule, SplitSchedule
 
 PRODUCT_RATES = {(8, 8): 0.57, (8, 4): 0.44, (4, 4): 0.385}
 """The part of the peak rate that full multiprocessors reach, by the rows and columns of a thread."""
+
+
+SPLIT_RATE = 0.37
+"""The part of the peak rate of matrix units that split products reach, all three counted."""
+
+
+def product_rate(schedule: GemmSchedule | SplitSchedule, machine: GpuMachine) -> float:
+    """Operations per second that a product by `schedule` reaches on full multiprocessors.
+
+    Raises ValueError for one on matrix units where their rate isn't known.
+    """
+    if isinstance(schedule, GemmSchedule):
+        return PRODUCT_RATES[schedule.thread_rows, schedule.thread_columns] * machine.flops
+    if machine.matrix_flops is None:
+        raise ValueError(f"the rate of the matrix units of {machine.name} isn't known")
+    return SPLIT_RATE * machine.matrix_flops / SPLIT_PRODUCTS
 
 
 @dataclass(frozen=True)

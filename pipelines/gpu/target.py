@@ -15,6 +15,8 @@ EXECUTABLE_BACKENDS = ("vulkan-spirv", "cuda", "rocm")
 _LEAST_THREADS = 128
 _LEAST_SHARED_MEMORY = 16 * KIBIBYTE
 _LEAST_WORKGROUPS = 65535
+_MATRIX_UNIT = "NV_MMA_SYNC_F32_16x8x16_F16"
+"""IREE's name for the instruction."""
 # What drivers for Vulkan commonly admit, whatever the multiprocessor has and IREE's targets say.
 _MAX_VULKAN_SHARED_MEMORY = 48 * KIBIBYTE
 
@@ -36,6 +38,8 @@ class GpuTarget:
     architecture: str = ""
     max_workgroups: tuple[int, int, int] = (_LEAST_WORKGROUPS,) * 3
     """Workgroups of one launch, along each dimension of its grid."""
+    has_matrix_units: bool = False
+    """Whether warps multiply 16 x 16 by 16 x 8 fp16 numbers and sum in fp32, as NVIDIA's do from sm_80 on."""
 
     def __post_init__(self) -> None:
         if self.max_threads < _LEAST_THREADS or self.shared_memory_bytes < _LEAST_SHARED_MEMORY:
@@ -67,6 +71,7 @@ class GpuTarget:
                 if counts is None
                 else (int(counts[1]), int(counts[2]), int(counts[3]))
             ),
+            has_matrix_units=target.backend == "cuda" and _MATRIX_UNIT in target.configuration,
         )
 
     def least(self, other: GpuTarget) -> GpuTarget:
@@ -81,4 +86,5 @@ class GpuTarget:
                 min(self.max_workgroups[1], other.max_workgroups[1]),
                 min(self.max_workgroups[2], other.max_workgroups[2]),
             ),
+            self.has_matrix_units and other.has_matrix_units,
         )

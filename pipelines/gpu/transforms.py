@@ -245,29 +245,41 @@ class FilterTransformKernel:
         self, row: Index, column: Index, group: Index, filters: GlobalBuffer, packed: GlobalBuffer
     ) -> None:
         packing, shape = self.packing, self.packing.shape
-        decomposition = shape.decomposition
-        view = (row // packing.padded_channels).minimum(packing.views - 1)
-        offsets = packing.view_offsets(view)
-        channel = row % packing.padded_channels
-        inside = all_of([row.less_than(packing.reduction), channel.less_than(packing.group_channels)])
-        first = group * packing.group_filters + column
-
-        def load(element: Position) -> ir.Value:
-            tap, exists = [], inside
-            for d, i in enumerate(element):
-                # Offsets of views meet the kernel's taps exactly.
-                index = (offsets[d] + i * decomposition.spacing[d]) // decomposition.dilation[d]
-                exists = exists & index.less_than(decomposition.kernel_size[d])
-                tap.append(index.minimum(decomposition.kernel_size[d] - 1))
-            offset = filters.offset([*tap, channel.minimum(packing.group_channels - 1), first])
-            # Columns of the padding would be behind the end of the array.
-            safe = offset.minimum(filters.size - (QUAD if filters.by_quads else 1))
-            remaining = Index(packing.group_filters) - column
-            return filters.load_first(safe, remaining, exists & column.less_than(packing.group_filters))
+        load = filter_taps(packing, row, column, group, filters)
 
         def store(element: Position, value: ir.Value) -> None:
-            number = flattened(element, decomposition.alpha)
+            number = flattened(element, shape.decomposition.alpha)
             packed.store(value, packing.filter_offset(packed, number, group, row, column))
 
-        recipes = [each.filter for each in decomposition.transforms]
+        recipes = [each.filter for each in shape.decomposition.transforms]
         emit_unrolled(recipes, load, store, True)
+
+
+def filter_taps(
+    packing: ProductPacking | FusedPacking, row: Index, column: Index, group: Index, filters: GlobalBuffer
+) -> Load:
+    """What loads the taps for a position along the reduction dimension and a quad of a group's columns.
+
+    Zeros where either is of the padding. `filters` is R... x C/g x K.
+    """
+    decomposition = packing.shape.decomposition
+    view = (row // packing.padded_channels).minimum(packing.views - 1)
+    offsets = packing.view_offsets(view)
+    channel = row % packing.padded_channels
+    inside = all_of([row.less_than(packing.reduction), channel.less_than(packing.group_channels)])
+    first = group * packing.group_filters + column
+
+    def load(element: Position) -> ir.Value:
+        tap, exists = [], inside
+        for d, i in enumerate(element):
+            # Offsets of views meet the kernel's taps exactly.
+            index = (offsets[d] + i * decomposition.spacing[d]) // decomposition.dilation[d]
+            exists = exists & index.less_than(decomposition.kernel_size[d])
+            tap.append(index.minimum(decomposition.kernel_size[d] - 1))
+        offset = filters.offset([*tap, channel.minimum(packing.group_channels - 1), first])
+        # Columns of the padding would be behind the end of the array.
+        safe = offset.minimum(filters.size - (QUAD if filters.by_quads else 1))
+        remaining = Index(packing.group_filters) - column
+        return filters.load_first(safe, remaining, exists & column.less_than(packing.group_filters))
+
+    return load

@@ -62,9 +62,18 @@ _PROCESSORS = {
 
 
 def _gpu(
-    name: str, teraflops: float, multiprocessors: int, cache: int, cache_bandwidth: float, bandwidth: float
+    name: str,
+    teraflops: float,
+    multiprocessors: int,
+    cache: int,
+    cache_bandwidth: float,
+    bandwidth: float,
+    matrix_teraflops: float | None = None,
 ) -> GpuMachine:
-    """A GPU by its operations of f32 outside of matrix units, MiB of cache, and TB/s of cache and memory."""
+    """A GPU by its operations of f32 outside of matrix units, MiB of cache, and TB/s of cache and memory.
+
+    Those of matrix units are of fp16, with sums in f32.
+    """
     return GpuMachine(
         name=name,
         flops=teraflops * 1e12,
@@ -73,14 +82,15 @@ def _gpu(
         cache_bandwidth=cache_bandwidth * 1e12,
         memory_bandwidth=bandwidth * 1e12,
         launch_seconds=LAUNCH_SECONDS,
+        matrix_flops=None if matrix_teraflops is None else matrix_teraflops * 1e12,
     )
 
 
-_H200 = _gpu("sm_90", 67, 132, 50, 7, 4.2)
+_H200 = _gpu("sm_90", 67, 132, 50, 7, 4.2, 990)
 _GPUS = {
-    "sm_80": _gpu("sm_80", 19.5, 108, 40, 4.5, 2.0),  # A100, 80 GB
-    "sm_86": _gpu("sm_86", 35.6, 82, 6, 2.0, 0.94),  # GeForce RTX 3090
-    "sm_89": _gpu("sm_89", 82.6, 128, 72, 5.0, 1.01),  # GeForce RTX 4090
+    "sm_80": _gpu("sm_80", 19.5, 108, 40, 4.5, 2.0, 312),  # A100, 80 GB
+    "sm_86": _gpu("sm_86", 35.6, 82, 6, 2.0, 0.94, 71),  # GeForce RTX 3090
+    "sm_89": _gpu("sm_89", 82.6, 128, 72, 5.0, 1.01, 165),  # GeForce RTX 4090
     "sm_90": _H200,
     "gfx90a": _gpu("gfx90a", 23.9, 110, 8, 3.5, 1.6),  # half of an Instinct MI250X
     "gfx942": _gpu("gfx942", 163.4, 304, 256, 11.0, 5.3),  # Instinct MI300X

@@ -115,6 +115,8 @@ class GpuMachine:
     """Bytes per second, read and written together."""
     launch_seconds: float
     """From the start of a kernel that does next to nothing to that of the next, which depends on it."""
+    matrix_flops: float | None = None
+    """Operations per second of fp16 with sums in f32 on matrix units; None where they aren't known."""
     kind: str = "gpu"
 
     def __post_init__(self) -> None:

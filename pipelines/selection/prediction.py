@@ -47,7 +47,10 @@ def candidate(
     if not implementation.is_left_to_iree:
         shape = convolution_shape(problem, implementation.algorithm)
         stage_seconds = space.stage_seconds(shape, implementation.schedule)
-    error = algorithm_error(problem, implementation.algorithm, implementation.schedule.summed_block)
+    schedule = implementation.schedule
+    error = algorithm_error(
+        problem, implementation.algorithm, schedule.summed_block, schedule.splits_products
+    )
     return Candidate(implementation, stage_seconds, error, measured_seconds)
 
 
@@ -69,20 +72,28 @@ def error_limit(
 
 
 def algorithm_error(
-    problem: ConvolutionProblem, algorithm: Algorithm, reduction_block: int | None = None
+    problem: ConvolutionProblem,
+    algorithm: Algorithm,
+    reduction_block: int | None = None,
+    split: bool = False,
 ) -> float:
     """The predicted error of an algorithm, relative to the output in the 1-norm.
 
-    Products are summed in blocks of `reduction_block`, all in one block by default.
+    Products are summed in blocks of `reduction_block`, all in one block by default, or are `split`.
     """
     views = algorithm.decompose(problem).view_count
     return _cached_error(
-        algorithm.output_tile, algorithm.part_size, problem.group_inputs, views, reduction_block
+        algorithm.output_tile, algorithm.part_size, problem.group_inputs, views, reduction_block, split
     )
 
 
 @cache
 def _cached_error(
-    m: tuple[int, ...], p: tuple[int, ...], channels: int, views: int, reduction_block: int | None
+    m: tuple[int, ...],
+    p: tuple[int, ...],
+    channels: int,
+    views: int,
+    reduction_block: int | None,
+    split: bool,
 ) -> float:
-    return predicted_error(m, p, channels, views=views, reduction_block=reduction_block)
+    return predicted_error(m, p, channels, views=views, reduction_block=reduction_block, split=split)

@@ -25,3 +25,8 @@ class Schedule:
     def summed_block(self) -> int | None:
         """Products that are summed one after the other, which is what sums round by; None for all of them."""
         return None
+
+    @property
+    def splits_products(self) -> bool:
+        """Whether matrix units multiply numbers that are split into two of half precision."""
+        return False
