@@ -102,7 +102,7 @@ def _torch_seconds(run: Callable[[], Any], count: int = MANY_COPIES, rounds: int
         graph.replay()
         end.record()
         torch.cuda.synchronize()
-        samples.append(begin.elapsedtime_programs(end) / 1e3 / count)
+        samples.append(begin.elapsed_time(end) / 1e3 / count)
     return statistics.median(samples[1:])
 
 
