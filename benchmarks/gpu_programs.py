@@ -220,7 +220,8 @@ def _compile_variants(
 ) -> list[dict[str, Any]]:
     """Writes the programs of a layer for a target; returns what `benchmarks.gpu` is to know of them."""
     known = [
-        (_variant(each), _facts(each)) for each in _promising(_workload(layer, target, machine), promising)
+        (variant_of(each), _facts(each))
+        for each in _promising(workload_of(layer, target, machine), promising)
     ]
     known[0][1]["chosen"] = True
     fixed = [Variant((tile, tile)) for tile in tiles] + (list(_fused(target)) if fused else [])
@@ -249,7 +250,7 @@ def _fused(target: str) -> Iterator[Variant]:
             yield Variant(FUSED_TILES[schedule.products], schedule_record(schedule))
 
 
-def _variant(candidate: Candidate) -> Variant:
+def variant_of(candidate: Candidate) -> Variant:
     from iree.winograd.pipelines.backends.schedules import schedule_record
 
     algorithm, schedule = candidate.implementation.algorithm, candidate.implementation.schedule
@@ -266,7 +267,7 @@ def _facts(candidate: Candidate) -> dict[str, Any]:
     }
 
 
-def _workload(layer: GpuLayer, target: str, machine: Path | None) -> Workload:
+def workload_of(layer: GpuLayer, target: str, machine: Path | None) -> Workload:
     from iree.winograd.pipelines.selection.options import WinogradOptions
     from iree.winograd.targets import target_flags
     from iree.winograd.tuning.workloads import extract

@@ -4,9 +4,10 @@
     python -m benchmarks.gpu_split run build/gpu-split --output benchmarks/results/gpu-split.json   (the GPU)
 
 First convolutions of many kinds are compared with float64, also with images whose scale is that of very large
-or very small numbers. Then ResNet's 3x3 layers are timed side by side: ours by split products and as chosen
-without them, cuDNN in fp32 and in TF32, which are timed as `benchmarks.gpu` does. Errors are relative to
-float64 in the 1-norm. Running needs the runtime and torch, not the compiler.
+or very small numbers. Then layers of ResNets are timed side by side: ours as chosen and as chosen without
+split products, cuDNN in fp32 and in TF32, which are timed as `benchmarks.gpu` does. Errors are relative to
+float64 in the 1-norm, of the third of three such layers of which each one's first pixel is the next one's
+bias. Running needs the runtime and torch, not the compiler.
 """
 
 from __future__ import annotations
@@ -14,27 +15,37 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from benchmarks.gpu_programs import FEW_COPIES, RESNET, GpuLayer, Variant, compile_layer
+from benchmarks.gpu_programs import (
+    FEW_COPIES,
+    RESNET,
+    GpuLayer,
+    compile_layer,
+    variant_of,
+    workload_of,
+)
 
 if TYPE_CHECKING:
     import numpy.typing as npt
     from iree.winograd.pipelines.gpu.schedules import SplitSchedule
+    from iree.winograd.pipelines.selection.decision import Candidate
 
 TARGET = "cuda:sm_80"
-BATCHES = (32, 128)
-SCHEDULES = (
-    (64, 64, 32, 32, 2, 1),
-    (64, 64, 32, 32, 3, 1),
-    (64, 64, 32, 32, 4, 4),
-    (128, 64, 32, 32, 3, 1),
+MACHINE = "sm_90"
+"""The GPU whose default rates the choice is made for; IREE compiles for none later than `TARGET`."""
+LAYERS = (
+    *(layer for layer in RESNET if layer.batch in (1, 32, 128)),
+    *(
+        GpuLayer("resnet", 32, size, inputs, outputs, 1)
+        for size, inputs, outputs in ((56, 64, 256), (28, 512, 128), (14, 1024, 256), (7, 512, 2048))
+    ),
 )
-"""Fields of split schedules, each of which is timed for each layer."""
 SHIFTS = (0, 100, -100, 12)
 """Images are multiplied by two to these powers, one after the other."""
 LARGEST_RATIO = 3.0
@@ -78,11 +89,13 @@ def main() -> None:
     parser.add_argument("action", choices=("build", "run"))
     parser.add_argument("folder", type=Path)
     parser.add_argument("--output", type=Path)
-    parser.add_argument("--batches", nargs="+", type=int, default=list(BATCHES))
+    parser.add_argument("--batches", nargs="+", type=int, help="only layers with one of these batch sizes")
+    parser.add_argument("--promising", type=int, default=0, help="so many split schedules of each layer, too")
     parser.add_argument("--rounds", type=int, default=9)
     options = parser.parse_args()
     if options.action == "build":
-        build(options.folder, options.batches)
+        layers = [layer for layer in LAYERS if options.batches is None or layer.batch in options.batches]
+        build(options.folder, layers, options.promising)
     else:
         run(options.folder, options.output, options.rounds)
 
@@ -90,32 +103,43 @@ def main() -> None:
 # Where the compiler is
 
 
-def build(folder: Path, batches: list[int]) -> None:
+def build(folder: Path, layers: list[GpuLayer], promising: int) -> None:
     """Compile all programs, and write what running them needs to know."""
     folder.mkdir(parents=True, exist_ok=True)
     cases = []
     for number, case in enumerate(CASES):
         cases.append(_build_case(folder, number, case))
         print(case.problem, flush=True)
-    layers = []
-    for layer in (each for each in RESNET if each.batch in batches):
-        for name, variant in _variants().items():
-            path = folder / f"{layer.name}-{name}.vmfb".replace(" ", "_")
-            path.write_bytes(compile_layer(layer, TARGET, variant))
-            layers.append({"layer": asdict(layer), "variant": name, "file": path.name})
-            print(path, flush=True)
-    (folder / "programs.json").write_text(json.dumps({"cases": cases, "layers": layers}))
+    programs = []
+    for layer in layers:
+        for number, (name, candidate) in enumerate(_variants(folder, layer, promising)):
+            path = folder / f"{layer.name}-{number}.vmfb".replace(" ", "_")
+            path.write_bytes(compile_layer(layer, TARGET, variant_of(candidate)))
+            facts = {"predicted": dict(candidate.stage_seconds), "predicted_error": candidate.predicted_error}
+            programs.append({"layer": asdict(layer), "variant": name, "file": path.name, **facts})
+            print(path, name, flush=True)
+            (folder / "programs.json").write_text(json.dumps({"cases": cases, "layers": programs}))
 
 
-def _variants() -> dict[str, Variant]:
-    from iree.winograd.pipelines.backends.schedules import schedule_record
+def _variants(folder: Path, layer: GpuLayer, promising: int) -> Iterator[tuple[str, Candidate]]:
+    """By name: the choice, what it would be without split products, and the most promising of these."""
+    from iree.winograd.pipelines.machines.defaults import default_gpu_machine
+    from iree.winograd.pipelines.machines.model import machine_to_json
+    from iree.winograd.pipelines.selection.candidates import implementations
+    from iree.winograd.pipelines.selection.prediction import candidate
 
-    variants = {"fp32": Variant(schedule=None)}
-    for tile in (4, 6):
-        for fields in SCHEDULES:
-            name = f"split F({tile}) {'x'.join(map(str, fields))}"
-            variants[name] = Variant((tile, tile), schedule_record(_schedule(fields)))
-    return variants
+    machine = folder / "machine.json"
+    machine.write_text(machine_to_json(default_gpu_machine(MACHINE)))
+    workload = workload_of(layer, TARGET, machine)
+    problem, space, limit = workload.problem, workload.space, workload.max_relative_error
+    candidates = [candidate(problem, space, each) for each in implementations(space, problem)]
+    accurate = [each for each in candidates if limit is None or each.predicted_error <= limit]
+    accurate.sort(key=lambda each: each.predicted_seconds)
+    split = [each for each in accurate if each.implementation.schedule.splits_products]
+    yield "chosen", workload.default
+    yield "fp32", next(each for each in accurate if not each.implementation.schedule.splits_products)
+    for each in split[:promising]:
+        yield str(each.implementation), each
 
 
 def _schedule(fields: tuple[int, ...]) -> SplitSchedule:
@@ -263,7 +287,7 @@ def _measure(folder: Path, layer: GpuLayer, records: list[dict[str, Any]], round
             result["cudnn"][name] = {"seconds": min(seconds.values()), "error": error}
     programs = []
     for record in records:
-        measured = {"variant": record["variant"]}
+        measured = {name: value for name, value in record.items() if name not in ("layer", "file")}
         result["ours"].append(measured)
         try:
             program = LayerProgram(folder / record["file"], "cuda", (image, filters, bias))

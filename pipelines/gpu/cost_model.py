@@ -8,6 +8,7 @@ from math import prod, sqrt
 from iree.winograd.pipelines.machines.model import GpuMachine
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
+from .memory import QUAD
 from .packing import Packing
 from .rates import product_rate
 from .schedules import DYNAMIC_BATCH, GemmSchedule, SplitSchedule
@@ -21,6 +22,10 @@ thread transforms a tile on its own."""
 INPUT_ELEMENT_LATENCY = 48e-9
 SPLIT_LATENCY = 1.5e-6
 """Seconds that it takes beside to find the scales of operands that are split."""
+KEPT_REGISTERS = 200
+"""A thread's, for the elements of a tile: it transforms split operands after it has found their scale."""
+SPILLED_EFFICIENCY = 0.78
+"""The part of memory's bandwidth that is left where they don't suffice."""
 OUTPUT_LATENCY = 1e-6
 OUTPUT_ELEMENT_LATENCY = 18e-9
 """For each part of the reduction."""
@@ -82,7 +87,7 @@ def gemm_seconds(
         gathering = gathered / (GATHER_RATE * machine.multiprocessors)
         latency = INPUT_LATENCY + INPUT_ELEMENT_LATENCY * shape.transform_size
         latency += SPLIT_LATENCY if splits else 0
-        stages["input"] = latency + max(_moved(image, tiles, machine), gathering)
+        stages["input"] = latency + max(_moved(image, tiles, machine) / _kept(shape, splits), gathering)
     written = result if is_direct and parts == 1 else sums
     stages["products"] = max(products, (filters + tiles + written) / machine.memory_bandwidth)
     if not is_direct or parts > 1:
@@ -110,6 +115,11 @@ def launch_seconds(machine: GpuMachine) -> float:
     return max(0.0, machine.launch_seconds - SHORTEST_KERNEL)
 
 
+def _kept(shape: ConvolutionShape, splits: bool) -> float:
+    """The part of its speed that an input transform keeps where it keeps a tile in registers at once."""
+    return SPILLED_EFFICIENCY if splits and shape.transform_size * QUAD > KEPT_REGISTERS else 1.0
+
+
 def _moved(outside: int, between: int, machine: GpuMachine) -> float:
     """Seconds of moving the bytes `outside` of the convolution, and those `between` two of its kernels."""
-    return outside / machine.memory_bandwidth + between / machine.bandwidth(between)
+    return outside / machine.memory_bandwidth + between / machine.bandwidth(outside + between)
