@@ -1,0 +1,212 @@
+"""Products of split numbers: their parts, their layout, their error, and the code that they become for CUDA.
+
+No GPU of NVIDIA takes part: `benchmarks/gpu_split.py` checks the kernels on one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from convolution_program import compile_rewritten
+from iree.winograd.dialect.algebra.numerics import predicted_error
+from iree.winograd.dialect.decomposition import decompose
+from iree.winograd.passes.match.problem import ConvolutionProblem
+from iree.winograd.pipelines.gpu.default_schedule import SPLIT_SCHEDULES, default_schedule, schedules
+from iree.winograd.pipelines.gpu.schedules import GpuSchedule, SplitSchedule, refusal
+from iree.winograd.pipelines.gpu.split_packing import SplitPacking, scale_of, split
+from iree.winograd.pipelines.gpu.target import GpuTarget
+from iree.winograd.pipelines.machines.defaults import default_gpu_machine
+from iree.winograd.pipelines.specification.executable_target import ExecutableTarget
+from iree.winograd.pipelines.specification.shape import ConvolutionShape
+from scheduled_program import ScheduledProgram
+
+Array = npt.NDArray[np.float64]
+
+SMALL = SplitSchedule(64, 64, 32, 32, 2)
+MATRIX_UNITS = GpuTarget(1024, 166912, "nvvm.minctasm", "sm_80", has_matrix_units=True)
+WINOGRAD = ScheduledProgram(
+    (14, 14), 64, 64, (3, 3), (4, 4), (3, 3), batch=4, low=(1, 1), high=(1, 1), schedule=SMALL
+)
+PROGRAMS = [
+    WINOGRAD,
+    replace(WINOGRAD, constant_filter=False),
+    replace(WINOGRAD, channels=30, outputs=19, dynamic_batch=True, schedule=SPLIT_SCHEDULES[0]),
+    replace(WINOGRAD, kernel=(1, 1), m=(1, 1), p=(1, 1), low=None, high=None, channels=1100),
+    replace(WINOGRAD, groups=2, strides=(2, 2), p=(2, 2)),
+]
+
+
+def _shape(
+    channels: int, outputs: int, m: tuple[int, int] = (2, 2), groups: int = 1, batch: int = 32, size: int = 28
+) -> ConvolutionShape:
+    problem = ConvolutionProblem(
+        batch, (size, size), (1, 1), (1, 1), (3, 3), (1, 1), (1, 1), groups, channels, outputs
+    )
+    return ConvolutionShape.decomposed(problem, decompose((3, 3), m))
+
+
+def test_parts_hold_22_bits() -> None:
+    generator = np.random.default_rng(0)
+    exact = np.ldexp(generator.uniform(-1, 1, 10000), generator.integers(-40, 15, 10000))
+    high, low = split(exact)
+    error = np.abs(high.astype(np.float64) + 2.0**-11 * low.astype(np.float64) - exact)
+    assert (error <= np.maximum(2.0**-22 * np.abs(exact), 2.0**-36)).all()
+
+
+@pytest.mark.parametrize("largest", [1.0, 3e38, 1e-30, 1e-44])
+def test_scales_are_powers_of_two_that_bring_all_numbers_into_range(largest: float) -> None:
+    scale = scale_of(np.array([largest], np.float32))
+    assert np.frexp(scale)[0] == 0.5
+    for number in (scale, 1 / scale):
+        assert np.finfo(np.float32).tiny <= number <= np.finfo(np.float32).max
+    assert largest / scale <= 2.0**14
+
+
+@pytest.mark.parametrize(("channels", "outputs", "groups"), [(40, 72, 1), (36, 40, 2)])
+def test_packed_filters_are_in_the_order_of_reading(channels: int, outputs: int, groups: int) -> None:
+    shape = _shape(channels, outputs, groups=groups)
+    packing = SplitPacking(shape, SMALL)
+    generator = np.random.default_rng(0)
+    extents = (packing.products, channels // groups, outputs // groups)
+    # Channels of very different scales.
+    filters = generator.standard_normal(extents) * np.ldexp(1.0, generator.integers(-90, 90, extents[-1]))
+    read = _read(packing, packing.pack_filters(filters.astype(np.float32)))
+    exact = packing.by_quads(filters)
+    error = np.abs(read - exact)
+    assert (error <= 2.0**-21 * np.abs(exact).max(axis=(0, 1))).all()
+
+
+def _read(packing: SplitPacking, packed: npt.NDArray[np.float32]) -> Array:
+    """The filters [A*g, r, k] of the packed layout, one element after the other."""
+    block = packing.schedule.block_columns
+    groups = packing.shape.groups
+    halves = packed.ravel()[: packing.filter_elements].view(np.float16).astype(np.float64)
+    stages = halves.reshape(packing.products, packing.column_blocks, packing.stages, block, 64)
+    scales = packed.ravel()[packing.filter_elements :].astype(np.float64).reshape(groups, -1)
+    read = np.zeros((packing.products, packing.padded_reduction, packing.padded_filters))
+    for product, r, k in np.ndindex(*read.shape):
+        among, column = divmod(k % 16, 4)
+        row = k % block // 16 * 16 + 8 * (column // 2) + 2 * among + column % 2
+        stage = stages[product, k // block, r // 32, row]
+        chunk, place = divmod(r % 32, 8)
+        high, low = (stage[((chunk + part) ^ (row % 8)) * 8 + place] for part in (0, 4))
+        read[product, r, k] = scales[product % groups, k] * (high + 2.0**-11 * low)
+    return read
+
+
+@pytest.mark.parametrize("terms", [64, 256, 1024])
+def test_the_error_is_as_predicted(terms: int) -> None:
+    """Matrix units are imitated: 16 exact products at a time are added to a sum, which is truncated."""
+    generator = np.random.default_rng(0)
+    rows, columns = (generator.standard_normal((2000, terms)).astype(np.float32) for _ in range(2))
+    (high_row, low_row), (high_column, low_column) = (
+        split(each.astype(np.float64)) for each in (rows, columns)
+    )
+    large = _truncated_sums(_products(high_row, high_column))
+    small = _truncated_sums(_products(high_row, low_column) + _products(low_row, high_column))
+    result = (large + np.float32(2.0**-11) * small).astype(np.float64)
+    exact = (rows.astype(np.float64) * columns).sum(axis=1)
+    error = np.abs(result - exact).sum() / np.abs(exact).sum()
+    predicted = predicted_error((1,), (1,), terms, split=True)
+    assert predicted / 1.7 <= error <= predicted * 1.7
+
+
+def _products(left: npt.NDArray[np.float16], right: npt.NDArray[np.float16]) -> Array:
+    return left.astype(np.float64) * right.astype(np.float64)
+
+
+def _truncated_sums(products: Array) -> npt.NDArray[np.float32]:
+    total = np.zeros(len(products), np.float32)
+    for first in range(0, products.shape[1], 16):
+        exact = total + products[:, first : first + 16].sum(axis=1)
+        rounded = exact.astype(np.float32)
+        total = np.where(np.abs(rounded) > np.abs(exact), np.nextafter(rounded, np.float32(0)), rounded)
+    return total
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=str)
+def test_becomes_instructions_of_matrix_units(program: ScheduledProgram, tmp_path: Path) -> None:
+    generator = np.random.default_rng(0)
+    filters = generator.standard_normal(program.filter_shape).astype(np.float32)
+    flags = [f"--iree-hal-dump-executable-binaries-to={tmp_path}"]
+    compile_rewritten(program.text(filters if program.constant_filter else None), "cuda:sm_80", flags)
+    code = "".join(path.read_text() for path in tmp_path.glob("*.ptx"))
+    stages = SplitPacking(_shape_of(program), _split_schedule(program)).stages
+    # Two steps of three products of 2 x 4 tiles for each stage in the code: all, or that of a loop.
+    unrolled = stages if stages <= _split_schedule(program).stages else 1
+    assert code.count("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32") == 2 * 3 * 8 * unrolled
+    for instruction in ("ldmatrix.sync.aligned.m8n8.x4", "cp.async.cg.shared.global", "cp.async.wait_group"):
+        assert instruction in code
+    kernels = code.split(".visible .entry")
+    (multiplying,) = (each for each in kernels if "mma.sync" in each)
+    assert ".local" not in multiplying, "registers are spilled"
+
+
+def _split_schedule(program: ScheduledProgram) -> SplitSchedule:
+    assert isinstance(program.schedule, SplitSchedule)
+    return program.schedule
+
+
+def _shape_of(program: ScheduledProgram) -> ConvolutionShape:
+    ones, zeros = (1,) * program.rank, (0,) * program.rank
+    strides = program.strides or ones
+    problem = ConvolutionProblem(
+        program.batch,
+        program.size,
+        program.low or zeros,
+        program.high or zeros,
+        program.kernel,
+        strides,
+        ones,
+        program.groups,
+        program.channels,
+        program.outputs,
+    )
+    decomposition = decompose(program.kernel, program.m, strides=strides, part_size=program.p)
+    return ConvolutionShape.decomposed(problem, decomposition)
+
+
+def test_matrix_units_are_read_from_the_target() -> None:
+    text = "wgp = <mma = [<NV_MMA_SYNC_F32_16x8x16_F16>], max_thread_count_per_workgroup = 1024>"
+    assert GpuTarget.of(ExecutableTarget("cuda", "cuda-nvptx-fb", text)).has_matrix_units
+    assert not GpuTarget.of(ExecutableTarget("vulkan-spirv", "vulkan-spirv-fb", text)).has_matrix_units
+    assert not MATRIX_UNITS.least(replace(MATRIX_UNITS, has_matrix_units=False)).has_matrix_units
+
+
+def test_other_targets_have_no_split_products() -> None:
+    shape, machine = _shape(128, 128, (4, 4)), default_gpu_machine("sm_90")
+    target = replace(MATRIX_UNITS, has_matrix_units=False)
+    assert "no matrix units" in (refusal(shape, target, SMALL) or "")
+    assert not any(isinstance(each, SplitSchedule) for each in schedules(shape, target, machine))
+    unknown = replace(machine, matrix_flops=None)
+    assert not any(isinstance(each, SplitSchedule) for each in schedules(shape, MATRIX_UNITS, unknown))
+
+
+def test_large_batches_are_multiplied_by_matrix_units() -> None:
+    machine = default_gpu_machine("sm_90")
+
+    def default(batch: int) -> GpuSchedule:
+        return default_schedule(_shape(128, 128, (4, 4), batch=batch), MATRIX_UNITS, machine)
+
+    assert isinstance(default(32), SplitSchedule)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "message"),
+    [
+        ((64, 64, 24, 32, 2), "block_rows 64 must be a multiple of warp_rows 24"),
+        (
+            (64, 72, 32, 24, 2),
+            "block_columns 72 must be a multiple of warp_columns 24, and that a multiple of 16",
+        ),
+        ((64, 64, 32, 32, 1), "stages must be at least 2, not 1"),
+        ((48, 64, 16, 16, 2), "384 threads can't share the copies"),
+    ],
+)
+def test_blocks_that_do_not_divide_are_an_error(sizes: tuple[int, ...], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        SplitSchedule(*sizes)
