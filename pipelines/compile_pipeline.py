@@ -16,6 +16,7 @@ from iree.winograd.passes.fuse_epilogue import FuseEpilogue
 from iree.winograd.passes.fuse_pad import FusePad
 from iree.winograd.passes.merge_elementwise import MergeElementwise
 from iree.winograd.passes.normalize_layout import NormalizeLayout
+from iree.winograd.passes.split_results import SplitResults
 from iree.winograd.passes.split_transposed import SplitTransposed
 from iree.winograd.passes.unroll_pooling import UnrollPooling
 from iree.winograd.pipelines.selection.options import WinogradOptions
@@ -38,6 +39,7 @@ def compile_pipeline(
     """
     options = replace(options, threads=options.threads or physical_cores())
     return [
+        SplitResults(),
         SplitTransposed(),
         DropUnitDimensions(),
         NormalizeLayout(),

@@ -63,7 +63,8 @@ class Network(torch.nn.Module):
         self.head = torch.nn.Linear(16, 4096)
 
     def forward(self, image: torch.Tensor) -> torch.Tensor:
-        x = self.local(torch.relu(self.norm(self.stem(image))))
+        x = image + image.max(1, keepdim=True).values
+        x = self.local(torch.relu(self.norm(self.stem(x))))
         x = torch.tanh(self.up(self.grouped(x)))
         x = torch.cat([torch.relu(self.left(x)), torch.relu(self.right(x))], 1)
         return self.head(x.mean((2, 3)))
