@@ -14,7 +14,7 @@ from iree.winograd.passes.frame.containment import (
 from iree.winograd.passes.frame.registry import Pass, pass_name
 from iree.winograd.passes.frame.unit import Unit
 
-MOST_ATTEMPTS = 50
+MAX_ATTEMPTS = 50
 """Each finds all failures of one oversight, so that a handful is many."""
 
 Result = TypeVar("Result")
@@ -38,7 +38,7 @@ class Attempts:
 
         Raises `RewriteFailuresError` when nothing can be left out to avoid failures, or not soon enough.
         """
-        for _ in range(MOST_ATTEMPTS - 1):
+        for _ in range(MAX_ATTEMPTS - 1):
             try:
                 return attempt(Containment(dict(self._left_out), self._verified_pass))
             except RewriteFailuresError as error:

@@ -26,7 +26,7 @@ from strategies import programs
 EXAMPLES_PER_ROUND = 10
 """After these Hypothesis copies parts of programs over others, so that most would repeat what was checked."""
 SHRINKING_SECONDS = 60.0
-MOST_OF_A_KIND = 12
+MAX_OF_A_KIND = 12
 """Findings that are shrunk and reported of those that all say the same."""
 STOCK_KINDS = ("stock", "stock result")
 
@@ -198,7 +198,7 @@ class _Job:
 
     def _claim(self, finding: Finding) -> bool:
         """Whether no job shrinks a finding like it yet, or few do where all of a kind read the same."""
-        same = MOST_OF_A_KIND if finding.kind in ("result", "runs differ", "crash", "out of bounds") else 1
+        same = MAX_OF_A_KIND if finding.kind in ("result", "runs differ", "crash", "out of bounds") else 1
         digest = hashlib.sha256(finding.signature.encode()).hexdigest()[:24]
         for attempt in range(same):
             try:

@@ -16,7 +16,7 @@ from typing import Any
 import program as p
 from configuration import Configuration
 
-LONGEST_CHECK = 150.0
+MAX_CHECK = 150.0
 """Seconds; one that takes longer hangs."""
 CHECKS_PER_PROCESS = 40
 """The compiler's memory grows."""
@@ -84,9 +84,9 @@ class Checker:
         self._checks += 1
         try:
             self._connection.send(request)
-            if not self._connection.poll(LONGEST_CHECK):
+            if not self._connection.poll(MAX_CHECK):
                 self._stop()
-                return Outcome(Finding("hang", f"no answer in {LONGEST_CHECK:.0f} s"))
+                return Outcome(Finding("hang", f"no answer in {MAX_CHECK:.0f} s"))
             return self._connection.recv()  # type: ignore[no-any-return]
         except (EOFError, ConnectionError):
             return Outcome(Finding("crash", self._last_words()))

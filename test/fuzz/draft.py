@@ -11,7 +11,7 @@ import program as p
 from hypothesis import strategies as st
 from tensors import Tensor
 
-LARGEST_TENSOR = 6000
+MAX_TENSOR = 6000
 """Elements: small, so that what is found is quick to compile and to run."""
 
 

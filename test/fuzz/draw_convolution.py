@@ -7,13 +7,13 @@ from math import prod
 
 import operations as o
 from building import NAMES
-from draft import LARGEST_TENSOR, Draft, Image
+from draft import MAX_TENSOR, Draft, Image
 from draw_elementwise import elementwise, epilogue
 from draw_operands import dilated, filter_of, init_of, pad, without_unread
 from hypothesis import strategies as st
 from tensors import Tensor
 
-MOST_PRODUCTS = 400_000
+MAX_PRODUCTS = 400_000
 """Of a convolution."""
 KINDS = ("plain", "plain", "plain", "grouped", "depthwise", "multiplied")
 
@@ -85,8 +85,8 @@ def _convolution_of(
     elements = sizes["n"] * prod(positions.values())
     while (
         (
-            elements * output_channels > LARGEST_TENSOR
-            or elements * output_channels * group_inputs * prod(kernel.values()) > MOST_PRODUCTS
+            elements * output_channels > MAX_TENSOR
+            or elements * output_channels * group_inputs * prod(kernel.values()) > MAX_PRODUCTS
         )
         and outputs > 1
         and kind != "depthwise"

@@ -10,7 +10,7 @@ import expressions as e
 import operations as o
 import program as p
 from building import POOLINGS
-from draft import LARGEST_TENSOR, Draft, Image
+from draft import MAX_TENSOR, Draft, Image
 from draw_convolution import same_convolution
 from draw_elementwise import a, apply, elementwise, epilogue
 from draw_operands import pad, without_unread
@@ -54,7 +54,7 @@ def concatenation(draft: Draft, image: Image, images: Sequence[Image]) -> Image 
     parts = [image] + [draft.choice([*fitting, image]) for _ in range(draft.number(1, 2))]
     if draft.chance(2):
         parts.reverse()
-    if sum(prod(draft.types[part.value].shape) for part in parts) > LARGEST_TENSOR:
+    if sum(prod(draft.types[part.value].shape) for part in parts) > MAX_TENSOR:
         return None
     return Image(draft.add(o.Concatenation(tuple(part.value for part in parts), dimension)), image.layout)
 

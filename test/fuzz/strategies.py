@@ -6,7 +6,7 @@ from math import prod
 
 import operations as o
 import program as p
-from draft import LARGEST_TENSOR, Draft, Image
+from draft import MAX_TENSOR, Draft, Image
 from draw_convolution import convolution
 from draw_elementwise import elementwise
 from draw_layers import (
@@ -43,7 +43,7 @@ def functions(draw: st.DrawFn) -> p.Function:
     batch = draw(st.integers(1, 3))
     size = [draw(st.integers(1, (40, 14, 7)[rank - 1])) for _ in range(rank)]
     channels = draw(st.one_of(st.integers(1, 8), st.sampled_from([16, 17, 24, 32, 33, 64])))
-    while batch * prod(size) * channels > LARGEST_TENSOR:
+    while batch * prod(size) * channels > MAX_TENSOR:
         channels = (channels + 1) // 2
         size = [(extent + 1) // 2 for extent in size]
     layout = draw(st.sampled_from(layouts))

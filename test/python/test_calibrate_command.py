@@ -180,7 +180,7 @@ def test_a_machine_of_another_kind_is_said() -> None:
 
 def test_calibrate_measures_what_vulkan_offers(monkeypatch: pytest.MonkeyPatch) -> None:
     # A processor that stands in for a GPU takes long for large arrays.
-    monkeypatch.setattr(gpu, "LONGEST_CALL", 0.002)
+    monkeypatch.setattr(gpu, "MAX_CALL", 0.002)
     assert main(["calibrate", "--device=vulkan", "--seconds=0.01", "--output=gpu.json"]) == 0
     machine = machine_from_json(Path("gpu.json").read_text())
     backend = backend_of("vulkan")

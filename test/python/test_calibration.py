@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from iree.winograd.calibration.cpu import cache_levels, detect_cache_sizes, useful_cores, wake_seconds
 from iree.winograd.calibration.gpu import cache_of, copy_bandwidths, resident_workgroups
-from iree.winograd.calibration.sampling import LEAST_ROUNDS, least_seconds
+from iree.winograd.calibration.sampling import MIN_ROUNDS, least_seconds
 from iree.winograd.calibration.topology import cache_sizes
 from iree.winograd.pipelines.machines.units import KIBIBYTE
 
@@ -120,4 +120,4 @@ def test_the_fastest_call_counts_but_not_the_first() -> None:
 
     parts: list[float] = []
     assert least_seconds({"run": run}, 0.1, parts.append, clock=lambda: now) == {"run": 2.0}
-    assert len(parts) == LEAST_ROUNDS and parts == sorted(parts) and parts[-1] == 1.0
+    assert len(parts) == MIN_ROUNDS and parts == sorted(parts) and parts[-1] == 1.0

@@ -15,7 +15,7 @@ from iree.winograd.pipelines.cpu.target import CpuTarget
 from iree.winograd.pipelines.selection.candidates import iree_implementation
 from iree.winograd.pipelines.selection.implementation import Implementation
 from iree.winograd.pipelines.selection.prediction import candidate, predict
-from iree.winograd.tuning.measuring.measurement import LEAST_ROUNDS, MOST_ROUNDS, time_round_robin
+from iree.winograd.tuning.measuring.measurement import MAX_ROUNDS, MIN_ROUNDS, time_round_robin
 from iree.winograd.tuning.measuring.outcome import Failure, Outcome, Timing
 from iree.winograd.tuning.schedulers.worker_process import CallError, WorkerLostError, WorkerProcess
 from iree.winograd.tuning.search import PROMISING_ALGORITHMS, Search
@@ -70,7 +70,7 @@ def test_rounds_end_when_the_fastest_is_clear_and_the_baseline_takes_part_in_all
     runs = {0: clock.work(3.0), 1: clock.work(1.0), 2: clock.work(2.0)}
     found = time_round_robin(runs, lambda _: None, 1e9, clock)
     assert {index: timing.median for index, timing in found.items()} == {0: 3.0, 1: 1.0, 2: 2.0}
-    assert {len(timing.samples) for timing in found.values()} == {LEAST_ROUNDS}
+    assert {len(timing.samples) for timing in found.values()} == {MIN_ROUNDS}
 
 
 def test_equals_are_timed_for_longer_and_the_slow_leave() -> None:
@@ -78,10 +78,10 @@ def test_equals_are_timed_for_longer_and_the_slow_leave() -> None:
     runs = {0: clock.work(3.0), 1: clock.work(1.0), 2: clock.work(1.0), 3: clock.work(2.0)}
     found = time_round_robin(runs, lambda _: None, 1e9, clock)
     assert [len(found[index].samples) for index in range(4)] == [
-        MOST_ROUNDS,
-        MOST_ROUNDS,
-        MOST_ROUNDS,
-        LEAST_ROUNDS,
+        MAX_ROUNDS,
+        MAX_ROUNDS,
+        MAX_ROUNDS,
+        MIN_ROUNDS,
     ]
 
 

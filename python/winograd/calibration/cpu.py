@@ -28,8 +28,8 @@ from .programs import backend_of, compile_module
 from .sampling import least_seconds
 from .topology import cache_sizes
 
-SMALLEST_BUFFER = 8 * KIBIBYTE
-LARGEST_BUFFER = 512 * MEBIBYTE
+MIN_BUFFER = 8 * KIBIBYTE
+MAX_BUFFER = 512 * MEBIBYTE
 BEYOND_CACHES = 4
 """Times the last cache's size a buffer has to be for it to come from memory."""
 GAIN_PER_CORE = 0.7
@@ -54,7 +54,7 @@ def measure_cpu(threads: int, seconds: float, progress: Callable[[float], None])
     target = backend.target
     programs = compile_module(build_cpu_programs(target, threads), "cpu")
     sizes = cache_sizes()
-    largest = min(BEYOND_CACHES * sizes[-1], LARGEST_BUFFER) if sizes else LARGEST_BUFFER
+    largest = min(BEYOND_CACHES * sizes[-1], MAX_BUFFER) if sizes else MAX_BUFFER
     buffer = _aligned_ones(largest // block_bytes(target), block_bytes(target) // 4)
     counts = _block_counts(len(buffer), block_bytes(target))
     alone, together = load(programs, "local-sync"), load(programs, threads=threads)
@@ -156,9 +156,9 @@ def wake_seconds(alone: float, woken: float) -> float | None:
 
 def _block_counts(most: int, size: int) -> list[int]:
     """Blocks of the buffers to read, each larger than the one before by a square root of two."""
-    counts = [SMALLEST_BUFFER // size]
+    counts = [MIN_BUFFER // size]
     while counts[-1] * 2**0.5 < most:
-        counts.append(round(SMALLEST_BUFFER // size * 2 ** (len(counts) / 2)))
+        counts.append(round(MIN_BUFFER // size * 2 ** (len(counts) / 2)))
     return [*counts, most]
 
 

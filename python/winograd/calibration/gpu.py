@@ -26,10 +26,10 @@ from .gpu_programs import (
 from .programs import backend_of, compile_module
 from .sampling import least_seconds
 
-SMALLEST_ARRAY = 512 * KIBIBYTE
-LARGEST_ARRAY = 256 * MEBIBYTE
-MOST_WORKGROUPS = 1 << 12
-LONGEST_CALL = 0.2
+MIN_ARRAY = 512 * KIBIBYTE
+MAX_ARRAY = 256 * MEBIBYTE
+MAX_WORKGROUPS = 1 << 12
+MAX_CALL = 0.2
 """Seconds: more workgroups or larger arrays than those of such a call show nothing new."""
 STEP = 1.5
 """Of the time that multiprocessors take, one workgroup each: more, and some of them had two."""
@@ -37,7 +37,7 @@ CACHE_GAIN = 1.2
 """Over the bandwidth of memory: less, and no cache shows."""
 LAUNCH_BOUND = 1.5
 """Times of a launch: less, and a copy says little of bandwidth."""
-LARGEST_COUNT = 4
+MEDIAN_OF_LARGEST = 4
 """Sizes, the largest, that the bandwidth of memory is the median of."""
 
 
@@ -70,7 +70,7 @@ def measure_programs(
         programs, target, seconds / 2, lambda part: progress(0.5 + part / 2)
     )
     default = GpuBackend(target).default_machine
-    memory_bandwidth = median([bandwidths[size] for size in sorted(bandwidths)[-LARGEST_COUNT:]])
+    memory_bandwidth = median([bandwidths[size] for size in sorted(bandwidths)[-MEDIAN_OF_LARGEST:]])
     cache_size, cache_bandwidth = cache_of(bandwidths, memory_bandwidth) or (
         default.cache_size,
         memory_bandwidth,
@@ -145,8 +145,8 @@ def _measure_copies(
     row_bytes = 4 * columns
     counts = [1]
     counts += _growing(
-        SMALLEST_ARRAY // row_bytes,
-        LARGEST_ARRAY // row_bytes,
+        MIN_ARRAY // row_bytes,
+        MAX_ARRAY // row_bytes,
         2**0.5,
         lambda rows: programs.bind("copy_long", rows, columns),
     )
@@ -163,7 +163,7 @@ def _measure_multiply_adds(
     """Operations per second, and the number of multiprocessors if it shows."""
     columns = multiply_add_elements(target)
     counts = list(
-        _growing(1, MOST_WORKGROUPS, 2, lambda rows: programs.bind("multiply_add_long", rows, columns))
+        _growing(1, MAX_WORKGROUPS, 2, lambda rows: programs.bind("multiply_add_long", rows, columns))
     )
     runs: dict[str, Callable[[], Any]] = {}
     for count in counts:
@@ -197,7 +197,7 @@ def _growing(least: int, most: int, factor: float, bind: Callable[[int], Callabl
         call()
         start = time.perf_counter()
         call()
-        if time.perf_counter() - start > LONGEST_CALL:
+        if time.perf_counter() - start > MAX_CALL:
             return
         steps += 1
         number = round(max(1, least) * factor**steps)

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-LEAST_ROUNDS = 3
+MIN_ROUNDS = 3
 BURST_SECONDS = 0.004
 
 
@@ -25,11 +25,11 @@ def least_seconds(
     begin = clock()
     found = dict.fromkeys(runs, float("inf"))
     rounds = 0
-    while rounds < LEAST_ROUNDS or clock() - begin < seconds:
+    while rounds < MIN_ROUNDS or clock() - begin < seconds:
         for name, run in runs.items():
             found[name] = min(found[name], _burst(run, clock))
         rounds += 1
-        progress(min(rounds / LEAST_ROUNDS, (clock() - begin) / seconds if seconds > 0 else 1.0, 1.0))
+        progress(min(rounds / MIN_ROUNDS, (clock() - begin) / seconds if seconds > 0 else 1.0, 1.0))
     return found
 
 

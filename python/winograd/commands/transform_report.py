@@ -19,7 +19,7 @@ from iree.winograd.dialect.algebra.recipe import Operation, Recipe
 from iree.winograd.dialect.algebra.scaling import short_output_scale
 from iree.winograd.dialect.algebra.transforms import Transforms, to_data, transforms, with_recipes
 
-LARGEST_TILE = 18
+MAX_TILE = 18
 """Inputs per dimension: beyond, nothing is left of float32's precision in two dimensions."""
 
 _NAMES = {"output": "A^T, output", "filter": "G, filter", "input": "B^T, input"}
@@ -33,9 +33,9 @@ def transforms_of(m: int, r: int, points: str | None) -> Transforms:
     Infinity is added to a list that lacks one point. Raises ValueError for impossible sizes and points.
     """
     check_size(m, r)
-    if m + r - 1 > LARGEST_TILE:
+    if m + r - 1 > MAX_TILE:
         raise ValueError(
-            f"F({m}, {r}) has tiles of {m + r - 1} inputs, but {LARGEST_TILE} are the most: "
+            f"F({m}, {r}) has tiles of {m + r - 1} inputs, but {MAX_TILE} are the most: "
             "rounding errors are as large as the results"
         )
     if points is None:

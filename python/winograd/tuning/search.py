@@ -28,7 +28,7 @@ PROMISING_ALGORITHMS = 6
 REFINED_ALGORITHMS = 3
 PROMISING_TIME = 1.6
 """Times the best prediction, of algorithms or of schedules of one, that a promising one may be predicted."""
-LEAST_GAIN = 0.01
+MIN_GAIN = 0.01
 """Relative gain of a batch below which it brought nothing."""
 CONFIRMED_BATCHES = 3
 """That the best has to have been measured in."""
@@ -122,7 +122,7 @@ class Search:
         best = self.best
         if best is not None:
             gain = EXPECTED_GAIN if before is None else max(0.0, 1 - best.seconds / before.seconds)
-            self._fruitless = 0 if gain >= LEAST_GAIN else self._fruitless + 1
+            self._fruitless = 0 if gain >= MIN_GAIN else self._fruitless + 1
             self._gain = max(gain, self._gain) / 2
         return tuple(measured)
 

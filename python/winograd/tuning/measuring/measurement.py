@@ -24,8 +24,8 @@ from .outcome import Failure, Timing
 
 EVICTION_BYTES = 64 << 20
 """Read before every call on a CPU: more than what caches hold of filters."""
-LEAST_ROUNDS = 7
-MOST_ROUNDS = 40
+MIN_ROUNDS = 7
+MAX_ROUNDS = 40
 ROUNDS_BETWEEN_ELIMINATIONS = 4
 ERROR_TOLERANCE = 4.0
 """How many times the predicted relative error a right result may have; a wrong one is about 1 off."""
@@ -97,16 +97,16 @@ def time_round_robin(
     samples: dict[int, list[float]] = {index: [] for index in runs}
     begin = clock()
     remaining = list(runs)
-    for count in range(1, MOST_ROUNDS + 1):
+    for count in range(1, MAX_ROUNDS + 1):
         # In alternating order, so that none always follows the same other one.
         for index in remaining if count % 2 else reversed(remaining):
             prepare(index)
             start = clock()
             runs[index]()
             samples[index].append(clock() - start)
-        if count >= LEAST_ROUNDS and clock() - begin > seconds:
+        if count >= MIN_ROUNDS and clock() - begin > seconds:
             break
-        if count >= LEAST_ROUNDS and (count - LEAST_ROUNDS) % ROUNDS_BETWEEN_ELIMINATIONS == 0:
+        if count >= MIN_ROUNDS and (count - MIN_ROUNDS) % ROUNDS_BETWEEN_ELIMINATIONS == 0:
             contenders = _contenders({index: Timing(tuple(samples[index])) for index in remaining})
             if len(contenders) == 1:
                 break
