@@ -6,9 +6,9 @@ import os
 import shutil
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, overload
+from typing import Any, TypeVar, overload
 
 from iree.compiler import api
 from iree.winograd.atomic_file import atomic_file, unnamed_file
@@ -24,6 +24,8 @@ from iree.winograd.report.file import REPORT_FILES, ReportFileError, is_report_p
 from iree.winograd.targets import find_crash, target_flags
 
 Source = str | bytes | os.PathLike[str] | ImportedModel
+
+OptionsT = TypeVar("OptionsT")
 
 _BYTECODE_MAGIC = b"ML\xefR"
 
@@ -87,7 +89,7 @@ def compile(
     `report` can't be opened, `source` doesn't compile, or has convolutions and there are no kernels for
     `target`, and with `strict` when a pass failed.
     """
-    checked_options = make_options(options)
+    checked_options = make_options(WinogradOptions, options)
     if report is not None:
         _check_report(report, enable_winograd)
     winograd_options = checked_options if enable_winograd else None
@@ -105,14 +107,17 @@ def compile(
         return Path(path).read_bytes()
 
 
-def make_options(options: dict[str, Any]) -> WinogradOptions:
-    """The options of these names. Raises `InvalidOptionError` for one that isn't known or has a bad value."""
-    known = [option.name for option in options_of(WinogradOptions)]
+def make_options(options_class: type[OptionsT], options: Mapping[str, Any]) -> OptionsT:
+    """An `options_class` with the options of these names.
+
+    Raises `InvalidOptionError` for one that isn't known or has a bad value.
+    """
+    known = [option.name for option in options_of(options_class)]
     for name in options:
         if name not in known:
             raise InvalidOptionError(f"option {name!r} is not known; known are {', '.join(known)}")
     try:
-        return WinogradOptions(**{name: _plain(value) for name, value in options.items()})
+        return options_class(**{name: _plain(value) for name, value in options.items()})
     except ValueError as error:
         raise InvalidOptionError(str(error)) from None
 

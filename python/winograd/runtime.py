@@ -156,7 +156,7 @@ class LoadedFunction:
         self.signature = signature
         self._context = context
         self._function = function
-        self._device = device
+        self.device = device
         self._lock = lock
         inputs = () if signature is None else signature.inputs
         self._parameters = [_TensorParameter(index, tensor) for index, tensor in enumerate(inputs)]
@@ -191,13 +191,20 @@ class LoadedFunction:
             results = [torch.from_numpy(result) for result in results]
         return results[0] if len(results) == 1 else tuple(results)
 
-    def _run(self, arrays: Sequence[npt.NDArray[Any]], borrowed: BorrowedArrays) -> list[npt.NDArray[Any]]:
-        inputs = runtime.VmVariantList(len(arrays))
-        for index, array in enumerate(arrays):
-            inputs.push_ref(self._import(index, array, borrowed))
+    def invoke(self, views: Sequence[Any]) -> Any:
+        """Call the function on buffer views of its device; returns the runtime's list of such views.
+
+        Raises one of `RUNTIME_ERRORS` when the program fails.
+        """
+        inputs = runtime.VmVariantList(len(views))
+        for view in views:
+            inputs.push_ref(view)
         # A context may run one call at a time, and the runtime lets go of Python's own lock.
         with self._lock:
-            outputs = self._device.invoke(self._context, self._function, inputs)
+            return self.device.invoke(self._context, self._function, inputs)
+
+    def _run(self, arrays: Sequence[npt.NDArray[Any]], borrowed: BorrowedArrays) -> list[npt.NDArray[Any]]:
+        outputs = self.invoke([self._import(index, array, borrowed) for index, array in enumerate(arrays)])
         results: list[npt.NDArray[Any]] = []
         for index in range(outputs.size):
             results.append(self._export(outputs, index, (*arrays, *results)))
@@ -205,21 +212,21 @@ class LoadedFunction:
 
     def _import(self, index: int, array: npt.NDArray[Any], borrowed: BorrowedArrays) -> Any:
         # The strides of an array without elements are those of no dense one.
-        if not self._device.in_host_memory or not array.flags.writeable or array.size == 0:
-            return self._device.copy_from_host(array)
+        if not self.device.in_host_memory or not array.flags.writeable or array.size == 0:
+            return self.device.copy_from_host(array)
         if array.__array_interface__["data"][0] % BUFFER_ALIGNMENT == 0:
-            return borrowed.borrow(self._device, array)
+            return borrowed.borrow(self.device, array)
         if index in self._unaligned and array.flags.aligned:
-            return self._device.import_in_place(array)
-        return self._device.copy_from_host(array)
+            return self.device.import_in_place(array)
+        return self.device.copy_from_host(array)
 
     def _export(self, outputs: Any, index: int, others: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
         view = outputs.get_as_object(index, runtime.HalBufferView)
         dtype = _RESULT_DTYPES.get(view.element_type)
         if dtype is None:
             raise CallError(f"result {index} of {self.name} has elements that numpy has no type for")
-        if not self._device.in_host_memory:
-            return self._device.copy_to_host(view, dtype)
+        if not self.device.in_host_memory:
+            return self.device.copy_to_host(view, dtype)
         result: npt.NDArray[Any] = view.map().asarray(view.shape, dtype)
         # A program may return an argument, or a result twice, but a caller expects memory of his own.
         return result.copy() if any(np.may_share_memory(result, other) for other in others) else result

@@ -10,7 +10,7 @@ import io
 import math
 import re
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
@@ -37,6 +37,8 @@ _TO_LINALG = (
 )
 _FRAME = re.compile(r'File "([^"]+)", line (\d+)')
 _TORCH = Path(torch.__file__).parent
+# Dynamo calls the model that it compiles by the name that the caller's frame has for it.
+_ROOT = re.compile(r"^L\['\w+'\]\.?")
 _RESOURCE = re.compile(r"dense_resource<(\w+)>")
 
 
@@ -72,19 +74,57 @@ def export(
 
 def lower(exported: torch.export.ExportedProgram, entry: str) -> ImportedModel:
     """`exported` on linalg and tensors. Raises `ModelImportError` with torch-mlir's diagnostics."""
-    context = ir.Context()
-    torch_dialect.register_dialect(context)
-    context.emit_error_diagnostics = True
+    return _lower(
+        lambda importer: importer.import_frozen_program(_decompose(exported), func_name=entry), entry
+    )
+
+
+def lower_graph(graph: torch.fx.Graph, entry: str) -> ImportedModel:
+    """`graph`, functional and in the operators that `decompositions` leaves, on linalg and tensors.
+
+    Tensors among the arguments of its nodes are weights. Raises `ModelImportError` with torch-mlir's
+    diagnostics.
+    """
+    return _lower(lambda importer: importer.import_stateless_graph(graph, func_name=entry), entry)
+
+
+def rejected_nodes(graph: torch.fx.Graph) -> dict[str, str]:
+    """The nodes of `graph` that torch-mlir has no lowering for, by name, and what it says of each.
+
+    It may stop at the first of them. Empty where what fails can't be laid to a node.
+    """
+    context = _context()
+    rejected: dict[str, str] = {}
+    handler = context.attach_diagnostic_handler(lambda diagnostic: _record_node(diagnostic, rejected))
+    importer = _Importer(context=context, hooks=_Weights(), locations=_NodeLocations)
+    try:
+        importer.import_stateless_graph(graph, func_name="main")
+    except Exception as error:
+        return {importer.locations.last: f"torch-mlir: {error}"}
+    try:
+        _run_pipelines(importer.module.operation)
+    except Exception:
+        return rejected
+    finally:
+        handler.detach()
+    return {}
+
+
+def decompositions() -> dict[Any, Any]:
+    """How operators that torch-mlir doesn't know are written in those that it knows."""
+    return {**get_decomposition_table(), torch.ops.aten.as_strided.default: _contiguous_view}
+
+
+def _lower(import_graph: Callable[[_Importer], object], entry: str) -> ImportedModel:
+    context = _context()
     diagnostics: list[str] = []
     handler = context.attach_diagnostic_handler(lambda diagnostic: _record(diagnostic, diagnostics))
     weights = _Weights()
     try:
         importer = _Importer(context=context, hooks=weights)
-        importer.import_frozen_program(_decompose(exported), func_name=entry)
+        import_graph(importer)
         module = importer.module.operation
-        with context:
-            for pipeline in _TO_LINALG:
-                PassManager.parse(pipeline).run(module)
+        _run_pipelines(module)
     except Exception as error:
         reason = "\n".join(diagnostics) or str(error)
         raise ModelImportError(f"torch-mlir could not lower the model: {reason}") from error
@@ -104,6 +144,19 @@ def lower(exported: torch.export.ExportedProgram, entry: str) -> ImportedModel:
         inputs=tuple(_tensor_signature(type_) for type_ in signature.inputs),
         outputs=tuple(_tensor_signature(type_) for type_ in signature.results),
     )
+
+
+def _context() -> ir.Context:
+    context = ir.Context()
+    torch_dialect.register_dialect(context)
+    context.emit_error_diagnostics = True
+    return context
+
+
+def _run_pipelines(module: ir.Operation) -> None:
+    with module.context:
+        for pipeline in _TO_LINALG:
+            PassManager.parse(pipeline).run(module)
 
 
 class _Weights(fx_importer.FxImporterHooks):
@@ -153,22 +206,46 @@ class _LayerLocations(fx_importer.ContextCache):
         if frames:
             file, line = frames[-1]
             location = ir.Location.file(file, int(line), col=1, context=self._c)
-        layers = [path for path, _ in node.meta.get("nn_module_stack", {}).values() if path]
+        paths = (path for path, _ in node.meta.get("nn_module_stack", {}).values())
+        layers = [layer for path in paths if (layer := _ROOT.sub("", path))]
         return ir.Location.name(layers[-1], childLoc=location, context=self._c) if layers else location
 
 
+class _NodeLocations(fx_importer.ContextCache):
+    """Names every operator after the node that it was made of."""
+
+    def __init__(self, context: ir.Context, **arguments: Any) -> None:
+        super().__init__(context, **arguments)
+        self.last = ""
+
+    def get_node_location(self, node: torch.fx.Node) -> ir.Location | None:
+        """The name of `node`, which is then the `last`."""
+        self.last = node.name
+        return ir.Location.name(node.name, context=self._c)
+
+
 class _Importer(fx_importer.FxImporter):
-    def __init__(self, *, context: ir.Context, hooks: fx_importer.FxImporterHooks) -> None:
+    def __init__(
+        self,
+        *,
+        context: ir.Context,
+        hooks: fx_importer.FxImporterHooks,
+        locations: type[fx_importer.ContextCache] = _LayerLocations,
+    ) -> None:
         super().__init__(context=context, hooks=hooks)
-        self._cc = _LayerLocations(context, py_attr_tracker=self._py_attr_tracker)
+        self._cc = locations(context, py_attr_tracker=self._py_attr_tracker)
+
+    @property
+    def locations(self) -> fx_importer.ContextCache:
+        """What gives operators their locations."""
+        return self._cc
 
 
 def _decompose(exported: torch.export.ExportedProgram) -> torch.export.ExportedProgram:
     """In terms of the operators that torch-mlir knows."""
-    table = {**get_decomposition_table(), torch.ops.aten.as_strided.default: _contiguous_view}
     with warnings.catch_warnings():
         _ignore_own_deprecations()
-        decomposed: torch.export.ExportedProgram = exported.run_decompositions(table)
+        decomposed: torch.export.ExportedProgram = exported.run_decompositions(decompositions())
         return decomposed
 
 
@@ -203,6 +280,14 @@ def _evaluation_mode(model: torch.nn.Module) -> Iterator[None]:
 
 def _record(diagnostic: ir.Diagnostic, messages: list[str]) -> bool:
     messages.append(f"{diagnostic.location}: {diagnostic.message}")
+    return True
+
+
+def _record_node(diagnostic: ir.Diagnostic, rejected: dict[str, str]) -> bool:
+    if diagnostic.severity == ir.DiagnosticSeverity.ERROR and isinstance(diagnostic.location, ir.NameLoc):
+        # The rest prints the operation.
+        message, _, _ = diagnostic.message.partition(": %")
+        rejected.setdefault(diagnostic.location.name_str, f"torch-mlir: {message}")
     return True
 
 

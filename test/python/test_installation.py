@@ -196,3 +196,13 @@ def test_our_own_commands(environment: Environment) -> None:
     for flags in ([], [ENABLE]):
         command = [f"{folder}/iree-compile", "program.mlir", *FLAGS, *flags, "-o", "shell.vmfb"]
         assert environment.run(command, **activated).returncode == 0
+
+
+def test_torch_finds_the_backend(environment: Environment) -> None:
+    listed = (
+        "import importlib.metadata, importlib.util\n"
+        "(entry,) = importlib.metadata.entry_points(group='torch_dynamo_backends')\n"
+        "print(entry.name, entry.attr, importlib.util.find_spec(entry.module).name)"
+    )
+    expected = "winograd winograd iree.winograd.torch_compile.backend\n"
+    assert environment.output("-c", listed) == expected

@@ -14,6 +14,7 @@ from iree.winograd.option_files import check_option_files
 from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.machines.host import available_processors, physical_cores
 from iree.winograd.pipelines.selection.implementation import Implementation
+from iree.winograd.pipelines.selection.options import WinogradOptions
 from iree.winograd.pipelines.selection.tuning_database import Measurement, TuningDatabase
 from iree.winograd.program import Source, make_options
 from iree.winograd.targets import DEFAULT_DRIVERS, driver_name, target_flags
@@ -83,7 +84,7 @@ def tune(
     """
     require_optuna()
     say = report or (lambda line: None)
-    checked = make_options(options)
+    checked = make_options(WinogradOptions, options)
     check_option_files(checked, say)
     device = DEFAULT_DRIVERS.get(target.partition(":")[0], "") if device is None else device
     if not budget > 0:

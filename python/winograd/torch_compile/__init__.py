@@ -1,0 +1,1 @@
+"""`torch.compile(model, backend="winograd")`: graphs in parts for this compiler and the rest."""

@@ -1,0 +1,122 @@
+"""The backend `winograd` of `torch.compile`, which torch finds by the package's entry point."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import torch
+from iree.winograd.errors import CompilationError
+from iree.winograd.torch_compile.compiled_part import CompiledPart
+from iree.winograd.torch_compile.division import Part, divide
+from iree.winograd.torch_compile.fallback import FallbackWarning, compile_elsewhere, compile_rest
+from iree.winograd.torch_compile.settings import TorchCompileOptions, read_settings
+from iree.winograd.torch_importer import decompositions
+from torch._dynamo.backends.common import aot_autograd
+from torch._functorch._aot_autograd.utils import make_boxed_func
+from torch._guards import TracingContext
+from torch.fx import GraphModule
+from torch.utils._python_dispatch import _disable_current_modes
+
+Function = Callable[..., Any]
+
+
+def winograd(
+    graph: GraphModule,
+    inputs: Sequence[Any],
+    *,
+    mode: str | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> Function:
+    """Compile a graph that `torch.compile` traced, called on `inputs`, for inference on the CPU.
+
+    `options` are the fields of `TorchCompileOptions`. What this project or torch-mlir has no code for goes to
+    the fallback, with a `FallbackWarning` that says why. Raises `InvalidOptionError` for options that aren't
+    known or have bad values.
+    """
+    return GraphCompiler(read_settings(mode, options)).compile(graph, inputs)
+
+
+class GraphCompiler:
+    """Compiles the graphs of one call of `torch.compile`."""
+
+    def __init__(self, settings: TorchCompileOptions) -> None:
+        self._settings = settings
+
+    def compile(self, graph: GraphModule, inputs: Sequence[Any]) -> Function:
+        """`graph` as a function that is called on tensors like `inputs`."""
+        reason = _left_as_a_whole(graph, inputs)
+        if reason is not None:
+            self._warn(f"a graph of {len(graph.graph.nodes)} nodes ({reason})")
+            return compile_elsewhere(graph, inputs, self._settings.fallback)
+        compiler = partial(self._compile_functional, given=inputs)
+        backend = aot_autograd(
+            fw_compiler=compiler, inference_compiler=compiler, decompositions=decompositions()
+        )
+        compiled: Function = backend(graph, inputs)
+        return compiled
+
+    def _compile_functional(
+        self, graph: GraphModule, inputs: Sequence[Any], given: Sequence[Any]
+    ) -> Function:
+        settings = self._settings
+        weights = _weights(graph, inputs, given)
+        with _disable_current_modes():
+            division = divide(graph, weights, settings.minimum_convolutions, settings.freezing)
+            if division.rejections:
+                self._warn("; ".join(map(str, division.rejections)))
+            for part in division.parts:
+                setattr(division.graph, part.name, _Call(self._compile_part(part)))
+            for name in division.rest:
+                rest = division.graph.get_submodule(name)
+                assert isinstance(rest, GraphModule)
+                setattr(division.graph, name, _Call(compile_rest(rest, settings.fallback)))
+        boxed: Function = make_boxed_func(division.graph.forward)
+        return boxed
+
+    def _compile_part(self, part: Part) -> Function:
+        try:
+            return CompiledPart(part, self._settings)
+        except CompilationError as error:
+            self._warn(f"a part of the model ({error})")
+            return compile_rest(part.graph, self._settings.fallback)
+
+    def _warn(self, message: str) -> None:
+        warnings.warn(f"left to {self._settings.fallback}: {message}", FallbackWarning, stacklevel=2)
+
+
+class _Call(torch.nn.Module):
+    """A function as a submodule."""
+
+    def __init__(self, function: Function) -> None:
+        super().__init__()
+        self._function = function
+
+    def forward(self, *arguments: Any) -> Any:
+        return self._function(*arguments)
+
+
+def _left_as_a_whole(graph: GraphModule, inputs: Sequence[Any]) -> str | None:
+    """Why nothing of a traced graph is compiled here, if that is known beforehand."""
+    if not any("conv" in str(node.target) for node in graph.graph.nodes if node.op == "call_function"):
+        return "it has no convolutions"
+    needs_gradient = (isinstance(each, torch.Tensor) and each.requires_grad for each in inputs)
+    if torch.is_grad_enabled() and any(needs_gradient):
+        return "gradients may be asked for; call the model in torch.inference_mode() or torch.no_grad()"
+    return None
+
+
+def _weights(graph: GraphModule, inputs: Sequence[Any], given: Sequence[Any]) -> dict[str, torch.Tensor]:
+    """The arguments of the functionalised `graph` that stay as they are from call to call.
+
+    `inputs` are what it was traced on, `given` the tensors that the model was called with.
+    """
+    metadata = TracingContext.get().fw_metadata
+    if metadata is None or len(inputs) != len(given):
+        return {}
+    placeholders = graph.graph.find_nodes(op="placeholder")
+    fixed = {placeholders[index].name: given[index] for index in metadata.static_input_indices}
+    # Nothing tells when tensors of the inference mode are written to.
+    return {name: weight for name, weight in fixed.items() if not weight.is_inference()}

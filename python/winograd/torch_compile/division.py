@@ -1,0 +1,235 @@
+"""The division of a graph into parts to compile here, those that hold convolutions, and the rest."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from iree.winograd.errors import ModelImportError
+from iree.winograd.torch_compile.part_program import PartProgram, import_part
+from iree.winograd.torch_importer import rejected_nodes
+from torch._ops import OpOverload
+from torch.fx import Graph, GraphModule, Node
+from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
+from torch.fx.passes.infra.partitioner import CapabilityBasedPartitioner
+from torch.fx.passes.operator_support import OperatorSupportBase
+
+_CONVOLUTION = torch.ops.aten.convolution.default
+_ELEMENT_TYPES = frozenset(
+    (
+        torch.float16,
+        torch.float32,
+        torch.float64,
+        torch.bool,
+        torch.int8,
+        torch.int16,
+        torch.int32,
+        torch.int64,
+    )
+)
+"""What programs take and give."""
+
+
+@dataclass(frozen=True)
+class Rejection:
+    """Why operators aren't compiled here."""
+
+    operators: tuple[str, ...]
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{', '.join(self.operators)} ({self.reason})"
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """A submodule of the divided graph that is compiled here.
+
+    `weights` are those of its arguments, by number, that stay as they are from call to call.
+    """
+
+    name: str
+    graph: GraphModule
+    program: PartProgram
+    weights: Mapping[int, torch.Tensor]
+
+
+@dataclass(frozen=True, eq=False)
+class Division:
+    """A graph as calls of submodules: the `parts` that are compiled here, and what is in `rest`."""
+
+    graph: GraphModule
+    parts: tuple[Part, ...]
+    rest: tuple[str, ...]
+    rejections: tuple[Rejection, ...]
+
+
+def divide(
+    graph: GraphModule, weights: Mapping[str, torch.Tensor], minimum_convolutions: int, freezing: bool
+) -> Division:
+    """Divide `graph`, which torch has functionalised and decomposed for torch-mlir.
+
+    `weights` are those of its arguments that stay as they are from call to call, by their names. With
+    `freezing` they are constants of the parts' programs.
+    """
+    support = _Support()
+    while True:
+        divided, names = _fuse(graph, support, minimum_convolutions)
+        parts = []
+        for name in names:
+            part = _import(divided, name, weights, freezing, support)
+            if part is not None:
+                parts.append(part)
+        if len(parts) == len(names):
+            rest = _fuse_rest(divided, names)
+            return Division(divided, tuple(parts), rest, tuple(support.rejections(graph.graph)))
+
+
+class _Support(OperatorSupportBase):
+    """Which nodes go to parts that are compiled here."""
+
+    def __init__(self) -> None:
+        # By operator, since one that torch-mlir rejects it usually does so elsewhere.
+        self._rejected: dict[Any, str] = {}
+        self._left: dict[str, str] = {}
+
+    def reject(self, target: Any, reason: str) -> bool:
+        """Leave all nodes of an operator; whether they weren't left already."""
+        is_first = target not in self._rejected
+        self._rejected.setdefault(target, reason)
+        return is_first
+
+    def leave(self, nodes: Iterator[Node], reason: str) -> None:
+        """Leave these nodes."""
+        self._left.update((node.name, reason) for node in nodes)
+
+    def is_node_supported(self, submodules: Mapping[str, torch.nn.Module], node: Node) -> bool:
+        return node.op == "call_function" and not _is_size(node) and self.reason(node) is None
+
+    def reason(self, node: Node) -> str | None:
+        """Why `node` isn't compiled here, if it isn't."""
+        if node.name in self._left:
+            return self._left[node.name]
+        if node.target is operator.getitem:
+            return self.reason(node.all_input_nodes[0])
+        return self._rejected.get(node.target) or _unsupported(node)
+
+    def rejections(self, graph: Graph) -> Iterator[Rejection]:
+        """Why the nodes of `graph` aren't compiled here that aren't, those of one reason together."""
+        operators: dict[str, dict[str, None]] = {}
+        for node in graph.nodes:
+            if node.op != "call_function" or node.target is operator.getitem or _is_size(node):
+                continue
+            reason = self.reason(node)
+            if reason is not None:
+                operators.setdefault(reason, {})[str(node.target)] = None
+        for reason, names in operators.items():
+            yield Rejection(tuple(names), reason)
+
+
+def _unsupported(node: Node) -> str | None:
+    target = node.target
+    if not isinstance(target, OpOverload):
+        return "it is none of torch's operators on tensors"
+    if target._schema.is_mutable or torch.Tag.nondeterministic_seeded in target.tags:
+        return "it writes to its arguments or draws random numbers"
+    values = [node.meta["val"], *(each.meta["val"] for each in node.all_input_nodes)]
+    for tensor in _tensors(values):
+        if tensor.device.type != "cpu":
+            return f"its tensors are on {tensor.device}"
+        if tensor.dtype not in _ELEMENT_TYPES:
+            return f"its elements are {tensor.dtype}"
+        if free_unbacked_symbols(tensor) or 0 in tensor.shape:
+            return "the sizes of its tensors depend on values, or it has no elements"
+    return None
+
+
+def _tensors(value: Any) -> Iterator[torch.Tensor]:
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, (list, tuple)):
+        for element in value:
+            yield from _tensors(element)
+
+
+def _is_size(node: Node) -> bool:
+    return isinstance(node.meta.get("val"), (torch.SymInt, torch.SymFloat, torch.SymBool))
+
+
+def _is_convolution(node: Node) -> bool:
+    return node.target is _CONVOLUTION and node.meta["val"].dtype == torch.float32
+
+
+def _fuse(
+    graph: GraphModule, support: _Support, minimum_convolutions: int
+) -> tuple[GraphModule, tuple[str, ...]]:
+    """A copy of `graph` that calls submodules, and their names."""
+    copied = Graph()
+    copied.output(copied.graph_copy(graph.graph, {}))
+    divided = GraphModule(graph, copied)
+    partitioner = CapabilityBasedPartitioner(divided, support, allows_single_node_partition=True)
+    partitions = partitioner.propose_partitions()
+    kept = [each for each in partitions if sum(map(_is_convolution, each.nodes)) >= minimum_convolutions]
+    for partition in partitions:
+        if partition not in kept:
+            support.leave(iter(partition.nodes), f"not with {minimum_convolutions} convolutions or more")
+    divided = partitioner.fuse_partitions(kept, prefix="winograd_part_")
+    return divided, tuple(node.target for node in divided.graph.find_nodes(op="call_module"))
+
+
+def _import(
+    divided: GraphModule,
+    name: str,
+    weights: Mapping[str, torch.Tensor],
+    freezing: bool,
+    support: _Support,
+) -> Part | None:
+    """The part of this name; None, and `support` knows more, if there is no lowering for it."""
+    (call,) = (node for node in divided.graph.find_nodes(op="call_module") if node.target == name)
+    graph = divided.get_submodule(name)
+    assert isinstance(graph, GraphModule)
+    known = {
+        number: value
+        for number, node in enumerate(call.args)
+        if isinstance(node, Node) and (value := _known_value(divided, node, weights)) is not None
+    }
+    try:
+        return Part(name, graph, import_part(graph, known if freezing else {}), known)
+    except ModelImportError as error:
+        nodes = {node.name: node.target for node in graph.graph.nodes if node.op == "call_function"}
+        rejected = rejected_nodes(graph.graph)
+        is_new = [support.reject(nodes[each], why) for each, why in rejected.items() if each in nodes]
+        if not any(is_new):
+            support.leave(iter(graph.graph.nodes), str(error))
+        return None
+
+
+def _known_value(graph: GraphModule, node: Node, weights: Mapping[str, torch.Tensor]) -> torch.Tensor | None:
+    if node.op == "get_attr":
+        value = getattr(graph, str(node.target))
+        return value if isinstance(value, torch.Tensor) else None
+    return weights.get(node.name)
+
+
+def _fuse_rest(divided: GraphModule, parts: tuple[str, ...]) -> tuple[str, ...]:
+    """Makes submodules of what is left in `divided`; returns their names."""
+    partitioner = CapabilityBasedPartitioner(divided, _Rest(), allows_single_node_partition=True)
+    partitioner.fuse_partitions(partitioner.propose_partitions(), prefix="rest_")
+    called = (str(node.target) for node in divided.graph.find_nodes(op="call_module"))
+    return tuple(name for name in called if name not in parts)
+
+
+class _Rest(OperatorSupportBase):
+    """The operators on tensors."""
+
+    def is_node_supported(self, submodules: Mapping[str, torch.nn.Module], node: Node) -> bool:
+        if node.op != "call_function" or any(each.op == "call_module" for each in _sources(node)):
+            return False
+        return not _is_size(node) and any(True for _ in _tensors(node.meta.get("val")))
+
+
+def _sources(node: Node) -> list[Node]:
+    return node.all_input_nodes if node.target is operator.getitem else []

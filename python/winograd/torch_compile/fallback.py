@@ -1,0 +1,52 @@
+"""What runs the operators that aren't compiled here: torch's Inductor, or torch itself."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any, Literal, cast
+
+from torch._guards import TracingContext, detect_fake_mode, tracing
+from torch._inductor.compile_fx import compile_fx
+from torch._inductor.cpp_builder import get_cpp_compiler
+from torch._inductor.exc import InvalidCxxCompiler
+from torch.fx import GraphModule
+
+Function = Callable[..., Any]
+
+
+class FallbackWarning(UserWarning):
+    """Something of a model that was given to `torch.compile(backend="winograd")` isn't compiled by it."""
+
+
+def compile_elsewhere(
+    graph: GraphModule, inputs: Sequence[Any], fallback: Literal["inductor", "eager"]
+) -> Function:
+    """`graph` compiled by the fallback; eagerly, with a warning, where Inductor has no C++ compiler."""
+    if fallback == "eager" or not _has_compiler():
+        return graph
+    return cast(Function, compile_fx(graph, list(inputs)))
+
+
+def compile_rest(part: GraphModule, fallback: Literal["inductor", "eager"]) -> Function:
+    """`part` of a graph that torch has functionalised, compiled as above."""
+    inputs = [node.meta["val"] for node in part.graph.find_nodes(op="placeholder")]
+    # The compilation of the graph that this is a part of goes on afterwards.
+    with tracing(TracingContext(detect_fake_mode(inputs))):
+        return compile_elsewhere(part, inputs, fallback)
+
+
+@cache
+def _has_compiler() -> bool:
+    try:
+        get_cpp_compiler()
+    except InvalidCxxCompiler:
+        warnings.warn(
+            "torch's Inductor has no C++ compiler: what isn't compiled by backend 'winograd' runs eagerly "
+            "(install g++, or ask for options={'fallback': 'eager'})",
+            FallbackWarning,
+            stacklevel=2,
+        )
+        return False
+    return True

@@ -1,0 +1,116 @@
+"""A compiled part of a torch graph, called on torch tensors without a copy."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import Any
+
+import torch
+from iree import runtime
+from iree.winograd.device import RUNTIME_ERRORS
+from iree.winograd.errors import CallError
+from iree.winograd.runtime import BUFFER_ALIGNMENT, LoadedFunction
+from iree.winograd.torch_compile.part_program import Argument, Order
+from torch.utils.dlpack import from_dlpack, to_dlpack  # type: ignore[attr-defined]
+
+_DLPACK_CPU = 1
+_HOST = 0
+
+
+class LoadedPart:
+    """A function on buffers as one on tensors: `arguments` and `results` are those of its `PartProgram`.
+
+    `fixed` are the numbers of the arguments that are usually the same tensors from call to call.
+    """
+
+    def __init__(
+        self,
+        function: LoadedFunction,
+        arguments: Sequence[Argument],
+        results: Sequence[Order | None],
+        fixed: Collection[int] = (),
+    ) -> None:
+        self._function = function
+        self._arguments = tuple((argument.number, argument.order) for argument in arguments)
+        self._results = tuple(results)
+        self._fixed: dict[int, _LentMemory | None] = dict.fromkeys(fixed)
+
+    def __call__(self, *arguments: Any) -> Any:
+        """The results, one or a tuple of them, in memory of their own. Raises `CallError`."""
+        hal = self._function.device.hal
+        views: list[Any] = []
+        taken: list[tuple[int, int]] = []
+        try:
+            for number, order in self._arguments:
+                tensor = arguments[number]
+                fixed = self._fixed.get(number)
+                if fixed is None or tensor.data_ptr() != fixed.memory[0]:
+                    fixed = self._lend(number, tensor, order)
+                views.append(fixed.view)
+                taken.append(fixed.memory)
+            outputs = self._function.invoke(views)
+        except RUNTIME_ERRORS as error:
+            raise CallError(f"a part of the model failed: {error}") from error
+        results = []
+        for index, order in enumerate(self._results):
+            view = outputs.get_as_object(index, runtime.HalBufferView)
+            result = from_dlpack(hal.create_dlpack_capsule(view, _DLPACK_CPU, _HOST))
+            pointer = result.data_ptr()
+            # A program may return an argument, or a result twice.
+            if any(begin <= pointer < end for begin, end in taken):
+                result = result.clone()
+            else:
+                taken.append((pointer, pointer + result.nbytes))
+            results.append(result if order is None else result.permute(order))
+        return results[0] if len(results) == 1 else tuple(results)
+
+    def _lend(self, number: int, tensor: torch.Tensor, order: Order | None) -> _LentMemory:
+        lent = _in_memory_order(tensor, order)
+        pointer = lent.data_ptr()
+        # The buffer keeps the tensor's memory as long as something uses it.
+        view = self._function.device.hal.from_dlpack_capsule(to_dlpack(lent))
+        argument = _LentMemory(view, (pointer, pointer + lent.nbytes))
+        if number in self._fixed and pointer == tensor.data_ptr():
+            self._fixed[number] = argument
+        return argument
+
+
+@dataclass(frozen=True)
+class _LentMemory:
+    """An argument as the runtime takes it, and its memory: the first byte, and the one after."""
+
+    view: Any
+    memory: tuple[int, int]
+
+
+class WeightState:
+    """What tells whether weights are those of before: where they lie, and how often they were written to.
+
+    Writes by way of `tensor.data` go unseen: torch doesn't count them.
+    """
+
+    def __init__(self, weights: Sequence[torch.Tensor]) -> None:
+        # As long as these hold the memory, nothing else lies there.
+        self._kept = [weight.detach() for weight in weights]
+        self._pointers = list(map(torch.Tensor.data_ptr, weights))
+        self._versions = list(map(_VERSION, weights))
+
+    def is_of(self, weights: Sequence[torch.Tensor]) -> bool:
+        """Whether `weights` are what they were."""
+        return (
+            list(map(torch.Tensor.data_ptr, weights)) == self._pointers
+            and list(map(_VERSION, weights)) == self._versions
+        )
+
+
+_VERSION = attrgetter("_version")
+
+
+def _in_memory_order(tensor: torch.Tensor, order: Order | None) -> torch.Tensor:
+    """`tensor` with its dimensions in `order`, row-major and aligned: itself, if it is."""
+    if order is not None:
+        tensor = tensor.permute(order)
+    tensor = tensor.contiguous()
+    return tensor if tensor.data_ptr() % BUFFER_ALIGNMENT == 0 else tensor.clone()

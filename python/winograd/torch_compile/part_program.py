@@ -1,0 +1,165 @@
+"""A part of a torch graph as an MLIR program, on tensors in the order that they have in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+import torch
+from iree.winograd.errors import ModelImportError
+from iree.winograd.importers import ImportedModel
+from iree.winograd.torch_importer import lower_graph
+from torch.fx import Graph, GraphModule, Node, Proxy
+from torch.utils._sympy.interp import sympy_interp
+from torch.utils._sympy.reference import PythonReferenceAnalysis
+
+Order = tuple[int, ...]
+"""A tensor's dimensions from the outermost in memory to the innermost."""
+
+ENTRY = "main"
+
+_CHANNELS_LAST: Mapping[int, tuple[torch.memory_format, Order]] = {
+    4: (torch.channels_last, (0, 2, 3, 1)),
+    5: (torch.channels_last_3d, (0, 2, 3, 4, 1)),
+}
+
+
+@dataclass(frozen=True)
+class Argument:
+    """An argument of the program: which of the part's it is, and the order it is taken in."""
+
+    number: int
+    order: Order | None
+
+
+@dataclass(frozen=True, eq=False)
+class PartProgram:
+    """The program of a part; an order of None is row-major.
+
+    `results` holds how to permute a result of the program, dense in memory, to the part's.
+    """
+
+    model: ImportedModel
+    arguments: tuple[Argument, ...]
+    results: tuple[Order | None, ...]
+
+
+def import_part(part: GraphModule, weights: Mapping[int, torch.Tensor]) -> PartProgram:
+    """The program of `part`, in which `weights`, by the numbers of the arguments, are constants.
+
+    Arguments that are sizes are read from the tensors. Raises `ModelImportError` when torch-mlir has no
+    lowering for one of the operators, a size is in no tensor's shape, or a result isn't dense in memory.
+    """
+    graph = Graph()
+    graph.output(graph.graph_copy(part.graph, {}))
+    copy = GraphModule(part, graph)
+    placeholders = graph.find_nodes(op="placeholder")
+    _bind_sizes(copy.graph, [node for node in placeholders if _is_size(node)])
+    arguments = []
+    for number, node in enumerate(placeholders):
+        if _is_size(node):
+            graph.erase_node(node)
+        elif number in weights:
+            node.replace_all_uses_with(weights[number])
+            graph.erase_node(node)
+        else:
+            arguments.append(Argument(number, _take_in_memory_order(graph, node)))
+    results = _give_in_memory_order(graph)
+    return PartProgram(lower_graph(copy.graph, ENTRY), tuple(arguments), results)
+
+
+def memory_order(tensor: torch.Tensor) -> Order | None:
+    """The order of the dimensions of a dense tensor; None for row-major.
+
+    Raises `ModelImportError` for a tensor that isn't dense.
+    """
+    if tensor.is_contiguous():
+        return None
+    memory_format, order = _CHANNELS_LAST.get(tensor.dim(), (None, ()))
+    if memory_format is not None and tensor.is_contiguous(memory_format=memory_format):
+        return order
+    strides = tensor.stride()
+    if all(isinstance(stride, int) for stride in strides):
+        order = tuple(sorted(range(tensor.dim()), key=lambda dimension: -strides[dimension]))
+        if tensor.permute(order).is_contiguous():
+            return order
+    raise ModelImportError(f"a tensor of shape {tuple(tensor.shape)} with strides {strides} isn't dense")
+
+
+def inverse(order: Order) -> Order:
+    """The permutation that undoes `order`."""
+    return tuple(order.index(dimension) for dimension in range(len(order)))
+
+
+def output_nodes(graph: Graph) -> tuple[Node, ...]:
+    """What `graph` returns."""
+    (output,) = graph.find_nodes(op="output")
+    returned = output.args[0]
+    return (returned,) if isinstance(returned, Node) else tuple(returned)
+
+
+def _is_size(node: Node) -> bool:
+    return isinstance(node.meta["val"], torch.SymInt)
+
+
+def _take_in_memory_order(graph: Graph, node: Node) -> Order | None:
+    """Has the graph take the argument `node` as it lies in memory; one that isn't dense is copied before."""
+    value = node.meta["val"]
+    try:
+        order = memory_order(value)
+    except ModelImportError:
+        return None
+    if order is None:
+        return None
+    with graph.inserting_after(node):
+        permuted = graph.call_function(torch.ops.aten.permute.default, (node, list(inverse(order))))
+    node.replace_all_uses_with(permuted, delete_user_cb=lambda user: user is not permuted)
+    permuted.meta = dict(node.meta)
+    node.meta["val"] = value.permute(order)
+    node.meta.pop("tensor_meta", None)
+    return order
+
+
+def _give_in_memory_order(graph: Graph) -> tuple[Order | None, ...]:
+    (output,) = graph.find_nodes(op="output")
+    given: list[Node] = []
+    permutations: list[Order | None] = []
+    for node in output_nodes(graph):
+        order = memory_order(node.meta["val"])
+        permutations.append(None if order is None else inverse(order))
+        if order is not None:
+            with graph.inserting_before(output):
+                permuted = graph.call_function(torch.ops.aten.permute.default, (node, list(order)))
+            permuted.meta["val"] = node.meta["val"].permute(order)
+            node = permuted
+        given.append(node)
+    output.args = (tuple(given),)
+    return tuple(permutations)
+
+
+def _bind_sizes(graph: Graph, sizes: Collection[Node]) -> None:
+    """Has the graph read `sizes`, its arguments, from the shapes of its tensors."""
+    if not sizes:
+        return
+    symbols: dict[object, Proxy] = {}
+    first = next(node for node in graph.nodes if node.op != "placeholder")
+    with graph.inserting_before(first):
+        for node in graph.find_nodes(op="placeholder"):
+            if _is_size(node):
+                continue
+            for dimension, size in enumerate(node.meta["val"].shape):
+                if isinstance(size, torch.SymInt) and size.node.expr.is_symbol:
+                    read = graph.call_function(torch.ops.aten.sym_size.int, (node, dimension))
+                    read.meta["val"] = size
+                    symbols.setdefault(size.node.expr, Proxy(read))
+        for node in sizes:
+            expression = node.meta["val"].node.expr
+            if not expression.free_symbols <= symbols.keys():
+                raise ModelImportError(f"the size {expression} isn't in the shape of an argument")
+            before = set(graph.nodes)
+            value = sympy_interp(PythonReferenceAnalysis, symbols, expression)
+            for computed in graph.nodes:
+                if computed not in before:
+                    computed.meta["val"] = node.meta["val"]
+            node.replace_all_uses_with(value.node)
+    graph.eliminate_dead_code()

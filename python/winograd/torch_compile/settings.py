@@ -1,0 +1,80 @@
+"""The options of `torch.compile(model, backend="winograd", options={...})`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from iree.winograd.errors import InvalidOptionError
+from iree.winograd.option_files import check_option_files
+from iree.winograd.passes.frame.option import (
+    check_options,
+    is_positive,
+    option,
+    options_of,
+    same_option,
+    shared_values,
+)
+from iree.winograd.pipelines.selection.options import WinogradOptions
+from iree.winograd.program import make_options
+from iree.winograd.targets import TARGET_OF_DRIVER, target_flags
+
+_HOST_TARGET = TARGET_OF_DRIVER["local-task"]
+
+
+@dataclass(frozen=True)
+class TorchCompileOptions:
+    """What a user may say of how a model is compiled. Raises ValueError when a field is out of range."""
+
+    target: str = option(
+        _HOST_TARGET,
+        "cpu or cpu: and a processor",
+        "the processor to compile for",
+        accepts=lambda target: target.partition(":")[0] == _HOST_TARGET,
+    )
+    threads: int | None = same_option(WinogradOptions, "threads")
+    max_relative_error: float | None = same_option(WinogradOptions, "max_relative_error")
+    deny: tuple[str, ...] = same_option(WinogradOptions, "deny")
+    machine: str | None = same_option(WinogradOptions, "machine")
+    tuning_database: str | None = same_option(WinogradOptions, "tuning_database")
+    freezing: bool = option(
+        True, purpose="compile weights into the program, until they change, instead of passing them to it"
+    )
+    fallback: Literal["inductor", "eager"] = option(
+        "inductor", purpose="what runs the operators around the parts that are compiled here"
+    )
+    minimum_convolutions: int = option(
+        1,
+        "a positive integer",
+        "leave parts of the model with fewer convolutions to the fallback",
+        accepts=is_positive,
+    )
+
+    def __post_init__(self) -> None:
+        check_options(self)
+
+    @property
+    def worker_threads(self) -> int:
+        """Threads that programs run on: as many as torch's operators unless the user says otherwise."""
+        return self.threads or torch.get_num_threads()
+
+    def compile_options(self) -> dict[str, Any]:
+        """The keywords of `iree.winograd.compile` for parts of the model."""
+        shared = {each.name for each in options_of(type(self))} & {
+            each.name for each in options_of(WinogradOptions)
+        }
+        values = shared_values(self, type(self))
+        return {**{name: values[name] for name in sorted(shared)}, "threads": self.worker_threads}
+
+
+def read_settings(mode: str | None, options: Mapping[str, Any] | None) -> TorchCompileOptions:
+    """What `torch.compile` was given. Raises `InvalidOptionError` for what isn't known or has a bad value."""
+    if mode not in (None, "default"):
+        raise InvalidOptionError(f"mode must be 'default' for backend 'winograd', got {mode!r}")
+    settings = make_options(TorchCompileOptions, options or {})
+    target_flags(settings.target)
+    # Of a damaged database the compilation of each part warns.
+    check_option_files(WinogradOptions(**settings.compile_options()), lambda message: None)
+    return settings

@@ -1,0 +1,179 @@
+"""`torch.compile` with the backend `winograd`, on networks small enough to be compiled in a second."""
+
+import copy
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import torch
+from iree.winograd.errors import InvalidOptionError
+from iree.winograd.torch_compile import compiled_part, fallback
+from iree.winograd.torch_compile.backend import winograd
+from iree.winograd.torch_compile.fallback import FallbackWarning
+from torch._dynamo.exc import BackendCompilerFailed
+from torch._inductor.exc import InvalidCxxCompiler
+
+UNIT_ROUNDOFF = 2.0**-24
+THREADS = {"threads": 1}
+
+
+class Network(torch.nn.Module):
+    """Two convolutions, batch normalization, a shortcut and a classifier."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem = torch.nn.Conv2d(3, 8, 3, padding=1)
+        self.normalization = torch.nn.BatchNorm2d(8)
+        self.block = torch.nn.Conv2d(8, 8, 3, padding=1)
+        self.classifier = torch.nn.Linear(8, 5)
+
+    def forward(self, image: torch.Tensor) -> torch.Tensor:
+        features = torch.relu(self.normalization(self.stem(image)))
+        features = features + self.between(self.block(features))
+        result: torch.Tensor = self.classifier(features.mean(dim=(2, 3)))
+        return result
+
+    def between(self, features: torch.Tensor) -> torch.Tensor:
+        """What subclasses compute in the middle."""
+        return features
+
+
+class BesselNetwork(Network):
+    """With an operator that torch-mlir doesn't know."""
+
+    def between(self, features: torch.Tensor) -> torch.Tensor:
+        return torch.special.bessel_j0(features)
+
+
+class ImageNetwork(torch.nn.Module):
+    """Gives an image, and where it is largest."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.convolution = torch.nn.Conv2d(3, 8, 3, stride=2)
+
+    def forward(self, image: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        features = self.convolution(image)
+        return features, features.argmax(dim=1)
+
+
+@pytest.fixture(autouse=True)
+def inference() -> Iterator[None]:
+    torch.manual_seed(0)
+    torch._dynamo.reset()
+    with torch.no_grad():
+        yield
+
+
+@pytest.fixture
+def images() -> torch.Tensor:
+    return torch.randn(2, 3, 12, 12)
+
+
+def compiled(model: torch.nn.Module, dynamic: bool | None = None, **options: Any) -> Callable[..., Any]:
+    def backend(graph: torch.fx.GraphModule, inputs: list[Any]) -> Callable[..., Any]:
+        return winograd(graph, inputs, options={**THREADS, **options})
+
+    return torch.compile(model.eval(), backend=backend, dynamic=dynamic)
+
+
+def check(model: torch.nn.Module, function: Callable[..., Any], images: torch.Tensor) -> None:
+    """Compares with float64: no value depends on more than 72 + 72 + 8 products and 144 sums for the mean."""
+    exact = copy.deepcopy(model).double()(images.double())
+    result = function(images)
+    # The transforms of small tiles enlarge errors by less than ten.
+    torch.testing.assert_close(
+        result, exact.float(), rtol=0, atol=10 * 300 * UNIT_ROUNDOFF * float(exact.abs().max())
+    )
+
+
+@pytest.mark.parametrize("memory_format", [torch.contiguous_format, torch.channels_last])
+@pytest.mark.parametrize("freezing", [True, False])
+def test_results_and_their_strides_are_those_of_eager(
+    images: torch.Tensor, memory_format: torch.memory_format, freezing: bool
+) -> None:
+    model = ImageNetwork().to(memory_format=memory_format)  # type: ignore[call-overload]
+    images = images.to(memory_format=memory_format)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", FallbackWarning)
+        features, largest = compiled(model, freezing=freezing)(images)
+    expected, expected_largest = model(images)
+    assert features.stride() == expected.stride() and largest.stride() == expected_largest.stride()
+    check(model.convolution, lambda _: features, images)
+    assert torch.equal(largest, features.argmax(dim=1))
+
+
+def test_changed_weights_are_seen(images: torch.Tensor) -> None:
+    model = Network()
+    function = compiled(model)
+    check(model, function, images)
+    model.load_state_dict(Network().state_dict())
+    check(model, function, images)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
+    for parameter in model.parameters():
+        parameter.grad = torch.ones_like(parameter)
+    optimizer.step()
+    check(model, function, images)
+
+
+def test_weights_whose_memory_is_replaced_are_seen(images: torch.Tensor) -> None:
+    model = Network()
+    function = compiled(model)
+    function(images)
+    model.stem.weight.data = model.stem.weight.data * 2
+    check(model, function, images)
+
+
+def test_any_batch_is_compiled_once(images: torch.Tensor, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = Network()
+    function = compiled(model, dynamic=True)
+    check(model, function, images)
+    monkeypatch.setattr(compiled_part, "compile", None)
+    for batch in (3, 5):
+        check(model, function, torch.randn(batch, 3, 12, 12))
+
+
+@pytest.mark.parametrize("rest", ["inductor", "eager"])
+def test_operators_without_a_lowering_fall_back_and_are_named(images: torch.Tensor, rest: str) -> None:
+    model = BesselNetwork()
+    with pytest.warns(FallbackWarning, match=f"left to {rest}.*special_bessel_j0"):
+        check(model, compiled(model, fallback=rest), images)
+
+
+def test_models_that_may_be_trained_fall_back(images: torch.Tensor) -> None:
+    model = Network()
+    function = compiled(model, fallback="eager")
+    with torch.enable_grad(), pytest.warns(FallbackWarning, match="no_grad"):
+        function(images).sum().backward()
+    assert model.stem.weight.grad is not None
+
+
+def test_without_a_compiler_inductor_is_not_asked(
+    images: torch.Tensor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_compiler() -> str:
+        raise InvalidCxxCompiler
+
+    monkeypatch.setattr(fallback, "get_cpp_compiler", no_compiler)
+    fallback._has_compiler.cache_clear()
+    model = BesselNetwork()
+    with pytest.warns(FallbackWarning, match=r"C\+\+ compiler"):
+        check(model, compiled(model), images)
+    fallback._has_compiler.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"thread": 1}, "option 'thread' is not known"),
+        ({"threads": 0}, "threads must be None or a positive integer"),
+        ({"target": "cuda"}, "target must be cpu"),
+        ({"fallback": "onnx"}, "fallback must be inductor or eager"),
+        ({"tuning_database": "missing.db"}, "missing.db"),
+    ],
+)
+def test_options_are_checked(images: torch.Tensor, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(BackendCompilerFailed, match=message) as failure:
+        compiled(Network(), **options)(images)
+    assert isinstance(failure.value.inner_exception, InvalidOptionError)
