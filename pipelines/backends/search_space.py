@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol
 
 from iree.winograd.passes.match.problem import ConvolutionProblem
@@ -37,8 +37,11 @@ class SearchSpace(Protocol):
     def unsuited(self, problem: ConvolutionProblem) -> str | None:
         """Why the kernels don't compute `problem`, or should not; None where they do."""
 
-    def default_schedule(self, shape: ConvolutionShape) -> Schedule:
-        """The schedule that is taken without measurement. Raises ValueError where none fits."""
+    def default_schedules(self, shape: ConvolutionShape) -> Sequence[Schedule]:
+        """The schedules that are taken without measurement: of each accuracy the one predicted to be fastest.
+
+        The fastest comes first. Raises ValueError where none fits.
+        """
 
     def schedules(self, shape: ConvolutionShape) -> Iterator[Schedule]:
         """All schedules worth measuring that keep the target's limits, the default one first."""

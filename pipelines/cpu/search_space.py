@@ -64,6 +64,10 @@ class CpuSearchSpace:
         """The schedule that is taken without measurement. Raises ValueError where none fits."""
         return default_schedule(shape, self.target, self.threads)
 
+    def default_schedules(self, shape: ConvolutionShape) -> tuple[CpuSchedule]:
+        """The default one alone: all sum alike. Raises ValueError where none fits."""
+        return (self.default_schedule(shape),)
+
     def schedules(self, shape: ConvolutionShape) -> Iterator[CpuSchedule]:
         """All schedules worth measuring that keep the target's limits, the default one first."""
         try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import prod
 
@@ -37,8 +37,11 @@ SPLIT_SCHEDULES = (
     SplitSchedule(64, 64, 32, 32, stages=4, resident_workgroups=4),
     SplitSchedule(64, 64, 32, 32, stages=3),
     SplitSchedule(64, 64, 32, 32, stages=2),
+    SplitSchedule(32, 64, 16, 32, stages=4, resident_workgroups=4),
+    SplitSchedule(32, 32, 16, 16, stages=4, resident_workgroups=4),
 )
-"""From the one that is the fastest in most cases; the others need less shared memory."""
+"""From the one that is the fastest in most cases; the next ones need less shared memory, the last ones waste
+less of small products."""
 DEPTHWISE_SCHEDULES = tuple(
     GpuDepthwiseSchedule(threads, quads) for threads in (128, 64, 256) for quads in (16, 8, 32)
 )
@@ -48,9 +51,21 @@ RESIDENT_WORKGROUPS = 8
 REDUCTION_PARTS = (2, 4, 8, 16)
 
 
-def default_schedule(shape: ConvolutionShape, target: GpuTarget, machine: GpuMachine) -> GpuSchedule:
-    """Of separate kernels and the fused one that which is predicted to take least time on `machine`."""
-    return min(schedules(shape, target, machine), key=lambda each: _seconds(shape, each, machine))
+def default_schedules(
+    shape: ConvolutionShape, target: GpuTarget, machine: GpuMachine
+) -> Sequence[GpuSchedule]:
+    """Of split products and of others that which is predicted to take least time on `machine`.
+
+    The faster one comes first. Raises ValueError where none fits.
+    """
+    fastest: dict[bool, GpuSchedule] = {}
+    for schedule in sorted(
+        schedules(shape, target, machine), key=lambda each: _seconds(shape, each, machine)
+    ):
+        fastest.setdefault(schedule.splits_products, schedule)
+    if not fastest:
+        raise ValueError(f"no schedule keeps the limits of {target}")
+    return tuple(fastest.values())
 
 
 def schedules(shape: ConvolutionShape, target: GpuTarget, machine: GpuMachine) -> Iterator[GpuSchedule]:

@@ -12,8 +12,8 @@ PRODUCT_RATES = {(8, 8): 0.57, (8, 4): 0.44, (4, 4): 0.385}
 """The part of the peak rate that full multiprocessors reach, by the rows and columns of a thread."""
 
 
-SPLIT_RATE = 0.37
-"""The part of the peak rate of matrix units that split products reach, all three counted."""
+SPLIT_RATES = {(32, 32): 0.37, (16, 32): 0.30, (16, 16): 0.20}
+"""The part of the peak rate of matrix units that split products reach, all three counted, by a warp's."""
 
 
 def product_rate(schedule: GemmSchedule | SplitSchedule, machine: GpuMachine) -> float:
@@ -25,7 +25,7 @@ def product_rate(schedule: GemmSchedule | SplitSchedule, machine: GpuMachine) ->
         return PRODUCT_RATES[schedule.thread_rows, schedule.thread_columns] * machine.flops
     if machine.matrix_flops is None:
         raise ValueError(f"the rate of the matrix units of {machine.name} isn't known")
-    return SPLIT_RATE * machine.matrix_flops / SPLIT_PRODUCTS
+    return SPLIT_RATES[schedule.warp_rows, schedule.warp_columns] * machine.matrix_flops / SPLIT_PRODUCTS
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from iree.winograd.passes.match.problem import ConvolutionProblem
@@ -10,7 +10,7 @@ from iree.winograd.pipelines.machines.model import GpuMachine, Limits
 from iree.winograd.pipelines.specification.schedule import Schedule
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
-from .default_schedule import default_schedule, schedules, stage_seconds
+from .default_schedule import default_schedules, schedules, stage_seconds
 from .schedules import DYNAMIC_BATCH, GpuSchedule, refusal
 from .target import GpuTarget
 
@@ -51,7 +51,11 @@ class GpuSearchSpace:
 
     def default_schedule(self, shape: ConvolutionShape) -> GpuSchedule:
         """The schedule that is predicted to take least time on the machine."""
-        return default_schedule(shape, self.target, self.machine)
+        return self.default_schedules(shape)[0]
+
+    def default_schedules(self, shape: ConvolutionShape) -> Sequence[GpuSchedule]:
+        """Of split products and of others the one that is predicted to take least time, the faster first."""
+        return default_schedules(shape, self.target, self.machine)
 
     def schedules(self, shape: ConvolutionShape) -> Iterator[GpuSchedule]:
         """All schedules that keep the target's limits, the default one first."""

@@ -13,10 +13,12 @@ from iree.winograd.passes.frame.option import same_option
 from iree.winograd.passes.frame.registry import register_pass
 from iree.winograd.passes.match.navigation import transforms
 from iree.winograd.pipelines.backends.schedules import set_schedule
+from iree.winograd.pipelines.backends.search_space import SearchSpace
 from iree.winograd.pipelines.selection.options import WinogradOptions
 from iree.winograd.pipelines.specification.group import ConvolutionGroup, match_group
 
 from .module_space import module_space
+from .prediction import assigned_schedule
 
 
 @register_pass("winograd-assign-schedule")
@@ -25,8 +27,9 @@ class AssignSchedule:
     """Give products without a schedule the one that needs no measurement.
 
     `winograd-select-algorithm` decides on algorithm and schedule together. Convolutions that came with an
-    algorithm of the user's, and products of fully connected layers, get their schedule here: the default one
-    for the module's target, the machine and the number of threads. A schedule that is there is kept.
+    algorithm of the user's, and products of fully connected layers, get their schedule here: the fastest that
+    is accurate enough, as predicted for the module's target, the machine and the number of threads. A
+    schedule that is there is kept.
 
         %m = linalg.batch_matmul ins(%v, %u : ...) outs(%zeros : ...) -> tensor<36x9x32xf32>
         %r = "winograd.output_transform"(%m) ({...}) : (tensor<36x9x32xf32>) -> tensor<1x12x12x32xf32>
@@ -36,6 +39,7 @@ class AssignSchedule:
         %r = "winograd.output_transform"(%m) ({...}) : (tensor<36x9x32xf32>) -> tensor<1x12x12x32xf32>
     """
 
+    max_relative_error: float | None = same_option(WinogradOptions, "max_relative_error")
     threads: int = same_option(WinogradOptions, "threads", default=1)
     machine: str | None = same_option(WinogradOptions, "machine")
     """None is the target's default."""
@@ -52,10 +56,13 @@ class AssignSchedule:
         rewrite_each(
             "product",
             unscheduled,
-            lambda group: set_schedule(group.product, space.default_schedule(group.shape)),
+            lambda group: self._assign(group, space),
             operation_of=attrgetter("product"),
             leaves_out_origin=True,
         )
+
+    def _assign(self, group: ConvolutionGroup, space: SearchSpace) -> None:
+        set_schedule(group.product, assigned_schedule(group.shape, space, self.max_relative_error))
 
 
 def _is_scheduled(group: ConvolutionGroup) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 
 from iree.winograd.dialect.algebra.numerics import predicted_error
@@ -10,6 +10,7 @@ from iree.winograd.passes.frame.algorithm import Algorithm
 from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.backends.search_space import SearchSpace
 from iree.winograd.pipelines.specification.schedule import Schedule
+from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
 from .candidates import candidate_algorithms, convolution_shape, direct_algorithm
 from .decision import Candidate
@@ -19,21 +20,37 @@ from .implementation import Implementation
 def predict(
     problem: ConvolutionProblem, space: SearchSpace, output_tile: int | None = None
 ) -> tuple[Candidate, ...]:
-    """The algorithms for `problem`, each with the schedule that it gets without measurement, if any fits."""
+    """The algorithms for `problem`, each with the schedules that need no measurement, if any fit."""
     return tuple(
         candidate(problem, space, Implementation(algorithm, schedule))
         for algorithm in candidate_algorithms(problem, output_tile)
-        if (schedule := _default_schedule(problem, space, algorithm)) is not None
+        for schedule in _default_schedules(convolution_shape(problem, algorithm), space)
     )
 
 
-def _default_schedule(
-    problem: ConvolutionProblem, space: SearchSpace, algorithm: Algorithm
-) -> Schedule | None:
+def _default_schedules(shape: ConvolutionShape, space: SearchSpace) -> Sequence[Schedule]:
     try:
-        return space.default_schedule(convolution_shape(problem, algorithm))
+        return space.default_schedules(shape)
     except ValueError:
-        return None
+        return ()
+
+
+def assigned_schedule(
+    shape: ConvolutionShape, space: SearchSpace, max_relative_error: float | None
+) -> Schedule:
+    """The schedule for a convolution that has its algorithm: the fastest that is accurate enough.
+
+    Where none is, the most accurate: the algorithm is the user's. Raises ValueError where none fits.
+    """
+    algorithm = Algorithm(shape.decomposition.output_tile, shape.decomposition.part_size)
+    limit = error_limit(shape, space, max_relative_error, output_tile=None)
+
+    def error(schedule: Schedule) -> float:
+        return algorithm_error(shape, algorithm, schedule.summed_block, schedule.splits_products)
+
+    schedules = space.default_schedules(shape)
+    accurate = (each for each in schedules if limit is None or error(each) <= limit)
+    return next(accurate, None) or min(schedules, key=error)
 
 
 def candidate(

@@ -6,7 +6,7 @@ import pytest
 from iree.winograd.dialect.decomposition import decompose
 from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.gpu.backend import GpuBackend
-from iree.winograd.pipelines.gpu.default_schedule import default_schedule, schedules
+from iree.winograd.pipelines.gpu.default_schedule import default_schedules, schedules
 from iree.winograd.pipelines.gpu.schedules import (
     FusedSchedule,
     GpuDepthwiseSchedule,
@@ -28,7 +28,7 @@ def _shape(batch: int | None, size: int, channels: int, m: tuple[int, int]) -> C
 
 
 def _default(shape: ConvolutionShape, target: GpuTarget = H200) -> GpuSchedule:
-    return default_schedule(shape, target, GpuBackend(target).default_machine)
+    return default_schedules(shape, target, GpuBackend(target).default_machine)[0]
 
 
 @pytest.mark.parametrize("target", [H200, GpuTarget(1024, 49152), GpuTarget(128, 16384)])

@@ -15,7 +15,7 @@ from convolution_program import compile_rewritten
 from iree.winograd.dialect.algebra.numerics import predicted_error
 from iree.winograd.dialect.decomposition import decompose
 from iree.winograd.passes.match.problem import ConvolutionProblem
-from iree.winograd.pipelines.gpu.default_schedule import SPLIT_SCHEDULES, default_schedule, schedules
+from iree.winograd.pipelines.gpu.default_schedule import SPLIT_SCHEDULES, default_schedules, schedules
 from iree.winograd.pipelines.gpu.schedules import GpuSchedule, SplitSchedule, refusal
 from iree.winograd.pipelines.gpu.split_packing import SplitPacking, scale_of, split
 from iree.winograd.pipelines.gpu.target import GpuTarget
@@ -190,7 +190,7 @@ def test_large_batches_are_multiplied_by_matrix_units() -> None:
     machine = default_gpu_machine("sm_90")
 
     def default(batch: int) -> GpuSchedule:
-        return default_schedule(_shape(128, 128, (4, 4), batch=batch), MATRIX_UNITS, machine)
+        return default_schedules(_shape(128, 128, (4, 4), batch=batch), MATRIX_UNITS, machine)[0]
 
     assert isinstance(default(32), SplitSchedule)
 
