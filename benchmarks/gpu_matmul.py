@@ -87,7 +87,15 @@ def run(folder: Path, output: Path | None, rounds: int) -> None:
             print(f"{rows} x {size} x {size}: {seconds * 1e6:.1f} us", flush=True)
     if output is not None:
         output.parent.mkdir(parents=True, exist_ok=True)
-        output.write_text(json.dumps({"command": " ".join(sys.argv), "products": measured}, indent=1))
+        output.write_text(
+            json.dumps(
+                {
+                    "command": " ".join(["python -m benchmarks.gpu_matmul", *sys.argv[1:]]),
+                    "products": measured,
+                },
+                indent=1,
+            )
+        )
 
 
 def _seconds(config: Any, path: Path, rows: int, size: int, rounds: int) -> float:

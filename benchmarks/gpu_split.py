@@ -79,6 +79,8 @@ CASES = (
     Case("4x20x20x16->16 kernel 5x5 stride 1x1 dilation 1x1 padding 2x2 2x2 groups 1 f32", (4, 4), (3, 3)),
     Case("4x50x32->48 kernel 3 stride 1 dilation 1 padding 1 1 groups 1 f32", (6,), (3,)),
     Case("4x17x17x64->64 kernel 1x7 stride 1x1 dilation 1x1 padding 0x3 0x3 groups 1 f32", (1, 4), (1, 7)),
+    Case(f"4x14x14x96->80 {_3X3} 1 f32", (4, 4), (3, 3), (32, 64, 16, 32, 4, 4)),
+    Case(f"4x14x14x300->70 {_3X3} 1 f32", (2, 2), (3, 3), (32, 32, 16, 16, 4, 4)),
 )
 
 
@@ -198,7 +200,7 @@ def run(folder: Path, output: Path | None, rounds: int) -> None:
 
     programs = json.loads((folder / "programs.json").read_text())
     report: dict[str, Any] = {
-        "command": " ".join(sys.argv),
+        "command": " ".join(["python -m benchmarks.gpu_split", *sys.argv[1:]]),
         "device": torch.cuda.get_device_name(),
         "torch": torch.__version__,
         "cudnn": torch.backends.cudnn.version(),

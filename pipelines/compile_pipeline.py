@@ -44,7 +44,7 @@ def compile_pipeline(
         DropUnitDimensions(),
         NormalizeLayout(),
         SelectAlgorithm(**shared_values(options, SelectAlgorithm), observe=observe),
-        ConvertMatmul(),
+        ConvertMatmul(**shared_values(options, ConvertMatmul)),
         ConvertConv(),
         FusePad(),
         MergeElementwise(),

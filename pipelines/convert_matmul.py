@@ -3,26 +3,31 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import prod
 from operator import itemgetter
 
 from iree.winograd.dialect.bindings import ir, linalg, tensor
 from iree.winograd.passes.build.tensors import zero_filled
 from iree.winograd.passes.frame.algorithm import Algorithm, set_algorithm
 from iree.winograd.passes.frame.containment import rewrite_each
+from iree.winograd.passes.frame.option import same_option
 from iree.winograd.passes.frame.registry import register_pass
+from iree.winograd.passes.frame.remarks import remark_missed
 from iree.winograd.passes.frame.unit import Unit, set_origin
 from iree.winograd.passes.match.constants import is_constant, is_known_at_load, is_zero
 from iree.winograd.passes.match.navigation import defining_operation, walk
+from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.passes.match.sizes import is_dynamic
 from iree.winograd.passes.rewrite.before_collapse import compute_before_collapse
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
-from iree.winograd.pipelines.backends.backend import Backend
 from iree.winograd.pipelines.backends.module_backend import module_backend, unsupported_target
+from iree.winograd.pipelines.backends.search_space import SearchSpace
+
+from .selection.candidates import convolution_shape, direct_algorithm
+from .selection.module_space import module_space
+from .selection.options import WinogradOptions
+from .selection.prediction import TIME_TOLERANCE, assigned_schedule
 
 PASS_NAME = "winograd-convert-matmul"
-MIN_PRODUCTS = 1 << 16
-"""Multiplications from which on a product outweighs its launch."""
 _POINTWISE = {1: linalg.conv_1d_nwc_wcf, 2: linalg.conv_2d_nhwc_hwcf, 3: linalg.conv_3d_ndhwc_dhwcf}
 """By the number of spatial dimensions."""
 
@@ -36,8 +41,9 @@ class ConvertMatmul:
     became the rows, or else a line. For a few rows its time is that of reading the matrix, which the direct
     kernel finds packed in the order of reading, and fetches ahead; on a GPU many workgroups each read a part
     of it. Elementwise operations behind the product apply to the image, so that they can move into the
-    convolution's epilogue. CPUs take any number of rows and constant matrices, GPUs 4 to 128 rows and
-    parameters, too. Small products and those with matrices known only at run time are IREE's.
+    convolution's epilogue. The cost model decides: a product is IREE's where our kernels aren't predicted to
+    be faster by more than what counts as no difference. So are those with matrices known only at run time
+    and, on CPUs, when the program is loaded.
 
         %r = linalg.matmul ins(%x, %w : tensor<1x512xf32>, tensor<512x1000xf32>) outs(%zeros)
       becomes
@@ -48,20 +54,48 @@ class ConvertMatmul:
         %r = tensor.collapse_shape %c [[0, 1], [2]] : tensor<1x1x1000xf32> into tensor<1x1000xf32>
     """
 
+    max_relative_error: float | None = same_option(WinogradOptions, "max_relative_error")
+    threads: int = same_option(WinogradOptions, "threads", default=1)
+    machine: str | None = same_option(WinogradOptions, "machine")
+    """None is the target's default."""
+
     def run(self, module: ir.Operation) -> None:
         if unsupported_target(module) is not None:
             return
-        backend = module_backend(module)
-        products = [each for each in walk(module) if each.name == "linalg.matmul"]
+        is_known = is_known_at_load if module_backend(module).takes_parameters else is_constant
+        products = [
+            (number, each)
+            for number, each in enumerate(each for each in walk(module) if each.name == "linalg.matmul")
+            if _is_product_of_rows(each) and is_known(each.operands[1])
+        ]
+        if not products:
+            return
+        space = module_space(module, self.machine, self.threads)
         rewrite_each(
             "product",
-            enumerate(products),
-            lambda numbered: _convert(*numbered, backend),
+            products,
+            lambda numbered: self._decide(*numbered, space),
             operation_of=itemgetter(1),
         )
 
+    def _decide(self, number: int, operation: ir.Operation, space: SearchSpace) -> None:
+        """Convert a product that our kernels are predicted to be faster for; a remark is left on others."""
+        rows, channels = operation.operands[0].type.shape
+        columns = operation.operands[1].type.shape[1]
+        problem = ConvolutionProblem(1, (rows,), (0,), (0,), (1,), (1,), (1,), 1, channels, columns)
+        shape = convolution_shape(problem, direct_algorithm(problem))
+        theirs = space.iree_product_seconds(shape)
+        schedule = assigned_schedule(shape, space, self.max_relative_error)
+        ours = sum(space.stage_seconds(shape, schedule).values())
+        if ours * (1 + TIME_TOLERANCE) <= theirs:
+            _convert(number, operation)
+            return
+        seconds = f"{theirs * 1e6:.1f} us, our kernels {ours * 1e6:.1f}"
+        message = f"product {number} left as it is: IREE's own code is predicted to take {seconds}"
+        remark_missed(operation, PASS_NAME, message)
 
-def _is_product_of_rows(operation: ir.Operation, backend: Backend) -> bool:
+
+def _is_product_of_rows(operation: ir.Operation) -> bool:
     if not is_zero(operation.operands[2]):
         return False
     rows, matrix = operation.operands[0], operation.operands[1]
@@ -74,17 +108,10 @@ def _is_product_of_rows(operation: ir.Operation, backend: Backend) -> bool:
     maps = [ir.AffineMapAttr(attribute).value for attribute in linalg.get_indexing_maps(operation)]
     if [list(indexing_map.results) for indexing_map in maps] != expected:
         return False
-    if any(map(is_dynamic, matrix.type.shape)):
-        return False
-    if rows.type.shape[0] * prod(matrix.type.shape) < MIN_PRODUCTS:
-        return False
-    is_known = is_known_at_load if backend.takes_parameters else is_constant
-    return rows.type.shape[0] in backend.matmul_rows and is_known(matrix)
+    return not any(is_dynamic(size) or size == 0 for size in matrix.type.shape)
 
 
-def _convert(number: int, operation: ir.Operation, backend: Backend) -> None:
-    if not _is_product_of_rows(operation, backend):
-        return
+def _convert(number: int, operation: ir.Operation) -> None:
     rows, matrix, _ = operation.operands
     result_type = ir.RankedTensorType(operation.results[0].type)
     with operation.location, ir.InsertionPoint(operation):

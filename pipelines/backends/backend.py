@@ -56,12 +56,8 @@ class Backend(Protocol):
         """Whether kernels write an output that is only inserted into a tensor in its place there."""
 
     @property
-    def matmul_rows(self) -> range:
-        """The rows of products with a matrix known in advance that the direct kernel is faster for."""
-
-    @property
     def takes_parameters(self) -> bool:
-        """Whether that is so as well for matrices that are known only when the program is loaded."""
+        """Whether kernels multiply matrices as well that are known only when the program is loaded."""
 
     def search_space(self, machine: Machine | None = None, threads: int = 1) -> SearchSpace:
         """The implementations to choose from, and their times on `machine`, the default one unless given.

@@ -46,6 +46,9 @@ class SearchSpace(Protocol):
     def schedules(self, shape: ConvolutionShape) -> Iterator[Schedule]:
         """All schedules worth measuring that keep the target's limits, the default one first."""
 
+    def iree_product_seconds(self, shape: ConvolutionShape) -> float:
+        """Seconds that IREE is predicted to take for the product of rows and a matrix that `shape` is."""
+
     def refusal(self, shape: ConvolutionShape, schedule: Schedule) -> str | None:
         """Why the target's kernels don't compute `shape` by `schedule`; None where they do."""
 

@@ -17,9 +17,6 @@ from .schedules import DepthwiseSchedule, DirectSchedule, WinogradSchedule
 from .search_space import CpuSearchSpace
 from .target import CpuTarget
 
-MAX_MATMUL_ROWS = 1 << 31
-"""More than any product has: the direct kernel is faster for all."""
-
 
 @dataclass(frozen=True)
 class CpuBackend:
@@ -58,10 +55,6 @@ class CpuBackend:
     @property
     def writes_insertions(self) -> bool:
         return True
-
-    @property
-    def matmul_rows(self) -> range:
-        return range(1, MAX_MATMUL_ROWS + 1)
 
     @property
     def takes_parameters(self) -> bool:

@@ -17,9 +17,6 @@ from .schedules import FusedSchedule, GemmSchedule, GpuDepthwiseSchedule, SplitS
 from .search_space import GpuSearchSpace
 from .target import EXECUTABLE_BACKENDS, GpuTarget
 
-MATMUL_ROWS = range(4, 129)
-"""Rows for which our direct kernel was found faster; for one row IREE's is as fast as memory."""
-
 
 @dataclass(frozen=True)
 class GpuBackend:
@@ -54,10 +51,6 @@ class GpuBackend:
     @property
     def writes_insertions(self) -> bool:
         return False
-
-    @property
-    def matmul_rows(self) -> range:
-        return MATMUL_ROWS
 
     @property
     def takes_parameters(self) -> bool:

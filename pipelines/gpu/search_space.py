@@ -10,6 +10,7 @@ from iree.winograd.pipelines.machines.model import GpuMachine, Limits
 from iree.winograd.pipelines.specification.schedule import Schedule
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
+from .cost_model import iree_product_seconds
 from .default_schedule import default_schedules, schedules, stage_seconds
 from .schedules import DYNAMIC_BATCH, GpuSchedule, refusal
 from .target import GpuTarget
@@ -64,6 +65,10 @@ class GpuSearchSpace:
         yield from (
             schedule for schedule in schedules(shape, self.target, self.machine) if schedule != default
         )
+
+    def iree_product_seconds(self, shape: ConvolutionShape) -> float:
+        """Seconds of IREE's own product of rows and a matrix, as measured on an H200."""
+        return iree_product_seconds(shape, self.machine)
 
     def refusal(self, shape: ConvolutionShape, schedule: Schedule) -> str | None:
         """Why the kernels don't compute `shape` by `schedule`, e.g. for lack of memory, or None."""

@@ -16,6 +16,9 @@ from .candidates import candidate_algorithms, convolution_shape, direct_algorith
 from .decision import Candidate
 from .implementation import Implementation
 
+TIME_TOLERANCE = 0.03
+"""Relative difference in predicted times that is no difference."""
+
 
 def predict(
     problem: ConvolutionProblem, space: SearchSpace, output_tile: int | None = None

@@ -25,12 +25,10 @@ from iree.winograd.pipelines.selection.options import WinogradOptions
 from .decision import Candidate, Decision
 from .measured_candidates import measured_candidates
 from .module_space import module_space
-from .prediction import error_limit, predict
+from .prediction import TIME_TOLERANCE, error_limit, predict
 from .tuning_database import TuningDatabase
 
 PASS_NAME = "winograd-select-algorithm"
-TIME_TOLERANCE = 0.03
-"""Relative difference in time that is no difference: the more accurate algorithm is chosen then."""
 
 
 @register_pass(PASS_NAME)
