@@ -13,6 +13,7 @@ from iree.winograd.passes.frame.registry import register_pass
 from iree.winograd.passes.match.convolution import convolutions
 from iree.winograd.passes.match.navigation import walk
 from iree.winograd.passes.rewrite import channels_last
+from iree.winograd.passes.rewrite.channel_shuffle import rewrite_channel_shuffle
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 from iree.winograd.passes.rewrite.grouped import rewrite_grouped
 
@@ -24,9 +25,9 @@ class NormalizeLayout:
 
     Convolutions get channels-last operands, also those that stay convolutions: IREE computes them 2 to 30
     times faster in this layout. It spreads from their results to whatever consumes them: elementwise
-    operations, pads, pooling, slices, concatenations and reductions. Where it meets a convolution again there
-    is nothing to transpose, so that transpositions are left only where the layout enters, and where something
-    else needs the former one.
+    operations, pads, pooling, slices, concatenations, channel shuffles and reductions. Where it meets a
+    convolution again there is nothing to transpose, so that transpositions are left only where the layout
+    enters, and where something else needs the former one.
 
         %r = linalg.conv_2d_nchw_fchw ins(%x, %w : tensor<1x8x16x16xf32>, ...)
         %s = linalg.generic ins(%r : tensor<1x4x14x14xf32>) { arith.maximumf }
@@ -60,6 +61,7 @@ Rewrite = Callable[[ir.Operation, "channels_last.Versions"], "ir.Value | None"]
 
 _REWRITES: dict[str, Rewrite] = {
     "linalg.transpose": channels_last.read_transposition,
+    "tensor.collapse_shape": rewrite_channel_shuffle,
     "tensor.concat": channels_last.rewrite_concat,
     "tensor.extract_slice": channels_last.rewrite_extract_slice,
     "tensor.insert_slice": channels_last.rewrite_insert_slice,

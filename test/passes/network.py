@@ -225,6 +225,31 @@ class Network:
         self.tanh()
         self.elementwise([(shortcut, self.type(), "(d0, d1, d2, d3)")], "%r = arith.addf %a, %b0 : f32")
 
+    def shuffle(self) -> None:
+        """Makes channel `c` of group `g` channel `g` of group `c`, of as few groups as there can be."""
+        groups = next(count for count in range(2, self.channels + 1) if self.channels % count == 0)
+        shape, channels = self.shape(self.channels, self.size), 1 if self.layout == "nchw" else 3
+        split = [*shape[:channels], groups, self.channels // groups, *shape[channels + 1 :]]
+        order = list(range(5))
+        order[channels], order[channels + 1] = channels + 1, channels
+        split_type, exchanged_type = (
+            f"tensor<{'x'.join(map(str, sizes))}xf32>" for sizes in (split, [split[d] for d in order])
+        )
+        merged = [[d, d + 1] if d == channels else [d] for d in range(5) if d != channels + 1]
+        sizes = ", ".join("%batch" if size == "?" else str(size) for size in split)
+        divided = self.emit(
+            f"tensor.expand_shape {self.value} {merged} output_shape [{sizes}] "
+            f": {self.type()} into {split_type}"
+        )
+        empty = self.empty(exchanged_type)
+        exchanged = self.emit(
+            f"linalg.transpose ins({divided} : {split_type}) outs({empty} : {exchanged_type}) "
+            f"permutation = {order}"
+        )
+        self.value = self.emit(
+            f"tensor.collapse_shape {exchanged} {merged} : {exchanged_type} into {self.type()}"
+        )
+
     def scale_rows(self) -> None:
         """Multiplies by a constant that depends on the row only."""
         rows, rows_type = self.constant(self.size[0])

@@ -185,3 +185,48 @@ func.func @grouped(%x: tensor<?x8x9x9xf32>, %w: tensor<4x3x2x3x3xf32>, %bias: te
   } -> tensor<?x12x4x5xf32>
   return %r : tensor<?x12x4x5xf32>
 }
+
+// -----
+
+// A channel shuffle exchanges groups with the channels of each within the pixels of a channels-last image, of any batch.
+// CHECK-LABEL: @shuffle
+// CHECK: %[[CONV:.*]] = linalg.conv_2d_nhwc_hwcf
+// CHECK: %[[GROUPS:.*]] = tensor.expand_shape %[[CONV]] {{\[\[}}0], [1], [2], [3, 4]] {{.*}} into tensor<?x5x5x2x3xf32>
+// CHECK: %[[EXCHANGED:.*]] = linalg.transpose ins(%[[GROUPS]] : {{.*}}) {{.*}} permutation = [0, 1, 2, 4, 3]
+// CHECK: %[[MERGED:.*]] = tensor.collapse_shape %[[EXCHANGED]] {{.*}} into tensor<?x5x5x6xf32>
+// CHECK: linalg.conv_2d_nhwc_hwcf {{.*}} ins(%[[MERGED]],
+func.func @shuffle(%x: tensor<?x4x7x7xf32>, %w: tensor<6x4x3x3xf32>, %z: tensor<8x6x1x1xf32>, %n: index)
+    -> tensor<?x8x5x5xf32> {
+  %e = tensor.empty(%n) : tensor<?x6x5x5xf32>
+  %c = linalg.conv_2d_nchw_fchw ins(%x, %w : tensor<?x4x7x7xf32>, tensor<6x4x3x3xf32>)
+    outs(%e : tensor<?x6x5x5xf32>) -> tensor<?x6x5x5xf32>
+  %g = tensor.expand_shape %c [[0], [1, 2], [3], [4]] output_shape [%n, 2, 3, 5, 5]
+    : tensor<?x6x5x5xf32> into tensor<?x2x3x5x5xf32>
+  %te = tensor.empty(%n) : tensor<?x3x2x5x5xf32>
+  %t = linalg.transpose ins(%g : tensor<?x2x3x5x5xf32>) outs(%te : tensor<?x3x2x5x5xf32>) permutation = [0, 2, 1, 3, 4]
+  %s = tensor.collapse_shape %t [[0], [1, 2], [3], [4]] : tensor<?x3x2x5x5xf32> into tensor<?x6x5x5xf32>
+  %re = tensor.empty(%n) : tensor<?x8x5x5xf32>
+  %r = linalg.conv_2d_nchw_fchw ins(%s, %z : tensor<?x6x5x5xf32>, tensor<8x6x1x1xf32>)
+    outs(%re : tensor<?x8x5x5xf32>) -> tensor<?x8x5x5xf32>
+  return %r : tensor<?x8x5x5xf32>
+}
+
+// -----
+
+// What moves other dimensions is no shuffle, and stays.
+// CHECK-LABEL: @no_shuffle
+// CHECK: %[[CONV:.*]] = linalg.conv_2d_nhwc_hwcf
+// CHECK: %[[FIRST:.*]] = linalg.transpose ins(%[[CONV]] : {{.*}}) {{.*}} permutation = [0, 3, 1, 2]
+// CHECK: %[[GROUPS:.*]] = tensor.expand_shape %[[FIRST]] {{.*}} into tensor<1x2x3x5x5xf32>
+// CHECK: linalg.transpose ins(%[[GROUPS]] : {{.*}}) {{.*}} permutation = [0, 2, 1, 4, 3]
+func.func @no_shuffle(%x: tensor<1x4x7x7xf32>, %w: tensor<6x4x3x3xf32>) -> tensor<1x6x5x5xf32> {
+  %e = tensor.empty() : tensor<1x6x5x5xf32>
+  %c = linalg.conv_2d_nchw_fchw ins(%x, %w : tensor<1x4x7x7xf32>, tensor<6x4x3x3xf32>)
+    outs(%e : tensor<1x6x5x5xf32>) -> tensor<1x6x5x5xf32>
+  %g = tensor.expand_shape %c [[0], [1, 2], [3], [4]] output_shape [1, 2, 3, 5, 5]
+    : tensor<1x6x5x5xf32> into tensor<1x2x3x5x5xf32>
+  %te = tensor.empty() : tensor<1x3x2x5x5xf32>
+  %t = linalg.transpose ins(%g : tensor<1x2x3x5x5xf32>) outs(%te : tensor<1x3x2x5x5xf32>) permutation = [0, 2, 1, 4, 3]
+  %s = tensor.collapse_shape %t [[0], [1, 2], [3], [4]] : tensor<1x3x2x5x5xf32> into tensor<1x6x5x5xf32>
+  return %s : tensor<1x6x5x5xf32>
+}

@@ -63,6 +63,7 @@ LAYERS = (
     "residual",
     "concat",
     "slice",
+    "shuffle",
     "scale_rows",
     "hard_swish",
     "shortcut",
@@ -81,8 +82,9 @@ def test_layer_between_convolutions_needs_no_transposition(between, layout):
     tolerance = FUSED_TOLERANCE if between == "batch_norm" else FLOAT64_TOLERANCE
     names = rewrite_and_compare(source, passes, shape, tolerance)
     filters = source.count("linalg.conv_2d_nchw")
-    around_the_network = 2
-    assert names.count("linalg.transpose") == (around_the_network + filters if layout == "nchw" else 0)
+    around_the_network, shuffles = 2, int(between == "shuffle")
+    transpositions = around_the_network + filters if layout == "nchw" else 0
+    assert names.count("linalg.transpose") == transpositions + shuffles
     assert between == "max_pool" or "tensor.pad" not in names or between == "conv3x3_stride2"
 
 
