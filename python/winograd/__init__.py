@@ -20,11 +20,15 @@ if TYPE_CHECKING:
     from iree.winograd.program import RewriteWarning, TuningDatabaseWarning, compile
     from iree.winograd.runtime import load
     from iree.winograd.targets import target_flags
+    from iree.winograd.torch_compile.explanation import Explanation, explain
+    from iree.winograd.torch_compile.fallback import FallbackWarning
     from iree.winograd.tuning.tuner import TunedConvolution, tune
 
 __all__ = [
     "CallError",
     "CompilationError",
+    "Explanation",
+    "FallbackWarning",
     "ImportedModel",
     "InvalidOptionError",
     "LoadError",
@@ -36,6 +40,7 @@ __all__ = [
     "WinogradError",
     "WinogradOptions",
     "compile",
+    "explain",
     "import_torch",
     "load",
     "target_flags",
@@ -47,6 +52,8 @@ _MODULES = {
     **dict.fromkeys(("ImportedModel", "import_torch"), "iree.winograd.importers"),
     **dict.fromkeys(("RewriteWarning", "TuningDatabaseWarning", "compile"), "iree.winograd.program"),
     "WinogradOptions": "iree.winograd.pipelines.selection.options",
+    **dict.fromkeys(("Explanation", "explain"), "iree.winograd.torch_compile.explanation"),
+    "FallbackWarning": "iree.winograd.torch_compile.fallback",
     "load": "iree.winograd.runtime",
     "target_flags": "iree.winograd.targets",
     **dict.fromkeys(("TunedConvolution", "tune"), "iree.winograd.tuning.tuner"),

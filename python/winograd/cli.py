@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from iree.winograd.commands import calibrate, database, transform, tune
+from iree.winograd.commands import cache, calibrate, database, transform, tune
 from iree.winograd.commands.tune import INTERRUPTED
 from iree.winograd.flags import ENABLE
 
@@ -31,7 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     subparsers.add_parser("compile", help=f"iree-compile with --{ENABLE}")
     tool_path = subparsers.add_parser("tool-path", help="print the folder to set IREE_TOOL_PATH to")
     tool_path.set_defaults(run=_print_tool_path)
-    for command in (transform, calibrate, database, tune):
+    for command in (transform, calibrate, database, tune, cache):
         command.add_parser(subparsers)
     # argparse takes `--` for the end of options, after which a subcommand has no positional arguments.
     end = arguments.index("--") if "tune" in arguments[:1] and "--" in arguments else len(arguments)

@@ -65,7 +65,7 @@ def export(
             lambda value: {0: batch} if isinstance(value, torch.Tensor) else None, arguments
         )
     try:
-        with _evaluation_mode(model), warnings.catch_warnings():
+        with evaluation_mode(model), warnings.catch_warnings():
             _ignore_own_deprecations()
             return torch.export.export(model, tuple(arguments), dynamic_shapes=shapes)
     except Exception as error:
@@ -268,7 +268,8 @@ def _ignore_own_deprecations() -> None:
 
 
 @contextmanager
-def _evaluation_mode(model: torch.nn.Module) -> Iterator[None]:
+def evaluation_mode(model: torch.nn.Module) -> Iterator[None]:
+    """Has all modules of `model` in evaluation mode, and afterwards in those that they were in."""
     modes = [(module, module.training) for module in model.modules()]
     model.eval()
     try:

@@ -3,13 +3,15 @@
 import copy
 import warnings
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
+import iree.winograd as winograd
 import pytest
 import torch
+from iree.winograd import cli
 from iree.winograd.errors import InvalidOptionError
-from iree.winograd.torch_compile import compiled_part, fallback
-from iree.winograd.torch_compile.backend import winograd
+from iree.winograd.torch_compile import backend, compiled_part, fallback
 from iree.winograd.torch_compile.fallback import FallbackWarning
 from torch._dynamo.exc import BackendCompilerFailed
 from torch._inductor.exc import InvalidCxxCompiler
@@ -72,10 +74,10 @@ def images() -> torch.Tensor:
 
 
 def compiled(model: torch.nn.Module, dynamic: bool | None = None, **options: Any) -> Callable[..., Any]:
-    def backend(graph: torch.fx.GraphModule, inputs: list[Any]) -> Callable[..., Any]:
-        return winograd(graph, inputs, options={**THREADS, **options})
+    def compile_graph(graph: torch.fx.GraphModule, inputs: list[Any]) -> Callable[..., Any]:
+        return backend.winograd(graph, inputs, options={**THREADS, **options})
 
-    return torch.compile(model.eval(), backend=backend, dynamic=dynamic)
+    return torch.compile(model.eval(), backend=compile_graph, dynamic=dynamic)
 
 
 def check(model: torch.nn.Module, function: Callable[..., Any], images: torch.Tensor) -> None:
@@ -156,11 +158,11 @@ def test_without_a_compiler_inductor_is_not_asked(
         raise InvalidCxxCompiler
 
     monkeypatch.setattr(fallback, "get_cpp_compiler", no_compiler)
-    fallback._has_compiler.cache_clear()
+    fallback.warn_once.cache_clear()
     model = BesselNetwork()
     with pytest.warns(FallbackWarning, match=r"C\+\+ compiler"):
         check(model, compiled(model), images)
-    fallback._has_compiler.cache_clear()
+    fallback.warn_once.cache_clear()
 
 
 @pytest.mark.parametrize(
@@ -177,3 +179,66 @@ def test_options_are_checked(images: torch.Tensor, options: dict[str, Any], mess
     with pytest.raises(BackendCompilerFailed, match=message) as failure:
         compiled(Network(), **options)(images)
     assert isinstance(failure.value.inner_exception, InvalidOptionError)
+
+
+def test_compiled_parts_are_kept_within_a_size(
+    images: torch.Tensor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model, folder = Network(), tmp_path / "cache"
+    check(model, compiled(model, cache_folder=folder), images)
+    (program,) = folder.glob("*.vmfb")
+    assert cli.main(["cache", "show", "--folder", str(folder)]) == 0
+    assert "2 convolutions" in capsys.readouterr().out
+
+    with monkeypatch.context() as patch:
+        patch.setattr(compiled_part, "compile", None)
+        torch._dynamo.reset()
+        check(model, compiled(model, cache_folder=folder), images)
+
+    # Damaged files are replaced.
+    program.write_bytes(b"none")
+    torch._dynamo.reset()
+    check(model, compiled(model, cache_folder=folder), images)
+    assert program.stat().st_size > 4
+
+    # Other weights are another program; with no room for both the one used last stays.
+    with torch.no_grad():
+        model.stem.weight.mul_(2)
+    (folder / "padding.vmfb").write_bytes(bytes(2**20))
+    torch._dynamo.reset()
+    check(model, compiled(model, cache_folder=folder, cache_size=1), images)
+    kept = {path.stem for path in folder.iterdir()}
+    assert program.stem in kept and len(kept) == 2
+
+    assert cli.main(["cache", "clear", "--folder", str(folder)]) == 0
+    assert list(folder.iterdir()) == []
+
+
+def test_a_folder_that_cannot_be_written_to_is_no_error(images: torch.Tensor, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    model = Network()
+    with pytest.warns(FallbackWarning, match="aren't kept"):
+        check(model, compiled(model, cache_folder=tmp_path / "file"), images)
+
+
+def test_explanation_says_what_each_convolution_became(images: torch.Tensor) -> None:
+    model = BesselNetwork().train()
+    with pytest.warns(FallbackWarning):
+        explanation = winograd.explain(
+            model, images, options={**THREADS, "fallback": "eager", "deny": ["block"]}
+        )
+    assert model.stem.training
+    (graph,) = explanation.graphs
+    (part,) = graph.parts
+    stem, block = part.convolutions
+    assert stem.layer == "stem" and stem.algorithm is not None
+    assert stem.predicted_error is not None and 0 < stem.predicted_error < 1e-5
+    assert block.algorithm is None and "patterns exclude it" in block.reason
+    assert any("special_bessel_j0" in str(rejection) for rejection in graph.rejections)
+    text = str(explanation)
+    assert stem.algorithm in text and "left to eager: aten.special_bessel_j0.default (torch-mlir: " in text
+
+
+def test_explanation_of_bad_options_is_an_error_of_ours(images: torch.Tensor) -> None:
+    with pytest.raises(winograd.InvalidOptionError, match="threads"):
+        winograd.explain(Network(), images, options={"threads": 0})

@@ -10,7 +10,8 @@ from typing import Any
 import torch
 from iree.winograd.errors import CompilationError
 from iree.winograd.torch_compile.compiled_part import CompiledPart
-from iree.winograd.torch_compile.division import Part, divide
+from iree.winograd.torch_compile.division import Rejection, divide, operator_names
+from iree.winograd.torch_compile.explanation import ExplainedGraph, ExplainedPart, explain_part
 from iree.winograd.torch_compile.fallback import FallbackWarning, compile_elsewhere, compile_rest
 from iree.winograd.torch_compile.settings import TorchCompileOptions, read_settings
 from iree.winograd.torch_importer import decompositions
@@ -36,20 +37,22 @@ def winograd(
     the fallback, with a `FallbackWarning` that says why. Raises `InvalidOptionError` for options that aren't
     known or have bad values.
     """
-    return GraphCompiler(read_settings(mode, options)).compile(graph, inputs)
+    return GraphCompiler(read_settings(mode, options), lambda explained: None).compile(graph, inputs)
 
 
 class GraphCompiler:
-    """Compiles the graphs of one call of `torch.compile`."""
+    """Compiles the graphs of a model; `record` is told of each."""
 
-    def __init__(self, settings: TorchCompileOptions) -> None:
+    def __init__(self, settings: TorchCompileOptions, record: Callable[[ExplainedGraph], None]) -> None:
         self._settings = settings
+        self._record = record
 
     def compile(self, graph: GraphModule, inputs: Sequence[Any]) -> Function:
         """`graph` as a function that is called on tensors like `inputs`."""
         reason = _left_as_a_whole(graph, inputs)
         if reason is not None:
-            self._warn(f"a graph of {len(graph.graph.nodes)} nodes ({reason})")
+            count = sum(node.op == "call_function" for node in graph.graph.nodes)
+            self._report((), [Rejection((f"all {count} operators of a graph",), reason)])
             return compile_elsewhere(graph, inputs, self._settings.fallback)
         compiler = partial(self._compile_functional, given=inputs)
         backend = aot_autograd(
@@ -63,28 +66,34 @@ class GraphCompiler:
     ) -> Function:
         settings = self._settings
         weights = _weights(graph, inputs, given)
+        explained: list[ExplainedPart] = []
         with _disable_current_modes():
             division = divide(graph, weights, settings.minimum_convolutions, settings.freezing)
-            if division.rejections:
-                self._warn("; ".join(map(str, division.rejections)))
+            rejections = list(division.rejections)
             for part in division.parts:
-                setattr(division.graph, part.name, _Call(self._compile_part(part)))
+                operators = operator_names(part.graph.graph)
+                try:
+                    compiled = CompiledPart(part, settings)
+                except CompilationError as error:
+                    rejections.append(Rejection(operators, str(error)))
+                    rest = compile_rest(part.graph, settings.fallback)
+                    setattr(division.graph, part.name, _Call(rest))
+                else:
+                    explained.append(explain_part(len(operators), compiled.decisions))
+                    setattr(division.graph, part.name, _Call(compiled))
             for name in division.rest:
-                rest = division.graph.get_submodule(name)
-                assert isinstance(rest, GraphModule)
-                setattr(division.graph, name, _Call(compile_rest(rest, settings.fallback)))
+                graph_of_rest = division.graph.get_submodule(name)
+                assert isinstance(graph_of_rest, GraphModule)
+                setattr(division.graph, name, _Call(compile_rest(graph_of_rest, settings.fallback)))
+        self._report(explained, rejections)
         boxed: Function = make_boxed_func(division.graph.forward)
         return boxed
 
-    def _compile_part(self, part: Part) -> Function:
-        try:
-            return CompiledPart(part, self._settings)
-        except CompilationError as error:
-            self._warn(f"a part of the model ({error})")
-            return compile_rest(part.graph, self._settings.fallback)
-
-    def _warn(self, message: str) -> None:
-        warnings.warn(f"left to {self._settings.fallback}: {message}", FallbackWarning, stacklevel=2)
+    def _report(self, parts: Sequence[ExplainedPart], rejections: Sequence[Rejection]) -> None:
+        self._record(ExplainedGraph(tuple(parts), tuple(rejections)))
+        if rejections:
+            left = "; ".join(map(str, rejections))
+            warnings.warn(f"left to {self._settings.fallback}: {left}", FallbackWarning, stacklevel=3)
 
 
 class _Call(torch.nn.Module):

@@ -38,10 +38,11 @@ class Rejection:
     """Why operators aren't compiled here."""
 
     operators: tuple[str, ...]
+    """Their names, one of each call."""
     reason: str
 
     def __str__(self) -> str:
-        return f"{', '.join(self.operators)} ({self.reason})"
+        return f"{', '.join(dict.fromkeys(self.operators))} ({self.reason})"
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,13 +120,13 @@ class _Support(OperatorSupportBase):
 
     def rejections(self, graph: Graph) -> Iterator[Rejection]:
         """Why the nodes of `graph` aren't compiled here that aren't, those of one reason together."""
-        operators: dict[str, dict[str, None]] = {}
+        operators: dict[str, list[str]] = {}
         for node in graph.nodes:
             if node.op != "call_function" or node.target is operator.getitem or _is_size(node):
                 continue
             reason = self.reason(node)
             if reason is not None:
-                operators.setdefault(reason, {})[str(node.target)] = None
+                operators.setdefault(reason, []).append(str(node.target))
         for reason, names in operators.items():
             yield Rejection(tuple(names), reason)
 
@@ -220,6 +221,12 @@ def _fuse_rest(divided: GraphModule, parts: tuple[str, ...]) -> tuple[str, ...]:
     partitioner.fuse_partitions(partitioner.propose_partitions(), prefix="rest_")
     called = (str(node.target) for node in divided.graph.find_nodes(op="call_module"))
     return tuple(name for name in called if name not in parts)
+
+
+def operator_names(graph: Graph) -> tuple[str, ...]:
+    """Of each call of an operator in `graph`."""
+    calls = (node for node in graph.nodes if node.op == "call_function")
+    return tuple(str(node.target) for node in calls if node.target is not operator.getitem)
 
 
 class _Rest(OperatorSupportBase):

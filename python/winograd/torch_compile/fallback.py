@@ -20,6 +20,12 @@ class FallbackWarning(UserWarning):
     """Something of a model that was given to `torch.compile(backend="winograd")` isn't compiled by it."""
 
 
+@cache
+def warn_once(message: str) -> None:
+    """Warn a process of what it need not hear again."""
+    warnings.warn(message, FallbackWarning, stacklevel=3)
+
+
 def compile_elsewhere(
     graph: GraphModule, inputs: Sequence[Any], fallback: Literal["inductor", "eager"]
 ) -> Function:
@@ -37,16 +43,13 @@ def compile_rest(part: GraphModule, fallback: Literal["inductor", "eager"]) -> F
         return compile_elsewhere(part, inputs, fallback)
 
 
-@cache
 def _has_compiler() -> bool:
     try:
         get_cpp_compiler()
     except InvalidCxxCompiler:
-        warnings.warn(
+        warn_once(
             "torch's Inductor has no C++ compiler: what isn't compiled by backend 'winograd' runs eagerly "
-            "(install g++, or ask for options={'fallback': 'eager'})",
-            FallbackWarning,
-            stacklevel=2,
+            "(install g++, or ask for options={'fallback': 'eager'})"
         )
         return False
     return True

@@ -52,6 +52,14 @@ class TorchCompileOptions:
         accepts=is_positive,
     )
 
+    cache: bool = option(True, purpose="keep compiled parts on disk, for other processes")
+    cache_folder: str | None = option(
+        None, "a folder", "where they are kept", auto="the user's folder for caches", accepts=bool
+    )
+    cache_size: int = option(
+        4096, "a positive integer", "MiB that they may take, those used last", accepts=is_positive
+    )
+
     def __post_init__(self) -> None:
         check_options(self)
 
