@@ -303,7 +303,7 @@ def _kind(implementation: Implementation) -> str:
         return "direct"
     if isinstance(schedule, FusedSchedule):
         return f"{schedule}"
-    return f"{schedule.block_rows} x {schedule.block_columns}"
+    return f"{schedule.kind} {schedule.block_rows} x {schedule.block_columns}"
 
 
 def compile_layer(layer: GpuLayer, target: str, variant: Variant, machine: Path | None = None) -> bytes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 
 from iree.winograd.dialect.bindings import ir
@@ -61,7 +61,18 @@ class GpuBackend:
         machine = self.default_machine if machine is None else machine
         if not isinstance(machine, GpuMachine):
             raise ValueError(f"{machine.name} is no GPU, but the target is one")
-        return GpuSearchSpace(self.target, machine)
+        return GpuSearchSpace(self.target, self._with_matrix_units(machine))
+
+    def _with_matrix_units(self, machine: GpuMachine) -> GpuMachine:
+        """`machine` with a rate of its matrix units.
+
+        Where none was measured, they are taken to be as many times as fast as its other units as those of the
+        default machine are.
+        """
+        default = self.default_machine
+        if machine.matrix_flops is not None or default.matrix_flops is None:
+            return machine
+        return replace(machine, matrix_flops=machine.flops * default.matrix_flops / default.flops)
 
     def lowering(self, module: ir.Operation) -> GpuLowering:
         return GpuLowering(module, self.target)

@@ -15,6 +15,7 @@ from convolution_program import compile_rewritten
 from iree.winograd.dialect.algebra.numerics import predicted_error
 from iree.winograd.dialect.decomposition import decompose
 from iree.winograd.passes.match.problem import ConvolutionProblem
+from iree.winograd.pipelines.gpu.backend import GpuBackend
 from iree.winograd.pipelines.gpu.default_schedule import SPLIT_SCHEDULES, default_schedules, schedules
 from iree.winograd.pipelines.gpu.schedules import GpuSchedule, SplitSchedule, refusal
 from iree.winograd.pipelines.gpu.split_packing import SplitPacking, scale_of, split
@@ -184,6 +185,14 @@ def test_other_targets_have_no_split_products() -> None:
     assert not any(isinstance(each, SplitSchedule) for each in schedules(shape, target, machine))
     unknown = replace(machine, matrix_flops=None)
     assert not any(isinstance(each, SplitSchedule) for each in schedules(shape, MATRIX_UNITS, unknown))
+
+
+def test_matrix_units_that_were_not_measured_are_as_fast_beside_others_as_by_default() -> None:
+    machine = replace(default_gpu_machine("sm_90"), matrix_flops=None)
+    expected = 312 / 19.5 * machine.flops
+    assert GpuBackend(MATRIX_UNITS).search_space(machine).machine.matrix_flops == pytest.approx(expected)
+    known = replace(machine, matrix_flops=1e14)
+    assert GpuBackend(MATRIX_UNITS).search_space(known).machine == known
 
 
 def test_large_batches_are_multiplied_by_matrix_units() -> None:
