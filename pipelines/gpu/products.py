@@ -31,8 +31,9 @@ class Block:
 class Product(Protocol):
     """A kind of product: the arithmetic by which transformed inputs and filters are multiplied.
 
-    `schedules.refusal` says for which targets and types it is, by its schedule's class. Its time is
-    `cost_model.gemm_seconds`, and its error `Schedule.arithmetic`: neither emits code.
+    Which one it is, the class of the schedule says. `schedules.refusal` knows for which targets and types it
+    is, `cost_model.gemm_seconds` its time, and the schedule itself how it sums, which its predicted error
+    follows from: none of them emits code.
     """
 
     @property

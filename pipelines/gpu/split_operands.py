@@ -94,10 +94,10 @@ class SplitInputKernel:
 
         def larger(i: Index, found: list[ir.Value]) -> list[ir.Value]:
             loaded = once or self._load(source, tile, group, quad + i * self._tile_threads)
-            return [largest_magnitude([*found, *map(_magnitude, loaded.values())])]
+            return [_largest([*found, *map(_magnitude, loaded.values())])]
 
         (largest,) = loop_carried(rounds, 1, [_integers(0)], larger, "round")
-        largest = self._over_tile(largest_of_quad(largest))
+        largest = self._over_tile(_largest_of_quad(largest))
         scale, inverse = _scales(largest, input_growth(packing.shape))
         writes_scale = exists & quad.less_than(1)
         scales = packed.viewed_as(ir.F32Type.get())
@@ -205,7 +205,7 @@ class SplitFilterKernel:
 
         def larger(i: Index, found: list[ir.Value]) -> list[ir.Value]:
             load = filter_taps(packing, i + thread, column, group, source)
-            return [largest_magnitude([*found, *(_magnitude(load(tap)) for tap in taps)])]
+            return [_largest([*found, *(_magnitude(load(tap)) for tap in taps)])]
 
         (largest,) = loop_carried(packing.padded_reduction, self.threads, [_integers(0)], larger, "row")
         scale, inverse = _scales(self._over_workgroup(largest), filter_growth(shape))
@@ -289,6 +289,7 @@ def _integer(value: int) -> ir.Value:
 
 
 def _integers(value: int, like: ir.Type | None = None) -> ir.Value:
+    """A constant of the type `like`, which is that of one integer or of a quad; of a quad by default."""
     type_ = vector_type(QUAD, _integer_type()) if like is None else like
     if not isinstance(type_, ir.VectorType):
         return _integer(value)
@@ -297,15 +298,18 @@ def _integers(value: int, like: ir.Type | None = None) -> ir.Value:
 
 
 def _magnitude(quad: ir.Value) -> ir.Value:
+    """The bits of a quad's elements without their signs."""
     bits = arith.bitcast(vector_type(QUAD, _integer_type()), quad)
     return arith.andi(bits, _integers(0x7FFFFFFF))
 
 
-def largest_magnitude(magnitudes: Sequence[ir.Value]) -> ir.Value:
+def _largest(magnitudes: Sequence[ir.Value]) -> ir.Value:
+    """Of each lane."""
     return reduce(arith.maxui, magnitudes)
 
 
-def largest_of_quad(magnitudes: ir.Value) -> ir.Value:
+def _largest_of_quad(magnitudes: ir.Value) -> ir.Value:
+    """Of all lanes."""
     return reduce(arith.maxui, [vector.extract(magnitudes, [], [i]) for i in range(QUAD)])
 
 
