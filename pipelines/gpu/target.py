@@ -15,8 +15,10 @@ EXECUTABLE_BACKENDS = ("vulkan-spirv", "cuda", "rocm")
 _LEAST_THREADS = 128
 _LEAST_SHARED_MEMORY = 16 * KIBIBYTE
 _LEAST_WORKGROUPS = 65535
-_MATRIX_UNIT = "NV_MMA_SYNC_F32_16x8x16_F16"
-"""IREE's name for the instruction."""
+_MATRIX_UNITS_FROM = 80
+"""NVIDIA's architecture that copies beside the computation, and multiplies 16 x 8 x 16 at once.
+
+IREE says the latter of older ones, too."""
 # What drivers for Vulkan commonly admit, whatever the multiprocessor has and IREE's targets say.
 _MAX_VULKAN_SHARED_MEMORY = 48 * KIBIBYTE
 
@@ -58,6 +60,7 @@ class GpuTarget:
 
         counts = re.search(r"\bmax_workgroup_counts = \[(\d+), (\d+), (\d+)\]", target.configuration)
         architecture = re.search(r'\barch = "([^"]+)"', target.configuration)
+        name = "" if architecture is None else architecture[1]
         shared = limit("max_workgroup_memory_bytes", _LEAST_SHARED_MEMORY)
         return GpuTarget(
             max_threads=limit("max_thread_count_per_workgroup", _LEAST_THREADS),
@@ -65,13 +68,13 @@ class GpuTarget:
                 min(shared, _MAX_VULKAN_SHARED_MEMORY) if target.backend == "vulkan-spirv" else shared
             ),
             residency_attribute="nvvm.minctasm" if target.backend == "cuda" else None,
-            architecture="" if architecture is None else architecture[1],
+            architecture=name,
             max_workgroups=(
                 (_LEAST_WORKGROUPS,) * 3
                 if counts is None
                 else (int(counts[1]), int(counts[2]), int(counts[3]))
             ),
-            has_matrix_units=target.backend == "cuda" and _MATRIX_UNIT in target.configuration,
+            has_matrix_units=target.backend == "cuda" and _nvidia_architecture(name) >= _MATRIX_UNITS_FROM,
         )
 
     def least(self, other: GpuTarget) -> GpuTarget:
@@ -88,3 +91,9 @@ class GpuTarget:
             ),
             self.has_matrix_units and other.has_matrix_units,
         )
+
+
+def _nvidia_architecture(name: str) -> int:
+    """The number of "sm_80" or "sm_90a"; 0 for another name."""
+    match = re.fullmatch(r"sm_(\d+)a?", name)
+    return 0 if match is None else int(match[1])

@@ -172,9 +172,14 @@ def _shape_of(program: ScheduledProgram) -> ConvolutionShape:
 
 
 def test_matrix_units_are_read_from_the_target() -> None:
-    text = "wgp = <mma = [<NV_MMA_SYNC_F32_16x8x16_F16>], max_thread_count_per_workgroup = 1024>"
-    assert GpuTarget.of(ExecutableTarget("cuda", "cuda-nvptx-fb", text)).has_matrix_units
-    assert not GpuTarget.of(ExecutableTarget("vulkan-spirv", "vulkan-spirv-fb", text)).has_matrix_units
+    def has_matrix_units(backend: str, architecture: str) -> bool:
+        # As IREE says of sm_70, too.
+        text = f'arch = "{architecture}", wgp = <mma = [<NV_MMA_SYNC_F32_16x8x16_F16>]>'
+        return GpuTarget.of(ExecutableTarget(backend, f"{backend}-fb", text)).has_matrix_units
+
+    assert all(has_matrix_units("cuda", name) for name in ("sm_80", "sm_86", "sm_90a"))
+    assert not any(has_matrix_units("cuda", name) for name in ("sm_60", "sm_70", "sm_75", ""))
+    assert not has_matrix_units("vulkan-spirv", "ampere")
     assert not MATRIX_UNITS.least(replace(MATRIX_UNITS, has_matrix_units=False)).has_matrix_units
 
 
