@@ -20,6 +20,9 @@ from iree.winograd.dialect.decomposition import Decomposition
 
 MAX_EPILOGUE_OPERANDS = 8
 
+CHANNELS_FIRST = "channels_first"
+"""The attribute, a unit, of transforms whose image has its channels before its spatial dimensions."""
+
 
 @dialect_registry.register_dialect
 class WinogradDialect(ir.Dialect):
@@ -43,17 +46,27 @@ class TransformOp(ir.OpView):
         """Groups of the convolution."""
         return int(ir.IntegerAttr(self.attributes["groups"]).value)
 
+    @property
+    def channels_first(self) -> bool:
+        """Whether the image is N x C x H... instead of N x H... x C."""
+        return CHANNELS_FIRST in self.attributes
+
 
 @dialect_registry.register_operation(WinogradDialect)
 class InputTransformOp(TransformOp):
-    """`winograd.input_transform`: N x H... x C -> [A*g, T, V*C/g]."""
+    """`winograd.input_transform`: N x H... x C, or N x C x H..., -> [A*g, T, V*C/g]."""
 
     OPERATION_NAME = "winograd.input_transform"
 
     @property
     def input(self) -> ir.Value:
-        """The convolution's input, channels last, not padded."""
+        """The convolution's input, not padded."""
         return self.operands[0]
+
+    @property
+    def image_type(self) -> ir.RankedTensorType:
+        """The type of the input with its channels last, N x H... x C."""
+        return _channels_last_type(self.input.type, self.channels_first)
 
     @property
     def padding_low(self) -> tuple[int, ...]:
@@ -80,7 +93,7 @@ class FilterTransformOp(TransformOp):
 
 @dialect_registry.register_operation(WinogradDialect)
 class OutputTransformOp(TransformOp):
-    """`winograd.output_transform`: [A*g, T, K/g] and epilogue operands -> N x OH... x K."""
+    """`winograd.output_transform`: [A*g, T, K/g], epilogue operands -> N x OH... x K, or N x K x OH...."""
 
     OPERATION_NAME = "winograd.output_transform"
     _ODS_REGIONS = (1, True)
@@ -89,6 +102,11 @@ class OutputTransformOp(TransformOp):
     def accumulator(self) -> ir.Value:
         """The products, in the Winograd domain."""
         return self.operands[0]
+
+    @property
+    def image_type(self) -> ir.RankedTensorType:
+        """The type of the result with its channels last, N x OH... x K."""
+        return _channels_last_type(self.result.type, self.channels_first)
 
     @property
     def epilogue_operands(self) -> tuple[ir.Value, ...]:
@@ -114,6 +132,14 @@ def register_dialect(context: ir.Context) -> None:
     context.allow_unregistered_dialects = True
 
 
+def _channels_last_type(image: ir.Type, channels_first: bool) -> ir.RankedTensorType:
+    image = ir.RankedTensorType(image)
+    if not channels_first:
+        return image
+    batch, channels, *spatial = image.shape
+    return ir.RankedTensorType.get([batch, *spatial, channels], image.element_type)
+
+
 def input_transform_type(
     input_type: ir.RankedTensorType,
     decomposition: Decomposition,
@@ -121,7 +147,10 @@ def input_transform_type(
     padding_high: Sequence[int],
     groups: int,
 ) -> ir.RankedTensorType:
-    """The type `[A*g, T, V*C/g]` of an input's transform; T is dynamic when a size it depends on is."""
+    """The type `[A*g, T, V*C/g]` of an input's transform; T is dynamic when a size it depends on is.
+
+    `input_type` is N x H... x C.
+    """
     batch, *spatial, channels = input_type.shape
     dynamic = ir.ShapedType.get_dynamic_size()
     tile_count = dynamic
@@ -146,7 +175,10 @@ def filter_transform_type(
 def accumulator_type(
     result_type: ir.RankedTensorType, decomposition: Decomposition, groups: int
 ) -> ir.RankedTensorType:
-    """The type `[A*g, T, K/g]` of what gives an output of `result_type`; T is dynamic when a size is."""
+    """The type `[A*g, T, K/g]` of what gives an output of `result_type`; T is dynamic when a size is.
+
+    `result_type` is N x OH... x K.
+    """
     batch, *spatial, filters = result_type.shape
     dynamic = ir.ShapedType.get_dynamic_size()
     is_static = dynamic not in (batch, *spatial)
@@ -161,16 +193,18 @@ def input_transform(
     padding_low: Sequence[int],
     padding_high: Sequence[int],
     groups: int = 1,
+    *,
+    channels_first: bool = False,
 ) -> InputTransformOp:
     """Builds a `winograd.input_transform` of `activation`, at the current insertion point and location."""
-    result_type = input_transform_type(
-        ir.RankedTensorType(activation.type), decomposition, padding_low, padding_high, groups
-    )
+    image_type = _channels_last_type(activation.type, channels_first)
+    result_type = input_transform_type(image_type, decomposition, padding_low, padding_high, groups)
     attributes = {
         "decomposition": decomposition_attribute(decomposition),
         "padding_low": sizes_attribute(padding_low),
         "padding_high": sizes_attribute(padding_high),
         "groups": _groups_attribute(groups),
+        **_layout_attribute(channels_first),
     }
     return InputTransformOp(
         ir.Operation.create(InputTransformOp.OPERATION_NAME, [result_type], [activation], attributes)
@@ -196,6 +230,8 @@ def output_transform(
     groups: int = 1,
     epilogue_operands: Sequence[ir.Value] = (),
     indexing_maps: Sequence[ir.AffineMap] = (),
+    *,
+    channels_first: bool = False,
 ) -> OutputTransformOp:
     """Builds a `winograd.output_transform` whose body has its block arguments but no operations yet.
 
@@ -210,6 +246,7 @@ def output_transform(
             [ir.AffineMapAttr.get(indexing_map) for indexing_map in indexing_maps]
         ),
         "operandSegmentSizes": segment_sizes_attribute(len(epilogue_operands)),
+        **_layout_attribute(channels_first),
     }
     operation = ir.Operation.create(
         OutputTransformOp.OPERATION_NAME,
@@ -244,3 +281,7 @@ def segment_sizes_attribute(epilogue_operand_count: int) -> ir.DenseI32ArrayAttr
 
 def _groups_attribute(groups: int) -> ir.IntegerAttr:
     return ir.IntegerAttr.get(ir.IntegerType.get_signless(64), groups)
+
+
+def _layout_attribute(channels_first: bool) -> dict[str, ir.Attribute]:
+    return {CHANNELS_FIRST: ir.UnitAttr.get()} if channels_first else {}

@@ -1,7 +1,7 @@
 """What the three ops compute, in numpy: the oracle of the tests, and the transform of constant filters.
 
-Spatial dimensions `D` are 1, 2 or 3 and data is channels-last; docs/architecture.md states the order of
-indices. Everything is computed in float64 and rounded once to the type of the data.
+Spatial dimensions `D` are 1, 2 or 3 and data is channels-last unless said otherwise; docs/architecture.md
+states the order of indices. Everything is computed in float64 and rounded once to the type of the data.
 """
 
 from __future__ import annotations
@@ -30,14 +30,19 @@ def input_transform(
     padding_low: Sequence[int] | None = None,
     padding_high: Sequence[int] | None = None,
     groups: int = 1,
+    *,
+    channels_first: bool = False,
 ) -> Array:
     """The tiles of all views of `input`, transformed: N x H... x C -> [A*g, T, V*C/g].
 
-    Padding is in elements of zeros per spatial dimension. Raises ValueError when the ranks differ, the
-    channels don't divide into the groups or the kernel is larger than the padded input.
+    With `channels_first` it is N x C x H.... Padding is in elements of zeros per spatial dimension. Raises
+    ValueError when the ranks differ, the channels don't divide into the groups or the kernel is larger than
+    the padded input.
     """
     rank = decomposition.spatial_rank
     _check_rank("input", input, rank + 2)
+    if channels_first:
+        input = np.moveaxis(input, 1, -1)
     _check_groups("input channels", input.shape[-1], groups)
     low, high = _padding(padding_low, rank), _padding(padding_high, rank)
     padded_shape = [size + a + b for size, a, b in zip(input.shape[1:-1], low, high, strict=True)]
@@ -119,9 +124,16 @@ def filter_transform(filter: Array, decomposition: Decomposition, groups: int = 
 
 
 def output_transform(
-    accumulated: Array, decomposition: Decomposition, output_shape: Sequence[int], groups: int = 1
+    accumulated: Array,
+    decomposition: Decomposition,
+    output_shape: Sequence[int],
+    groups: int = 1,
+    *,
+    channels_first: bool = False,
 ) -> Array:
     """The outputs of all tiles: [A*g, T, K/g] -> N x OH... x K, for spatial sizes `output_shape`.
+
+    With `channels_first` they are N x K x OH....
 
     Raises ValueError when the shape isn't one of A*g tiles for that output.
     """
@@ -159,7 +171,7 @@ def output_transform(
     )
     inside = (slice(None), *map(slice, output_shape))
     cropped: Array = whole[inside].astype(accumulated.dtype)
-    return cropped
+    return np.moveaxis(cropped, -1, 1) if channels_first else cropped
 
 
 def convolution(

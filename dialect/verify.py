@@ -32,7 +32,9 @@ def _verify_input_transform(operation: ir.Operation) -> None:
     decomposition, groups = _decomposition(operation), _groups(operation)
     padding_low = _padding(operation, "padding_low", decomposition)
     padding_high = _padding(operation, "padding_high", decomposition)
-    input_type = _tensor_type("input", transform.input.type, decomposition.spatial_rank + 2)
+    _check_layout(operation)
+    _tensor_type("input", transform.input.type, decomposition.spatial_rank + 2)
+    input_type = transform.image_type
     _check_divides("input", input_type, len(input_type.shape) - 1, "channels", groups)
     sizes = input_type.shape[1:-1]
     if not any(size == ir.ShapedType.get_dynamic_size() for size in sizes):
@@ -67,7 +69,9 @@ def _verify_output_transform(operation: ir.Operation) -> None:
         raise InvalidOperationError("must have an accumulator operand")
     _check_counts(operation, operands=len(operation.operands), results=1, regions=1)
     decomposition, groups = _decomposition(operation), _groups(operation)
-    result_type = _tensor_type("result", operation.results[0].type, decomposition.spatial_rank + 2)
+    _check_layout(operation)
+    _tensor_type("result", operation.results[0].type, decomposition.spatial_rank + 2)
+    result_type = transform.image_type
     _check_divides("result", result_type, len(result_type.shape) - 1, "channels", groups)
     expected = ops.accumulator_type(result_type, decomposition, groups)
     _check_type("accumulator", expected, transform.accumulator.type)
@@ -157,6 +161,12 @@ def _decomposition(operation: ir.Operation) -> Decomposition:
         raise
     except ValueError as error:
         raise InvalidOperationError(f"attribute 'decomposition': {error}") from None
+
+
+def _check_layout(operation: ir.Operation) -> None:
+    layout = operation.attributes.get(ops.CHANNELS_FIRST, None)
+    if layout is not None and not isinstance(layout, ir.UnitAttr):
+        raise InvalidOperationError(f"attribute '{ops.CHANNELS_FIRST}' must be a unit, but is {layout}")
 
 
 def _groups(operation: ir.Operation) -> int:

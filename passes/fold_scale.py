@@ -191,6 +191,7 @@ def _build_shifted(transform: ops.OutputTransformOp, affine: Affine) -> ops.Outp
         transform.groups,
         operands,
         indexing_maps,
+        channels_first=transform.channels_first,
     )
     arguments = list(shifted.body.arguments)
     with ir.InsertionPoint(shifted.body):

@@ -61,7 +61,7 @@ def _fuse_consumers(transform: ops.OutputTransformOp) -> None:
 def _match_consumer(transform: ops.OutputTransformOp) -> Elementwise | NoMatch | None:
     """What the epilogue takes in next; None where nothing elementwise follows."""
     users = {use.owner.operation for use in transform.result.uses}
-    if not users or not all(map(_is_elementwise, users)):
+    if transform.channels_first or not users or not all(map(_is_elementwise, users)):
         return None
     if len(users) > 1:
         return NoMatch(transform.operation, f"{len(users)} elementwise operations use its result")

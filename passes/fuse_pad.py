@@ -37,6 +37,8 @@ class FusePad:
 
 
 def _fuse(transform: ops.InputTransformOp) -> None:
+    if transform.channels_first:
+        return
     low, high = transform.padding_low, transform.padding_high
     source = transform.input
     while isinstance(padding := match_padding(source), Padding):

@@ -22,6 +22,7 @@ from iree.winograd.passes.unroll_pooling import UnrollPooling
 from iree.winograd.pipelines.selection.options import WinogradOptions
 
 from .convert_matmul import ConvertMatmul
+from .fold_layout import FoldLayout
 from .lower_to_dispatch import LowerToDispatch
 from .machines.host import physical_cores
 from .note_unaligned import NoteUnaligned
@@ -55,6 +56,7 @@ def compile_pipeline(
         ConcatInPlace(),
         UnrollPooling(),
         AssignSchedule(**shared_values(options, AssignSchedule)),
+        FoldLayout(),
         LowerToDispatch(),
         NoteUnaligned(),
     ]

@@ -121,7 +121,7 @@ class DepthwiseKernel:
                     with loop(self.blocks.steps(pass_, passes.count), name="vector") as step:
                         block = self.blocks.at(pass_, passes.count, step)
                         sums = self._sum(image, filters, number, position, pixel, block)
-                        store.emit(sums, 1, number, (*position, pixel), self.blocks.first(block))
+                        store.emit(sums, number, (*position, pixel), self.blocks.first(block), pixel)
 
                 self._for_each_pixel_block(compute)
 

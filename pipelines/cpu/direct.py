@@ -94,16 +94,19 @@ class DirectKernel:
     ) -> None:
         """Emits the work of one workgroup at the insertion point.
 
-        `image` is N x H... x C, `filters` is `packed_filter_shape`, `output` is N x OH... x K.
+        `image` is N x H... x C, `filters` is `packed_filter_shape`, `output` is N x OH... x K,
+        or N x K x OH....
         """
         schedule = self.schedule
         with named("first_output"):
             outputs = self._outputs(workgroup[0])
         source = self._stage(image, outputs) if self._stages(image) else self._in_place(image)
         register_block = (schedule.register_pixels, schedule.register_vectors, schedule.vector_width)
-        store = RegisterBlockStore.of(output, epilogue, register_block, self._accumulator)
+        transposed_pixels = schedule.pixel_block if self.shape.output_channels_first else None
+        store = RegisterBlockStore.of(output, epilogue, register_block, self._accumulator, transposed_pixels)
         with loop(self.blocks.steps(workgroup[1], self._channel_parts), name="channel_block") as step:
             block = self.blocks.at(workgroup[1], self._channel_parts, step)
+            channel = self.blocks.first(block)
             with loop(outputs.rows, name="row") as row:
                 output_row = unflatten(outputs.first_row + row, self.shape.output_size[:-1])
                 with loop(schedule.pixel_block, schedule.register_pixels, "pixel") as start:
@@ -113,8 +116,9 @@ class DirectKernel:
                     with named("origin"):
                         origin = self._origin(source, pixels, row, pixel)
                     sums = self._sum(source, origin, filters, pixels, store)
-                    channel = self.blocks.first(block)
-                    store.emit(sums, schedule.register_vectors, outputs.number, position, channel)
+                    store.emit(sums, outputs.number, position, channel, pixel)
+                row_start = (*output_row, outputs.first_pixel)
+                store.finish_row(outputs.number, row_start, channel, self.target.vector_width)
 
     def _outputs(self, number: Index) -> OutputBlock:
         """The outputs of a workgroup."""
@@ -195,16 +199,10 @@ class DirectKernel:
         self, source: _Source, origin: Index, pixels: _Pixels, store: RegisterBlockStore, c: Index
     ) -> None:
         """Fetches, while a channel is added, a part of what comes next: outputs, and the next pixels."""
-        schedule = self.schedule
-        vectors = schedule.register_vectors
-        vector = c.minimum(schedule.register_pixels * vectors - 1)
-        *row, pixel = pixels.position
-        position = (*row, pixel + vector // vectors)
-        channel = self.blocks.first(pixels.block) + vector % vectors * schedule.vector_width
-        store.prefetch(pixels.number, position, channel)
+        store.prefetch(pixels.number, pixels.position, self.blocks.first(pixels.block), c)
         if not source.is_copy and self.shape.decomposition.step[-1] == 1:
             # A channel of these pixels takes as long as an element of each of the next ones.
-            source.buffer.prefetch(origin + (c + source.buffer.stride(-2)) * schedule.register_pixels)
+            source.buffer.prefetch(origin + (c + source.buffer.stride(-2)) * self.schedule.register_pixels)
 
     def _tap_offset(self, tap_row: Index, tap_strides: list[int]) -> Index:
         if len(tap_strides) == 1:

@@ -25,6 +25,8 @@ def misfit(
         reason = schedule.product.misfit(target, shape.element_types)
         if reason is not None:
             return reason
+    if reason := _layout_misfit(schedule, shape):
+        return reason
     if schedule.channel_block > channels:
         return f"blocks of {schedule.channel_block} channels exceed the {channels} that there are"
     if isinstance(schedule, WinogradSchedule):
@@ -34,12 +36,30 @@ def misfit(
     return _depthwise_misfit(schedule, shape, target)
 
 
+def _layout_misfit(
+    schedule: WinogradSchedule | DirectSchedule | DepthwiseSchedule, shape: ConvolutionShape
+) -> str | None:
+    """Why the kernel can't read or write channels-first images, if it would have to."""
+    if not (shape.input_channels_first or shape.output_channels_first):
+        return None
+    if isinstance(schedule, DepthwiseSchedule):
+        return "the depthwise kernel takes channels-last images only"
+    if shape.input_channels_first and isinstance(schedule, DirectSchedule):
+        return "the direct kernel reads channels-last images only"
+    if shape.input_channels_first and shape.decomposition.spacing[-1] > 1:
+        return "the elements of its tiles don't lie side by side"
+    if shape.output_channels_first and shape.decomposition.phases[-1] > 1:
+        return "the outputs of its tiles don't lie side by side"
+    return None
+
+
 def workgroup_bytes(schedule: WinogradSchedule, shape: ConvolutionShape, target: CpuTarget) -> int:
-    """The memory of a workgroup: transformed tiles, products, and a tile between passes."""
+    """The memory of a workgroup: transformed tiles, products, and tiles between passes."""
     inputs = 0
     if schedule.input_block is None:
         inputs = schedule.tile_block * (shape.groups * shape.reduction + ROW_PADDING)
-    sums = schedule.tile_block * schedule.channel_block + target.vector_width
+    waiting = 1 + shape.input_channels_first + shape.output_channels_first
+    sums = schedule.tile_block * schedule.channel_block + waiting * target.vector_width
     types = shape.element_types
     return shape.transform_size * (types.input_bytes * inputs + types.accumulator_bytes * sums)
 
@@ -58,6 +78,9 @@ def _direct_misfit(schedule: DirectSchedule, shape: ConvolutionShape, target: Cp
     if schedule.register_pixels > schedule.pixel_block:
         return f"register_pixels {schedule.register_pixels} exceeds pixel_block {schedule.pixel_block}"
     needed = direct_workgroup_bytes(shape, schedule.row_block, schedule.pixel_block, target)
+    if shape.output_channels_first:
+        # A row of outputs waits to be transposed.
+        needed += shape.element_types.result_bytes * schedule.pixel_block * schedule.channel_block
     return _memory_misfit(needed, target)
 
 

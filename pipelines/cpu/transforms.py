@@ -22,7 +22,6 @@ from iree.winograd.pipelines.emission.tiles import (
     Positions,
     Tile,
     all_inside,
-    clamped_element,
     input_positions,
     output_positions,
 )
@@ -31,18 +30,17 @@ from iree.winograd.pipelines.emission.vocabulary import (
     Index,
     for_each_vector,
     loop,
-    named,
     scratch,
     vector_width_for,
     when,
 )
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
+from .channels_first import ChannelsFirstReader, ChannelsFirstWriter
+from .channels_last import ChannelsLastReader, ChannelsLastWriter
 from .target import CpuTarget
+from .tile_access import LoadTile, StoreTile, TileReader, TileWriter
 
-LoadVector = Callable[[Position, Index], ir.Value]
-"""From an element of a tile and a channel to the vector of it from that channel on."""
-StoreVector = Callable[[Position, ir.Value, Index], None]
 Nested = Callable[[Load, Store], None]
 """Emits the transform of a tile of vectors, all dimensions of it."""
 
@@ -51,9 +49,8 @@ Nested = Callable[[Load, Store], None]
 class InputTransform:
     """tiles[row, a, column] = (B^T d)[a] for one tile, columns in the order of group, view and channel.
 
-    `image` is N x H... x C, `tiles` is tile_block x A x (groups * views * C/groups, padded). Tiles inside of
-    the image read their elements at known distances from the first; the others read each element on condition
-    that it exists.
+    `image` is N x H... x C, or N x C x H..., `tiles` is tile_block x A x (groups * views * C/groups, padded).
+    Tiles inside of the image have code of their own.
     """
 
     shape: ConvolutionShape
@@ -65,28 +62,28 @@ class InputTransform:
         """Emits the transform of one tile to a row of `tiles`."""
         recipes = [each.input for each in self.shape.decomposition.transforms]
         nested = _nested(recipes, self._width, self.tiles.element, self.target)
+        reader = self._reader()
         for number in range(self.shape.decomposition.view_count):
-            self._transform_view(nested, tile, row, number)
+            self._transform_view(nested, reader, tile, row, number)
 
-    def _transform_view(self, nested: Nested, tile: Tile, row: Index, number: int) -> None:
+    def _transform_view(
+        self, nested: Nested, reader: TileReader, tile: Tile, row: Index, number: int
+    ) -> None:
         positions = input_positions(self.shape, tile, self.shape.decomposition.views[number])
         column = number * self.shape.group_inputs
         _for_positions(
             positions,
-            lambda: self._transform(nested, self._loads_inside(tile, positions), row, column),
-            lambda: self._transform(nested, partial(self._load_if_it_exists, tile, positions), row, column),
+            lambda: self._transform(nested, reader.inside(tile, positions), row, column),
+            lambda: self._transform(nested, reader.on_the_edge(tile, positions), row, column),
         )
 
-    def _transform(self, nested: Nested, load: LoadVector, row: Index, column: int) -> None:
+    def _transform(self, nested: Nested, load_tile: LoadTile, row: Index, column: int) -> None:
         """Transforms the vectors of one view, which begins at `column` of each group."""
         shape, tiles = self.shape, self.tiles
 
         def transform_vector(group: Index, c: Index) -> None:
             first = tiles.offset([row, 0, group * shape.reduction + c]) + column
-            nested(
-                lambda element: load(element, group * shape.group_inputs + c),
-                partial(self._store, first),
-            )
+            nested(load_tile(group * shape.group_inputs + c), partial(self._store, first))
 
         with loop(shape.groups, name="group") as group:
             for_each_vector(shape.group_inputs, self._width, partial(transform_vector, group), "c")
@@ -95,28 +92,10 @@ class InputTransform:
         number = flattened(element, self.shape.decomposition.alpha)
         self.tiles.store(value, first + number * self.tiles.stride(1))
 
-    def _loads_inside(self, tile: Tile, positions: list[Positions]) -> LoadVector:
-        """Loads at known distances from the first element, each with that of the next tile fetched."""
-        image, decomposition = self.image, self.shape.decomposition
-        with named("tile_origin"):
-            origin = image.offset([tile.image, *(dimension.first for dimension in positions), 0])
-        to_next_tile = decomposition.output_tile[-1] * decomposition.step[-1] * image.stride(-2)
-
-        def load(element: Position, c: Index) -> ir.Value:
-            position = origin + c + _distance(image, positions, element)
-            image.prefetch(position + to_next_tile)
-            with named("element"):
-                return image.load(position, self._width)
-
-        return load
-
-    def _load_if_it_exists(
-        self, tile: Tile, positions: list[Positions], element: Position, c: Index
-    ) -> ir.Value:
-        position, exists = clamped_element(positions, element)
-        offset = self.image.offset([tile.image, *position, 0]) + c
-        with named("element"):
-            return self.image.load(offset, self._width, exists)
+    def _reader(self) -> TileReader:
+        if self.shape.input_channels_first:
+            return ChannelsFirstReader.of(self.shape, self.image, self._width)
+        return ChannelsLastReader(self.shape, self.image, self._width)
 
     @property
     def _width(self) -> int:
@@ -127,7 +106,7 @@ class InputTransform:
 class OutputTransform:
     """image[n, o..., k] = epilogue((A^T M)[o, k]) for one tile and `channel_block` channels.
 
-    `products` is A x tile_block x channel_block, `image` is N x OH... x K.
+    `products` is A x tile_block x channel_block, `image` is N x OH... x K, or N x K x OH....
     """
 
     shape: ConvolutionShape
@@ -143,57 +122,31 @@ class OutputTransform:
         positions = output_positions(self.shape, tile)
         recipes = [each.output for each in self.shape.decomposition.transforms]
         nested = _nested(recipes, self.width, self.products.element, self.target)
+        writer = self._writer()
         _for_positions(
             positions,
-            lambda: self._transform(nested, row, first_channel, self._stores_inside(tile, positions)),
-            lambda: self._transform(
-                nested, row, first_channel, partial(self._store_if_it_exists, tile, positions)
-            ),
+            lambda: self._transform(nested, row, first_channel, writer.inside(tile, positions)),
+            lambda: self._transform(nested, row, first_channel, writer.on_the_edge(tile, positions)),
         )
 
-    def _transform(self, nested: Nested, row: Index, first_channel: Index, store: StoreVector) -> None:
+    def _transform(self, nested: Nested, row: Index, first_channel: Index, store_tile: StoreTile) -> None:
         products, alpha = self.products, self.shape.decomposition.alpha
 
         def transform_vector(k: Index) -> None:
             first = products.offset([0, row, k])
-            nested(
-                lambda element: products.load(
-                    first + flattened(element, alpha) * products.stride(0), self.width
-                ),
-                lambda element, value: store(element, value, first_channel + k),
-            )
+
+            def load(element: Position) -> ir.Value:
+                return products.load(first + flattened(element, alpha) * products.stride(0), self.width)
+
+            with store_tile(first_channel + k) as store:
+                nested(load, store)
 
         for_each_vector(self.channel_block, self.width, transform_vector, "k")
 
-    def _stores_inside(self, tile: Tile, positions: list[Positions]) -> StoreVector:
-        """Stores at known distances from the first element, each with that of the next tile fetched."""
-        image, epilogue = self.image, self.epilogue
-        with named("tile_origin"):
-            origin = image.offset([tile.image, *(dimension.first for dimension in positions), 0])
-        tile_width = self.shape.decomposition.output_tile[-1] * positions[-1].spacing
-
-        def store(element: Position, value: ir.Value, k: Index) -> None:
-            position = tuple(
-                dimension.first + i * dimension.spacing
-                for dimension, i in zip(positions, element, strict=True)
-            )
-            offset = origin + k + _distance(image, positions, element)
-            image.prefetch(offset + tile_width * image.stride(-2), to_write=True)
-            epilogue.prefetch(tile.image, (*position[:-1], position[-1] + tile_width), k)
-            with named("output"):
-                finished = epilogue.emit(value, tile.image, position, k)
-            image.store(finished, offset)
-
-        return store
-
-    def _store_if_it_exists(
-        self, tile: Tile, positions: list[Positions], element: Position, value: ir.Value, k: Index
-    ) -> None:
-        # A position that doesn't exist is moved to one that does, where the epilogue may read.
-        position, exists = clamped_element(positions, element)
-        with named("output"):
-            finished = self.epilogue.emit(value, tile.image, position, k)
-        self.image.store(finished, self.image.offset([tile.image, *position, 0]) + k, exists)
+    def _writer(self) -> TileWriter:
+        if self.shape.output_channels_first:
+            return ChannelsFirstWriter.of(self.shape, self.image, self.epilogue, self.width)
+        return ChannelsLastWriter(self.shape, self.image, self.epilogue)
 
 
 def _for_positions(
@@ -216,11 +169,3 @@ def _nested(recipes: Sequence[Recipe], width: int, element: ir.Type, target: Cpu
         extents[dimension] = len(recipes[dimension].outputs)
         temporaries.append(scratch((*extents, width), element, "partly_transformed_tile"))
     return lambda load, store: emit_rolled(recipes, load, store, target.fused_multiply_add, temporaries)
-
-
-def _distance(image: Buffer, positions: list[Positions], element: Position) -> Index:
-    """Elements from a tile's first element to another one, both inside of the image."""
-    distance = Index(0)
-    for d, (i, dimension) in enumerate(zip(element, positions, strict=True)):
-        distance = distance + i * (dimension.spacing * image.stride(1 + d))
-    return distance

@@ -71,7 +71,7 @@ class WinogradKernel:
     def emit_input(
         self, workgroup: tuple[Index, ...], batch: Index, image: Buffer, transformed: Buffer
     ) -> None:
-        """Emits the separate input transform of one workgroup: N x H... x C to `transformed_shape`."""
+        """Emits the separate input transform of one workgroup: the image to `transformed_shape`."""
         assert self.schedule.input_block is not None
         rows = transformed.extents[0]
         first = (workgroup[0] * self.schedule.input_block).minimum(max(0, rows - self.schedule.input_block))
@@ -89,7 +89,7 @@ class WinogradKernel:
         """Emits the work of one workgroup at the insertion point.
 
         `source` is N x H... x C, or `transformed_shape` after a separate input transform; `filters` is
-        `packed_filter_shape`, `output` is N x OH... x K.
+        `packed_filter_shape`, `output` is N x OH... x K. Images may be channels first, as the shape says.
         """
         schedule = self.schedule
         first_tile = workgroup[0] * schedule.tile_block

@@ -142,6 +142,33 @@ class Condition:
         return Condition(arith.andi(self.value, other.value))
 
 
+@dataclass(frozen=True)
+class LaneMask:
+    """Lanes of a vector for which something is done: an SSA value, a vector of `i1`."""
+
+    value: ir.Value
+
+    @staticmethod
+    def between(begin: IndexLike, end: IndexLike, width: int) -> LaneMask:
+        """Of `width` lanes those from `begin` to `end`, either of which may lie outside of the vector."""
+        integer = ir.IntegerType.get_signless(32)
+        type_ = ir.VectorType.get([width], integer)
+        lanes = arith.constant(
+            type_,
+            ir.DenseElementsAttr.get([ir.IntegerAttr.get(integer, i) for i in range(width)], type_),
+        )
+        first, last = (
+            vector.broadcast(type_, arith.index_cast(integer, Index.of(bound).value))
+            for bound in (begin, end)
+        )
+        return LaneMask(
+            arith.andi(
+                arith.cmpi(arith.CmpIPredicate.sge, lanes, first),
+                arith.cmpi(arith.CmpIPredicate.slt, lanes, last),
+            )
+        )
+
+
 def all_of(conditions: Sequence[Condition]) -> Condition:
     result = Condition(True)
     for condition in conditions:
@@ -300,6 +327,16 @@ class Buffer:
         elif valid.known is None:
             mask = broadcast(valid.value, ir.VectorType(value.type).shape[0])
             vector.maskedstore(self.memref, index, mask, value)
+
+    def load_lanes(self, offset: IndexLike, mask: LaneMask) -> ir.Value:
+        """The elements from `offset` on, one a lane, or zeros where the mask does not hold."""
+        width = ir.VectorType(mask.value.type).shape[0]
+        index, zeros = [Index.of(offset).value], splat(0.0, width, self.element)
+        return vector.maskedload(vector_type(width, self.element), self.memref, index, mask.value, zeros)
+
+    def store_lanes(self, value: ir.Value, offset: IndexLike, mask: LaneMask) -> None:
+        """Writes the lanes of a vector for which the mask holds, the first one at `offset`."""
+        vector.maskedstore(self.memref, [Index.of(offset).value], mask.value, value)
 
     def prefetch(self, offset: IndexLike, *, to_write: bool = False) -> None:
         """Brings the cache line of an element near; the offset need not be within the buffer."""

@@ -341,6 +341,8 @@ def is_depthwise(shape: ConvolutionShape) -> bool:
 
 def refusal(shape: ConvolutionShape, target: GpuTarget, schedule: object) -> str | None:
     """Why the kernels don't compute a convolution by `schedule`, or None where they do."""
+    if shape.input_channels_first or shape.output_channels_first:
+        return "kernels for GPUs take channels-last images only"
     if not isinstance(schedule, GpuSchedule) or not fits(schedule, target, shape.element_types):
         return f"{schedule} is no schedule for this convolution within the limits of {target}"
     if isinstance(schedule, GpuDepthwiseSchedule) != is_depthwise(shape):

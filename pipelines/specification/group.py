@@ -30,6 +30,8 @@ class ConvolutionGroup:
     @property
     def source(self) -> ChannelSlice:
         """Where the input's channels are read."""
+        if self.input_transform.channels_first:
+            return ChannelSlice(self.input_transform.input)
         return match_extract(self.input_transform.input)
 
     @property
@@ -40,7 +42,7 @@ class ConvolutionGroup:
         workgroups would find the outputs of others in their inputs.
         """
         result = self.output_transform.result
-        user = only_user(result)
+        user = None if self.output_transform.channels_first else only_user(result)
         if user is None or user.block != self.output_transform.operation.block or user.operands[0] != result:
             return None
         destination = match_insert(user)
@@ -67,10 +69,9 @@ class ConvolutionGroup:
     @property
     def shape(self) -> ConvolutionShape:
         """Raises ValueError when the sizes of the ops don't fit together."""
-        image = ir.RankedTensorType(self.input_transform.input.type)
+        image = self.input_transform.image_type
         batch, *input_size, input_channels = image.shape
-        result = ir.RankedTensorType(self.output_transform.result.type)
-        _, *output_size, output_channels = result.shape
+        _, *output_size, output_channels = self.output_transform.image_type.shape
         decomposition = self.output_transform.decomposition
         shape = ConvolutionShape(
             batch=None if is_dynamic(batch) else batch,
@@ -85,6 +86,8 @@ class ConvolutionGroup:
             output_channels=output_channels,
             element_types=ElementTypes.all_of(str(image.element_type)),
             decomposition=decomposition,
+            input_channels_first=self.input_transform.channels_first,
+            output_channels_first=self.output_transform.channels_first,
         )
         if shape.output_size != tuple(output_size):
             raise ValueError(

@@ -11,12 +11,16 @@ from iree.winograd.passes.match.problem import ConvolutionProblem
 
 @dataclass(frozen=True)
 class ConvolutionShape(ConvolutionProblem):
-    """One decomposed convolution: `N x H... x C` (*) filter -> `N x OH... x K`, channels last.
+    """One decomposed convolution: `N x H... x C` (*) filter -> `N x OH... x K`, channels last unless said so.
 
     Raises ValueError as `ConvolutionProblem` does, and for a decomposition of another convolution.
     """
 
     decomposition: Decomposition = field(kw_only=True)
+    input_channels_first: bool = field(default=False, kw_only=True)
+    """Whether the input is `N x C x H...`."""
+    output_channels_first: bool = field(default=False, kw_only=True)
+    """Whether the output is `N x K x OH...`."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

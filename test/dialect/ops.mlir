@@ -37,3 +37,26 @@ func.func @grouped_strided(%x: tensor<?x17x8xf32>) -> tensor<6x?x8xf32> {
     : (tensor<?x17x8xf32>) -> tensor<6x?x8xf32>
   return %v : tensor<6x?x8xf32>
 }
+
+// Images may be channels first; the maps of an epilogue are those of (n, spatial..., k) all the same.
+// CHECK-LABEL: @channels_first
+// CHECK: "winograd.input_transform"{{.*}}channels_first
+// CHECK: "winograd.output_transform"
+// CHECK: channels_first
+func.func @channels_first(%x: tensor<1x8x14x12xf32>, %m: tensor<36x12x4xf32>, %bias: tensor<4xf32>)
+    -> (tensor<36x12x8xf32>, tensor<1x4x14x12xf32>) {
+  %v = "winograd.input_transform"(%x) {channels_first,
+    decomposition = {dilation = array<i64: 1, 1>, kernel_size = array<i64: 3, 3>, output_tile = array<i64: 4, 4>, part_size = array<i64: 3, 3>, spacing = array<i64: 1, 1>, step = array<i64: 1, 1>, views = [array<i64: 0, 0>]},
+    groups = 1 : i64, padding_low = array<i64: 1, 1>, padding_high = array<i64: 1, 1>}
+    : (tensor<1x8x14x12xf32>) -> tensor<36x12x8xf32>
+  %y = "winograd.output_transform"(%m, %bias) ({
+  ^bb0(%a: f32, %b: f32):
+    %s = arith.addf %a, %b : f32
+    vector.yield %s : f32
+  }) {channels_first,
+    decomposition = {dilation = array<i64: 1, 1>, kernel_size = array<i64: 3, 3>, output_tile = array<i64: 4, 4>, part_size = array<i64: 3, 3>, spacing = array<i64: 1, 1>, step = array<i64: 1, 1>, views = [array<i64: 0, 0>]},
+    groups = 1 : i64, indexing_maps = [affine_map<(n, h, w, k) -> (k)>],
+    operandSegmentSizes = array<i32: 1, 1, 0, 0, 0, 0, 0, 0, 0>}
+    : (tensor<36x12x4xf32>, tensor<4xf32>) -> tensor<1x4x14x12xf32>
+  return %v, %y : tensor<36x12x8xf32>, tensor<1x4x14x12xf32>
+}

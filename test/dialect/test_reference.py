@@ -113,3 +113,16 @@ def test_bad_input_is_named(message: str, arguments: dict) -> None:
 def test_filter_of_the_wrong_size_is_named() -> None:
     with pytest.raises(ValueError, match="kernel_size"):
         reference.filter_transform(np.zeros((5, 1, 1)), decompose([3], [2]))
+
+
+def test_channels_first_images() -> None:
+    generator = np.random.default_rng(3)
+    image = generator.uniform(-1, 1, (2, 7, 6, 4))
+    decomposition = decompose([3, 3], [2, 4])
+    expected = reference.input_transform(image, decomposition, [1, 1], [1, 1], 2)
+    given = np.moveaxis(image, -1, 1)
+    transformed = reference.input_transform(given, decomposition, [1, 1], [1, 1], 2, channels_first=True)
+    np.testing.assert_array_equal(transformed, expected)
+    last = reference.output_transform(transformed, decomposition, (7, 6), 2)
+    first = reference.output_transform(transformed, decomposition, (7, 6), 2, channels_first=True)
+    np.testing.assert_array_equal(first, np.moveaxis(last, -1, 1))

@@ -103,12 +103,17 @@ def slices(operation: ir.Operation) -> tuple[slice, ...]:
 def run_winograd(op, operands: list) -> np.ndarray:
     if isinstance(op, ops.InputTransformOp):
         return reference.input_transform(
-            operands[0], op.decomposition, op.padding_low, op.padding_high, op.groups
+            operands[0],
+            op.decomposition,
+            op.padding_low,
+            op.padding_high,
+            op.groups,
+            channels_first=op.channels_first,
         )
     if isinstance(op, ops.FilterTransformOp):
         return reference.filter_transform(operands[0], op.decomposition, op.groups)
     assert isinstance(op, ops.OutputTransformOp)
-    spatial = op.result.type.shape[1:-1]
+    spatial = op.image_type.shape[1:-1]
     outputs = reference.output_transform(operands[0], op.decomposition, spatial, op.groups)
     index = np.indices(outputs.shape, sparse=True)
     elements = [
@@ -116,7 +121,8 @@ def run_winograd(op, operands: list) -> np.ndarray:
         for operand, indexing_map in zip(operands[1:], op.indexing_maps, strict=True)
     ]
     (result,) = run_block(op.body, dict(zip(op.body.arguments, [outputs, *elements], strict=True)))
-    return np.broadcast_to(result, outputs.shape)
+    image = np.broadcast_to(result, outputs.shape)
+    return np.moveaxis(image, -1, 1) if op.channels_first else image
 
 
 def run_linalg(operation: ir.Operation, operands: list, values: dict) -> np.ndarray:

@@ -372,3 +372,21 @@ func.func @operands(%x: tensor<1x16x16x8xf32>) {
     groups = 1 : i64} : (tensor<1x16x16x8xf32>, tensor<1x16x16x8xf32>) -> tensor<36x16x8xf32>
   return
 }
+
+// -----
+
+func.func @layout_kind(%x: tensor<1x8x16x16xf32>) {
+  // expected-error @below {{'winograd.input_transform' op attribute 'channels_first' must be a unit, but is true}}
+  %v = "winograd.input_transform"(%x) {channels_first = true, decomposition = {dilation = array<i64: 1, 1>, kernel_size = array<i64: 3, 3>, output_tile = array<i64: 4, 4>, part_size = array<i64: 3, 3>, spacing = array<i64: 1, 1>, step = array<i64: 1, 1>, views = [array<i64: 0, 0>]},
+    padding_low = array<i64: 0, 0>, padding_high = array<i64: 0, 0>, groups = 1 : i64} : (tensor<1x8x16x16xf32>) -> tensor<36x16x8xf32>
+  return
+}
+
+// -----
+
+func.func @channels_first(%x: tensor<1x16x16x8xf32>) {
+  // expected-error @below {{'winograd.input_transform' op result must be tensor<36x8x16xf32>, but is tensor<36x16x8xf32>}}
+  %v = "winograd.input_transform"(%x) {channels_first, decomposition = {dilation = array<i64: 1, 1>, kernel_size = array<i64: 3, 3>, output_tile = array<i64: 4, 4>, part_size = array<i64: 3, 3>, spacing = array<i64: 1, 1>, step = array<i64: 1, 1>, views = [array<i64: 0, 0>]},
+    padding_low = array<i64: 0, 0>, padding_high = array<i64: 0, 0>, groups = 1 : i64} : (tensor<1x16x16x8xf32>) -> tensor<36x16x8xf32>
+  return
+}

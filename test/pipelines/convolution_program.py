@@ -76,6 +76,8 @@ class Program:
     constant_filter: bool = True
     groups: int = 1
     activation: str = "relu"
+    channels_first: bool = False
+    """Whether the program's image and result are channels first; its convolution is channels last."""
 
     def __str__(self) -> str:
         parts = [f"F({'x'.join(map(str, self.m))},{'x'.join(map(str, self.p))})"]
@@ -87,6 +89,8 @@ class Program:
             values = getattr(self, name)
             if values is not None:
                 parts.append(f"{name}={'x'.join(map(str, values))}")
+        if self.channels_first:
+            parts.append("channels-first")
         if self.activation != "relu":
             parts.append(self.activation.replace(" ", "-"))
         return "-".join(parts)
@@ -129,21 +133,31 @@ class Program:
         identity = f"affine_map<({loops}) -> ({loops})>"
         along_channels = f"affine_map<({loops}) -> (d{self.rank + 1})>"
         parallel = ", ".join(['"parallel"'] * (self.rank + 2))
-        arguments = f"%image: {image}, %bias: {bias}" + (
+        dynamic = "%batch" if self.dynamic_batch else ""
+        name, given, result = "%image", image, output
+        read = written = ""
+        if self.channels_first:
+            name, given = "%given", _tensor(batch, self.channels, *self.size)
+            result = _tensor(batch, self.outputs, *self.output_size)
+            to_last, to_first = [0, *range(2, self.rank + 2), 1], [0, self.rank + 1, *range(1, self.rank + 1)]
+            read = _transposed("%image", "%given", given, image, dynamic, to_last)
+            written = _transposed("%result", "%outputs", output, result, dynamic, to_first)
+        outputs = "%outputs" if self.channels_first else "%result"
+        arguments = f"{name}: {given}, %bias: {bias}" + (
             "" if filters is not None else f", %filter: {weights}"
         )
         constant = (
             "" if filters is None else f"%filter = arith.constant dense<{_hexadecimal(filters)}> : {weights}"
         )
-        dynamic = "%batch" if self.dynamic_batch else ""
         low = _padding(self.per_dimension("low", 0))
         high = _padding(self.per_dimension("high", 0))
         pad_arguments = ", ".join(f"%pad_{i}: index" for i in range(self.rank + 2))
         return f"""
-func.func @main({arguments}) -> {output} {{
+func.func @main({arguments}) -> {result} {{
   {constant}
   %first = arith.constant 0 : index
-  %batch = tensor.dim %image, %first : {image}
+  %batch = tensor.dim {name}, %first : {given}
+  {read}
   %zero = arith.constant 0.0 : f32
   %padded = tensor.pad %image low{low} high{high} {{
   ^bb0({pad_arguments}):
@@ -152,7 +166,7 @@ func.func @main({arguments}) -> {output} {{
   %empty = tensor.empty({dynamic}) : {output}
   %zeros = linalg.fill ins(%zero : f32) outs(%empty : {output}) -> {output}
   {self._convolution(padded, weights, output)}
-  %result = linalg.generic {{
+  {outputs} = linalg.generic {{
     indexing_maps = [{identity}, {along_channels}, {identity}], iterator_types = [{parallel}]
   }} ins(%sums, %bias : {output}, {bias}) outs(%empty : {output}) {{
   ^bb0(%accumulated: f32, %bias_element: f32, %unused: f32):
@@ -160,7 +174,8 @@ func.func @main({arguments}) -> {output} {{
     {ACTIVATIONS[self.activation].text}
     linalg.yield %finished : f32
   }} -> {output}
-  return %result : {output}
+  {written}
+  return %result : {result}
 }}
 """
 
@@ -215,8 +230,11 @@ func.func @main({arguments}) -> {output} {{
         bias = generator.uniform(-1, 1, self.outputs).astype(np.float32)
         text = self.text(filters if self.constant_filter else None)
         compiled = compile_rewritten(text, target, flags)
-        arguments = (image, bias) if self.constant_filter else (image, bias, filters)
+        given = np.ascontiguousarray(np.moveaxis(image, -1, 1)) if self.channels_first else image
+        arguments = (given, bias) if self.constant_filter else (given, bias, filters)
         result = np.asarray(iree.winograd.load(compiled, device=device)(*arguments))
+        if self.channels_first:
+            result = np.moveaxis(result, 1, -1)
         expected = self.expected(image, filters, bias)
         assert result.shape == expected.shape
         assert np.abs(result - expected).max() <= self.bound()
@@ -256,6 +274,16 @@ def compile_rewritten(text: str, target: str, flags: Sequence[str] = ()) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         return iree.winograd.compile(text, target=target, flags=flags)
+
+
+def _transposed(
+    name: str, source: str, source_type: str, result_type: str, dynamic: str, permutation: Sequence[int]
+) -> str:
+    return (
+        f"{name}_empty = tensor.empty({dynamic}) : {result_type}\n"
+        f"  {name} = linalg.transpose ins({source} : {source_type}) outs({name}_empty : {result_type}) "
+        f"permutation = {list(permutation)}"
+    )
 
 
 def _tensor(*sizes: object) -> str:

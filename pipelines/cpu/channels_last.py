@@ -1,0 +1,109 @@
+"""Tiles of channels-last images: a vector of channels is one access."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from iree.winograd.dialect.bindings import ir
+from iree.winograd.pipelines.emission.epilogue import VectorEpilogue
+from iree.winograd.pipelines.emission.recipe import Position, Store
+from iree.winograd.pipelines.emission.tiles import Positions, Tile, clamped_element
+from iree.winograd.pipelines.emission.vocabulary import Buffer, Index, named
+from iree.winograd.pipelines.specification.shape import ConvolutionShape
+
+from .tile_access import LoadTile, StoreTile
+
+
+@dataclass(frozen=True)
+class ChannelsLastReader:
+    """Reads tiles of an image N x H... x C, `width` channels at once."""
+
+    shape: ConvolutionShape
+    image: Buffer
+    width: int
+
+    def inside(self, tile: Tile, positions: list[Positions]) -> LoadTile:
+        """Loads at known distances from the first element, each with that of the next tile fetched."""
+        image, decomposition = self.image, self.shape.decomposition
+        with named("tile_origin"):
+            origin = image.offset([tile.image, *(dimension.first for dimension in positions), 0])
+        to_next_tile = decomposition.output_tile[-1] * decomposition.step[-1] * image.stride(-2)
+
+        def load(c: Index, element: Position) -> ir.Value:
+            position = origin + c + _distance(image, positions, element)
+            image.prefetch(position + to_next_tile)
+            with named("element"):
+                return image.load(position, self.width)
+
+        return lambda c: lambda element: load(c, element)
+
+    def on_the_edge(self, tile: Tile, positions: list[Positions]) -> LoadTile:
+        """Loads each element on condition that it exists."""
+
+        def load(c: Index, element: Position) -> ir.Value:
+            position, exists = clamped_element(positions, element)
+            offset = self.image.offset([tile.image, *position, 0]) + c
+            with named("element"):
+                return self.image.load(offset, self.width, exists)
+
+        return lambda c: lambda element: load(c, element)
+
+
+@dataclass(frozen=True)
+class ChannelsLastWriter:
+    """Writes tiles of an image N x OH... x K."""
+
+    shape: ConvolutionShape
+    image: Buffer
+    epilogue: VectorEpilogue
+
+    def inside(self, tile: Tile, positions: list[Positions]) -> StoreTile:
+        """Stores at known distances from the first element, each with that of the next tile fetched."""
+        image, epilogue = self.image, self.epilogue
+        with named("tile_origin"):
+            origin = image.offset([tile.image, *(dimension.first for dimension in positions), 0])
+        tile_width = self.shape.decomposition.output_tile[-1] * positions[-1].spacing
+
+        @contextmanager
+        def storing(k: Index) -> Iterator[Store]:
+            def store(element: Position, value: ir.Value) -> None:
+                position = tuple(
+                    dimension.first + i * dimension.spacing
+                    for dimension, i in zip(positions, element, strict=True)
+                )
+                offset = origin + k + _distance(image, positions, element)
+                image.prefetch(offset + tile_width * image.stride(-2), to_write=True)
+                epilogue.prefetch(tile.image, (*position[:-1], position[-1] + tile_width), k)
+                with named("output"):
+                    finished = epilogue.emit(value, tile.image, position, k)
+                image.store(finished, offset)
+
+            yield store
+
+        return storing
+
+    def on_the_edge(self, tile: Tile, positions: list[Positions]) -> StoreTile:
+        """Stores each output on condition that it exists."""
+
+        @contextmanager
+        def storing(k: Index) -> Iterator[Store]:
+            def store(element: Position, value: ir.Value) -> None:
+                # A position that doesn't exist is moved to one that does, where the epilogue may read.
+                position, exists = clamped_element(positions, element)
+                with named("output"):
+                    finished = self.epilogue.emit(value, tile.image, position, k)
+                self.image.store(finished, self.image.offset([tile.image, *position, 0]) + k, exists)
+
+            yield store
+
+        return storing
+
+
+def _distance(image: Buffer, positions: list[Positions], element: Position) -> Index:
+    """Elements from a tile's first element to another one, both inside of the image."""
+    distance = Index(0)
+    for d, (i, dimension) in enumerate(zip(element, positions, strict=True)):
+        distance = distance + i * (dimension.spacing * image.stride(1 + d))
+    return distance

@@ -1,0 +1,142 @@
+"""Copies that transpose: lines of neighbouring elements become columns, a block in registers at a time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+from iree.winograd.dialect.bindings import ir, vector
+from iree.winograd.pipelines.emission.vocabulary import (
+    Buffer,
+    Index,
+    LaneMask,
+    for_each_vector,
+    named,
+    vector_width_for,
+)
+
+
+@dataclass(frozen=True)
+class Span:
+    """The elements of a line from `begin` to `end` that exist."""
+
+    begin: Index
+    end: Index
+
+    def mask(self, start: Index, width: int) -> LaneMask:
+        """Which of `width` elements from `start` on they are."""
+        return LaneMask.between(self.begin - start, self.end - start, width)
+
+
+@dataclass(frozen=True)
+class Lines:
+    """Lines of neighbouring elements of a buffer, each `stride` elements after the one before."""
+
+    buffer: Buffer
+    first: Index
+    stride: int
+
+    def load(
+        self, line: Index, element: Index, extents: tuple[int, int], span: Span | None
+    ) -> list[ir.Value]:
+        """A vector of each of `extents`, lines by elements, from `line` and `element` on."""
+        count, width = extents
+        mask = None if span is None else span.mask(element, width)
+        origin = self.first + line * self.stride + element
+        offsets = [origin + i * self.stride for i in range(count)]
+        with named("line"):
+            if mask is None:
+                return [self.buffer.load(offset, width) for offset in offsets]
+            return [self.buffer.load_lanes(offset, mask) for offset in offsets]
+
+    def store(self, vectors: list[ir.Value], line: Index, element: Index, span: Span | None) -> None:
+        """Writes a vector to each line from `line` and `element` on."""
+        mask = None if span is None else span.mask(element, ir.VectorType(vectors[0].type).shape[0])
+        origin = self.first + line * self.stride + element
+        for i, value in enumerate(vectors):
+            offset = origin + i * self.stride
+            if mask is None:
+                self.buffer.store(value, offset)
+            else:
+                self.buffer.store_lanes(value, offset, mask)
+
+
+def copy_transposed(
+    source: Lines,
+    target: Lines,
+    extents: tuple[int, int],
+    widest: int,
+    *,
+    read: Span | None = None,
+    written: Span | None = None,
+) -> None:
+    """target[i, j] = source[j, i] for `extents`, lines by elements of the source.
+
+    Of source lines the elements `read` are read, the others taken to be zero; of target lines the elements
+    `written` are written; all unless given. Blocks are of powers of two, at most `widest`, and the last ones
+    overlap their neighbours.
+    """
+    lines, length = (vector_width_for(extent, widest) for extent in extents)
+
+    def copy_block(line: Index, element: Index) -> None:
+        block = source.load(line, element, (lines, length), read)
+        target.store(transposed_block(block), element, line, written)
+
+    for_each_vector(
+        extents[0],
+        lines,
+        lambda line: for_each_vector(extents[1], length, partial(copy_block, line), "element"),
+        "line",
+    )
+
+
+def transposed_block(lines: list[ir.Value]) -> list[ir.Value]:
+    """The columns of a block of vectors, as many and as long as a power of two says."""
+    count, length = len(lines), ir.VectorType(lines[0].type).shape[0]
+    with named("transposed"):
+        if count >= length:
+            # A column of every `length` lines lies side by side once their elements are exchanged.
+            return _exchanged([_joined(lines[i::length]) for i in range(length)])
+        exchanged = _exchanged(lines)
+        return [_part(vector_, first, count) for first in range(0, length, count) for vector_ in exchanged]
+
+
+def _exchanged(vectors: list[ir.Value]) -> list[ir.Value]:
+    """Transposes every square of neighbouring lanes, as many as there are vectors.
+
+    The two halves of the vectors are interleaved, as often as takes each lane to its place: of a perfect
+    shuffle of the numbers of vector and lane, each step is a rotation by one bit.
+    """
+    size, lanes = len(vectors), ir.VectorType(vectors[0].type).shape[0]
+    half = size // 2
+    for _ in range(size.bit_length() - 1):
+        vectors = [
+            _interleaved(one, other, lanes, size, first)
+            for one, other in zip(vectors[:half], vectors[half:], strict=True)
+            for first in (0, half)
+        ]
+    return vectors
+
+
+def _interleaved(one: ir.Value, other: ir.Value, lanes: int, size: int, first: int) -> ir.Value:
+    """Of every `size` lanes those from `first` on, `size / 2` of each vector in turn."""
+    taken = [
+        start + first + i // 2 + (lanes if i % 2 else 0)
+        for start in range(0, lanes, size)
+        for i in range(size)
+    ]
+    return vector.shuffle(one, other, taken)
+
+
+def _joined(vectors: list[ir.Value]) -> ir.Value:
+    while len(vectors) > 1:
+        lanes = range(2 * ir.VectorType(vectors[0].type).shape[0])
+        vectors = [
+            vector.shuffle(one, other, list(lanes))
+            for one, other in zip(vectors[::2], vectors[1::2], strict=True)
+        ]
+    return vectors[0]
+
+
+def _part(whole: ir.Value, first: int, count: int) -> ir.Value:
+    return vector.shuffle(whole, whole, list(range(first, first + count)))

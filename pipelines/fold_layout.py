@@ -1,0 +1,150 @@
+"""Have kernels read and write channels-first images as they are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from iree.winograd.dialect import ops
+from iree.winograd.dialect.bindings import ir
+from iree.winograd.passes.build.bodies import inline_block
+from iree.winograd.passes.build.transpositions import inverse_permutation
+from iree.winograd.passes.frame.containment import rewrite_each
+from iree.winograd.passes.frame.registry import register_pass
+from iree.winograd.passes.frame.remarks import remark_left
+from iree.winograd.passes.match.navigation import defining_operation, only_user, transforms
+from iree.winograd.passes.match.no_match import NoMatch
+from iree.winograd.passes.rewrite.channels_last import permutation
+from iree.winograd.passes.rewrite.erasure import erase_if_unused
+from iree.winograd.pipelines.backends.schedules import schedule_of
+from iree.winograd.pipelines.backends.search_space import SearchSpace
+from iree.winograd.pipelines.specification.group import ConvolutionGroup, match_group
+from iree.winograd.pipelines.specification.schedule import Schedule
+from iree.winograd.pipelines.specification.shape import ConvolutionShape
+
+from .selection.module_space import module_space
+
+PASS_NAME = "winograd-fold-layout"
+
+
+@register_pass(PASS_NAME)
+@dataclass(frozen=True)
+class FoldLayout:
+    """Have kernels read and write channels-first images as they are.
+
+    Where convolutions are channels last but the program is not, its images are transposed: the input of its
+    first convolution, the output of its last one. A transposition that only an input transform reads, or that
+    is all that reads an output transform, becomes part of the transform, if the target's kernels take such an
+    image by the schedule that they have. The maps of an epilogue stay those of `(n, spatial..., k)`.
+
+        %t = linalg.transpose ins(%x : tensor<1x32x14x14xf32>) permutation = [0, 2, 3, 1]
+        %v = "winograd.input_transform"(%t) : (tensor<1x14x14x32xf32>) -> tensor<36x9x32xf32>
+        %m = linalg.batch_matmul {winograd.schedule = ...} ins(%v, %u : ...)
+        %r = "winograd.output_transform"(%m) ({...}) : (tensor<36x9x32xf32>) -> tensor<1x12x12x32xf32>
+        %s = linalg.transpose ins(%r) permutation = [0, 3, 1, 2]
+      becomes
+        %v = "winograd.input_transform"(%x) {channels_first} : (tensor<1x32x14x14xf32>) -> tensor<36x9x32xf32>
+        %m = linalg.batch_matmul {winograd.schedule = ...} ins(%v, %u : ...)
+        %s = "winograd.output_transform"(%m) ({...}) {channels_first}
+               : (tensor<36x9x32xf32>) -> tensor<1x32x12x12xf32>
+    """
+
+    def run(self, module: ir.Operation) -> None:
+        outputs = transforms(module, ops.OutputTransformOp)
+        if not outputs:
+            return
+        space = module_space(module, machine=None, threads=1)
+        rewrite_each("output transform", outputs, lambda transform: _fold(transform, space))
+
+
+def _fold(output_transform: ops.OutputTransformOp, space: SearchSpace) -> None:
+    group = match_group(output_transform)
+    schedule = None if isinstance(group, NoMatch) else schedule_of(group.product)
+    if isinstance(group, NoMatch) or schedule is None:
+        # The lowering reports these.
+        return
+    transposition = _match_input(group, space, schedule)
+    if isinstance(transposition, ir.Operation):
+        group = replace(group, input_transform=_fold_input(group.input_transform, transposition))
+    elif transposition is not None:
+        remark_left(PASS_NAME, transposition)
+    transposition = _match_output(group, space, schedule)
+    if isinstance(transposition, ir.Operation):
+        _fold_output(output_transform, transposition)
+    elif transposition is not None:
+        remark_left(PASS_NAME, transposition)
+
+
+def _match_input(
+    group: ConvolutionGroup, space: SearchSpace, schedule: Schedule
+) -> ir.Operation | NoMatch | None:
+    """The transposition that gives the group's input, why it stays, or None if there is none."""
+    source = group.input_transform.input
+    transposition = defining_operation(source)
+    if transposition is None or not _moves_channels(transposition, permutation(source.type.rank)):
+        return None
+    # The group's transform is among the users.
+    if only_user(source) is None:
+        return NoMatch(transposition, "something else reads the transposed image, too")
+    return _refused(transposition, replace(group.shape, input_channels_first=True), space, schedule)
+
+
+def _match_output(
+    group: ConvolutionGroup, space: SearchSpace, schedule: Schedule
+) -> ir.Operation | NoMatch | None:
+    """The transposition of the group's output, why it stays, or None if there is none."""
+    result = group.output_transform.result
+    back = inverse_permutation(permutation(result.type.rank))
+    users = [use.owner.operation for use in result.uses]
+    transposition = next((user for user in users if _moves_channels(user, back)), None)
+    if transposition is None:
+        return None
+    if len(users) > 1:
+        return NoMatch(transposition, "something else reads the convolution's output, too")
+    if transposition.block != group.output_transform.operation.block:
+        return NoMatch(transposition, "it is in another block than the convolution")
+    return _refused(transposition, replace(group.shape, output_channels_first=True), space, schedule)
+
+
+def _moves_channels(operation: ir.Operation, order: list[int]) -> bool:
+    return operation.name == "linalg.transpose" and list(operation.attributes["permutation"]) == order
+
+
+def _refused(
+    transposition: ir.Operation, shape: ConvolutionShape, space: SearchSpace, schedule: Schedule
+) -> ir.Operation | NoMatch:
+    """The transposition, unless the kernels don't compute `shape`, which has it as a part."""
+    reason = space.refusal(shape, schedule)
+    return transposition if reason is None else NoMatch(transposition, reason)
+
+
+def _fold_input(transform: ops.InputTransformOp, transposition: ir.Operation) -> ops.InputTransformOp:
+    with transform.location, ir.InsertionPoint(transform):
+        folded = ops.input_transform(
+            transposition.operands[0],
+            transform.decomposition,
+            transform.padding_low,
+            transform.padding_high,
+            transform.groups,
+            channels_first=True,
+        )
+    transform.result.replace_all_uses_with(folded.result)
+    erase_if_unused([transform.operation])
+    return folded
+
+
+def _fold_output(transform: ops.OutputTransformOp, transposition: ir.Operation) -> None:
+    with transform.location, ir.InsertionPoint(transposition):
+        folded = ops.output_transform(
+            ir.RankedTensorType(transposition.results[0].type),
+            transform.accumulator,
+            transform.decomposition,
+            transform.groups,
+            transform.epilogue_operands,
+            transform.indexing_maps,
+            channels_first=True,
+        )
+        with ir.InsertionPoint(folded.body):
+            (output,) = inline_block(transform.body, list(folded.body.arguments))
+            ops.yield_value(output)
+    transposition.results[0].replace_all_uses_with(folded.result)
+    erase_if_unused([transposition])

@@ -1,0 +1,72 @@
+"""Kernels that read and write channels-first images themselves, against float64."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from convolution_program import Program
+from wide import wide
+
+WINOGRAD = [Program((14, 14), 32, 48, (3, 3), (m, m), (3, 3), low=(1, 1), high=(1, 1)) for m in (2, 3, 4, 6)]
+EDGES = [
+    # Tiles that overhang on every side, images smaller than a tile, and asymmetric padding.
+    Program((7, 7), 16, 16, (3, 3), (4, 4), (3, 3), low=(1, 1), high=(1, 1)),
+    Program((5, 3), 16, 16, (3, 3), (6, 6), (3, 3), low=(1, 1), high=(1, 1)),
+    Program((13, 18), 16, 32, (3, 3), (4, 4), (3, 3)),
+    Program((13, 11), 16, 32, (3, 3), (4, 4), (3, 3), low=(0, 2), high=(3, 1)),
+    Program((1, 2), 8, 8, (3, 3), (2, 2), (3, 3), low=(1, 1), high=(1, 1)),
+]
+CHANNELS = [
+    Program((10, 10), channels, outputs, (3, 3), (4, 4), (3, 3), low=(1, 1), high=(1, 1))
+    for channels, outputs in [(3, 10), (5, 64), (17, 33), (100, 7), (130, 40)]
+]
+VIEWS = [
+    Program((12, 12), 16, 16, (5, 5), (4, 4), (3, 3), low=(2, 2), high=(2, 2)),
+    Program((9, 17), 24, 16, (1, 7), (1, 4), (1, 7), low=(0, 3), high=(0, 3)),
+    Program((19, 17), 8, 16, (3, 3), (2, 2), (2, 3), strides=(2, 1), low=(1, 1), high=(1, 1)),
+    # Tiles whose elements don't lie side by side are transposed as before.
+    Program((14, 14), 16, 16, (3, 3), (4, 4), (2, 2), strides=(2, 2), low=(1, 1), high=(1, 1)),
+    Program((15, 17), 16, 16, (3, 3), (4, 4), (3, 3), dilations=(2, 2), low=(2, 2), high=(2, 2)),
+]
+DIRECT = [
+    Program((14, 14), 32, 64, (1, 1), (1, 1), (1, 1)),
+    Program((21, 21), 3, 64, (7, 7), (1, 1), (1, 1), strides=(2, 2), low=(3, 3), high=(3, 3)),
+    Program((9, 130), 3, 20, (3, 3), (1, 1), (1, 1), low=(1, 1), high=(1, 1)),
+    Program((7, 5), 20, 100, (3, 3), (1, 1), (1, 1), low=(1, 1), high=(1, 1)),
+    Program((9, 9), 12, 18, (3, 3), (1, 1), (1, 1), low=(1, 1), high=(1, 1), activation="swish"),
+]
+SPATIAL_RANKS = [
+    Program((33,), 16, 24, (3,), (6,), (3,), low=(1,), high=(1,)),
+    Program((33,), 16, 24, (5,), (1,), (1,), strides=(2,), low=(2,), high=(2,)),
+    Program((6, 7, 8), 8, 16, (3, 3, 3), (2, 2, 2), (3, 3, 3), low=(1, 1, 1), high=(1, 1, 1)),
+    Program((6, 7, 8), 8, 16, (3, 3, 3), (1, 1, 1), (1, 1, 1), low=(1, 1, 1), high=(1, 1, 1)),
+]
+BATCHES = [
+    Program((9, 9), 16, 16, (3, 3), (4, 4), (3, 3), batch=3, low=(1, 1), high=(1, 1), dynamic_batch=True),
+    Program((9, 9), 16, 16, (3, 3), (1, 1), (1, 1), batch=3, low=(1, 1), high=(1, 1), dynamic_batch=True),
+]
+GROUPS = [
+    Program((9, 9), 32, 48, (3, 3), (4, 4), (3, 3), low=(1, 1), high=(1, 1), groups=2),
+    Program((9, 9), 48, 64, (3, 3), (1, 1), (1, 1), low=(1, 1), high=(1, 1), groups=2),
+    Program((9, 9), 24, 24, (3, 3), (1, 1), (1, 1), low=(1, 1), high=(1, 1), groups=24),
+]
+ALL = [*WINOGRAD, *EDGES, *CHANNELS, *VIEWS, *DIRECT, *SPATIAL_RANKS, *BATCHES, *GROUPS]
+
+
+@pytest.mark.parametrize("program", [replace(each, channels_first=True) for each in ALL], ids=str)
+def test_agrees_with_float64(program: Program) -> None:
+    program.check()
+
+
+NARROW = [EDGES[3], DIRECT[1], *wide([WINOGRAD[3], EDGES[0], CHANNELS[2], DIRECT[2], GROUPS[0]])]
+
+
+@pytest.mark.parametrize("target", ["cpu:haswell", "cpu:x86-64"])
+@pytest.mark.parametrize("program", NARROW, ids=str)
+def test_other_processors(program: Program, target: str) -> None:
+    replace(program, channels_first=True).check(target=target)
+
+
+def test_several_threads() -> None:
+    replace(WINOGRAD[2], channels_first=True).check(device="local-task")

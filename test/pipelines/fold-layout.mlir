@@ -1,0 +1,84 @@
+// RUN: winograd-opt %s --winograd-assign-schedule --winograd-fold-layout 2>%t | filecheck %s
+// RUN: filecheck %s --check-prefix=REMARK --input-file=%t
+
+util.global private @device = #hal.device.target<"local", [
+  #hal.executable.target<"llvm-cpu", "embedded-elf-x86_64", {
+    cpu = "haswell", cpu_features = "+avx2,+fma", target_triple = "x86_64-unknown-unknown-eabi-elf"}>
+]> : !hal.device
+
+#f2 = {dilation = array<i64: 1, 1>, kernel_size = array<i64: 3, 3>, output_tile = array<i64: 2, 2>, part_size = array<i64: 3, 3>, spacing = array<i64: 1, 1>, step = array<i64: 1, 1>, views = [array<i64: 0, 0>]}
+#direct = {dilation = array<i64: 1, 1>, kernel_size = array<i64: 1, 1>, output_tile = array<i64: 1, 1>, part_size = array<i64: 1, 1>, spacing = array<i64: 1, 1>, step = array<i64: 1, 1>, views = [array<i64: 0, 0>]}
+
+// The transforms read and write the program's images.
+// CHECK-LABEL: func.func @both
+// CHECK-SAME: (%[[X:.*]]: tensor<1x8x10x8xf32>
+// CHECK-NOT: linalg.transpose
+// CHECK: %[[V:.*]] = "winograd.input_transform"(%[[X]]) {channels_first
+// CHECK: %[[M:.*]] = linalg.batch_matmul {{.*}} ins(%[[V]]
+// CHECK: %[[Y:.*]] = "winograd.output_transform"(%[[M]], %{{.*}})
+// CHECK: arith.addf
+// CHECK: channels_first
+// CHECK-SAME: (tensor<16x12x4xf32>, tensor<4xf32>) -> tensor<1x4x8x6xf32>
+// CHECK-NOT: linalg.transpose
+// CHECK: return %[[Y]]
+func.func @both(%x: tensor<1x8x10x8xf32>, %u: tensor<16x8x4xf32>, %bias: tensor<4xf32>) -> tensor<1x4x8x6xf32> {
+  %zeros = arith.constant dense<0.0> : tensor<16x12x4xf32>
+  %e = tensor.empty() : tensor<1x10x8x8xf32>
+  %t = linalg.transpose ins(%x : tensor<1x8x10x8xf32>) outs(%e : tensor<1x10x8x8xf32>) permutation = [0, 2, 3, 1]
+  %v = "winograd.input_transform"(%t) {decomposition = #f2, groups = 1 : i64, padding_low = array<i64: 0, 0>, padding_high = array<i64: 0, 0>} : (tensor<1x10x8x8xf32>) -> tensor<16x12x8xf32>
+  %m = linalg.batch_matmul ins(%v, %u : tensor<16x12x8xf32>, tensor<16x8x4xf32>) outs(%zeros : tensor<16x12x4xf32>) -> tensor<16x12x4xf32>
+  %y = "winograd.output_transform"(%m, %bias) ({
+  ^bb0(%a: f32, %b: f32):
+    %s = arith.addf %a, %b : f32
+    vector.yield %s : f32
+  }) {decomposition = #f2, groups = 1 : i64, indexing_maps = [affine_map<(n, h, w, k) -> (k)>], operandSegmentSizes = array<i32: 1, 1, 0, 0, 0, 0, 0, 0, 0>} : (tensor<16x12x4xf32>, tensor<4xf32>) -> tensor<1x8x6x4xf32>
+  %f = tensor.empty() : tensor<1x4x8x6xf32>
+  %r = linalg.transpose ins(%y : tensor<1x8x6x4xf32>) outs(%f : tensor<1x4x8x6xf32>) permutation = [0, 3, 1, 2]
+  return %r : tensor<1x4x8x6xf32>
+}
+
+// A transposed image that something else reads is there anyway, and so is an output.
+// CHECK-LABEL: func.func @shared
+// CHECK: %[[T:.*]] = linalg.transpose
+// CHECK: "winograd.input_transform"(%[[T]])
+// CHECK: %[[Y:.*]] = "winograd.output_transform"
+// CHECK: %[[R:.*]] = linalg.transpose ins(%[[Y]]
+// CHECK: return %[[T]], %[[Y]], %[[R]]
+// REMARK-DAG: linalg.transpose left as it is: something else reads the transposed image, too
+// REMARK-DAG: linalg.transpose left as it is: something else reads the convolution's output, too
+func.func @shared(%x: tensor<1x8x10x8xf32>, %u: tensor<16x8x4xf32>) -> (tensor<1x10x8x8xf32>, tensor<1x8x6x4xf32>, tensor<1x4x8x6xf32>) {
+  %zeros = arith.constant dense<0.0> : tensor<16x12x4xf32>
+  %e = tensor.empty() : tensor<1x10x8x8xf32>
+  %t = linalg.transpose ins(%x : tensor<1x8x10x8xf32>) outs(%e : tensor<1x10x8x8xf32>) permutation = [0, 2, 3, 1]
+  %v = "winograd.input_transform"(%t) {decomposition = #f2, groups = 1 : i64, padding_low = array<i64: 0, 0>, padding_high = array<i64: 0, 0>} : (tensor<1x10x8x8xf32>) -> tensor<16x12x8xf32>
+  %m = linalg.batch_matmul ins(%v, %u : tensor<16x12x8xf32>, tensor<16x8x4xf32>) outs(%zeros : tensor<16x12x4xf32>) -> tensor<16x12x4xf32>
+  %y = "winograd.output_transform"(%m) ({
+  ^bb0(%a: f32):
+    vector.yield %a : f32
+  }) {decomposition = #f2, groups = 1 : i64, indexing_maps = [], operandSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0>} : (tensor<16x12x4xf32>) -> tensor<1x8x6x4xf32>
+  %f = tensor.empty() : tensor<1x4x8x6xf32>
+  %r = linalg.transpose ins(%y : tensor<1x8x6x4xf32>) outs(%f : tensor<1x4x8x6xf32>) permutation = [0, 3, 1, 2]
+  return %t, %y, %r : tensor<1x10x8x8xf32>, tensor<1x8x6x4xf32>, tensor<1x4x8x6xf32>
+}
+
+// What the kernels can't read stays transposed; other transpositions are nothing to take in.
+// CHECK-LABEL: func.func @direct
+// CHECK: %[[T:.*]] = linalg.transpose
+// CHECK: "winograd.input_transform"(%[[T]])
+// CHECK: %[[Y:.*]] = "winograd.output_transform"
+// CHECK: linalg.transpose ins(%[[Y]] {{.*}} permutation = [0, 2, 1, 3]
+// REMARK-DAG: linalg.transpose left as it is: {{.*}} the direct kernel reads channels-last images only
+func.func @direct(%x: tensor<1x12x7x8xf32>, %u: tensor<1x12x8xf32>) -> tensor<1x8x7x8xf32> {
+  %zeros = arith.constant dense<0.0> : tensor<1x56x8xf32>
+  %e = tensor.empty() : tensor<1x7x8x12xf32>
+  %t = linalg.transpose ins(%x : tensor<1x12x7x8xf32>) outs(%e : tensor<1x7x8x12xf32>) permutation = [0, 2, 3, 1]
+  %v = "winograd.input_transform"(%t) {decomposition = #direct, groups = 1 : i64, padding_low = array<i64: 0, 0>, padding_high = array<i64: 0, 0>} : (tensor<1x7x8x12xf32>) -> tensor<1x56x12xf32>
+  %m = linalg.batch_matmul ins(%v, %u : tensor<1x56x12xf32>, tensor<1x12x8xf32>) outs(%zeros : tensor<1x56x8xf32>) -> tensor<1x56x8xf32>
+  %y = "winograd.output_transform"(%m) ({
+  ^bb0(%a: f32):
+    vector.yield %a : f32
+  }) {decomposition = #direct, groups = 1 : i64, indexing_maps = [], operandSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0>} : (tensor<1x56x8xf32>) -> tensor<1x7x8x8xf32>
+  %f = tensor.empty() : tensor<1x8x7x8xf32>
+  %r = linalg.transpose ins(%y : tensor<1x7x8x8xf32>) outs(%f : tensor<1x8x7x8xf32>) permutation = [0, 2, 1, 3]
+  return %r : tensor<1x8x7x8xf32>
+}
