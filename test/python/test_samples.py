@@ -57,3 +57,14 @@ def test_run_program_names_what_is_wrong(tmp_path: Path) -> None:
     result = run_sample("run_program.py", "missing.vmfb", folder=tmp_path)
     assert result.returncode == 1
     assert result.stderr == "error: can't read 'missing.vmfb': No such file or directory\n"
+
+
+def test_torch_compile_is_right_and_explained(tmp_path: Path) -> None:
+    result = run_sample("torch_compile.py", folder=tmp_path)
+    assert result.returncode == 0, result.stderr
+    errors = [float(error) for error in re.findall(r"(?:error|weights) (\S+)", result.stdout)[:2]]
+    # Sums of 288 products in two layers.
+    assert len(errors) == 2 and max(errors) < 288 * 2.0**-24
+    assert re.search(r"block .*: F\(\dx\d, 3x3\), error", result.stdout), result.stdout
+    assert "left to eager: aten.special_bessel_j0.default" in result.stdout
+    assert "FallbackWarning" in result.stderr

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -12,7 +11,7 @@ from iree.winograd.errors import CompilationError
 from iree.winograd.torch_compile.compiled_part import CompiledPart
 from iree.winograd.torch_compile.division import Rejection, divide, operator_names
 from iree.winograd.torch_compile.explanation import ExplainedGraph, ExplainedPart, explain_part
-from iree.winograd.torch_compile.fallback import FallbackWarning, compile_elsewhere, compile_rest
+from iree.winograd.torch_compile.fallback import compile_elsewhere, compile_rest, warn
 from iree.winograd.torch_compile.settings import TorchCompileOptions, read_settings
 from iree.winograd.torch_importer import decompositions
 from torch._dynamo.backends.common import aot_autograd
@@ -93,7 +92,7 @@ class GraphCompiler:
         self._record(ExplainedGraph(tuple(parts), tuple(rejections)))
         if rejections:
             left = "; ".join(map(str, rejections))
-            warnings.warn(f"left to {self._settings.fallback}: {left}", FallbackWarning, stacklevel=3)
+            warn(f"left to {self._settings.fallback}: {left}")
 
 
 class _Call(torch.nn.Module):

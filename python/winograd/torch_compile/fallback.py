@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from collections.abc import Callable, Sequence
 from functools import cache
+from pathlib import Path
 from typing import Any, Literal, cast
 
+import torch
 from torch._guards import TracingContext, detect_fake_mode, tracing
 from torch._inductor.compile_fx import compile_fx
 from torch._inductor.cpp_builder import get_cpp_compiler
@@ -16,14 +19,26 @@ from torch.fx import GraphModule
 Function = Callable[..., Any]
 
 
+# The folders of this package and of torch.
+_BETWEEN = (str(Path(__file__).parents[1]), str(Path(torch.__file__).parent), "<eval_with_key>")
+
+
 class FallbackWarning(UserWarning):
     """Something of a model that was given to `torch.compile(backend="winograd")` isn't compiled by it."""
+
+
+def warn(message: str) -> None:
+    """Warn at the line of the user's that had torch compile something."""
+    frame, level = inspect.currentframe(), 0
+    while frame is not None and frame.f_code.co_filename.startswith(_BETWEEN):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, FallbackWarning, stacklevel=level + 1)
 
 
 @cache
 def warn_once(message: str) -> None:
     """Warn a process of what it need not hear again."""
-    warnings.warn(message, FallbackWarning, stacklevel=3)
+    warn(message)
 
 
 def compile_elsewhere(
