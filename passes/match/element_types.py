@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import astuple, dataclass
+from functools import cache
 
 _TEXT = re.compile(r"(?P<input>\w+)\*(?P<filter>\w+)\+(?P<accumulator>\w+)=(?P<result>\w+)")
 
 
+@cache
 def element_bytes(element_type: str) -> int:
     """Bytes of an element of a type of MLIR in memory. Raises ValueError for one whose name has no size."""
     bits = re.search(r"\d+", element_type)

@@ -1,7 +1,8 @@
 """What a CPU kernel takes by its schedule, from counts of operations and bytes.
 
 Multiply-adds take what the machine's rate of operations says, all else cycles of its clock: processors differ
-in how many multiply-adds of their widest vectors a cycle starts. What the kernels reach is in `rates.py`.
+in how many multiply-adds of their widest vectors a cycle starts. What the kernels reach is in `rates.py`,
+what several threads take from each other in `workers.py`.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from iree.winograd.pipelines.machines.model import CpuMachine
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
 from .channel_blocks import ChannelBlocks
+from .kernels import CpuSchedule
+from .product import Product
 from .rates import (
     ACCUMULATE_CYCLES,
     CACHED_FILTERS,
@@ -30,9 +33,25 @@ from .rates import (
 )
 from .schedules import DepthwiseSchedule, DirectSchedule, WinogradSchedule, staged_elements
 from .target import CpuTarget
+from .workers import Workers
 
 
-def winograd_seconds(
+def stage_seconds(
+    shape: ConvolutionShape, schedule: CpuSchedule, target: CpuTarget, machine: CpuMachine, threads: int
+) -> Mapping[str, float]:
+    """Seconds of the stages of the kernel that computes `shape` by `schedule`.
+
+    Each stage takes what one of the threads has to do of it on average; "waiting" is for threads to start and
+    for the last one to be done. A batch known only at run time counts as 1.
+    """
+    if isinstance(schedule, DirectSchedule):
+        return _direct_seconds(shape, schedule, target, machine, threads)
+    if isinstance(schedule, DepthwiseSchedule):
+        return _depthwise_seconds(shape, schedule, target, machine, threads)
+    return _winograd_seconds(shape, schedule, target, machine, threads)
+
+
+def _winograd_seconds(
     shape: ConvolutionShape,
     schedule: WinogradSchedule,
     target: CpuTarget,
@@ -42,35 +61,25 @@ def winograd_seconds(
     """Seconds of the stages of `WinogradKernel`.
 
         products = register blocks * (reduction * channel / efficiency + reduction blocks * sums * 3.8 cycles)
-        filters  = first reading / (0.9 * memory bandwidth)
-                   + other readings / (0.54 * bandwidth of where they fit),
-                   less what the first of the register blocks that share them hides
         input    = tiles * V*C/lanes * (1.3 * operations + 2*A) cycles
         output   = tiles * K/lanes * (2.3 * operations + A + M) cycles
 
     in the symbols of docs/architecture.md, with M outputs and the recipes' nested operations per tile, tiles
     past the last of a block included. A channel takes the multiply-adds of a register block, its loads at two
-    a cycle, or the latency of its sums, whichever is longest. A batch known only at run time counts as 1;
-    filters are transformed beforehand.
+    a cycle, or the latency of its sums, whichever is longest. Filters are transformed beforehand.
     """
     tiles = prod(shape.tiles_per_image) * (shape.batch or 1)
     tile_blocks = -(-tiles // schedule.tile_block)
-    padded_tiles = tile_blocks * schedule.tile_block
-    channel_blocks = _channel_blocks(shape, schedule)
-    workgroups = tile_blocks * min(schedule.channel_splits, channel_blocks)
+    parts, channel_blocks = _channel_parts(shape, schedule.product.channels, schedule.channel_splits)
+    workers = Workers(machine, threads, tile_blocks * parts)
     cycle = 1 / machine.clock
+    register_blocks = schedule.tile_block // schedule.register_tiles
     products, filters = _products(
-        shape,
-        schedule,
-        padded_tiles // schedule.register_tiles,
-        tile_blocks,
-        target,
-        machine,
+        shape, schedule.product, register_blocks, (parts, channel_blocks), workers, target
     )
-    register_blocks = padded_tiles // schedule.register_tiles * shape.transform_size * channel_blocks
     sums = schedule.register_tiles * schedule.register_vectors
     reduction_blocks = -(-shape.reduction // schedule.reduction_block)
-    products += register_blocks * reduction_blocks * sums * ACCUMULATE_CYCLES * cycle
+    accumulated = register_blocks * shape.transform_size * channel_blocks * reduction_blocks * sums
     decomposition = shape.decomposition
     elements, outputs = shape.transform_size, prod(decomposition.output_tile)
     lanes = min(target.vector_width, schedule.vector_width)
@@ -85,58 +94,60 @@ def winograd_seconds(
         + elements
         + outputs
     )
-    input_seconds = padded_tiles * input_vectors * per_input * cycle
-    dispatches = 1
+    input_cycles = input_vectors * per_input
+    stages = {
+        "products": products + workers.load * accumulated * ACCUMULATE_CYCLES * cycle,
+        "filters": filters,
+        "output": workers.load * schedule.tile_block * output_vectors * per_output * cycle,
+    }
     if schedule.input_block is None:
-        input_seconds *= _share(workgroups, threads, machine)
-    else:
-        dispatches = 2
-        input_seconds *= _share(-(-padded_tiles // schedule.input_block), threads, machine)
-        transformed = (
-            shape.element_types.input_bytes * elements * padded_tiles * shape.groups * shape.reduction
-        )
-        input_seconds += transformed / machine.bandwidth(transformed)
-    share = _share(workgroups, threads, machine)
+        stages["input"] = workers.load * schedule.tile_block * input_cycles * cycle
+        return _complete(stages, workers)
+    row_bytes = shape.element_types.input_bytes * elements * shape.groups * shape.reduction
+    transformed = tile_blocks * schedule.tile_block * row_bytes
+    read = workers.share * schedule.tile_block * row_bytes / workers.shared_bandwidth(transformed)
+    completed = _complete(stages, workers)
+    input_workers = Workers(machine, threads, -(-tile_blocks * schedule.tile_block // schedule.input_block))
+    transforming = input_workers.load * min(schedule.input_block, tiles) * input_cycles * cycle
+    transform = _complete({"input": transforming}, input_workers)
     return {
-        "input": input_seconds,
-        "products": products * share,
-        "filters": filters * share,
-        "output": padded_tiles * output_vectors * per_output * cycle * share,
-        "dispatch": dispatches * _dispatch_seconds(workgroups, threads, machine),
+        **completed,
+        "input": transforming + read,
+        "dispatch": transform["dispatch"] + completed["dispatch"],
+        "waiting": transform["waiting"] + completed["waiting"],
     }
 
 
-def direct_seconds(
+def _direct_seconds(
     shape: ConvolutionShape, schedule: DirectSchedule, target: CpuTarget, machine: CpuMachine, threads: int
 ) -> Mapping[str, float]:
     """Seconds of the stages of `DirectKernel`: products, the reading of filters, staging and stores."""
     batch, rows, pixels = shape.batch or 1, shape.output_rows, shape.output_size[-1]
-    row_blocks, pixel_blocks = -(-rows // schedule.row_block), -(-pixels // schedule.pixel_block)
-    channel_blocks = _channel_blocks(shape, schedule)
-    tasks = batch * row_blocks * pixel_blocks
-    splits = min(schedule.channel_splits, channel_blocks)
+    tasks = batch * -(-rows // schedule.row_block) * -(-pixels // schedule.pixel_block)
+    parts, channel_blocks = _channel_parts(shape, schedule.product.channels, schedule.channel_splits)
+    workers = Workers(machine, threads, tasks * parts)
     cycle = 1 / machine.clock
-    blocks = tasks * schedule.row_block * -(-schedule.pixel_block // schedule.register_pixels)
-    products, filters = _products(shape, schedule, blocks, tasks, target, machine)
+    register_blocks = schedule.row_block * -(-schedule.pixel_block // schedule.register_pixels)
+    products, filters = _products(
+        shape, schedule.product, register_blocks, (parts, channel_blocks), workers, target
+    )
     tap_rows = prod(shape.decomposition.kernel_size[:-1])
     sums = schedule.register_pixels * schedule.register_vectors
-    stores = blocks * channel_blocks * (sums * STORE_CYCLES + tap_rows * TAP_ROW_CYCLES) * cycle
+    stores = register_blocks * channel_blocks * (sums * STORE_CYCLES + tap_rows * TAP_ROW_CYCLES)
     staged = 0.0
     if shape.pads:
         elements = staged_elements(shape, schedule.row_block, schedule.pixel_block)
-        staged_bytes = shape.element_types.input_bytes * elements
-        staged = tasks * splits * staged_bytes / STAGED_BYTES_PER_CYCLE * cycle
-    share = _share(tasks * splits, threads, machine)
-    return {
-        "staging": staged * share,
-        "products": products * share,
-        "filters": filters * share,
-        "output": stores * share,
-        "dispatch": _dispatch_seconds(tasks * splits, threads, machine),
+        staged = shape.element_types.input_bytes * elements / STAGED_BYTES_PER_CYCLE
+    stages = {
+        "staging": workers.load * staged * cycle,
+        "products": products,
+        "filters": filters,
+        "output": workers.load * stores * cycle,
     }
+    return _complete(stages, workers)
 
 
-def depthwise_seconds(
+def _depthwise_seconds(
     shape: ConvolutionShape,
     schedule: DepthwiseSchedule,
     target: CpuTarget,
@@ -146,74 +157,95 @@ def depthwise_seconds(
     """Seconds of `DepthwiseKernel`: one multiply-add and its load per output and tap, or moving the data."""
     batch = shape.batch or 1
     vectors = -(-shape.output_channels // schedule.vector_width)
-    outputs = batch * prod(shape.output_size) * vectors
+    passes = -(-vectors // schedule.vectors_per_pass)
+    own_passes = -(-passes // schedule.channel_splits)
+    row_blocks = -(-shape.output_rows // schedule.row_block)
+    workers = Workers(machine, threads, batch * row_blocks * -(-passes // own_passes))
+    own_vectors = min(vectors, own_passes * schedule.vectors_per_pass)
+    outputs = schedule.row_block * shape.output_size[-1] * own_vectors
     taps = prod(shape.decomposition.kernel_size) * shape.group_inputs
     cycle = 1 / machine.clock
     size = batch * (shape.image_bytes + shape.result_bytes)
-    moved = size / machine.bandwidth(size)
-    passes = -(-vectors // schedule.vectors_per_pass)
-    row_blocks = -(-shape.output_rows // schedule.row_block)
-    workgroups = batch * row_blocks * min(schedule.channel_splits, passes)
-    products = outputs * taps * max(cycle, _multiply_add_seconds(target, machine))
-    share = _share(workgroups, threads, machine)
+    moved = size / workers.count / workers.shared_bandwidth(size)
+    products = workers.load * outputs * taps * max(cycle, _multiply_add_seconds(target, machine))
+    stages = {
+        "products": max(products, moved),
+        "output": workers.load * outputs * STORE_CYCLES * cycle,
+    }
+    return _complete(stages, workers)
+
+
+def _complete(stages: Mapping[str, float], workers: Workers) -> dict[str, float]:
+    """The stages of a dispatch with launching it, and waiting for those that share it."""
+    work = sum(stages.values()) - stages.get("filters", 0)
     return {
-        "products": max(products, moved) * share,
-        "output": outputs * STORE_CYCLES * cycle * share,
-        "dispatch": _dispatch_seconds(workgroups, threads, machine),
+        **stages,
+        "dispatch": workers.machine.dispatch_seconds,
+        "waiting": workers.start_seconds + workers.waiting_seconds(work),
     }
 
 
 def _products(
     shape: ConvolutionShape,
-    schedule: WinogradSchedule | DirectSchedule,
+    product: Product,
     row_blocks: int,
-    filter_readings: int,
+    parts: tuple[int, int],
+    workers: Workers,
     target: CpuTarget,
-    machine: CpuMachine,
 ) -> tuple[float, float]:
-    """Seconds of the products of `row_blocks` blocks of rows, and of reading filters where not hidden.
+    """Seconds of a thread's products, and of reading filters where not hidden.
 
-    The first reading is from memory: the filters of a whole network don't stay in any cache from one run to
-    the next.
+    A workgroup has `row_blocks` blocks of rows, `parts` is of the output channels. Of the register blocks
+    that share filters only the first waits for them, and can hide their reading.
     """
-    work = schedule.product.channel_work
+    machine = workers.machine
+    work = product.channel_work
     per_channel = max(
         work.multiply_adds * _multiply_add_seconds(target, machine),
         max(work.loads / machine.loads_per_cycle, machine.multiply_add_latency / work.independent_sums)
         / machine.clock,
     )
-    channel_blocks = _channel_blocks(shape, schedule)
-    products = shape.transform_size * row_blocks * channel_blocks * shape.reduction * per_channel
-    products /= PRODUCT_EFFICIENCY
-    size = shape.element_types.filter_bytes * shape.transform_size * shape.reduction
-    size *= channel_blocks * schedule.channel_block
-    again = machine.bandwidth(size)
-    again *= MEMORY_FILTERS if again == machine.memory_bandwidth else CACHED_FILTERS
-    first = MEMORY_FILTERS * machine.memory_bandwidth
-    filters = size / first + (filter_readings - 1) * size / again
-    # Only the first of the register blocks that share filters waits for them, and can hide their reading.
-    hidden = (1 - UNHIDDEN) * min(products * filter_readings / row_blocks, filters)
-    return products, filters - hidden
+    number, channel_blocks = parts
+    panels = shape.transform_size * shape.reduction * channel_blocks
+    products = workers.load * panels * row_blocks * per_channel / PRODUCT_EFFICIENCY
+    size = shape.element_types.filter_bytes * panels * product.channels
+    filters = _filter_seconds(size, number, workers)
+    return products, filters - (1 - UNHIDDEN) * min(products / row_blocks, filters)
 
 
-def _channel_blocks(shape: ConvolutionShape, schedule: WinogradSchedule | DirectSchedule) -> int:
-    return ChannelBlocks(shape.output_channels, shape.groups, schedule.channel_block).count
+def _filter_seconds(size: int, parts: int, workers: Workers) -> float:
+    """Seconds that a thread reads filters for, `parts` parts of `size` bytes.
+
+    All threads together read them once from memory: the filters of a whole network don't stay in any cache
+    from one run to the next. What others have read comes from the cache that they share, and what a thread
+    has read itself, from its own.
+    """
+    machine, whole = workers.machine, parts * size
+    distinct = min(workers.share, parts) * size
+    shared = max(0.0, distinct - whole / workers.count)
+    own = workers.share * size - distinct
+    return (
+        whole / (MEMORY_FILTERS * workers.memory_bandwidth)
+        + shared / (MEMORY_FILTERS * workers.shared_bandwidth(whole))
+        + own / _reached(machine.bandwidth(size), machine)
+    )
+
+
+def _reached(bandwidth: float, machine: CpuMachine) -> float:
+    """What the reading of filters reaches of a bandwidth."""
+    return bandwidth * (MEMORY_FILTERS if bandwidth <= machine.memory_bandwidth else CACHED_FILTERS)
+
+
+def _channel_parts(shape: ConvolutionShape, channel_block: int, splits: int) -> tuple[int, int]:
+    """The parts of the output channels that have some, and the blocks of channels of each."""
+    blocks = ChannelBlocks(shape.output_channels, shape.groups, channel_block).count
+    own = -(-blocks // splits)
+    return -(-blocks // own), own
 
 
 def _multiply_add_seconds(target: CpuTarget, machine: CpuMachine) -> float:
     """From the start of one multiply-add of whole vectors to that of the next."""
     return 2 * target.vector_width / machine.flops
-
-
-def _share(workgroups: int, threads: int, machine: CpuMachine) -> float:
-    """The part of a dispatch's work that the thread with most of it does."""
-    threads = min(threads, machine.cores)
-    return -(-workgroups // threads) / workgroups
-
-
-def _dispatch_seconds(workgroups: int, threads: int, machine: CpuMachine) -> float:
-    wakes = threads > 1 and workgroups > 1
-    return machine.dispatch_seconds + (machine.wake_seconds if wakes else 0)
 
 
 @cache

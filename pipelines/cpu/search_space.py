@@ -10,7 +10,7 @@ from iree.winograd.pipelines.machines.model import CpuMachine, Limits
 from iree.winograd.pipelines.specification.schedule import Schedule
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
-from .cost_model import depthwise_seconds, direct_seconds, winograd_seconds
+from .cost_model import stage_seconds
 from .default_schedule import default_schedule
 from .kernels import CpuSchedule, refusal
 from .schedule_space import depthwise_schedules, direct_schedules, winograd_schedules
@@ -65,7 +65,7 @@ class CpuSearchSpace:
 
     def default_schedule(self, shape: ConvolutionShape) -> CpuSchedule:
         """The schedule that is taken without measurement. Raises ValueError where none fits."""
-        return default_schedule(shape, self.target, self.threads)
+        return default_schedule(shape, self.target, self.machine, self.threads)
 
     def default_schedules(self, shape: ConvolutionShape) -> tuple[CpuSchedule]:
         """The default one alone: all sum alike. Raises ValueError where none fits."""
@@ -101,10 +101,6 @@ class CpuSearchSpace:
 
     def stage_seconds(self, shape: ConvolutionShape, schedule: Schedule) -> Mapping[str, float]:
         """Seconds that each stage is predicted to take. Raises ValueError for the schedule of a GPU."""
-        if isinstance(schedule, DirectSchedule):
-            return direct_seconds(shape, schedule, self.target, self.machine, self.threads)
-        if isinstance(schedule, DepthwiseSchedule):
-            return depthwise_seconds(shape, schedule, self.target, self.machine, self.threads)
-        if isinstance(schedule, WinogradSchedule):
-            return winograd_seconds(shape, schedule, self.target, self.machine, self.threads)
-        raise ValueError(f"{schedule} is no schedule for a CPU")
+        if not isinstance(schedule, WinogradSchedule | DirectSchedule | DepthwiseSchedule):
+            raise ValueError(f"{schedule} is no schedule for a CPU")
+        return stage_seconds(shape, schedule, self.target, self.machine, self.threads)

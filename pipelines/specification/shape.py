@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
+from functools import cached_property
 from math import prod
 
 from iree.winograd.dialect.decomposition import Decomposition
@@ -49,7 +50,7 @@ class ConvolutionShape(ConvolutionProblem):
         views = self.decomposition.views
         return sorted(range(len(views)), key=lambda number: views[number])
 
-    @property
+    @cached_property
     def tiles_per_image(self) -> tuple[int, ...]:
         return self.decomposition.tiles(self.output_size)
 
@@ -58,12 +59,12 @@ class ConvolutionShape(ConvolutionProblem):
         """T, the rows of the batched matrix product; None where the batch is dynamic."""
         return None if self.batch is None else self.batch * prod(self.tiles_per_image)
 
-    @property
+    @cached_property
     def transform_size(self) -> int:
         """A, the products of the Winograd domain per tile and pair of channels."""
         return prod(self.decomposition.alpha)
 
-    @property
+    @cached_property
     def reduction(self) -> int:
         """The reduction dimension of one product: views times input channels of a group."""
         return len(self.decomposition.views) * self.input_channels // self.groups
