@@ -25,7 +25,8 @@ from iree.winograd.dialect.algebra.numerics import predicted_error
 from iree.winograd.dialect.decomposition import decompose
 from iree.winograd.dialect.reference import convolution
 from iree.winograd.passes.match.problem import ConvolutionProblem
-from iree.winograd.pipelines.cpu.default_schedule import default_winograd_schedule
+from iree.winograd.pipelines.cpu.backend import CpuBackend
+from iree.winograd.pipelines.cpu.schedules import WinogradSchedule
 from iree.winograd.pipelines.cpu.target import CpuTarget
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
@@ -169,12 +170,13 @@ def predicted_layer_error(layer: Layer, output_tile: int, part_size: int) -> flo
         output_channels=OUTPUT_CHANNELS,
     )
     shape = ConvolutionShape.decomposed(problem, decomposition)
-    schedule = default_winograd_schedule(shape, CpuTarget.of("znver5", "+avx512f"), 1)
+    schedule = CpuBackend(CpuTarget.of("znver5", "+avx512f")).search_space().default_schedule(shape)
+    assert isinstance(schedule, WinogradSchedule)
     return predicted_error(
         *both,
         layer.channels,
         views=len(decomposition.views),
-        reduction_block=schedule.reduction_block // schedule.interleaved_sums,
+        reduction_block=schedule.summed_block,
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from itertools import product
 from math import inf
 
 from iree.winograd.pipelines.emission.vocabulary import vector_width_for
@@ -36,7 +37,7 @@ LONG_BLOCK = 64
 """Channels of a reduction block of more channels."""
 SHORT_REDUCTION = 512
 """Channels up to which a direct convolution's one sum is so accurate that ours has to be more so."""
-INTERLEAVING_COST = 1.05
+INTERLEAVING_COST = 1.02
 """How many times as long interleaved sums may take, which are more accurate."""
 MAX_PIXEL_BLOCK = 112
 MAX_DEPTHWISE_PIXELS = 16
@@ -61,19 +62,22 @@ def default_schedule(
             return inf
         return sum(stage_seconds(shape, schedule, target, machine, threads).values())
 
-    if needed is DirectSchedule:
-        return min(_direct_schedules(shape, target, threads), key=seconds)
-    if needed is DepthwiseSchedule:
-        return min(_depthwise_schedules(shape, target, threads), key=seconds)
-    divisions = {each.schedule(shape, target): each for each in _divisions(shape, target, threads)}
-    if not divisions:
-        raise ValueError(f"no tile's inputs or products fit in the L2 cache of {target.l2_bytes} bytes")
-    times = {schedule: seconds(schedule) for schedule in divisions}
+    candidates: dict[CpuSchedule, _Division | None]
+    if needed is WinogradSchedule:
+        candidates = {each.schedule(shape, target): each for each in _divisions(shape, target, threads)}
+    elif needed is DepthwiseSchedule:
+        candidates = dict.fromkeys(_depthwise_schedules(shape, target, threads))
+    else:
+        candidates = dict.fromkeys(_direct_schedules(shape, target, threads))
+    if not candidates:
+        raise ValueError(f"the L2 cache of {target.l2_bytes} bytes holds no tile's inputs or products")
+    times = {schedule: seconds(schedule) for schedule in candidates}
     fastest = min(times, key=lambda schedule: times[schedule])
-    if times[fastest] == inf:
-        raise ValueError(misfit(fastest, shape, target))
-    if shape.reduction <= SHORT_REDUCTION:
-        accurate = divisions[fastest].schedule(shape, target, interleaved_sums=2)
+    if reason := misfit(fastest, shape, target):
+        raise ValueError(reason)
+    division = candidates[fastest]
+    if division is not None and shape.reduction <= SHORT_REDUCTION:
+        accurate = division.schedule(shape, target, interleaved_sums=2)
         if seconds(accurate) <= INTERLEAVING_COST * times[fastest]:
             return accurate
     return fastest
@@ -86,11 +90,11 @@ class _Division:
     most_tiles: int
     """Of a workgroup."""
     register_vectors: int
+    threads: int
+    """That share the blocks of tiles."""
     workgroups: int
-    """That there should be: by parts of the output channels, after an input transform of its own."""
-    input_block: int | None
-    threads: int = 1
-    """That share blocks of tiles."""
+    """That there should be, by parts of the output channels where the input has a transform of its own."""
+    input_block: int | None = None
 
     def schedule(
         self, shape: ConvolutionShape, target: CpuTarget, interleaved_sums: int = 1
@@ -119,8 +123,9 @@ class _Division:
 
 
 def _divisions(shape: ConvolutionShape, target: CpuTarget, threads: int) -> Iterator[_Division]:
-    """Fused, tiles alone are divided, into as many blocks as L2 or the threads ask for. After an input
-    transform of its own, a block has as many tiles as L2 holds products of, and channels are divided.
+    """Tiles alone, in blocks as small as L2 or the threads ask for, or channels as well.
+
+    Then the input has a transform of its own, and a block has as many tiles as L2 holds products of.
     """
     width = vector_width_for(shape.group_outputs, target.vector_width)
     tiles = MAX_TILE_BLOCK if shape.tiles is None else shape.tiles
@@ -131,32 +136,30 @@ def _divisions(shape: ConvolutionShape, target: CpuTarget, threads: int) -> Iter
         target.l2_bytes // shape.element_types.accumulator_bytes - shape.transform_size * target.vector_width
     )
     input_row = shape.transform_size * (shape.groups * shape.reduction + ROW_PADDING)
-    for vectors in _register_vectors(shape, width, workgroups[-1]):
-        product_row = shape.transform_size * width * vectors
-        most_fused = min(MAX_TILE_BLOCK, available // (input_row + product_row))
-        if most_fused > 0:
-            shares = {-(-tiles // count) for count in workgroups} if shape.tiles is not None else set()
-            for most in sorted({most_fused, *(share for share in shares if share < most_fused)}):
-                yield _Division(most, vectors, 1, None, threads)
-        most = min(MAX_TILE_BLOCK, available // product_row)
-        if shape.tiles is not None and most > 0:
-            input_block = min(MAX_TILE_BLOCK, max(1, tiles // workgroups[-1]))
+    vectors = _register_vectors(shape.group_outputs, width)
+    product_row = shape.transform_size * width * vectors
+    most = min(MAX_TILE_BLOCK, available // (input_row + product_row))
+    if most > 0:
+        shares = {-(-tiles // count) for count in workgroups} if shape.tiles is not None else set()
+        for share in sorted({most, *(share for share in shares if share < most)}):
+            yield _Division(share, vectors, threads, 1)
+    if shape.tiles is None:
+        return
+    input_block = min(MAX_TILE_BLOCK, max(1, tiles // workgroups[-1]))
+    # Narrower blocks of channels are more parts of them.
+    for width_in_vectors in [vectors] if threads == 1 else sorted({vectors, 1}, reverse=True):
+        most = min(MAX_TILE_BLOCK, available // (shape.transform_size * width * width_in_vectors))
+        if most > 0:
             for count in workgroups:
-                yield _Division(most, vectors, count, input_block)
+                yield _Division(most, width_in_vectors, 1, count, input_block)
 
 
-def _register_vectors(shape: ConvolutionShape, width: int, workgroups: int) -> list[int]:
-    """Two vectors of output channels, or three where these overlap less.
-
-    Or one, where these give less parts of the channels than there may be workgroups.
-    """
-    most = shape.group_outputs // width
-    best = min(
-        range(min(2, most), min(3, most) + 1),
-        key=lambda vectors: (-(-shape.group_outputs // (vectors * width)) * vectors, vectors),
+def _register_vectors(group_outputs: int, width: int) -> int:
+    """Two vectors of output channels, or three where these overlap less."""
+    return min(
+        range(min(2, group_outputs // width), min(3, group_outputs // width) + 1),
+        key=lambda vectors: (-(-group_outputs // (vectors * width)) * vectors, vectors),
     )
-    parts = ChannelBlocks(shape.output_channels, shape.groups, best * width).count
-    return [best] if parts >= workgroups or best == 1 else [best, 1]
 
 
 @cache
@@ -193,7 +196,8 @@ def _divide_tiles_by(tiles: int, most: int, most_register_tiles: int) -> tuple[i
 def _direct_schedules(shape: ConvolutionShape, target: CpuTarget, threads: int) -> Iterator[DirectSchedule]:
     """Those of the register block that wastes least of this shape.
 
-    Rows, then channels, are divided among workgroups, whose input L2 holds if it is copied.
+    Rows, then channels, are divided among workgroups, or channels alone: then fewer read all filters. L2
+    holds the input of a workgroup if it is copied.
     """
     group_outputs = shape.group_outputs
     width = vector_width_for(group_outputs, target.vector_width)
@@ -215,23 +219,20 @@ def _direct_schedules(shape: ConvolutionShape, target: CpuTarget, threads: int) 
     most_block = min(pixels, -(-pixels // pixel_blocks // most_pixels) * most_pixels)
     most_rows = min(rows, max(1, MAX_PIXEL_BLOCK // most_block))
     blocks_per_row = (shape.batch or 1) * -(-pixels // most_block)
-    workgroups = _workgroups(threads)
-    row_blocks = {min(most_rows, max(1, rows * blocks_per_row // count)) for count in workgroups}
-    for row_block in sorted({most_rows, *row_blocks}, reverse=True):
+    for count, divided in product(_workgroups(threads), (True, False)):
+        wanted_rows = min(most_rows, max(1, rows * blocks_per_row // count)) if divided else most_rows
         row_block, pixel_block, register_pixels = _within_l2(
-            shape, target, row_block, most_block, most_pixels
+            shape, target, wanted_rows, most_block, most_pixels
         )
         tasks = (shape.batch or 1) * -(-rows // row_block) * -(-pixels // pixel_block)
-        parts = {_parts(count, tasks, shape, width * register_vectors) for count in workgroups}
-        for splits in sorted(parts):
-            yield DirectSchedule(
-                vector_width=width,
-                register_pixels=register_pixels,
-                register_vectors=register_vectors,
-                row_block=row_block,
-                pixel_block=pixel_block,
-                channel_splits=splits,
-            )
+        yield DirectSchedule(
+            vector_width=width,
+            register_pixels=register_pixels,
+            register_vectors=register_vectors,
+            row_block=row_block,
+            pixel_block=pixel_block,
+            channel_splits=_parts(count, tasks, shape, width * register_vectors),
+        )
 
 
 def _within_l2(
@@ -262,18 +263,16 @@ def _depthwise_schedules(
     filters = shape.decomposition.kernel_size[-1] * shape.group_inputs
     most_pixels = min(MAX_DEPTHWISE_PIXELS, max(MIN_DEPTHWISE_PIXELS, target.vector_registers - filters - 2))
     passes = -(-shape.output_channels // (VECTORS_PER_PASS * width))
-    workgroups = _workgroups(threads)
-    row_blocks = {-(-rows // max(1, min(rows, count // batch))) for count in workgroups}
-    for row_block in sorted({rows, *row_blocks}, reverse=True):
+    for count in _workgroups(threads):
+        row_block = -(-rows // max(1, min(rows, count // batch)))
         tasks = batch * -(-rows // row_block)
-        for splits in sorted({max(1, min(passes, count // tasks)) for count in workgroups}):
-            yield DepthwiseSchedule(
-                vector_width=width,
-                register_pixels=-(-pixels // -(-pixels // most_pixels)),
-                row_block=row_block,
-                vectors_per_pass=VECTORS_PER_PASS,
-                channel_splits=splits,
-            )
+        yield DepthwiseSchedule(
+            vector_width=width,
+            register_pixels=-(-pixels // -(-pixels // most_pixels)),
+            row_block=row_block,
+            vectors_per_pass=VECTORS_PER_PASS,
+            channel_splits=max(1, min(passes, count // tasks)),
+        )
 
 
 def _workgroups(threads: int) -> list[int]:

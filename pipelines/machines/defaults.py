@@ -13,7 +13,7 @@ from .model import CacheLevel, CpuMachine, GpuMachine
 from .units import KIBIBYTE, MEBIBYTE
 
 DISPATCH_SECONDS = 2e-6
-WAKE_SECONDS = 8e-6
+WAKE_SECONDS = 20e-6
 LAUNCH_SECONDS = 3.5e-6
 
 

@@ -11,9 +11,10 @@ import pytest
 from convolution_program import Program
 from iree.winograd.dialect.decomposition import decompose
 from iree.winograd.passes.match.problem import ConvolutionProblem
-from iree.winograd.pipelines.cpu.default_schedule import default_schedule
+from iree.winograd.pipelines.cpu.backend import CpuBackend
 from iree.winograd.pipelines.cpu.depthwise import is_depthwise
 from iree.winograd.pipelines.cpu.schedules import DepthwiseSchedule
+from iree.winograd.pipelines.cpu.search_space import CpuSearchSpace
 from iree.winograd.pipelines.cpu.target import CpuTarget
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
 from wide import wide
@@ -140,7 +141,9 @@ def test_packs_filters_known_only_at_run_time(program: Program) -> None:
 
 @pytest.mark.parametrize("program", PARALLEL, ids=str)
 def test_workgroups_run_in_parallel(program: Program) -> None:
-    schedule = default_schedule(shape_of(program), AVX512, threads=4)
+    schedule = CpuSearchSpace(AVX512, CpuBackend(AVX512).default_machine, threads=4).default_schedule(
+        shape_of(program)
+    )
     assert isinstance(schedule, DepthwiseSchedule)
     assert schedule.row_block < program.size[0] or schedule.channel_splits > 1
     program.check(device="local-task")
@@ -151,7 +154,8 @@ def test_default_schedules_cover_rows_with_full_blocks_of_pixels(target: CpuTarg
     for size, groups, taps, threads in product((1, 7, 14, 56, 113), (2, 32, 960), (1, 3, 31), (1, 4)):
         padding = (taps // 2, taps // 2)
         program = depthwise((size, size), groups, (taps, taps), low=padding, high=padding)
-        schedule = default_schedule(shape_of(program), target, threads)
+        space = CpuSearchSpace(target, CpuBackend(target).default_machine, threads)
+        schedule = space.default_schedule(shape_of(program))
         assert isinstance(schedule, DepthwiseSchedule)
         pixels = schedule.register_pixels
         assert pixels <= min(size, target.vector_registers)

@@ -9,11 +9,7 @@ from iree.winograd.dialect.decomposition import decompose
 from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.cpu.backend import CpuBackend
 from iree.winograd.pipelines.cpu.channel_blocks import ChannelBlocks
-from iree.winograd.pipelines.cpu.default_schedule import default_direct_schedule, default_winograd_schedule
-from iree.winograd.pipelines.cpu.schedules import (
-    WinogradSchedule,
-    staged_elements,
-)
+from iree.winograd.pipelines.cpu.schedules import DirectSchedule, WinogradSchedule, staged_elements
 from iree.winograd.pipelines.cpu.search_space import CpuSearchSpace
 from iree.winograd.pipelines.cpu.target import CpuTarget
 from iree.winograd.pipelines.emission.vocabulary import Index
@@ -37,6 +33,18 @@ def shape(batch: int | None, size: int, channels: int, outputs: int, m: int) -> 
         batch, (size, size), (1, 1), (1, 1), (3, 3), (1, 1), (1, 1), 1, channels, outputs
     )
     return ConvolutionShape.decomposed(problem, decomposition)
+
+
+def default_winograd_schedule(shape: ConvolutionShape, target: CpuTarget, threads: int) -> WinogradSchedule:
+    schedule = CpuBackend(target).search_space(None, threads).default_schedule(shape)
+    assert isinstance(schedule, WinogradSchedule)
+    return schedule
+
+
+def default_direct_schedule(shape: ConvolutionShape, target: CpuTarget, threads: int) -> DirectSchedule:
+    schedule = CpuBackend(target).search_space(None, threads).default_schedule(shape)
+    assert isinstance(schedule, DirectSchedule)
+    return schedule
 
 
 @pytest.mark.parametrize("target", TARGETS, ids=lambda target: f"{target.vector_width}-{target.l2_bytes}")
