@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from math import log2
 
 from iree.winograd.pipelines.machines.model import CpuMachine
 
@@ -68,4 +69,4 @@ class Workers:
         cores = self.machine.cores
         last = max(1, remaining / cores) if remaining else 0
         idle = rounds * max(1, self.count / cores) + last - self.load
-        return work_seconds / self.load * (idle + STRAGGLING * (1 - 1 / self.count))
+        return work_seconds / self.load * (idle + STRAGGLING * log2(self.count))

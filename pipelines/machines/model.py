@@ -64,7 +64,7 @@ class CpuMachine:
     dispatch_seconds: float
     """From the end of one dispatch to the start of the next, on the thread that runs both."""
     wake_seconds: float
-    """Until another thread starts its part of a dispatch."""
+    """Until the last of the other threads starts its part of a dispatch."""
     cores: int
     """Threads that gain from each other."""
     multiply_add_latency: float = 4

@@ -1,0 +1,90 @@
+"""What threads that share a dispatch are predicted to take from each other and to wait for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from iree.winograd.passes.frame.algorithm import Algorithm
+from iree.winograd.passes.match.problem import ConvolutionProblem
+from iree.winograd.pipelines.cpu.backend import CpuBackend
+from iree.winograd.pipelines.cpu.schedules import DirectSchedule, WinogradSchedule
+from iree.winograd.pipelines.cpu.search_space import CpuSearchSpace
+from iree.winograd.pipelines.cpu.target import CpuTarget
+from iree.winograd.pipelines.cpu.workers import Workers
+from iree.winograd.pipelines.machines.model import CpuMachine
+from iree.winograd.pipelines.selection.candidates import convolution_shape
+
+TARGET = CpuTarget.of("sapphirerapids", "+avx512f")
+MACHINE = CpuBackend(TARGET).default_machine
+TILES_OF_4 = Algorithm((4, 4), (3, 3))
+
+
+def problem(size: int, channels: int, batch: int = 1, taps: int = 3) -> ConvolutionProblem:
+    padding = (taps // 2, taps // 2)
+    return ConvolutionProblem(
+        batch, (size, size), padding, padding, (taps, taps), (1, 1), (1, 1), 1, channels, channels
+    )
+
+
+def default_schedule(convolution: ConvolutionProblem, machine: CpuMachine, threads: int) -> WinogradSchedule:
+    schedule = CpuSearchSpace(TARGET, machine, threads).default_schedule(
+        convolution_shape(convolution, TILES_OF_4)
+    )
+    assert isinstance(schedule, WinogradSchedule)
+    return schedule
+
+
+def workgroups(convolution: ConvolutionProblem, schedule: WinogradSchedule) -> int:
+    tiles = convolution_shape(convolution, TILES_OF_4).tiles
+    assert tiles is not None
+    return -(-tiles // schedule.tile_block) * schedule.channel_splits
+
+
+def test_one_thread_waits_for_nobody() -> None:
+    alone = Workers(MACHINE, 1, 12)
+    assert (alone.load, alone.start_seconds, alone.waiting_seconds(1.0)) == (12, 0, 0)
+
+
+def test_threads_that_share_cores_slow_each_other_down() -> None:
+    assert Workers(replace(MACHINE, cores=8), 16, 32).load == pytest.approx(4)
+    assert Workers(replace(MACHINE, cores=16), 16, 32).load == pytest.approx(2)
+
+
+def test_a_last_round_of_few_workgroups_is_waited_for() -> None:
+    even, uneven = (Workers(MACHINE, 16, count).waiting_seconds(count / 16) for count in (32, 33))
+    assert uneven - even == pytest.approx(15 / 16)
+
+
+def test_memory_is_shared() -> None:
+    machine = replace(MACHINE, memory_bandwidth=10e9, shared_memory_bandwidth=40e9)
+    assert [Workers(machine, threads, 64).memory_bandwidth for threads in (1, 2, 16)] == [10e9, 20e9, 40e9]
+
+
+@pytest.mark.parametrize("convolution", [problem(56, 64), problem(14, 256), problem(7, 512, 8)], ids=str)
+@pytest.mark.parametrize("threads", [2, 8, 16])
+def test_all_threads_get_work(convolution: ConvolutionProblem, threads: int) -> None:
+    schedule = default_schedule(convolution, MACHINE, threads)
+    # A thread may be left without where the others are done earlier by that.
+    assert workgroups(convolution, schedule) >= 0.75 * threads
+
+
+@pytest.mark.parametrize("algorithm", [TILES_OF_4, Algorithm((1, 1), (1, 1))], ids=str)
+def test_threads_that_take_long_to_wake_up_are_left_asleep(algorithm: Algorithm) -> None:
+    shape = convolution_shape(problem(8, 32), algorithm)
+    slow = CpuSearchSpace(TARGET, replace(MACHINE, wake_seconds=1.0), 16)
+    schedule = slow.default_schedule(shape)
+    assert slow.stage_seconds(shape, schedule)["waiting"] == 0
+    if isinstance(schedule, WinogradSchedule | DirectSchedule):
+        assert schedule.channel_splits == 1
+
+
+def test_channels_are_divided_where_tiles_are_few() -> None:
+    """So that each thread reads a part of the filters: 38 MB for 4 tiles."""
+    schedule = default_schedule(problem(7, 512), MACHINE, 16)
+    assert schedule.channel_splits >= 8 and schedule.input_block is not None
+
+
+def test_tiles_are_divided_where_they_are_many() -> None:
+    schedule = default_schedule(problem(56, 64), MACHINE, 16)
+    assert (schedule.channel_splits, schedule.input_block) == (1, None)
