@@ -38,9 +38,8 @@ class Elementwise:
 
     @property
     def is_pure(self) -> bool:
-        """Whether the body has nothing but arithmetic: no indices, assertions or other memory."""
-        names = (view.operation.name for view in self.body.operations)
-        return all(name.startswith(("arith.", "math.")) or name == "linalg.yield" for name in names)
+        """Whether the body is arithmetic."""
+        return is_arithmetic(self.body)
 
     @property
     def reads_init(self) -> bool:
@@ -67,6 +66,12 @@ def match_elementwise(operation: ir.Operation) -> Elementwise | NoMatch:
     if not all(isinstance(operand.type, ir.RankedTensorType) for operand in operation.operands):
         return NoMatch(operation, "its operands are not tensors")
     return Elementwise(operation, tuple(operation.operands), indexing_maps)
+
+
+def is_arithmetic(body: ir.Block) -> bool:
+    """Whether `body` has nothing else: no indices, assertions or other memory."""
+    names = (view.operation.name for view in body.operations)
+    return all(name.startswith(("arith.", "math.")) or name == "linalg.yield" for name in names)
 
 
 def captures(body: ir.Block) -> bool:

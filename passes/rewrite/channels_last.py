@@ -10,14 +10,14 @@ from collections.abc import Sequence
 
 from iree.winograd.dialect.bindings import ir, linalg, tensor
 from iree.winograd.passes.build.bodies import inline_block
-from iree.winograd.passes.build.generic import build_elementwise
+from iree.winograd.passes.build.generic import build_elementwise, build_generic
 from iree.winograd.passes.build.slices import Size, extracted, inserted, padded
 from iree.winograd.passes.build.tensors import filled, size_of
 from iree.winograd.passes.build.transpositions import inverse_permutation, permuted_map, transposed
 from iree.winograd.passes.frame.algorithm import copy_annotations
 from iree.winograd.passes.match.constants import is_zero
 from iree.winograd.passes.match.convolution import Convolution, is_convolution, match_convolution
-from iree.winograd.passes.match.elementwise import Elementwise, match_elementwise
+from iree.winograd.passes.match.elementwise import Elementwise, is_arithmetic, match_elementwise
 from iree.winograd.passes.match.navigation import defining_operation
 from iree.winograd.passes.match.no_match import NoMatch
 from iree.winograd.passes.match.sizes import is_dynamic
@@ -47,7 +47,7 @@ def permutation(rank: int) -> list[int]:
 
 
 def rewrite_linalg(operation: ir.Operation, versions: Versions) -> ir.Value | None:
-    """Rewrite a convolution, pooling, elementwise operation, or what any other generic reads."""
+    """Rewrite a convolution, pooling, elementwise operation or other reduction, or what a generic reads."""
     if not operation.name.startswith("linalg."):
         return None
     if operation.name in _POOLING:
@@ -58,8 +58,11 @@ def rewrite_linalg(operation: ir.Operation, versions: Versions) -> ir.Value | No
     if isinstance(elementwise, Elementwise) and _spreads_layout(elementwise, versions):
         with ir.InsertionPoint(operation):
             return _build_elementwise(elementwise, versions)
-    if operation.name == "linalg.generic":
-        _read_versions(operation, versions)
+    if operation.name != "linalg.generic":
+        return None
+    if _reduces_windows(operation, versions):
+        return _rewrite_reduction(operation, versions)
+    _read_versions(operation, versions)
     return None
 
 
@@ -206,6 +209,49 @@ def _build_elementwise(elementwise: Elementwise, versions: Versions) -> ir.Value
     else:
         init = _empty_version(elementwise.inputs[-1])
     return build_elementwise(reads, init, lambda elements: inline_block(elementwise.body, elements)[0])
+
+
+def _reduces_windows(operation: ir.Operation, versions: Versions) -> bool:
+    """Whether images and channels of the result are those of a channels-last operand, as in pooling.
+
+    All loops but the result's dimensions are reduced. In three dimensions pooling has no other name.
+    """
+    maps = [ir.AffineMapAttr(attribute).value for attribute in operation.attributes["indexing_maps"]]
+    if len(operation.results) != 1 or not is_arithmetic(operation.regions[0].blocks[0]):
+        return False
+    rank, loops = ir.RankedTensorType(operation.results[0].type).rank, maps[-1].n_dims
+    if not 3 <= rank < loops or maps[-1] != _first_loops(rank, loops):
+        return False
+    outer = list(maps[-1].results)[:2]
+    return any(
+        value in versions and list(indexing_map.results)[:2] == outer
+        for value, indexing_map in zip(list(operation.operands)[:-1], maps[:-1], strict=True)
+    )
+
+
+def _rewrite_reduction(operation: ir.Operation, versions: Versions) -> ir.Value:
+    maps = [ir.AffineMapAttr(attribute).value for attribute in operation.attributes["indexing_maps"]]
+    rank, loops = ir.RankedTensorType(operation.results[0].type).rank, maps[-1].n_dims
+    order = [*permutation(rank), *range(rank, loops)]
+    *inputs, init = operation.operands
+    reads = []
+    for value, indexing_map in zip(inputs, maps[:-1], strict=True):
+        read = _permuted_results(indexing_map) if value in versions else indexing_map
+        reads.append((versions.get(value, value), permuted_map(read, order)))
+    iterators = ["parallel"] * rank + ["reduction"] * (loops - rank)
+    body = operation.regions[0].blocks[0]
+    with ir.InsertionPoint(operation):
+        return build_generic(
+            reads,
+            (_version(init, versions), _first_loops(rank, loops)),
+            iterators,
+            lambda elements: inline_block(body, elements)[0],
+        )
+
+
+def _first_loops(count: int, loops: int) -> ir.AffineMap:
+    """Of so many loops the first ones."""
+    return ir.AffineMap.get(loops, 0, [ir.AffineExpr.get_dim(position) for position in range(count)])
 
 
 def _read_versions(operation: ir.Operation, versions: Versions) -> None:

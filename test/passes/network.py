@@ -270,6 +270,25 @@ class Network:
         )
         self.size = size
 
+    def window_maximum(self) -> None:
+        """Pools by windows of 2 x 3 as a generic, which is what pooling in three dimensions is."""
+        padded = self.pad("%lowest")
+        padded_type = self.type(size=(self.size[0] + 2, self.size[1] + 2))
+        size = (self.size[0] + 1, self.size[1])
+        output_type, window = self.type(size=size), self.emit("tensor.empty() : tensor<2x3xf32>")
+        init = self.filled("%lowest", output_type)
+        read = "d0, d1, d2 + d4, d3 + d5" if self.layout == "nchw" else "d0, d1 + d4, d2 + d5, d3"
+        loops = "affine_map<(d0, d1, d2, d3, d4, d5) -> "
+        maps = ", ".join(f"{loops}({results})>" for results in (read, "d4, d5", "d0, d1, d2, d3"))
+        iterators = ", ".join(['"parallel"'] * 4 + ['"reduction"'] * 2)
+        self.value = self.emit(
+            f"linalg.generic {{indexing_maps = [{maps}], "
+            f"iterator_types = [{iterators}]}} ins({padded}, {window} : {padded_type}, tensor<2x3xf32>) "
+            f"outs({init} : {output_type}) {{\n^bb0(%a: f32, %w: f32, %out: f32):\n"
+            f"%r = arith.maximumf %a, %out : f32\nlinalg.yield %r : f32\n}} -> {output_type}"
+        )
+        self.size = size
+
     def concat(self) -> None:
         axis = 1 if self.layout == "nchw" else 3
         former = self.type()

@@ -230,3 +230,37 @@ func.func @no_shuffle(%x: tensor<1x4x7x7xf32>, %w: tensor<6x4x3x3xf32>) -> tenso
   %s = tensor.collapse_shape %t [[0], [1, 2], [3], [4]] : tensor<1x3x2x5x5xf32> into tensor<1x6x5x5xf32>
   return %s : tensor<1x6x5x5xf32>
 }
+
+// -----
+
+// Pooling in three dimensions is a generic that reduces windows: it has channels last, too.
+// CHECK-DAG: #[[READ:.*]] = affine_map<(d0, d1, d2, d3, d4, d5, d6, d7) -> (d0, d1 + d5, d2 * 2 + d6, d3 * 2 + d7, d4)>
+// CHECK-DAG: #[[WINDOW:.*]] = affine_map<(d0, d1, d2, d3, d4, d5, d6, d7) -> (d5, d6, d7)>
+// CHECK-DAG: #[[RESULT:.*]] = affine_map<(d0, d1, d2, d3, d4, d5, d6, d7) -> (d0, d1, d2, d3, d4)>
+// CHECK-LABEL: @pooling_3d
+// CHECK: %[[CONV:.*]] = linalg.conv_3d_ndhwc_dhwcf
+// CHECK: %[[INIT:.*]] = linalg.fill ins(%{{.*}} : f32) outs(%{{.*}} : tensor<?x2x3x3x8xf32>)
+// CHECK: %[[POOL:.*]] = linalg.generic {indexing_maps = [#[[READ]], #[[WINDOW]], #[[RESULT]]]
+// CHECK-SAME: ins(%[[CONV]], %{{.*}} : tensor<?x2x6x6x8xf32>, tensor<1x2x2xf32>) outs(%[[INIT]] :
+// CHECK: linalg.transpose ins(%[[POOL]] : {{.*}}) {{.*}} permutation = [0, 4, 1, 2, 3]
+func.func @pooling_3d(%x: tensor<?x4x4x8x8xf32>, %w: tensor<8x4x3x3x3xf32>, %n: index) -> tensor<?x8x2x3x3xf32> {
+  %e = tensor.empty(%n) : tensor<?x8x2x6x6xf32>
+  %c = linalg.conv_3d_ncdhw_fcdhw ins(%x, %w : tensor<?x4x4x8x8xf32>, tensor<8x4x3x3x3xf32>)
+    outs(%e : tensor<?x8x2x6x6xf32>) -> tensor<?x8x2x6x6xf32>
+  %lowest = arith.constant 0xFF800000 : f32
+  %window = tensor.empty() : tensor<1x2x2xf32>
+  %pe = tensor.empty(%n) : tensor<?x8x2x3x3xf32>
+  %init = linalg.fill ins(%lowest : f32) outs(%pe : tensor<?x8x2x3x3xf32>) -> tensor<?x8x2x3x3xf32>
+  %r = linalg.generic {
+    indexing_maps = [affine_map<(n, c, d, h, w, i, j, k) -> (n, c, d + i, h * 2 + j, w * 2 + k)>,
+                     affine_map<(n, c, d, h, w, i, j, k) -> (i, j, k)>,
+                     affine_map<(n, c, d, h, w, i, j, k) -> (n, c, d, h, w)>],
+    iterator_types = ["parallel", "parallel", "parallel", "parallel", "parallel",
+                      "reduction", "reduction", "reduction"]}
+    ins(%c, %window : tensor<?x8x2x6x6xf32>, tensor<1x2x2xf32>) outs(%init : tensor<?x8x2x3x3xf32>) {
+  ^bb0(%in: f32, %w0: f32, %out: f32):
+    %m = arith.maximumf %in, %out : f32
+    linalg.yield %m : f32
+  } -> tensor<?x8x2x3x3xf32>
+  return %r : tensor<?x8x2x3x3xf32>
+}

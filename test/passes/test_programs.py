@@ -60,6 +60,7 @@ LAYERS = (
     "relu",
     "tanh",
     "max_pool",
+    "window_maximum",
     "residual",
     "concat",
     "slice",
@@ -85,7 +86,8 @@ def test_layer_between_convolutions_needs_no_transposition(between, layout):
     around_the_network, shuffles = 2, int(between == "shuffle")
     transpositions = around_the_network + filters if layout == "nchw" else 0
     assert names.count("linalg.transpose") == transpositions + shuffles
-    assert between == "max_pool" or "tensor.pad" not in names or between == "conv3x3_stride2"
+    pads_for_itself = between in ("max_pool", "window_maximum", "conv3x3_stride2")
+    assert pads_for_itself or "tensor.pad" not in names
 
 
 @settings(max_examples=60, deadline=None)
