@@ -146,8 +146,9 @@ def _divisions(shape: ConvolutionShape, target: CpuTarget, threads: int) -> Iter
     if shape.tiles is None:
         return
     input_block = min(MAX_TILE_BLOCK, max(1, tiles // workgroups[-1]))
+    parts = ChannelBlocks(shape.output_channels, shape.groups, vectors * width).count
     # Narrower blocks of channels are more parts of them.
-    for width_in_vectors in [vectors] if threads == 1 else sorted({vectors, 1}, reverse=True):
+    for width_in_vectors in [vectors] if parts >= threads else sorted({vectors, 1}, reverse=True):
         most = min(MAX_TILE_BLOCK, available // (shape.transform_size * width * width_in_vectors))
         if most > 0:
             for count in workgroups:
