@@ -105,7 +105,13 @@ def _winograd_seconds(
         return _complete(stages, workers)
     row_bytes = shape.element_types.input_bytes * elements * shape.groups * shape.reduction
     transformed = tile_blocks * schedule.tile_block * row_bytes
-    read = workers.share * schedule.tile_block * row_bytes / workers.shared_bandwidth(transformed)
+    block = schedule.tile_block * row_bytes
+    # Each block of channels reads the tiles anew, from L2 where they fit beside its filters.
+    panel = shape.element_types.filter_bytes * elements * shape.reduction * schedule.channel_block
+    again = CACHED_FILTERS * machine.bandwidth(block + panel)
+    read = workers.share * block / workers.shared_bandwidth(transformed)
+    if block + panel > target.l2_bytes:
+        read += workers.share * (channel_blocks - 1) * block / again
     completed = _complete(stages, workers)
     input_workers = Workers(machine, threads, -(-tile_blocks * schedule.tile_block // schedule.input_block))
     transforming = input_workers.load * min(schedule.input_block, tiles) * input_cycles * cycle
