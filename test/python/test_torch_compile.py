@@ -242,3 +242,27 @@ def test_explanation_says_what_each_convolution_became(images: torch.Tensor) -> 
 def test_explanation_of_bad_options_is_an_error_of_ours(images: torch.Tensor) -> None:
     with pytest.raises(winograd.InvalidOptionError, match="threads"):
         winograd.explain(Network(), images, options={"threads": 0})
+
+
+def test_statistics_and_arguments_that_a_model_changes(images: torch.Tensor) -> None:
+    """Training without gradients; what takes the dynamic batch as a number is left to the fallback."""
+
+    class Changing(Network):
+        def forward(self, image: torch.Tensor) -> torch.Tensor:
+            features = self.normalization(self.stem(image))
+            image.add_(1)
+            return features
+
+    model = Changing()
+    function = compiled(model, dynamic=True, fallback="eager")
+    model.train()
+    for _ in range(2):
+        reference, given, expected_given = copy.deepcopy(model), images.clone(), images.clone()
+        result, expected = function(given), reference(expected_given)
+        # Sums of 27 products, and of the 288 elements of a channel.
+        bound = {"rtol": 2 * 315 * UNIT_ROUNDOFF, "atol": 2 * 315 * UNIT_ROUNDOFF}
+        torch.testing.assert_close(result, expected, **bound)
+        torch.testing.assert_close(
+            model.normalization.running_var, reference.normalization.running_var, **bound
+        )
+        assert torch.equal(given, expected_given)

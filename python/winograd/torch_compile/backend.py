@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 import torch
-from iree.winograd.errors import CompilationError
+from iree.winograd.errors import CompilationError, LoadError
 from iree.winograd.torch_compile.compiled_part import CompiledPart
 from iree.winograd.torch_compile.division import Rejection, divide, operator_names
 from iree.winograd.torch_compile.explanation import ExplainedGraph, ExplainedPart, explain_part
@@ -73,7 +73,7 @@ class GraphCompiler:
                 operators = operator_names(part.graph.graph)
                 try:
                     compiled = CompiledPart(part, settings)
-                except CompilationError as error:
+                except (CompilationError, LoadError) as error:
                     rejections.append(Rejection(operators, str(error)))
                     rest = compile_rest(part.graph, settings.fallback)
                     setattr(division.graph, part.name, _Call(rest))

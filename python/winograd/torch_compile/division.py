@@ -137,7 +137,10 @@ def _unsupported(node: Node) -> str | None:
         return "it is none of torch's operators on tensors"
     if target._schema.is_mutable or torch.Tag.nondeterministic_seeded in target.tags:
         return "it writes to its arguments or draws random numbers"
-    values = [node.meta["val"], *(each.meta["val"] for each in node.all_input_nodes)]
+    inputs = [each.meta["val"] for each in node.all_input_nodes if each.op != "get_attr"]
+    if not all(isinstance(value, (torch.Tensor, torch.SymInt, tuple, list)) for value in inputs):
+        return "it takes a number that is known only when it runs"
+    values = [node.meta["val"], *inputs]
     for tensor in _tensors(values):
         if tensor.device.type != "cpu":
             return f"its tensors are on {tensor.device}"
