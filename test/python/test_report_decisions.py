@@ -231,7 +231,7 @@ def test_a_failed_compilation_leaves_the_file_alone(tmp_path: Path, suffix: str)
 
 @pytest.mark.parametrize("name", ["report.txt", "report", "report.JSON"])
 def test_a_file_of_no_known_format(tmp_path: Path, name: str) -> None:
-    with pytest.raises(winograd.InvalidOptionError, match=r"a report is a \.json or an \.html file, but"):
+    with pytest.raises(winograd.InvalidOptionError, match=r"must be a \.json or \.html file, got"):
         winograd.compile(ADD, report=tmp_path / name)
 
 
