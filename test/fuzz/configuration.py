@@ -107,9 +107,12 @@ def _random_implementation(
 ) -> Implementation:
     algorithms = list(candidate_algorithms(problem))
     # Kernels are written out per element of the transformed tile: many small ones for each large one.
-    (algorithm,) = choice.choices(algorithms, [_transformed_size(each) ** -0.5 for each in algorithms])
-    schedules = _schedules(space, problem, algorithm)
-    return Implementation(algorithm, choice.choice(schedules))
+    while True:
+        (algorithm,) = choice.choices(algorithms, [_transformed_size(each) ** -0.5 for each in algorithms])
+        if schedules := _schedules(space, problem, algorithm):
+            return Implementation(algorithm, choice.choice(schedules))
+        # A workgroup has not the memory for it; there is one, as the convolution was taken.
+        algorithms.remove(algorithm)
 
 
 def _transformed_size(algorithm: Algorithm) -> int:
