@@ -78,10 +78,12 @@ class Subject:
         if [result.shape for result in results] != [exact.shape for exact in self.exact]:
             shapes = [result.shape for result in results]
             raise ValueError(f"expected results of {[exact.shape for exact in self.exact]}, got {shapes}")
-        return max(
-            float(np.abs(result - exact).max() / np.abs(exact).max())
+        # Unlike Python's, numpy's maximum of numbers with a NaN among them is NaN.
+        errors = [
+            np.abs(result - exact).max() / np.abs(exact).max()
             for result, exact in zip(results, self.exact, strict=True)
-        )
+        ]
+        return float(np.max(errors))
 
 
 def result_arrays(results: Any) -> tuple[npt.NDArray[Any], ...]:

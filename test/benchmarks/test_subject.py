@@ -48,6 +48,7 @@ def test_errors_are_those_of_the_worst_result(subject: Subject) -> None:
     assert image.dtype == np.float64
     assert subject.error((image, sums)) == 0
     assert subject.error((image, sums + 0.01 * np.abs(sums).max())) == pytest.approx(0.01)
+    assert np.isnan(subject.error((image, np.full_like(sums, np.nan))))
     with pytest.raises(ValueError, match=r"expected results of \[\(1, 4, 6, 6\), \(1, 4\)\]"):
         subject.error((sums, image))
 

@@ -15,6 +15,7 @@ import iree.winograd
 import numpy as np
 import numpy.typing as npt
 import pytest
+from agreement import expect_within
 from iree.winograd.dialect.algebra.numerics import UNIT_ROUNDOFF, error_bound
 from iree.winograd.errors import WinogradError
 
@@ -100,9 +101,8 @@ def split_failures(
 
 def expect_agreement(actual: Array, expected: Array, sum_bound: float, largest_sum: float) -> None:
     """The error has to be within `sum_bound`, and two more roundings of sums up to `largest_sum`."""
-    assert actual.shape == expected.shape
     bound = sum_bound + 2 * UNIT_ROUNDOFF["float32"] * largest_sum
-    assert np.abs(actual - expected).max(initial=0) <= bound
+    expect_within(actual, expected, bound)
     assert np.abs(expected).max(initial=0) > 2 * bound, "the bound is too large to tell anything"
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import iree.winograd
 import numpy as np
 import numpy.typing as npt
+from agreement import expect_within
 from iree.winograd.dialect.algebra.numerics import error_bound
 from iree.winograd.dialect.decomposition import decompose
 from iree.winograd.dialect.reference import convolution
@@ -236,8 +237,7 @@ func.func @main({arguments}) -> {result} {{
         if self.channels_first:
             result = np.moveaxis(result, 1, -1)
         expected = self.expected(image, filters, bias)
-        assert result.shape == expected.shape
-        assert np.abs(result - expected).max() <= self.bound()
+        expect_within(result, expected, self.bound())
         assert np.abs(expected).max() > 2 * self.bound(), "the bound is too large to tell anything"
 
     def expected(self, image: Array, filters: Array, bias: Array) -> Array:

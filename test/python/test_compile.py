@@ -10,6 +10,7 @@ import iree.winograd as winograd
 import numpy as np
 import numpy.typing as npt
 import pytest
+from agreement import expect_within
 from iree import runtime
 from iree.winograd import compilation
 from iree.winograd.dialect.bindings import ir
@@ -147,7 +148,7 @@ def test_filters_transformed_at_load_time() -> None:
     assert len(vmfbs[0]) > 36 * 16 * 16 * 4 > len(vmfbs[1])
     for vmfb in vmfbs:
         result = winograd.load(vmfb, device="local-sync")(image)
-        assert np.abs(result - expected).max() < 1e-5 * np.abs(expected).max()
+        expect_within(result, expected, 1e-5 * np.abs(expected).max())
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ import iree.winograd as winograd
 import numpy as np
 import pytest
 import torch
+from agreement import expect_within
 from iree.winograd import compilation
 from iree.winograd.attempts import Attempts
 from iree.winograd.compilation import REWRITE_PHASE, Compilation, Stages
@@ -236,7 +237,7 @@ def test_results_are_right_whatever_fails(monkeypatch: pytest.MonkeyPatch, name:
         vmfb = winograd.compile(imported)
     assert {warning.filename for warning in caught} == {__file__}
     result = winograd.load(vmfb, device="local-sync")(image)
-    assert np.abs(result - expected).max() <= TOLERANCE * np.abs(expected).max()
+    expect_within(result, expected, TOLERANCE * np.abs(expected).max())
 
 
 def test_the_warning_names_layer_pass_and_remedy(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -311,7 +312,7 @@ def test_a_kernel_that_iree_cannot_compile_costs_its_convolution(monkeypatch: py
     (warning,) = (str(each.message) for each in caught)
     assert "right: IREE's compilation of @winograd_f4x4_3x3_20x24x8_from_4 failed on convolution" in warning
     result = winograd.load(vmfb, device="local-sync")(image)
-    assert np.abs(result - expected).max() <= TOLERANCE * np.abs(expected).max()
+    expect_within(result, expected, TOLERANCE * np.abs(expected).max())
 
 
 def fail(*arguments: object) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 import pytest
+from agreement import expect_within
 from iree.winograd import compile, load
 from iree.winograd.dialect.algebra.numerics import error_bound
 from iree.winograd.dialect.reference import convolution
@@ -114,4 +115,4 @@ def test_control_flow_decides_what_is_convolved(
     error = error_bound((4, 4), (3, 3), 4) * np.abs(FILTER).max() * np.abs(image).max()
     bound = steps * gain**steps * error
     assert bound < np.abs(exact).max() / 20
-    assert np.abs(actual - exact).max() <= bound
+    expect_within(actual, exact, bound)

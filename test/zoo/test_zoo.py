@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
 import pytest
 import torch
+from agreement import expect_within
 from torch import nn
 from wide import wide
 
-from benchmarks.comparison import Comparison
+from benchmarks.comparison import count_convolutions
+from benchmarks.model_tools import TOOLS
 from benchmarks.networks.blocks import BLOCKS
 from benchmarks.networks.network import Network
 from benchmarks.networks.pytorchcv_networks import FAMILIES
 from benchmarks.subject import Subject
-from benchmarks.zoo_report import is_accurate
+from benchmarks.zoo_report import ERROR_FACTOR, MIN_ERROR
 
 # Each with a kind of unit of its own: how many units after the first convolutions show it.
 BEGINNINGS = {
@@ -76,10 +79,12 @@ def test_more_beginnings(name: str) -> None:
 
 def check(network: Network) -> None:
     """Every convolution is ours, and the result as right as that of torch."""
-    comparison = Comparison(Subject(network.calibrated(), network.input(1)), threads=1)
-    comparison.prepare(("ours", "torch"))
-    ours = comparison.records["ours"]
-    assert "failure" not in ours, ours["failure"]
-    assert ours["convolutions"]["ours"] > 0
-    assert ours["convolutions"]["left"] == {}
-    assert is_accurate({"tools": comparison.records}), comparison.records
+    subject = Subject(network.calibrated(), network.input(1))
+    ours, torchs = (TOOLS[name](subject, 1) for name in ("ours", "torch"))
+    assert ours.report is not None
+    convolutions = count_convolutions(ours.report)
+    assert convolutions.ours > 0
+    assert convolutions.left == {}
+    relative_bound = max(MIN_ERROR, ERROR_FACTOR * subject.error(torchs.results()))
+    for actual, exact in zip(ours.results(), subject.exact, strict=True):
+        expect_within(actual, exact, relative_bound * np.abs(exact).max())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import iree.winograd
 import numpy as np
 import pytest
+from agreement import expect_within
 
 
 @pytest.mark.parametrize("rows", [1, 8, 37, 300])
@@ -35,7 +36,7 @@ def test_agrees_with_float64(rows: int, transposed: bool) -> None:
     function = iree.winograd.load(iree.winograd.compile(source, target="cpu"), device="local-sync")
     exact = image.astype(np.float64) @ matrix.astype(np.float64)
     bound = channels * np.finfo(np.float32).eps * (np.abs(image) @ np.abs(matrix))
-    assert (np.abs(np.asarray(function(image)) - exact) <= bound).all()
+    expect_within(function(image), exact, bound)
 
 
 @pytest.mark.filterwarnings("error::iree.winograd.RewriteWarning")
@@ -90,4 +91,4 @@ def test_what_follows_on_images_agrees_with_float64() -> None:
     exact = 1 / (1 + np.exp(-(image.astype(np.float64) @ matrix.astype(np.float64) + bias)))
     products = np.abs(image) @ np.abs(matrix) + np.abs(bias)
     bound = (channels + 1) * np.finfo(np.float32).eps * products / 4 + 4 * np.finfo(np.float32).eps
-    assert (np.abs(np.asarray(function(image)) - exact) <= bound).all()
+    expect_within(function(image), exact, bound)

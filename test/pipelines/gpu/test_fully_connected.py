@@ -5,6 +5,7 @@ from __future__ import annotations
 import iree.winograd
 import numpy as np
 import pytest
+from agreement import expect_within
 
 
 @pytest.mark.parametrize("rows", [8, 33])
@@ -27,4 +28,4 @@ def test_agrees_with_float64(rows: int) -> None:
     assert b"winograd_" in program
     exact = image.astype(np.float64) @ matrix.astype(np.float64)
     bound = channels * np.finfo(np.float32).eps * (np.abs(image) @ np.abs(matrix))
-    assert (np.abs(np.asarray(iree.winograd.load(program, device="vulkan")(image)) - exact) <= bound).all()
+    expect_within(iree.winograd.load(program, device="vulkan")(image), exact, bound)

@@ -9,6 +9,7 @@ import iree.winograd
 import numpy as np
 import numpy.typing as npt
 import pytest
+from agreement import expect_within
 from convolution_program import compile_rewritten
 from iree.winograd.dialect.algebra.numerics import error_bound
 from iree.winograd.dialect.reference import convolution
@@ -65,7 +66,7 @@ def _run(name: str, m: int, p: int, image: npt.NDArray[np.float32], filters: npt
         axis=3,
     )
     bound = error_bound((m, m), (p, p), channels, views=(TAPS // p + TAPS % p) ** 2)
-    assert np.abs(result.reshape(expected.shape) - expected).max() <= bound
+    expect_within(result.reshape(expected.shape), expected, bound)
     assert np.abs(expected).max() > 2 * bound
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import pytest
+from agreement import expect_within
 from convolution_program import compile_rewritten
 from iree.winograd.dialect.algebra.numerics import predicted_error
 from iree.winograd.dialect.decomposition import decompose
@@ -77,8 +78,7 @@ def test_packed_filters_are_in_the_order_of_reading(channels: int, outputs: int,
     filters = generator.standard_normal(extents) * np.ldexp(1.0, generator.integers(-90, 90, extents[-1]))
     read = _read(packing, packing.pack_filters(filters.astype(np.float32)))
     exact = packing.by_quads(filters)
-    error = np.abs(read - exact)
-    assert (error <= 2.0**-21 * np.abs(exact).max(axis=(0, 1))).all()
+    expect_within(read, exact, 2.0**-21 * np.abs(exact).max(axis=(0, 1)))
 
 
 def _read(packing: SplitPacking, packed: npt.NDArray[np.float32]) -> Array:

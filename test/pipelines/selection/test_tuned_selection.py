@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from agreement import expect_within
 from iree import winograd
 from iree.winograd.diagnostics import Diagnostic, capture_diagnostics, capture_remarks
 from iree.winograd.dialect.algebra.numerics import error_bound
@@ -291,7 +292,8 @@ def check_result(compiled: bytes, computed_by: Algorithm) -> None:
     result = np.asarray(winograd.load(compiled, device="local-sync")(image, filters))
     expected = convolution(image.astype(np.float64), filters.astype(np.float64))
     bound = error_bound(computed_by.output_tile, computed_by.part_size, 32)
-    assert np.abs(result - expected).max() <= bound < np.abs(expected).max() / 2
+    expect_within(result, expected, bound)
+    assert bound < np.abs(expected).max() / 2
 
 
 @pytest.mark.parametrize(("channels", "default"), [(512, GemmSchedule), (32, FusedSchedule)])
