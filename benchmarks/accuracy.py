@@ -26,8 +26,8 @@ from iree.winograd.dialect.decomposition import decompose
 from iree.winograd.dialect.reference import convolution
 from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.cpu.backend import CpuBackend
-from iree.winograd.pipelines.cpu.schedules import WinogradSchedule
-from iree.winograd.pipelines.cpu.target import CpuTarget
+from iree.winograd.pipelines.cpu.processor.target import CpuTarget
+from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
 from benchmarks.compiled import bind_program, compile_ours, compile_plain

@@ -243,7 +243,7 @@ def _fused(target: str) -> Iterator[Variant]:
     """The fused kernel by each schedule that the memory of the target's workgroups admits."""
     from iree.winograd.passes.match.element_types import F32
     from iree.winograd.pipelines.backends.schedules import schedule_record
-    from iree.winograd.pipelines.gpu.rates import FUSED_RATES
+    from iree.winograd.pipelines.gpu.choice.rates import FUSED_RATES
 
     for schedule in FUSED_RATES:
         if not target.startswith("vulkan") or schedule.shared_memory_bytes(F32) <= VULKAN_SHARED_MEMORY:
@@ -296,7 +296,7 @@ def _promising(workload: Workload, count: int) -> Iterator[Candidate]:
 
 def _kind(implementation: Implementation) -> str:
     """A direct convolution, or the blocks of separate kernels or of the fused one."""
-    from iree.winograd.pipelines.gpu.schedules import FusedSchedule
+    from iree.winograd.pipelines.gpu.schedules.fused import FusedSchedule
 
     algorithm, schedule = implementation.algorithm, implementation.schedule
     if algorithm.is_direct:

@@ -33,7 +33,7 @@ from benchmarks.gpu_programs import (
 
 if TYPE_CHECKING:
     import numpy.typing as npt
-    from iree.winograd.pipelines.gpu.schedules import SplitSchedule
+    from iree.winograd.pipelines.gpu.schedules.split import SplitSchedule
     from iree.winograd.pipelines.selection.decision import Candidate
 
 TARGET = "cuda:sm_80"
@@ -145,7 +145,7 @@ def _variants(folder: Path, layer: GpuLayer, promising: int) -> Iterator[tuple[s
 
 
 def _schedule(fields: tuple[int, ...]) -> SplitSchedule:
-    from iree.winograd.pipelines.gpu.schedules import SplitSchedule
+    from iree.winograd.pipelines.gpu.schedules.split import SplitSchedule
 
     return SplitSchedule(*fields)
 

@@ -7,15 +7,17 @@ from dataclasses import dataclass
 from functools import reduce
 
 from iree.winograd.dialect.bindings import ir
+from iree.winograd.pipelines.cpu.choice.search_space import CpuSearchSpace
+from iree.winograd.pipelines.cpu.processor.target import CpuTarget
+from iree.winograd.pipelines.cpu.schedules.depthwise import DepthwiseSchedule
+from iree.winograd.pipelines.cpu.schedules.direct import DirectSchedule
+from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule
 from iree.winograd.pipelines.machines.defaults import default_cpu_machine
 from iree.winograd.pipelines.machines.model import CpuMachine, Machine
 from iree.winograd.pipelines.specification.executable_target import ExecutableTarget
 from iree.winograd.pipelines.specification.schedule import Schedule
 
 from .lowering import CpuLowering
-from .schedules import DepthwiseSchedule, DirectSchedule, WinogradSchedule
-from .search_space import CpuSearchSpace
-from .target import CpuTarget
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,10 @@ from iree.winograd.passes.build.tensors import index_constant, size_of
 from iree.winograd.passes.match.channel_slice import ChannelSlice, match_insert
 from iree.winograd.passes.match.constants import constant_array
 from iree.winograd.passes.match.navigation import defining_operation
+from iree.winograd.pipelines.cpu.kernels.by_schedule import kernel_for
+from iree.winograd.pipelines.cpu.kernels.filters import CpuKernel, emit_filter_transform, pack_filters
+from iree.winograd.pipelines.cpu.kernels.winograd import WinogradKernel
+from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.emission.dispatch import (
     DispatchSignature,
     KernelFunction,
@@ -24,11 +28,6 @@ from iree.winograd.pipelines.emission.functions import exponential
 from iree.winograd.pipelines.emission.vocabulary import Buffer, Index
 from iree.winograd.pipelines.specification.group import ConvolutionGroup
 from iree.winograd.pipelines.specification.schedule import Schedule
-
-from .filters import CpuKernel, emit_filter_transform, pack_filters
-from .kernels import kernel_for
-from .target import CpuTarget
-from .winograd import WinogradKernel
 
 CODEGEN_PIPELINE = "canonicalize,cse"
 """The passes that the kernels go through before IREE converts them to LLVM: they come as vectors and loops

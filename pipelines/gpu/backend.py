@@ -7,15 +7,18 @@ from dataclasses import dataclass, replace
 from functools import reduce
 
 from iree.winograd.dialect.bindings import ir
+from iree.winograd.pipelines.gpu.choice.search_space import GpuSearchSpace
+from iree.winograd.pipelines.gpu.device.target import EXECUTABLE_BACKENDS, GpuTarget
+from iree.winograd.pipelines.gpu.schedules.depthwise import GpuDepthwiseSchedule
+from iree.winograd.pipelines.gpu.schedules.fused import FusedSchedule
+from iree.winograd.pipelines.gpu.schedules.gemm import GemmSchedule
+from iree.winograd.pipelines.gpu.schedules.split import SplitSchedule
 from iree.winograd.pipelines.machines.defaults import default_gpu_machine
 from iree.winograd.pipelines.machines.model import GpuMachine, Machine
 from iree.winograd.pipelines.specification.executable_target import ExecutableTarget
 from iree.winograd.pipelines.specification.schedule import Schedule
 
 from .lowering import GpuLowering
-from .schedules import FusedSchedule, GemmSchedule, GpuDepthwiseSchedule, SplitSchedule
-from .search_space import GpuSearchSpace
-from .target import EXECUTABLE_BACKENDS, GpuTarget
 
 
 @dataclass(frozen=True)

@@ -13,30 +13,31 @@ from iree.winograd.passes.match.constants import constant_array
 from iree.winograd.pipelines.emission.dispatch import KernelFunction, kernel_name
 from iree.winograd.pipelines.emission.epilogue import VectorEpilogue, epilogue_text, reads_along_channels
 from iree.winograd.pipelines.emission.vocabulary import Index
+from iree.winograd.pipelines.gpu.device.launch import Launcher, TensorArgument
+from iree.winograd.pipelines.gpu.device.memory import QUAD, GlobalBuffer
+from iree.winograd.pipelines.gpu.device.target import GpuTarget
+from iree.winograd.pipelines.gpu.kernels.depthwise import DepthwiseKernel
+from iree.winograd.pipelines.gpu.kernels.fused import FusedKernel
+from iree.winograd.pipelines.gpu.kernels.gemm import MultiplyAddProduct
+from iree.winograd.pipelines.gpu.kernels.products import Product, ProductKernel
+from iree.winograd.pipelines.gpu.kernels.split import SplitProduct
+from iree.winograd.pipelines.gpu.kernels.transforms import (
+    TRANSFORM_THREADS,
+    FilterTransformKernel,
+    OperandKernel,
+    OutputTransformKernel,
+)
+from iree.winograd.pipelines.gpu.packing.fused import FusedPacking
+from iree.winograd.pipelines.gpu.packing.products import MultiplyAddPacking, ProductPacking
+from iree.winograd.pipelines.gpu.packing.split import SplitPacking
+from iree.winograd.pipelines.gpu.schedules.depthwise import GpuDepthwiseSchedule
+from iree.winograd.pipelines.gpu.schedules.fit import refusal
+from iree.winograd.pipelines.gpu.schedules.fused import FusedSchedule
+from iree.winograd.pipelines.gpu.schedules.gemm import GemmSchedule
+from iree.winograd.pipelines.gpu.schedules.split import SplitSchedule
 from iree.winograd.pipelines.specification.group import ConvolutionGroup
 from iree.winograd.pipelines.specification.schedule import Schedule
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
-
-from .depthwise import DepthwiseKernel
-from .fused import FusedKernel
-from .fused_packing import FusedPacking
-from .gemm import MultiplyAddProduct
-from .launch import Launcher, TensorArgument
-from .memory import QUAD, GlobalBuffer
-from .packing import Packing, ProductPacking
-from .products import Product, ProductKernel
-from .schedules import (
-    TRANSFORM_THREADS,
-    FusedSchedule,
-    GemmSchedule,
-    GpuDepthwiseSchedule,
-    SplitSchedule,
-    refusal,
-)
-from .split import SplitProduct
-from .split_packing import SplitPacking
-from .target import GpuTarget
-from .transforms import FilterTransformKernel, OperandKernel, OutputTransformKernel
 
 
 @dataclass
@@ -274,4 +275,4 @@ class _FusedLowering(_Lowering):
 def _product(shape: ConvolutionShape, schedule: GemmSchedule | SplitSchedule) -> Product:
     if isinstance(schedule, SplitSchedule):
         return SplitProduct(SplitPacking(shape, schedule))
-    return MultiplyAddProduct(Packing(shape, schedule))
+    return MultiplyAddProduct(MultiplyAddPacking(shape, schedule))

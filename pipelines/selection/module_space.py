@@ -7,7 +7,7 @@ from iree.winograd.passes.frame.registry import PassError
 from iree.winograd.pipelines.backends.module_backend import module_backend
 from iree.winograd.pipelines.backends.search_space import SearchSpace
 from iree.winograd.pipelines.cpu.backend import CpuBackend
-from iree.winograd.pipelines.cpu.target import CpuTarget
+from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.machines.store import read_machine
 from iree.winograd.pipelines.specification.executable_target import executable_targets
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import pytest
 from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.cpu.backend import CpuBackend
-from iree.winograd.pipelines.cpu.target import CpuTarget
+from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.selection.candidates import implementations
 from iree.winograd.pipelines.selection.implementation import Implementation
 from iree.winograd.pipelines.selection.prediction import predict

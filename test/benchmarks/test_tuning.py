@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 
 from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.cpu.backend import CpuBackend
-from iree.winograd.pipelines.cpu.target import CpuTarget
+from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.selection.prediction import predict
 
 from benchmarks.tuning import LayerResult, summary

@@ -14,9 +14,9 @@ from iree.winograd.calibration import gpu
 from iree.winograd.calibration.programs import backend_of
 from iree.winograd.cli import main
 from iree.winograd.pipelines.cpu.backend import CpuBackend
-from iree.winograd.pipelines.cpu.target import CpuTarget
+from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.gpu.backend import GpuBackend
-from iree.winograd.pipelines.gpu.target import GpuTarget
+from iree.winograd.pipelines.gpu.device.target import GpuTarget
 from iree.winograd.pipelines.machines.model import (
     CpuMachine,
     GpuMachine,

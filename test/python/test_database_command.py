@@ -17,7 +17,8 @@ from iree.winograd import cli
 from iree.winograd.passes.frame.algorithm import Algorithm
 from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.backends.schedules import IreeSchedule
-from iree.winograd.pipelines.cpu.schedules import DirectSchedule, WinogradSchedule
+from iree.winograd.pipelines.cpu.schedules.direct import DirectSchedule
+from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule
 from iree.winograd.pipelines.selection import tuning_database
 from iree.winograd.pipelines.selection.implementation import Implementation, implementation_from_record
 from iree.winograd.pipelines.selection.tuning_database import Measurement, TuningDatabase

@@ -17,7 +17,7 @@ import pytest
 from iree.winograd import InvalidOptionError, TuningError, cli, tune
 from iree.winograd.passes.frame.algorithm import Algorithm
 from iree.winograd.passes.match.problem import ConvolutionProblem
-from iree.winograd.pipelines.cpu.schedules import WinogradSchedule
+from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule
 from iree.winograd.pipelines.selection.implementation import Implementation
 from iree.winograd.pipelines.selection.tuning_database import Entry, TuningDatabase
 from iree.winograd.targets import target_flags

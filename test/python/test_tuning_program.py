@@ -8,7 +8,7 @@ from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.match.convolution import Convolution, convolutions, match_convolution
 from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.cpu.backend import CpuBackend
-from iree.winograd.pipelines.cpu.target import CpuTarget
+from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.selection.candidates import iree_implementation
 from iree.winograd.pipelines.selection.implementation import Implementation
 from iree.winograd.pipelines.selection.prediction import algorithm_error, predict

@@ -8,7 +8,7 @@ from functools import reduce
 from iree.winograd.dialect.bindings import arith, func, ir, tensor, vector
 from iree.winograd.passes.build.tensors import index_constant
 from iree.winograd.pipelines.cpu.lowering import translation
-from iree.winograd.pipelines.cpu.target import CpuTarget
+from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.emission.dispatch import (
     DispatchSignature,
     KernelFunction,

@@ -9,7 +9,7 @@ from typing import Any
 
 from iree.winograd.errors import CompilationError
 from iree.winograd.pipelines.gpu.backend import GpuBackend
-from iree.winograd.pipelines.gpu.target import GpuTarget
+from iree.winograd.pipelines.gpu.device.target import GpuTarget
 from iree.winograd.pipelines.machines.model import GpuMachine
 from iree.winograd.pipelines.machines.units import KIBIBYTE, MEBIBYTE
 

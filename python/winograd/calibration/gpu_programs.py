@@ -10,9 +10,9 @@ from iree.winograd.dialect.bindings import arith, func, ir, tensor
 from iree.winograd.passes.build.tensors import index_constant
 from iree.winograd.pipelines.emission.dispatch import KernelFunction
 from iree.winograd.pipelines.emission.vocabulary import Index, loop_carried, multiply_add
-from iree.winograd.pipelines.gpu.launch import Launcher, TensorArgument
-from iree.winograd.pipelines.gpu.memory import QUAD, GlobalBuffer, thread_id
-from iree.winograd.pipelines.gpu.target import GpuTarget
+from iree.winograd.pipelines.gpu.device.launch import Launcher, TensorArgument
+from iree.winograd.pipelines.gpu.device.memory import QUAD, GlobalBuffer, thread_id
+from iree.winograd.pipelines.gpu.device.target import GpuTarget
 
 MULTIPLY_ADD_DISPATCHES = (3, 7)
 """Of a short and a long chain; their difference in time is free of what a call costs.

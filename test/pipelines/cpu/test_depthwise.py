@@ -12,10 +12,10 @@ from convolution_program import Program
 from iree.winograd.dialect.decomposition import decompose
 from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.cpu.backend import CpuBackend
-from iree.winograd.pipelines.cpu.depthwise import is_depthwise
-from iree.winograd.pipelines.cpu.schedules import DepthwiseSchedule
-from iree.winograd.pipelines.cpu.search_space import CpuSearchSpace
-from iree.winograd.pipelines.cpu.target import CpuTarget
+from iree.winograd.pipelines.cpu.choice.search_space import CpuSearchSpace
+from iree.winograd.pipelines.cpu.kernels.depthwise import is_depthwise
+from iree.winograd.pipelines.cpu.processor.target import CpuTarget
+from iree.winograd.pipelines.cpu.schedules.depthwise import DepthwiseSchedule
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
 from wide import wide
 

@@ -8,10 +8,11 @@ import pytest
 from iree.winograd.dialect.decomposition import decompose
 from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.cpu.backend import CpuBackend
-from iree.winograd.pipelines.cpu.channel_blocks import ChannelBlocks
-from iree.winograd.pipelines.cpu.schedules import DirectSchedule, WinogradSchedule, staged_elements
-from iree.winograd.pipelines.cpu.search_space import CpuSearchSpace
-from iree.winograd.pipelines.cpu.target import CpuTarget
+from iree.winograd.pipelines.cpu.choice.search_space import CpuSearchSpace
+from iree.winograd.pipelines.cpu.processor.target import CpuTarget
+from iree.winograd.pipelines.cpu.schedules.channel_blocks import ChannelBlocks
+from iree.winograd.pipelines.cpu.schedules.direct import DirectSchedule, staged_elements
+from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule
 from iree.winograd.pipelines.emission.vocabulary import Index
 from iree.winograd.pipelines.selection.candidates import convolution_shape
 from iree.winograd.pipelines.selection.prediction import predict

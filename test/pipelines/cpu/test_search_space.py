@@ -9,10 +9,11 @@ from iree.winograd.passes.frame.algorithm import Algorithm
 from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.backends.search_space import SearchSpace
 from iree.winograd.pipelines.cpu.backend import CpuBackend
-from iree.winograd.pipelines.cpu.kernels import kernel_for
-from iree.winograd.pipelines.cpu.schedules import DirectSchedule, WinogradSchedule, staged_elements
-from iree.winograd.pipelines.cpu.search_space import CpuSearchSpace
-from iree.winograd.pipelines.cpu.target import CpuTarget
+from iree.winograd.pipelines.cpu.choice.search_space import CpuSearchSpace
+from iree.winograd.pipelines.cpu.kernels.by_schedule import kernel_for
+from iree.winograd.pipelines.cpu.processor.target import CpuTarget
+from iree.winograd.pipelines.cpu.schedules.direct import DirectSchedule, staged_elements
+from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule
 from iree.winograd.pipelines.selection.candidates import convolution_shape
 from iree.winograd.pipelines.selection.prediction import predict
 

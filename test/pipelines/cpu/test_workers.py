@@ -8,10 +8,11 @@ import pytest
 from iree.winograd.passes.frame.algorithm import Algorithm
 from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.cpu.backend import CpuBackend
-from iree.winograd.pipelines.cpu.schedules import DirectSchedule, WinogradSchedule
-from iree.winograd.pipelines.cpu.search_space import CpuSearchSpace
-from iree.winograd.pipelines.cpu.target import CpuTarget
-from iree.winograd.pipelines.cpu.workers import Workers
+from iree.winograd.pipelines.cpu.choice.search_space import CpuSearchSpace
+from iree.winograd.pipelines.cpu.choice.workers import Workers
+from iree.winograd.pipelines.cpu.processor.target import CpuTarget
+from iree.winograd.pipelines.cpu.schedules.direct import DirectSchedule
+from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule
 from iree.winograd.pipelines.machines.model import CpuMachine
 from iree.winograd.pipelines.selection.candidates import convolution_shape
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from convolution_program import Array, Program
 from iree.winograd.pipelines.backends.schedules import schedule_record
-from iree.winograd.pipelines.gpu.schedules import FusedSchedule, GpuSchedule
+from iree.winograd.pipelines.gpu.schedules.fit import GpuSchedule
+from iree.winograd.pipelines.gpu.schedules.fused import FusedSchedule
 
 F2X2 = FusedSchedule(16, 8, 8, 4, thread_products=1, thread_tiles=4, thread_columns=4)
 

@@ -6,15 +6,11 @@ import pytest
 from iree.winograd.dialect.decomposition import decompose
 from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.gpu.backend import GpuBackend
-from iree.winograd.pipelines.gpu.default_schedule import default_schedules, schedules
-from iree.winograd.pipelines.gpu.schedules import (
-    FusedSchedule,
-    GpuDepthwiseSchedule,
-    GpuSchedule,
-    fits,
-    refusal,
-)
-from iree.winograd.pipelines.gpu.target import GpuTarget
+from iree.winograd.pipelines.gpu.choice.default_schedule import default_schedules, schedules
+from iree.winograd.pipelines.gpu.device.target import GpuTarget
+from iree.winograd.pipelines.gpu.schedules.depthwise import GpuDepthwiseSchedule
+from iree.winograd.pipelines.gpu.schedules.fit import GpuSchedule, fits, refusal
+from iree.winograd.pipelines.gpu.schedules.fused import FusedSchedule
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
 H200 = GpuTarget(1024, 166912, architecture="sm_90")

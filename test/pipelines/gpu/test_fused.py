@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from iree.winograd.pipelines.gpu.schedules import FusedSchedule, fits
-from iree.winograd.pipelines.gpu.target import GpuTarget
+from iree.winograd.pipelines.gpu.device.target import GpuTarget
+from iree.winograd.pipelines.gpu.schedules.fit import fits
+from iree.winograd.pipelines.gpu.schedules.fused import FusedSchedule
 from scheduled_program import F2X2, ScheduledProgram
 
 LEAST = GpuTarget(128, 16384)

@@ -6,7 +6,7 @@ from itertools import product
 
 import pytest
 from iree.winograd.pipelines.emission.vocabulary import Index
-from iree.winograd.pipelines.gpu.grid import Grid
+from iree.winograd.pipelines.gpu.device.grid import Grid
 
 LIMITS = (10, 7, 5)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from iree.winograd.pipelines.gpu.schedules import GemmSchedule
+from iree.winograd.pipelines.gpu.schedules.gemm import GemmSchedule
 from scheduled_program import ScheduledProgram
 from wide import wide
 

@@ -17,10 +17,11 @@ from iree.winograd.dialect.algebra.numerics import predicted_error
 from iree.winograd.dialect.decomposition import decompose
 from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.gpu.backend import GpuBackend
-from iree.winograd.pipelines.gpu.default_schedule import SPLIT_SCHEDULES, default_schedules, schedules
-from iree.winograd.pipelines.gpu.schedules import GpuSchedule, SplitSchedule, refusal
-from iree.winograd.pipelines.gpu.split_packing import SplitPacking, scale_of, split
-from iree.winograd.pipelines.gpu.target import GpuTarget
+from iree.winograd.pipelines.gpu.choice.default_schedule import SPLIT_SCHEDULES, default_schedules, schedules
+from iree.winograd.pipelines.gpu.device.target import GpuTarget
+from iree.winograd.pipelines.gpu.packing.split import SplitPacking, scale_of, split
+from iree.winograd.pipelines.gpu.schedules.fit import GpuSchedule, refusal
+from iree.winograd.pipelines.gpu.schedules.split import SplitSchedule
 from iree.winograd.pipelines.machines.defaults import default_gpu_machine
 from iree.winograd.pipelines.specification.executable_target import ExecutableTarget
 from iree.winograd.pipelines.specification.shape import ConvolutionShape

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 from convolution_program import Program, compile_rewritten
-from iree.winograd.pipelines.gpu.default_schedule import GEMM_SCHEDULES
-from iree.winograd.pipelines.gpu.schedules import GemmSchedule, fits
-from iree.winograd.pipelines.gpu.target import GpuTarget
+from iree.winograd.pipelines.gpu.choice.default_schedule import GEMM_SCHEDULES
+from iree.winograd.pipelines.gpu.device.target import GpuTarget
+from iree.winograd.pipelines.gpu.schedules.fit import fits
+from iree.winograd.pipelines.gpu.schedules.gemm import GemmSchedule
 from iree.winograd.pipelines.specification.executable_target import ExecutableTarget
 from scheduled_program import ScheduledProgram
 from wide import wide

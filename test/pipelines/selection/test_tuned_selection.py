@@ -23,12 +23,14 @@ from iree.winograd.passes.match.convolution import convolutions
 from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.backends.schedules import schedule_of
 from iree.winograd.pipelines.cpu.backend import CpuBackend
-from iree.winograd.pipelines.cpu.schedules import DirectSchedule, WinogradSchedule
-from iree.winograd.pipelines.cpu.target import CpuTarget
+from iree.winograd.pipelines.cpu.processor.target import CpuTarget
+from iree.winograd.pipelines.cpu.schedules.direct import DirectSchedule
+from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule
 from iree.winograd.pipelines.gpu.backend import GpuBackend
-from iree.winograd.pipelines.gpu.default_schedule import GEMM_SCHEDULES
-from iree.winograd.pipelines.gpu.schedules import FusedSchedule, GemmSchedule
-from iree.winograd.pipelines.gpu.target import GpuTarget
+from iree.winograd.pipelines.gpu.choice.default_schedule import GEMM_SCHEDULES
+from iree.winograd.pipelines.gpu.device.target import GpuTarget
+from iree.winograd.pipelines.gpu.schedules.fused import FusedSchedule
+from iree.winograd.pipelines.gpu.schedules.gemm import GemmSchedule
 from iree.winograd.pipelines.selection import tuning_database
 from iree.winograd.pipelines.selection.candidates import (
     convolution_shape,

@@ -1,0 +1,277 @@
+"""What a CPU kernel takes by its schedule, from counts of operations and bytes.
+
+Multiply-adds take what the machine's rate of operations says, all else cycles of its clock: processors differ
+in how many multiply-adds of their widest vectors a cycle starts. What the kernels reach is in `rates.py`,
+what several threads take from each other in `workers.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from math import prod
+
+from iree.winograd.dialect.algebra.transforms import transforms
+from iree.winograd.pipelines.cpu.processor.product import Product
+from iree.winograd.pipelines.cpu.processor.target import CpuTarget
+from iree.winograd.pipelines.cpu.schedules.channel_blocks import ChannelBlocks
+from iree.winograd.pipelines.cpu.schedules.depthwise import DepthwiseSchedule
+from iree.winograd.pipelines.cpu.schedules.direct import DirectSchedule, staged_elements
+from iree.winograd.pipelines.cpu.schedules.fit import CpuSchedule
+from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule
+from iree.winograd.pipelines.machines.model import CpuMachine
+from iree.winograd.pipelines.specification.shape import ConvolutionShape
+
+from .rates import (
+    ACCUMULATE_CYCLES,
+    CACHED_FILTERS,
+    ELEMENT_CYCLES,
+    INPUT_OPERATION_CYCLES,
+    MEMORY_FILTERS,
+    OUTPUT_OPERATION_CYCLES,
+    PRODUCT_EFFICIENCY,
+    STAGED_BYTES_PER_CYCLE,
+    STORE_CYCLES,
+    TAP_ROW_CYCLES,
+    UNHIDDEN,
+)
+from .workers import Workers
+
+
+def stage_seconds(
+    shape: ConvolutionShape, schedule: CpuSchedule, target: CpuTarget, machine: CpuMachine, threads: int
+) -> Mapping[str, float]:
+    """Seconds of the stages of the kernel that computes `shape` by `schedule`.
+
+    Each stage takes what one of the threads has to do of it on average; "waiting" is for threads to start and
+    for the last one to be done. A batch known only at run time counts as 1.
+    """
+    if isinstance(schedule, DirectSchedule):
+        return _direct_seconds(shape, schedule, target, machine, threads)
+    if isinstance(schedule, DepthwiseSchedule):
+        return _depthwise_seconds(shape, schedule, target, machine, threads)
+    return _winograd_seconds(shape, schedule, target, machine, threads)
+
+
+def _winograd_seconds(
+    shape: ConvolutionShape,
+    schedule: WinogradSchedule,
+    target: CpuTarget,
+    machine: CpuMachine,
+    threads: int,
+) -> Mapping[str, float]:
+    """Seconds of the stages of `WinogradKernel`.
+
+        products = register blocks * (reduction * channel / efficiency + reduction blocks * sums * 3.8 cycles)
+        input    = tiles * V*C/lanes * (1.3 * operations + 2*A) cycles
+        output   = tiles * K/lanes * (2.3 * operations + A + M) cycles
+
+    in the symbols of docs/architecture.md, with M outputs and the recipes' nested operations per tile, tiles
+    past the last of a block included. A channel takes the multiply-adds of a register block, its loads at two
+    a cycle, or the latency of its sums, whichever is longest. Filters are transformed beforehand.
+    """
+    tiles = prod(shape.tiles_per_image) * (shape.batch or 1)
+    tile_blocks = -(-tiles // schedule.tile_block)
+    parts, channel_blocks = _channel_parts(shape, schedule.product.channels, schedule.channel_splits)
+    workers = Workers(machine, threads, tile_blocks * parts)
+    cycle = 1 / machine.clock
+    register_blocks = schedule.tile_block // schedule.register_tiles
+    products, filters = _products(
+        shape, schedule.product, register_blocks, (parts, channel_blocks), workers, target
+    )
+    sums = schedule.register_tiles * schedule.register_vectors
+    reduction_blocks = -(-shape.reduction // schedule.reduction_block)
+    accumulated = register_blocks * shape.transform_size * channel_blocks * reduction_blocks * sums
+    decomposition = shape.decomposition
+    elements, outputs = shape.transform_size, prod(decomposition.output_tile)
+    lanes = min(target.vector_width, schedule.vector_width)
+    input_vectors = decomposition.view_count * shape.groups * -(-shape.group_inputs // lanes)
+    per_input = (
+        INPUT_OPERATION_CYCLES * _input_operations(decomposition.output_tile, decomposition.part_size)
+        + ELEMENT_CYCLES * 2 * elements
+    )
+    output_vectors = channel_blocks * schedule.register_vectors
+    per_output = (
+        OUTPUT_OPERATION_CYCLES * _output_operations(decomposition.output_tile, decomposition.part_size)
+        + elements
+        + outputs
+    )
+    input_cycles = input_vectors * per_input
+    stages = {
+        "products": products + workers.load * accumulated * ACCUMULATE_CYCLES * cycle,
+        "filters": filters,
+        "output": workers.load * schedule.tile_block * output_vectors * per_output * cycle,
+    }
+    if schedule.input_block is None:
+        stages["input"] = workers.load * schedule.tile_block * input_cycles * cycle
+        return _complete(stages, workers)
+    row_bytes = shape.element_types.input_bytes * elements * shape.groups * shape.reduction
+    transformed = tile_blocks * schedule.tile_block * row_bytes
+    block = schedule.tile_block * row_bytes
+    # Each block of channels reads the tiles anew, from L2 where they fit beside its filters.
+    panel = shape.element_types.filter_bytes * elements * shape.reduction * schedule.channel_block
+    again = CACHED_FILTERS * machine.bandwidth(block + panel)
+    read = workers.share * block / workers.shared_bandwidth(transformed)
+    if block + panel > target.l2_bytes:
+        read += workers.share * (channel_blocks - 1) * block / again
+    completed = _complete(stages, workers)
+    input_workers = Workers(machine, threads, -(-tile_blocks * schedule.tile_block // schedule.input_block))
+    transforming = input_workers.load * min(schedule.input_block, tiles) * input_cycles * cycle
+    transform = _complete({"input": transforming}, input_workers)
+    return {
+        **completed,
+        "input": transforming + read,
+        "dispatch": transform["dispatch"] + completed["dispatch"],
+        "waiting": transform["waiting"] + completed["waiting"],
+    }
+
+
+def _direct_seconds(
+    shape: ConvolutionShape, schedule: DirectSchedule, target: CpuTarget, machine: CpuMachine, threads: int
+) -> Mapping[str, float]:
+    """Seconds of the stages of `DirectKernel`: products, the reading of filters, staging and stores."""
+    batch, rows, pixels = shape.batch or 1, shape.output_rows, shape.output_size[-1]
+    tasks = batch * -(-rows // schedule.row_block) * -(-pixels // schedule.pixel_block)
+    parts, channel_blocks = _channel_parts(shape, schedule.product.channels, schedule.channel_splits)
+    workers = Workers(machine, threads, tasks * parts)
+    cycle = 1 / machine.clock
+    register_blocks = schedule.row_block * -(-schedule.pixel_block // schedule.register_pixels)
+    products, filters = _products(
+        shape, schedule.product, register_blocks, (parts, channel_blocks), workers, target
+    )
+    tap_rows = prod(shape.decomposition.kernel_size[:-1])
+    sums = schedule.register_pixels * schedule.register_vectors
+    stores = register_blocks * channel_blocks * (sums * STORE_CYCLES + tap_rows * TAP_ROW_CYCLES)
+    staged = 0.0
+    if shape.pads:
+        elements = staged_elements(shape, schedule.row_block, schedule.pixel_block)
+        staged = shape.element_types.input_bytes * elements / STAGED_BYTES_PER_CYCLE
+    stages = {
+        "staging": workers.load * staged * cycle,
+        "products": products,
+        "filters": filters,
+        "output": workers.load * stores * cycle,
+    }
+    return _complete(stages, workers)
+
+
+def _depthwise_seconds(
+    shape: ConvolutionShape,
+    schedule: DepthwiseSchedule,
+    target: CpuTarget,
+    machine: CpuMachine,
+    threads: int,
+) -> Mapping[str, float]:
+    """Seconds of `DepthwiseKernel`: one multiply-add and its load per output and tap, or moving the data."""
+    batch = shape.batch or 1
+    vectors = -(-shape.output_channels // schedule.vector_width)
+    passes = -(-vectors // schedule.vectors_per_pass)
+    own_passes = -(-passes // schedule.channel_splits)
+    row_blocks = -(-shape.output_rows // schedule.row_block)
+    workers = Workers(machine, threads, batch * row_blocks * -(-passes // own_passes))
+    own_vectors = min(vectors, own_passes * schedule.vectors_per_pass)
+    outputs = schedule.row_block * shape.output_size[-1] * own_vectors
+    taps = prod(shape.decomposition.kernel_size) * shape.group_inputs
+    cycle = 1 / machine.clock
+    size = batch * (shape.image_bytes + shape.result_bytes)
+    moved = size / workers.count / workers.shared_bandwidth(size)
+    products = workers.load * outputs * taps * max(cycle, _multiply_add_seconds(target, machine))
+    stages = {
+        "products": max(products, moved),
+        "output": workers.load * outputs * STORE_CYCLES * cycle,
+    }
+    return _complete(stages, workers)
+
+
+def _complete(stages: Mapping[str, float], workers: Workers) -> dict[str, float]:
+    """The stages of a dispatch with launching it, and waiting for those that share it."""
+    work = sum(stages.values()) - stages.get("filters", 0)
+    return {
+        **stages,
+        "dispatch": workers.machine.dispatch_seconds,
+        "waiting": workers.start_seconds + workers.waiting_seconds(work),
+    }
+
+
+def _products(
+    shape: ConvolutionShape,
+    product: Product,
+    row_blocks: int,
+    parts: tuple[int, int],
+    workers: Workers,
+    target: CpuTarget,
+) -> tuple[float, float]:
+    """Seconds of a thread's products, and of reading filters where not hidden.
+
+    A workgroup has `row_blocks` blocks of rows, `parts` is of the output channels. Of the register blocks
+    that share filters only the first waits for them, and can hide their reading.
+    """
+    machine = workers.machine
+    work = product.channel_work
+    per_channel = max(
+        work.multiply_adds * _multiply_add_seconds(target, machine),
+        max(work.loads / machine.loads_per_cycle, machine.multiply_add_latency / work.independent_sums)
+        / machine.clock,
+    )
+    number, channel_blocks = parts
+    panels = shape.transform_size * shape.reduction * channel_blocks
+    products = workers.load * panels * row_blocks * per_channel / PRODUCT_EFFICIENCY
+    size = shape.element_types.filter_bytes * panels * product.channels
+    filters = _filter_seconds(size, number, workers)
+    return products, filters - (1 - UNHIDDEN) * min(products / row_blocks, filters)
+
+
+def _filter_seconds(size: int, parts: int, workers: Workers) -> float:
+    """Seconds that a thread reads filters for, `parts` parts of `size` bytes.
+
+    All threads together read them once from memory: the filters of a whole network don't stay in any cache
+    from one run to the next. What others have read comes from the cache that they share, and what a thread
+    has read itself, from its own.
+    """
+    machine, whole = workers.machine, parts * size
+    distinct = min(workers.share, parts) * size
+    shared = max(0.0, distinct - whole / workers.count)
+    own = workers.share * size - distinct
+    return (
+        whole / (MEMORY_FILTERS * workers.memory_bandwidth)
+        + shared / (MEMORY_FILTERS * workers.shared_bandwidth(whole))
+        + own / _reached(machine.bandwidth(size), machine)
+    )
+
+
+def _reached(bandwidth: float, machine: CpuMachine) -> float:
+    """What the reading of filters reaches of a bandwidth."""
+    return bandwidth * (MEMORY_FILTERS if bandwidth <= machine.memory_bandwidth else CACHED_FILTERS)
+
+
+def _channel_parts(shape: ConvolutionShape, channel_block: int, splits: int) -> tuple[int, int]:
+    """The parts of the output channels that have some, and the blocks of channels of each."""
+    blocks = ChannelBlocks(shape.output_channels, shape.groups, channel_block).count
+    own = -(-blocks // splits)
+    return -(-blocks // own), own
+
+
+def _multiply_add_seconds(target: CpuTarget, machine: CpuMachine) -> float:
+    """From the start of one multiply-add of whole vectors to that of the next."""
+    return 2 * target.vector_width / machine.flops
+
+
+@cache
+def _input_operations(output_tile: tuple[int, ...], part_size: tuple[int, ...]) -> int:
+    """Operations on one tile of one channel: each dimension in turn transforms all lines of the tile."""
+    alphas = [m + p - 1 for m, p in zip(output_tile, part_size, strict=True)]
+    return sum(
+        len(transforms(m, p).input.operations) * prod(alphas) // alpha
+        for m, p, alpha in zip(output_tile, part_size, alphas, strict=True)
+    )
+
+
+@cache
+def _output_operations(output_tile: tuple[int, ...], part_size: tuple[int, ...]) -> int:
+    """As `_input_operations`; the dimensions transformed before have shrunk from alpha to m elements."""
+    sizes = [m + p - 1 for m, p in zip(output_tile, part_size, strict=True)]
+    operations = 0
+    for dimension, (m, p) in enumerate(zip(output_tile, part_size, strict=True)):
+        operations += len(transforms(m, p).output.operations) * prod(sizes) // sizes[dimension]
+        sizes[dimension] = m
+    return operations

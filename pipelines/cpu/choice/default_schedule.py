@@ -1,0 +1,283 @@
+"""The schedule that a CPU's kernel gets without measurement: the fastest of a few, as predicted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from itertools import product
+from math import inf
+
+from iree.winograd.pipelines.cpu.kernels.by_schedule import needed_schedule
+from iree.winograd.pipelines.cpu.processor.product import RegisterBlock
+from iree.winograd.pipelines.cpu.processor.target import ROW_PADDING, CpuTarget
+from iree.winograd.pipelines.cpu.schedules.channel_blocks import ChannelBlocks
+from iree.winograd.pipelines.cpu.schedules.depthwise import DepthwiseSchedule
+from iree.winograd.pipelines.cpu.schedules.direct import DirectSchedule, direct_workgroup_bytes
+from iree.winograd.pipelines.cpu.schedules.fit import CpuSchedule, misfit
+from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule
+from iree.winograd.pipelines.emission.vocabulary import vector_width_for
+from iree.winograd.pipelines.machines.model import CpuMachine
+from iree.winograd.pipelines.specification.shape import ConvolutionShape
+
+from .cost_model import stage_seconds
+
+WORKGROUPS_PER_THREAD = (1, 2, 3)
+"""That dispatches may have, more only to keep within the caches."""
+MAX_TILE_BLOCK = 64
+INTERLEAVED_BLOCK = 32
+"""Channels of a reduction block of interleaved sums."""
+SHORT_BLOCK = 48
+"""Channels of a reduction block of up to SHORT_REDUCTION channels without interleaved sums."""
+LONG_BLOCK = 64
+"""Channels of a reduction block of more channels."""
+SHORT_REDUCTION = 512
+"""Channels up to which a direct convolution's one sum is so accurate that ours has to be more so."""
+INTERLEAVING_COST = 1.1
+"""How many times as long interleaved sums may take, as predicted: fewer reduction blocks save what is not."""
+MAX_PIXEL_BLOCK = 112
+MAX_DEPTHWISE_PIXELS = 16
+MIN_DEPTHWISE_PIXELS = 8
+"""Sums of a depthwise convolution that hide the latency of multiply-adds, whatever it takes in registers."""
+VECTORS_PER_PASS = 4
+"""Vectors of channels of a pass over all rows: neighbouring cache lines, yet few rows of them fill L1."""
+
+
+@cache
+def default_schedule(
+    shape: ConvolutionShape, target: CpuTarget, machine: CpuMachine, threads: int
+) -> CpuSchedule:
+    """The schedule for so many threads of `machine`: for the direct kernels where tiles are single elements.
+
+    Raises ValueError where none fits: of a batch known only at run time a workgroup transforms all channels.
+    """
+    needed = needed_schedule(shape, target)
+
+    def seconds(schedule: CpuSchedule) -> float:
+        if misfit(schedule, shape, target) is not None:
+            return inf
+        return sum(stage_seconds(shape, schedule, target, machine, threads).values())
+
+    candidates: dict[CpuSchedule, _Division | None]
+    if needed is WinogradSchedule:
+        candidates = {each.schedule(shape, target): each for each in _divisions(shape, target, threads)}
+    elif needed is DepthwiseSchedule:
+        candidates = dict.fromkeys(_depthwise_schedules(shape, target, threads))
+    else:
+        candidates = dict.fromkeys(_direct_schedules(shape, target, threads))
+    if not candidates:
+        raise ValueError(f"the L2 cache of {target.l2_bytes} bytes holds no tile's inputs or products")
+    times = {schedule: seconds(schedule) for schedule in candidates}
+    fastest = min(times, key=lambda schedule: times[schedule])
+    if reason := misfit(fastest, shape, target):
+        raise ValueError(reason)
+    division = candidates[fastest]
+    if division is not None and shape.reduction <= SHORT_REDUCTION:
+        accurate = division.schedule(shape, target, interleaved_sums=2)
+        if seconds(accurate) <= INTERLEAVING_COST * times[fastest]:
+            return accurate
+    return fastest
+
+
+@dataclass(frozen=True)
+class _Division:
+    """How tiles and output channels are divided among workgroups."""
+
+    most_tiles: int
+    """Of a workgroup."""
+    register_vectors: int
+    threads: int
+    """That share the blocks of tiles."""
+    workgroups: int
+    """That there should be, by parts of the output channels where the input has a transform of its own."""
+    input_block: int | None = None
+
+    def schedule(
+        self, shape: ConvolutionShape, target: CpuTarget, interleaved_sums: int = 1
+    ) -> WinogradSchedule:
+        """The schedule with the register blocks that read least."""
+        width = vector_width_for(shape.group_outputs, target.vector_width)
+        tiles = MAX_TILE_BLOCK if shape.tiles is None else shape.tiles
+        most_rows = RegisterBlock.most_rows(interleaved_sums * self.register_vectors, target)
+        tile_block, register_tiles = _divide_tiles(tiles, self.most_tiles, most_rows, self.threads)
+        reduction_block = INTERLEAVED_BLOCK
+        if interleaved_sums == 1:
+            reduction_block = SHORT_BLOCK if shape.reduction <= SHORT_REDUCTION else LONG_BLOCK
+        splits = 1
+        if self.input_block is not None:
+            splits = _parts(self.workgroups, -(-tiles // tile_block), shape, width * self.register_vectors)
+        return WinogradSchedule(
+            vector_width=width,
+            tile_block=tile_block,
+            register_tiles=register_tiles,
+            register_vectors=self.register_vectors,
+            reduction_block=min(shape.reduction, reduction_block),
+            interleaved_sums=interleaved_sums,
+            channel_splits=splits,
+            input_block=self.input_block,
+        )
+
+
+def _divisions(shape: ConvolutionShape, target: CpuTarget, threads: int) -> Iterator[_Division]:
+    """Tiles alone, in blocks as small as L2 or the threads ask for, or channels as well.
+
+    Then the input has a transform of its own, and a block has as many tiles as L2 holds products of.
+    """
+    width = vector_width_for(shape.group_outputs, target.vector_width)
+    tiles = MAX_TILE_BLOCK if shape.tiles is None else shape.tiles
+    workgroups = _workgroups(threads)
+    # A tile's row of inputs and of products, in f32; a workgroup's memory also holds a tile between two
+    # passes.
+    available = (
+        target.l2_bytes // shape.element_types.accumulator_bytes - shape.transform_size * target.vector_width
+    )
+    input_row = shape.transform_size * (shape.groups * shape.reduction + ROW_PADDING)
+    vectors = _register_vectors(shape.group_outputs, width)
+    product_row = shape.transform_size * width * vectors
+    most = min(MAX_TILE_BLOCK, available // (input_row + product_row))
+    if most > 0:
+        shares = {-(-tiles // count) for count in workgroups} if shape.tiles is not None else set()
+        for share in sorted({most, *(share for share in shares if share < most)}):
+            yield _Division(share, vectors, threads, 1)
+    if shape.tiles is None:
+        return
+    input_block = min(MAX_TILE_BLOCK, max(1, tiles // workgroups[-1]))
+    parts = ChannelBlocks(shape.output_channels, shape.groups, vectors * width).count
+    # Narrower blocks of channels are more parts of them.
+    for width_in_vectors in [vectors] if parts >= threads else sorted({vectors, 1}, reverse=True):
+        most = min(MAX_TILE_BLOCK, available // (shape.transform_size * width * width_in_vectors))
+        if most > 0:
+            for count in workgroups:
+                yield _Division(most, width_in_vectors, 1, count, input_block)
+
+
+def _register_vectors(group_outputs: int, width: int) -> int:
+    """Two vectors of output channels, or three where these overlap less."""
+    return min(
+        range(min(2, group_outputs // width), min(3, group_outputs // width) + 1),
+        key=lambda vectors: (-(-group_outputs // (vectors * width)) * vectors, vectors),
+    )
+
+
+@cache
+def _divide_tiles(tiles: int, most: int, most_register_tiles: int, threads: int) -> tuple[int, int]:
+    """Tiles of a workgroup, at most `most`, and of a register block, whose multiple they are.
+
+    They are those that read least vectors for every channel: one per tile, also past the last and of threads
+    without a block, and filters per register block.
+    """
+
+    def reads(division: tuple[int, int]) -> float:
+        tile_block, register_tiles = division
+        rounds = -(-tiles // (tile_block * threads))
+        return rounds * tile_block * (1 + 1 / register_tiles)
+
+    return min(
+        (
+            _divide_tiles_by(tiles, most, register_tiles)
+            for register_tiles in range(max(1, 2 * most_register_tiles // 3), most_register_tiles + 1)
+        ),
+        key=reads,
+    )
+
+
+def _divide_tiles_by(tiles: int, most: int, most_register_tiles: int) -> tuple[int, int]:
+    most_rows = max(1, most // most_register_tiles)
+    blocks = -(-tiles // min(most, most_rows * most_register_tiles))
+    per_block = -(-tiles // blocks)
+    rows = -(-per_block // most_register_tiles)
+    register_tiles = min(-(-per_block // rows), most // rows)
+    return register_tiles * rows, register_tiles
+
+
+def _direct_schedules(shape: ConvolutionShape, target: CpuTarget, threads: int) -> Iterator[DirectSchedule]:
+    """Those of the register block that wastes least of this shape.
+
+    Rows, then channels, are divided among workgroups, or channels alone: then fewer read all filters. L2
+    holds the input of a workgroup if it is copied.
+    """
+    group_outputs = shape.group_outputs
+    width = vector_width_for(group_outputs, target.vector_width)
+    pixels, rows = shape.output_size[-1], shape.output_rows
+
+    def cycles(block: tuple[int, int]) -> float:
+        register_pixels, vectors = block
+        passes = -(-pixels // register_pixels) * -(-group_outputs // (vectors * width))
+        # Two multiply-adds or loads a cycle, four cycles until a sum can be added to, and the loop's own.
+        return passes * (max(register_pixels * vectors / 2, (register_pixels + vectors) / 2, 4) + 1)
+
+    blocks = [
+        (register_pixels, vectors)
+        for vectors in range(1, min(4, group_outputs // width) + 1)
+        for register_pixels in range(1, min(pixels, RegisterBlock.most_rows(vectors, target)) + 1)
+    ]
+    most_pixels, register_vectors = min(blocks, key=cycles)
+    pixel_blocks = -(-pixels // MAX_PIXEL_BLOCK)
+    most_block = min(pixels, -(-pixels // pixel_blocks // most_pixels) * most_pixels)
+    most_rows = min(rows, max(1, MAX_PIXEL_BLOCK // most_block))
+    blocks_per_row = (shape.batch or 1) * -(-pixels // most_block)
+    for count, divided in product(_workgroups(threads), (True, False)):
+        wanted_rows = min(most_rows, max(1, rows * blocks_per_row // count)) if divided else most_rows
+        row_block, pixel_block, register_pixels = _within_l2(
+            shape, target, wanted_rows, most_block, most_pixels
+        )
+        tasks = (shape.batch or 1) * -(-rows // row_block) * -(-pixels // pixel_block)
+        yield DirectSchedule(
+            vector_width=width,
+            register_pixels=register_pixels,
+            register_vectors=register_vectors,
+            row_block=row_block,
+            pixel_block=pixel_block,
+            channel_splits=_parts(count, tasks, shape, width * register_vectors),
+        )
+
+
+def _within_l2(
+    shape: ConvolutionShape, target: CpuTarget, row_block: int, pixel_block: int, register_pixels: int
+) -> tuple[int, int, int]:
+    """Rows and pixels of a workgroup and pixels of a register block, whose input L2 holds if it is copied.
+
+    Raises ValueError when it doesn't hold the input of a single output.
+    """
+    while direct_workgroup_bytes(shape, row_block, pixel_block, target) > target.l2_bytes:
+        if row_block > 1:
+            row_block -= 1
+        elif pixel_block > register_pixels:
+            pixel_block = max(register_pixels, pixel_block - register_pixels)
+        elif register_pixels > 1:
+            register_pixels = pixel_block = register_pixels - 1
+        else:
+            raise ValueError(f"the input of one output exceeds the L2 cache of {target.l2_bytes} bytes")
+    return row_block, pixel_block, register_pixels
+
+
+def _depthwise_schedules(
+    shape: ConvolutionShape, target: CpuTarget, threads: int
+) -> Iterator[DepthwiseSchedule]:
+    """Registers full of sums and of the filters of one row of taps; rows, then channels, in parts."""
+    width = vector_width_for(shape.output_channels, target.vector_width)
+    pixels, rows, batch = shape.output_size[-1], shape.output_rows, shape.batch or 1
+    filters = shape.decomposition.kernel_size[-1] * shape.group_inputs
+    most_pixels = min(MAX_DEPTHWISE_PIXELS, max(MIN_DEPTHWISE_PIXELS, target.vector_registers - filters - 2))
+    passes = -(-shape.output_channels // (VECTORS_PER_PASS * width))
+    for count in _workgroups(threads):
+        row_block = -(-rows // max(1, min(rows, count // batch)))
+        tasks = batch * -(-rows // row_block)
+        yield DepthwiseSchedule(
+            vector_width=width,
+            register_pixels=-(-pixels // -(-pixels // most_pixels)),
+            row_block=row_block,
+            vectors_per_pass=VECTORS_PER_PASS,
+            channel_splits=max(1, min(passes, count // tasks)),
+        )
+
+
+def _workgroups(threads: int) -> list[int]:
+    """The numbers of workgroups that a dispatch may have, for threads to share."""
+    return [1] if threads == 1 else [count * threads for count in WORKGROUPS_PER_THREAD]
+
+
+def _parts(workgroups: int, blocks: int, shape: ConvolutionShape, channel_block: int) -> int:
+    """The parts of the output channels for so many workgroups, where `blocks` share the tiles or pixels."""
+    channel_blocks = ChannelBlocks(shape.output_channels, shape.groups, channel_block).count
+    return max(1, min(channel_blocks, workgroups // blocks))

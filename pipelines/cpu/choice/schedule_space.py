@@ -1,0 +1,124 @@
+"""The schedules of the CPU kernels that are worth measuring."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import product
+
+from iree.winograd.pipelines.cpu.processor.product import RegisterBlock
+from iree.winograd.pipelines.cpu.processor.target import CpuTarget
+from iree.winograd.pipelines.cpu.schedules.depthwise import DepthwiseSchedule
+from iree.winograd.pipelines.cpu.schedules.direct import DirectSchedule, direct_workgroup_bytes
+from iree.winograd.pipelines.cpu.schedules.fit import misfit
+from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule
+from iree.winograd.pipelines.specification.shape import ConvolutionShape
+
+from .default_schedule import MAX_PIXEL_BLOCK, MAX_TILE_BLOCK
+
+MAX_REGISTER_VECTORS = 4
+REDUCTION_BLOCKS = (32, 64, 128)
+TILE_BLOCKS = (1, 2, 3, 4, 6)
+"""In register blocks."""
+CHANNEL_SPLITS = (1, 2, 4, 8, 16)
+SEPARATE_INPUT_WORKGROUPS = 16
+FILTER_PREFETCHES = (32, 96)
+MAX_TUNED_TILE_BLOCK = 128
+REGISTER_PIXELS = (4, 7, 14, 28)
+TUNED_VECTORS_PER_PASS = (1, 2, 4, 8)
+
+
+def winograd_schedules(
+    shape: ConvolutionShape, target: CpuTarget, threads: int, default: WinogradSchedule
+) -> Iterator[WinogradSchedule]:
+    """The `default` with other register blocks, tile blocks, sums and splits.
+
+    Those whose workgroup needs more memory than L2 holds are left out, and for one thread those that divide
+    output channels.
+    """
+    tiles = default.tile_block if shape.tiles is None else shape.tiles
+    channel_vectors = shape.group_outputs // default.vector_width
+    splits = _channel_splits(threads, channel_vectors)
+    # The input is transformed by the kernel itself, or apart from it for several to read.
+    divisions: list[tuple[int, int | None]] = [(1, None)]
+    if shape.tiles is not None:
+        separate = max(1, min(MAX_TILE_BLOCK, tiles // SEPARATE_INPUT_WORKGROUPS))
+        divisions += [(split, separate) for split in splits]
+    for vectors, interleaved in product(range(1, min(MAX_REGISTER_VECTORS, channel_vectors) + 1), (1, 2)):
+        most_rows = RegisterBlock.most_rows(vectors * interleaved, target)
+        for rows, blocks, reduction, (split, input_block) in product(
+            sorted({most_rows, -(-most_rows * 3 // 4), -(-most_rows // 2)}, reverse=True),
+            TILE_BLOCKS,
+            sorted({min(shape.reduction, block) for block in REDUCTION_BLOCKS}),
+            divisions,
+        ):
+            schedule = replace(
+                default,
+                tile_block=rows * blocks,
+                register_tiles=rows,
+                register_vectors=vectors,
+                interleaved_sums=interleaved,
+                reduction_block=reduction,
+                channel_splits=split,
+                input_block=input_block,
+            )
+            if _fits(schedule, shape, target, tiles):
+                yield schedule
+
+
+def direct_schedules(
+    shape: ConvolutionShape, target: CpuTarget, threads: int, default: DirectSchedule
+) -> Iterator[DirectSchedule]:
+    """The `default` with other register blocks, rows, pixels and splits, as far as L2 holds them."""
+    pixels = shape.output_size[-1]
+    rows = shape.output_rows
+    channel_vectors = shape.group_outputs // default.vector_width
+    for vectors in range(1, min(MAX_REGISTER_VECTORS, channel_vectors) + 1):
+        most = min(pixels, RegisterBlock.most_rows(vectors, target))
+        even = -(-pixels // -(-pixels // most))
+        for register_pixels in sorted({most, even, max(1, most - 1)}):
+            for pixel_block, row_block, prefetch, split in product(
+                sorted({min(pixels, MAX_PIXEL_BLOCK), min(pixels, 2 * register_pixels), register_pixels}),
+                sorted({1, min(2, rows), min(4, rows), min(8, rows), default.row_block}),
+                FILTER_PREFETCHES,
+                _channel_splits(threads, channel_vectors),
+            ):
+                if direct_workgroup_bytes(shape, row_block, pixel_block, target) <= target.l2_bytes:
+                    yield replace(
+                        default,
+                        register_pixels=register_pixels,
+                        register_vectors=vectors,
+                        pixel_block=pixel_block,
+                        row_block=row_block,
+                        filter_prefetch=prefetch,
+                        channel_splits=split,
+                    )
+
+
+def depthwise_schedules(
+    shape: ConvolutionShape, threads: int, default: DepthwiseSchedule
+) -> Iterator[DepthwiseSchedule]:
+    """The `default` with other register pixels, vectors per pass and splits."""
+    vectors = -(-shape.output_channels // default.vector_width)
+    pixels = shape.output_size[-1]
+    for register_pixels, vectors_per_pass, split in product(
+        sorted({min(pixels, count) for count in REGISTER_PIXELS}),
+        sorted({min(vectors, count) for count in TUNED_VECTORS_PER_PASS}),
+        _channel_splits(threads, vectors),
+    ):
+        yield replace(
+            default,
+            register_pixels=register_pixels,
+            vectors_per_pass=vectors_per_pass,
+            channel_splits=split,
+        )
+
+
+def _channel_splits(threads: int, channel_vectors: int) -> list[int]:
+    return [count for count in CHANNEL_SPLITS if count <= (1 if threads == 1 else channel_vectors)]
+
+
+def _fits(schedule: WinogradSchedule, shape: ConvolutionShape, target: CpuTarget, tiles: int) -> bool:
+    """Whether the kernel computes the shape by the schedule, whose block is within the bounds of sense."""
+    is_sensible = schedule.tile_block <= min(MAX_TUNED_TILE_BLOCK, tiles + schedule.register_tiles - 1)
+    return is_sensible and misfit(schedule, shape, target) is None

@@ -1,0 +1,109 @@
+"""The implementations of a convolution on a CPU."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from iree.winograd.passes.match.problem import ConvolutionProblem
+from iree.winograd.pipelines.cpu.kernels.by_schedule import refusal
+from iree.winograd.pipelines.cpu.processor.target import CpuTarget
+from iree.winograd.pipelines.cpu.schedules.depthwise import DepthwiseSchedule
+from iree.winograd.pipelines.cpu.schedules.direct import DirectSchedule
+from iree.winograd.pipelines.cpu.schedules.fit import CpuSchedule
+from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule
+from iree.winograd.pipelines.machines.model import CpuMachine, Limits
+from iree.winograd.pipelines.specification.schedule import Schedule
+from iree.winograd.pipelines.specification.shape import ConvolutionShape
+
+from .cost_model import stage_seconds
+from .default_schedule import default_schedule
+from .schedule_space import depthwise_schedules, direct_schedules, winograd_schedules
+
+IREE_PRODUCT_SLOWDOWN = 1.5
+"""The least that was measured, of one row: IREE reads matrices at 24 GB/s, the direct kernel at 36."""
+
+
+@dataclass(frozen=True)
+class CpuSearchSpace:
+    """The implementations of a convolution on `threads` threads of `machine`.
+
+    Raises ValueError for less than one thread.
+    """
+
+    target: CpuTarget
+    machine: CpuMachine
+    threads: int = 1
+
+    def __post_init__(self) -> None:
+        if self.threads < 1:
+            raise ValueError(f"threads must be at least 1, not {self.threads}")
+
+    @property
+    def key(self) -> str:
+        target = self.target
+        fused = "fma" if target.fused_multiply_add else "no fma"
+        registers = f"{target.vector_registers} registers of {target.vector_width}"
+        return (
+            f"x86-64 {target.cpu or 'generic'}, {registers}, {fused}, L2 {target.l2_bytes}, "
+            f"threads {self.threads}"
+        )
+
+    @property
+    def limits(self) -> Limits:
+        return self.machine.limits(self.threads)
+
+    @property
+    def dynamic_batch(self) -> int:
+        return 1
+
+    @property
+    def max_relative_errors(self) -> Mapping[str, float]:
+        """By element type. Kernels sum in blocks, so that tiles of 4 and some of 6 keep within it."""
+        return {"f32": 1e-6}
+
+    def unsuited(self, problem: ConvolutionProblem) -> str | None:
+        """None: the kernels compute all that IREE leaves as convolutions, and are faster."""
+        return None
+
+    def default_schedule(self, shape: ConvolutionShape) -> CpuSchedule:
+        """The schedule that is taken without measurement. Raises ValueError where none fits."""
+        return default_schedule(shape, self.target, self.machine, self.threads)
+
+    def default_schedules(self, shape: ConvolutionShape) -> tuple[CpuSchedule]:
+        """The default one alone: all sum alike. Raises ValueError where none fits."""
+        return (self.default_schedule(shape),)
+
+    def schedules(self, shape: ConvolutionShape) -> Iterator[CpuSchedule]:
+        """All schedules worth measuring that keep the target's limits, the default one first."""
+        try:
+            default = self.default_schedule(shape)
+        except ValueError:
+            return
+        yield default
+        found: Iterator[CpuSchedule]
+        if isinstance(default, DirectSchedule):
+            found = direct_schedules(shape, self.target, self.threads, default)
+        elif isinstance(default, WinogradSchedule):
+            found = winograd_schedules(shape, self.target, self.threads, default)
+        else:
+            found = depthwise_schedules(shape, self.threads, default)
+        yield from (schedule for schedule in found if schedule != default)
+
+    def iree_product_seconds(self, shape: ConvolutionShape) -> float:
+        """As if IREE's code did in 1.5 times the time what the direct kernel does beside its dispatch."""
+        stages = self.stage_seconds(shape, self.default_schedule(shape))
+        return sum(
+            seconds * (1 if stage == "dispatch" else IREE_PRODUCT_SLOWDOWN)
+            for stage, seconds in stages.items()
+        )
+
+    def refusal(self, shape: ConvolutionShape, schedule: Schedule) -> str | None:
+        """Why the kernels don't compute `shape` by `schedule`, e.g. that of another, or None."""
+        return refusal(shape, self.target, schedule)
+
+    def stage_seconds(self, shape: ConvolutionShape, schedule: Schedule) -> Mapping[str, float]:
+        """Seconds that each stage is predicted to take. Raises ValueError for the schedule of a GPU."""
+        if not isinstance(schedule, WinogradSchedule | DirectSchedule | DepthwiseSchedule):
+            raise ValueError(f"{schedule} is no schedule for a CPU")
+        return stage_seconds(shape, schedule, self.target, self.machine, self.threads)

@@ -1,0 +1,46 @@
+"""Which kernel computes a convolution."""
+
+from __future__ import annotations
+
+from iree.winograd.pipelines.cpu.processor.target import CpuTarget
+from iree.winograd.pipelines.cpu.schedules.depthwise import DepthwiseSchedule
+from iree.winograd.pipelines.cpu.schedules.direct import DirectSchedule
+from iree.winograd.pipelines.cpu.schedules.fit import CpuSchedule, misfit
+from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule
+from iree.winograd.pipelines.specification.shape import ConvolutionShape
+
+from .depthwise import DepthwiseKernel, is_depthwise
+from .direct import DirectKernel
+from .filters import CpuKernel
+from .winograd import WinogradKernel
+
+
+def refusal(shape: ConvolutionShape, target: CpuTarget, schedule: object) -> str | None:
+    """Why the kernel that computes a convolution doesn't do so by `schedule`; None where it does."""
+    needed = needed_schedule(shape, target)
+    if not isinstance(schedule, needed):
+        return f"{schedule} is no schedule for this convolution on a CPU, which needs a {needed.__name__}"
+    reason = misfit(schedule, shape, target)
+    return None if reason is None else f"{schedule} doesn't fit this convolution: {reason}"
+
+
+def kernel_for(shape: ConvolutionShape, target: CpuTarget, schedule: object) -> CpuKernel:
+    """The kernel that computes a convolution by `schedule`.
+
+    Raises ValueError for the schedule of a kernel that doesn't compute it, or not by this schedule.
+    """
+    if reason := refusal(shape, target, schedule):
+        raise ValueError(reason)
+    if isinstance(schedule, WinogradSchedule):
+        return WinogradKernel(shape, schedule, target)
+    if isinstance(schedule, DepthwiseSchedule):
+        return DepthwiseKernel(shape, schedule, target)
+    assert isinstance(schedule, DirectSchedule)
+    return DirectKernel(shape, schedule, target)
+
+
+def needed_schedule(shape: ConvolutionShape, target: CpuTarget) -> type[CpuSchedule]:
+    """The kind of schedule that says which kernel computes a convolution."""
+    if shape.transform_size > 1:
+        return WinogradSchedule
+    return DepthwiseSchedule if is_depthwise(shape, target) else DirectSchedule

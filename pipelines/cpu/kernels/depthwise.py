@@ -1,0 +1,332 @@
+"""The depthwise CPU kernel: vectors of channels span groups, so there is nothing to multiply as matrices."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import product
+
+from iree.winograd.dialect.bindings import ir, vector
+from iree.winograd.pipelines.cpu.processor.target import CpuTarget
+from iree.winograd.pipelines.cpu.schedules.channel_blocks import ChannelBlocks
+from iree.winograd.pipelines.cpu.schedules.depthwise import DepthwiseSchedule
+from iree.winograd.pipelines.emission.epilogue import VectorEpilogue
+from iree.winograd.pipelines.emission.vocabulary import (
+    Buffer,
+    Condition,
+    Index,
+    ceildiv,
+    loop,
+    loop_carried,
+    multiply_add,
+    named,
+    splat,
+    unflatten,
+    vector_width_for,
+)
+from iree.winograd.pipelines.specification.shape import ConvolutionShape
+
+from .store import RegisterBlockStore
+
+MAX_UNROLLED = 2048
+"""Multiply-adds that rows of taps are written out to, over the code of all blocks of pixels."""
+MAX_GROUP_INPUTS = 16
+"""Input channels of a group, all of which are written out for each tap."""
+MAX_INPUTS_PER_OUTPUT = 4
+"""Input channels per output channel of a group: as many vectors are shuffled to one for each tap."""
+
+
+def is_depthwise(shape: ConvolutionShape, target: CpuTarget) -> bool:
+    """Whether this is a direct convolution in groups that vectors of channels can span."""
+    return shape.transform_size == 1 and vectors_span_groups(
+        shape.input_channels, shape.output_channels, shape.groups, target
+    )
+
+
+def vectors_span_groups(input_channels: int, output_channels: int, groups: int, target: CpuTarget) -> bool:
+    """Whether a vector of output channels holds whole groups, several of them, of few channels each."""
+    group_inputs, group_outputs = input_channels // groups, output_channels // groups
+    width = vector_width_for(output_channels, target.vector_width)
+    return (
+        groups > 1
+        and group_outputs < width
+        and width % group_outputs == 0
+        and group_inputs <= min(MAX_GROUP_INPUTS, MAX_INPUTS_PER_OUTPUT * group_outputs)
+    )
+
+
+@dataclass(frozen=True)
+class DepthwiseKernel:
+    """output[n, o..., k] = epilogue(sum over taps and c of image[n, i..., first(k) + c] * filters[tap, c, k])
+    with first(k) the first input channel of the group of k.
+
+    A workgroup computes `row_block` rows of outputs of one image, or a part of their channels, as sums of
+    `register_pixels` neighbours for one vector of channels. An element of the input is read once for all of
+    these sums that it is part of; those of groups of several channels are spread over the lanes of their
+    outputs. Where the last dimension is padded, the blocks of pixels at the border have code of their own,
+    without the taps that read zeros; outer dimensions have a range of taps for each row.
+    """
+
+    shape: ConvolutionShape
+    schedule: DepthwiseSchedule
+    target: CpuTarget
+
+    @property
+    def blocks(self) -> ChannelBlocks:
+        """The vectors of output channels."""
+        return ChannelBlocks(self.shape.output_channels, 1, self.schedule.vector_width)
+
+    @property
+    def packed_filter_shape(self) -> tuple[int, int, int, int]:
+        """vectors x 1 x (taps, row-major, times a group's input channels) x lanes."""
+        return (self.blocks.count, 1, self.shape.reduction, self.schedule.vector_width)
+
+    @property
+    def view_order(self) -> list[int]:
+        """The order of views along the packed filters' reduction dimension."""
+        return self.shape.views_by_tap
+
+    def workgroups(self, batch: Index) -> tuple[Index, Index]:
+        """Blocks of rows of all images, and parts of the channels."""
+        return batch * self._row_blocks, Index(self._channel_parts)
+
+    def emit(
+        self,
+        workgroup: tuple[Index, ...],
+        batch: Index,
+        image: Buffer,
+        filters: Buffer,
+        output: Buffer,
+        epilogue: VectorEpilogue,
+    ) -> None:
+        """Emits the work of one workgroup at the insertion point.
+
+        `image` is N x H... x C, `filters` is `packed_filter_shape`, `output` is N x OH... x K.
+        """
+        schedule = self.schedule
+        number = workgroup[0] // self._row_blocks
+        first_row = (workgroup[0] % self._row_blocks * schedule.row_block).minimum(
+            self.shape.output_rows - schedule.row_block
+        )
+        passes, parts = self._passes, self._channel_parts
+        register_block = (schedule.register_pixels, 1, schedule.vector_width)
+        store = RegisterBlockStore.of(output, epilogue, register_block, self._accumulator)
+        with loop(passes.steps(workgroup[1], parts), name="pass") as step:
+            pass_ = passes.at(workgroup[1], parts, step)
+            with loop(schedule.row_block, name="row") as row:
+                position = unflatten(first_row + row, self.shape.output_size[:-1])
+
+                def compute(pixel: Index) -> None:
+                    with loop(self.blocks.steps(pass_, passes.count), name="vector") as step:
+                        block = self.blocks.at(pass_, passes.count, step)
+                        sums = self._sum(image, filters, number, position, pixel, block)
+                        store.emit(sums, number, (*position, pixel), self.blocks.first(block), pixel)
+
+                self._for_each_pixel_block(compute)
+
+    def _for_each_pixel_block(self, body: Callable[[Index], None]) -> None:
+        """Blocks that read nothing outside of the image in a loop, the others one by one."""
+        starts = self._pixel_block_starts
+        inside = [number for number, start in enumerate(starts) if self._is_inside(start)]
+        first, end = (inside[0], inside[-1] + 1) if inside else (len(starts), len(starts))
+        for start in starts[:first]:
+            body(Index(start))
+        if first < end:
+            pixels = self.schedule.register_pixels
+            with loop(end - first, name="pixel_block") as block:
+                body(((block + first) * pixels).minimum(starts[-1]))
+        for start in starts[end:]:
+            body(Index(start))
+
+    def _sum(
+        self,
+        image: Buffer,
+        filters: Buffer,
+        number: Index,
+        row: tuple[Index, ...],
+        pixel: Index,
+        block: Index,
+    ) -> list[ir.Value]:
+        """The sums of `register_pixels` outputs from `pixel` on, for one vector of channels."""
+        shape, decomposition = self.shape, self.shape.decomposition
+        first_channel = self.blocks.first(block) // self.shape.group_outputs * self.shape.group_inputs
+        column = pixel * decomposition.step[-1] - shape.padding_low[-1]
+        row_of_filters = decomposition.kernel_size[-1] * self.shape.group_inputs * self.schedule.vector_width
+        add_products = self._add_products if self._is_unrolled else self._add_products_by_tap
+
+        def sum_rows(
+            dimension: int, position: list[Index], taps: Index, sums: list[ir.Value]
+        ) -> list[ir.Value]:
+            if dimension == len(row):
+                origin = image.offset([number, *position, column, first_channel])
+                first = filters.offset([block, 0, 0, 0]) + taps * row_of_filters
+                return add_products(image, filters, origin, first, pixel, sums)
+            first_tap, count = self._taps_inside(dimension, row[dimension])
+
+            def step(tap: Index, sums: list[ir.Value]) -> list[ir.Value]:
+                tap = tap + first_tap
+                coordinate = (
+                    row[dimension] * decomposition.step[dimension]
+                    + tap * decomposition.dilation[dimension]
+                    - shape.padding_low[dimension]
+                )
+                number_of_tap = taps * decomposition.kernel_size[dimension] + tap
+                return sum_rows(dimension + 1, [*position, coordinate], number_of_tap, sums)
+
+            return loop_carried(count, 1, sums, step, "tap_row")
+
+        zeros = [splat(0.0, self.schedule.vector_width, self._accumulator)] * self.schedule.register_pixels
+        return sum_rows(0, [], Index(0), zeros)
+
+    def _add_products(
+        self,
+        image: Buffer,
+        filters: Buffer,
+        origin: Index,
+        filter_origin: Index,
+        pixel: Index,
+        sums: list[ir.Value],
+    ) -> list[ir.Value]:
+        """Adds the products with one row of taps, column of the input by column.
+
+        `origin` is that of the input's element of the first tap and output, also where there is none.
+        """
+        decomposition = self.shape.decomposition
+        taps = range(decomposition.kernel_size[-1])
+        weights = [self._weights(filters, filter_origin, Index(tap)) for tap in taps]
+        uses: dict[int, list[tuple[int, int]]] = defaultdict(list)
+        for p, tap in product(range(self.schedule.register_pixels), taps):
+            uses[p * decomposition.step[-1] + tap * decomposition.dilation[-1]].append((p, tap))
+        sums = list(sums)
+        fused = self.target.fused_multiply_add
+        for column in sorted(uses):
+            _, exists = self._column(pixel, Index(column))
+            if exists.known is False:
+                continue
+            with named("elements"):
+                elements = image.load(origin + column * image.stride(-2), self._input_lanes)
+            for c in range(self.shape.group_inputs):
+                spread = self._spread(elements, c)
+                with named("sum"):
+                    for p, tap in uses[column]:
+                        sums[p] = multiply_add(spread, weights[tap][c], sums[p], fused)
+        return sums
+
+    def _add_products_by_tap(
+        self,
+        image: Buffer,
+        filters: Buffer,
+        origin: Index,
+        filter_origin: Index,
+        pixel: Index,
+        sums: list[ir.Value],
+    ) -> list[ir.Value]:
+        """As `_add_products`, in a loop over the taps."""
+        decomposition = self.shape.decomposition
+
+        def add(tap: Index, sums: list[ir.Value]) -> list[ir.Value]:
+            weights = self._weights(filters, filter_origin, tap)
+            sums = list(sums)
+            for p in range(self.schedule.register_pixels):
+                column = tap * decomposition.dilation[-1] + p * decomposition.step[-1]
+                column, exists = self._column(pixel, column)
+                elements = image.load(origin + column * image.stride(-2), self._input_lanes, exists)
+                for c, weight in enumerate(weights):
+                    sums[p] = multiply_add(
+                        self._spread(elements, c), weight, sums[p], self.target.fused_multiply_add
+                    )
+            return sums
+
+        return loop_carried(decomposition.kernel_size[-1], 1, sums, add, "tap")
+
+    def _weights(self, filters: Buffer, filter_origin: Index, tap: Index) -> list[ir.Value]:
+        """The filters of a tap, for each input channel of a group."""
+        width = self.schedule.vector_width
+        first = filter_origin + tap * (self.shape.group_inputs * width)
+        with named("filter"):
+            return [filters.load(first + c * width, width) for c in range(self.shape.group_inputs)]
+
+    def _spread(self, elements: ir.Value, c: int) -> ir.Value:
+        """Input channel `c` of each group in the lanes of the group's outputs."""
+        if self.shape.group_inputs == self.shape.group_outputs == 1:
+            return elements
+        lanes = [
+            lane // self.shape.group_outputs * self.shape.group_inputs + c
+            for lane in range(self.schedule.vector_width)
+        ]
+        with named("spread"):
+            return vector.shuffle(elements, elements, lanes)
+
+    def _column(self, pixel: Index, column: Index) -> tuple[Index, Condition]:
+        """An input column of the block that starts at `pixel`, moved into the image, and whether it exists.
+
+        All columns exist of blocks whose start is not known while the kernel is built.
+        """
+        if pixel.known is None or self._is_inside(pixel.known):
+            return column, Condition(True)
+        size = self.shape.input_size[-1]
+        first = pixel * self.shape.decomposition.step[-1] - self.shape.padding_low[-1]
+        position = first + column
+        exists = position.at_least(0) & position.less_than(size)
+        return position.maximum(0).minimum(size - 1) - first, exists
+
+    def _taps_inside(self, dimension: int, output: Index) -> tuple[Index, Index]:
+        """The first tap of an outer dimension that reads the image for an output, and how many do."""
+        shape, decomposition = self.shape, self.shape.decomposition
+        taps, size = decomposition.kernel_size[dimension], shape.input_size[dimension]
+        step, dilation = decomposition.step[dimension], decomposition.dilation[dimension]
+        low = shape.padding_low[dimension]
+        last_output = shape.output_size[dimension] - 1
+        first, end = Index(0), Index(taps)
+        if low > 0:
+            first = ceildiv((Index(low) - output * step).maximum(0), dilation)
+        if last_output * step + (taps - 1) * dilation - low >= size:
+            end = ceildiv((Index(size + low) - output * step).maximum(0), dilation).minimum(taps)
+        return first, (end - first).maximum(0)
+
+    def _is_inside(self, start: int) -> bool:
+        """Whether all that the block of pixels reads exists."""
+        decomposition = self.shape.decomposition
+        first = start * decomposition.step[-1] - self.shape.padding_low[-1]
+        pixels, taps = self.schedule.register_pixels, decomposition.kernel_size[-1]
+        last = first + (pixels - 1) * decomposition.step[-1] + (taps - 1) * decomposition.dilation[-1]
+        return first >= 0 and last < self.shape.input_size[-1]
+
+    @property
+    def _is_unrolled(self) -> bool:
+        """Whether rows of taps are short enough to be written out."""
+        at_the_border = [start for start in self._pixel_block_starts if not self._is_inside(start)]
+        row = (
+            self.schedule.register_pixels * self.shape.decomposition.kernel_size[-1] * self.shape.group_inputs
+        )
+        return row * (len(at_the_border) + 1) <= MAX_UNROLLED
+
+    @property
+    def _passes(self) -> ChannelBlocks:
+        """The vectors in blocks that go through all rows before the next ones do."""
+        return ChannelBlocks(-(-self.blocks.count // self.schedule.vectors_per_pass), 1, 1)
+
+    @property
+    def _accumulator(self) -> ir.Type:
+        """The type of the sums."""
+        return ir.Type.parse(self.shape.element_types.accumulator)
+
+    @property
+    def _channel_parts(self) -> int:
+        return min(self.schedule.channel_splits, self._passes.count)
+
+    @property
+    def _pixel_block_starts(self) -> list[int]:
+        """The last block overlaps its neighbour rather than be cut short."""
+        pixels, size = self.schedule.register_pixels, self.shape.output_size[-1]
+        return [min(start, size - pixels) for start in range(0, size, pixels)]
+
+    @property
+    def _input_lanes(self) -> int:
+        """Input channels of the groups of one vector."""
+        return self.schedule.vector_width // self.shape.group_outputs * self.shape.group_inputs
+
+    @property
+    def _row_blocks(self) -> int:
+        return -(-self.shape.output_rows // self.schedule.row_block)

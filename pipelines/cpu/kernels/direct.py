@@ -1,0 +1,235 @@
+"""The direct CPU kernel: output tile 1, an implicit matrix product that reads the input in place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from math import prod
+
+from iree.winograd.dialect.bindings import ir
+from iree.winograd.pipelines.cpu.processor.product import Panel, Rows
+from iree.winograd.pipelines.cpu.processor.target import CpuTarget
+from iree.winograd.pipelines.cpu.schedules.channel_blocks import ChannelBlocks
+from iree.winograd.pipelines.cpu.schedules.direct import DirectSchedule
+from iree.winograd.pipelines.emission.epilogue import VectorEpilogue
+from iree.winograd.pipelines.emission.vocabulary import (
+    Buffer,
+    Index,
+    loop,
+    loop_carried,
+    named,
+    unflatten,
+)
+from iree.winograd.pipelines.specification.shape import ConvolutionShape
+
+from .staging import OutputBlock, Staging
+from .store import RegisterBlockStore
+
+CACHE_SET_PERIOD = 2048
+"""Bytes apart, or a multiple, at which the elements of a register block share one or two sets of L1."""
+
+
+@dataclass(frozen=True)
+class _Source:
+    """Where a workgroup reads its input: in the image, or in the copy of what it needs of it."""
+
+    buffer: Buffer
+    tap_strides: list[int]
+    """Elements from one outer tap to the next, per outer dimension; in a copy one for all of them."""
+    is_copy: bool
+
+
+@dataclass(frozen=True)
+class _Pixels:
+    """The neighbouring outputs of a register block, and the block of channels that it is of."""
+
+    number: Index
+    position: tuple[Index, ...]
+    block: Index
+
+
+@dataclass(frozen=True)
+class DirectKernel:
+    """One direct kernel: a workgroup computes `row_block` rows of `pixel_block` outputs of one image.
+
+    A row is a line of outputs along the last spatial dimension; `register_pixels` neighbours in it are summed
+    at once. What one output needs of one row of taps lies side by side in the input, taps and channels alike,
+    so that the innermost loop runs over both. Where the convolution pads, the input that a workgroup needs is
+    first copied between zeros, a row of the input for each outer tap; else it is read in place, unless its
+    pixels lie so that they would share few sets of the cache.
+    """
+
+    shape: ConvolutionShape
+    schedule: DirectSchedule
+    target: CpuTarget
+
+    @property
+    def blocks(self) -> ChannelBlocks:
+        """Passes over the pixels, one per block of output channels."""
+        return ChannelBlocks(self.shape.output_channels, self.shape.groups, self.schedule.channel_block)
+
+    @property
+    def packed_filter_shape(self) -> tuple[int, ...]:
+        """channel blocks x 1 x (taps, row-major, times a group's channels) x channel_block."""
+        return (self.blocks.count, 1, *self.schedule.product.panel_shape(self.shape.reduction))
+
+    @property
+    def view_order(self) -> list[int]:
+        """The order of views along the packed filters' reduction dimension."""
+        return self.shape.views_by_tap
+
+    def workgroups(self, batch: Index) -> tuple[Index, Index]:
+        """Blocks of outputs of all images, and parts of the output channels."""
+        return batch * (self._row_blocks * self._pixel_blocks), Index(self._channel_parts)
+
+    def emit(
+        self,
+        workgroup: tuple[Index, ...],
+        batch: Index,
+        image: Buffer,
+        filters: Buffer,
+        output: Buffer,
+        epilogue: VectorEpilogue,
+    ) -> None:
+        """Emits the work of one workgroup at the insertion point.
+
+        `image` is N x H... x C, `filters` is `packed_filter_shape`, `output` is N x OH... x K,
+        or N x K x OH....
+        """
+        schedule = self.schedule
+        with named("first_output"):
+            outputs = self._outputs(workgroup[0])
+        source = self._stage(image, outputs) if self._stages(image) else self._in_place(image)
+        register_block = (schedule.register_pixels, schedule.register_vectors, schedule.vector_width)
+        transposed_pixels = schedule.pixel_block if self.shape.output_channels_first else None
+        store = RegisterBlockStore.of(output, epilogue, register_block, self._accumulator, transposed_pixels)
+        with loop(self.blocks.steps(workgroup[1], self._channel_parts), name="channel_block") as step:
+            block = self.blocks.at(workgroup[1], self._channel_parts, step)
+            channel = self.blocks.first(block)
+            with loop(outputs.rows, name="row") as row:
+                output_row = unflatten(outputs.first_row + row, self.shape.output_size[:-1])
+                with loop(schedule.pixel_block, schedule.register_pixels, "pixel") as start:
+                    pixel = start.minimum(schedule.pixel_block - schedule.register_pixels)
+                    position = (*output_row, outputs.first_pixel + pixel)
+                    pixels = _Pixels(outputs.number, position, block)
+                    with named("origin"):
+                        origin = self._origin(source, pixels, row, pixel)
+                    sums = self._sum(source, origin, filters, pixels, store)
+                    store.emit(sums, outputs.number, position, channel, pixel)
+                row_start = (*output_row, outputs.first_pixel)
+                store.finish_row(outputs.number, row_start, channel, self.target.vector_width)
+
+    def _outputs(self, number: Index) -> OutputBlock:
+        """The outputs of a workgroup."""
+        schedule = self.schedule
+        image = number // (self._row_blocks * self._pixel_blocks)
+        first_row = number // self._pixel_blocks % self._row_blocks * schedule.row_block
+        rows = Index(schedule.row_block)
+        if self.shape.output_rows % schedule.row_block:
+            rows = (Index(self.shape.output_rows) - first_row).minimum(rows)
+        # The last block of pixels overlaps its neighbour rather than be cut short.
+        first_pixel = (number % self._pixel_blocks * schedule.pixel_block).minimum(
+            self.shape.output_size[-1] - schedule.pixel_block
+        )
+        return OutputBlock(image, first_row, rows, first_pixel)
+
+    def _stages(self, image: Buffer) -> bool:
+        """Whether the input is copied: it is padded, or its pixels would share few sets of the cache."""
+        distance = self.shape.element_types.input_bytes * self.shape.strides[-1] * image.stride(-2)
+        in_few_sets = distance % CACHE_SET_PERIOD == 0 and self.shape.decomposition.kernel_size[-1] == 1
+        return self.shape.pads or (in_few_sets and self._channel_parts == 1)
+
+    def _stage(self, image: Buffer, outputs: OutputBlock) -> _Source:
+        staged = Staging(self.shape, self.schedule, self.target).emit(image, outputs)
+        return _Source(staged, [staged.stride(1)], is_copy=True)
+
+    def _in_place(self, image: Buffer) -> _Source:
+        dilations = self.shape.decomposition.dilation[:-1]
+        strides = [dilation * image.stride(1 + d) for d, dilation in enumerate(dilations)]
+        return _Source(image, strides, is_copy=False)
+
+    def _origin(self, source: _Source, pixels: _Pixels, row: Index, pixel: Index) -> Index:
+        """The first element that pixels read; `row` and `pixel` are theirs within the workgroup's outputs."""
+        steps = self.shape.decomposition.step
+        if source.is_copy:
+            return source.buffer.offset([row, 0, pixel * steps[-1], 0])
+        coordinates = [output * step for output, step in zip(pixels.position, steps, strict=True)]
+        return source.buffer.offset([pixels.number, *coordinates, 0])
+
+    def _sum(
+        self, source: _Source, origin: Index, filters: Buffer, pixels: _Pixels, store: RegisterBlockStore
+    ) -> list[ir.Value]:
+        """The outputs of `register_pixels` neighbours for one block of channels, `register_vectors` each."""
+        shape, product = self.shape, self.schedule.product
+        first = origin + self.blocks.group(pixels.block) * shape.group_inputs
+        panel_origin = filters.offset([pixels.block, 0, 0, 0])
+        pixel_stride = shape.decomposition.step[-1] * source.buffer.stride(-2)
+        tap_row_filters = shape.decomposition.kernel_size[-1] * shape.group_inputs * product.channels
+        prefetch = partial(self._prefetch, source, origin, pixels, store)
+
+        def add_tap_row(tap_row: Index, sums: list[ir.Value]) -> list[ir.Value]:
+            rows = Rows(source.buffer, first + self._tap_offset(tap_row, source.tap_strides), pixel_stride)
+            panel = Panel(filters, panel_origin + tap_row * tap_row_filters)
+            return self._add_tap_row(sums, rows, panel, prefetch)
+
+        zeros = product.zeros(shape.group_inputs, self._accumulator)
+        return product.finished(loop_carried(self._outer_taps, 1, zeros, add_tap_row, "tap_row"))
+
+    def _add_tap_row(
+        self, sums: list[ir.Value], rows: Rows, panel: Panel, prefetch: Callable[[Index], None]
+    ) -> list[ir.Value]:
+        """Adds the products with one row of taps: in one loop where what they read lies side by side."""
+        shape, product = self.shape, self.schedule.product
+        taps, dilation = shape.decomposition.kernel_size[-1], shape.decomposition.dilation[-1]
+        column_stride = rows.buffer.stride(-2)
+        side_by_side = dilation == 1 and shape.groups == 1 and column_stride == shape.input_channels
+        if taps == 1 or side_by_side:
+            return product.add(sums, rows, panel, taps * shape.group_inputs, self.target, prefetch)
+
+        def add_tap(tap: Index, sums: list[ir.Value]) -> list[ir.Value]:
+            tap_rows = replace(rows, first=rows.first + tap * (dilation * column_stride))
+            tap_filters = tap * (shape.group_inputs * product.channels)
+            tap_panel = replace(panel, first=panel.first + tap_filters)
+            return product.add(sums, tap_rows, tap_panel, shape.group_inputs, self.target, prefetch)
+
+        return loop_carried(taps, 1, sums, add_tap, "tap")
+
+    def _prefetch(
+        self, source: _Source, origin: Index, pixels: _Pixels, store: RegisterBlockStore, c: Index
+    ) -> None:
+        """Fetches, while a channel is added, a part of what comes next: outputs, and the next pixels."""
+        store.prefetch(pixels.number, pixels.position, self.blocks.first(pixels.block), c)
+        if not source.is_copy and self.shape.decomposition.step[-1] == 1:
+            # A channel of these pixels takes as long as an element of each of the next ones.
+            source.buffer.prefetch(origin + (c + source.buffer.stride(-2)) * self.schedule.register_pixels)
+
+    def _tap_offset(self, tap_row: Index, tap_strides: list[int]) -> Index:
+        if len(tap_strides) == 1:
+            return tap_row * tap_strides[0]
+        offset = Index(0)
+        taps = unflatten(tap_row, self.shape.decomposition.kernel_size[:-1])
+        for coordinate, stride in zip(taps, tap_strides, strict=True):
+            offset = offset + coordinate * stride
+        return offset
+
+    @property
+    def _accumulator(self) -> ir.Type:
+        """The type of the sums."""
+        return ir.Type.parse(self.shape.element_types.accumulator)
+
+    @property
+    def _channel_parts(self) -> int:
+        return min(self.schedule.channel_splits, self.blocks.count)
+
+    @property
+    def _row_blocks(self) -> int:
+        return -(-self.shape.output_rows // self.schedule.row_block)
+
+    @property
+    def _pixel_blocks(self) -> int:
+        return -(-self.shape.output_size[-1] // self.schedule.pixel_block)
+
+    @property
+    def _outer_taps(self) -> int:
+        return prod(self.shape.decomposition.kernel_size[:-1])

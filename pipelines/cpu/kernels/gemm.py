@@ -1,0 +1,58 @@
+"""The batched product of a block of transformed tiles and packed panels of transformed filters."""
+
+from __future__ import annotations
+
+from iree.winograd.dialect.bindings import arith, ir
+from iree.winograd.pipelines.cpu.processor.product import Panel, Rows
+from iree.winograd.pipelines.cpu.processor.target import CpuTarget
+from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule
+from iree.winograd.pipelines.emission.vocabulary import Buffer, Index, loop, named
+
+
+def emit_products(
+    tiles: Buffer,
+    filters: Buffer,
+    products: Buffer,
+    *,
+    first_tile: Index,
+    first_column: Index,
+    filter_block: Index,
+    reduction: int,
+    schedule: WinogradSchedule,
+    target: CpuTarget,
+) -> None:
+    """products[a, t, k] = sum over c of tiles[first_tile + t, a, first_column + c] * filters[block, a, c, k].
+
+    `tiles` is tile_block x A x (groups * reduction, padded), `filters` is blocks x A x reduction x
+    channel_block and `products` is A x tile_block x channel_block.
+    """
+    product = schedule.product
+    with (
+        loop(tiles.extents[1], name="a") as a,
+        loop(schedule.tile_block, product.rows, "t") as t,
+    ):
+        with named("tile_offset"):
+            tile_offset = tiles.offset([first_tile + t, a, first_column])
+        with named("product_offset"):
+            product_offset = products.offset([a, t, 0])
+        for first, extent in _reduction_blocks(reduction, schedule.reduction_block):
+            rows = Rows(tiles, tile_offset + first, tiles.stride(0))
+            panel = Panel(filters, filters.offset([filter_block, a, first, 0]))
+            sums = product.add(product.zeros(extent, products.element), rows, panel, extent, target)
+            _accumulate(products, product_offset, product.finished(sums), schedule, first_block=first == 0)
+
+
+def _reduction_blocks(reduction: int, block: int) -> list[tuple[int, int]]:
+    return [(first, min(block, reduction - first)) for first in range(0, reduction, block)]
+
+
+def _accumulate(
+    products: Buffer, offset: Index, sums: list[ir.Value], schedule: WinogradSchedule, first_block: bool
+) -> None:
+    for position, value in enumerate(sums):
+        i, v = divmod(position, schedule.register_vectors)
+        target = offset + (i * products.stride(1) + v * schedule.vector_width)
+        if not first_block:
+            with named("product"):
+                value = arith.addf(products.load(target, schedule.vector_width), value)
+        products.store(value, target)

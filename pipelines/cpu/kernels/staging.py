@@ -1,0 +1,124 @@
+"""Copies of the input that direct kernels read instead of the image: between zeros, rows apart."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from iree.winograd.pipelines.cpu.processor.target import ROW_PADDING, CpuTarget
+from iree.winograd.pipelines.cpu.schedules.direct import DirectSchedule, input_columns
+from iree.winograd.pipelines.emission.vocabulary import (
+    Buffer,
+    Condition,
+    Index,
+    all_of,
+    clear_elements,
+    copy_elements,
+    loop,
+    scratch,
+    unflatten,
+    when,
+)
+from iree.winograd.pipelines.specification.shape import ConvolutionShape
+
+
+@dataclass(frozen=True)
+class OutputBlock:
+    """The outputs of a workgroup: `rows` rows of image `number`, from pixel `first_pixel` on."""
+
+    number: Index
+    first_row: Index
+    rows: Index
+    first_pixel: Index
+
+
+@dataclass(frozen=True)
+class Staging:
+    """The copy of the input of a block of outputs: what one row of taps reads, for each row of outputs and
+    each outer tap, zeros where the convolution pads.
+    """
+
+    shape: ConvolutionShape
+    schedule: DirectSchedule
+    target: CpuTarget
+
+    def emit(self, image: Buffer, outputs: OutputBlock) -> Buffer:
+        """Emits the copy of N x H... x C: rows x outer taps x columns x (C, padded)."""
+        decomposition = self.shape.decomposition
+        outer_taps = decomposition.kernel_size[:-1]
+        # Only where all taps of a row lie in one column may columns lie apart.
+        padding = ROW_PADDING if decomposition.kernel_size[-1] == 1 else 0
+        extents = (
+            self.schedule.row_block,
+            prod(outer_taps),
+            self._columns,
+            self.shape.input_channels + padding,
+        )
+        staged = scratch(extents, image.element, "staged_rows")
+        first_column = outputs.first_pixel * decomposition.step[-1] - self.shape.padding_low[-1]
+        begin = (Index(0) - first_column).maximum(0).minimum(self._columns)
+        end = (Index(self.shape.input_size[-1]) - first_column).minimum(self._columns).maximum(begin)
+        with loop(outputs.rows, name="row") as row, loop(prod(outer_taps), name="tap") as tap:
+            output_row = unflatten(outputs.first_row + row, self.shape.output_size[:-1])
+            position, exists = self._input_row(output_row, unflatten(tap, outer_taps))
+            target = staged.offset([row, tap, 0, 0])
+            when(
+                exists,
+                lambda: self._copy_row(
+                    image, [outputs.number, *position, first_column + begin, 0], staged, target, begin, end
+                ),
+                lambda: self._clear(staged, target, Index(staged.stride(1))),
+            )
+        return staged
+
+    def _input_row(
+        self, output_row: tuple[Index, ...], tap: tuple[Index, ...]
+    ) -> tuple[list[Index], Condition]:
+        """The outer input coordinates of an outer tap of a row of outputs, and whether they exist."""
+        decomposition = self.shape.decomposition
+        position, conditions = [], []
+        for d, (output, tap_index) in enumerate(zip(output_row, tap, strict=True)):
+            coordinate = (
+                output * decomposition.step[d]
+                + tap_index * decomposition.dilation[d]
+                - self.shape.padding_low[d]
+            )
+            position.append(coordinate)
+            conditions += [coordinate.at_least(0), coordinate.less_than(self.shape.input_size[d])]
+        return position, all_of(conditions)
+
+    def _copy_row(
+        self,
+        image: Buffer,
+        position: list[Index | int],
+        staged: Buffer,
+        target: Index,
+        begin: Index,
+        end: Index,
+    ) -> None:
+        """Copies the columns from `begin` to `end`, which start at `position` of the image, between zeros."""
+        source = image.offset(position)
+        stride = staged.stride(2)
+        self._clear(staged, target, begin * stride)
+        self._copy_columns(image, source, staged, target, begin, end)
+        self._clear(staged, target + end * stride, (Index(self._columns) - end) * stride)
+
+    def _copy_columns(
+        self, image: Buffer, source: Index, staged: Buffer, target: Index, begin: Index, end: Index
+    ) -> None:
+        channels, width = self.shape.input_channels, self.target.vector_width
+        stride, source_stride = staged.stride(2), image.stride(-2)
+        if stride == source_stride == channels:
+            rest = (end - begin) * channels
+            copy_elements(image, source, staged, target + begin * channels, rest, width)
+            return
+        with loop(end - begin, name="column") as column:
+            copied = target + (begin + column) * stride
+            copy_elements(image, source + column * source_stride, staged, copied, Index(channels), width)
+
+    def _clear(self, staged: Buffer, first: Index, count: Index) -> None:
+        clear_elements(staged, first, count, self.target.vector_width)
+
+    @property
+    def _columns(self) -> int:
+        return input_columns(self.shape, self.schedule.pixel_block)

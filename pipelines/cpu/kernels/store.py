@@ -1,0 +1,113 @@
+"""Register blocks of sums become outputs: the epilogue, and where its results go."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from iree.winograd.dialect.bindings import ir
+from iree.winograd.pipelines.cpu.processor.transposition import Lines, copy_transposed
+from iree.winograd.pipelines.emission.epilogue import VectorEpilogue
+from iree.winograd.pipelines.emission.vocabulary import Buffer, Index, loop, named, scratch
+
+
+@dataclass(frozen=True)
+class RegisterBlockStore:
+    """Finishes sums of `pixels` neighbours by `vectors` vectors of `width` channels, and writes them.
+
+    An epilogue of arithmetic is written out for each vector. One with functions, such as the exponential of
+    a sigmoid, would ask for more registers than there are when all vectors of a block go through it side by
+    side: the sums wait in memory of the workgroup, and a loop takes those of one pixel after the other.
+
+    Outputs of a channels-first image wait for the rest of their row, which is then transposed: the lines of
+    several channels often share a set of the cache, where few would stay until they are complete.
+    """
+
+    output: Buffer
+    epilogue: VectorEpilogue
+    sums: tuple[int, int, int]
+    """Those of a block: pixels x vectors x width."""
+    waiting: Buffer | None
+    """pixels x vectors x width sums; None for epilogues of arithmetic only."""
+    row: Buffer | None
+    """pixels of a row x vectors * width outputs; None for channels-last images."""
+
+    @staticmethod
+    def of(
+        output: Buffer,
+        epilogue: VectorEpilogue,
+        sums: tuple[int, int, int],
+        element: ir.Type,
+        transposed_pixels: int | None = None,
+    ) -> RegisterBlockStore:
+        """For blocks of `sums`, pixels x vectors x width of a type; emits the memory that they wait in.
+
+        Of channels-first images rows of `transposed_pixels` are transposed at once.
+        """
+        waiting = scratch(sums, element, "sums") if epilogue.calls_functions else None
+        row = None
+        if transposed_pixels is not None:
+            row = scratch((transposed_pixels, sums[1] * sums[2]), output.element, "finished_row")
+        return RegisterBlockStore(output, epilogue, sums, waiting, row)
+
+    def emit(
+        self,
+        sums: list[ir.Value],
+        number: Index,
+        position: tuple[Index, ...],
+        channel: Index,
+        pixel: Index,
+    ) -> None:
+        """Emits it for a block of `sums` of image `number` from `position` and `channel` on.
+
+        `pixel` is that of `position` within the row of the workgroup.
+        """
+        if self.row is None:
+            target, origin = self.output, self.output.offset([number, *position, channel])
+        else:
+            target, origin = self.row, self.row.offset([pixel, 0])
+        _, vectors, width = self.sums
+
+        def store(value: ir.Value, pixel: Index, vector: int) -> None:
+            finished_position = (*position[:-1], position[-1] + pixel)
+            with named("output"):
+                finished = self.epilogue.emit(value, number, finished_position, channel + vector * width)
+            target.store(finished, origin + (pixel * target.stride(-2) + vector * width))
+
+        if self.waiting is None:
+            for i, value in enumerate(sums):
+                store(value, Index(i // vectors), i % vectors)
+            return
+        for i, value in enumerate(sums):
+            self.waiting.store(value, i * width)
+        with loop(len(sums) // vectors, name="finished_pixel") as pixel:
+            for v in range(vectors):
+                store(self.waiting.load((pixel * vectors + v) * width, width), pixel, v)
+
+    def finish_row(
+        self, number: Index, position: tuple[Index, ...], channel: Index, vector_width: int
+    ) -> None:
+        """Emits what is left to do for the row of outputs that begins at `position`, from `channel` on."""
+        if self.row is None:
+            return
+        source = Lines(self.row, Index(0), self.row.stride(0))
+        origin = self.output.offset([number, channel, *position])
+        target = Lines(self.output, origin, self.output.stride(1))
+        pixels, channels = self.row.extents
+        copy_transposed(source, target, (pixels, channels), vector_width)
+
+    def prefetch(self, number: Index, position: tuple[Index, ...], channel: Index, part: Index) -> None:
+        """Fetches a part of what is overwritten by a block of sums, and of what the epilogue reads for it.
+
+        The block begins at `position` and `channel`; parts beyond the last are the last one.
+        """
+        pixels, vectors, width = self.sums
+        vector = part.minimum(pixels * vectors - 1)
+        pixel = (*position[:-1], position[-1] + vector // vectors)
+        first = channel + vector % vectors * width
+        if self.row is None:
+            self.output.prefetch(self.output.offset([number, *pixel, first]), to_write=True)
+        else:
+            # The lines of a block are those of its channels.
+            line = channel + part.minimum(vectors * width - 1)
+            self.output.prefetch(self.output.offset([number, line, *position]), to_write=True)
+        self.epilogue.prefetch(number, pixel, first)

@@ -1,0 +1,155 @@
+"""The Winograd CPU kernel: input transform, products and output transform of one block of tiles after
+another."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from iree.winograd.dialect.bindings import ir
+from iree.winograd.pipelines.cpu.processor.target import ROW_PADDING, CpuTarget
+from iree.winograd.pipelines.cpu.schedules.channel_blocks import ChannelBlocks
+from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule
+from iree.winograd.pipelines.cpu.tiles.transforms import InputTransform, OutputTransform
+from iree.winograd.pipelines.emission.epilogue import VectorEpilogue
+from iree.winograd.pipelines.emission.tiles import Tile, locate_tile
+from iree.winograd.pipelines.emission.vocabulary import Buffer, Index, ceildiv, loop, scratch
+from iree.winograd.pipelines.specification.shape import ConvolutionShape
+
+from .gemm import emit_products
+
+
+@dataclass(frozen=True)
+class WinogradKernel:
+    """One convolution, how to compute it, and for which CPU.
+
+    Fused, a workgroup transforms the tiles of its block into memory of its own, multiplies and transforms
+    back, all within L2. Where blocks are fewer than there may be threads, the input transform is a dispatch
+    of its own, which the workgroups that share a block and divide the output channels among them then all
+    read.
+    """
+
+    shape: ConvolutionShape
+    schedule: WinogradSchedule
+    target: CpuTarget
+
+    @property
+    def blocks(self) -> ChannelBlocks:
+        """Passes over the transformed tiles, one per block of output channels."""
+        return ChannelBlocks(self.shape.output_channels, self.shape.groups, self.schedule.channel_block)
+
+    @property
+    def packed_filter_shape(self) -> tuple[int, ...]:
+        """channel blocks x A x reduction x channel_block: the order in which the kernel reads the filters."""
+        panel = self.schedule.product.panel_shape(self.shape.reduction)
+        return (self.blocks.count, self.shape.transform_size, *panel)
+
+    @property
+    def view_order(self) -> list[int]:
+        """The order of views along the packed filters' reduction dimension."""
+        return list(range(len(self.shape.decomposition.views)))
+
+    @property
+    def transformed_shape(self) -> tuple[int, int, int]:
+        """tiles x A x columns that a workgroup works on, or all do after a separate input transform."""
+        blocks = 1
+        if self.schedule.input_block is not None:
+            assert self.shape.tiles is not None, "a separate input transform needs a static batch"
+            blocks = -(-self.shape.tiles // self.schedule.tile_block)
+        columns = self.shape.groups * self.shape.reduction + ROW_PADDING
+        return (blocks * self.schedule.tile_block, self.shape.transform_size, columns)
+
+    def input_workgroups(self, batch: Index) -> tuple[Index, Index]:
+        """Blocks of tiles of the separate input transform."""
+        assert self.schedule.input_block is not None
+        return Index(-(-self.transformed_shape[0] // self.schedule.input_block)), Index(1)
+
+    def workgroups(self, batch: Index) -> tuple[Index, Index]:
+        """Blocks of tiles of all images, and parts of the output channels."""
+        return ceildiv(self._tiles(batch), self.schedule.tile_block), Index(self._channel_parts)
+
+    def emit_input(
+        self, workgroup: tuple[Index, ...], batch: Index, image: Buffer, transformed: Buffer
+    ) -> None:
+        """Emits the separate input transform of one workgroup: the image to `transformed_shape`."""
+        assert self.schedule.input_block is not None
+        rows = transformed.extents[0]
+        first = (workgroup[0] * self.schedule.input_block).minimum(max(0, rows - self.schedule.input_block))
+        self._transform_input(image, transformed, first, first, min(rows, self.schedule.input_block), batch)
+
+    def emit(
+        self,
+        workgroup: tuple[Index, ...],
+        batch: Index,
+        source: Buffer,
+        filters: Buffer,
+        output: Buffer,
+        epilogue: VectorEpilogue,
+    ) -> None:
+        """Emits the work of one workgroup at the insertion point.
+
+        `source` is N x H... x C, or `transformed_shape` after a separate input transform; `filters` is
+        `packed_filter_shape`, `output` is N x OH... x K. Images may be channels first, as the shape says.
+        """
+        schedule = self.schedule
+        first_tile = workgroup[0] * schedule.tile_block
+        if schedule.input_block is None:
+            transformed = scratch(self.transformed_shape, source.element, "transformed_tiles")
+            first_row = Index(0)
+            self._transform_input(source, transformed, Index(0), first_tile, schedule.tile_block, batch)
+        else:
+            transformed, first_row = source, first_tile
+        product_shape = (self.shape.transform_size, schedule.tile_block, schedule.channel_block)
+        accumulator = ir.Type.parse(self.shape.element_types.accumulator)
+        products = scratch(product_shape, accumulator, "products")
+        output_transform = OutputTransform(
+            self.shape,
+            self.target,
+            products,
+            output,
+            epilogue,
+            channel_block=schedule.channel_block,
+            width=schedule.vector_width,
+        )
+        with loop(self.blocks.steps(workgroup[1], self._channel_parts), name="channel_block") as step:
+            block = self.blocks.at(workgroup[1], self._channel_parts, step)
+            emit_products(
+                transformed,
+                filters,
+                products,
+                first_tile=first_row,
+                first_column=self.blocks.group(block) * self.shape.reduction,
+                filter_block=block,
+                reduction=self.shape.reduction,
+                schedule=schedule,
+                target=self.target,
+            )
+            first_channel = self.blocks.first(block)
+            with loop(schedule.tile_block, name="row") as row:
+                output_transform.emit(self._tile_at(first_tile + row, batch), row, first_channel)
+
+    def _transform_input(
+        self,
+        image: Buffer,
+        transformed: Buffer,
+        first_row: Index,
+        first_tile: Index,
+        count: int,
+        batch: Index,
+    ) -> None:
+        input_transform = InputTransform(self.shape, self.target, image, transformed)
+        with loop(count, name="row") as row:
+            input_transform.emit(self._tile_at(first_tile + row, batch), first_row + row)
+
+    def _tile_at(self, number: Index, batch: Index) -> Tile:
+        """The tile of a row; rows past the last tile repeat it: they write what is written anyway."""
+        tiles = self._tiles(batch)
+        exact = tiles.known is not None and tiles.known % self.schedule.tile_block == 0
+        return locate_tile(self.shape, number if exact else number.minimum(tiles - 1))
+
+    @property
+    def _channel_parts(self) -> int:
+        return min(self.schedule.channel_splits, self.blocks.count)
+
+    def _tiles(self, batch: Index) -> Index:
+        return batch * prod(self.shape.tiles_per_image)

@@ -1,0 +1,69 @@
+"""What a CPU kernel needs to know of its target, read from IREE's executable target."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from iree.winograd.pipelines.machines.units import KIBIBYTE
+
+ROW_PADDING = 16
+"""f32 elements after each row of transformed tiles: rows a power of two apart would share few cache sets."""
+L2_KIBIBYTES = {
+    "znver1": 512,
+    "znver2": 512,
+    "znver3": 512,
+    "znver4": 1024,
+    "znver5": 1024,
+    "skylake-avx512": 1024,
+    "cascadelake": 1024,
+    "cooperlake": 1024,
+    "icelake-server": 1280,
+    "tigerlake": 1280,
+    "alderlake": 1280,
+    "raptorlake": 1280,
+    "sapphirerapids": 2048,
+    "emeraldrapids": 2048,
+    "graniterapids": 2048,
+}
+"""The L2 cache of one core, by LLVM's name of the processor; the least where its models differ.
+
+IREE's runtime gives a workgroup as much memory of its own as this cache holds, so a kernel may not need more.
+"""
+
+
+@dataclass(frozen=True)
+class CpuTarget:
+    """An x86-64 target: f32 lanes of a vector register, how many of these, whether it has FMA, and its L2.
+
+    `cpu` is LLVM's name of the processor, empty where code is for no particular one.
+    """
+
+    vector_width: int
+    vector_registers: int
+    fused_multiply_add: bool
+    l2_bytes: int
+    cpu: str = ""
+
+    @staticmethod
+    def of(cpu: str, features: str) -> CpuTarget:
+        """Reads LLVM's names of a processor and its features, e.g. "haswell" and "+avx2,+fma,-avx512f"."""
+        enabled: set[str] = set()
+        for feature in filter(None, features.split(",")):
+            (enabled.add if feature[0] == "+" else enabled.discard)(feature[1:])
+        if "avx512f" in enabled:
+            return CpuTarget(16, 32, True, L2_KIBIBYTES.get(cpu, 512) * KIBIBYTE, cpu)
+        l2_bytes = L2_KIBIBYTES.get(cpu, 256) * KIBIBYTE
+        if "avx2" in enabled and "fma" in enabled:
+            return CpuTarget(8, 16, True, l2_bytes, cpu)
+        return CpuTarget(4, 16, False, l2_bytes, cpu)
+
+    @staticmethod
+    def least(one: CpuTarget, other: CpuTarget) -> CpuTarget:
+        """What code can rely on that has to run on both."""
+        return CpuTarget(
+            min(one.vector_width, other.vector_width),
+            min(one.vector_registers, other.vector_registers),
+            one.fused_multiply_add and other.fused_multiply_add,
+            min(one.l2_bytes, other.l2_bytes),
+            one.cpu if one.cpu == other.cpu else "",
+        )

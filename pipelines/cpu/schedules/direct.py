@@ -1,0 +1,72 @@
+"""The schedule of the direct kernel, and the memory that its workgroups need."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from iree.winograd.pipelines.cpu.processor.product import Product, RegisterBlock
+from iree.winograd.pipelines.cpu.processor.target import ROW_PADDING, CpuTarget
+from iree.winograd.pipelines.specification.schedule import Schedule
+from iree.winograd.pipelines.specification.shape import ConvolutionShape
+
+
+@dataclass(frozen=True)
+class DirectSchedule(Schedule):
+    """How one workgroup of the direct kernel works through its rows of outputs.
+
+    `register_pixels` x `register_vectors` sums of `vector_width` lanes are kept in registers. `row_block`
+    rows of `pixel_block` outputs share each block of filters while it is in the L2 cache. `filter_prefetch`
+    and `channel_splits` are as in `WinogradSchedule`.
+
+    Raises ValueError for sizes that are not positive.
+    """
+
+    kind = "direct"
+
+    vector_width: int
+    register_pixels: int
+    register_vectors: int
+    row_block: int
+    pixel_block: int
+    filter_prefetch: int = 96
+    channel_splits: int = 1
+
+    @property
+    def product(self) -> Product:
+        """What multiplies a register block of pixels."""
+        return RegisterBlock(
+            rows=self.register_pixels,
+            vectors=self.register_vectors,
+            width=self.vector_width,
+            filter_prefetch=self.filter_prefetch,
+        )
+
+    @property
+    def channel_block(self) -> int:
+        """Output channels of one pass over the pixels."""
+        return self.product.channels
+
+
+def direct_workgroup_bytes(
+    shape: ConvolutionShape, row_block: int, pixel_block: int, target: CpuTarget
+) -> int:
+    """The most memory of its own that a workgroup of the direct kernel takes: the copy of its input, and a
+    register block of sums that wait for an epilogue."""
+    sums = target.vector_registers * target.vector_width
+    types = shape.element_types
+    staged = types.input_bytes * staged_elements(shape, row_block, pixel_block)
+    return staged + types.accumulator_bytes * sums
+
+
+def staged_elements(shape: ConvolutionShape, row_block: int, pixel_block: int) -> int:
+    """Elements that a copy of a block's input has at most, a row for each row of outputs and outer tap."""
+    rows = row_block * prod(shape.decomposition.kernel_size[:-1])
+    return rows * input_columns(shape, pixel_block) * (shape.input_channels + ROW_PADDING)
+
+
+def input_columns(shape: ConvolutionShape, pixel_block: int) -> int:
+    """Elements of the input's last spatial dimension that a row of `pixel_block` outputs spans."""
+    decomposition = shape.decomposition
+    last_tap = (decomposition.kernel_size[-1] - 1) * decomposition.dilation[-1]
+    return (pixel_block - 1) * decomposition.step[-1] + last_tap + 1

@@ -1,0 +1,100 @@
+"""What a schedule has to keep so that kernels stay within arrays and the memory of a workgroup."""
+
+from __future__ import annotations
+
+from iree.winograd.pipelines.cpu.processor.target import ROW_PADDING, CpuTarget
+from iree.winograd.pipelines.specification.shape import ConvolutionShape
+
+from .depthwise import DepthwiseSchedule
+from .direct import DirectSchedule, direct_workgroup_bytes
+from .winograd import WinogradSchedule
+
+CpuSchedule = WinogradSchedule | DirectSchedule | DepthwiseSchedule
+
+
+def misfit(
+    schedule: CpuSchedule,
+    shape: ConvolutionShape,
+    target: CpuTarget,
+) -> str | None:
+    """What keeps the kernel of a schedule from computing `shape` by it; None when nothing does."""
+    channels = shape.output_channels if isinstance(schedule, DepthwiseSchedule) else shape.group_outputs
+    if not isinstance(schedule, DepthwiseSchedule):
+        reason = schedule.product.misfit(target, shape.element_types)
+        if reason is not None:
+            return reason
+    if reason := _layout_misfit(schedule, shape):
+        return reason
+    if schedule.channel_block > channels:
+        return f"blocks of {schedule.channel_block} channels exceed the {channels} that there are"
+    if isinstance(schedule, WinogradSchedule):
+        return _winograd_misfit(schedule, shape, target)
+    if isinstance(schedule, DirectSchedule):
+        return _direct_misfit(schedule, shape, target)
+    return _depthwise_misfit(schedule, shape, target)
+
+
+def _layout_misfit(schedule: CpuSchedule, shape: ConvolutionShape) -> str | None:
+    """Why the kernel can't read or write channels-first images, if it would have to."""
+    if not (shape.input_channels_first or shape.output_channels_first):
+        return None
+    if isinstance(schedule, DepthwiseSchedule):
+        return "the depthwise kernel takes channels-last images only"
+    if shape.input_channels_first and isinstance(schedule, DirectSchedule):
+        return "the direct kernel reads channels-last images only"
+    if shape.input_channels_first and shape.decomposition.spacing[-1] > 1:
+        return "the elements of its tiles don't lie side by side"
+    if shape.output_channels_first and shape.decomposition.phases[-1] > 1:
+        return "the outputs of its tiles don't lie side by side"
+    return None
+
+
+def workgroup_bytes(schedule: WinogradSchedule, shape: ConvolutionShape, target: CpuTarget) -> int:
+    """The memory of a workgroup: transformed tiles, products, and tiles between passes."""
+    inputs = 0
+    if schedule.input_block is None:
+        inputs = schedule.tile_block * (shape.groups * shape.reduction + ROW_PADDING)
+    waiting = 1 + shape.input_channels_first + shape.output_channels_first
+    sums = schedule.tile_block * schedule.channel_block + waiting * target.vector_width
+    types = shape.element_types
+    return shape.transform_size * (types.input_bytes * inputs + types.accumulator_bytes * sums)
+
+
+def _winograd_misfit(schedule: WinogradSchedule, shape: ConvolutionShape, target: CpuTarget) -> str | None:
+    if schedule.tile_block % schedule.register_tiles:
+        return f"register_tiles {schedule.register_tiles} must divide tile_block {schedule.tile_block}"
+    if schedule.input_block is not None and shape.batch is None:
+        return "a separate input transform needs a batch known at compile time"
+    return _memory_misfit(workgroup_bytes(schedule, shape, target), target)
+
+
+def _direct_misfit(schedule: DirectSchedule, shape: ConvolutionShape, target: CpuTarget) -> str | None:
+    if schedule.pixel_block > shape.output_size[-1]:
+        return f"pixel_block {schedule.pixel_block} exceeds the {shape.output_size[-1]} outputs of a row"
+    if schedule.register_pixels > schedule.pixel_block:
+        return f"register_pixels {schedule.register_pixels} exceeds pixel_block {schedule.pixel_block}"
+    needed = direct_workgroup_bytes(shape, schedule.row_block, schedule.pixel_block, target)
+    if shape.output_channels_first:
+        # A row of outputs waits to be transposed.
+        needed += shape.element_types.result_bytes * schedule.pixel_block * schedule.channel_block
+    return _memory_misfit(needed, target)
+
+
+def _depthwise_misfit(schedule: DepthwiseSchedule, shape: ConvolutionShape, target: CpuTarget) -> str | None:
+    if schedule.vector_width > target.vector_width:
+        return f"vectors of {schedule.vector_width} lanes exceed the target's of {target.vector_width}"
+    if schedule.vector_width % shape.group_outputs:
+        return f"vectors of {schedule.vector_width} lanes don't hold whole groups of {shape.group_outputs}"
+    if schedule.register_pixels > shape.output_size[-1]:
+        return (
+            f"register_pixels {schedule.register_pixels} exceeds the {shape.output_size[-1]} outputs of a row"
+        )
+    if schedule.row_block > shape.output_rows:
+        return f"row_block {schedule.row_block} exceeds the {shape.output_rows} rows of outputs"
+    return None
+
+
+def _memory_misfit(needed: int, target: CpuTarget) -> str | None:
+    if needed <= target.l2_bytes:
+        return None
+    return f"a workgroup needs {needed} bytes, but the L2 cache has {target.l2_bytes}"

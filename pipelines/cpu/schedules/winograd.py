@@ -1,0 +1,58 @@
+"""The schedule of the Winograd kernel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from iree.winograd.pipelines.cpu.processor.product import Product, RegisterBlock
+from iree.winograd.pipelines.specification.schedule import Schedule
+
+
+@dataclass(frozen=True)
+class WinogradSchedule(Schedule):
+    """How one workgroup of the Winograd kernel works through its block of tiles.
+
+    `tile_block` tiles are transformed, multiplied and transformed back while they stay in the L2 cache. The
+    product keeps `register_tiles` x `register_vectors` accumulators of `vector_width` lanes in registers, and
+    adds up channels in blocks of `reduction_block`: sums of sums, which costs little and rounds less than one
+    long sum. `interleaved_sums` of each accumulator take channels in turn and are added up at the end of a
+    block: shorter sums without more blocks. Filters are fetched `filter_prefetch` channels ahead: the
+    hardware's prefetcher stops at every page. `channel_splits` workgroups share a tile block, each computing
+    its part of the output channels; the input is then transformed by workgroups of their own, `input_block`
+    tiles each, None where it is not.
+
+    Raises ValueError for sizes that are not positive.
+    """
+
+    kind = "winograd"
+
+    vector_width: int
+    tile_block: int
+    register_tiles: int
+    register_vectors: int
+    reduction_block: int
+    interleaved_sums: int = 1
+    filter_prefetch: int = 96
+    channel_splits: int = 1
+    input_block: int | None = None
+
+    @property
+    def product(self) -> Product:
+        """What multiplies a register block of transformed tiles."""
+        return RegisterBlock(
+            rows=self.register_tiles,
+            vectors=self.register_vectors,
+            width=self.vector_width,
+            filter_prefetch=self.filter_prefetch,
+            interleaved_sums=self.interleaved_sums,
+        )
+
+    @property
+    def channel_block(self) -> int:
+        """Output channels of one pass over the transformed tiles."""
+        return self.product.channels
+
+    @property
+    def summed_block(self) -> int:
+        """Products that one of the sums of a block takes."""
+        return self.product.summed(self.reduction_block)

@@ -1,0 +1,171 @@
+"""Input and output transforms on the CPU: a tile at a time, vectors along the channels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from math import prod
+
+from iree.winograd.dialect.algebra.recipe import Recipe
+from iree.winograd.dialect.bindings import ir
+from iree.winograd.pipelines.cpu.processor.target import CpuTarget
+from iree.winograd.pipelines.emission.epilogue import VectorEpilogue
+from iree.winograd.pipelines.emission.recipe import (
+    Load,
+    Position,
+    Store,
+    emit_rolled,
+    emit_unrolled,
+    flattened,
+)
+from iree.winograd.pipelines.emission.tiles import (
+    Positions,
+    Tile,
+    all_inside,
+    input_positions,
+    output_positions,
+)
+from iree.winograd.pipelines.emission.vocabulary import (
+    Buffer,
+    Index,
+    for_each_vector,
+    loop,
+    scratch,
+    vector_width_for,
+    when,
+)
+from iree.winograd.pipelines.specification.shape import ConvolutionShape
+
+from .channels_first import ChannelsFirstReader, ChannelsFirstWriter
+from .channels_last import ChannelsLastReader, ChannelsLastWriter
+from .tile_access import LoadTile, StoreTile, TileReader, TileWriter
+
+Nested = Callable[[Load, Store], None]
+"""Emits the transform of a tile of vectors, all dimensions of it."""
+
+
+@dataclass(frozen=True)
+class InputTransform:
+    """tiles[row, a, column] = (B^T d)[a] for one tile, columns in the order of group, view and channel.
+
+    `image` is N x H... x C, or N x C x H..., `tiles` is tile_block x A x (groups * views * C/groups, padded).
+    Tiles inside of the image have code of their own.
+    """
+
+    shape: ConvolutionShape
+    target: CpuTarget
+    image: Buffer
+    tiles: Buffer
+
+    def emit(self, tile: Tile, row: Index) -> None:
+        """Emits the transform of one tile to a row of `tiles`."""
+        recipes = [each.input for each in self.shape.decomposition.transforms]
+        nested = _nested(recipes, self._width, self.tiles.element, self.target)
+        reader = self._reader()
+        for number in range(self.shape.decomposition.view_count):
+            self._transform_view(nested, reader, tile, row, number)
+
+    def _transform_view(
+        self, nested: Nested, reader: TileReader, tile: Tile, row: Index, number: int
+    ) -> None:
+        positions = input_positions(self.shape, tile, self.shape.decomposition.views[number])
+        column = number * self.shape.group_inputs
+        _for_positions(
+            positions,
+            lambda: self._transform(nested, reader.inside(tile, positions), row, column),
+            lambda: self._transform(nested, reader.on_the_edge(tile, positions), row, column),
+        )
+
+    def _transform(self, nested: Nested, load_tile: LoadTile, row: Index, column: int) -> None:
+        """Transforms the vectors of one view, which begins at `column` of each group."""
+        shape, tiles = self.shape, self.tiles
+
+        def transform_vector(group: Index, c: Index) -> None:
+            first = tiles.offset([row, 0, group * shape.reduction + c]) + column
+            nested(load_tile(group * shape.group_inputs + c), partial(self._store, first))
+
+        with loop(shape.groups, name="group") as group:
+            for_each_vector(shape.group_inputs, self._width, partial(transform_vector, group), "c")
+
+    def _store(self, first: Index, element: Position, value: ir.Value) -> None:
+        number = flattened(element, self.shape.decomposition.alpha)
+        self.tiles.store(value, first + number * self.tiles.stride(1))
+
+    def _reader(self) -> TileReader:
+        if self.shape.input_channels_first:
+            return ChannelsFirstReader.of(self.shape, self.image, self._width)
+        return ChannelsLastReader(self.shape, self.image, self._width)
+
+    @property
+    def _width(self) -> int:
+        return vector_width_for(self.shape.group_inputs, self.target.vector_width)
+
+
+@dataclass(frozen=True)
+class OutputTransform:
+    """image[n, o..., k] = epilogue((A^T M)[o, k]) for one tile and `channel_block` channels.
+
+    `products` is A x tile_block x channel_block, `image` is N x OH... x K, or N x K x OH....
+    """
+
+    shape: ConvolutionShape
+    target: CpuTarget
+    products: Buffer
+    image: Buffer
+    epilogue: VectorEpilogue
+    channel_block: int
+    width: int
+
+    def emit(self, tile: Tile, row: Index, first_channel: Index) -> None:
+        """Emits the transform of a row of `products`, the channels from `first_channel` on."""
+        positions = output_positions(self.shape, tile)
+        recipes = [each.output for each in self.shape.decomposition.transforms]
+        nested = _nested(recipes, self.width, self.products.element, self.target)
+        writer = self._writer()
+        _for_positions(
+            positions,
+            lambda: self._transform(nested, row, first_channel, writer.inside(tile, positions)),
+            lambda: self._transform(nested, row, first_channel, writer.on_the_edge(tile, positions)),
+        )
+
+    def _transform(self, nested: Nested, row: Index, first_channel: Index, store_tile: StoreTile) -> None:
+        products, alpha = self.products, self.shape.decomposition.alpha
+
+        def transform_vector(k: Index) -> None:
+            first = products.offset([0, row, k])
+
+            def load(element: Position) -> ir.Value:
+                return products.load(first + flattened(element, alpha) * products.stride(0), self.width)
+
+            with store_tile(first_channel + k) as store:
+                nested(load, store)
+
+        for_each_vector(self.channel_block, self.width, transform_vector, "k")
+
+    def _writer(self) -> TileWriter:
+        if self.shape.output_channels_first:
+            return ChannelsFirstWriter.of(self.shape, self.image, self.epilogue, self.width)
+        return ChannelsLastWriter(self.shape, self.image, self.epilogue)
+
+
+def _for_positions(
+    positions: list[Positions], inside: Callable[[], None], on_the_edge: Callable[[], None]
+) -> None:
+    """Emits `inside` for tiles all of whose positions exist, `on_the_edge` for the others."""
+    if any(dimension.never_inside for dimension in positions):
+        on_the_edge()
+    else:
+        when(all_inside(positions), inside, on_the_edge)
+
+
+def _nested(recipes: Sequence[Recipe], width: int, element: ir.Type, target: CpuTarget) -> Nested:
+    """Applies the recipes to a tile: straight-line code if it fits in registers, else loops."""
+    extents = [recipe.inputs for recipe in recipes]
+    if prod(extents) <= target.vector_registers:
+        return lambda load, store: emit_unrolled(recipes, load, store, target.fused_multiply_add)
+    temporaries = []
+    for dimension in range(len(recipes) - 1):
+        extents[dimension] = len(recipes[dimension].outputs)
+        temporaries.append(scratch((*extents, width), element, "partly_transformed_tile"))
+    return lambda load, store: emit_rolled(recipes, load, store, target.fused_multiply_add, temporaries)

@@ -1,0 +1,148 @@
+"""What the kernels for a GPU take by their schedule, from counts of operations, bytes and workgroups."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import prod, sqrt
+
+from iree.winograd.pipelines.gpu.device.memory import QUAD
+from iree.winograd.pipelines.gpu.packing.products import MultiplyAddPacking
+from iree.winograd.pipelines.gpu.packing.split import SplitPacking
+from iree.winograd.pipelines.gpu.schedules.gemm import GemmSchedule
+from iree.winograd.pipelines.gpu.schedules.split import SplitSchedule
+from iree.winograd.pipelines.machines.model import GpuMachine
+from iree.winograd.pipelines.specification.shape import ConvolutionShape
+
+from .rates import product_rate
+
+DYNAMIC_BATCH = 64
+"""What a batch known only at run time counts as."""
+SHORTEST_KERNEL = 2.1e-6
+"""Seconds of a kernel that does next to nothing, which are part of a launch as it is calibrated."""
+INPUT_LATENCY = 0.7e-6
+"""Seconds that an input transform takes beside those of its bytes, and those for each element of a tile: a
+thread transforms a tile on its own."""
+INPUT_ELEMENT_LATENCY = 48e-9
+SPLIT_LATENCY = 1.5e-6
+"""Seconds that it takes beside to find the scales of operands that are split."""
+KEPT_REGISTERS = 200
+"""A thread's, for the elements of a tile: it transforms split operands after it has found their scale."""
+SPILLED_EFFICIENCY = 0.78
+"""The part of memory's bandwidth that is left where they don't suffice."""
+OUTPUT_LATENCY = 1e-6
+OUTPUT_ELEMENT_LATENCY = 18e-9
+"""For each part of the reduction."""
+OUTPUT_EFFICIENCY = 0.87
+"""The part of memory's bandwidth that output transforms reach where products don't fit in the cache."""
+GATHER_RATE = 1e9
+"""Elements per second and multiprocessor that an input transform loads one by one, where channels are no
+quads."""
+PRODUCT_LATENCY = 2.2e-6
+"""Seconds that products take beside those of their operations: until the first block is loaded."""
+DEPTHWISE_RATE = 1 / 8
+"""The part of the peak rate at which first caches give operands: two of 4 bytes for each multiply-add, where
+a multiprocessor starts 128 of these and is given 128 bytes in a cycle."""
+IREE_BLOCKED_ROWS, IREE_BLOCK, IREE_RATE = 8, 256, 0.062
+"""From so many rows on IREE multiplies by blocks of so many, at this part of the peak rate."""
+FULL_THREADS = 256
+"""Threads of products that fill a multiprocessor."""
+
+
+def gemm_seconds(
+    shape: ConvolutionShape, schedule: GemmSchedule | SplitSchedule, machine: GpuMachine
+) -> Mapping[str, float]:
+    """Seconds of the kernels of a convolution: one for a direct one, or two in parts, else three.
+
+    Operands that are split are written by a kernel for direct ones, too.
+
+        products = latency + blocks on the fullest multiprocessor * operations / (rate * sqrt(occupancy))
+        input    = latency + bytes of the image and of its tiles / bandwidth of where they fit
+        output   = latency + bytes of the products and of the result / bandwidth of where they fit
+
+    with the padding to whole quads and blocks; output transforms reach 0.87 of memory's bandwidth. Products
+    take no less than their bytes, input transforms no less than it takes to gather channels that are no
+    whole quads.
+    """
+    splits = isinstance(schedule, SplitSchedule)
+    packing = (
+        SplitPacking(shape, schedule)
+        if isinstance(schedule, SplitSchedule)
+        else MultiplyAddPacking(shape, schedule)
+    )
+    parts, reduction, columns = schedule.reduction_parts, packing.padded_reduction, packing.padded_filters
+    batch = shape.batch or DYNAMIC_BATCH
+    batch_tiles = batch * prod(shape.tiles_per_image)
+    row_blocks = -(-batch_tiles // schedule.block_rows)
+    rows = row_blocks * schedule.block_rows
+    gemms = packing.products
+    workgroups = row_blocks * columns // schedule.block_columns * gemms * parts
+    most = -(-workgroups // machine.multiprocessors)
+    occupancy = sqrt(min(1.0, most * schedule.threads / FULL_THREADS))
+    rate = product_rate(schedule, machine) * occupancy
+    operations = 2 * schedule.block_rows * schedule.block_columns * packing.part_reduction
+    products = PRODUCT_LATENCY + most * operations * machine.multiprocessors / rate
+    types = shape.element_types
+    image, result = batch * shape.image_bytes, batch * shape.result_bytes
+    filters = types.filter_bytes * gemms * reduction * columns
+    is_direct = shape.transform_size == 1
+    reads_image = is_direct and not splits
+    tiles = image if reads_image else types.input_bytes * gemms * rows * reduction
+    sums = types.accumulator_bytes * gemms * parts * rows * columns
+    gathered = 0 if packing.image_by_quads else gemms * rows * packing.reduction
+    stages = {}
+    if not reads_image:
+        gathering = gathered / (GATHER_RATE * machine.multiprocessors)
+        latency = INPUT_LATENCY + INPUT_ELEMENT_LATENCY * shape.transform_size
+        latency += SPLIT_LATENCY if splits else 0
+        stages["input"] = latency + max(_moved(image, tiles, machine) / _kept(shape, splits), gathering)
+    written = result if is_direct and parts == 1 else sums
+    stages["products"] = max(products, (filters + tiles + written) / machine.memory_bandwidth)
+    if not is_direct or parts > 1:
+        read = types.accumulator_bytes * shape.transform_size * parts * batch_tiles * shape.output_channels
+        latency = OUTPUT_LATENCY + OUTPUT_ELEMENT_LATENCY * shape.transform_size * parts
+        efficiency = 1.0 if read <= machine.cache_size else OUTPUT_EFFICIENCY
+        stages["output"] = latency + _moved(result, read, machine) / efficiency
+    return stages | {"launch": len(stages) * launch_seconds(machine)}
+
+
+def depthwise_seconds(shape: ConvolutionShape, machine: GpuMachine) -> Mapping[str, float]:
+    """Seconds of the one kernel of a depthwise convolution, and of its launch, whatever its schedule.
+
+    depthwise = latency + max(bytes / bandwidth of memory, operations / rate of the first caches)
+    """
+    batch = shape.batch or DYNAMIC_BATCH
+    moved = (batch * (shape.image_bytes + shape.result_bytes) + shape.filter_bytes) / machine.memory_bandwidth
+    outputs = batch * prod(shape.output_size) * shape.output_channels
+    computed = 2 * outputs * len(shape.decomposition.views) / (DEPTHWISE_RATE * machine.flops)
+    return {"depthwise": OUTPUT_LATENCY + max(moved, computed), "launch": launch_seconds(machine)}
+
+
+def iree_product_seconds(shape: ConvolutionShape, machine: GpuMachine) -> float:
+    """Seconds of IREE's own product of the rows of all images and a matrix.
+
+    For a few rows it takes as long as reading the matrix once for each, for more as long as blocks of 256
+    rows at a small part of the peak rate, however many of them there are.
+    """
+    rows = (shape.batch or DYNAMIC_BATCH) * prod(shape.output_size)
+    if rows < IREE_BLOCKED_ROWS:
+        matrix = shape.filter_bytes
+        computed = rows * matrix / machine.bandwidth(matrix)
+    else:
+        blocked = -(-rows // IREE_BLOCK) * IREE_BLOCK
+        computed = 2 * blocked * shape.reduction * shape.output_channels / (IREE_RATE * machine.flops)
+    return PRODUCT_LATENCY + computed + launch_seconds(machine)
+
+
+def launch_seconds(machine: GpuMachine) -> float:
+    """From the end of one kernel to the start of the next."""
+    return max(0.0, machine.launch_seconds - SHORTEST_KERNEL)
+
+
+def _kept(shape: ConvolutionShape, splits: bool) -> float:
+    """The part of its speed that an input transform keeps where it keeps a tile in registers at once."""
+    return SPILLED_EFFICIENCY if splits and shape.transform_size * QUAD > KEPT_REGISTERS else 1.0
+
+
+def _moved(outside: int, between: int, machine: GpuMachine) -> float:
+    """Seconds of moving the bytes `outside` of the convolution, and those `between` two of its kernels."""
+    return outside / machine.memory_bandwidth + between / machine.bandwidth(outside + between)

@@ -1,0 +1,119 @@
+"""The rule that says, without measuring, by which kernels a GPU computes a convolution."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from math import prod
+
+from iree.winograd.pipelines.gpu.device.target import GpuTarget
+from iree.winograd.pipelines.gpu.schedules.depthwise import GpuDepthwiseSchedule
+from iree.winograd.pipelines.gpu.schedules.fit import GpuSchedule, fits, is_depthwise, refusal
+from iree.winograd.pipelines.gpu.schedules.fused import FusedSchedule
+from iree.winograd.pipelines.gpu.schedules.gemm import GemmSchedule
+from iree.winograd.pipelines.gpu.schedules.split import SplitSchedule
+from iree.winograd.pipelines.machines.model import GpuMachine
+from iree.winograd.pipelines.specification.shape import ConvolutionShape
+
+from .cost_model import DYNAMIC_BATCH, depthwise_seconds, gemm_seconds
+from .fused_cost import fused_seconds
+from .rates import FUSED_RATES
+
+GEMM_SCHEDULES = (
+    GemmSchedule(128, 128, 16),
+    GemmSchedule(128, 64, 16),
+    GemmSchedule(64, 64, 16),
+    GemmSchedule(64, 32, 16, thread_rows=8, thread_columns=4),
+    GemmSchedule(32, 32, 16, thread_rows=4, thread_columns=4),
+)
+"""From the one that reads its operands most seldom to the one that wastes least of small products."""
+SPLIT_SCHEDULES = (
+    SplitSchedule(64, 64, 32, 32, stages=4, resident_workgroups=4),
+    SplitSchedule(64, 64, 32, 32, stages=3),
+    SplitSchedule(64, 64, 32, 32, stages=2),
+    SplitSchedule(32, 64, 16, 32, stages=4, resident_workgroups=4),
+    SplitSchedule(32, 32, 16, 16, stages=4, resident_workgroups=4),
+)
+"""From the one that is the fastest in most cases; the next ones need less shared memory, the last ones waste
+less of small products."""
+DEPTHWISE_SCHEDULES = tuple(
+    GpuDepthwiseSchedule(threads, quads) for threads in (128, 64, 256) for quads in (16, 8, 32)
+)
+"""From the one that is taken without measurement."""
+RESIDENT_WORKGROUPS = 8
+"""Of the smallest, for each multiprocessor: enough to hide each other's latency."""
+REDUCTION_PARTS = (2, 4, 8, 16)
+
+
+def default_schedules(
+    shape: ConvolutionShape, target: GpuTarget, machine: GpuMachine
+) -> Sequence[GpuSchedule]:
+    """Of split products and of others that which is predicted to take least time on `machine`.
+
+    The faster one comes first. Raises ValueError where none fits.
+    """
+    fastest: dict[bool, GpuSchedule] = {}
+    for schedule in sorted(
+        schedules(shape, target, machine), key=lambda each: _seconds(shape, each, machine)
+    ):
+        fastest.setdefault(schedule.splits_products, schedule)
+    if not fastest:
+        raise ValueError(f"no schedule keeps the limits of {target}")
+    return tuple(fastest.values())
+
+
+def schedules(shape: ConvolutionShape, target: GpuTarget, machine: GpuMachine) -> Iterator[GpuSchedule]:
+    """All schedules for a convolution that keep the target's limits."""
+    if is_depthwise(shape):
+        yield from (each for each in DEPTHWISE_SCHEDULES if fits(each, target, shape.element_types))
+        return
+    yield from gemm_schedules(shape, target, machine)
+    yield from split_schedules(shape, target, machine)
+    yield from _fused(shape, target)
+
+
+def gemm_schedules(shape: ConvolutionShape, target: GpuTarget, machine: GpuMachine) -> Iterator[GemmSchedule]:
+    """The schedules of separate kernels that keep the target's limits.
+
+    The reduction is split where the machine lacks workgroups, into parts of at least four blocks.
+    """
+    rows = (shape.batch or DYNAMIC_BATCH) * prod(shape.tiles_per_image)
+    columns = shape.group_outputs
+    products = shape.transform_size * shape.groups
+    for schedule in GEMM_SCHEDULES:
+        if not fits(schedule, target, shape.element_types):
+            continue
+        yield schedule
+        workgroups = -(-rows // schedule.block_rows) * -(-columns // schedule.block_columns) * products
+        for parts in REDUCTION_PARTS:
+            is_long = shape.reduction >= 4 * parts * schedule.block_reduction
+            if is_long and workgroups * parts <= RESIDENT_WORKGROUPS * machine.multiprocessors:
+                yield replace(schedule, reduction_parts=parts)
+
+
+def split_schedules(
+    shape: ConvolutionShape, target: GpuTarget, machine: GpuMachine
+) -> Iterator[SplitSchedule]:
+    """The schedules of split products that the target and its machine are for."""
+    if machine.matrix_flops is None:
+        return
+    yield from (each for each in SPLIT_SCHEDULES if refusal(shape, target, each) is None)
+
+
+def stage_seconds(shape: ConvolutionShape, schedule: GpuSchedule, machine: GpuMachine) -> Mapping[str, float]:
+    """Seconds that each stage is predicted to take."""
+    if isinstance(schedule, FusedSchedule):
+        return fused_seconds(shape, schedule, machine)
+    if isinstance(schedule, GpuDepthwiseSchedule):
+        return depthwise_seconds(shape, machine)
+    return gemm_seconds(shape, schedule, machine)
+
+
+def _fused(shape: ConvolutionShape, target: GpuTarget) -> Iterator[FusedSchedule]:
+    for schedule in FUSED_RATES:
+        if refusal(shape, target, schedule) is None:
+            yield schedule
+
+
+def _seconds(shape: ConvolutionShape, schedule: GpuSchedule, machine: GpuMachine) -> float:
+    return sum(stage_seconds(shape, schedule, machine).values())

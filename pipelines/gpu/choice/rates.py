@@ -1,0 +1,50 @@
+"""What the GPU kernels reach by their schedules, as measured on an H200."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from iree.winograd.pipelines.gpu.schedules.fused import FusedSchedule
+from iree.winograd.pipelines.gpu.schedules.gemm import GemmSchedule
+from iree.winograd.pipelines.gpu.schedules.split import SPLIT_PRODUCTS, SplitSchedule
+from iree.winograd.pipelines.machines.model import GpuMachine
+
+PRODUCT_RATES = {(8, 8): 0.57, (8, 4): 0.44, (4, 4): 0.385}
+"""The part of the peak rate that full multiprocessors reach, by the rows and columns of a thread."""
+
+
+SPLIT_RATES = {(32, 32): 0.37, (16, 32): 0.30, (16, 16): 0.20}
+"""The part of the peak rate of matrix units that split products reach, all three counted, by a warp's."""
+
+
+def product_rate(schedule: GemmSchedule | SplitSchedule, machine: GpuMachine) -> float:
+    """Operations per second that a product by `schedule` reaches on full multiprocessors.
+
+    Raises ValueError for one on matrix units where their rate isn't known.
+    """
+    if isinstance(schedule, GemmSchedule):
+        return PRODUCT_RATES[schedule.thread_rows, schedule.thread_columns] * machine.flops
+    if machine.matrix_flops is None:
+        raise ValueError(f"the rate of the matrix units of {machine.name} isn't known")
+    return SPLIT_RATES[schedule.warp_rows, schedule.warp_columns] * machine.matrix_flops / SPLIT_PRODUCTS
+
+
+@dataclass(frozen=True)
+class FusedRate:
+    """What a schedule of the fused kernel reaches on an H200."""
+
+    peak_fraction: float
+    """Of the peak rate, in the main loop."""
+    edge_seconds: float
+    """What a workgroup takes beside: until the first block is loaded, and after the last."""
+
+
+FUSED_RATES = {
+    FusedSchedule(16, 32, 64, 8, thread_products=2, buffers=2): FusedRate(0.61, 2.3e-6),
+    FusedSchedule(24, 32, 32, 8, thread_products=1): FusedRate(0.44, 2.4e-6),
+    # For small products: more workgroups.
+    FusedSchedule(16, 16, 16, 8, 1, thread_tiles=4, thread_columns=4, buffers=2): FusedRate(0.26, 1.2e-6),
+    # For at most 48 KiB of shared memory, as Vulkan has it, and measured there.
+    FusedSchedule(16, 32, 32, 8, thread_products=1): FusedRate(0.44, 3.2e-6),
+}
+"""The schedules of the fused kernel that are worth it."""

@@ -1,0 +1,81 @@
+"""The implementations of a convolution on a GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from iree.winograd.passes.match.problem import ConvolutionProblem
+from iree.winograd.pipelines.gpu.device.target import GpuTarget
+from iree.winograd.pipelines.gpu.schedules.fit import GpuSchedule, refusal
+from iree.winograd.pipelines.machines.model import GpuMachine, Limits
+from iree.winograd.pipelines.specification.schedule import Schedule
+from iree.winograd.pipelines.specification.shape import ConvolutionShape
+
+from .cost_model import DYNAMIC_BATCH, iree_product_seconds
+from .default_schedule import default_schedules, schedules, stage_seconds
+
+
+@dataclass(frozen=True)
+class GpuSearchSpace:
+    """The implementations of a convolution on `machine`, for code within the limits of `target`."""
+
+    target: GpuTarget
+    machine: GpuMachine
+
+    @property
+    def key(self) -> str:
+        target = self.target
+        return (
+            f"gpu {target.architecture or 'generic'}, threads {target.max_threads}, "
+            f"shared memory {target.shared_memory_bytes}"
+        )
+
+    @property
+    def limits(self) -> Limits:
+        return self.machine.limits()
+
+    @property
+    def dynamic_batch(self) -> int:
+        return DYNAMIC_BATCH
+
+    @property
+    def max_relative_errors(self) -> Mapping[str, float]:
+        """By element type. A product is one running sum, as it is in other GPU libraries."""
+        return {"f32": 4e-6}
+
+    def unsuited(self, problem: ConvolutionProblem) -> str | None:
+        """Why the kernels don't compute `problem`, or None."""
+        if problem.groups > 1 and problem.group_inputs == 1 and problem.group_outputs > 1:
+            return f"it is depthwise with {problem.group_outputs} output channels each"
+        return None
+
+    def default_schedule(self, shape: ConvolutionShape) -> GpuSchedule:
+        """The schedule that is predicted to take least time on the machine."""
+        return self.default_schedules(shape)[0]
+
+    def default_schedules(self, shape: ConvolutionShape) -> Sequence[GpuSchedule]:
+        """Of split products and of others the one that is predicted to take least time, the faster first."""
+        return default_schedules(shape, self.target, self.machine)
+
+    def schedules(self, shape: ConvolutionShape) -> Iterator[GpuSchedule]:
+        """All schedules that keep the target's limits, the default one first."""
+        default = self.default_schedule(shape)
+        yield default
+        yield from (
+            schedule for schedule in schedules(shape, self.target, self.machine) if schedule != default
+        )
+
+    def iree_product_seconds(self, shape: ConvolutionShape) -> float:
+        """Seconds of IREE's own product of rows and a matrix, as measured on an H200."""
+        return iree_product_seconds(shape, self.machine)
+
+    def refusal(self, shape: ConvolutionShape, schedule: Schedule) -> str | None:
+        """Why the kernels don't compute `shape` by `schedule`, e.g. for lack of memory, or None."""
+        return refusal(shape, self.target, schedule)
+
+    def stage_seconds(self, shape: ConvolutionShape, schedule: Schedule) -> Mapping[str, float]:
+        """Seconds that each stage is predicted to take. Raises ValueError for the schedule of a CPU."""
+        if not isinstance(schedule, GpuSchedule):
+            raise ValueError(f"{schedule} is no schedule for a GPU")
+        return stage_seconds(shape, schedule, self.machine)

@@ -1,0 +1,101 @@
+"""What a GPU kernel needs to know of its target, read from IREE's executable target."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from iree.winograd.pipelines.machines.units import KIBIBYTE
+from iree.winograd.pipelines.specification.executable_target import ExecutableTarget
+
+EXECUTABLE_BACKENDS = ("vulkan-spirv", "cuda", "rocm")
+"""Those of IREE that compile kernels of these."""
+RESIDENT_THREADS = 512
+"""Threads per multiprocessor that hide each other's latency."""
+
+# What every implementation of Vulkan has.
+_LEAST_THREADS = 128
+_LEAST_SHARED_MEMORY = 16 * KIBIBYTE
+_LEAST_WORKGROUPS = 65535
+_MATRIX_UNITS_FROM = 80
+"""NVIDIA's architecture that copies beside the computation, and multiplies 16 x 8 x 16 at once.
+
+IREE says the latter of older ones, too."""
+# What drivers for Vulkan commonly admit, whatever the multiprocessor has and IREE's targets say.
+_MAX_VULKAN_SHARED_MEMORY = 48 * KIBIBYTE
+
+
+@dataclass(frozen=True)
+class GpuTarget:
+    """The limits of one workgroup: threads, and bytes of the memory that they share.
+
+    `residency_attribute` names the attribute by which a kernel asks for registers few enough that so many
+    workgroups are resident on a multiprocessor; None where the target's compiler knows no such thing.
+    `architecture` is the target's own name, e.g. "sm_90" or "gfx942", empty where code is for several.
+
+    Raises ValueError for limits below those of every GPU.
+    """
+
+    max_threads: int
+    shared_memory_bytes: int
+    residency_attribute: str | None = None
+    architecture: str = ""
+    max_workgroups: tuple[int, int, int] = (_LEAST_WORKGROUPS,) * 3
+    """Workgroups of one launch, along each dimension of its grid."""
+    has_matrix_units: bool = False
+    """Whether warps multiply 16 x 16 by 16 x 8 fp16 numbers and sum in fp32, as NVIDIA's do from sm_80 on."""
+
+    def __post_init__(self) -> None:
+        if self.max_threads < _LEAST_THREADS or self.shared_memory_bytes < _LEAST_SHARED_MEMORY:
+            raise ValueError(
+                f"a GPU has workgroups of at least {_LEAST_THREADS} threads and "
+                f"{_LEAST_SHARED_MEMORY} bytes, not {self.max_threads} and {self.shared_memory_bytes}"
+            )
+
+    @staticmethod
+    def of(target: ExecutableTarget) -> GpuTarget:
+        """Reads the limits from `#iree_gpu.target`; where it says nothing, those of the least GPU hold."""
+
+        def limit(name: str, least: int) -> int:
+            match = re.search(rf"\b{name} = (\d+)", target.configuration)
+            return least if match is None else int(match[1])
+
+        counts = re.search(r"\bmax_workgroup_counts = \[(\d+), (\d+), (\d+)\]", target.configuration)
+        architecture = re.search(r'\barch = "([^"]+)"', target.configuration)
+        name = "" if architecture is None else architecture[1]
+        shared = limit("max_workgroup_memory_bytes", _LEAST_SHARED_MEMORY)
+        return GpuTarget(
+            max_threads=limit("max_thread_count_per_workgroup", _LEAST_THREADS),
+            shared_memory_bytes=(
+                min(shared, _MAX_VULKAN_SHARED_MEMORY) if target.backend == "vulkan-spirv" else shared
+            ),
+            residency_attribute="nvvm.minctasm" if target.backend == "cuda" else None,
+            architecture=name,
+            max_workgroups=(
+                (_LEAST_WORKGROUPS,) * 3
+                if counts is None
+                else (int(counts[1]), int(counts[2]), int(counts[3]))
+            ),
+            has_matrix_units=target.backend == "cuda" and _nvidia_architecture(name) >= _MATRIX_UNITS_FROM,
+        )
+
+    def least(self, other: GpuTarget) -> GpuTarget:
+        """The limits that both targets keep."""
+        return GpuTarget(
+            min(self.max_threads, other.max_threads),
+            min(self.shared_memory_bytes, other.shared_memory_bytes),
+            self.residency_attribute if self.residency_attribute == other.residency_attribute else None,
+            self.architecture if self.architecture == other.architecture else "",
+            (
+                min(self.max_workgroups[0], other.max_workgroups[0]),
+                min(self.max_workgroups[1], other.max_workgroups[1]),
+                min(self.max_workgroups[2], other.max_workgroups[2]),
+            ),
+            self.has_matrix_units and other.has_matrix_units,
+        )
+
+
+def _nvidia_architecture(name: str) -> int:
+    """The number of "sm_80" or "sm_90a"; 0 for another name."""
+    match = re.fullmatch(r"sm_(\d+)a?", name)
+    return 0 if match is None else int(match[1])

@@ -1,0 +1,1 @@
+"""What computes: transforms and products, fused or one after another, and depthwise."""

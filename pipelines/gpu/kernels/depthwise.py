@@ -1,0 +1,83 @@
+"""The depthwise kernel: one filter per channel, so there is nothing to multiply as matrices."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+
+from iree.winograd.dialect.bindings import vector
+from iree.winograd.pipelines.emission.tiles import clamped_element, input_positions, locate_tile
+from iree.winograd.pipelines.emission.vocabulary import Index, splat, when
+from iree.winograd.pipelines.gpu.device.memory import QUAD, GlobalBuffer
+from iree.winograd.pipelines.gpu.schedules.depthwise import GpuDepthwiseSchedule
+from iree.winograd.pipelines.gpu.schedules.fit import is_depthwise
+from iree.winograd.pipelines.specification.shape import ConvolutionShape
+
+from .transforms import Epilogue, ThreadGrid
+
+
+@dataclass(frozen=True)
+class DepthwiseKernel:
+    """output[n, o..., c] = epilogue(sum over taps of image[n, i..., c] * filters[tap, c])."""
+
+    shape: ConvolutionShape
+    schedule: GpuDepthwiseSchedule
+
+    def __post_init__(self) -> None:
+        if not is_depthwise(self.shape):
+            raise ValueError(f"{self.shape} is no direct depthwise convolution")
+
+    @property
+    def filter_extents(self) -> tuple[int, int]:
+        """taps x C."""
+        return (len(self.shape.decomposition.views), self.shape.output_channels)
+
+    @property
+    def tap_of_view(self) -> tuple[int, ...]:
+        """The row-major number of the one tap that each view holds."""
+        decomposition = self.shape.decomposition
+        taps = list(product(*map(range, decomposition.kernel_size)))
+        return tuple(
+            taps.index(tap) for view in decomposition.views for tap in decomposition.taps(view) if tap
+        )
+
+    def workgroups(self, batch: Index) -> tuple[Index, Index]:
+        """Outputs, channels."""
+        return self._grid.workgroups(self._outputs(batch))
+
+    def emit(
+        self,
+        workgroup: tuple[Index, ...],
+        batch: Index,
+        image: GlobalBuffer,
+        filters: GlobalBuffer,
+        output: GlobalBuffer,
+        epilogue: Epilogue,
+    ) -> None:
+        """`image` is N x H... x C, `filters` is taps x C, `output` is N x OH... x C."""
+        number, quad, exists = self._grid.place(workgroup, self._outputs(batch))
+        shape, channel = self.shape, quad * QUAD
+
+        def compute() -> None:
+            tile = locate_tile(shape, number)
+            sum_ = splat(0.0, QUAD)
+            for tap, view in zip(self.tap_of_view, shape.decomposition.views, strict=True):
+                origin = (Index(0),) * shape.decomposition.spatial_rank
+                position, inside = clamped_element(input_positions(shape, tile, view), origin)
+                value = image.load(image.offset([tile.image, *position, channel]), QUAD, inside)
+                sum_ = vector.fma(value, filters.load(channel + tap * shape.output_channels), sum_)
+            finished = epilogue(sum_, tile.image, tile.first_output, channel)
+            offset = output.offset([tile.image, *tile.first_output, channel])
+            output.store_first(finished, offset, Index(shape.output_channels) - channel, exists)
+
+        when(exists, compute)
+
+    @property
+    def _grid(self) -> ThreadGrid:
+        return ThreadGrid(-(-self.shape.output_channels // QUAD), self.schedule.threads, self.schedule.quads)
+
+    def _outputs(self, batch: Index) -> Index:
+        outputs = batch
+        for size in self.shape.output_size:
+            outputs = outputs * size
+        return outputs

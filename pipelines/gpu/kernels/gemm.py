@@ -1,0 +1,289 @@
+"""Products by fused multiply-adds: shared memory in two buffers, sums in registers.
+
+Both operands lie in shared memory with the reduction dimension outermost, so that a thread reads what it
+multiplies as quads, neighbouring threads neighbouring quads: free of bank conflicts. The left operand comes
+with its rows along the reduction dimension; threads transpose blocks of 4 x 4 of it in registers on the way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from iree.winograd.dialect.bindings import ir, scf, vector
+from iree.winograd.pipelines.emission.tiles import clamped_element, input_positions, locate_tile
+from iree.winograd.pipelines.emission.vocabulary import Condition, Index, broadcast, splat, vector_type, when
+from iree.winograd.pipelines.gpu.device.memory import (
+    QUAD,
+    GlobalBuffer,
+    SharedBuffer,
+    barrier,
+    lane,
+    thread_id,
+    transposed,
+)
+from iree.winograd.pipelines.gpu.packing.products import MultiplyAddPacking
+from iree.winograd.pipelines.gpu.schedules.gemm import NEIGHBOURING_ROWS, GemmSchedule
+
+from .products import Block, StoreQuad
+from .transforms import FilterTransformKernel, InputTransformKernel
+
+LoadRows = Callable[[Index], list[ir.Value]]
+"""From a position along the reduction dimension to the quads of four rows there."""
+LoadQuad = Callable[[Index, Index], ir.Value]
+"""From a position along the reduction dimension and a column to a quad of columns."""
+
+
+@dataclass(frozen=True)
+class MultiplyAddProduct:
+    """Fused multiply-adds of the types as they are; direct convolutions read the image in place."""
+
+    packing: MultiplyAddPacking
+
+    @property
+    def input_kernel(self) -> InputTransformKernel | None:
+        return None if self._reads_image else InputTransformKernel(self.packing)
+
+    @property
+    def filter_kernel(self) -> FilterTransformKernel:
+        return FilterTransformKernel(self.packing)
+
+    @property
+    def _reads_image(self) -> bool:
+        return self.packing.shape.transform_size == 1
+
+    def emit(
+        self, block: Block, batch: Index, left: GlobalBuffer, filters: GlobalBuffer, store: StoreQuad
+    ) -> None:
+        """Emits what a workgroup does for its block."""
+        packing = self.packing
+        first = block.part * packing.part_reduction
+        filter_origin = filters.offset([block.product, first, block.first_column])
+
+        def part_rows(row: Index) -> LoadRows:
+            rows = self._image_rows if self._reads_image else self._packed_rows
+            load = rows(left, batch, block, row)
+            return lambda r: load(r + first)
+
+        emit_product(
+            packing.schedule,
+            packing.part_reduction,
+            part_rows,
+            lambda r, column: filters.load(filter_origin + r * packing.padded_filters + column),
+            store,
+        )
+
+    def _packed_rows(self, left: GlobalBuffer, batch: Index, block: Block, row: Index) -> LoadRows:
+        """What loads four rows of transformed inputs, from the given one of the block on."""
+        del batch
+        first = left.offset([block.row_block, block.product, row, 0])
+        return lambda r: [left.load(first + r + i * left.stride(2)) for i in range(QUAD)]
+
+    def _image_rows(self, image: GlobalBuffer, batch: Index, block: Block, row: Index) -> LoadRows:
+        """What loads the inputs of four outputs, from the given one on; those past the last repeat it."""
+        packing, shape = self.packing, self.packing.shape
+        first = block.row_block * packing.schedule.block_rows + row
+        last = packing.tiles(batch) - 1
+        tiles = [locate_tile(shape, (first + i).minimum(last)) for i in range(QUAD)]
+
+        def load(r: Index) -> list[ir.Value]:
+            is_tap = Condition(True)
+            if packing.reduction != packing.padded_reduction:
+                is_tap = r.less_than(packing.reduction)
+                r = r.minimum(packing.reduction - QUAD)
+            padded_channels = packing.channel_quads * QUAD
+            view = r // padded_channels if packing.views > 1 else Index(0)
+            channel = r % padded_channels if packing.views > 1 else r
+            offsets = packing.view_offsets(view)
+            quads = []
+            for tile in tiles:
+                origin = (Index(0),) * shape.decomposition.spatial_rank
+                position, exists = clamped_element(input_positions(shape, tile, offsets), origin)
+                offset = image.offset(
+                    [tile.image, *position, block.product * packing.group_channels + channel]
+                )
+                remaining = Index(packing.group_channels) - channel
+                quads.append(image.load_first(offset, remaining, exists & is_tap))
+            return quads
+
+        return load
+
+
+@dataclass(frozen=True)
+class _LeftLoad:
+    """A block of 4 x 4 of the left operand that a thread loads: its quad of rows and of the reduction."""
+
+    row_quad: Index
+    reduction_quad: Index
+    load: LoadRows
+
+
+@dataclass(frozen=True)
+class _RightLoad:
+    """A quad of the right operand that a thread loads: its position along the reduction and its columns."""
+
+    reduction: Index
+    column_quad: Index
+
+
+def emit_product(
+    schedule: GemmSchedule,
+    reduction: int,
+    left_rows: Callable[[Index], LoadRows],
+    load_right: LoadQuad,
+    store: StoreQuad,
+) -> None:
+    """Emits one workgroup's block of a matrix product, `reduction` long, a multiple of the schedule's block.
+
+    `left_rows` is asked once per thread for what loads four rows, from the given row of the block on.
+    """
+    thread = thread_id()
+    rows, columns = schedule.block_rows // QUAD, schedule.block_columns // QUAD
+    left_shared = SharedBuffer.allocate((2, schedule.block_reduction, rows), "left_block")
+    right_shared = SharedBuffer.allocate((2, schedule.block_reduction, columns), "right_block")
+    left_loads = _left_loads(schedule, thread, left_rows)
+    right_loads = _right_loads(schedule, thread)
+    loads_left = thread.less_than(schedule.left_threads)
+
+    def load(first: Index) -> list[ir.Value]:
+        def load_left() -> list[ir.Value]:
+            return [quad for each in left_loads for quad in each.load(first + each.reduction_quad * QUAD)]
+
+        def load_rights() -> list[ir.Value]:
+            return [load_right(first + each.reduction, each.column_quad * QUAD) for each in right_loads]
+
+        if not schedule.splits_loads:
+            return load_left() + load_rights()
+        return _either(loads_left, load_left, load_rights, len(left_loads) * QUAD)
+
+    def stage(quads: Sequence[ir.Value], buffer: Index) -> None:
+        def stage_left() -> None:
+            for number, each in enumerate(left_loads):
+                block = quads[number * QUAD : (number + 1) * QUAD]
+                for i, quad in enumerate(transposed(block)):
+                    left_shared.store(quad, [buffer, each.reduction_quad * QUAD + i, each.row_quad])
+
+        def stage_right() -> None:
+            own = quads if schedule.splits_loads else quads[len(left_loads) * QUAD :]
+            for each, quad in zip(right_loads, own, strict=True):
+                right_shared.store(quad, [buffer, each.reduction, each.column_quad])
+
+        if schedule.splits_loads:
+            when(loads_left, stage_left, stage_right)
+        else:
+            stage_left()
+            stage_right()
+
+    tiling = _ThreadTiling(schedule, thread)
+    stage(load(Index(0)), Index(0))
+    barrier()
+    zero = splat(0.0, QUAD)
+    sums = [zero] * (schedule.thread_rows * schedule.thread_columns // QUAD)
+    last = reduction - schedule.block_reduction
+    if last > 0:
+        loop = scf.ForOp(
+            Index(0).value,
+            Index(last).value,
+            Index(schedule.block_reduction).value,
+            [*sums, Index(0).value],
+        )
+        with ir.InsertionPoint(loop.body):
+            *current, buffer = loop.inner_iter_args
+            ahead = load(Index(loop.induction_variable) + schedule.block_reduction)
+            current = tiling.multiply(left_shared, right_shared, Index(buffer), current)
+            other = Index(1) - Index(buffer)
+            stage(ahead, other)
+            barrier()
+            scf.yield_([*current, other.value])
+        *sums, final = loop.results
+    else:
+        final = Index(0).value
+    sums = tiling.multiply(left_shared, right_shared, Index(final), sums)
+    for i in range(schedule.thread_rows):
+        for j, column_quad in enumerate(tiling.column_quads):
+            row = tiling.row_quads[i // QUAD] * QUAD + i % QUAD
+            store(row, column_quad * QUAD, sums[i * len(tiling.column_quads) + j])
+
+
+class _ThreadTiling:
+    """The rows and columns of a block whose sums a thread keeps, in quads spread over the block."""
+
+    def __init__(self, schedule: GemmSchedule, thread: Index) -> None:
+        self._schedule = schedule
+        across = schedule.block_columns // schedule.thread_columns
+        down = schedule.block_rows // schedule.thread_rows
+        row, column = place_thread(thread, down, across)
+        self.row_quads = [row + i * down for i in range(schedule.thread_rows // QUAD)]
+        self.column_quads = [column + j * across for j in range(schedule.thread_columns // QUAD)]
+
+    def multiply(
+        self, left: SharedBuffer, right: SharedBuffer, buffer: Index, sums: Sequence[ir.Value]
+    ) -> list[ir.Value]:
+        """Adds the product of the blocks in shared memory to the thread's sums."""
+        sums = list(sums)
+        for r in range(self._schedule.block_reduction):
+            left_quads = [left.load([buffer, r, quad]) for quad in self.row_quads]
+            right_quads = [right.load([buffer, r, quad]) for quad in self.column_quads]
+            rows = (lane(quad, i) for quad in left_quads for i in range(QUAD))
+            multiply_add_block(rows, right_quads, sums)
+        return sums
+
+
+def multiply_add_block(
+    rows: Iterable[ir.Value], column_quads: Sequence[ir.Value], sums: list[ir.Value], first: int = 0
+) -> None:
+    """Adds the products of all rows and columns to the quads of sums from `first` on, row by row."""
+    for i, row in enumerate(rows):
+        factor = broadcast(row, QUAD)
+        for j, quad in enumerate(column_quads):
+            position = first + i * len(column_quads) + j
+            sums[position] = vector.fma(factor, quad, sums[position])
+
+
+def place_thread(number: Index, down: int, across: int) -> tuple[Index, Index]:
+    """The row and column of a thread among `down` x `across` threads that multiply together.
+
+    Its neighbour has the next row, and the one after that the next column: of every 16 threads two read the
+    same quad of one operand, and four or more the same of the other, which shared memory then serves at twice
+    the speed (Yan et al., PPoPP 2020, Figure 3).
+    """
+    pair = 2 if down % 2 == 0 else 1
+    return number % pair + number // (pair * across) * pair, number // pair % across
+
+
+def _left_loads(
+    schedule: GemmSchedule, thread: Index, left_rows: Callable[[Index], LoadRows]
+) -> list[_LeftLoad]:
+    reduction_quads = schedule.block_reduction // QUAD
+    loads = []
+    for i in range(schedule.left_blocks // schedule.left_threads):
+        number = thread % schedule.left_threads + i * schedule.left_threads
+        row_quad = (
+            number % NEIGHBOURING_ROWS + number // (NEIGHBOURING_ROWS * reduction_quads) * NEIGHBOURING_ROWS
+        )
+        reduction_quad = number // NEIGHBOURING_ROWS % reduction_quads
+        loads.append(_LeftLoad(row_quad, reduction_quad, left_rows(row_quad * QUAD)))
+    return loads
+
+
+def _right_loads(schedule: GemmSchedule, thread: Index) -> list[_RightLoad]:
+    columns = schedule.block_columns // QUAD
+    loads = []
+    for i in range(schedule.right_quads // schedule.right_threads):
+        number = thread % schedule.right_threads + i * schedule.right_threads
+        loads.append(_RightLoad(number // columns, number % columns))
+    return loads
+
+
+def _either(
+    condition: Condition,
+    then: Callable[[], list[ir.Value]],
+    otherwise: Callable[[], list[ir.Value]],
+    count: int,
+) -> list[ir.Value]:
+    """The `count` quads of one of two alternatives."""
+    branch = scf.IfOp(condition.value, [vector_type(QUAD)] * count, has_else=True)
+    for block, emit in ((branch.then_block, then), (branch.else_block, otherwise)):
+        with ir.InsertionPoint(block):
+            scf.yield_(emit())
+    return list(branch.results)

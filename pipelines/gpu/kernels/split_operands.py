@@ -1,0 +1,341 @@
+"""The kernels that write split operands: transformed, scaled by powers of two, as high and low parts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from itertools import product
+
+from iree.winograd.dialect.bindings import arith, gpu, ir, memref, vector
+from iree.winograd.pipelines.emission.recipe import Position, emit_unrolled, flattened
+from iree.winograd.pipelines.emission.tiles import Tile, clamped_element, input_positions, locate_tile
+from iree.winograd.pipelines.emission.vocabulary import (
+    Condition,
+    Index,
+    broadcast,
+    ceildiv,
+    loop,
+    loop_carried,
+    splat,
+    vector_type,
+    when,
+)
+from iree.winograd.pipelines.gpu.device.matrix_unit import WARP_THREADS
+from iree.winograd.pipelines.gpu.device.memory import (
+    QUAD,
+    GlobalBuffer,
+    SharedBuffer,
+    barrier,
+    lane,
+    thread_id,
+)
+from iree.winograd.pipelines.gpu.packing.split import (
+    CHUNK,
+    LARGEST_EXPONENT_FIELD,
+    LEAST_EXPONENT_FIELD,
+    LOW_BITS,
+    PERMUTED,
+    SplitPacking,
+    filter_growth,
+    input_growth,
+    scale_offset,
+)
+from iree.winograd.pipelines.gpu.schedules.split import SPLIT_STAGE, STAGE_ROW
+
+from .transforms import TRANSFORM_THREADS, filter_taps
+
+MAX_TILE_THREADS = 256
+"""Threads that share a tile, each a quad of its channels at a time."""
+_MANTISSA_BITS = 23
+_EXPONENT_BIAS = 127
+
+Elements = dict[tuple[int, ...], ir.Value]
+
+
+@dataclass(frozen=True)
+class SplitInputKernel:
+    """transformed[b, a*g + group, t, r] = split((B^T d)[a] / scale[t]), r over views and channels of a group.
+
+    The threads of one tile find its scale together, from the largest element of the image that it reads.
+    """
+
+    packing: SplitPacking
+
+    @property
+    def threads(self) -> int:
+        return max(TRANSFORM_THREADS, self._tile_threads)
+
+    @property
+    def _tile_threads(self) -> int:
+        """A power of two."""
+        quads = self.packing.padded_reduction // QUAD
+        return min(MAX_TILE_THREADS, 1 << (quads - 1).bit_length())
+
+    @property
+    def _tiles(self) -> int:
+        """Of a workgroup."""
+        return self.threads // self._tile_threads
+
+    def workgroups(self, batch: Index) -> tuple[Index, Index]:
+        """Tiles, groups."""
+        return ceildiv(self.packing.tiles(batch), self._tiles), Index(self.packing.shape.groups)
+
+    def emit(
+        self, workgroup: tuple[Index, ...], batch: Index, source: GlobalBuffer, packed: GlobalBuffer
+    ) -> None:
+        """`source` is the image, N x H... x C."""
+        packing, count = self.packing, self.packing.tiles(batch)
+        thread = thread_id()
+        number = workgroup[0] * self._tiles + thread // self._tile_threads
+        group = workgroup[1] if packing.shape.groups > 1 else Index(0)
+        quad = thread % self._tile_threads
+        is_whole = count.known is not None and count.known % self._tiles == 0
+        exists = Condition(True) if is_whole else number.less_than(count)
+        # Threads without a tile take part in finding the scale of their neighbours'.
+        tile = locate_tile(packing.shape, number.minimum(count - 1))
+        block, row = number // packing.schedule.block_rows, number % packing.schedule.block_rows
+        rounds = -(-packing.padded_reduction // (QUAD * self._tile_threads))
+        once = self._load(source, tile, group, quad) if rounds == 1 else None
+
+        def larger(i: Index, found: list[ir.Value]) -> list[ir.Value]:
+            loaded = once or self._load(source, tile, group, quad + i * self._tile_threads)
+            return [_largest([*found, *map(_magnitude, loaded.values())])]
+
+        (largest,) = loop_carried(rounds, 1, [_integers(0)], larger, "round")
+        largest = self._over_tile(_largest_of_quad(largest))
+        scale, inverse = _scales(largest, input_growth(packing.shape))
+        writes_scale = exists & quad.less_than(1)
+        scales = packed.viewed_as(ir.F32Type.get())
+        place = packing.input_scale(block, group, row)
+        when(writes_scale, lambda: _store(scale, scales, place))
+        halves = packed.viewed_as(ir.F16Type.get(), QUAD)
+        with loop(rounds, 1, "round") as i:
+            own = quad + i * self._tile_threads
+            loaded = once or self._load(source, tile, group, own)
+            written = exists & own.less_than(packing.padded_reduction // QUAD)
+
+            def write(loaded: Elements = loaded, own: Index = own) -> None:
+                self._transform(loaded, inverse, block, row, group, own, halves)
+
+            when(written, write)
+
+    def _load(self, image: GlobalBuffer, tile: Tile, group: Index, quad: Index) -> Elements:
+        """A tile's elements of a quad of the reduction dimension; zeros behind its end."""
+        packing, quads = self.packing, self.packing.reduction // QUAD
+        exists = Condition(True) if packing.reduction == packing.padded_reduction else quad.less_than(quads)
+        quad = quad.minimum(quads - 1)
+        view = quad // packing.channel_quads if packing.views > 1 else Index(0)
+        channel = (quad % packing.channel_quads if packing.views > 1 else quad) * QUAD
+        positions = input_positions(packing.shape, tile, packing.view_offsets(view))
+        remaining = Index(packing.group_channels) - channel
+        loaded = {}
+        for element in product(*map(range, packing.shape.decomposition.alpha)):
+            position, inside = clamped_element(positions, tuple(map(Index, element)))
+            offset = image.offset([tile.image, *position, group * packing.group_channels + channel])
+            loaded[element] = image.load_first(offset, remaining, inside & exists)
+        return loaded
+
+    def _over_tile(self, largest: ir.Value) -> ir.Value:
+        """The largest of all threads of the tile."""
+        threads = self._tile_threads
+        offset = 1
+        while offset < min(threads, WARP_THREADS):
+            other = gpu.shuffle(largest, _integer(offset), _integer(WARP_THREADS), gpu.ShuffleMode.XOR)[0]
+            largest = arith.maxui(largest, other)
+            offset *= 2
+        if threads <= WARP_THREADS:
+            return largest
+        space = ir.Attribute.parse("#gpu.address_space<workgroup>")
+        warps = threads // WARP_THREADS
+        type_ = ir.MemRefType.get([self.threads // WARP_THREADS], _integer_type(), memory_space=space)
+        with ir.Location.name("largest_of_warp"):
+            shared = memref.AllocOp(type_, [], []).result
+        warp = thread_id() // WARP_THREADS
+        # All threads of a warp have the same.
+        memref.store(largest, shared, [warp.value])
+        barrier()
+        first = warp // warps * warps
+        return reduce(arith.maxui, [memref.load(shared, [(first + i).value]) for i in range(warps)])
+
+    def _transform(
+        self,
+        loaded: Elements,
+        inverse: ir.Value,
+        block: Index,
+        row: Index,
+        group: Index,
+        quad: Index,
+        halves: ir.Value,
+    ) -> None:
+        packing, shape = self.packing, self.packing.shape
+        factor = broadcast(inverse, QUAD)
+        per_stage = SPLIT_STAGE // QUAD
+        line = quad // per_stage * packing.schedule.block_rows + row
+        place = stage_place(line, quad % per_stage * QUAD)
+
+        def load(element: Position) -> ir.Value:
+            # Scaled before, transforms don't overflow.
+            return arith.mulf(loaded[tuple(i.known or 0 for i in element)], factor)
+
+        def store(element: Position, value: ir.Value) -> None:
+            number = flattened(element, shape.decomposition.alpha) * shape.groups + group
+            origin = packing.input_stage(block, number)
+            for part, at in zip(_parts(value), (place, place ^ SPLIT_STAGE), strict=True):
+                _store(part, halves, (origin + at) // QUAD)
+
+        recipes = [each.input for each in shape.decomposition.transforms]
+        emit_unrolled(recipes, load, store, True)
+
+
+@dataclass(frozen=True)
+class SplitFilterKernel:
+    """packed[a*g + group, k, r] = split((G g)[a] / scale[k]): a workgroup for each quad of channels k."""
+
+    packing: SplitPacking
+    threads: int = TRANSFORM_THREADS
+
+    def workgroups(self, batch: Index) -> tuple[Index, Index]:
+        """Output channels, groups."""
+        del batch
+        return Index(self.packing.padded_filters // QUAD), Index(self.packing.shape.groups)
+
+    def emit(
+        self, workgroup: tuple[Index, ...], batch: Index, source: GlobalBuffer, packed: GlobalBuffer
+    ) -> None:
+        """`source` is the filters, R... x C/g x K."""
+        packing, shape = self.packing, self.packing.shape
+        column, thread = workgroup[0] * QUAD, thread_id()
+        group = workgroup[1] if shape.groups > 1 else Index(0)
+        taps = [tuple(map(Index, each)) for each in product(*map(range, shape.decomposition.part_size))]
+
+        def larger(i: Index, found: list[ir.Value]) -> list[ir.Value]:
+            load = filter_taps(packing, i + thread, column, group, source)
+            return [_largest([*found, *(_magnitude(load(tap)) for tap in taps)])]
+
+        (largest,) = loop_carried(packing.padded_reduction, self.threads, [_integers(0)], larger, "row")
+        scale, inverse = _scales(self._over_workgroup(largest), filter_growth(shape))
+        place = packing.filter_scale(group, column)
+        when(thread.less_than(1), lambda: packed.store(scale, place))
+        halves = packed.viewed_as(ir.F16Type.get())
+        with loop(packing.padded_reduction, self.threads, "row") as i:
+            row = i + thread
+            exists = row.less_than(packing.padded_reduction)
+            when(exists, lambda: self._transform(row, column, group, inverse, source, halves))
+
+    def _over_workgroup(self, largest: ir.Value) -> ir.Value:
+        """The largest of all threads, per channel."""
+        quads = SharedBuffer.allocate((self.threads,), "largest_of_thread")
+        quads.store(arith.bitcast(vector_type(QUAD), largest), [thread_id()])
+        barrier()
+
+        def larger(i: Index, found: list[ir.Value]) -> list[ir.Value]:
+            return [arith.maxui(found[0], arith.bitcast(largest.type, quads.load([i])))]
+
+        return loop_carried(self.threads, 1, [largest], larger, "thread")[0]
+
+    def _transform(
+        self,
+        row: Index,
+        column: Index,
+        group: Index,
+        inverse: ir.Value,
+        source: GlobalBuffer,
+        halves: ir.Value,
+    ) -> None:
+        packing, shape, block = self.packing, self.packing.shape, self.packing.schedule.block_columns
+        taps = filter_taps(packing, row, column, group, source)
+        in_block = column % block
+        # Where the quad's first channel is among 16 that are permuted, see `permutation`.
+        first = in_block // PERMUTED * PERMUTED + in_block % PERMUTED // QUAD * 2
+        lines = [first + (i // 2 * (PERMUTED // 2) + i % 2) for i in range(QUAD)]
+        stage = row // SPLIT_STAGE * block
+        places = [stage_place(stage + line, row % SPLIT_STAGE) for line in lines]
+
+        def load(element: Position) -> ir.Value:
+            return arith.mulf(taps(element), inverse)
+
+        def store(element: Position, value: ir.Value) -> None:
+            number = flattened(element, shape.decomposition.alpha) * shape.groups + group
+            origin = packing.filter_stage(column, number)
+            for part, other in zip(_parts(value), (0, SPLIT_STAGE), strict=True):
+                for i, place in enumerate(places):
+                    _store(lane(part, i), halves, origin + (place ^ other))
+
+        recipes = [each.filter for each in shape.decomposition.transforms]
+        emit_unrolled(recipes, load, store, True)
+
+
+def stage_place(line: Index, position: Index) -> Index:
+    """Where the high part of a position of a stage's row lies, in fp16; the low part 32 from it, by xor.
+
+    `line` numbers the rows of all stages. Chunks of 16 bytes change places by the row.
+    """
+    chunk = (position // CHUNK) ^ (line % CHUNK)
+    return line * STAGE_ROW + chunk * CHUNK + position % CHUNK
+
+
+def _parts(scaled: ir.Value) -> tuple[ir.Value, ir.Value]:
+    """The high and the low parts of a quad within fp16's range."""
+    halves = vector_type(QUAD, ir.F16Type.get())
+    high = arith.truncf(halves, scaled)
+    rest = arith.subf(scaled, arith.extf(scaled.type, high))
+    return high, arith.truncf(halves, arith.mulf(rest, splat(2.0**LOW_BITS, QUAD)))
+
+
+# Magnitudes are compared as integers, in the order of which floating-point numbers without a sign are.
+
+
+def _integer_type() -> ir.Type:
+    return ir.IntegerType.get_signless(32)
+
+
+def _integer(value: int) -> ir.Value:
+    return arith.constant(_integer_type(), value)
+
+
+def _integers(value: int, like: ir.Type | None = None) -> ir.Value:
+    """A constant of the type `like`, which is that of one integer or of a quad; of a quad by default."""
+    type_ = vector_type(QUAD, _integer_type()) if like is None else like
+    if not isinstance(type_, ir.VectorType):
+        return _integer(value)
+    attribute = ir.IntegerAttr.get(_integer_type(), value)
+    return arith.constant(type_, ir.DenseElementsAttr.get_splat(type_, attribute))
+
+
+def _magnitude(quad: ir.Value) -> ir.Value:
+    """The bits of a quad's elements without their signs."""
+    bits = arith.bitcast(vector_type(QUAD, _integer_type()), quad)
+    return arith.andi(bits, _integers(0x7FFFFFFF))
+
+
+def _largest(magnitudes: Sequence[ir.Value]) -> ir.Value:
+    """Of each lane."""
+    return reduce(arith.maxui, magnitudes)
+
+
+def _largest_of_quad(magnitudes: ir.Value) -> ir.Value:
+    """Of all lanes."""
+    return reduce(arith.maxui, [vector.extract(magnitudes, [], [i]) for i in range(QUAD)])
+
+
+def _scales(largest: ir.Value, growth: int) -> tuple[ir.Value, ir.Value]:
+    """The scale for elements up to a magnitude before transforms, and its inverse; or quads."""
+    type_ = largest.type
+    is_quad = isinstance(type_, ir.VectorType)
+    floats = vector_type(QUAD) if is_quad else ir.F32Type.get()
+    exponent = arith.shrui(largest, _integers(_MANTISSA_BITS, type_))
+    exponent = arith.maxui(exponent, _integers(LEAST_EXPONENT_FIELD, type_))
+    exponent = arith.minui(exponent, _integers(LARGEST_EXPONENT_FIELD, type_))
+    offset = scale_offset(growth)
+
+    def power_of_two(field: ir.Value) -> ir.Value:
+        return arith.bitcast(floats, arith.shli(field, _integers(_MANTISSA_BITS, type_)))
+
+    scale = arith.addi(exponent, _integers(_EXPONENT_BIAS - offset, type_))
+    inverse = arith.subi(_integers(_EXPONENT_BIAS + offset, type_), exponent)
+    return power_of_two(scale), power_of_two(inverse)
+
+
+def _store(value: ir.Value, target: ir.Value, index: Index) -> None:
+    memref.store(value, target, [index.value])

@@ -1,0 +1,288 @@
+"""Transforms on the GPU: one tile and quad of channels per thread."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import reduce
+from itertools import product
+from typing import Protocol
+
+from iree.winograd.dialect.bindings import arith, ir
+from iree.winograd.pipelines.emission.recipe import Load, Position, emit_unrolled, flattened
+from iree.winograd.pipelines.emission.tiles import (
+    Tile,
+    clamped_element,
+    input_positions,
+    locate_tile,
+    output_positions,
+)
+from iree.winograd.pipelines.emission.vocabulary import Condition, Index, all_of, ceildiv, splat, when
+from iree.winograd.pipelines.gpu.device.memory import QUAD, GlobalBuffer, thread_id
+from iree.winograd.pipelines.gpu.packing.convolution import ConvolutionPacking
+from iree.winograd.pipelines.gpu.packing.fused import FusedPacking
+from iree.winograd.pipelines.gpu.packing.products import MultiplyAddPacking, ProductPacking
+
+TRANSFORM_THREADS = 128
+WORKGROUP_QUADS = 16
+"""Neighbouring quads of channels that a workgroup of a transform takes: 256 bytes, whole cache lines."""
+
+Epilogue = Callable[[ir.Value, Index, tuple[Index, ...], Index], ir.Value]
+"""From (accumulated quad, image, spatial position, first channel) to the finished quad."""
+
+
+@dataclass(frozen=True)
+class ThreadGrid:
+    """Threads over rows (tiles, say) and quads of columns, so many in a workgroup, which takes at most
+    `workgroup_quads` neighbouring quads, a power of two."""
+
+    quads: int
+    threads: int = TRANSFORM_THREADS
+    workgroup_quads: int = WORKGROUP_QUADS
+
+    @property
+    def quads_per_workgroup(self) -> int:
+        """A power of two."""
+        return min(self.workgroup_quads, 1 << (self.quads - 1).bit_length())
+
+    @property
+    def rows_per_workgroup(self) -> int:
+        return self.threads // self.quads_per_workgroup
+
+    def workgroups(self, rows: Index) -> tuple[Index, Index]:
+        """The extent of the grid along rows, and along quads."""
+        return ceildiv(rows, self.rows_per_workgroup), ceildiv(self.quads, self.quads_per_workgroup)
+
+    def place(self, workgroup: tuple[Index, ...], rows: Index) -> tuple[Index, Index, Condition]:
+        """This thread's row and quad, and whether they exist."""
+        thread = thread_id()
+        row = workgroup[0] * self.rows_per_workgroup + thread // self.quads_per_workgroup
+        quad = workgroup[1] * self.quads_per_workgroup + thread % self.quads_per_workgroup
+        exists = Condition(True)
+        if rows.known is None or rows.known % self.rows_per_workgroup:
+            exists = row.less_than(rows)
+        if self.quads % self.quads_per_workgroup:
+            exists = exists & quad.less_than(self.quads)
+        return row, quad, exists
+
+
+class OperandKernel(Protocol):
+    """Writes an operand of the products as they read it."""
+
+    @property
+    def threads(self) -> int:
+        """Of a workgroup."""
+
+    def workgroups(self, batch: Index) -> tuple[Index, ...]:
+        """The extents of the grid."""
+
+    def emit(
+        self, workgroup: tuple[Index, ...], batch: Index, source: GlobalBuffer, packed: GlobalBuffer
+    ) -> None:
+        """`source` is the image, N x H... x C, or the filters, R... x C/g x K."""
+
+
+@dataclass(frozen=True)
+class InputTransformKernel:
+    """transformed[b, a*g + group, t, view, c] = (B^T d)[a] of a view of a tile; zeros to the end of a row."""
+
+    packing: MultiplyAddPacking
+    threads: int = TRANSFORM_THREADS
+
+    def workgroups(self, batch: Index) -> tuple[Index, Index, Index]:
+        """Tiles, channels, views."""
+        return (*self._grid.workgroups(self.packing.tiles(batch)), Index(self.packing.views))
+
+    def emit(
+        self, workgroup: tuple[Index, ...], batch: Index, source: GlobalBuffer, packed: GlobalBuffer
+    ) -> None:
+        """`source` is the image, N x H... x C."""
+        tile, quad, exists = self._grid.place(workgroup, self.packing.tiles(batch))
+        view = workgroup[2] if self.packing.views > 1 else Index(0)
+        when(exists, lambda: self._transform(tile, quad, view, source, packed))
+
+    @property
+    def _grid(self) -> ThreadGrid:
+        return ThreadGrid(self.packing.shape.groups * self.packing.channel_quads, self.threads)
+
+    def _transform(
+        self, number: Index, quad: Index, view: Index, image: GlobalBuffer, transformed: GlobalBuffer
+    ) -> None:
+        packing, shape = self.packing, self.packing.shape
+        decomposition = shape.decomposition
+        tile = locate_tile(shape, number)
+        positions = input_positions(shape, tile, packing.view_offsets(view))
+        group, first = quad // packing.channel_quads, quad % packing.channel_quads * QUAD
+        channel = group * packing.group_channels + first
+        block_rows = packing.schedule.block_rows
+        origin = transformed.offset([number // block_rows, group, number % block_rows, 0])
+        column = origin + view * (packing.channel_quads * QUAD) + first
+        stride = shape.groups * transformed.stride(1)
+
+        def load(element: Position) -> ir.Value:
+            position, exists = clamped_element(positions, element)
+            offset = image.offset([tile.image, *position, channel])
+            return image.load_first(offset, Index(packing.group_channels) - first, exists)
+
+        def store(element: Position, value: ir.Value) -> None:
+            transformed.store(value, column + flattened(element, decomposition.alpha) * stride)
+
+        recipes = [each.input for each in decomposition.transforms]
+        emit_unrolled(recipes, load, store, True)
+        if packing.padded_reduction == packing.reduction:
+            return
+
+        def clear_padding() -> None:
+            for a, c in product(
+                range(shape.transform_size), range(packing.reduction, packing.padded_reduction, QUAD)
+            ):
+                transformed.store(splat(0.0, QUAD), origin + (a * stride + c))
+
+        is_first = all_of([first.less_than(1), view.less_than(1)])
+        when(is_first, clear_padding)
+
+
+@dataclass(frozen=True)
+class OutputTransformKernel:
+    """output[n, o..., k] = epilogue((A^T M)[o, k]) for a tile and a quad of channels, M summed over parts."""
+
+    packing: ProductPacking
+
+    def workgroups(self, batch: Index) -> tuple[Index, Index]:
+        """Tiles, channels."""
+        return self._grid.workgroups(self.packing.tiles(batch))
+
+    def emit(
+        self,
+        workgroup: tuple[Index, ...],
+        batch: Index,
+        products: GlobalBuffer,
+        output: GlobalBuffer,
+        epilogue: Epilogue,
+    ) -> None:
+        """`output` is N x OH... x K."""
+        tile, quad, exists = self._grid.place(workgroup, self.packing.tiles(batch))
+        when(exists, lambda: self._transform(tile, quad, products, output, epilogue))
+
+    @property
+    def _grid(self) -> ThreadGrid:
+        return ThreadGrid(self.packing.shape.groups * self.packing.filter_quads)
+
+    def _transform(
+        self, number: Index, quad: Index, products: GlobalBuffer, output: GlobalBuffer, epilogue: Epilogue
+    ) -> None:
+        packing, shape = self.packing, self.packing.shape
+        tile = locate_tile(shape, number)
+        group, first = quad // packing.filter_quads, quad % packing.filter_quads * QUAD
+        channel = group * packing.group_filters + first
+        block_rows, parts = packing.schedule.block_rows, packing.schedule.reduction_parts
+        origin = products.offset([number // block_rows, group * parts, number % block_rows, first])
+        stride = shape.groups * parts * products.stride(1)
+
+        def load(element: Position) -> ir.Value:
+            product = origin + flattened(element, shape.decomposition.alpha) * stride
+            summands = (products.load(product + part * products.stride(1)) for part in range(parts))
+            return reduce(arith.addf, summands)
+
+        transform_output(packing, tile, channel, first, load, output, epilogue)
+
+
+def transform_output(
+    packing: ConvolutionPacking,
+    tile: Tile,
+    channel: Index,
+    first: Index,
+    load: Load,
+    output: GlobalBuffer,
+    epilogue: Epilogue,
+) -> None:
+    """output[n, o..., k] = epilogue((A^T M)[o, k]) for a tile and a quad of channels.
+
+    The quad begins at `channel`, which is number `first` of its group. `load` gives quads of M, `output` is
+    N x OH... x K.
+    """
+    decomposition = packing.shape.decomposition
+    positions = output_positions(packing.shape, tile)
+
+    def store(element: Position, value: ir.Value) -> None:
+        # A position that doesn't exist was moved to one that does, where the epilogue may read.
+        position, exists = clamped_element(positions, element)
+        finished = epilogue(value, tile.image, position, channel)
+        offset = output.offset([tile.image, *position, channel])
+        output.store_first(finished, offset, Index(packing.group_filters) - first, exists)
+
+    recipes = [each.output for each in decomposition.transforms]
+    emit_unrolled(recipes, load, store, True)
+
+
+@dataclass(frozen=True)
+class FilterTransformKernel:
+    """packed[a*g + group, view, c, k] = (G g)[a] of a view's taps; zeros where the layout is padded.
+
+    That is the order for separate products; `packing` says where the fused kernel has what.
+    """
+
+    packing: MultiplyAddPacking | FusedPacking
+    threads: int = TRANSFORM_THREADS
+
+    def workgroups(self, batch: Index) -> tuple[Index, Index, Index]:
+        """Positions along the reduction dimension, output channels, groups."""
+        return (
+            *self._grid.workgroups(Index(self.packing.padded_reduction)),
+            Index(self.packing.shape.groups),
+        )
+
+    def emit(
+        self, workgroup: tuple[Index, ...], batch: Index, source: GlobalBuffer, packed: GlobalBuffer
+    ) -> None:
+        """`source` is the filters, R... x C/g x K."""
+        row, quad, exists = self._grid.place(workgroup, Index(self.packing.padded_reduction))
+        group = workgroup[2] if self.packing.shape.groups > 1 else Index(0)
+        when(exists, lambda: self._transform(row, quad * QUAD, group, source, packed))
+
+    @property
+    def _grid(self) -> ThreadGrid:
+        return ThreadGrid(self.packing.padded_filters // QUAD, self.threads)
+
+    def _transform(
+        self, row: Index, column: Index, group: Index, filters: GlobalBuffer, packed: GlobalBuffer
+    ) -> None:
+        packing, shape = self.packing, self.packing.shape
+        load = filter_taps(packing, row, column, group, filters)
+
+        def store(element: Position, value: ir.Value) -> None:
+            number = flattened(element, shape.decomposition.alpha)
+            packed.store(value, packing.filter_offset(packed, number, group, row, column))
+
+        recipes = [each.filter for each in shape.decomposition.transforms]
+        emit_unrolled(recipes, load, store, True)
+
+
+def filter_taps(
+    packing: ProductPacking | FusedPacking, row: Index, column: Index, group: Index, filters: GlobalBuffer
+) -> Load:
+    """What loads the taps for a position along the reduction dimension and a quad of a group's columns.
+
+    Zeros where either is of the padding. `filters` is R... x C/g x K.
+    """
+    decomposition = packing.shape.decomposition
+    view = (row // packing.padded_channels).minimum(packing.views - 1)
+    offsets = packing.view_offsets(view)
+    channel = row % packing.padded_channels
+    inside = all_of([row.less_than(packing.reduction), channel.less_than(packing.group_channels)])
+    first = group * packing.group_filters + column
+
+    def load(element: Position) -> ir.Value:
+        tap, exists = [], inside
+        for d, i in enumerate(element):
+            # Offsets of views meet the kernel's taps exactly.
+            index = (offsets[d] + i * decomposition.spacing[d]) // decomposition.dilation[d]
+            exists = exists & index.less_than(decomposition.kernel_size[d])
+            tap.append(index.minimum(decomposition.kernel_size[d] - 1))
+        offset = filters.offset([*tap, channel.minimum(packing.group_channels - 1), first])
+        # Columns of the padding would be behind the end of the array.
+        safe = offset.minimum(filters.size - (QUAD if filters.by_quads else 1))
+        remaining = Index(packing.group_filters) - column
+        return filters.load_first(safe, remaining, exists & column.less_than(packing.group_filters))
+
+    return load

@@ -1,0 +1,76 @@
+"""What the packed layouts of all kernels need to know of a convolution."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from iree.winograd.pipelines.emission.vocabulary import Index
+from iree.winograd.pipelines.gpu.device.memory import QUAD, select_index
+from iree.winograd.pipelines.specification.shape import ConvolutionShape
+
+
+@dataclass(frozen=True)
+class ConvolutionPacking:
+    """The channels, views and tiles of a convolution, as the layouts count them."""
+
+    shape: ConvolutionShape
+
+    @property
+    def group_channels(self) -> int:
+        """Input channels of one group."""
+        return self.shape.group_inputs
+
+    @property
+    def group_filters(self) -> int:
+        """Output channels of one group."""
+        return self.shape.group_outputs
+
+    @property
+    def views(self) -> int:
+        return len(self.shape.decomposition.views)
+
+    @property
+    def image_by_quads(self) -> bool:
+        """Whether the channels of each group of the input are whole quads."""
+        return self.group_channels % QUAD == 0
+
+    @property
+    def output_by_quads(self) -> bool:
+        """Whether the channels of each group of the output are whole quads."""
+        return self.group_filters % QUAD == 0
+
+    def tiles(self, batch: Index) -> Index:
+        """T, the tiles of all images."""
+        return batch * prod(self.shape.tiles_per_image)
+
+    def view_offsets(self, view: Index) -> tuple[Index, ...]:
+        """The offset of a view that is known only when the kernel runs."""
+        decomposition = self.shape.decomposition
+        if view.known is not None:
+            return tuple(map(Index, decomposition.views[view.known]))
+        return tuple(
+            _entry(view, [offsets[d] for offsets in decomposition.views])
+            for d in range(decomposition.spatial_rank)
+        )
+
+
+def _entry(position: Index, entries: list[int]) -> Index:
+    """The entry of a table at a position; arithmetic where the table repeats, selection elsewhere."""
+    period = next(p for p in range(1, len(entries) + 1) if entries == _tiled(entries[:p], len(entries)))
+    if period < len(entries):
+        return _entry(position % period, entries[:period])
+    run = next((i for i, entry in enumerate(entries) if entry != entries[0]), len(entries))
+    if run > 1 and all(entries[i] == entries[i - i % run] for i in range(len(entries))):
+        return _entry(position // run, entries[::run])
+    step = entries[1] - entries[0] if len(entries) > 1 else 0
+    if entries == [entries[0] + i * step for i in range(len(entries))] and step >= 0:
+        return position * step + entries[0]
+    result = Index(entries[-1])
+    for i in reversed(range(len(entries) - 1)):
+        result = select_index(position.less_than(i + 1), entries[i], result)
+    return result
+
+
+def _tiled(entries: list[int], length: int) -> list[int]:
+    return [entries[i % len(entries)] for i in range(length)]

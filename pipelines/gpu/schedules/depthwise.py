@@ -1,0 +1,34 @@
+"""The schedule of the depthwise kernel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from iree.winograd.passes.match.element_types import ElementTypes
+from iree.winograd.pipelines.specification.schedule import Schedule
+
+
+@dataclass(frozen=True)
+class GpuDepthwiseSchedule(Schedule):
+    """How a workgroup computes depthwise: `threads`, each a quad of channels of one output.
+
+    Neighbouring threads take neighbouring quads, up to `quads` of them, then neighbouring outputs.
+
+    Raises ValueError for sizes that are not positive, and for quads that are no power of two or that the
+    threads aren't a multiple of.
+    """
+
+    kind = "gpu-depthwise"
+
+    threads: int = 128
+    quads: int = 16
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.quads & (self.quads - 1) or self.threads % self.quads:
+            raise ValueError(f"quads {self.quads} must be a power of two that divides threads {self.threads}")
+
+    def shared_memory_bytes(self, types: ElementTypes) -> int:
+        """None, whatever the types."""
+        del types
+        return 0

@@ -1,0 +1,44 @@
+"""Whether a schedule suits a convolution and a target."""
+
+from __future__ import annotations
+
+from iree.winograd.passes.match.element_types import F32, ElementTypes
+from iree.winograd.pipelines.gpu.device.target import GpuTarget
+from iree.winograd.pipelines.specification.shape import ConvolutionShape
+
+from .depthwise import GpuDepthwiseSchedule
+from .fused import FusedSchedule
+from .gemm import GemmSchedule
+from .split import SplitSchedule
+
+GpuSchedule = GemmSchedule | SplitSchedule | FusedSchedule | GpuDepthwiseSchedule
+
+
+def fits(schedule: GpuSchedule, target: GpuTarget, types: ElementTypes = F32) -> bool:
+    """Whether the schedule keeps the target's limits for operands of these types."""
+    return (
+        schedule.threads <= target.max_threads
+        and schedule.shared_memory_bytes(types) <= target.shared_memory_bytes
+    )
+
+
+def is_depthwise(shape: ConvolutionShape) -> bool:
+    """Whether this is a direct convolution of one input and one output channel per group."""
+    return shape.transform_size == 1 and shape.groups == shape.input_channels == shape.output_channels
+
+
+def refusal(shape: ConvolutionShape, target: GpuTarget, schedule: object) -> str | None:
+    """Why the kernels don't compute a convolution by `schedule`, or None where they do."""
+    if shape.input_channels_first or shape.output_channels_first:
+        return "kernels for GPUs take channels-last images only"
+    if not isinstance(schedule, GpuSchedule) or not fits(schedule, target, shape.element_types):
+        return f"{schedule} is no schedule for this convolution within the limits of {target}"
+    if isinstance(schedule, GpuDepthwiseSchedule) != is_depthwise(shape):
+        kind = "a depthwise convolution" if is_depthwise(shape) else "one that is not depthwise"
+        return f"{schedule} is no schedule for {kind}"
+    if isinstance(schedule, SplitSchedule) and not target.has_matrix_units:
+        return f"the target has no matrix units for {schedule}"
+    if isinstance(schedule, FusedSchedule) and schedule.products != shape.transform_size:
+        products = f"a schedule for {schedule.products} products"
+        return f"{products} doesn't suit a convolution that has {shape.transform_size}"
+    return None

@@ -1,0 +1,94 @@
+"""The schedule of products by fused multiply-adds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from iree.winograd.passes.match.element_types import ElementTypes
+from iree.winograd.pipelines.gpu.device.memory import QUAD
+from iree.winograd.pipelines.gpu.device.target import RESIDENT_THREADS
+from iree.winograd.pipelines.specification.schedule import Schedule
+
+NEIGHBOURING_ROWS = 8
+"""Blocks of four rows that neighbouring threads load: a quarter of a warp stores to all banks at once."""
+
+
+@dataclass(frozen=True)
+class GemmSchedule(Schedule):
+    """How a workgroup multiplies: a block of the product each, a smaller one per thread in registers.
+
+    A workgroup computes `block_rows` x `block_columns` sums over blocks of `block_reduction`, which it keeps
+    in shared memory twice: one block is multiplied while the next one is loaded. A thread keeps
+    `thread_rows` x `thread_columns` sums. With several `reduction_parts` as many workgroups each sum a part
+    of the reduction, and the kernel of the output transform adds the parts.
+
+    Raises ValueError for sizes that are not positive, blocks that don't divide into such parts, and those
+    that the threads can't load in equal shares.
+    """
+
+    kind = "gemm"
+
+    block_rows: int
+    block_columns: int
+    block_reduction: int
+    thread_rows: int = 8
+    thread_columns: int = 8
+    reduction_parts: int = 1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for block, part in (("block_rows", "thread_rows"), ("block_columns", "thread_columns")):
+            if getattr(self, part) % QUAD or getattr(self, block) % getattr(self, part):
+                raise ValueError(
+                    f"{block} {getattr(self, block)} must be a multiple of {part} {getattr(self, part)}, "
+                    f"and that a multiple of {QUAD}"
+                )
+        if self.block_reduction % QUAD:
+            raise ValueError(f"block_reduction {self.block_reduction} must be a multiple of {QUAD}")
+        if self.block_rows % (QUAD * NEIGHBOURING_ROWS):
+            raise ValueError(
+                f"block_rows {self.block_rows} must be a multiple of {QUAD * NEIGHBOURING_ROWS}, "
+                "which neighbouring threads load"
+            )
+        if self.left_blocks % self.left_threads or self.right_quads % self.right_threads:
+            raise ValueError(f"{self.threads} threads can't share the loads of {self} equally")
+
+    @property
+    def threads(self) -> int:
+        """Threads of a workgroup."""
+        return (self.block_rows // self.thread_rows) * (self.block_columns // self.thread_columns)
+
+    def shared_memory_bytes(self, types: ElementTypes) -> int:
+        """Of a workgroup, for operands of such types."""
+        row, column = types.input_bytes, types.filter_bytes
+        return 2 * self.block_reduction * (self.block_rows * row + self.block_columns * column)
+
+    @property
+    def left_blocks(self) -> int:
+        """The left operand is loaded, and transposed, in blocks of four rows and four columns."""
+        return self.block_rows * self.block_reduction // QUAD**2
+
+    @property
+    def right_quads(self) -> int:
+        """The right operand is loaded in quads."""
+        return self.block_columns * self.block_reduction // QUAD
+
+    @property
+    def resident_threads(self) -> int:
+        """Threads for which a multiprocessor should have registers."""
+        return RESIDENT_THREADS
+
+    @property
+    def splits_loads(self) -> bool:
+        """Whether one half of the threads loads the left operand, the other half the right one."""
+        return self.left_blocks == self.threads // 2
+
+    @property
+    def left_threads(self) -> int:
+        """The threads that load the left operand, from the first on."""
+        return self.threads // 2 if self.splits_loads else self.threads
+
+    @property
+    def right_threads(self) -> int:
+        """The threads that load the right operand, up to the last."""
+        return self.threads // 2 if self.splits_loads else self.threads
