@@ -48,7 +48,7 @@ LAYERS = (
 )
 SHIFTS = (0, 100, -100, 12)
 """Images are multiplied by two to these powers, one after the other."""
-LARGEST_RATIO = 3.0
+MAX_RATIO = 3.0
 """Of an error to that which is predicted of it, for it to count as right."""
 
 _3X3 = "kernel 3x3 stride 1x1 dilation 1x1 padding 1x1 1x1 groups"
@@ -253,7 +253,7 @@ def _check(folder: Path, case: dict[str, Any]) -> dict[str, Any]:
         errors["beside a large one"] = _error(compute(large)[1:], exact[1:])
         errors["beside an infinite one"] = _error(compute(infinite)[1:], exact[1:])
     spoiled = int((~np.isfinite(compute(infinite)[0])).sum())
-    right = max(errors.values()) <= LARGEST_RATIO * case["predicted_error"] and zero == 0 and spoiled > 0
+    right = max(errors.values()) <= MAX_RATIO * case["predicted_error"] and zero == 0 and spoiled > 0
     print("right" if right else "WRONG", case["case"]["problem"], errors, zero, spoiled, flush=True)
     return {**case, "errors": errors, "of_zeros": zero, "not_finite": spoiled, "right": right}
 

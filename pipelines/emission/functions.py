@@ -20,7 +20,7 @@ _MANTISSA_BITS = 23
 _EXPONENTIAL = (1.0, 1.0, 0.49999993, 0.16666521, 0.04166839, 0.00836872, 0.00138146)
 """Coefficients, of rising powers, for arguments within ln(2) / 2: a relative error of 3.1e-9, weighted least
 squares towards the least maximum with the first two fixed."""
-_LARGEST, _SMALLEST = 89.0, -88.0
+_MAX_ARGUMENT, _MIN_ARGUMENT = 89.0, -88.0
 """Beyond these the result is infinite, or zero."""
 
 

@@ -17,7 +17,7 @@ from .rates import product_rate
 
 DYNAMIC_BATCH = 64
 """What a batch known only at run time counts as."""
-SHORTEST_KERNEL = 2.1e-6
+MIN_KERNEL_SECONDS = 2.1e-6
 """Seconds of a kernel that does next to nothing, which are part of a launch as it is calibrated."""
 INPUT_LATENCY = 0.7e-6
 """Seconds that an input transform takes beside those of its bytes, and those for each element of a tile: a
@@ -135,7 +135,7 @@ def iree_product_seconds(shape: ConvolutionShape, machine: GpuMachine) -> float:
 
 def launch_seconds(machine: GpuMachine) -> float:
     """From the end of one kernel to the start of the next."""
-    return max(0.0, machine.launch_seconds - SHORTEST_KERNEL)
+    return max(0.0, machine.launch_seconds - MIN_KERNEL_SECONDS)
 
 
 def _kept(shape: ConvolutionShape, splits: bool) -> float:

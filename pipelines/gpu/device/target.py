@@ -14,9 +14,9 @@ RESIDENT_THREADS = 512
 """Threads per multiprocessor that hide each other's latency."""
 
 # What every implementation of Vulkan has.
-_LEAST_THREADS = 128
-_LEAST_SHARED_MEMORY = 16 * KIBIBYTE
-_LEAST_WORKGROUPS = 65535
+_MIN_THREADS = 128
+_MIN_SHARED_MEMORY = 16 * KIBIBYTE
+_MIN_WORKGROUPS = 65535
 _MATRIX_UNITS_FROM = 80
 """NVIDIA's architecture that copies beside the computation, and multiplies 16 x 8 x 16 at once.
 
@@ -40,16 +40,16 @@ class GpuTarget:
     shared_memory_bytes: int
     residency_attribute: str | None = None
     architecture: str = ""
-    max_workgroups: tuple[int, int, int] = (_LEAST_WORKGROUPS,) * 3
+    max_workgroups: tuple[int, int, int] = (_MIN_WORKGROUPS,) * 3
     """Workgroups of one launch, along each dimension of its grid."""
     has_matrix_units: bool = False
     """Whether warps multiply 16 x 16 by 16 x 8 fp16 numbers and sum in fp32, as NVIDIA's do from sm_80 on."""
 
     def __post_init__(self) -> None:
-        if self.max_threads < _LEAST_THREADS or self.shared_memory_bytes < _LEAST_SHARED_MEMORY:
+        if self.max_threads < _MIN_THREADS or self.shared_memory_bytes < _MIN_SHARED_MEMORY:
             raise ValueError(
-                f"a GPU has workgroups of at least {_LEAST_THREADS} threads and "
-                f"{_LEAST_SHARED_MEMORY} bytes, not {self.max_threads} and {self.shared_memory_bytes}"
+                f"a GPU has workgroups of at least {_MIN_THREADS} threads and "
+                f"{_MIN_SHARED_MEMORY} bytes, not {self.max_threads} and {self.shared_memory_bytes}"
             )
 
     @staticmethod
@@ -63,18 +63,16 @@ class GpuTarget:
         counts = re.search(r"\bmax_workgroup_counts = \[(\d+), (\d+), (\d+)\]", target.configuration)
         architecture = re.search(r'\barch = "([^"]+)"', target.configuration)
         name = "" if architecture is None else architecture[1]
-        shared = limit("max_workgroup_memory_bytes", _LEAST_SHARED_MEMORY)
+        shared = limit("max_workgroup_memory_bytes", _MIN_SHARED_MEMORY)
         return GpuTarget(
-            max_threads=limit("max_thread_count_per_workgroup", _LEAST_THREADS),
+            max_threads=limit("max_thread_count_per_workgroup", _MIN_THREADS),
             shared_memory_bytes=(
                 min(shared, _MAX_VULKAN_SHARED_MEMORY) if target.backend == "vulkan-spirv" else shared
             ),
             residency_attribute="nvvm.minctasm" if target.backend == "cuda" else None,
             architecture=name,
             max_workgroups=(
-                (_LEAST_WORKGROUPS,) * 3
-                if counts is None
-                else (int(counts[1]), int(counts[2]), int(counts[3]))
+                (_MIN_WORKGROUPS,) * 3 if counts is None else (int(counts[1]), int(counts[2]), int(counts[3]))
             ),
             has_matrix_units=target.backend == "cuda" and _nvidia_architecture(name) >= _MATRIX_UNITS_FROM,
         )

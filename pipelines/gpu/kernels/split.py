@@ -32,7 +32,7 @@ from iree.winograd.pipelines.gpu.device.matrix_unit import (
     wait_for_copies,
 )
 from iree.winograd.pipelines.gpu.device.memory import QUAD, GlobalBuffer, select_index, thread_id
-from iree.winograd.pipelines.gpu.packing.split import LARGEST_EXPONENT, LOW_BITS, SplitPacking
+from iree.winograd.pipelines.gpu.packing.split import LOW_BITS, MAX_EXPONENT, SplitPacking
 from iree.winograd.pipelines.gpu.schedules.split import SPLIT_STAGE, STAGE_ROW
 
 from .products import Block, StoreQuad
@@ -224,7 +224,7 @@ class _Workgroup:
                     joined = vector.fma(small, splat(2.0**-LOW_BITS, QUAD), large)
                     # Apart from the scales, whose product is that of the largest elements: it underflows no
                     # sooner than the result, nor does it overflow.
-                    reduced = arith.mulf(joined, splat(2.0**-LARGEST_EXPONENT, QUAD))
+                    reduced = arith.mulf(joined, splat(2.0**-MAX_EXPONENT, QUAD))
                     store(row, column, arith.mulf(reduced, arith.mulf(scale, column_scales[j])))
 
     def _row_scales(self) -> Callable[[Index], ir.Value]:
@@ -240,7 +240,7 @@ class _Workgroup:
         """Those of a quad of columns, which were divided by 2^14."""
         place = self._packing.filter_scale(self._group, self._block.first_column + column)
         scale = self._filters.load(place, QUAD, Condition(True))
-        return arith.mulf(scale, splat(2.0**LARGEST_EXPONENT, QUAD))
+        return arith.mulf(scale, splat(2.0**MAX_EXPONENT, QUAD))
 
     @property
     def _group(self) -> Index:

@@ -32,9 +32,9 @@ from iree.winograd.pipelines.gpu.device.memory import (
 )
 from iree.winograd.pipelines.gpu.packing.split import (
     CHUNK,
-    LARGEST_EXPONENT_FIELD,
-    LEAST_EXPONENT_FIELD,
     LOW_BITS,
+    MAX_EXPONENT_FIELD,
+    MIN_EXPONENT_FIELD,
     PERMUTED,
     SplitPacking,
     filter_growth,
@@ -325,8 +325,8 @@ def _scales(largest: ir.Value, growth: int) -> tuple[ir.Value, ir.Value]:
     is_quad = isinstance(type_, ir.VectorType)
     floats = vector_type(QUAD) if is_quad else ir.F32Type.get()
     exponent = arith.shrui(largest, _integers(_MANTISSA_BITS, type_))
-    exponent = arith.maxui(exponent, _integers(LEAST_EXPONENT_FIELD, type_))
-    exponent = arith.minui(exponent, _integers(LARGEST_EXPONENT_FIELD, type_))
+    exponent = arith.maxui(exponent, _integers(MIN_EXPONENT_FIELD, type_))
+    exponent = arith.minui(exponent, _integers(MAX_EXPONENT_FIELD, type_))
     offset = scale_offset(growth)
 
     def power_of_two(field: ir.Value) -> ir.Value:

@@ -35,9 +35,9 @@ from .products import ProductPacking
 
 LOW_BITS = 11
 """Low parts are multiplied by two to this power."""
-LARGEST_EXPONENT = 14
+MAX_EXPONENT = 14
 """Elements are scaled to at most two to this power."""
-LEAST_EXPONENT_FIELD, LARGEST_EXPONENT_FIELD = 14, 254
+MIN_EXPONENT_FIELD, MAX_EXPONENT_FIELD = 14, 254
 """Of the largest element as fp32: between them a scale and its inverse are normal numbers."""
 CHUNK = 8
 """fp16 numbers in 16 bytes."""
@@ -127,14 +127,14 @@ def split(scaled: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.float16], npt
 def scale_of(largest: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
     """The scale of rows by the magnitude of their largest element."""
     field = largest.astype(np.float32).view(np.uint32).astype(np.int64) >> 23
-    exponent = np.clip(field, LEAST_EXPONENT_FIELD, LARGEST_EXPONENT_FIELD) - scale_offset(0)
+    exponent = np.clip(field, MIN_EXPONENT_FIELD, MAX_EXPONENT_FIELD) - scale_offset(0)
     scales: npt.NDArray[np.float64] = np.ldexp(1.0, exponent)
     return scales
 
 
 def scale_offset(growth_bits: int) -> int:
     """An exponent's field less that of the scale, for elements whose transforms may be so much larger."""
-    return 126 + LARGEST_EXPONENT - growth_bits
+    return 126 + MAX_EXPONENT - growth_bits
 
 
 def input_growth(shape: ConvolutionShape) -> int:
