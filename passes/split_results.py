@@ -12,7 +12,7 @@ from iree.winograd.passes.frame.registry import register_pass
 from iree.winograd.passes.frame.remarks import remark_left
 from iree.winograd.passes.match.convolution import convolutions
 from iree.winograd.passes.match.navigation import defining_operation, walk
-from iree.winograd.passes.match.no_match import NoMatch
+from iree.winograd.passes.match.no_match import NoMatch, Reason
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 
 PASS_NAME = "winograd-split-results"
@@ -61,7 +61,7 @@ def _split(operation: ir.Operation) -> None:
     erase_if_unused([operation])
 
 
-def _obstacle(operation: ir.Operation) -> str | None:
+def _obstacle(operation: ir.Operation) -> Reason | None:
     if "reduction" in str(operation.attributes["iterator_types"]):
         return "it sums, or selects among, several elements"
     names = (view.operation.name for view in operation.regions[0].blocks[0].operations)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol
 
+from iree.winograd.passes.match.no_match import Reason
 from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.machines.model import Limits, Machine
 from iree.winograd.pipelines.specification.schedule import Schedule
@@ -34,7 +35,7 @@ class SearchSpace(Protocol):
     def max_relative_errors(self) -> Mapping[str, float]:
         """By the text of element types: the predicted error that an algorithm may have by default."""
 
-    def unsuited(self, problem: ConvolutionProblem) -> str | None:
+    def unsuited(self, problem: ConvolutionProblem) -> Reason | None:
         """Why the kernels don't compute `problem`, or should not; None where they do."""
 
     def default_schedules(self, shape: ConvolutionShape) -> Sequence[Schedule]:
@@ -49,7 +50,7 @@ class SearchSpace(Protocol):
     def iree_product_seconds(self, shape: ConvolutionShape) -> float:
         """Seconds that IREE is predicted to take for the product of rows and a matrix that `shape` is."""
 
-    def refusal(self, shape: ConvolutionShape, schedule: Schedule) -> str | None:
+    def refusal(self, shape: ConvolutionShape, schedule: Schedule) -> Reason | None:
         """Why the target's kernels don't compute `shape` by `schedule`; None where they do."""
 
     def stage_seconds(self, shape: ConvolutionShape, schedule: Schedule) -> Mapping[str, float]:

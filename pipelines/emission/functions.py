@@ -34,8 +34,8 @@ def exponential(value: ir.Value, fused: bool) -> ir.Value:
     together from its bits. Clamping, IREE's own expansion of `math.exp` takes a quarter longer.
     """
     width = ir.VectorType(value.type).shape[0]
-    value = _bounded(value, arith.CmpFPredicate.OGT, splat(_LARGEST, width))
-    value = _bounded(value, arith.CmpFPredicate.OLT, splat(_SMALLEST, width))
+    value = _bounded(value, arith.CmpFPredicate.OGT, splat(_MAX_ARGUMENT, width))
+    value = _bounded(value, arith.CmpFPredicate.OLT, splat(_MIN_ARGUMENT, width))
     shifted = multiply_add(value, splat(_LOG2_E, width), splat(_ROUND, width), fused)
     exponent = arith.subf(shifted, splat(_ROUND, width))
     rest = multiply_add(exponent, splat(-_LN2_HIGH, width), value, fused)

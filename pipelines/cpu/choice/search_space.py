@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from iree.winograd.passes.match.no_match import Reason
 from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.cpu.kernels.by_schedule import refusal
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
@@ -62,7 +63,7 @@ class CpuSearchSpace:
         """By element type. Kernels sum in blocks, so that tiles of 4 and some of 6 keep within it."""
         return {"f32": 1e-6}
 
-    def unsuited(self, problem: ConvolutionProblem) -> str | None:
+    def unsuited(self, problem: ConvolutionProblem) -> Reason | None:
         """None: the kernels compute all that IREE leaves as convolutions, and are faster."""
         return None
 
@@ -98,7 +99,7 @@ class CpuSearchSpace:
             for stage, seconds in stages.items()
         )
 
-    def refusal(self, shape: ConvolutionShape, schedule: Schedule) -> str | None:
+    def refusal(self, shape: ConvolutionShape, schedule: Schedule) -> Reason | None:
         """Why the kernels don't compute `shape` by `schedule`, e.g. that of another, or None."""
         return refusal(shape, self.target, schedule)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from iree.winograd.passes.match.no_match import Reason
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.schedules.depthwise import DepthwiseSchedule
 from iree.winograd.pipelines.cpu.schedules.direct import DirectSchedule
@@ -15,7 +16,7 @@ from .filters import CpuKernel
 from .winograd import WinogradKernel
 
 
-def refusal(shape: ConvolutionShape, target: CpuTarget, schedule: object) -> str | None:
+def refusal(shape: ConvolutionShape, target: CpuTarget, schedule: object) -> Reason | None:
     """Why the kernel that computes a convolution doesn't do so by `schedule`; None where it does."""
     needed = needed_schedule(shape, target)
     if not isinstance(schedule, needed):

@@ -12,6 +12,7 @@ from typing import Protocol
 
 from iree.winograd.dialect.bindings import arith, ir
 from iree.winograd.passes.match.element_types import F32, ElementTypes
+from iree.winograd.passes.match.no_match import Reason
 from iree.winograd.pipelines.emission.vocabulary import (
     Buffer,
     Index,
@@ -63,7 +64,7 @@ class Product(Protocol):
     def channels(self) -> int:
         """Output channels of the block."""
 
-    def misfit(self, target: CpuTarget, types: ElementTypes) -> str | None:
+    def misfit(self, target: CpuTarget, types: ElementTypes) -> Reason | None:
         """Why this can't be computed on the target or for the types; None where it can."""
 
     def panel_shape(self, reduction: int) -> tuple[int, ...]:
@@ -121,7 +122,7 @@ class RegisterBlock:
     def channels(self) -> int:
         return self.width * self.vectors
 
-    def misfit(self, target: CpuTarget, types: ElementTypes) -> str | None:
+    def misfit(self, target: CpuTarget, types: ElementTypes) -> Reason | None:
         if self.width > target.vector_width:
             return f"vectors of {self.width} lanes exceed the target's of {target.vector_width}"
         return None if types == F32 else f"vectors of {F32} don't multiply {types}"

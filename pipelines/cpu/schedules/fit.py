@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from iree.winograd.passes.match.no_match import Reason
 from iree.winograd.pipelines.cpu.processor.target import ROW_PADDING, CpuTarget
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
@@ -12,11 +13,7 @@ from .winograd import WinogradSchedule
 CpuSchedule = WinogradSchedule | DirectSchedule | DepthwiseSchedule
 
 
-def misfit(
-    schedule: CpuSchedule,
-    shape: ConvolutionShape,
-    target: CpuTarget,
-) -> str | None:
+def misfit(schedule: CpuSchedule, shape: ConvolutionShape, target: CpuTarget) -> Reason | None:
     """What keeps the kernel of a schedule from computing `shape` by it; None when nothing does."""
     channels = shape.output_channels if isinstance(schedule, DepthwiseSchedule) else shape.group_outputs
     if not isinstance(schedule, DepthwiseSchedule):
@@ -34,7 +31,7 @@ def misfit(
     return _depthwise_misfit(schedule, shape, target)
 
 
-def _layout_misfit(schedule: CpuSchedule, shape: ConvolutionShape) -> str | None:
+def _layout_misfit(schedule: CpuSchedule, shape: ConvolutionShape) -> Reason | None:
     """Why the kernel can't read or write channels-first images, if it would have to."""
     if not (shape.input_channels_first or shape.output_channels_first):
         return None
@@ -60,7 +57,7 @@ def workgroup_bytes(schedule: WinogradSchedule, shape: ConvolutionShape, target:
     return shape.transform_size * (types.input_bytes * inputs + types.accumulator_bytes * sums)
 
 
-def _winograd_misfit(schedule: WinogradSchedule, shape: ConvolutionShape, target: CpuTarget) -> str | None:
+def _winograd_misfit(schedule: WinogradSchedule, shape: ConvolutionShape, target: CpuTarget) -> Reason | None:
     if schedule.tile_block % schedule.register_tiles:
         return f"register_tiles {schedule.register_tiles} must divide tile_block {schedule.tile_block}"
     if schedule.input_block is not None and shape.batch is None:
@@ -68,7 +65,7 @@ def _winograd_misfit(schedule: WinogradSchedule, shape: ConvolutionShape, target
     return _memory_misfit(workgroup_bytes(schedule, shape, target), target)
 
 
-def _direct_misfit(schedule: DirectSchedule, shape: ConvolutionShape, target: CpuTarget) -> str | None:
+def _direct_misfit(schedule: DirectSchedule, shape: ConvolutionShape, target: CpuTarget) -> Reason | None:
     if schedule.pixel_block > shape.output_size[-1]:
         return f"pixel_block {schedule.pixel_block} exceeds the {shape.output_size[-1]} outputs of a row"
     if schedule.register_pixels > schedule.pixel_block:
@@ -80,7 +77,9 @@ def _direct_misfit(schedule: DirectSchedule, shape: ConvolutionShape, target: Cp
     return _memory_misfit(needed, target)
 
 
-def _depthwise_misfit(schedule: DepthwiseSchedule, shape: ConvolutionShape, target: CpuTarget) -> str | None:
+def _depthwise_misfit(
+    schedule: DepthwiseSchedule, shape: ConvolutionShape, target: CpuTarget
+) -> Reason | None:
     if schedule.vector_width > target.vector_width:
         return f"vectors of {schedule.vector_width} lanes exceed the target's of {target.vector_width}"
     if schedule.vector_width % shape.group_outputs:
@@ -94,7 +93,7 @@ def _depthwise_misfit(schedule: DepthwiseSchedule, shape: ConvolutionShape, targ
     return None
 
 
-def _memory_misfit(needed: int, target: CpuTarget) -> str | None:
+def _memory_misfit(needed: int, target: CpuTarget) -> Reason | None:
     if needed <= target.l2_bytes:
         return None
     return f"a workgroup needs {needed} bytes, but the L2 cache has {target.l2_bytes}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from iree.winograd.passes.match.no_match import Reason
 from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
 from iree.winograd.pipelines.gpu.schedules.fit import GpuSchedule, refusal
@@ -44,7 +45,7 @@ class GpuSearchSpace:
         """By element type. A product is one running sum, as it is in other GPU libraries."""
         return {"f32": 4e-6}
 
-    def unsuited(self, problem: ConvolutionProblem) -> str | None:
+    def unsuited(self, problem: ConvolutionProblem) -> Reason | None:
         """Why the kernels don't compute `problem`, or None."""
         if problem.groups > 1 and problem.group_inputs == 1 and problem.group_outputs > 1:
             return f"it is depthwise with {problem.group_outputs} output channels each"
@@ -70,7 +71,7 @@ class GpuSearchSpace:
         """Seconds of IREE's own product of rows and a matrix, as measured on an H200."""
         return iree_product_seconds(shape, self.machine)
 
-    def refusal(self, shape: ConvolutionShape, schedule: Schedule) -> str | None:
+    def refusal(self, shape: ConvolutionShape, schedule: Schedule) -> Reason | None:
         """Why the kernels don't compute `shape` by `schedule`, e.g. for lack of memory, or None."""
         return refusal(shape, self.target, schedule)
 

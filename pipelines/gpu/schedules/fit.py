@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from iree.winograd.passes.match.element_types import F32, ElementTypes
+from iree.winograd.passes.match.no_match import Reason
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
@@ -27,7 +28,7 @@ def is_depthwise(shape: ConvolutionShape) -> bool:
     return shape.transform_size == 1 and shape.groups == shape.input_channels == shape.output_channels
 
 
-def refusal(shape: ConvolutionShape, target: GpuTarget, schedule: object) -> str | None:
+def refusal(shape: ConvolutionShape, target: GpuTarget, schedule: object) -> Reason | None:
     """Why the kernels don't compute a convolution by `schedule`, or None where they do."""
     if shape.input_channels_first or shape.output_channels_first:
         return "kernels for GPUs take channels-last images only"
