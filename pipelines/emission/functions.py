@@ -34,13 +34,17 @@ def exponential(value: ir.Value, fused: bool) -> ir.Value:
     together from its bits. Clamping, IREE's own expansion of `math.exp` takes a quarter longer.
     """
     width = ir.VectorType(value.type).shape[0]
-    value = _bounded(value, arith.CmpFPredicate.OGT, splat(_MAX_ARGUMENT, width))
-    value = _bounded(value, arith.CmpFPredicate.OLT, splat(_MIN_ARGUMENT, width))
-    shifted = multiply_add(value, splat(_LOG2_E, width), splat(_ROUND, width), fused)
-    exponent = arith.subf(shifted, splat(_ROUND, width))
-    rest = multiply_add(exponent, splat(-_LN2_HIGH, width), value, fused)
-    rest = multiply_add(exponent, splat(-_LN2_LOW, width), rest, fused)
-    *lower, result = (splat(coefficient, width) for coefficient in _EXPONENTIAL)
+
+    def constant(number: float) -> ir.Value:
+        return splat(number, width, ir.F32Type.get())
+
+    value = _bounded(value, arith.CmpFPredicate.OGT, constant(_MAX_ARGUMENT))
+    value = _bounded(value, arith.CmpFPredicate.OLT, constant(_MIN_ARGUMENT))
+    shifted = multiply_add(value, constant(_LOG2_E), constant(_ROUND), fused)
+    exponent = arith.subf(shifted, constant(_ROUND))
+    rest = multiply_add(exponent, constant(-_LN2_HIGH), value, fused)
+    rest = multiply_add(exponent, constant(-_LN2_LOW), rest, fused)
+    *lower, result = (constant(coefficient) for coefficient in _EXPONENTIAL)
     for coefficient in reversed(lower):
         result = multiply_add(result, rest, coefficient, fused)
     return arith.mulf(result, _power_of_two(shifted, width))
@@ -56,7 +60,9 @@ def _power_of_two(shifted: ir.Value, width: int) -> ir.Value:
     integer = ir.IntegerType.get_signless(32)
     bits = arith.bitcast(vector_type(width, integer), shifted)
     biased = arith.addi(bits, _integers(_EXPONENT_BIAS - _ROUND_BITS, width))
-    return arith.bitcast(vector_type(width), arith.shli(biased, _integers(_MANTISSA_BITS, width)))
+    return arith.bitcast(
+        vector_type(width, ir.F32Type.get()), arith.shli(biased, _integers(_MANTISSA_BITS, width))
+    )
 
 
 def _integers(number: int, width: int) -> ir.Value:

@@ -259,12 +259,12 @@ def when(condition: Condition, then: Callable[[], None], otherwise: Callable[[],
             scf.yield_([])
 
 
-def vector_type(width: int, element: ir.Type | None = None) -> ir.VectorType:
-    return ir.VectorType.get([width], element or ir.F32Type.get())
+def vector_type(width: int, element: ir.Type) -> ir.VectorType:
+    return ir.VectorType.get([width], element)
 
 
-def splat(value: float, width: int, element: ir.Type | None = None) -> ir.Value:
-    """A constant vector of `width` equal lanes, f32 unless another element type is given."""
+def splat(value: float, width: int, element: ir.Type) -> ir.Value:
+    """A constant vector of `width` equal lanes of a floating-point type."""
     type_ = vector_type(width, element)
     return arith.constant(
         type_, ir.DenseElementsAttr.get_splat(type_, ir.FloatAttr.get(type_.element_type, float(value)))

@@ -8,10 +8,10 @@ from math import prod
 
 from iree.winograd.dialect.bindings import flow, ir
 from iree.winograd.pipelines.emission.dispatch import DispatchSignature, KernelFunction, emit_executable
-from iree.winograd.pipelines.emission.vocabulary import Index, vector_type
+from iree.winograd.pipelines.emission.vocabulary import Index
 
 from .grid import Grid
-from .memory import QUAD, GlobalBuffer, span
+from .memory import QUAD, GlobalBuffer, quad_type, span
 from .target import GpuTarget
 
 
@@ -44,7 +44,7 @@ class TensorArgument:
         inner = tuple(size for size in self.extents[1:] if size is not None)
         first = self.leading(batch) if self.is_dynamic else Index(prod(self.extents[:1]))
         size = first * prod(inner)
-        element = vector_type(QUAD) if self.by_quads else ir.F32Type.get()
+        element = quad_type() if self.by_quads else ir.F32Type.get()
         count = size // (QUAD if self.by_quads else 1)
         return GlobalBuffer(span(argument, element, count), (0, *inner), self.by_quads, size, argument)
 

@@ -99,7 +99,7 @@ def sum_quads(halves: Sequence[ir.Value]) -> list[ir.Value]:
     """Of the fragments of two products side by side, the four sums of each of the thread's two rows."""
     return [
         vector.from_elements(
-            vector_type(4),
+            vector_type(4, ir.F32Type.get()),
             [vector.extract(half, [], [row, column]) for half in halves for column in range(2)],
         )
         for row in range(2)

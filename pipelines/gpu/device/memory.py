@@ -51,13 +51,23 @@ def select_index(condition: Condition, yes: IndexLike, no: IndexLike) -> Index:
     return Index(arith.select(condition.value, Index.of(yes).value, Index.of(no).value))
 
 
+def quad_type() -> ir.VectorType:
+    """The type of a quad, whose elements are f32."""
+    return vector_type(QUAD, ir.F32Type.get())
+
+
+def constant_quad(value: float) -> ir.Value:
+    """A quad of equal elements."""
+    return splat(value, QUAD, ir.F32Type.get())
+
+
 def quad_or_zero(condition: Condition, value: ir.Value) -> ir.Value:
     """The quad where the condition holds, zeros elsewhere."""
     if condition.known is not None:
-        return value if condition.known else splat(0.0, QUAD)
+        return value if condition.known else constant_quad(0.0)
     # Vulkan's SPIR-V before 1.4 selects vectors by vectors only.
     lanes = ir.VectorType.get([QUAD], ir.IntegerType.get_signless(1))
-    return arith.select(vector.broadcast(lanes, condition.value), value, splat(0.0, QUAD))
+    return arith.select(vector.broadcast(lanes, condition.value), value, constant_quad(0.0))
 
 
 def lane(quad: ir.Value, number: int) -> ir.Value:
@@ -67,7 +77,7 @@ def lane(quad: ir.Value, number: int) -> ir.Value:
 
 def quad_of(elements: Sequence[ir.Value]) -> ir.Value:
     """Four scalars as a quad."""
-    return vector.from_elements(vector_type(QUAD), list(elements))
+    return vector.from_elements(quad_type(), list(elements))
 
 
 def transposed(quads: Sequence[ir.Value]) -> list[ir.Value]:
@@ -135,7 +145,7 @@ class GlobalBuffer(Buffer):
         """As `load`, with zeros for all but the first `count` elements. An array by quads has all of them."""
         if self.by_quads:
             return self.load(offset, QUAD, valid)
-        zero = lane(splat(0.0, QUAD), 0)
+        zero = lane(constant_quad(0.0), 0)
         elements = []
         for i in range(QUAD):
             exists = valid & Index(i).less_than(count)
@@ -165,7 +175,7 @@ class SharedBuffer:
         """Memory for `extents` quads."""
         space = ir.Attribute.parse("#gpu.address_space<workgroup>")
         with ir.Location.name(name):
-            type_ = ir.MemRefType.get(list(extents), vector_type(QUAD), memory_space=space)
+            type_ = ir.MemRefType.get(list(extents), quad_type(), memory_space=space)
             return SharedBuffer(memref.AllocOp(type_, [], []).result)
 
     def load(self, indices: Sequence[IndexLike]) -> ir.Value:

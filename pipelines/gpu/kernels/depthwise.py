@@ -7,8 +7,8 @@ from itertools import product
 
 from iree.winograd.dialect.bindings import vector
 from iree.winograd.pipelines.emission.tiles import clamped_element, input_positions, locate_tile
-from iree.winograd.pipelines.emission.vocabulary import Index, splat, when
-from iree.winograd.pipelines.gpu.device.memory import QUAD, GlobalBuffer
+from iree.winograd.pipelines.emission.vocabulary import Index, when
+from iree.winograd.pipelines.gpu.device.memory import QUAD, GlobalBuffer, constant_quad
 from iree.winograd.pipelines.gpu.schedules.depthwise import GpuDepthwiseSchedule
 from iree.winograd.pipelines.gpu.schedules.fit import is_depthwise
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
@@ -60,7 +60,7 @@ class DepthwiseKernel:
 
         def compute() -> None:
             tile = locate_tile(shape, number)
-            sum_ = splat(0.0, QUAD)
+            sum_ = constant_quad(0.0)
             for tap, view in zip(self.tap_of_view, shape.decomposition.views, strict=True):
                 origin = (Index(0),) * shape.decomposition.spatial_rank
                 position, inside = clamped_element(input_positions(shape, tile, view), origin)

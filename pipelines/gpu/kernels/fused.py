@@ -17,13 +17,14 @@ from itertools import product
 from iree.winograd.dialect.bindings import arith, ir, scf
 from iree.winograd.pipelines.emission.recipe import Position, emit_unrolled, flattened
 from iree.winograd.pipelines.emission.tiles import Tile, clamped_element, input_positions, locate_tile
-from iree.winograd.pipelines.emission.vocabulary import Condition, Index, broadcast, ceildiv, splat, when
+from iree.winograd.pipelines.emission.vocabulary import Condition, Index, broadcast, ceildiv, when
 from iree.winograd.pipelines.gpu.device.memory import (
     QUAD,
     GlobalBuffer,
     SharedBuffer,
     SharedScalars,
     barrier,
+    constant_quad,
     lane,
     thread_id,
 )
@@ -160,7 +161,7 @@ class _Workgroup:
         return self._multiply(final, sums)
 
     def _zeros(self) -> list[ir.Value]:
-        return [splat(0.0, QUAD)] * (self._schedule.sums // QUAD)
+        return [constant_quad(0.0)] * (self._schedule.sums // QUAD)
 
     def _load(self, block: Index) -> list[ir.Value]:
         """What this thread loads of a block of the reduction: elements of its tiles, quads of filters."""
@@ -187,7 +188,7 @@ class _Workgroup:
             is_channel = channel.less_than(packing.group_channels)
             channel = channel.minimum(packing.group_channels - 1)
         positions = input_positions(self._shape, own.tile, view)
-        zero = lane(splat(0.0, QUAD), 0)
+        zero = lane(constant_quad(0.0), 0)
         elements = []
         for element in product(*map(range, self._shape.decomposition.alpha)):
             position, inside = clamped_element(positions, tuple(map(Index, element)))

@@ -12,13 +12,15 @@ from dataclasses import dataclass
 
 from iree.winograd.dialect.bindings import ir, scf, vector
 from iree.winograd.pipelines.emission.tiles import clamped_element, input_positions, locate_tile
-from iree.winograd.pipelines.emission.vocabulary import Condition, Index, broadcast, splat, vector_type, when
+from iree.winograd.pipelines.emission.vocabulary import Condition, Index, broadcast, when
 from iree.winograd.pipelines.gpu.device.memory import (
     QUAD,
     GlobalBuffer,
     SharedBuffer,
     barrier,
+    constant_quad,
     lane,
+    quad_type,
     thread_id,
     transposed,
 )
@@ -177,7 +179,7 @@ def emit_product(
     tiling = _ThreadTiling(schedule, thread)
     stage(load(Index(0)), Index(0))
     barrier()
-    zero = splat(0.0, QUAD)
+    zero = constant_quad(0.0)
     sums = [zero] * (schedule.thread_rows * schedule.thread_columns // QUAD)
     last = reduction - schedule.block_reduction
     if last > 0:
@@ -282,7 +284,7 @@ def _either(
     count: int,
 ) -> list[ir.Value]:
     """The `count` quads of one of two alternatives."""
-    branch = scf.IfOp(condition.value, [vector_type(QUAD)] * count, has_else=True)
+    branch = scf.IfOp(condition.value, [quad_type()] * count, has_else=True)
     for block, emit in ((branch.then_block, then), (branch.else_block, otherwise)):
         with ir.InsertionPoint(block):
             scf.yield_(emit())

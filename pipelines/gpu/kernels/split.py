@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from itertools import product
 
 from iree.winograd.dialect.bindings import arith, ir, memref, scf, vector
-from iree.winograd.pipelines.emission.vocabulary import Condition, Index, broadcast, splat, when
+from iree.winograd.pipelines.emission.vocabulary import Condition, Index, broadcast, when
 from iree.winograd.pipelines.gpu.device.matrix_unit import (
     COPIED,
     MATRIX_ROWS,
@@ -31,7 +31,13 @@ from iree.winograd.pipelines.gpu.device.matrix_unit import (
     sum_quads,
     wait_for_copies,
 )
-from iree.winograd.pipelines.gpu.device.memory import QUAD, GlobalBuffer, select_index, thread_id
+from iree.winograd.pipelines.gpu.device.memory import (
+    QUAD,
+    GlobalBuffer,
+    constant_quad,
+    select_index,
+    thread_id,
+)
 from iree.winograd.pipelines.gpu.packing.split import LOW_BITS, MAX_EXPONENT, SplitPacking
 from iree.winograd.pipelines.gpu.schedules.split import SPLIT_STAGE, STAGE_ROW
 
@@ -221,10 +227,10 @@ class _Workgroup:
                     sum_quads(high[first : first + 2]), sum_quads(low[first : first + 2]), strict=True
                 )
                 for (large, small), row, scale in zip(pairs, rows, scales, strict=True):
-                    joined = vector.fma(small, splat(2.0**-LOW_BITS, QUAD), large)
+                    joined = vector.fma(small, constant_quad(2.0**-LOW_BITS), large)
                     # Apart from the scales, whose product is that of the largest elements: it underflows no
                     # sooner than the result, nor does it overflow.
-                    reduced = arith.mulf(joined, splat(2.0**-MAX_EXPONENT, QUAD))
+                    reduced = arith.mulf(joined, constant_quad(2.0**-MAX_EXPONENT))
                     store(row, column, arith.mulf(reduced, arith.mulf(scale, column_scales[j])))
 
     def _row_scales(self) -> Callable[[Index], ir.Value]:
@@ -240,7 +246,7 @@ class _Workgroup:
         """Those of a quad of columns, which were divided by 2^14."""
         place = self._packing.filter_scale(self._group, self._block.first_column + column)
         scale = self._filters.load(place, QUAD, Condition(True))
-        return arith.mulf(scale, splat(2.0**MAX_EXPONENT, QUAD))
+        return arith.mulf(scale, constant_quad(2.0**MAX_EXPONENT))
 
     @property
     def _group(self) -> Index:

@@ -17,7 +17,6 @@ from iree.winograd.pipelines.emission.vocabulary import (
     ceildiv,
     loop,
     loop_carried,
-    splat,
     vector_type,
     when,
 )
@@ -27,7 +26,9 @@ from iree.winograd.pipelines.gpu.device.memory import (
     GlobalBuffer,
     SharedBuffer,
     barrier,
+    constant_quad,
     lane,
+    quad_type,
     thread_id,
 )
 from iree.winograd.pipelines.gpu.packing.split import (
@@ -226,7 +227,7 @@ class SplitFilterKernel:
     def _over_workgroup(self, largest: ir.Value) -> ir.Value:
         """The largest of all threads, per channel."""
         quads = SharedBuffer.allocate((self.threads,), "largest_of_thread")
-        quads.store(arith.bitcast(vector_type(QUAD), largest), [thread_id()])
+        quads.store(arith.bitcast(quad_type(), largest), [thread_id()])
         barrier()
 
         def larger(i: Index, found: list[ir.Value]) -> list[ir.Value]:
@@ -280,7 +281,7 @@ def _parts(scaled: ir.Value) -> tuple[ir.Value, ir.Value]:
     halves = vector_type(QUAD, ir.F16Type.get())
     high = arith.truncf(halves, scaled)
     rest = arith.subf(scaled, arith.extf(scaled.type, high))
-    return high, arith.truncf(halves, arith.mulf(rest, splat(2.0**LOW_BITS, QUAD)))
+    return high, arith.truncf(halves, arith.mulf(rest, constant_quad(2.0**LOW_BITS)))
 
 
 # Magnitudes are compared as integers, in the order of which floating-point numbers without a sign are.
@@ -323,7 +324,7 @@ def _scales(largest: ir.Value, growth: int) -> tuple[ir.Value, ir.Value]:
     """The scale for elements up to a magnitude before transforms, and its inverse; or quads."""
     type_ = largest.type
     is_quad = isinstance(type_, ir.VectorType)
-    floats = vector_type(QUAD) if is_quad else ir.F32Type.get()
+    floats = quad_type() if is_quad else ir.F32Type.get()
     exponent = arith.shrui(largest, _integers(_MANTISSA_BITS, type_))
     exponent = arith.maxui(exponent, _integers(MIN_EXPONENT_FIELD, type_))
     exponent = arith.minui(exponent, _integers(MAX_EXPONENT_FIELD, type_))

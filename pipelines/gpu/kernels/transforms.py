@@ -17,8 +17,8 @@ from iree.winograd.pipelines.emission.tiles import (
     locate_tile,
     output_positions,
 )
-from iree.winograd.pipelines.emission.vocabulary import Condition, Index, all_of, ceildiv, splat, when
-from iree.winograd.pipelines.gpu.device.memory import QUAD, GlobalBuffer, thread_id
+from iree.winograd.pipelines.emission.vocabulary import Condition, Index, all_of, ceildiv, when
+from iree.winograd.pipelines.gpu.device.memory import QUAD, GlobalBuffer, constant_quad, thread_id
 from iree.winograd.pipelines.gpu.packing.convolution import ConvolutionPacking
 from iree.winograd.pipelines.gpu.packing.fused import FusedPacking
 from iree.winograd.pipelines.gpu.packing.products import MultiplyAddPacking, ProductPacking
@@ -136,7 +136,7 @@ class InputTransformKernel:
             for a, c in product(
                 range(shape.transform_size), range(packing.reduction, packing.padded_reduction, QUAD)
             ):
-                transformed.store(splat(0.0, QUAD), origin + (a * stride + c))
+                transformed.store(constant_quad(0.0), origin + (a * stride + c))
 
         is_first = all_of([first.less_than(1), view.less_than(1)])
         when(is_first, clear_padding)

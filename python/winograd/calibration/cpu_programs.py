@@ -165,7 +165,7 @@ def _add_read(module: ir.Operation, name: str, target: CpuTarget, workgroups: in
         sums = loop_carried(
             passes,
             1,
-            [splat(0.0, lanes)] * _READ_SUMS,
+            [splat(0.0, lanes, ir.F32Type.get())] * _READ_SUMS,
             lambda _, sums: loop_carried(count, 1, sums, read_block, "block"),
             "pass",
         )
@@ -189,7 +189,7 @@ def _add_chains(
     def body(function: KernelFunction[Buffer]) -> None:
         source, result = function.buffers
         offset = function.workgroup[0] * lanes
-        first, one = source.load(offset, lanes), splat(1.0, lanes)
+        first, one = source.load(offset, lanes), splat(1.0, lanes, ir.F32Type.get())
         (last,) = loop_carried(iterations, 1, [first], lambda _, sums: [arith.addf(sums[0], one)])
         result.store(last, offset)
 
