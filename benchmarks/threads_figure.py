@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import ceil, floor, log2
 from pathlib import Path
 from statistics import geometric_mean
 from typing import Any
-from xml.etree import ElementTree
+from xml.etree.ElementTree import Element
+
+from iree.winograd.figure import figure, legend, text
+from iree.winograd.markup import element
 
 Row = Mapping[str, Any]
 
@@ -60,22 +63,12 @@ def scaling_figure(rows: Sequence[Row]) -> str:
     columns = min(_COLUMNS, len(panels))
     width = _LEFT + columns * (_PANEL_WIDTH + _GAP_X)
     height = _TOP + ceil(len(panels) / columns) * (_PANEL_HEIGHT + _GAP_Y)
-    svg = ElementTree.Element(
-        "svg",
-        xmlns="http://www.w3.org/2000/svg",
-        width=str(width),
-        height=str(height),
-        attrib={"font-family": "sans-serif", "font-size": "11"},
-    )
-    _add(svg, "rect", width=width, height=height, fill="white")
-    for number, (label, color) in enumerate(CURVES.values()):
-        _add(svg, "rect", x=_LEFT + 130 * number, y=10, width=10, height=10, fill=color)
-        _text(svg, _LEFT + 130 * number + 15, 19, label)
+    elements = list(legend(dict(CURVES.values()), _LEFT, 130))
     for number, (title, panel) in enumerate(panels.items()):
         left = _LEFT + number % columns * (_PANEL_WIDTH + _GAP_X)
         top = _TOP + number // columns * (_PANEL_HEIGHT + _GAP_Y)
-        _panel(svg, left, top, title, panel)
-    return ElementTree.tostring(svg, encoding="unicode") + "\n"
+        elements += _panel(left, top, title, panel)
+    return figure(width, height, *elements)
 
 
 def _panels(rows: Sequence[Row]) -> dict[str, list[Row]]:
@@ -85,7 +78,7 @@ def _panels(rows: Sequence[Row]) -> dict[str, list[Row]]:
     return {title: sorted(panel, key=lambda row: int(row["threads"])) for title, panel in panels.items()}
 
 
-def _panel(svg: ElementTree.Element, left: float, top: float, title: str, rows: Sequence[Row]) -> None:
+def _panel(left: float, top: float, title: str, rows: Sequence[Row]) -> Iterator[Element]:
     times = [time for row in rows for name in CURVES if (time := curve(row, name)) is not None]
     low, high = floor(log2(min(times))), ceil(log2(max(times)))
     high = max(high, low + 1)
@@ -98,19 +91,19 @@ def _panel(svg: ElementTree.Element, left: float, top: float, title: str, rows: 
     def y(milliseconds: float) -> float:
         return top + (high - log2(milliseconds)) / (high - low) * _PANEL_HEIGHT
 
-    _text(svg, left, top - 8, title)
+    yield text(left, top - 8, title)
     for power in range(low, high + 1):
-        _add(svg, "path", d=f"M{left} {y(2.0**power):.1f}h{_PANEL_WIDTH}", stroke="#ddd")
-        _text(svg, left - 4, y(2.0**power) + 4, f"{2.0**power:g} ms", anchor="end", size=8)
+        yield element("path", d=f"M{left} {y(2.0**power):.1f}h{_PANEL_WIDTH}", stroke="#ddd")
+        yield text(left - 4, y(2.0**power) + 4, f"{2.0**power:g} ms", "end", size=8)
     for count in threads:
-        _text(svg, x(count), top + _PANEL_HEIGHT + 14, str(count), anchor="middle")
+        yield text(x(count), top + _PANEL_HEIGHT + 14, str(count), "middle")
     for name, (label, color) in CURVES.items():
         points = [(x(int(row["threads"])), curve(row, name)) for row in rows]
         drawn = [f"{across:.1f} {y(time):.1f}" for across, time in points if time is not None]
         if drawn:
-            line = _add(svg, "path", d="M" + "L".join(drawn), stroke=color, fill="none")
-            line.set("stroke-width", "2")
-            _add(line, "title").text = f"{label}, {title}"
+            path = "M" + "L".join(drawn)
+            caption = element("title", f"{label}, {title}")
+            yield element("path", caption, d=path, stroke=color, fill="none", stroke_width=2)
 
 
 def scaling_table(rows: Sequence[Row]) -> list[str]:
@@ -175,19 +168,6 @@ def kernel_table(rows: Sequence[Row]) -> list[str]:
 
 def _milliseconds(values: Mapping[str, Any]) -> str:
     return f"{values['milliseconds']:.3f}" if "milliseconds" in values else ""
-
-
-def _add(parent: ElementTree.Element, tag: str, **attributes: object) -> ElementTree.Element:
-    return ElementTree.SubElement(parent, tag, {name: str(value) for name, value in attributes.items()})
-
-
-def _text(
-    parent: ElementTree.Element, x: float, y: float, text: str, anchor: str = "start", size: int = 11
-) -> None:
-    element = _add(parent, "text", x=f"{x:.1f}", y=f"{y:.1f}")
-    element.set("text-anchor", anchor)
-    element.set("font-size", str(size))
-    element.text = text
 
 
 if __name__ == "__main__":

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from xml.etree.ElementTree import Element
+
 from iree.winograd.commands.transform_tables import FILTER_SIZES, OUTPUT_TILES, PARTS
 from iree.winograd.dialect.algebra.counts import FORMS, transform_counts
 from iree.winograd.dialect.algebra.transforms import transforms
+from iree.winograd.figure import figure, legend, text
+from iree.winograd.markup import element
 
 _COLORS = {"dense": "#b8b8b8", "zero-skipping": "#7fa8d9", "recipe": "#1f4e8c"}
 _PANEL_WIDTH, _PANEL_HEIGHT = 300, 150
@@ -19,61 +24,40 @@ def operations_plot() -> str:
     """
     width = _LEFT + len(FILTER_SIZES) * (_PANEL_WIDTH + _GAP)
     height = _TOP + len(PARTS) * (_PANEL_HEIGHT + _GAP)
-    elements = [_legend(), _axis_title(width / 2, height - 8)]
+    axis = "output tile m; operations of one 2-D tile, and what recipes save of dense ones"
+    elements = [*legend(_COLORS, _LEFT, 120), text(width / 2, height - 8, axis, "middle")]
     for row, part in enumerate(PARTS):
         for column, r in enumerate(FILTER_SIZES):
             x = _LEFT + column * (_PANEL_WIDTH + _GAP)
             y = _TOP + row * (_PANEL_HEIGHT + _GAP)
-            elements.append(f'<g transform="translate({x},{y})">{_panel(part, r)}</g>')
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
-        'font-family="sans-serif" font-size="11">\n'
-        f'<rect width="{width}" height="{height}" fill="white"/>\n' + "\n".join(elements) + "\n</svg>\n"
-    )
+            elements.append(element("g", *_panel(part, r), transform=f"translate({x},{y})"))
+    return figure(width, height, *elements)
 
 
-def _panel(part: str, r: int) -> str:
+def _panel(part: str, r: int) -> Iterator[Element]:
     counts = {
         m: {form: transform_counts(transforms(m, r), form, 2)[part].arithmetic for form in FORMS}
         for m in OUTPUT_TILES
     }
     most = max(count for forms in counts.values() for count in forms.values())
     pitch = _PANEL_WIDTH / len(counts)
-    elements = [
-        _text(0, -8, f"{part} transform, r = {r}", "start"),
-        _text(-4, 8, f"{most}", "end"),
-        _text(-4, _PANEL_HEIGHT, "0", "end"),
-        f'<path d="M0 0V{_PANEL_HEIGHT}H{_PANEL_WIDTH}" fill="none" stroke="black"/>',
-    ]
+    yield text(0, -8, f"{part} transform, r = {r}")
+    yield text(-4, 8, f"{most}", "end")
+    yield text(-4, _PANEL_HEIGHT, "0", "end")
+    yield element("path", d=f"M0 0V{_PANEL_HEIGHT}H{_PANEL_WIDTH}", fill="none", stroke="black")
     for index, (m, forms) in enumerate(counts.items()):
         left = index * pitch + (pitch - len(FORMS) * _BAR) / 2
         for bar, (form, count) in enumerate(forms.items()):
             tall = _PANEL_HEIGHT * count / most
-            elements.append(
-                f'<rect x="{left + bar * _BAR:.1f}" y="{_PANEL_HEIGHT - tall:.1f}" width="{_BAR}" '
-                f'height="{tall:.1f}" fill="{_COLORS[form]}"/>'
+            yield element(
+                "rect",
+                x=f"{left + bar * _BAR:.1f}",
+                y=f"{_PANEL_HEIGHT - tall:.1f}",
+                width=_BAR,
+                height=f"{tall:.1f}",
+                fill=_COLORS[form],
             )
         saved = 1 - forms["recipe"] / forms["dense"]
         top = _PANEL_HEIGHT * (1 - forms["dense"] / most)
-        elements.append(_text((index + 0.5) * pitch, max(top - 2, 8), f"-{saved:.0%}", "middle", size=9))
-        elements.append(_text((index + 0.5) * pitch, _PANEL_HEIGHT + 12, f"{m}", "middle"))
-    return "".join(elements)
-
-
-def _legend() -> str:
-    elements = []
-    for index, form in enumerate(FORMS):
-        x = _LEFT + 120 * index
-        elements.append(f'<rect x="{x}" y="10" width="10" height="10" fill="{_COLORS[form]}"/>')
-        elements.append(_text(x + 15, 19, form, "start"))
-    return "".join(elements)
-
-
-def _axis_title(x: float, y: float) -> str:
-    return _text(
-        x, y, "output tile m; operations of one 2-D tile, and what recipes save of dense ones", "middle"
-    )
-
-
-def _text(x: float, y: float, content: str, anchor: str, size: int = 11) -> str:
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" font-size="{size}">{content}</text>'
+        yield text((index + 0.5) * pitch, max(top - 2, 8), f"-{saved:.0%}", "middle", size=9)
+        yield text((index + 0.5) * pitch, _PANEL_HEIGHT + 12, f"{m}", "middle")
