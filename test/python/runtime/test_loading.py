@@ -1,0 +1,87 @@
+"""Programs from files and bytes, on devices, and their functions."""
+
+import copy
+from pathlib import Path
+
+import iree.compiler
+import iree.runtime
+import numpy as np
+import pytest
+from iree.winograd.errors import CallError, LoadError
+from iree.winograd.runtime import LoadedProgram, load
+from loaded_programs import PROGRAM, compile_program, random_array
+
+
+def test_a_file_is_loaded(vmfb: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "program.vmfb"
+    path.write_bytes(vmfb)
+    x = random_array(4, 64)
+    np.testing.assert_array_equal(load(path, "local-sync")(x), 2 * x)
+    np.testing.assert_array_equal(load(str(path), "local-sync")(x), 2 * x)
+
+
+def test_a_missing_file(tmp_path: Path) -> None:
+    with pytest.raises(LoadError, match=r"can't read '.*missing\.vmfb': No such file"):
+        load(tmp_path / "missing.vmfb", "local-sync")
+    with pytest.raises(LoadError, match="Is a directory"):
+        load(tmp_path, "local-sync")
+
+
+@pytest.mark.parametrize("content", [b"", b"neither this nor that" * 10])
+def test_not_a_program(content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "text.vmfb"
+    path.write_bytes(content)
+    with pytest.raises(LoadError, match=r"text\.vmfb' is not a program"):
+        load(path, "local-sync")
+    with pytest.raises(LoadError, match="is not a program"):
+        load(content, "local-sync")
+
+
+def test_an_unknown_device(vmfb: bytes) -> None:
+    with pytest.raises(LoadError, match=r"no device 'abacus' \(drivers: .*local-task.*\)"):
+        load(vmfb, "abacus")
+
+
+def test_a_program_for_another_target() -> None:
+    flags = ["--iree-hal-target-device=vulkan"]
+    vmfb = bytes(iree.compiler.compile_str(PROGRAM, extra_args=flags))
+    with pytest.raises(LoadError, match="can't run on 'local-sync'"):
+        load(vmfb, "local-sync")
+
+
+def test_functions_are_attributes(program: LoadedProgram) -> None:
+    assert program.functions == ("main", "swap", "twice")
+    assert str(program.main.signature.inputs[0]) == "tensor<4x64xf32>"
+    x, y = random_array(5, 2), np.arange(21).reshape(7, 3)
+    first, second = program.swap(x, y)
+    np.testing.assert_array_equal(first, y)
+    np.testing.assert_array_equal(second, x)
+    with pytest.raises(AttributeError, match=r"'other'.*'main', 'swap', 'twice'"):
+        _ = program.other
+
+
+def test_functions_on_what_numpy_has_no_type_for_are_left_out() -> None:
+    text = PROGRAM
+    for number, element_type in enumerate(("index", "complex<f32>", "bf16", "f8E4M3FN")):
+        tensor = f"tensor<4x{element_type}>"
+        text += f"func.func @other_{number}(%x: {tensor}) -> {tensor} {{\n  return %x : {tensor}\n}}\n"
+    program = load(compile_program(text), "local-sync")
+    assert program.functions == ("main", "swap", "twice")
+    x = random_array(4, 64)
+    np.testing.assert_array_equal(program(x), 2 * x)
+    with pytest.raises(AttributeError, match="no function 'other_0' on arrays"):
+        _ = program.other_0
+
+
+def test_several_functions_without_main_are_called_by_name() -> None:
+    text = PROGRAM.replace("@main", "@double")
+    program = load(compile_program(text), "local-sync")
+    x = random_array(4, 64)
+    np.testing.assert_array_equal(program.double(x), 2 * x)
+    with pytest.raises(CallError, match=r"no function 'main': call one of \('double', 'swap', 'twice'\)"):
+        program(x)
+
+
+def test_programs_can_be_copied(program: LoadedProgram) -> None:
+    x = random_array(4, 64)
+    np.testing.assert_array_equal(copy.copy(program)(x), 2 * x)

@@ -1,0 +1,104 @@
+"""The threads that a program runs on, and the caller that waits for them."""
+
+import os
+import sys
+from pathlib import Path
+from unittest.mock import MagicMock
+
+import iree.compiler
+import iree.runtime
+import numpy as np
+import pytest
+from iree.winograd.device import _open_host_device, open_device
+from iree.winograd.errors import InvalidOptionError
+from iree.winograd.pipelines.machines.host import physical_cores
+from iree.winograd.runtime import load
+from loaded_programs import random_array
+
+
+def thread_count() -> int:
+    return len(list(Path("/proc/self/task").iterdir()))
+
+
+def test_the_number_of_threads_is_as_asked(vmfb: bytes) -> None:
+    before = thread_count()
+    x = random_array(4, 64)
+    # No other test asks for these and no machine has as many cores, so the devices are new.
+    for threads in (11, 13):
+        np.testing.assert_array_equal(load(vmfb, "local-task", threads=threads)(x), 2 * x)
+    added = thread_count() - before
+    assert 11 + 13 <= added <= 11 + 13 + 2 * 2
+
+
+def test_one_thread_is_the_calling_one(vmfb: bytes) -> None:
+    x = random_array(4, 64)
+    np.testing.assert_array_equal(load(vmfb, "local-task", threads=1)(x), 2 * x)
+    assert open_device("local-task", 1) is open_device("local-sync")
+
+
+def test_as_many_threads_as_cores_are_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("iree.winograd.device.available_processors", os.cpu_count)
+    assert open_device("local-task", physical_cores()) is open_device("local-task")
+
+
+@pytest.mark.parametrize(("device", "threads"), [("local-task", 0), ("local-sync", 2)])
+def test_a_number_of_threads_that_makes_no_sense(vmfb: bytes, device: str, threads: int) -> None:
+    with pytest.raises(InvalidOptionError, match=f"got {threads} for '{device}'"):
+        load(vmfb, device, threads=threads)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux lets threads be batch work")
+def test_a_caller_leaves_cores_to_workers_while_it_waits(
+    vmfb: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    policies = []
+
+    def set_policy(thread: int, policy: int, parameters: os.sched_param) -> None:
+        policies.append(policy)
+
+    monkeypatch.setattr(os, "sched_setscheduler", set_policy)
+    monkeypatch.setattr("iree.winograd.device.available_processors", lambda: 4)
+    x = random_array(4, 64)
+    # No other test asks for these, so the devices are new: more workers than cores, and fewer.
+    load(vmfb, "local-task", threads=5)(x)
+    assert policies == [os.SCHED_BATCH, os.SCHED_OTHER]
+    load(vmfb, "local-task", threads=3)(x)
+    load(vmfb, "local-sync")(x)
+    assert len(policies) == 2
+
+
+@pytest.mark.parametrize(
+    ("threads", "cores", "processors", "flags"),
+    [
+        (2, 2, 2, (0, 0)),
+        (16, 16, 16, (16, 50)),
+        (8, 8, 16, (0, 50)),
+        (4, 16, 16, (4, 50)),
+        (9, 8, 8, (9, 0)),
+    ],
+    ids=["few cores", "many cores", "cores of two processors", "some of the cores", "too many"],
+)
+def test_workers_spin_and_stay_where_it_helps(
+    threads: int, cores: int, processors: int, flags: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parsed: list[str] = []
+    monkeypatch.setattr("iree.winograd.device.available_processors", lambda: processors)
+    monkeypatch.setattr("iree.winograd.device.physical_cores", lambda: cores)
+    monkeypatch.setattr(os, "cpu_count", lambda: processors)
+    monkeypatch.setattr(iree.runtime.flags, "parse_flags", lambda *flags: parsed.extend(flags))
+    monkeypatch.setattr("iree.winograd.device.binding.create_hal_driver", MagicMock())
+    _open_host_device.__wrapped__("local-task", threads)
+    groups, spinning = flags
+    assert f"--task_topology_group_count={groups}" in parsed
+    assert f"--task_worker_spin_us={spinning}" in parsed
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux lets threads be batch work")
+@pytest.mark.parametrize("call", ["sched_getaffinity", "sched_getscheduler", "sched_setscheduler"])
+def test_a_caller_in_a_sandbox(vmfb: bytes, call: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*arguments: object) -> None:
+        raise PermissionError("Operation not permitted")
+
+    monkeypatch.setattr(os, call, refuse)
+    x = random_array(4, 64)
+    np.testing.assert_array_equal(load(vmfb, "local-task", threads=2)(x), 2 * x)
