@@ -8,6 +8,7 @@ import resource
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,12 +57,14 @@ def run_isolated(
     return Outcome(tuple(map(json.loads, told)), failure)
 
 
-def task_of_process() -> dict[str, Any] | None:
-    """The task that this process was started for by `run_isolated`; None otherwise."""
+def answer_task(work: Callable[[dict[str, Any]], dict[str, Any] | None]) -> bool:
+    """Whether `run_isolated` started this process; `work` is then given the task, and its result told."""
     if len(sys.argv) != 2 or not sys.argv[1].startswith("{"):
-        return None
-    task: dict[str, Any] = json.loads(sys.argv[1])
-    return task
+        return False
+    result = work(json.loads(sys.argv[1]))
+    if result is not None:
+        tell(result)
+    return True
 
 
 def tell(message: dict[str, Any]) -> None:

@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.isolation import run_isolated, task_of_process, tell
+from benchmarks.isolation import answer_task, run_isolated
 
 
 @dataclass(frozen=True)
@@ -34,9 +34,7 @@ class Task:
 
 
 def main() -> None:
-    task = task_of_process()
-    if task is not None:
-        tell(_work(Task(**task)))
+    if answer_task(lambda task: _work(Task(**task))):
         return
     options = _parse_arguments()
     records = []

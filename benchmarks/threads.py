@@ -27,7 +27,7 @@ from iree.winograd.atomic_file import atomic_file
 from iree.winograd.pipelines.machines.host import physical_cores
 from iree.winograd.tuning.measuring.outcome import Timing
 
-from benchmarks.isolation import run_isolated, task_of_process, tell
+from benchmarks.isolation import answer_task, run_isolated, tell
 from benchmarks.timing import Contender, time_interleaved
 
 if TYPE_CHECKING:
@@ -72,9 +72,7 @@ class Results:
 
 
 def main() -> None:
-    task = task_of_process()
-    if task is not None:
-        _work(Task(**{**task, "threads": tuple(task["threads"])}))
+    if answer_task(lambda task: _work(Task(**{**task, "threads": tuple(task["threads"])}))):
         return
     options = _parse_arguments()
     deadline = time.time() + options.budget

@@ -22,7 +22,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.isolation import run_isolated, task_of_process, tell
+from benchmarks.isolation import answer_task, run_isolated
 from benchmarks.networks.catalog import NETWORKS
 from benchmarks.networks.pytorchcv_networks import member
 from benchmarks.timing import Contender, time_interleaved
@@ -58,9 +58,7 @@ class Task:
 
 
 def main() -> None:
-    task = task_of_process()
-    if task is not None:
-        tell(_work(Task(**task)))
+    if answer_task(lambda task: _work(Task(**task))):
         return
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter

@@ -23,7 +23,7 @@ from iree.winograd.device import Device
 from iree.winograd.tuning.measuring.bound_program import BoundProgram
 
 from benchmarks.convolutions import resnet_layers
-from benchmarks.isolation import run_isolated, task_of_process, tell
+from benchmarks.isolation import answer_task, run_isolated
 from benchmarks.timing import Contender, time_interleaved
 
 _WORKER_MEMORY = 2 << 20
@@ -46,9 +46,7 @@ class Task:
 
 
 def main() -> None:
-    task = task_of_process()
-    if task is not None:
-        tell(_measure(Task(**task)))
+    if answer_task(lambda task: _measure(Task(**task))):
         return
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter

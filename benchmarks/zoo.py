@@ -29,7 +29,7 @@ from typing import Any
 from iree.winograd.atomic_file import atomic_file
 from iree.winograd.pipelines.machines.host import one_processor_per_core
 
-from benchmarks.isolation import Limits, run_isolated, task_of_process, tell
+from benchmarks.isolation import Limits, answer_task, run_isolated, tell
 
 _BURST_SECONDS = 0.1
 
@@ -65,9 +65,7 @@ class Results:
 
 
 def main() -> None:
-    task = task_of_process()
-    if task is not None:
-        _work(Task(**task))
+    if answer_task(lambda task: _work(Task(**task))):
         return
     options = _parse_arguments()
     if options.store is not None:

@@ -89,34 +89,25 @@ def rewrite_concat(operation: ir.Operation, versions: Versions) -> ir.Value | No
 
 
 def rewrite_extract_slice(operation: ir.Operation, versions: Versions) -> ir.Value | None:
-    source = versions.get(operation.operands[0])
-    result_type = ir.RankedTensorType(operation.results[0].type)
-    batch = _dynamic_batch(operation, 1)
-    if source is None or batch is None or result_type.rank != source.type.rank:
+    (source, *dynamic), version = operation.operands, versions.get(operation.operands[0])
+    if version is None or not _permutes_slice(operation, source, dynamic):
         return None
     with ir.InsertionPoint(operation):
-        return extracted(source, *_permuted_slice(operation, batch))
+        return extracted(version, *_permuted_slice(operation, dynamic))
 
 
 def rewrite_insert_slice(operation: ir.Operation, versions: Versions) -> ir.Value | None:
-    source = versions.get(operation.operands[0])
-    result_type = ir.RankedTensorType(operation.results[0].type)
-    batch = _dynamic_batch(operation, 2)
-    if source is None or batch is None or result_type.rank != source.type.rank:
+    (part, whole, *dynamic), version = operation.operands, versions.get(operation.operands[0])
+    if version is None or not _permutes_slice(operation, part, dynamic):
         return None
     with ir.InsertionPoint(operation):
-        destination = _version(operation.operands[1], versions)
-        return inserted(source, destination, *_permuted_slice(operation, batch))
+        return inserted(version, _version(whole, versions), *_permuted_slice(operation, dynamic))
 
 
-def _dynamic_batch(operation: ir.Operation, tensors: int) -> list[ir.Value] | None:
-    """The sizes of a slice that are known only at run time, which follow `tensors` operands.
-
-    At most that of the batch, which no layout moves; None when anything else is.
-    """
-    dynamic = list(operation.operands)[tensors:]
+def _permutes_slice(operation: ir.Operation, source: ir.Value, dynamic: Sequence[ir.Value]) -> bool:
+    """Whether a slice drops no dimension, and has at most the batch, which no layout moves, dynamic."""
     is_batch = is_dynamic(operation.attributes["static_sizes"][0])
-    return dynamic if len(dynamic) == is_batch else None
+    return len(dynamic) == is_batch and operation.results[0].type.rank == source.type.rank
 
 
 def read_transposition(operation: ir.Operation, versions: Versions) -> ir.Value | None:
@@ -348,7 +339,7 @@ def _permuted_results(indexing_map: ir.AffineMap) -> ir.AffineMap:
 
 
 def _permuted_slice(
-    operation: ir.Operation, batch: list[ir.Value]
+    operation: ir.Operation, batch: Sequence[ir.Value]
 ) -> tuple[list[int], list[Size], list[int]]:
     """The offsets, sizes and strides of a slice of a channels-last tensor; `batch` is its dynamic size."""
     offsets, sizes, strides = (

@@ -8,12 +8,16 @@ import pytest
 from benchmarks.isolation import Limits, run_isolated
 
 _MODULE = """
-from benchmarks.isolation import task_of_process, tell
+from benchmarks.isolation import answer_task, tell
 
-task = task_of_process()
-tell({"begins": task["work"]})
-exec(task["work"])
-tell({"done": True})
+
+def work(task):
+    tell({"begins": task["work"]})
+    exec(task["work"])
+    return {"done": True}
+
+
+assert answer_task(work)
 """
 
 

@@ -11,8 +11,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from iree.winograd.dialect import reference
-from iree.winograd.dialect.bindings import arith, func, ir, linalg, tensor
+from iree.winograd.dialect.bindings import arith, func, ir, tensor
+from iree.winograd.passes.build.constants import resource_constant
 from iree.winograd.passes.build.convolution import build_convolution
+from iree.winograd.passes.build.generic import build_elementwise
+from iree.winograd.passes.build.slices import padded
 from iree.winograd.passes.build.tensors import index_constant, zero_filled
 from iree.winograd.passes.frame.algorithm import set_algorithm
 from iree.winograd.passes.match.problem import ConvolutionProblem
@@ -132,7 +135,8 @@ class ConvolutionProgram:
             spatial + self._filter_channels,
             "n" + spatial + self._output_channels,
         )
-        operands = (self._padded(image), _constant("filters", self.filters), zero_filled(sizes, _f32()))
+        filters, init = resource_constant(self.filters, "filters"), zero_filled(sizes, _f32())
+        operands = (self._padded(image), filters, init)
         result = build_convolution(layouts, self.problem.strides, self.problem.dilations, operands)
         if not implementation.is_left_to_iree:
             set_algorithm(result.owner.operation, implementation.algorithm)
@@ -148,11 +152,7 @@ class ConvolutionProgram:
         shape = list(image.type.shape)
         for dimension, size in enumerate(problem.input_size, start=1):
             shape[dimension] = low[dimension] + size + high[dimension]
-        pad = tensor.PadOp(_tensor_type(shape), image, [], [], low, high)
-        types = [ir.IndexType.get()] * len(shape)
-        with ir.InsertionPoint(_append_block(pad.regions[0], types)):
-            tensor.yield_(arith.constant(_f32(), 0.0))
-        return pad.results[0]
+        return padded(image, shape, low, high, arith.constant(_f32(), 0.0))
 
     def _bias_and_relu(self, sums: ir.Value, sizes: Sequence[int | ir.Value]) -> ir.Value:
         rank, channel_rank = len(sizes), self.bias.ndim
@@ -160,18 +160,12 @@ class ConvolutionProgram:
         channels = ir.AffineMap.get(
             rank, 0, [ir.AffineExpr.get_dim(d) for d in range(rank - channel_rank, rank)]
         )
-        zero = arith.constant(_f32(), 0.0)
-        generic = linalg.GenericOp(
-            [sums.type],
-            [sums, _constant("bias", self.bias)],
-            [tensor.empty(sizes, _f32())],
-            ir.ArrayAttr.get([ir.AffineMapAttr.get(each) for each in (identity, channels, identity)]),
-            ir.ArrayAttr.get([ir.Attribute.parse("#linalg.iterator_type<parallel>")] * rank),
-        )
-        body = _append_block(generic.regions[0], [_f32()] * 3)
-        with ir.InsertionPoint(body):
-            linalg.yield_([arith.maximumf(arith.addf(body.arguments[0], body.arguments[1]), zero)])
-        return generic.results[0]
+        bias, zero = resource_constant(self.bias, "bias"), arith.constant(_f32(), 0.0)
+
+        def body(elements: list[ir.Value]) -> ir.Value:
+            return arith.maximumf(arith.addf(elements[0], elements[1]), zero)
+
+        return build_elementwise([(sums, identity), (bias, channels)], tensor.empty(sizes, _f32()), body)
 
 
 def _f32() -> ir.Type:
@@ -180,12 +174,3 @@ def _f32() -> ir.Type:
 
 def _tensor_type(shape: Sequence[int]) -> ir.RankedTensorType:
     return ir.RankedTensorType.get(shape, _f32())
-
-
-def _append_block(region: ir.Region, types: Sequence[ir.Type]) -> ir.Block:
-    return region.blocks.append(*types, arg_locs=[ir.Location.current] * len(types))
-
-
-def _constant(name: str, array: Array) -> ir.Value:
-    tensor_type = _tensor_type(array.shape)
-    return arith.constant(tensor_type, ir.DenseResourceElementsAttr.get_from_buffer(array, name, tensor_type))
