@@ -1,10 +1,11 @@
-"""What holds for all tests: what a user has calibrated or compiled before changes nothing."""
+"""What holds for all tests: what was calibrated, compiled or opened before changes nothing."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 import pytest
+from iree.winograd.device import close_gpus
 from iree.winograd.pipelines.machines.store import DATA_FOLDER_VARIABLE
 from iree.winograd.torch_compile.cache import FOLDER_VARIABLE
 
@@ -15,3 +16,10 @@ def data_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         patch.setenv(DATA_FOLDER_VARIABLE, str(tmp_path_factory.mktemp("data")))
         patch.setenv(FOLDER_VARIABLE, str(tmp_path_factory.mktemp("cache")))
         yield
+
+
+@pytest.fixture(autouse=True)
+def closed_gpus() -> Iterator[None]:
+    """No test shares the cores with threads that wait for a GPU of another: lavapipe's never sleep."""
+    yield
+    close_gpus()

@@ -241,9 +241,18 @@ def _keep_freed_memory() -> None:
 
 @cache
 def _open_gpu(device: str) -> Device:
-    return Device(runtime.get_device(device), in_host_memory=False, crowded=False)
+    # IREE's own cache would keep it open.
+    return Device(runtime.get_device(device, cache=False), in_host_memory=False, crowded=False)
+
+
+def close_gpus() -> None:
+    """Close all GPUs, those that programs are still loaded on when the last of these is gone.
+
+    While one is open, threads of IREE's wait for it, and each takes a core where a Vulkan driver polls.
+    """
+    _open_gpu.cache_clear()
 
 
 # A Vulkan driver of NVIDIA's crashes on a device that is freed with the modules of the interpreter. Those of
 # the host have to stay: results are in their memory, and may live as long.
-atexit.register(_open_gpu.cache_clear)
+atexit.register(close_gpus)

@@ -1,12 +1,14 @@
 """Programs from files and bytes, on devices, and their functions."""
 
 import copy
+import os
 from pathlib import Path
 
 import iree.compiler
 import iree.runtime
 import numpy as np
 import pytest
+from iree.winograd.device import close_gpus
 from iree.winograd.errors import CallError, LoadError
 from iree.winograd.runtime import LoadedProgram, load
 from loaded_programs import PROGRAM, compile_program, random_array
@@ -85,3 +87,18 @@ def test_several_functions_without_main_are_called_by_name() -> None:
 def test_programs_can_be_copied(program: LoadedProgram) -> None:
     x = random_array(4, 64)
     np.testing.assert_array_equal(copy.copy(program)(x), 2 * x)
+
+
+def test_a_gpu_is_closed_with_the_last_program_on_it() -> None:
+    """So that its threads end: while a device is open, they wait for it."""
+
+    def threads() -> int:
+        return len(os.listdir("/proc/self/task"))
+
+    vmfb = iree.compiler.compile_str(PROGRAM, extra_args=["--iree-hal-target-device=vulkan"])
+    program = load(vmfb, "vulkan")
+    open_threads = threads()
+    close_gpus()
+    assert threads() == open_threads
+    del program
+    assert threads() < open_threads
