@@ -1,4 +1,4 @@
-"""The order of all passes, in one function."""
+"""The order of all passes: those on a program, and those on the commands that IREE makes of it."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ from .fold_layout import FoldLayout
 from .lower_to_dispatch import LowerToDispatch
 from .machines.host import physical_cores
 from .note_unaligned import NoteUnaligned
+from .note_writes import NoteWrites
 from .selection.assign_schedule import AssignSchedule
 from .selection.decision import Decision
 from .selection.select_algorithm import SelectAlgorithm
@@ -60,3 +61,8 @@ def compile_pipeline(
         LowerToDispatch(),
         NoteUnaligned(),
     ]
+
+
+def command_pipeline() -> list[Pass]:
+    """The passes on a program after IREE's `stream` phase, which made commands of it."""
+    return [NoteWrites()]

@@ -22,7 +22,7 @@ from iree.winograd.passes.frame.containment import Containment, RewriteFailure, 
 from iree.winograd.passes.frame.registry import PassError
 from iree.winograd.passes.match.convolution import convolutions
 from iree.winograd.pipelines.backends.module_backend import unsupported_target
-from iree.winograd.pipelines.compile_pipeline import compile_pipeline
+from iree.winograd.pipelines.compile_pipeline import command_pipeline, compile_pipeline
 from iree.winograd.pipelines.selection.decision import Decision
 from iree.winograd.pipelines.selection.options import WinogradOptions
 from iree.winograd.report.decisions import decision_report
@@ -47,6 +47,8 @@ PHASES = (
     "end",
 )
 """The phases of IREE's compilation, in order."""
+_COMMANDS_PHASE = "stream"
+"""The phase after which a program says what its commands read and write."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +73,12 @@ class Stages:
         """Whether the program is at some point in its state after `preprocessing`."""
         point = PHASES.index(REWRITE_PHASE)
         return PHASES.index(self.compile_from) <= point <= PHASES.index(self.compile_to)
+
+    def contain_commands(self) -> bool:
+        """Whether the program is made commands of, which are then compiled further."""
+        point = PHASES.index(_COMMANDS_PHASE)
+        is_standard = self.mode == PipelineType.IREE_COMPILER_PIPELINE_STD
+        return is_standard and PHASES.index(self.compile_from) < point < PHASES.index(self.compile_to)
 
 
 NO_DUMPS = IRDumps()
@@ -180,7 +188,7 @@ class Compilation:
         if invocation is None:
             return None
         if self._options is None or not stages.contain_rewrite():
-            return self._execute(invocation, stages.compile_from, stages.compile_to)
+            return self._finish_stock(invocation, stages.compile_from)
         if self._execute(invocation, stages.compile_from, REWRITE_PHASE) is None:
             return None
         module = invocation.export_module()
@@ -191,7 +199,7 @@ class Compilation:
         return self._compile_rewritten(module, self._options)
 
     def _compile_rewritten(self, module: ir.Operation, options: WinogradOptions) -> api.Invocation | None:
-        attempts = Attempts(compile_pipeline(options))
+        attempts = Attempts([*compile_pipeline(options), *command_pipeline()])
         attempt = partial(self._attempt, module, options)
         self._failures = ()
         try:
@@ -214,7 +222,7 @@ class Compilation:
         result = None
         # Only stock IREE shows whether what it fails on is an error of the program's own.
         if not options.strict or isinstance(failures[0].error, CompilationError):
-            result = self._execute(self._import(module), REWRITE_PHASE, self._stages.compile_to)
+            result = self._finish_stock(self._import(module), REWRITE_PHASE)
             if result is None:
                 return None
         if options.strict:
@@ -245,7 +253,7 @@ class Compilation:
             run_passes(module, passes, self._dumps, containment)
             require_lowered(module)
             users = take_kernel_users(module)
-            if self._execute(invocation, REWRITE_PHASE, self._stages.compile_to) is None:
+            if self._finish(invocation, REWRITE_PHASE, containment) is None:
                 raise RewriteFailuresError(failures_of_kernels(users, module.location, diagnostics))
         except BaseException as error:
             self._invocations.remove(invocation)
@@ -258,6 +266,31 @@ class Compilation:
             raise
         self._report_all(diagnostics)
         return invocation
+
+    def _finish_stock(self, invocation: api.Invocation, compile_from: str) -> api.Invocation | None:
+        """Compile a program that was not rewritten on from phase `compile_from`."""
+        try:
+            return self._finish(invocation, compile_from, Containment())
+        except RewriteFailuresError as error:
+            for failure in error.failures:
+                self._warn(_warning(failure))
+            return self._execute(invocation, _COMMANDS_PHASE, self._stages.compile_to)
+
+    def _finish(
+        self, invocation: api.Invocation, compile_from: str, containment: Containment
+    ) -> api.Invocation | None:
+        """Compile on from phase `compile_from`.
+
+        Raises `RewriteFailuresError` when a pass failed on the program's commands, which are as they were.
+        """
+        if replace(self._stages, compile_from=compile_from).contain_commands():
+            if self._execute(invocation, compile_from, _COMMANDS_PHASE) is None:
+                return None
+            compile_from = _COMMANDS_PHASE
+            module = invocation.export_module()
+            invocation.import_module(module)
+            run_passes(module, command_pipeline(), self._dumps, containment)
+        return self._execute(invocation, compile_from, self._stages.compile_to)
 
     def _report_all(self, diagnostics: Sequence[Diagnostic]) -> None:
         for diagnostic in diagnostics:

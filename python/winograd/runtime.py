@@ -1,8 +1,11 @@
 """Compiled programs as Python functions on numpy arrays and torch tensors.
 
-Arguments on the CPU are handed over without a copy when they are contiguous and writable, and are aligned to
-64 bytes (torch tensors are; numpy arrays seldom) or read by this project's kernels only. Results are handed
-over without a copy unless they share memory.
+Arguments on the CPU are handed over without a copy when they are contiguous and writable, the program only
+reads them, and they are aligned to 64 bytes (torch tensors are; numpy arrays seldom) or read by this
+project's kernels only. IREE computes some results in the memory of arguments: where it may do so, or the
+program isn't compiled by this project, it gets copies, and a caller's arrays stay as they are. An argument
+with `iree.abi.output` is memory for a result, which is written there if it is contiguous, writable and
+aligned. Results are handed over without a copy unless they share memory.
 """
 
 from __future__ import annotations
@@ -25,7 +28,7 @@ from iree.winograd.device import (
     open_device,
 )
 from iree.winograd.errors import CallError, InvalidOptionError, LoadError
-from iree.winograd.pipelines.specification.reflection import UNALIGNED_KEY
+from iree.winograd.pipelines.specification.reflection import READ_ONLY_KEY, STORAGE_KEY, UNALIGNED_KEY
 from iree.winograd.signatures import FunctionSignature, TensorSignature, parse_declaration
 from iree.winograd.targets import driver_name
 
@@ -160,7 +163,10 @@ class LoadedFunction:
         self._lock = lock
         inputs = () if signature is None else signature.inputs
         self._parameters = [_TensorParameter(index, tensor) for index, tensor in enumerate(inputs)]
-        self._unaligned = frozenset(map(int, function.reflection.get(UNALIGNED_KEY, "").split()))
+        self._unaligned, self._read_only, self._storage = (
+            frozenset(map(int, function.reflection.get(key, "").split()))
+            for key in (UNALIGNED_KEY, READ_ONLY_KEY, STORAGE_KEY)
+        )
 
     def __call__(self, *arguments: Any) -> Any:
         """Call the function on numpy arrays or torch tensors of the types in `signature`.
@@ -203,6 +209,10 @@ class LoadedFunction:
         with self._lock:
             return self.device.invoke(self._context, self._function, inputs)
 
+    def is_read_only(self, index: int) -> bool:
+        """Whether the program writes nothing to the memory of an argument; False where it doesn't say."""
+        return index in self._read_only
+
     def _run(self, arrays: Sequence[npt.NDArray[Any]], borrowed: BorrowedArrays) -> list[npt.NDArray[Any]]:
         outputs = self.invoke([self._import(index, array, borrowed) for index, array in enumerate(arrays)])
         results: list[npt.NDArray[Any]] = []
@@ -214,7 +224,12 @@ class LoadedFunction:
         # The strides of an array without elements are those of no dense one.
         if not self.device.in_host_memory or not array.flags.writeable or array.size == 0:
             return self.device.copy_from_host(array)
-        if array.__array_interface__["data"][0] % BUFFER_ALIGNMENT == 0:
+        is_aligned = array.__array_interface__["data"][0] % BUFFER_ALIGNMENT == 0
+        if index in self._storage and is_aligned:
+            return self.device.import_in_place(array)
+        if index not in self._read_only:
+            return self.device.copy_from_host(array)
+        if is_aligned:
             return borrowed.borrow(self.device, array)
         if index in self._unaligned and array.flags.aligned:
             return self.device.import_in_place(array)

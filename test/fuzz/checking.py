@@ -283,7 +283,6 @@ def _run_guarded(
     arguments: Sequence[Array],
     edge: Edge,
 ) -> list[Array]:
-    updated = updated_arguments(program.functions[number])
     guarded = [GuardedArray(argument, edge) for argument in arguments]
     before = [each.array.copy() for each in guarded]
     loaded = _load(compiled, device, threads)
@@ -291,28 +290,9 @@ def _run_guarded(
     for index, (each, value) in enumerate(zip(guarded, before, strict=True)):
         if not each.is_intact:
             raise OutOfBoundsError(f"function {number} writes beyond argument {index}")
-        if index not in updated and each.array.tobytes() != value.tobytes():
+        if each.array.tobytes() != value.tobytes():
             raise OutOfBoundsError(f"function {number} changes argument {index}")
     return results
-
-
-def updated_arguments(function: p.Function) -> set[int]:
-    """The arguments that operations update: IREE 3.13 does so in the memory of the caller.
-
-    `linalg.matmul` and convolutions, among others, with an argument as `outs`: `main(%x, %y) {linalg.matmul
-    ins(%y, %y) outs(%x)}` changes `%x` for the caller, where that is memory that he imported.
-    """
-    inputs = [value for value, operation in p.numbered(function) if isinstance(operation, o.Input)]
-    updated = {
-        target
-        for operation in p.all_operations(function)
-        for target in (
-            getattr(operation, "init", None),
-            getattr(operation, "target", None),
-            getattr(operation, "initial", None),
-        )
-    }
-    return {index for index, value in enumerate(inputs) if value in updated}
 
 
 def _load(compiled: bytes, device: str, threads: int | None) -> iree.winograd.LoadedProgram:

@@ -18,6 +18,13 @@ func.func @add(%lhs: tensor<8xf32>, %rhs: tensor<8xf32>) -> tensor<8xf32> {
   return %sum : tensor<8xf32>
 }
 """
+INSERTION = """\
+func.func @main(%row: tensor<1x64xf32>, %target: tensor<4x64xf32>) -> tensor<4x64xf32> {
+  %r = tensor.insert_slice %row into %target[1, 0] [1, 64] [1, 1] : tensor<1x64xf32> into tensor<4x64xf32>
+  return %r : tensor<4x64xf32>
+}
+"""
+"""IREE would insert into the memory of the argument."""
 CONVOLUTION = """\
 func.func @convolution(%image: tensor<1x18x18x16xf32>) -> tensor<1x16x16x16xf32> {
   %filter = arith.constant dense<0.5> : tensor<3x3x16x16xf32>

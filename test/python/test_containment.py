@@ -29,6 +29,7 @@ from iree.winograd.passes.frame.registry import Pass, pass_name
 from iree.winograd.passes.frame.unit import Unit
 from iree.winograd.passes.match.navigation import walk
 from iree.winograd.passes.rewrite import channels_last, grouped
+from iree.winograd.pipelines import note_writes
 from iree.winograd.pipelines.compile_pipeline import compile_pipeline
 from iree.winograd.pipelines.cpu import lowering
 from iree.winograd.pipelines.emission.dispatch import emit_executable
@@ -37,7 +38,7 @@ from iree.winograd.pipelines.selection.options import WinogradOptions
 from iree.winograd.program import open_session, open_source
 from iree.winograd.targets import target_flags
 from numpy.typing import NDArray
-from small_programs import ADD
+from small_programs import ADD, INSERTION
 from wide import wide
 
 PIPELINE = compile_pipeline(WinogradOptions())
@@ -325,6 +326,22 @@ def test_failures_around_the_passes(monkeypatch: pytest.MonkeyPatch) -> None:
         winograd.compile(ADD)
     with pytest.raises(winograd.CompilationError, match="'an oversight'"):
         winograd.compile(ADD, strict=True)
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_arguments_are_copied_where_writes_are_not_known(
+    monkeypatch: pytest.MonkeyPatch, enabled: bool
+) -> None:
+    monkeypatch.setattr(note_writes, "note_arguments", fail)
+    with pytest.warns(
+        winograd.RewriteWarning, match="winograd-note-writes failed on .*'an oversight'"
+    ) as caught:
+        vmfb = winograd.compile(INSERTION, enable_winograd=enabled)
+    assert {warning.filename for warning in caught} == {__file__}
+    target = torch.zeros(4, 64)
+    result = winograd.load(vmfb, device="local-sync")(torch.ones(1, 64), target)
+    assert result.sum() == 64
+    assert target.sum() == 0
 
 
 def test_a_report_that_cannot_be_made(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

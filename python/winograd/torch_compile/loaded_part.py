@@ -43,11 +43,11 @@ class LoadedPart:
         views: list[Any] = []
         taken: list[tuple[int, int]] = []
         try:
-            for number, order in self._arguments:
+            for index, (number, order) in enumerate(self._arguments):
                 tensor = arguments[number]
                 fixed = self._fixed.get(number)
                 if fixed is None or tensor.data_ptr() != fixed.memory[0]:
-                    fixed = self._lend(number, tensor, order)
+                    fixed = self._lend(index, number, tensor, order)
                 views.append(fixed.view)
                 taken.append(fixed.memory)
             outputs = self._function.invoke(views)
@@ -66,9 +66,14 @@ class LoadedPart:
             results.append(result if order is None else result.permute(order))
         return results[0] if len(results) == 1 else tuple(results)
 
-    def _lend(self, number: int, tensor: torch.Tensor, order: Order | None) -> _LentMemory:
+    def _lend(self, index: int, number: int, tensor: torch.Tensor, order: Order | None) -> _LentMemory:
         lent = _in_memory_order(tensor, order)
         pointer = lent.data_ptr()
+        if not self._function.is_read_only(index):
+            # What a result is left in is the copy.
+            return _LentMemory(
+                self._function.device.copy_from_host(lent.detach().numpy()), (pointer, pointer)
+            )
         # The buffer keeps the tensor's memory as long as something uses it.
         view = self._function.device.hal.from_dlpack_capsule(to_dlpack(lent))
         argument = _LentMemory(view, (pointer, pointer + lent.nbytes))

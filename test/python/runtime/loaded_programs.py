@@ -1,7 +1,6 @@
 """A program of a few functions to load, and arrays to call it with."""
 
-import iree.compiler
-import iree.runtime
+import iree.winograd
 import numpy as np
 import numpy.typing as npt
 from iree.winograd.runtime import BUFFER_ALIGNMENT
@@ -35,8 +34,7 @@ HOST_DEVICES = ["local-sync", "local-task"]
 
 
 def compile_program(text: str) -> bytes:
-    flags = ["--iree-hal-target-device=local", "--iree-hal-local-target-device-backends=llvm-cpu"]
-    return bytes(iree.compiler.compile_str(text, extra_args=[*flags, "--iree-llvmcpu-target-cpu=generic"]))
+    return iree.winograd.compile(text, target="cpu:x86-64", enable_winograd=False)
 
 
 def random_array(*shape: int) -> Array:

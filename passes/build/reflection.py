@@ -1,0 +1,17 @@
+"""What functions say of their arguments to whoever calls them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from iree.winograd.dialect.bindings import ir
+
+
+def note_arguments(function: ir.Operation, key: str, numbers: Sequence[int]) -> None:
+    """Add `numbers` of arguments to the reflection of a `util.func`, if there are any."""
+    if not numbers:
+        return
+    reflection = function.attributes.get("iree.reflection", ())
+    entries = {named.name: named.attr for named in reflection}
+    entries[key] = ir.StringAttr.get(" ".join(map(str, numbers)), function.context)
+    function.attributes["iree.reflection"] = ir.DictAttr.get(entries, function.context)
