@@ -70,13 +70,13 @@ def import_torch(
     has no lowering for one of its operators.
     """
     try:
-        from iree.winograd import torch_importer
+        from iree.winograd import torch_graphs, torch_lowering
     except ImportError as error:
         raise ModelImportError(
             f"importing torch models needs torch and torch-mlir (`pip install iree-winograd[torch]`): {error}"
         ) from error
-    exported = torch_importer.export(model, arguments, dynamic_batch)
-    return torch_importer.lower(exported, entry)
+    exported = torch_graphs.export(model, arguments, dynamic_batch)
+    return torch_lowering.lower(torch_graphs.decompose(exported), entry)
 
 
 def _weight_placeholders(operation: ir.Operation) -> list[ir.Operation]:

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from iree.winograd.errors import InvalidOptionError
 from iree.winograd.pipelines.machines.store import read_machine
 from iree.winograd.pipelines.selection.options import WinogradOptions
-from iree.winograd.pipelines.selection.tuning_database import TuningDatabase
 
 
 class OptionFileError(InvalidOptionError):
@@ -30,6 +29,9 @@ def check_option_files(options: WinogradOptions, warn: Callable[[str], None]) ->
 
 
 def _check_tuning_database(path: str, warn: Callable[[str], None]) -> None:
+    # It takes the compiler's time to load, which not everyone who states options needs.
+    from iree.winograd.pipelines.selection.tuning_database import TuningDatabase
+
     try:
         TuningDatabase(path, report=warn, read_only=True).close()
     except OSError as error:

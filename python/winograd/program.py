@@ -6,9 +6,9 @@ import os
 import shutil
 import sys
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, TypeVar, overload
+from typing import Any, overload
 
 from iree.compiler import api
 from iree.winograd.atomic_file import atomic_file, unnamed_file
@@ -17,15 +17,13 @@ from iree.winograd.diagnostics import Diagnostic
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.errors import CompilationError, InvalidOptionError
 from iree.winograd.importers import ImportedModel
+from iree.winograd.keyword_options import make_options
 from iree.winograd.option_files import check_option_files
-from iree.winograd.passes.frame.option import options_of
 from iree.winograd.pipelines.selection.options import WinogradOptions
 from iree.winograd.report.file import REPORT_FILES, ReportFileError, is_report_path
 from iree.winograd.targets import find_crash, target_flags
 
 Source = str | bytes | os.PathLike[str] | ImportedModel
-
-OptionsT = TypeVar("OptionsT")
 
 _BYTECODE_MAGIC = b"ML\xefR"
 
@@ -105,28 +103,6 @@ def compile(
     with unnamed_file() as path:
         _compile_file(source, path, all_flags, winograd_options, report)
         return Path(path).read_bytes()
-
-
-def make_options(options_class: type[OptionsT], options: Mapping[str, Any]) -> OptionsT:
-    """An `options_class` with the options of these names.
-
-    Raises `InvalidOptionError` for one that isn't known or has a bad value.
-    """
-    known = [option.name for option in options_of(options_class)]
-    for name in options:
-        if name not in known:
-            raise InvalidOptionError(f"option {name!r} is not known; known are {', '.join(known)}")
-    try:
-        return options_class(**{name: _plain(value) for name, value in options.items()})
-    except ValueError as error:
-        raise InvalidOptionError(str(error)) from None
-
-
-def _plain(value: Any) -> Any:
-    """`value` in the type that options have: lists are tuples, paths are text."""
-    if isinstance(value, list):
-        return tuple(value)
-    return os.fspath(value) if isinstance(value, os.PathLike) else value
 
 
 def _check_report(path: str | os.PathLike[str], enable_winograd: bool) -> None:

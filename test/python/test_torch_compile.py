@@ -1,6 +1,8 @@
 """`torch.compile` with the backend `winograd`, on networks small enough to be compiled in a second."""
 
 import copy
+import subprocess
+import sys
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -9,11 +11,12 @@ from typing import Any
 import iree.winograd as winograd
 import pytest
 import torch
-from iree.winograd import cli
+from iree.winograd import cli, program, torch_lowering
 from iree.winograd.errors import InvalidOptionError
-from iree.winograd.torch_compile import backend, compiled_part, fallback
+from iree.winograd.torch_compile import backend, fallback
 from iree.winograd.torch_compile.fallback import FallbackWarning
 from torch._dynamo.exc import BackendCompilerFailed
+from torch._inductor import cpp_builder
 from torch._inductor.exc import InvalidCxxCompiler
 
 UNIT_ROUNDOFF = 2.0**-24
@@ -131,7 +134,7 @@ def test_any_batch_is_compiled_once(images: torch.Tensor, monkeypatch: pytest.Mo
     model = Network()
     function = compiled(model, dynamic=True)
     check(model, function, images)
-    monkeypatch.setattr(compiled_part, "compile", None)
+    monkeypatch.setattr(program, "compile", None)
     for batch in (3, 5):
         check(model, function, torch.randn(batch, 3, 12, 12))
 
@@ -157,7 +160,7 @@ def test_without_a_compiler_inductor_is_not_asked(
     def no_compiler() -> str:
         raise InvalidCxxCompiler
 
-    monkeypatch.setattr(fallback, "get_cpp_compiler", no_compiler)
+    monkeypatch.setattr(cpp_builder, "get_cpp_compiler", no_compiler)
     fallback.warn_once.cache_clear()
     model = BesselNetwork()
     with pytest.warns(FallbackWarning, match=r"C\+\+ compiler"):
@@ -186,20 +189,21 @@ def test_compiled_parts_are_kept_within_a_size(
 ) -> None:
     model, folder = Network(), tmp_path / "cache"
     check(model, compiled(model, cache_folder=folder), images)
-    (program,) = folder.glob("*.vmfb")
+    (kept_program,) = folder.glob("*.vmfb")
     assert cli.main(["cache", "show", "--folder", str(folder)]) == 0
     assert "2 convolutions" in capsys.readouterr().out
 
     with monkeypatch.context() as patch:
-        patch.setattr(compiled_part, "compile", None)
+        patch.setattr(program, "compile", None)
+        patch.setattr(torch_lowering, "lower_graph", None)
         torch._dynamo.reset()
         check(model, compiled(model, cache_folder=folder), images)
 
     # Damaged files are replaced.
-    program.write_bytes(b"none")
+    kept_program.write_bytes(b"none")
     torch._dynamo.reset()
     check(model, compiled(model, cache_folder=folder), images)
-    assert program.stat().st_size > 4
+    assert kept_program.stat().st_size > 4
 
     # Other weights are another program; with no room for both the one used last stays.
     with torch.no_grad():
@@ -208,10 +212,33 @@ def test_compiled_parts_are_kept_within_a_size(
     torch._dynamo.reset()
     check(model, compiled(model, cache_folder=folder, cache_size=1), images)
     kept = {path.stem for path in folder.iterdir()}
-    assert program.stem in kept and len(kept) == 2
+    assert kept_program.stem in kept and len(kept) == 2
 
     assert cli.main(["cache", "clear", "--folder", str(folder)]) == 0
     assert list(folder.iterdir()) == []
+
+
+PROCESS = """
+import sys
+import torch
+
+torch.manual_seed(0)
+torch.set_num_threads(1)
+model = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3), torch.nn.ReLU()).eval()
+compiled = torch.compile(model, backend="winograd", options={"cache_folder": sys.argv[1]})
+with torch.no_grad():
+    result = compiled(torch.ones(1, 3, 12, 12))
+print(*sys.modules.keys() & {"iree.compiler", "torch_mlir.ir", "torch._inductor.compile_fx"})
+"""
+
+
+def test_a_second_process_loads_no_compiler(tmp_path: Path) -> None:
+    for loaded in ({"iree.compiler", "torch_mlir.ir"}, set()):
+        command = [sys.executable, "-W", "ignore", "-c", PROCESS, str(tmp_path)]
+        outcome = subprocess.run(command, capture_output=True, text=True, check=True)
+        assert set(outcome.stdout.split()) == loaded
+        # The runtime would say at the end which of its objects live on.
+        assert outcome.stderr == ""
 
 
 def test_a_folder_that_cannot_be_written_to_is_no_error(images: torch.Tensor, tmp_path: Path) -> None:

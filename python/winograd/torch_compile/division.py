@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from iree.winograd.errors import ModelImportError
-from iree.winograd.torch_compile.part_program import PartProgram, import_part
-from iree.winograd.torch_importer import rejected_nodes
+from iree.winograd.torch_compile.part_program import ENTRY, PartProgram, part_program
 from torch._ops import OpOverload
 from torch.fx import Graph, GraphModule, Node
 from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 from torch.fx.passes.infra.partitioner import CapabilityBasedPartitioner
 from torch.fx.passes.operator_support import OperatorSupportBase
+
+if TYPE_CHECKING:
+    from iree.winograd.importers import ImportedModel
 
 _CONVOLUTION = torch.ops.aten.convolution.default
 _ELEMENT_TYPES = frozenset(
@@ -49,12 +51,14 @@ class Rejection:
 class Part:
     """A submodule of the divided graph that is compiled here.
 
-    `weights` are those of its arguments, by number, that stay as they are from call to call.
+    `model` is the program as torch-mlir lowers it, None where it is compiled already. `weights` are those of
+    its arguments, by number, that stay as they are from call to call.
     """
 
     name: str
     graph: GraphModule
     program: PartProgram
+    model: ImportedModel | None
     weights: Mapping[int, torch.Tensor]
 
 
@@ -69,19 +73,24 @@ class Division:
 
 
 def divide(
-    graph: GraphModule, weights: Mapping[str, torch.Tensor], minimum_convolutions: int, freezing: bool
+    graph: GraphModule,
+    weights: Mapping[str, torch.Tensor],
+    minimum_convolutions: int,
+    freezing: bool,
+    is_compiled: Callable[[PartProgram], bool],
 ) -> Division:
     """Divide `graph`, which torch has functionalised and decomposed for torch-mlir.
 
     `weights` are those of its arguments that stay as they are from call to call, by their names. With
-    `freezing` they are constants of the parts' programs.
+    `freezing` they are constants of the parts' programs. Torch-mlir is asked to lower a program unless it
+    `is_compiled`.
     """
     support = _Support()
     while True:
         divided, names = _fuse(graph, support, minimum_convolutions)
         parts = []
         for name in names:
-            part = _import(divided, name, weights, freezing, support)
+            part = _part(divided, name, weights, freezing, support, is_compiled)
             if part is not None:
                 parts.append(part)
         if len(parts) == len(names):
@@ -184,12 +193,13 @@ def _fuse(
     return divided, tuple(node.target for node in divided.graph.find_nodes(op="call_module"))
 
 
-def _import(
+def _part(
     divided: GraphModule,
     name: str,
     weights: Mapping[str, torch.Tensor],
     freezing: bool,
     support: _Support,
+    is_compiled: Callable[[PartProgram], bool],
 ) -> Part | None:
     """The part of this name; None, and `support` knows more, if there is no lowering for it."""
     (call,) = (node for node in divided.graph.find_nodes(op="call_module") if node.target == name)
@@ -201,14 +211,30 @@ def _import(
         if isinstance(node, Node) and (value := _known_value(divided, node, weights)) is not None
     }
     try:
-        return Part(name, graph, import_part(graph, known if freezing else {}), known)
+        program = part_program(graph, known if freezing else {})
+        return Part(name, graph, program, None if is_compiled(program) else lower_program(program), known)
     except ModelImportError as error:
-        nodes = {node.name: node.target for node in graph.graph.nodes if node.op == "call_function"}
-        rejected = rejected_nodes(graph.graph)
-        is_new = [support.reject(nodes[each], why) for each, why in rejected.items() if each in nodes]
-        if not any(is_new):
+        if not _reject_nodes(graph.graph, support):
             support.leave(iter(graph.graph.nodes), str(error))
         return None
+
+
+def lower_program(program: PartProgram) -> ImportedModel:
+    """`program` on linalg and tensors. Raises `ModelImportError` when an operator has no lowering."""
+    # Torch-mlir takes seconds to load, and parts that are compiled already don't need it.
+    from iree.winograd.torch_lowering import lower_graph
+
+    return lower_graph(program.graph, ENTRY)
+
+
+def _reject_nodes(graph: Graph, support: _Support) -> bool:
+    """Have `support` reject what torch-mlir has no lowering for; whether there is something."""
+    from iree.winograd.torch_lowering import rejected_nodes
+
+    nodes = {node.name: node.target for node in graph.nodes if node.op == "call_function"}
+    rejected = rejected_nodes(graph)
+    is_new = [support.reject(nodes[each], why) for each, why in rejected.items() if each in nodes]
+    return any(is_new)
 
 
 def _known_value(graph: GraphModule, node: Node, weights: Mapping[str, torch.Tensor]) -> torch.Tensor | None:

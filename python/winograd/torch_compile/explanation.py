@@ -11,7 +11,7 @@ from iree.winograd.errors import WinogradError
 from iree.winograd.report.schema import ConvolutionReport, DecisionReport, choice, is_left_to_iree
 from iree.winograd.torch_compile.division import Rejection
 from iree.winograd.torch_compile.settings import read_settings
-from iree.winograd.torch_importer import evaluation_mode
+from iree.winograd.torch_graphs import evaluation_mode
 from torch._dynamo.exc import BackendCompilerFailed
 
 
@@ -78,8 +78,8 @@ def explain(model: torch.nn.Module, *inputs: Any, options: Mapping[str, Any] | N
     It is called once on `inputs`, in evaluation mode and without gradients. Raises `WinogradError`s, such as
     `InvalidOptionError` for options that aren't known or have bad values.
     """
-    # The backend imports this module.
-    from iree.winograd.torch_compile.backend import GraphCompiler
+    # The compiler of graphs imports this module.
+    from iree.winograd.torch_compile.graph_compiler import GraphCompiler
 
     settings = read_settings(None, options)
     graphs: list[ExplainedGraph] = []

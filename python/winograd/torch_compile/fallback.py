@@ -11,9 +11,6 @@ from typing import Any, Literal, cast
 
 import torch
 from torch._guards import TracingContext, detect_fake_mode, tracing
-from torch._inductor.compile_fx import compile_fx
-from torch._inductor.cpp_builder import get_cpp_compiler
-from torch._inductor.exc import InvalidCxxCompiler
 from torch.fx import GraphModule
 
 Function = Callable[..., Any]
@@ -47,6 +44,9 @@ def compile_elsewhere(
     """`graph` compiled by the fallback; eagerly, with a warning, where Inductor has no C++ compiler."""
     if fallback == "eager" or not _has_compiler():
         return graph
+    # Inductor takes as long to load as all else; a model that is one part doesn't need it.
+    from torch._inductor.compile_fx import compile_fx
+
     return cast(Function, compile_fx(graph, list(inputs)))
 
 
@@ -59,8 +59,11 @@ def compile_rest(part: GraphModule, fallback: Literal["inductor", "eager"]) -> F
 
 
 def _has_compiler() -> bool:
+    from torch._inductor import cpp_builder
+    from torch._inductor.exc import InvalidCxxCompiler
+
     try:
-        get_cpp_compiler()
+        cpp_builder.get_cpp_compiler()
     except InvalidCxxCompiler:
         warn_once(
             "torch's Inductor has no C++ compiler: what isn't compiled by backend 'winograd' runs eagerly "

@@ -1,4 +1,4 @@
-"""A part of a torch graph as an MLIR program, on tensors in the order that they have in memory."""
+"""A part of a torch graph as what a program is made of, on tensors in the order that they have in memory."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 import torch
 from iree.winograd.errors import ModelImportError
-from iree.winograd.importers import ImportedModel
-from iree.winograd.torch_importer import lower_graph
 from torch.fx import Graph, GraphModule, Node, Proxy
 from torch.utils._sympy.interp import sympy_interp
 from torch.utils._sympy.reference import PythonReferenceAnalysis
@@ -34,21 +32,22 @@ class Argument:
 
 @dataclass(frozen=True, eq=False)
 class PartProgram:
-    """The program of a part; an order of None is row-major.
+    """The program of a part, as a graph; an order of None is row-major.
 
-    `results` holds how to permute a result of the program, dense in memory, to the part's.
+    Tensors among the arguments of the graph's nodes are weights. `results` holds how to permute a result of
+    the program, dense in memory, to the part's.
     """
 
-    model: ImportedModel
+    graph: Graph
     arguments: tuple[Argument, ...]
     results: tuple[Order | None, ...]
 
 
-def import_part(part: GraphModule, weights: Mapping[int, torch.Tensor]) -> PartProgram:
+def part_program(part: GraphModule, weights: Mapping[int, torch.Tensor]) -> PartProgram:
     """The program of `part`, in which `weights`, by the numbers of the arguments, are constants.
 
-    Arguments that are sizes are read from the tensors. Raises `ModelImportError` when torch-mlir has no
-    lowering for one of the operators, a size is in no tensor's shape, or a result isn't dense in memory.
+    Arguments that are sizes are read from the tensors. Raises `ModelImportError` when a size is in no
+    tensor's shape, or a result isn't dense in memory.
     """
     graph = Graph()
     graph.output(graph.graph_copy(part.graph, {}))
@@ -65,7 +64,7 @@ def import_part(part: GraphModule, weights: Mapping[int, torch.Tensor]) -> PartP
         else:
             arguments.append(Argument(number, _take_in_memory_order(graph, node)))
     results = _give_in_memory_order(graph)
-    return PartProgram(lower_graph(copy.graph, ENTRY), tuple(arguments), results)
+    return PartProgram(copy.graph, tuple(arguments), results)
 
 
 def memory_order(tensor: torch.Tensor) -> Order | None:

@@ -4,33 +4,34 @@ from __future__ import annotations
 
 import hashlib
 import platform
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
+from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
-import iree.winograd.dialect
-import iree.winograd.passes
-import iree.winograd.pipelines
-from iree.compiler import version as compiler_version
-from iree.winograd.importers import ImportedModel
+import torch
 from iree.winograd.pipelines.machines.store import machine_path
+from iree.winograd.torch_graphs import layer_name
+from torch.fx import Graph, Node
+from torch.utils import _pytree as pytree
 
 _CPU_INFORMATION = Path("/proc/cpuinfo")
+_WHEELS = ("iree-base-compiler", "torch", "torch-mlir")
+_PACKAGES = ("iree.winograd", "iree.winograd.dialect", "iree.winograd.passes", "iree.winograd.pipelines")
 
 
-def program_key(model: ImportedModel, flags: Sequence[str], files: Sequence[str | None]) -> str:
+def program_key(graph: Graph, flags: Sequence[str], files: Sequence[str | None]) -> str:
     """A digest of all that decides about a compiled program.
 
-    That is the program with its weights, `flags`, the contents of `files`, this processor and the machines
-    that were calibrated on it, IREE, and this package.
+    That is its `graph` with the weights among its nodes' arguments, `flags`, the contents of `files`, this
+    processor and the machines that were calibrated on it, the compilers, and this package.
     """
     digest = hashlib.sha256()
-    for text in (*flags, _processor(), compiler_version.VERSION, _sources_digest()):
+    for text in (*flags, _processor(), *map(version, _WHEELS), _sources_digest()):
         _add(digest, text.encode())
-    _add(digest, model.program)
-    for name, array in model.weights.items():
-        _add(digest, name.encode())
-        _add(digest, array.data)
+    _add_graph(digest, graph)
     machines = sorted(map(str, machine_path("any").parent.glob("*.json")))
     for path in (*machines, *filter(None, files)):
         _add(digest, Path(path).read_bytes())
@@ -40,6 +41,43 @@ def program_key(model: ImportedModel, flags: Sequence[str], files: Sequence[str 
 def _add(digest: hashlib._Hash, data: bytes | memoryview) -> None:
     digest.update(f"{len(data)}\n".encode())
     digest.update(data)
+
+
+def _add_graph(digest: hashlib._Hash, graph: Graph) -> None:
+    """What torch-mlir reads of `graph`, and the names of layers: nodes have no others than their numbers."""
+    numbers = {node: number for number, node in enumerate(graph.nodes)}
+    for node in graph.nodes:
+        arguments = pytree.tree_map(lambda value: _argument(numbers, value), (node.args, dict(node.kwargs)))
+        given = node.meta["val"] if node.op == "placeholder" else None
+        facts = (node.op, _target(node), arguments, _type(given), layer_name(node))
+        _add(digest, repr(facts).encode())
+        for weight in _weights(node):
+            _add(digest, weight.detach().contiguous().flatten().view(torch.uint8).numpy().data)
+
+
+def _argument(numbers: dict[Node, int], value: Any) -> Any:
+    if isinstance(value, Node):
+        return f"%{numbers[value]}"
+    return _type(value) if isinstance(value, torch.Tensor) else value
+
+
+def _weights(node: Node) -> Iterator[torch.Tensor]:
+    leaves = pytree.tree_leaves((node.args, dict(node.kwargs)))
+    return (leaf for leaf in leaves if isinstance(leaf, torch.Tensor))
+
+
+def _type(value: Any) -> str:
+    if not isinstance(value, torch.Tensor):
+        return str(value)
+    return f"{value.dtype} {tuple(value.shape)} {value.stride()}"
+
+
+def _target(node: Node) -> str:
+    target: Any = node.target
+    # Text of other functions has their addresses.
+    if isinstance(target, (str, torch._ops.OpOverload)):
+        return str(target)
+    return f"{target.__module__}.{target.__qualname__}"
 
 
 @cache
@@ -57,9 +95,10 @@ def _processor() -> str:
 def _sources_digest() -> str:
     """Of this package: the choice of algorithms is part of a program, not only the kernels."""
     digest = hashlib.sha256()
-    packages = (iree.winograd, iree.winograd.dialect, iree.winograd.passes, iree.winograd.pipelines)
-    for package in packages:
-        folder = Path(str(package.__file__)).parent
+    for package in _PACKAGES:
+        specification = find_spec(package)
+        assert specification is not None and specification.origin is not None
+        folder = Path(specification.origin).parent
         for path in sorted(path for path in folder.rglob("*") if path.suffix in (".py", ".json", ".mlir")):
             _add(digest, str(path.relative_to(folder)).encode())
             _add(digest, path.read_bytes())

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import torch
 from iree.winograd.errors import InvalidOptionError
+from iree.winograd.keyword_options import make_options
 from iree.winograd.option_files import check_option_files
 from iree.winograd.passes.frame.option import (
     check_options,
@@ -18,7 +19,6 @@ from iree.winograd.passes.frame.option import (
     shared_values,
 )
 from iree.winograd.pipelines.selection.options import WinogradOptions
-from iree.winograd.program import make_options
 from iree.winograd.targets import TARGET_OF_DRIVER, target_flags
 
 _HOST_TARGET = TARGET_OF_DRIVER["local-task"]

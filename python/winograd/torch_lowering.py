@@ -1,4 +1,4 @@
-"""From a torch model to linalg on tensors, by way of `torch.export` and torch-mlir.
+"""From a graph of torch's to linalg on tensors, by way of torch-mlir.
 
 The weights are neither printed nor copied: they enter the program as resources that refer to torch's own
 memory, the passes move these as opaque handles, and the finished program names them.
@@ -7,11 +7,8 @@ memory, the passes move these as opaque handles, and the finished program names 
 from __future__ import annotations
 
 import io
-import math
 import re
-import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -22,13 +19,10 @@ import torch
 from iree.winograd.errors import ModelImportError
 from iree.winograd.importers import WEIGHT_ATTRIBUTE, ImportedModel
 from iree.winograd.signatures import TensorSignature
-from torch._prims_common import make_contiguous_strides_for
-from torch.fx.experimental.symbolic_shapes import statically_known_true
-from torch.utils import _pytree as pytree
+from iree.winograd.torch_graphs import layer_name
 from torch_mlir import ir
 from torch_mlir.dialects import torch as torch_dialect
 from torch_mlir.extras import fx_importer
-from torch_mlir.extras.fx_decomp_util import get_decomposition_table
 from torch_mlir.passmanager import PassManager
 
 _TO_LINALG = (
@@ -37,46 +31,15 @@ _TO_LINALG = (
 )
 _FRAME = re.compile(r'File "([^"]+)", line (\d+)')
 _TORCH = Path(torch.__file__).parent
-# Dynamo calls the model that it compiles by the name that the caller's frame has for it.
-_ROOT = re.compile(r"^L\['\w+'\]\.?")
 _RESOURCE = re.compile(r"dense_resource<(\w+)>")
 
 
-def export(
-    model: torch.nn.Module | torch.export.ExportedProgram, arguments: Sequence[Any], dynamic_batch: bool
-) -> torch.export.ExportedProgram:
-    """The graph of `model` in evaluation mode. Raises `ModelImportError` when torch can't trace it."""
-    if isinstance(model, torch.export.ExportedProgram):
-        if arguments or dynamic_batch:
-            raise ModelImportError(
-                "an exported program holds its arguments' types: give neither them nor dynamic_batch"
-            )
-        return model
-    if not isinstance(model, torch.nn.Module):
-        raise ModelImportError(f"expected a torch.nn.Module or ExportedProgram, got {type(model).__name__}")
-    shapes = None
-    if dynamic_batch:
-        # A size of 1 would be taken for a constant.
-        arguments = pytree.tree_map_only(
-            torch.Tensor, lambda tensor: torch.cat([tensor, tensor]), tuple(arguments)
-        )
-        batch = torch.export.Dim("batch")
-        shapes = pytree.tree_map(
-            lambda value: {0: batch} if isinstance(value, torch.Tensor) else None, arguments
-        )
-    try:
-        with evaluation_mode(model), warnings.catch_warnings():
-            _ignore_own_deprecations()
-            return torch.export.export(model, tuple(arguments), dynamic_shapes=shapes)
-    except Exception as error:
-        raise ModelImportError(f"torch.export could not trace {type(model).__name__}: {error}") from error
-
-
 def lower(exported: torch.export.ExportedProgram, entry: str) -> ImportedModel:
-    """`exported` on linalg and tensors. Raises `ModelImportError` with torch-mlir's diagnostics."""
-    return _lower(
-        lambda importer: importer.import_frozen_program(_decompose(exported), func_name=entry), entry
-    )
+    """`exported`, decomposed, on linalg and tensors.
+
+    Raises `ModelImportError` with torch-mlir's diagnostics.
+    """
+    return _lower(lambda importer: importer.import_frozen_program(exported, func_name=entry), entry)
 
 
 def lower_graph(graph: torch.fx.Graph, entry: str) -> ImportedModel:
@@ -108,11 +71,6 @@ def rejected_nodes(graph: torch.fx.Graph) -> dict[str, str]:
     finally:
         handler.detach()
     return {}
-
-
-def decompositions() -> dict[Any, Any]:
-    """How operators that torch-mlir doesn't know are written in those that it knows."""
-    return {**get_decomposition_table(), torch.ops.aten.as_strided.default: _contiguous_view}
 
 
 def _lower(import_graph: Callable[[_Importer], object], entry: str) -> ImportedModel:
@@ -206,9 +164,8 @@ class _LayerLocations(fx_importer.ContextCache):
         if frames:
             file, line = frames[-1]
             location = ir.Location.file(file, int(line), col=1, context=self._c)
-        paths = (path for path, _ in node.meta.get("nn_module_stack", {}).values())
-        layers = [layer for path in paths if (layer := _ROOT.sub("", path))]
-        return ir.Location.name(layers[-1], childLoc=location, context=self._c) if layers else location
+        layer = layer_name(node)
+        return ir.Location.name(layer, childLoc=location, context=self._c) if layer else location
 
 
 class _NodeLocations(fx_importer.ContextCache):
@@ -239,44 +196,6 @@ class _Importer(fx_importer.FxImporter):
     def locations(self) -> fx_importer.ContextCache:
         """What gives operators their locations."""
         return self._cc
-
-
-def _decompose(exported: torch.export.ExportedProgram) -> torch.export.ExportedProgram:
-    """In terms of the operators that torch-mlir knows."""
-    with warnings.catch_warnings():
-        _ignore_own_deprecations()
-        decomposed: torch.export.ExportedProgram = exported.run_decompositions(decompositions())
-        return decomposed
-
-
-def _contiguous_view(
-    tensor: torch.Tensor, size: Sequence[Any], stride: Sequence[Any], storage_offset: Any = None
-) -> Any:
-    """`aten.as_strided` where it is a view, which may have dynamic sizes, as in group normalization."""
-    is_view = (
-        tensor.is_contiguous()
-        and storage_offset in (None, tensor.storage_offset())
-        and statically_known_true(math.prod(size) == tensor.numel())
-        and tuple(stride) == make_contiguous_strides_for(tuple(size))
-    )
-    return torch.ops.aten.view.default(tensor, size) if is_view else NotImplemented
-
-
-def _ignore_own_deprecations() -> None:
-    """Torch warns of what it uses itself."""
-    warnings.filterwarnings("ignore", category=FutureWarning, message=".*treespec")
-
-
-@contextmanager
-def evaluation_mode(model: torch.nn.Module) -> Iterator[None]:
-    """Has all modules of `model` in evaluation mode, and afterwards in those that they were in."""
-    modes = [(module, module.training) for module in model.modules()]
-    model.eval()
-    try:
-        yield
-    finally:
-        for module, training in modes:
-            module.training = training
 
 
 def _record(diagnostic: ir.Diagnostic, messages: list[str]) -> bool:

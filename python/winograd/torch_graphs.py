@@ -1,0 +1,102 @@
+"""Graphs of torch models in operators that torch-mlir knows; its compiler is neither needed nor loaded."""
+
+from __future__ import annotations
+
+import math
+import re
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from iree.winograd.errors import ModelImportError
+from torch._prims_common import make_contiguous_strides_for
+from torch.fx.experimental.symbolic_shapes import statically_known_true
+from torch.utils import _pytree as pytree
+from torch_mlir.extras.fx_decomp_util import get_decomposition_table
+
+# Dynamo calls the model that it compiles by the name that the caller's frame has for it.
+_ROOT = re.compile(r"^L\['\w+'\]\.?")
+
+
+def export(
+    model: torch.nn.Module | torch.export.ExportedProgram, arguments: Sequence[Any], dynamic_batch: bool
+) -> torch.export.ExportedProgram:
+    """The graph of `model` in evaluation mode. Raises `ModelImportError` when torch can't trace it."""
+    if isinstance(model, torch.export.ExportedProgram):
+        if arguments or dynamic_batch:
+            raise ModelImportError(
+                "an exported program holds its arguments' types: give neither them nor dynamic_batch"
+            )
+        return model
+    if not isinstance(model, torch.nn.Module):
+        raise ModelImportError(f"expected a torch.nn.Module or ExportedProgram, got {type(model).__name__}")
+    shapes = None
+    if dynamic_batch:
+        # A size of 1 would be taken for a constant.
+        arguments = pytree.tree_map_only(
+            torch.Tensor, lambda tensor: torch.cat([tensor, tensor]), tuple(arguments)
+        )
+        batch = torch.export.Dim("batch")
+        shapes = pytree.tree_map(
+            lambda value: {0: batch} if isinstance(value, torch.Tensor) else None, arguments
+        )
+    try:
+        with evaluation_mode(model), warnings.catch_warnings():
+            _ignore_own_deprecations()
+            return torch.export.export(model, tuple(arguments), dynamic_shapes=shapes)
+    except Exception as error:
+        raise ModelImportError(f"torch.export could not trace {type(model).__name__}: {error}") from error
+
+
+def decompose(exported: torch.export.ExportedProgram) -> torch.export.ExportedProgram:
+    """`exported` in terms of operators that torch-mlir knows. Raises `ModelImportError` when torch can't."""
+    try:
+        with warnings.catch_warnings():
+            _ignore_own_deprecations()
+            decomposed: torch.export.ExportedProgram = exported.run_decompositions(decompositions())
+            return decomposed
+    except Exception as error:
+        raise ModelImportError(f"torch could not decompose the model's operators: {error}") from error
+
+
+def decompositions() -> dict[Any, Any]:
+    """How operators that torch-mlir doesn't know are written in those that it knows."""
+    return {**get_decomposition_table(), torch.ops.aten.as_strided.default: _contiguous_view}
+
+
+def layer_name(node: torch.fx.Node) -> str:
+    """The innermost layer of the model that `node` belongs to; empty where torch doesn't tell."""
+    paths = (path for path, _ in node.meta.get("nn_module_stack", {}).values())
+    return ([""] + [layer for path in paths if (layer := _ROOT.sub("", path))])[-1]
+
+
+@contextmanager
+def evaluation_mode(model: torch.nn.Module) -> Iterator[None]:
+    """Has all modules of `model` in evaluation mode, and afterwards in those that they were in."""
+    modes = [(module, module.training) for module in model.modules()]
+    model.eval()
+    try:
+        yield
+    finally:
+        for module, training in modes:
+            module.training = training
+
+
+def _contiguous_view(
+    tensor: torch.Tensor, size: Sequence[Any], stride: Sequence[Any], storage_offset: Any = None
+) -> Any:
+    """`aten.as_strided` where it is a view, which may have dynamic sizes, as in group normalization."""
+    is_view = (
+        tensor.is_contiguous()
+        and storage_offset in (None, tensor.storage_offset())
+        and statically_known_true(math.prod(size) == tensor.numel())
+        and tuple(stride) == make_contiguous_strides_for(tuple(size))
+    )
+    return torch.ops.aten.view.default(tensor, size) if is_view else NotImplemented
+
+
+def _ignore_own_deprecations() -> None:
+    """Torch warns of what it uses itself."""
+    warnings.filterwarnings("ignore", category=FutureWarning, message=".*treespec")
