@@ -6,64 +6,32 @@ from benchmarks.convolutions import Array, ConvolutionLayer, Operands
 
 LAYOUTS = ("nhwc", "nchw")
 
-_NHWC = """\
-#element = affine_map<(n, h, w, k) -> (n, h, w, k)>
-#bias = affine_map<(n, h, w, k) -> (k)>
-func.func @main(%image: tensor<{n}x{h}x{w}x{c}xf32>) -> tensor<{n}x{h}x{w}x{k}xf32> {{
+_PROGRAM = """\
+#element = affine_map<({loops}) -> ({loops})>
+#bias = affine_map<({loops}) -> (k)>
+func.func @main(%image: tensor<{image}xf32>) -> tensor<{result}xf32> {{
   %zero = arith.constant 0.0 : f32
-  %kernel = arith.constant dense_resource<kernel> : tensor<3x3x{c}x{k}xf32>
-  %bias = arith.constant dense_resource<bias> : tensor<{k}xf32>
-  %padded = tensor.pad %image low[0, 1, 1, 0] high[0, 1, 1, 0] {{
+  %kernel = arith.constant dense_resource<kernel> : tensor<{kernel}xf32>
+  %bias = arith.constant dense_resource<bias> : tensor<{filters}xf32>
+  %padded = tensor.pad %image low[{padding}] high[{padding}] {{
   ^bb0(%i: index, %j: index, %l: index, %m: index):
     tensor.yield %zero : f32
-  }} : tensor<{n}x{h}x{w}x{c}xf32> to tensor<{n}x{hp}x{wp}x{c}xf32>
-  %empty = tensor.empty() : tensor<{n}x{h}x{w}x{k}xf32>
-  %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<{n}x{h}x{w}x{k}xf32>)
-    -> tensor<{n}x{h}x{w}x{k}xf32>
-  %convolved = linalg.conv_2d_nhwc_hwcf
-    ins(%padded, %kernel : tensor<{n}x{hp}x{wp}x{c}xf32>, tensor<3x3x{c}x{k}xf32>)
-    outs(%init : tensor<{n}x{h}x{w}x{k}xf32>) -> tensor<{n}x{h}x{w}x{k}xf32>
+  }} : tensor<{image}xf32> to tensor<{padded}xf32>
+  %empty = tensor.empty() : tensor<{result}xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<{result}xf32>) -> tensor<{result}xf32>
+  %convolved = linalg.{convolution}
+    ins(%padded, %kernel : tensor<{padded}xf32>, tensor<{kernel}xf32>)
+    outs(%init : tensor<{result}xf32>) -> tensor<{result}xf32>
   %result = linalg.generic {{indexing_maps = [#element, #bias, #element],
       iterator_types = ["parallel", "parallel", "parallel", "parallel"]}}
-    ins(%convolved, %bias : tensor<{n}x{h}x{w}x{k}xf32>, tensor<{k}xf32>)
-    outs(%empty : tensor<{n}x{h}x{w}x{k}xf32>) {{
+    ins(%convolved, %bias : tensor<{result}xf32>, tensor<{filters}xf32>)
+    outs(%empty : tensor<{result}xf32>) {{
   ^bb0(%x: f32, %b: f32, %unused: f32):
     %sum = arith.addf %x, %b : f32
     %positive = arith.maximumf %sum, %zero : f32
     linalg.yield %positive : f32
-  }} -> tensor<{n}x{h}x{w}x{k}xf32>
-  return %result : tensor<{n}x{h}x{w}x{k}xf32>
-}}
-{resources}
-"""
-
-_NCHW = """\
-#element = affine_map<(n, k, h, w) -> (n, k, h, w)>
-#bias = affine_map<(n, k, h, w) -> (k)>
-func.func @main(%image: tensor<{n}x{c}x{h}x{w}xf32>) -> tensor<{n}x{k}x{h}x{w}xf32> {{
-  %zero = arith.constant 0.0 : f32
-  %kernel = arith.constant dense_resource<kernel> : tensor<{k}x{c}x3x3xf32>
-  %bias = arith.constant dense_resource<bias> : tensor<{k}xf32>
-  %padded = tensor.pad %image low[0, 0, 1, 1] high[0, 0, 1, 1] {{
-  ^bb0(%i: index, %j: index, %l: index, %m: index):
-    tensor.yield %zero : f32
-  }} : tensor<{n}x{c}x{h}x{w}xf32> to tensor<{n}x{c}x{hp}x{wp}xf32>
-  %empty = tensor.empty() : tensor<{n}x{k}x{h}x{w}xf32>
-  %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<{n}x{k}x{h}x{w}xf32>)
-    -> tensor<{n}x{k}x{h}x{w}xf32>
-  %convolved = linalg.conv_2d_nchw_fchw
-    ins(%padded, %kernel : tensor<{n}x{c}x{hp}x{wp}xf32>, tensor<{k}x{c}x3x3xf32>)
-    outs(%init : tensor<{n}x{k}x{h}x{w}xf32>) -> tensor<{n}x{k}x{h}x{w}xf32>
-  %result = linalg.generic {{indexing_maps = [#element, #bias, #element],
-      iterator_types = ["parallel", "parallel", "parallel", "parallel"]}}
-    ins(%convolved, %bias : tensor<{n}x{k}x{h}x{w}xf32>, tensor<{k}xf32>)
-    outs(%empty : tensor<{n}x{k}x{h}x{w}xf32>) {{
-  ^bb0(%x: f32, %b: f32, %unused: f32):
-    %sum = arith.addf %x, %b : f32
-    %positive = arith.maximumf %sum, %zero : f32
-    linalg.yield %positive : f32
-  }} -> tensor<{n}x{k}x{h}x{w}xf32>
-  return %result : tensor<{n}x{k}x{h}x{w}xf32>
+  }} -> tensor<{result}xf32>
+  return %result : tensor<{result}xf32>
 }}
 {resources}
 """
@@ -76,15 +44,22 @@ def convolution_program(layer: ConvolutionLayer, operands: Operands, layout: str
     """
     if layout not in LAYOUTS:
         raise ValueError(f"layout must be one of {LAYOUTS}, got {layout!r}")
-    template, kernel = (_NHWC, operands.kernel) if layout == "nhwc" else (_NCHW, operands.kernel_fchw)
-    return template.format(
-        n=layer.batch,
-        h=layer.height,
-        w=layer.width,
-        hp=layer.height + 2,
-        wp=layer.width + 2,
-        c=layer.channels,
-        k=layer.filters,
+    is_last = layout == "nhwc"
+    kernel = operands.kernel if is_last else operands.kernel_fchw
+
+    def ordered(height: object, width: object, channels: object, batch: object) -> list[str]:
+        image = [batch, height, width, channels] if is_last else [batch, channels, height, width]
+        return list(map(str, image))
+
+    return _PROGRAM.format(
+        loops=", ".join(ordered("h", "w", "k", "n")),
+        padding=", ".join(ordered(1, 1, 0, 0)),
+        image="x".join(ordered(layer.height, layer.width, layer.channels, layer.batch)),
+        padded="x".join(ordered(layer.height + 2, layer.width + 2, layer.channels, layer.batch)),
+        result="x".join(ordered(layer.height, layer.width, layer.filters, layer.batch)),
+        kernel="x".join(map(str, kernel.shape)),
+        filters=layer.filters,
+        convolution="conv_2d_nhwc_hwcf" if is_last else "conv_2d_nchw_fchw",
         resources=_resources(kernel=kernel, bias=operands.bias),
     )
 

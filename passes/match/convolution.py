@@ -3,38 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 
 from iree.winograd.dialect.bindings import ir, linalg
+from iree.winograd.passes.match.element_types import ElementTypes
 from iree.winograd.passes.match.navigation import walk
 from iree.winograd.passes.match.no_match import NoMatch
+from iree.winograd.passes.match.padding import Padding, match_padding
+from iree.winograd.passes.match.problem import ConvolutionProblem
 
 
 @dataclass(frozen=True)
-class Convolution:
-    """A convolution `out[n, o, f] += input[n, strides*o + dilations*r, c] * filter[r, c, f]`.
+class Convolution(ConvolutionProblem):
+    """A convolution `out[n, o, f] += input[n, strides*o + dilations*r, c] * filter[r, c, f]` of a program.
 
     A layout has one letter per dimension of the operand: `n` batch, `g` group, `c` input channel, `f` output
-    channel and `0`, `1`, `2` the spatial dimensions. Spatial sizes are one per spatial dimension.
+    channel and `0`, `1`, `2` the spatial dimensions. Padding is an operation of its own, so its sizes are 0.
     """
 
-    operation: ir.Operation
-    input_layout: str
-    filter_layout: str
-    output_layout: str
-    batch: int | None
-    """None where it is known only at run time."""
-    input_size: tuple[int, ...]
-    output_size: tuple[int, ...]
-    kernel_size: tuple[int, ...]
-    strides: tuple[int, ...]
-    dilations: tuple[int, ...]
-    groups: int
-    input_channels: int
-    """Of all groups."""
-    output_channels: int
-    """Of all groups."""
-    element_type: ir.Type
+    operation: ir.Operation = field(kw_only=True)
+    input_layout: str = field(kw_only=True)
+    filter_layout: str = field(kw_only=True)
+    output_layout: str = field(kw_only=True)
+
+    @property
+    def problem(self) -> ConvolutionProblem:
+        """What is to be computed, padding with zeros in front of it included."""
+        stated = {each.name: getattr(self, each.name) for each in fields(ConvolutionProblem)}
+        padding = match_padding(self.input) if self.is_channels_last else None
+        if isinstance(padding, Padding) and len(padding.low) == self.spatial_rank:
+            stated |= {"padding_low": padding.low, "padding_high": padding.high}
+            stated["input_size"] = tuple(padding.source.type.shape[1:-1])
+        return ConvolutionProblem(**stated)
+
+    @property
+    def element_type(self) -> ir.Type:
+        """Of all operands."""
+        return self.init.type.element_type
 
     @property
     def input(self) -> ir.Value:
@@ -48,10 +53,6 @@ class Convolution:
     def init(self) -> ir.Value:
         """What the convolution is added to."""
         return self.operation.operands[2]
-
-    @property
-    def spatial_rank(self) -> int:
-        return len(self.kernel_size)
 
     @property
     def channels_last_layouts(self) -> tuple[str, str, str]:
@@ -146,6 +147,7 @@ def _describe(
     if (input_sizes["n"] == dynamic) != (output_sizes["n"] == dynamic):
         return NoMatch(operation, "its batch is known at compile time for one operand only")
     groups = filter_sizes.get("g", 1)
+    unpadded = (0,) * len(spatial)
     convolution = Convolution(
         operation=operation,
         input_layout=layouts[0],
@@ -153,25 +155,21 @@ def _describe(
         output_layout=layouts[2],
         batch=None if output_sizes["n"] == dynamic else output_sizes["n"],
         input_size=tuple(input_sizes[letter] for letter in spatial),
-        output_size=tuple(output_sizes[letter] for letter in spatial),
+        padding_low=unpadded,
+        padding_high=unpadded,
         kernel_size=tuple(filter_sizes[letter] for letter in spatial),
         strides=strides,
         dilations=dilations,
         groups=groups,
         input_channels=groups * input_sizes.get("c", 1),
         output_channels=groups * output_sizes.get("f", 1),
-        element_type=operation.operands[0].type.element_type,
+        element_types=ElementTypes.all_of(str(operation.operands[0].type.element_type)),
     )
-    readable = tuple(
-        (size - dilation * (taps - 1) - 1) // stride + 1
-        for size, dilation, taps, stride in zip(
-            convolution.input_size, dilations, convolution.kernel_size, strides, strict=True
-        )
-    )
-    if readable != convolution.output_size:
+    output_size = tuple(output_sizes[letter] for letter in spatial)
+    if output_size != convolution.output_size:
         return NoMatch(
             operation,
-            f"its output {convolution.output_size} is smaller than the {readable} that its input allows",
+            f"its output {output_size} is smaller than the {convolution.output_size} that its input allows",
         )
     return convolution
 

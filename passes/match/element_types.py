@@ -6,6 +6,8 @@ import re
 from dataclasses import astuple, dataclass
 from functools import cache
 
+from iree.winograd.dialect.bindings import ir
+
 _TEXT = re.compile(r"(?P<input>\w+)\*(?P<filter>\w+)\+(?P<accumulator>\w+)=(?P<result>\w+)")
 
 
@@ -58,6 +60,11 @@ class ElementTypes:
     @property
     def filter_bytes(self) -> int:
         return element_bytes(self.filter)
+
+    @property
+    def accumulator_type(self) -> ir.Type:
+        """In the current context."""
+        return ir.Type.parse(self.accumulator)
 
     @property
     def accumulator_bytes(self) -> int:

@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 
-from iree.winograd.passes.match.convolution import Convolution
 from iree.winograd.passes.match.element_types import F32, ElementTypes
-from iree.winograd.passes.match.padding import Padding, match_padding
 
 _TEXT = re.compile(
     r"(?P<batch>\d+|\?)x(?P<input_size>\d+(?:x\d+)*)x(?P<input_channels>\d+)->(?P<output_channels>\d+)"
@@ -96,29 +94,6 @@ class ConvolutionProblem:
             input_channels=int(numbers["input_channels"]),
             output_channels=int(numbers["output_channels"]),
             element_types=ElementTypes.parse(numbers["element_types"]),
-        )
-
-    @staticmethod
-    def of(convolution: Convolution) -> ConvolutionProblem:
-        """The problem that a convolution of a program is, padding with zeros in front of it included."""
-        input_size = convolution.input_size
-        low = high = (0,) * convolution.spatial_rank
-        padding = match_padding(convolution.input) if convolution.is_channels_last else None
-        if isinstance(padding, Padding) and len(padding.low) == convolution.spatial_rank:
-            low, high = padding.low, padding.high
-            input_size = tuple(padding.source.type.shape[1:-1])
-        return ConvolutionProblem(
-            batch=convolution.batch,
-            input_size=input_size,
-            padding_low=low,
-            padding_high=high,
-            kernel_size=convolution.kernel_size,
-            strides=convolution.strides,
-            dilations=convolution.dilations,
-            groups=convolution.groups,
-            input_channels=convolution.input_channels,
-            output_channels=convolution.output_channels,
-            element_types=ElementTypes.all_of(str(convolution.element_type)),
         )
 
     @property

@@ -133,7 +133,7 @@ class SelectAlgorithm:
         convolution = match_convolution(operation)
         if isinstance(convolution, NoMatch):
             return Decision(space, number, names, None, (), None, convolution.reason)
-        problem = ConvolutionProblem.of(convolution)
+        problem = convolution.problem
 
         def left(reason: str, candidates: tuple[Candidate, ...] = ()) -> Decision:
             return Decision(space, number, names, problem, candidates, None, reason)

@@ -44,7 +44,7 @@ def test_convolution_of_the_program_is_the_problem(text: str) -> None:
     (operation,) = convolutions(module.operation)
     convolution = match_convolution(operation)
     assert isinstance(convolution, Convolution)
-    assert ConvolutionProblem.of(convolution) == problem
+    assert convolution.problem == problem
 
 
 @pytest.mark.parametrize("text", PROBLEMS)

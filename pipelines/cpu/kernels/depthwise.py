@@ -111,7 +111,8 @@ class DepthwiseKernel:
         )
         passes, parts = self._passes, self._channel_parts
         register_block = (schedule.register_pixels, 1, schedule.vector_width)
-        store = RegisterBlockStore.of(output, epilogue, register_block, self._accumulator)
+        accumulator = self.shape.element_types.accumulator_type
+        store = RegisterBlockStore.of(output, epilogue, register_block, accumulator)
         with loop(passes.steps(workgroup[1], parts), name="pass") as step:
             pass_ = passes.at(workgroup[1], parts, step)
             with loop(schedule.row_block, name="row") as row:
@@ -176,8 +177,8 @@ class DepthwiseKernel:
 
             return loop_carried(count, 1, sums, step, "tap_row")
 
-        zeros = [splat(0.0, self.schedule.vector_width, self._accumulator)] * self.schedule.register_pixels
-        return sum_rows(0, [], Index(0), zeros)
+        zero = splat(0.0, self.schedule.vector_width, shape.element_types.accumulator_type)
+        return sum_rows(0, [], Index(0), [zero] * self.schedule.register_pixels)
 
     def _add_products(
         self,
@@ -306,11 +307,6 @@ class DepthwiseKernel:
     def _passes(self) -> ChannelBlocks:
         """The vectors in blocks that go through all rows before the next ones do."""
         return ChannelBlocks(-(-self.blocks.count // self.schedule.vectors_per_pass), 1, 1)
-
-    @property
-    def _accumulator(self) -> ir.Type:
-        """The type of the sums."""
-        return ir.Type.parse(self.shape.element_types.accumulator)
 
     @property
     def _channel_parts(self) -> int:

@@ -103,7 +103,8 @@ class DirectKernel:
         source = self._stage(image, outputs) if self._stages(image) else self._in_place(image)
         register_block = (schedule.register_pixels, schedule.register_vectors, schedule.vector_width)
         transposed_pixels = schedule.pixel_block if self.shape.output_channels_first else None
-        store = RegisterBlockStore.of(output, epilogue, register_block, self._accumulator, transposed_pixels)
+        accumulator = self.shape.element_types.accumulator_type
+        store = RegisterBlockStore.of(output, epilogue, register_block, accumulator, transposed_pixels)
         with loop(self.blocks.steps(workgroup[1], self._channel_parts), name="channel_block") as step:
             block = self.blocks.at(workgroup[1], self._channel_parts, step)
             channel = self.blocks.first(block)
@@ -173,7 +174,7 @@ class DirectKernel:
             panel = Panel(filters, panel_origin + tap_row * tap_row_filters)
             return self._add_tap_row(sums, rows, panel, prefetch)
 
-        zeros = product.zeros(shape.group_inputs, self._accumulator)
+        zeros = product.zeros(shape.group_inputs, shape.element_types.accumulator_type)
         return product.finished(loop_carried(self._outer_taps, 1, zeros, add_tap_row, "tap_row"))
 
     def _add_tap_row(
@@ -212,11 +213,6 @@ class DirectKernel:
         for coordinate, stride in zip(taps, tap_strides, strict=True):
             offset = offset + coordinate * stride
         return offset
-
-    @property
-    def _accumulator(self) -> ir.Type:
-        """The type of the sums."""
-        return ir.Type.parse(self.shape.element_types.accumulator)
 
     @property
     def _channel_parts(self) -> int:

@@ -6,7 +6,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
-from iree.winograd.dialect.bindings import ir
 from iree.winograd.pipelines.cpu.processor.target import ROW_PADDING, CpuTarget
 from iree.winograd.pipelines.cpu.schedules.channel_blocks import ChannelBlocks
 from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule
@@ -100,7 +99,7 @@ class WinogradKernel:
         else:
             transformed, first_row = source, first_tile
         product_shape = (self.shape.transform_size, schedule.tile_block, schedule.channel_block)
-        accumulator = ir.Type.parse(self.shape.element_types.accumulator)
+        accumulator = self.shape.element_types.accumulator_type
         products = scratch(product_shape, accumulator, "products")
         output_transform = OutputTransform(
             self.shape,

@@ -135,8 +135,8 @@ class ConvolutionProgram:
             spatial + self._filter_channels,
             "n" + spatial + self._output_channels,
         )
-        filters, init = resource_constant(self.filters, "filters"), zero_filled(sizes, _f32())
-        operands = (self._padded(image), filters, init)
+        padded_image, filters = self._padded(image), resource_constant(self.filters, "filters")
+        operands = (padded_image, filters, zero_filled(sizes, _f32()))
         result = build_convolution(layouts, self.problem.strides, self.problem.dilations, operands)
         if not implementation.is_left_to_iree:
             set_algorithm(result.owner.operation, implementation.algorithm)
