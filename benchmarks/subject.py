@@ -18,7 +18,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 import numpy.typing as npt
 import torch
-from iree.winograd.importers import ImportedModel
+from iree.winograd.imported_model import ImportedModel
 from iree.winograd.signatures import TensorSignature
 
 Result = TypeVar("Result")

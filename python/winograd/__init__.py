@@ -15,7 +15,8 @@ if TYPE_CHECKING:
         TuningError,
         WinogradError,
     )
-    from iree.winograd.importers import ImportedModel, import_torch
+    from iree.winograd.imported_model import ImportedModel
+    from iree.winograd.importers import import_onnx, import_torch
     from iree.winograd.pipelines.selection.options import WinogradOptions
     from iree.winograd.program import RewriteWarning, TuningDatabaseWarning, compile
     from iree.winograd.runtime import load
@@ -41,6 +42,7 @@ __all__ = [
     "WinogradOptions",
     "compile",
     "explain",
+    "import_onnx",
     "import_torch",
     "load",
     "target_flags",
@@ -49,7 +51,8 @@ __all__ = [
 
 _MODULES = {
     **dict.fromkeys((name for name in __all__ if name.endswith("Error")), "iree.winograd.errors"),
-    **dict.fromkeys(("ImportedModel", "import_torch"), "iree.winograd.importers"),
+    "ImportedModel": "iree.winograd.imported_model",
+    **dict.fromkeys(("import_onnx", "import_torch"), "iree.winograd.importers"),
     **dict.fromkeys(("RewriteWarning", "TuningDatabaseWarning", "compile"), "iree.winograd.program"),
     "WinogradOptions": "iree.winograd.pipelines.selection.options",
     **dict.fromkeys(("Explanation", "explain"), "iree.winograd.torch_compile.explanation"),

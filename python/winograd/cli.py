@@ -8,9 +8,16 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from iree.winograd.commands import cache, calibrate, database, transform, tune
+from iree.winograd.commands import (
+    cache,
+    calibrate,
+    compile_program,
+    database,
+    import_model,
+    transform,
+    tune,
+)
 from iree.winograd.commands.tune import INTERRUPTED
-from iree.winograd.flags import ENABLE
 
 TOOL_DIRECTORY = Path(__file__).with_name("tools")
 """The folder with our `iree-compile`, for `IREE_TOOL_PATH`."""
@@ -20,18 +27,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Entry point of `iree-winograd`; returns its exit code."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     if arguments and arguments[0] == "compile":
-        # All flags are iree-compile's; argparse would read some of them its own way.
-        from iree.winograd import driver
-
-        return driver.main([f"--{ENABLE}", *arguments[1:]])
+        return compile_program.run(arguments[1:])
     parser = argparse.ArgumentParser(
         prog="iree-winograd", description="Fast convolutions on the stock IREE compiler."
     )
     subparsers = parser.add_subparsers(required=True, metavar="COMMAND")
-    subparsers.add_parser("compile", help=f"iree-compile with --{ENABLE}")
+    compile_program.add_parser(subparsers)
     tool_path = subparsers.add_parser("tool-path", help="print the folder to set IREE_TOOL_PATH to")
     tool_path.set_defaults(run=_print_tool_path)
-    for command in (transform, calibrate, database, tune, cache):
+    for command in (import_model, transform, calibrate, database, tune, cache):
         command.add_parser(subparsers)
     # argparse takes `--` for the end of options, after which a subcommand has no positional arguments.
     end = arguments.index("--") if "tune" in arguments[:1] and "--" in arguments else len(arguments)

@@ -18,6 +18,8 @@ from iree.winograd import embedding
 from iree.winograd.atomic_file import STANDARD_STREAM, atomic_file
 from iree.winograd.compilation import PHASES, REWRITE_PHASE, Compilation, Stages, session_flags
 from iree.winograd.diagnostics import Diagnostic
+from iree.winograd.dialect.bindings import ir
+from iree.winograd.errors import ModelImportError
 from iree.winograd.flags import (
     ENABLE,
     MAIN_BOOLEANS,
@@ -28,6 +30,7 @@ from iree.winograd.flags import (
     help_text,
     parse_command_line,
 )
+from iree.winograd.importers import import_onnx, is_onnx
 from iree.winograd.ir_dumps import take_ir_dumps
 from iree.winograd.option_files import OptionFileError, check_option_files
 from iree.winograd.passes.frame.remarks import CATEGORY
@@ -60,12 +63,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         or not _compiles(command_line)
         or not _is_accepted(command_line)
     ):
-        become_stock_tool(command_line.stock)
+        return _leave_to_stock_tool(command_line)
     try:
         stages = _stages(command_line)
     except _NothingToRewriteError as error:
         _print_warning(f"--{ENABLE} has no effect: {error}")
-        become_stock_tool(command_line.stock)
+        return _leave_to_stock_tool(command_line)
     if crash := find_crash(command_line.library):
         _print_diagnostic(Diagnostic("error", crash))
         return 1
@@ -86,6 +89,16 @@ def become_stock_tool(arguments: Sequence[str]) -> NoReturn:
     binary = embedding.stock_tool(_PROGRAM)
     sys.stdout.flush()
     os.execv(binary, [str(binary), *arguments])
+
+
+def _leave_to_stock_tool(command_line: CommandLine) -> int:
+    """Become the stock tool; returns only where that can't read the input."""
+    if any(map(is_onnx, command_line.inputs)):
+        _print_error(
+            f"{_PROGRAM}: the stock tool reads no ONNX models: make a program by `iree-winograd import`"
+        )
+        return 1
+    become_stock_tool(command_line.stock)
 
 
 def _print_help(command_line: CommandLine) -> int:
@@ -174,7 +187,7 @@ def _compile(command_line: CommandLine, stages: Stages) -> int:
     ) as compilation:
         try:
             _enable_remarks(compilation, command_line)
-            source = _open_input(session, command_line.inputs[0])
+            source = _open_input(compilation, command_line.inputs[0])
             with (
                 compilation.reporting(command_line.driver.report),
                 atomic_file(output) as path,
@@ -222,9 +235,14 @@ def _enable_remarks(compilation: Compilation, command_line: CommandLine) -> None
         ) from None
 
 
-def _open_input(session: api.Session, path: str) -> api.Source:
+def _open_input(compilation: Compilation, path: str) -> api.Source | ir.Operation:
+    if is_onnx(path):
+        try:
+            return import_onnx(path).build(compilation.context).operation
+        except ModelImportError as error:
+            raise _CompileError(f"{_PROGRAM}: {path}: {error}") from None
     try:
-        return api.Source.open_file(session, path)
+        return api.Source.open_file(compilation.session, path)
     except ValueError as error:
         raise _CompileError(f"error opening input file: {error}") from None
 
@@ -238,10 +256,13 @@ def _open_output(path: str) -> api.Output:
 
 
 def _compile_parts(
-    compilation: Compilation, source: api.Source, file: api.Output, main_flags: Mapping[str, str]
+    compilation: Compilation,
+    source: api.Source | ir.Operation,
+    file: api.Output,
+    main_flags: Mapping[str, str],
 ) -> None:
     parts = [source]
-    if main_flags.get("split-input-file") == "true":
+    if main_flags.get("split-input-file") == "true" and isinstance(source, api.Source):
         parts = embedding.split_source(compilation.session, source)
     for part in parts:
         invocation = compilation.compile(part)

@@ -1,56 +1,22 @@
-"""Models of other frameworks as MLIR programs on linalg and tensors."""
+"""Models of other frameworks, taken in as they are."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from os import PathLike
-from pathlib import Path
+from collections.abc import Mapping
+from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import numpy.typing as npt
-from iree.winograd.dialect.bindings import ir
 from iree.winograd.errors import ModelImportError
-from iree.winograd.signatures import TensorSignature
 
 if TYPE_CHECKING:
+    import onnx
     import torch
-
-WEIGHT_ATTRIBUTE = "winograd.weight"
-"""On an `arith.constant` of zeros: the name of the weight that it stands for."""
+    from iree.winograd.imported_model import ImportedModel
 
 
-@dataclass(frozen=True, eq=False)
-class ImportedModel:
-    """A model as a program on linalg and tensors, its weights apart from it.
-
-    `program` is MLIR bytecode with a placeholder for each weight; `weights` holds their bytes, row-major, by
-    name.
-    """
-
-    program: bytes
-    weights: Mapping[str, npt.NDArray[np.uint8]]
-    entry: str
-    inputs: tuple[TensorSignature, ...]
-    outputs: tuple[TensorSignature, ...]
-
-    def build(self, context: ir.Context) -> ir.Module:
-        """The whole program in `context`; its constants refer to (and keep) the memory of `weights`."""
-        module = ir.Module.parse(self.program, context)
-        with context:
-            for constant in _weight_placeholders(module.operation):
-                name = ir.StringAttr(constant.attributes[WEIGHT_ATTRIBUTE]).value
-                del constant.attributes[WEIGHT_ATTRIBUTE]
-                constant.attributes["value"] = ir.DenseResourceElementsAttr.get_from_buffer(
-                    self.weights[name], name, constant.results[0].type
-                )
-        return module
-
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write the whole program as MLIR bytecode, which `iree-compile` reads."""
-        with Path(path).open("wb") as file:
-            self.build(ir.Context()).operation.write_bytecode(file)
+def is_onnx(path: str | PathLike[str]) -> bool:
+    """Whether a file holds an ONNX model, by its name."""
+    return fspath(path).endswith(".onnx")
 
 
 def import_torch(
@@ -79,13 +45,30 @@ def import_torch(
     return torch_lowering.lower(torch_graphs.decompose(exported), entry)
 
 
-def _weight_placeholders(operation: ir.Operation) -> list[ir.Operation]:
-    return [nested for nested in _nested_operations(operation) if WEIGHT_ATTRIBUTE in nested.attributes]
+def import_onnx(
+    model: str | PathLike[str] | onnx.ModelProto,
+    *,
+    dynamic_batch: bool = False,
+    sizes: Mapping[str, int] | None = None,
+    entry: str = "main",
+) -> ImportedModel:
+    """Import an ONNX model, given as a file, with its external data beside it, or as what `onnx` loaded.
 
+    Its graph becomes the function `entry`; the signatures of the result have the names of its inputs and
+    outputs, and so has the program that it is compiled to. Sizes that the model leaves open stay unknown
+    until the program runs, but for those of dimensions that it names, as in `sizes={"height": 224}`:
+    convolutions are only rewritten where no size but the batch is unknown. With `dynamic_batch` the first
+    dimension of every input is unknown, whatever the model says. Operators are named by their nodes, or else
+    by the first of their outputs.
 
-def _nested_operations(operation: ir.Operation) -> Iterator[ir.Operation]:
-    for region in operation.regions:
-        for block in region:
-            for nested in block:
-                yield nested.operation
-                yield from _nested_operations(nested.operation)
+    Raises `ModelImportError` when the package `onnx` is missing, the file isn't there or isn't an ONNX model,
+    no input has a dimension that `sizes` names, the model fixes a batch that is to be dynamic, or torch-mlir
+    has no lowering for one of its operators.
+    """
+    try:
+        from iree.winograd import onnx_importer
+    except ImportError as error:
+        raise ModelImportError(
+            f"importing ONNX models needs onnx (`pip install iree-winograd[onnx]`): {error}"
+        ) from error
+    return onnx_importer.lower(onnx_importer.read(model), dynamic_batch, sizes or {}, entry)

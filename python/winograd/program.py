@@ -16,7 +16,8 @@ from iree.winograd.compilation import Compilation, Stages, session_flags
 from iree.winograd.diagnostics import Diagnostic
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.errors import CompilationError, InvalidOptionError
-from iree.winograd.importers import ImportedModel
+from iree.winograd.imported_model import ImportedModel
+from iree.winograd.importers import import_onnx, is_onnx
 from iree.winograd.keyword_options import make_options
 from iree.winograd.option_files import check_option_files
 from iree.winograd.pipelines.selection.options import WinogradOptions
@@ -74,18 +75,19 @@ def compile(
 ) -> bytes | None:
     """Compile `source` for `target`; returns the `.vmfb`, or writes it to the file `output`.
 
-    `source` is what `import_torch` returned, MLIR text or bytecode as `bytes`, a path, or a `str`: MLIR text
-    if it has more than one line, else a path. `target` is described at `target_flags`; `flags` are more
-    flags of `iree-compile`, later ones taking precedence. `options` are the fields of `WinogradOptions`.
-    With `enable_winograd=False` the program goes through stock IREE. The file `report`, `.json` or `.html`,
-    is to say what each convolution could have become, and why it became what it did (docs/command-line.md).
+    `source` is what `import_torch` or `import_onnx` returned, MLIR text or bytecode as `bytes`, the path of
+    such a file or of an `.onnx`, or a `str`: MLIR text if it has more than one line, else a path. `target` is
+    described at `target_flags`; `flags` are more flags of `iree-compile`, later ones taking precedence.
+    `options` are the fields of `WinogradOptions`. With `enable_winograd=False` the program goes through stock
+    IREE. The file `report`, `.json` or `.html`, is to say what each convolution could have become, and why it
+    became what it did (docs/command-line.md).
 
     Warns with `RewriteWarning` of each convolution or fusion that a pass of this project failed on, and that
     was left as it is, and with `TuningDatabaseWarning` when the tuning database is damaged. Raises
     `InvalidOptionError` for options, flags or targets that aren't known, a tuning database or machine that
     isn't there, and `CompilationError`, which holds the compiler's diagnostics, when `source`, `output` or
     `report` can't be opened, `source` doesn't compile, or has convolutions and there are no kernels for
-    `target`, and with `strict` when a pass failed.
+    `target`, and with `strict` when a pass failed; for an `.onnx` also what `import_onnx` raises.
     """
     checked_options = make_options(WinogradOptions, options)
     if report is not None:
@@ -185,7 +187,10 @@ def _write(invocation: api.Invocation, output: str | os.PathLike[str]) -> None:
 
 
 def open_source(compilation: Compilation, source: Source) -> api.Source | ir.Operation:
-    """`source` as what `compilation` compiles. Raises `CompilationError` for a file that can't be opened."""
+    """`source` as what `compilation` compiles.
+
+    Raises `CompilationError` for a file that can't be opened, and as `import_onnx` does.
+    """
     if isinstance(source, ImportedModel):
         return source.build(compilation.context).operation
     if isinstance(source, str) and "\n" in source:
@@ -194,6 +199,8 @@ def open_source(compilation: Compilation, source: Source) -> api.Source | ir.Ope
         is_bytecode = source.startswith(_BYTECODE_MAGIC)
         # IREE wants text to end with a null byte.
         return api.Source.wrap_buffer(compilation.session, source if is_bytecode else source + b"\0")
+    if is_onnx(source):
+        return import_onnx(source).build(compilation.context).operation
     try:
         return api.Source.open_file(compilation.session, os.fspath(Path(source)))
     except ValueError as error:

@@ -10,6 +10,7 @@ aligned. Results are handed over without a copy unless they share memory.
 
 from __future__ import annotations
 
+import json
 import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,7 +29,13 @@ from iree.winograd.device import (
     open_device,
 )
 from iree.winograd.errors import CallError, InvalidOptionError, LoadError
-from iree.winograd.pipelines.specification.reflection import READ_ONLY_KEY, STORAGE_KEY, UNALIGNED_KEY
+from iree.winograd.pipelines.specification.reflection import (
+    INPUTS_KEY,
+    OUTPUTS_KEY,
+    READ_ONLY_KEY,
+    STORAGE_KEY,
+    UNALIGNED_KEY,
+)
 from iree.winograd.signatures import FunctionSignature, TensorSignature, parse_declaration
 from iree.winograd.targets import driver_name
 
@@ -286,10 +293,12 @@ class _TensorParameter(_Parameter):
         self.expected = str(signature)
         self._shape = signature.shape
         self._is_static = None not in signature.shape
-        self._dtype = _DTYPES[signature.element_type]
+        dtype = _DTYPES[signature.element_type]
+        # Integers of functions on MLIR's own tensors have no sign.
+        self._dtypes = (dtype, np.dtype(f"u{dtype}")) if dtype.kind == "i" else (dtype,)
 
     def accepts(self, array: npt.NDArray[Any]) -> bool:
-        return array.dtype == self._dtype and self._fits(array.shape)
+        return array.dtype in self._dtypes and self._fits(array.shape)
 
     def _fits(self, shape: tuple[int, ...]) -> bool:
         if self._is_static:
@@ -309,7 +318,8 @@ def _public_functions(module: Any) -> Iterator[tuple[str, FunctionSignature | No
             if not name.startswith("__") and not name.endswith("$async"):
                 yield name, None, function
             continue
-        signature = parse_declaration(declaration)
+        names = [json.loads(function.reflection.get(key, "null")) for key in (INPUTS_KEY, OUTPUTS_KEY)]
+        signature = parse_declaration(declaration, *names)
         if signature is not None and all(
             tensor.element_type in _DTYPES for tensor in (*signature.inputs, *signature.outputs)
         ):

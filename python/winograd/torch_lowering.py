@@ -6,7 +6,6 @@ memory, the passes move these as opaque handles, and the finished program names 
 
 from __future__ import annotations
 
-import io
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -17,8 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from iree.winograd.errors import ModelImportError
-from iree.winograd.importers import WEIGHT_ATTRIBUTE, ImportedModel
-from iree.winograd.signatures import TensorSignature
+from iree.winograd.imported_model import ImportedModel, imported_model
 from iree.winograd.torch_graphs import layer_name
 from torch_mlir import ir
 from torch_mlir.dialects import torch as torch_dialect
@@ -31,7 +29,6 @@ _TO_LINALG = (
 )
 _FRAME = re.compile(r'File "([^"]+)", line (\d+)')
 _TORCH = Path(torch.__file__).parent
-_RESOURCE = re.compile(r"dense_resource<(\w+)>")
 
 
 def lower(exported: torch.export.ExportedProgram, entry: str) -> ImportedModel:
@@ -88,20 +85,7 @@ def _lower(import_graph: Callable[[_Importer], object], entry: str) -> ImportedM
         raise ModelImportError(f"torch-mlir could not lower the model: {reason}") from error
     finally:
         handler.detach()
-    function = next(
-        op for op in importer.module.body if ir.StringAttr(op.attributes["sym_name"]).value == entry
-    )
-    signature = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
-    _replace_by_placeholders(module)
-    program = io.BytesIO()
-    module.write_bytecode(program)
-    return ImportedModel(
-        program=program.getvalue(),
-        weights=weights.arrays,
-        entry=entry,
-        inputs=tuple(_tensor_signature(type_) for type_ in signature.inputs),
-        outputs=tuple(_tensor_signature(type_) for type_ in signature.results),
-    )
+    return imported_model(ir, module, weights.arrays, entry)
 
 
 def _context() -> ir.Context:
@@ -209,28 +193,3 @@ def _record_node(diagnostic: ir.Diagnostic, rejected: dict[str, str]) -> bool:
         message, _, _ = diagnostic.message.partition(": %")
         rejected.setdefault(diagnostic.location.name_str, f"torch-mlir: {message}")
     return True
-
-
-def _replace_by_placeholders(operation: ir.Operation) -> None:
-    """Makes the constants that refer to resources zeros that carry the resource's name."""
-    for region in operation.regions:
-        for block in region:
-            for nested in block:
-                _replace_by_placeholders(nested.operation)
-    if operation.name != "arith.constant":
-        return
-    resource = _RESOURCE.match(str(operation.attributes["value"]))
-    if resource is None:
-        return
-    type_ = ir.RankedTensorType(operation.results[0].type)
-    with operation.context:
-        zero = ir.FloatAttr.get(type_.element_type, 0.0, loc=ir.Location.unknown())
-        operation.attributes["value"] = ir.DenseElementsAttr.get_splat(type_, zero)
-        operation.attributes[WEIGHT_ATTRIBUTE] = ir.StringAttr.get(resource[1])
-
-
-def _tensor_signature(type_: ir.Type) -> TensorSignature:
-    if not isinstance(type_, ir.RankedTensorType):
-        raise ModelImportError(f"arguments and results must be tensors, got {type_}")
-    sizes = tuple(None if type_.is_dynamic_dim(index) else size for index, size in enumerate(type_.shape))
-    return TensorSignature(sizes, str(type_.element_type))

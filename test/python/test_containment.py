@@ -20,7 +20,7 @@ from iree.winograd import compilation
 from iree.winograd.attempts import Attempts
 from iree.winograd.compilation import REWRITE_PHASE, Compilation, Stages
 from iree.winograd.dialect.bindings import ir
-from iree.winograd.importers import ImportedModel
+from iree.winograd.imported_model import ImportedModel
 from iree.winograd.ir_dumps import IRDumps
 from iree.winograd.pass_pipeline import run_passes
 from iree.winograd.passes import concat_in_place, drop_unit_dimensions, normalize_layout

@@ -7,7 +7,8 @@ import pytest
 import torch
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.errors import ModelImportError
-from iree.winograd.importers import ImportedModel, import_torch
+from iree.winograd.imported_model import ImportedModel
+from iree.winograd.importers import import_torch
 from iree.winograd.program import compile
 from iree.winograd.runtime import LoadedProgram, load
 from iree.winograd.signatures import TensorSignature

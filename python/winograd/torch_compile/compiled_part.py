@@ -21,7 +21,7 @@ from iree.winograd.torch_compile.program_key import program_key
 from iree.winograd.torch_compile.settings import TorchCompileOptions
 
 if TYPE_CHECKING:
-    from iree.winograd.importers import ImportedModel
+    from iree.winograd.imported_model import ImportedModel
 
 _MEBIBYTE = 2**20
 

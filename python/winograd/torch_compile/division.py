@@ -17,7 +17,7 @@ from torch.fx.passes.infra.partitioner import CapabilityBasedPartitioner
 from torch.fx.passes.operator_support import OperatorSupportBase
 
 if TYPE_CHECKING:
-    from iree.winograd.importers import ImportedModel
+    from iree.winograd.imported_model import ImportedModel
 
 _CONVOLUTION = torch.ops.aten.convolution.default
 _ELEMENT_TYPES = frozenset(

@@ -1,0 +1,77 @@
+"""`iree-winograd import`: an ONNX model as an MLIR program."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING
+
+from iree.winograd.errors import WinogradError
+
+if TYPE_CHECKING:
+    Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
+
+
+def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
+    """Adds the subcommand; its parsed options have `run`, which takes them and returns an exit status."""
+    parser = subparsers.add_parser(
+        "import",
+        help="turn an ONNX model into an MLIR program",
+        description="Turns an ONNX model, with the external data beside it, into an MLIR program on linalg "
+        "and tensors, which iree-compile reads. Names of inputs and outputs are kept for iree-winograd run.",
+    )
+    parser.add_argument("model", metavar="MODEL.onnx")
+    parser.add_argument(
+        "-o",
+        dest="output",
+        required=True,
+        metavar="FILE",
+        help="the program: text if it is a .mlir, else bytecode, which is smaller",
+    )
+    add_arguments(parser)
+    parser.set_defaults(run=_run)
+    return parser
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the options that say what of an ONNX model stays open: `sizes` and `dynamic_batch`."""
+    parser.add_argument(
+        "--size",
+        dest="sizes",
+        action="append",
+        default=[],
+        type=_size,
+        metavar="NAME=SIZE",
+        help="fix a dimension that an ONNX model leaves open, by its name; may be given again",
+    )
+    parser.add_argument(
+        "--dynamic-batch",
+        action="store_true",
+        help="leave the first dimension of all inputs of an ONNX model open",
+    )
+
+
+def _run(options: argparse.Namespace) -> int:
+    # Other subcommands need no compiler.
+    from iree.winograd.importers import import_onnx
+
+    try:
+        model = import_onnx(options.model, dynamic_batch=options.dynamic_batch, sizes=dict(options.sizes))
+        model.save(options.output)
+    except WinogradError as error:
+        print(f"iree-winograd: error: {error}", file=sys.stderr)
+        return 1
+    except OSError as error:
+        print(f"iree-winograd: error: cannot write '{options.output}': {error.strerror}", file=sys.stderr)
+        return 1
+    for side, tensors in (("input", model.inputs), ("output", model.outputs)):
+        for tensor in tensors:
+            print(f"{side} {tensor.name}: {tensor}", file=sys.stderr)
+    return 0
+
+
+def _size(text: str) -> tuple[str, int]:
+    name, _, size = text.rpartition("=")
+    if not name or not size.isdecimal() or int(size) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not like height=224")
+    return name, int(size)

@@ -1,0 +1,34 @@
+"""Small ONNX models, for the tests of what reads them."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+CHANNELS, FILTERS = 8, 16
+
+
+def convolution_model(
+    shape: tuple[int | str, ...] = ("N", CHANNELS, 12, 12), operator: str = "Conv", opset: int = 17
+) -> onnx.ModelProto:
+    """A convolution of `image` with a bias, then a rectifier, whose result is `features:0`."""
+    generator = np.random.default_rng(0)
+    filters = generator.standard_normal((FILTERS, CHANNELS, 3, 3), np.float32) / 9
+    bias = generator.standard_normal(FILTERS).astype(np.float32)
+    domain = "" if operator == "Conv" else "my.own"
+    nodes = [
+        helper.make_node(
+            operator, ["image", "filters", "bias"], ["sums"], name="/stem/Conv", domain=domain, pads=[1] * 4
+        ),
+        helper.make_node("Relu", ["sums"], ["features:0"]),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "a network",
+        [helper.make_tensor_value_info("image", TensorProto.FLOAT, shape)],
+        [helper.make_tensor_value_info("features:0", TensorProto.FLOAT, (shape[0], FILTERS, *shape[2:]))],
+        [numpy_helper.from_array(filters, "filters"), numpy_helper.from_array(bias, "bias")],
+    )
+    imports = [helper.make_opsetid("", opset), helper.make_opsetid("my.own", 1)]
+    return helper.make_model(graph, opset_imports=imports, ir_version=8)

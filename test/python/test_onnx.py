@@ -1,0 +1,155 @@
+"""ONNX models by way of the importer and the commands; operators are the conformance tests'."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import iree.winograd
+import numpy as np
+import onnx
+import pytest
+from iree.winograd.cli import main
+from iree.winograd.dialect.algebra.numerics import UNIT_ROUNDOFF
+from iree.winograd.dialect.bindings import ir
+from iree.winograd.errors import ModelImportError
+from iree.winograd.passes.match.navigation import walk
+from iree.winograd.signatures import TensorSignature
+from onnx import helper
+from onnx.reference import ReferenceEvaluator
+from onnx_models import CHANNELS, FILTERS, convolution_model
+
+# Sums of 72 products and a bias; F(m, 3) may err some times as much as a direct convolution.
+TOLERANCE = 8 * CHANNELS * 9 * UNIT_ROUNDOFF["float32"]
+
+
+def signature(name: str, *shape: int | None) -> TensorSignature:
+    return TensorSignature(shape, "f32", name)
+
+
+def stem_locations(model: iree.winograd.ImportedModel) -> list[str]:
+    module = model.build(ir.Context()).operation
+    return [str(each.location) for each in walk(module) if each.name == "linalg.conv_2d_nchw_fchw"]
+
+
+def test_a_file_with_external_data_is_compiled_by_the_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = convolution_model()
+    monkeypatch.chdir(tmp_path)
+    onnx.save(model, "net.onnx", save_as_external_data=True, location="net.data", size_threshold=64)
+    Path("folder").mkdir()
+    command = [sys.executable, "-m", "iree.winograd.cli", "compile", "../net.onnx"]
+    outcome = subprocess.run(command, cwd="folder", capture_output=True, text=True, check=False)
+    assert (outcome.returncode, outcome.stderr) == (0, "")
+    program = iree.winograd.load("folder/net.vmfb", "local-sync")
+    assert program.main.signature.inputs == (signature("image", None, CHANNELS, 12, 12),)
+    assert program.main.signature.outputs == (signature("features:0", None, FILTERS, 12, 12),)
+    for batch in (1, 3):
+        image = np.random.default_rng(batch).standard_normal((batch, CHANNELS, 12, 12), np.float32)
+        (expected,) = ReferenceEvaluator(convolution_model()).run(None, {"image": image})
+        assert np.abs(program(image) - expected).max() < TOLERANCE * np.abs(expected).max()
+
+
+@pytest.mark.parametrize("suffix", ["mlir", "mlirbc"])
+def test_import_writes_what_iree_reads(
+    tmp_path: Path, suffix: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source, target = tmp_path / "net.onnx", tmp_path / f"net.{suffix}"
+    onnx.save(convolution_model(("N", CHANNELS, "h", "w")), source)
+    assert main(["import", str(source), "--size", "h=10", "--size=w=12", "-o", str(target)]) == 0
+    assert "input image: tensor<?x8x10x12xf32>" in capsys.readouterr().err
+    module = ir.Module.parse(target.read_bytes(), ir.Context()).operation
+    (function,) = (each for each in walk(module) if each.name == "func.func")
+    assert "tensor<?x8x10x12xf32>" in str(function.attributes["function_type"])
+    assert target.read_bytes().startswith(b"ML\xefR") == (suffix == "mlirbc")
+
+
+def test_weights_are_not_in_the_program_and_nodes_are_names() -> None:
+    model = iree.winograd.import_onnx(convolution_model())
+    assert [weight.nbytes for weight in model.weights.values()] == [FILTERS * CHANNELS * 9 * 4]
+    assert len(model.program) < FILTERS * CHANNELS * 9 * 4 / 2
+    assert stem_locations(model) == ['loc("/stem/Conv")']
+
+
+def test_old_operator_sets_are_converted() -> None:
+    model = iree.winograd.import_onnx(convolution_model(opset=7))
+    assert stem_locations(model) == ['loc("/stem/Conv")']
+
+
+def test_dynamic_batch_leaves_the_callers_model_alone() -> None:
+    model = convolution_model((1, CHANNELS, 12, 12))
+    before = model.SerializeToString()
+    imported = iree.winograd.import_onnx(model, dynamic_batch=True, entry="forward")
+    assert imported.entry == "forward"
+    assert imported.inputs == (signature("image", None, CHANNELS, 12, 12),)
+    assert imported.outputs == (signature("features:0", None, FILTERS, 12, 12),)
+    assert model.SerializeToString() == before
+
+
+def test_a_batch_that_is_fixed_within() -> None:
+    model = convolution_model((1, CHANNELS, 12, 12))
+    model.graph.node.append(helper.make_node("Reshape", ["features:0", "shape"], ["flat"]))
+    model.graph.initializer.append(onnx.numpy_helper.from_array(np.array([1, -1]), "shape"))
+    model.graph.output[0].name = "flat"
+    with pytest.raises(
+        ModelImportError, match="has a batch of 1 within, so that the one of the output 'flat'"
+    ):
+        iree.winograd.import_onnx(model, dynamic_batch=True)
+
+
+def test_sizes_that_no_input_has() -> None:
+    with pytest.raises(ModelImportError, match="no input has a dimension 'height'; there is N"):
+        iree.winograd.import_onnx(convolution_model(), sizes={"height": 3})
+
+
+def test_operators_that_are_not_known() -> None:
+    with pytest.raises(
+        ModelImportError, match=r"node '/stem/Conv': ONNX can't tell .* my\.own\.Twist returns"
+    ):
+        iree.winograd.import_onnx(convolution_model(operator="Twist"))
+    typed = convolution_model(operator="Twist")
+    typed.graph.value_info.append(
+        helper.make_tensor_value_info("sums", onnx.TensorProto.FLOAT, ("N", FILTERS, 12, 12))
+    )
+    with pytest.raises(ModelImportError, match=r"node '/stem/Conv': .* the operator Twist"):
+        iree.winograd.import_onnx(typed)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, "cannot open '{}': No such file or directory"),
+        (b"", "'{}' is no ONNX model"),
+        (b"module {}\n", "'{}' is no ONNX model"),
+    ],
+)
+def test_files_that_are_no_models(
+    tmp_path: Path, content: bytes | None, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "net.onnx"
+    if content is not None:
+        path.write_bytes(content)
+    assert main(["import", str(path), "-o", str(tmp_path / "net.mlir")]) == 1
+    assert capsys.readouterr().err == f"iree-winograd: error: {message.format(path)}\n"
+    with pytest.raises(ModelImportError):
+        iree.winograd.compile(path)
+    assert not (tmp_path / "net.mlir").exists()
+
+
+def test_external_data_that_is_not_there(tmp_path: Path) -> None:
+    path = tmp_path / "net.onnx"
+    onnx.save(convolution_model(), path, save_as_external_data=True, location="net.data", size_threshold=64)
+    (tmp_path / "net.data").unlink()
+    with pytest.raises(ModelImportError, match=r"cannot read the external data of '.*net\.onnx': .*filters"):
+        iree.winograd.import_onnx(path)
+
+
+def test_what_the_stock_tool_would_get(tmp_path: Path) -> None:
+    path = tmp_path / "net.onnx"
+    onnx.save(convolution_model(), path)
+    command = [sys.executable, "-m", "iree.winograd.cli", "compile", str(path), "--compile-to=input"]
+    outcome = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert outcome.returncode == 1
+    assert "the stock tool reads no ONNX models: make a program by `iree-winograd import`" in outcome.stderr
