@@ -14,6 +14,7 @@ from iree.winograd.commands import (
     compile_program,
     database,
     import_model,
+    run_program,
     transform,
     tune,
 )
@@ -35,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     compile_program.add_parser(subparsers)
     tool_path = subparsers.add_parser("tool-path", help="print the folder to set IREE_TOOL_PATH to")
     tool_path.set_defaults(run=_print_tool_path)
-    for command in (import_model, transform, calibrate, database, tune, cache):
+    for command in (import_model, run_program, transform, calibrate, database, tune, cache):
         command.add_parser(subparsers)
     # argparse takes `--` for the end of options, after which a subcommand has no positional arguments.
     end = arguments.index("--") if "tune" in arguments[:1] and "--" in arguments else len(arguments)

@@ -191,7 +191,7 @@ def open_device(device: str, threads: int | None = None) -> Device:
         raise LoadError(f"no device {device!r} (drivers: {drivers}): {error}") from error
 
 
-_WORKER_MEMORY = 2 << 20
+WORKER_MEMORY = 2 << 20
 """Bytes of a worker's own memory: as much as kernels may need, also where the L2 cache's size isn't known."""
 
 
@@ -216,7 +216,7 @@ def _open_host_device(device: str, threads: int) -> Device:
     # Where cores are few they must not spin on the one that their caller waits for.
     runtime.flags.parse_flags(
         f"--task_topology_group_count={0 if pinned else threads}",
-        f"--task_worker_local_memory={_WORKER_MEMORY}",
+        f"--task_worker_local_memory={WORKER_MEMORY}",
         f"--task_worker_spin_us={0 if crowded else _SPIN_MICROSECONDS}",
     )
     # Results come from a cache: large ones would otherwise be mapped, and faulted in, anew on each call.

@@ -67,6 +67,12 @@ _RESULT_DTYPES: Mapping[int, np.dtype[Any]] = MappingProxyType(
     }
 )
 
+
+def numpy_dtype(element_type: str) -> np.dtype[Any]:
+    """The type of numpy's for one of MLIR's elements, as functions of loaded programs take it."""
+    return _DTYPES[element_type]
+
+
 _INSTANCE = runtime.VmInstance()
 
 

@@ -1,0 +1,259 @@
+"""`iree-winograd run`: calls a program, says what came of it and how long it took."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from iree.winograd.atomic_file import atomic_file
+from iree.winograd.errors import InvalidOptionError, WinogradError
+from iree.winograd.importers import is_onnx
+from iree.winograd.targets import TARGET_OF_DRIVER, driver_name
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+    from iree.winograd.runtime import LoadedFunction
+
+    Array = npt.NDArray[np.generic]
+    Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
+
+_COMPILED = ".vmfb"
+
+
+def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
+    """Adds the subcommand; its parsed options have `run`, which takes them and returns an exit status."""
+    parser = subparsers.add_parser(
+        "run",
+        help="run and time a program or model",
+        description="Runs a program: prints what it returns, and how long calls take. What isn't compiled "
+        "is compiled first, for the device that it runs on.",
+    )
+    parser.add_argument("program", metavar="PROGRAM", help="a .vmfb, an .onnx, or MLIR text or bytecode")
+    parser.add_argument(
+        "--input",
+        action="append",
+        default=[],
+        dest="inputs",
+        metavar="[NAME=]WHAT",
+        help="a .npy file, or sizes of a random array, as 1x3x224x224; in order, or by name. Without, "
+        "inputs are random and sizes that the program leaves open are 1",
+    )
+    parser.add_argument(
+        "--output",
+        action="append",
+        default=[],
+        dest="outputs",
+        metavar="FILE.npy",
+        help="where to write a result; may be given for each, in order",
+    )
+    parser.add_argument("--device", default="local-task", help="a device of IREE's runtime")
+    parser.add_argument("--threads", type=int, help="workers of local-task; one for each core by default")
+    parser.add_argument("--function", help="the function to call, if there are several")
+    parser.add_argument(
+        "--seconds", type=_seconds, default=1.0, help="for how long to time calls; 1 by default, 0 for none"
+    )
+    parser.add_argument(
+        "--compare",
+        nargs="?",
+        const="",
+        metavar="MODEL",
+        help="compare with this .onnx in ONNX Runtime or .pt2 in torch; by default with PROGRAM, an .onnx",
+    )
+    parser.add_argument("--profile", action="store_true", help="measure each dispatch; on CPUs only")
+    parser.add_argument("--trace", metavar="FILE.json", help="the same as a trace that Perfetto shows")
+    parser.add_argument("--json", action="store_true", help="print all as one JSON object, times in seconds")
+    parser.set_defaults(run=_run)
+    return parser
+
+
+def _run(options: argparse.Namespace) -> int:
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            record, text = _results(options, Path(folder))
+    except WinogradError as error:
+        print(f"iree-winograd: error: {error}", file=sys.stderr)
+        return 1
+    except OSError as error:
+        print(f"iree-winograd: error: cannot write '{error.filename}': {error.strerror}", file=sys.stderr)
+        return 1
+    print(json.dumps(record) if options.json else "\n".join(text))
+    return 0
+
+
+def _results(options: argparse.Namespace, folder: Path) -> tuple[dict[str, Any], list[str]]:
+    """What the command found, as one object and as lines to read."""
+    # Other subcommands need neither numpy nor the runtime.
+    from iree.winograd.pipelines.machines.host import physical_cores
+    from iree.winograd.running.arguments import arguments_of
+    from iree.winograd.running.timing import time_calls
+    from iree.winograd.runtime import load
+
+    driver = driver_name(options.device)
+    if driver not in TARGET_OF_DRIVER:
+        raise InvalidOptionError(
+            f"--device must be one of {', '.join(TARGET_OF_DRIVER)}, not {options.device}"
+        )
+    profiles = options.profile or options.trace is not None
+    if profiles and TARGET_OF_DRIVER[driver] != "cpu":
+        raise InvalidOptionError(f"dispatches can be measured on CPUs only, not on {options.device}")
+    record: dict[str, Any] = {"program": options.program, "device": options.device}
+    path = Path(options.program)
+    if path.suffix != _COMPILED:
+        with _step(f"compiling {path}", record, "compile_seconds"):
+            path = _compiled(options, folder)
+    loaded = load(path, options.device, threads=options.threads)
+    function = _function(loaded, options.function)
+    threads = 1 if driver == "local-sync" else options.threads or physical_cores()
+    if TARGET_OF_DRIVER[driver] == "cpu":
+        record["threads"] = threads
+    if function.signature is None:
+        raise InvalidOptionError(f"{path} doesn't tell what {function.name} takes: compile it from its model")
+    arguments = arguments_of(function.signature.inputs, options.inputs)
+    with _step("first call", record, "first_call_seconds"):
+        returned = function(*arguments)
+    results: tuple[Array, ...] = returned if isinstance(returned, tuple) else (returned,)
+    text = _describe(function, results, record)
+    _save(results, options.outputs)
+    if options.seconds > 0:
+        times = time_calls(lambda: function(*arguments), options.seconds)
+        record["times"] = times.record()
+        text.append(str(times))
+    if options.compare is not None:
+        text += _compare(options, arguments, results, threads, record)
+    if profiles:
+        text += _profile(options, path, function.name, arguments, threads, record)
+    return record, text
+
+
+@contextmanager
+def _step(what: str, record: dict[str, Any], key: str) -> Iterator[None]:
+    """Say on a terminal what is going on, and record how long it took."""
+    watched = sys.stderr.isatty()
+    if watched:
+        print(f"{what} ... ", end="", file=sys.stderr, flush=True)
+    begin = time.perf_counter()
+    try:
+        yield
+        record[key] = time.perf_counter() - begin
+    finally:
+        if watched:
+            print(f"{time.perf_counter() - begin:.2f} s", file=sys.stderr, flush=True)
+
+
+def _compiled(options: argparse.Namespace, folder: Path) -> Path:
+    from iree.winograd.program import compile
+
+    path = folder / f"program{_COMPILED}"
+    target = TARGET_OF_DRIVER[driver_name(options.device)]
+    compile(Path(options.program), target=target, output=path, threads=options.threads)
+    return path
+
+
+def _function(loaded: Any, name: str | None) -> LoadedFunction:
+    names = loaded.functions
+    if name is None and (len(names) == 1 or "main" in names):
+        name = names[0] if len(names) == 1 else "main"
+    if name not in names:
+        known = ", ".join(names) or "none on arrays"
+        raise InvalidOptionError(
+            f"the program has no function {name!r}, only {known}"
+            if name
+            else f"choose one of its functions by --function: {known}"
+        )
+    function: LoadedFunction = getattr(loaded, name)
+    return function
+
+
+def _describe(function: LoadedFunction, results: Sequence[Array], record: dict[str, Any]) -> list[str]:
+    import numpy as np
+    from iree.winograd.running.arguments import label
+
+    assert function.signature is not None
+    text, record["outputs"] = [], []
+    for number, (signature, result) in enumerate(zip(function.signature.outputs, results, strict=True)):
+        finite = result[np.isfinite(result)] if result.dtype.kind == "f" else result
+        least, most = (finite.min().item(), finite.max().item()) if finite.size else (None, None)
+        name, sizes = label(signature, number), list(result.shape)
+        entry = {"name": name, "type": str(result.dtype), "shape": sizes, "min": least, "max": most}
+        if others := result.size - finite.size:
+            entry["not_finite"] = others
+        record["outputs"].append(entry)
+        values = f"{least:.6g} to {most:.6g}" if finite.size else "no numbers"
+        text.append(f"{name}: {result.dtype}{sizes}, {values}" + (f", {others} not finite" if others else ""))
+    return text
+
+
+def _save(results: Sequence[Array], paths: Sequence[str]) -> None:
+    import numpy as np
+
+    if len(paths) > len(results):
+        raise InvalidOptionError(f"the function has {len(results)} result(s), not {len(paths)}")
+    for path, result in zip(paths, results, strict=False):
+        with atomic_file(path) as temporary, open(temporary, "wb") as file:
+            np.save(file, result)
+
+
+def _compare(
+    options: argparse.Namespace,
+    arguments: Sequence[Any],
+    results: Sequence[Array],
+    threads: int,
+    record: dict[str, Any],
+) -> list[str]:
+    from iree.winograd.running.comparison import peer_of, relative_error
+    from iree.winograd.running.timing import time_calls
+
+    model = options.compare or options.program
+    if not options.compare and not is_onnx(model):
+        raise InvalidOptionError("--compare needs the model to compare with, unless PROGRAM is an .onnx")
+    peer = peer_of(model, arguments, threads)
+    expected = peer.run()
+    if len(expected) != len(results):
+        raise InvalidOptionError(f"{model!r} has {len(expected)} result(s), the program {len(results)}")
+    error = max(map(relative_error, results, expected), default=0.0)
+    record["compare"] = {"peer": peer.name, "model": model, "largest_error": error}
+    text = [f"{peer.name}: largest difference {error:.1e} of the largest output"]
+    if options.seconds > 0:
+        times = time_calls(peer.run, options.seconds)
+        record["compare"]["times"] = times.record()
+        text.append(f"{peer.name}: {times}")
+    return text
+
+
+def _profile(
+    options: argparse.Namespace,
+    path: Path,
+    function: str,
+    arguments: Sequence[Any],
+    threads: int,
+    record: dict[str, Any],
+) -> list[str]:
+    from iree.winograd.running.profile import profile
+
+    measured = profile(path, function, arguments, threads)
+    if options.trace is not None:
+        with atomic_file(options.trace) as temporary:
+            Path(temporary).write_text(json.dumps(measured.trace()), encoding="utf-8")
+    if not options.profile:
+        return []
+    record["dispatches"] = [asdict(each) for each in measured.dispatches]
+    return [measured.table()]
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds")
+    return seconds

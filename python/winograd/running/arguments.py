@@ -1,0 +1,84 @@
+"""Arguments of a program, as a command line describes them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from iree.winograd.errors import InvalidOptionError
+from iree.winograd.runtime import numpy_dtype
+from iree.winograd.signatures import TensorSignature
+
+Array = npt.NDArray[Any]
+
+_SIZES = re.compile(r"\d+(x\d+)*|")
+
+
+def arguments_of(inputs: Sequence[TensorSignature], descriptions: Sequence[str]) -> list[Array]:
+    """An array for each of `inputs`.
+
+    A description is `NAME=WHAT`, or `WHAT` for the first input that has none yet; `WHAT` is the path of a
+    `.npy` file or sizes, such as `1x3x224x224`, of a random array. Inputs without one are random, and sizes
+    that they leave open are 1. Raises `InvalidOptionError` for descriptions that aren't like that, for names
+    that no input has, and files that can't be read.
+    """
+    chosen: dict[int, str] = {}
+    for description in descriptions:
+        name, equals, what = description.rpartition("=")
+        number = _numbered(inputs, name) if equals else _first_open(len(inputs), chosen, description)
+        if number in chosen:
+            raise InvalidOptionError(f"input {name!r} is given twice")
+        chosen[number] = what
+    generator = np.random.default_rng(0)
+    return [
+        _array(signature, chosen.get(number), generator, label(signature, number))
+        for number, signature in enumerate(inputs)
+    ]
+
+
+def label(signature: TensorSignature, number: int) -> str:
+    """What an input or output is called: by its name, or else by its number."""
+    return str(number) if signature.name is None else signature.name
+
+
+def _numbered(inputs: Sequence[TensorSignature], name: str) -> int:
+    labels = [label(signature, number) for number, signature in enumerate(inputs)]
+    if name not in labels:
+        raise InvalidOptionError(f"the program has no input {name!r}, only {', '.join(labels) or 'none'}")
+    return labels.index(name)
+
+
+def _first_open(count: int, chosen: dict[int, str], description: str) -> int:
+    number = next((number for number in range(count) if number not in chosen), None)
+    if number is None:
+        raise InvalidOptionError(f"the program has {count} input(s), none for {description!r}")
+    return number
+
+
+def _array(signature: TensorSignature, what: str | None, generator: np.random.Generator, name: str) -> Array:
+    if what is not None and what.endswith(".npy"):
+        return _load(what)
+    if what is None:
+        shape = tuple(1 if size is None else size for size in signature.shape)
+    elif _SIZES.fullmatch(what):
+        shape = tuple(map(int, filter(None, what.split("x"))))
+    else:
+        raise InvalidOptionError(f"input {name}: {what!r} is neither a .npy file nor sizes like 1x3x224x224")
+    dtype = numpy_dtype(signature.element_type)
+    if dtype.kind == "f":
+        return generator.standard_normal(shape).astype(dtype)
+    # Whatever they count or index, these are within it.
+    return generator.integers(0, 2, shape).astype(dtype)
+
+
+def _load(path: str) -> Array:
+    try:
+        array: Array = np.load(path, allow_pickle=False)
+    except OSError as error:
+        raise InvalidOptionError(f"cannot read '{path}': {error.strerror or error}") from None
+    except (ValueError, EOFError):
+        raise InvalidOptionError(f"'{path}' is no array that numpy saved") from None
+    return array

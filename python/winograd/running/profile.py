@@ -1,0 +1,121 @@
+"""What a program spends in each of its dispatches, measured by IREE's own tools."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import iree.runtime
+import numpy as np
+import numpy.typing as npt
+from iree.winograd.device import WORKER_MEMORY
+from iree.winograd.errors import CallError
+
+_CALLS = 20
+_TOOLS = Path(iree.runtime.__file__).parents[1] / "_runtime_libs"
+
+
+@dataclass(frozen=True)
+class DispatchTime:
+    """A dispatch: its place among those of a call, the kernel's name, and the median of its seconds."""
+
+    place: int
+    kernel: str
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Profile:
+    """The dispatches of a call in order, and all events of all calls that were measured."""
+
+    dispatches: tuple[DispatchTime, ...]
+    events: tuple[Mapping[str, Any], ...]
+
+    def table(self) -> str:
+        """A row per dispatch, the slowest first, and the sum."""
+        total = sum(each.seconds for each in self.dispatches) or 1.0
+        ordered = sorted(self.dispatches, key=lambda each: each.seconds, reverse=True)
+        rows = (
+            f"{each.place:5} {1e3 * each.seconds:10.3f} ms {each.seconds / total:7.1%}  {each.kernel}"
+            for each in ordered
+        )
+        return "\n".join((f"{'':5} {1e3 * total:10.3f} ms {1:7.1%}  all dispatches", *rows))
+
+    def trace(self) -> dict[str, Any]:
+        """The events in the format of Chrome's traces, which Perfetto shows."""
+        start = min((event["start_host_time_ns"] for event in self.events), default=0)
+        return {
+            "displayTimeUnit": "ns",
+            "traceEvents": [
+                {
+                    "name": event["key"],
+                    "cat": "dispatch",
+                    "ph": "X",
+                    "ts": (event["start_host_time_ns"] - start) / 1e3,
+                    "dur": event["duration_ns"] / 1e3,
+                    "pid": event["physical_device_ordinal"],
+                    "tid": event["queue_ordinal"],
+                    "args": {"workgroups": event["workgroup_count"]},
+                }
+                for event in self.events
+            ],
+        }
+
+
+def profile(program: Path, function: str, arguments: Sequence[npt.NDArray[Any]], threads: int) -> Profile:
+    """Measures the dispatches of a function in some calls of it, on so many threads of this machine.
+
+    Raises `CallError` when IREE's tools fail.
+    """
+    device = "local-sync" if threads == 1 else "local-task"
+    with tempfile.TemporaryDirectory() as folder:
+        bundle = Path(folder, "profile.ireeprof")
+        inputs = []
+        for number, argument in enumerate(arguments):
+            path = Path(folder, f"{number}.npy")
+            np.save(path, argument)
+            inputs.append(f"--input=@{path}")
+        _run(
+            "iree-benchmark-module",
+            f"--module={program}",
+            f"--function={function}",
+            f"--device={device}",
+            f"--task_topology_group_count={threads}",
+            f"--task_worker_local_memory={WORKER_MEMORY}",
+            f"--benchmark_min_time={_CALLS}x",
+            "--device_profiling_mode=host-execution",
+            f"--device_profiling_output={bundle}",
+            *inputs,
+        )
+        lines = _run("iree-profile", "dispatch", "--dispatch_events", "--format=jsonl", str(bundle))
+    rows = map(json.loads, lines.splitlines())
+    events = tuple(row for row in rows if row["type"] == "host_dispatch_event" and row["valid"])
+    return Profile(dispatch_times(events), events)
+
+
+def dispatch_times(events: Sequence[Mapping[str, Any]]) -> tuple[DispatchTime, ...]:
+    """Medians over the calls, by place; by kernel where not all calls have the same dispatches."""
+    ordered = sorted(events, key=lambda event: event["event_id"])
+    per_call = len(ordered) // _CALLS if len(ordered) % _CALLS == 0 else None
+    samples: dict[tuple[int, str], list[float]] = {}
+    for number, event in enumerate(ordered):
+        place = 0 if per_call is None else number % per_call
+        samples.setdefault((place, event["key"]), []).append(1e-9 * event["duration_ns"])
+    return tuple(
+        DispatchTime(number, kernel, statistics.median(seconds))
+        for number, ((_, kernel), seconds) in enumerate(sorted(samples.items()))
+    )
+
+
+def _run(tool: str, *arguments: str) -> str:
+    outcome = subprocess.run([_TOOLS / tool, *arguments], capture_output=True, text=True, check=False)
+    if outcome.returncode != 0:
+        reason = (outcome.stderr.strip().splitlines() or ["no reason given"])[-1]
+        raise CallError(f"{tool} failed: {reason}")
+    return outcome.stdout

@@ -1,0 +1,148 @@
+"""`iree-winograd run`, in this process."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import iree.winograd
+import numpy as np
+import onnx
+import pytest
+import torch
+from iree.winograd.cli import main
+from iree.winograd.dialect.algebra.numerics import UNIT_ROUNDOFF
+from iree.winograd.running.profile import Profile, dispatch_times, profile
+from iree.winograd.running.timing import time_calls
+from onnx_models import CHANNELS, FILTERS, convolution_model
+
+pytestmark = pytest.mark.xdist_group("run_command")
+
+SHAPE = (3, CHANNELS, 12, 12)
+DEVICE = ("--device", "local-sync", "--seconds", "0")
+# Sums of 72 products and a bias; F(m, 3) may err some times as much as a direct convolution.
+TOLERANCE = 8 * CHANNELS * 9 * UNIT_ROUNDOFF["float32"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """`net.onnx`, and the program that it is compiled to in `net.vmfb`."""
+    folder = tmp_path_factory.mktemp("run")
+    onnx.save(convolution_model(), folder / "net.onnx")
+    iree.winograd.compile(folder / "net.onnx", output=folder / "net.vmfb", threads=1)
+    return folder
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> str:
+    assert main(["run", *map(str, arguments)]) == 0, capsys.readouterr().err
+    return capsys.readouterr().out
+
+
+def test_results_are_those_of_onnxruntime(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("onnxruntime")
+    image, result = folder / "image.npy", folder / "result.npy"
+    np.save(image, np.random.default_rng(0).standard_normal(SHAPE, np.float32))
+    arguments = (f"--input=image={image}", f"--output={result}", f"--compare={folder / 'net.onnx'}", "--json")
+    record: dict[str, Any] = json.loads(run(capsys, folder / "net.vmfb", *DEVICE, *arguments))
+    assert 0 < record["compare"]["largest_error"] < TOLERANCE
+    (output,) = record["outputs"]
+    assert output["name"] == "features:0" and output["shape"] == [3, FILTERS, 12, 12]
+    assert record["first_call_seconds"] > 0 and "times" not in record
+    expected = iree.winograd.load(folder / "net.vmfb", "local-sync")(np.load(image))
+    np.testing.assert_array_equal(np.load(result), expected)
+    assert output["max"] == expected.max()
+
+
+def test_models_are_compiled_and_timed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    record = json.loads(run(capsys, folder / "net.onnx", "--threads=1", "--seconds=0.01", "--json"))
+    assert record["compile_seconds"] > 0
+    times = record["times"]
+    assert times["calls"] >= 10
+    assert 0 < times["percentile_10"] <= times["median"] <= times["percentile_90"] <= times["percentile_99"]
+    assert record["outputs"][0]["shape"] == [1, FILTERS, 12, 12]
+
+
+def test_programs_of_torch_are_compared_with(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    torch.manual_seed(0)
+    model = torch.nn.Linear(8, 4)
+    exported = torch.export.export(model.eval(), (torch.zeros(2, 8),))
+    torch.export.save(exported, tmp_path / "linear.pt2")
+    iree.winograd.compile(iree.winograd.import_torch(exported), output=tmp_path / "linear.vmfb")
+    said = run(capsys, tmp_path / "linear.vmfb", *DEVICE, "--compare", tmp_path / "linear.pt2")
+    assert f"torch {torch.__version__}: largest difference" in said
+
+
+def test_dispatches_are_measured(folder: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    trace = tmp_path / "trace.json"
+    said = run(
+        capsys, folder / "net.vmfb", *DEVICE, f"--input={'x'.join(map(str, SHAPE))}", f"--trace={trace}"
+    )
+    assert "dispatches" not in said
+    events = json.loads(trace.read_text())["traceEvents"]
+    measured = profile(folder / "net.vmfb", "main", [np.zeros(SHAPE, np.float32)], 1)
+    assert any("winograd" in each.kernel for each in measured.dispatches)
+    # All calls have the same dispatches, also where the batch is known only at run time.
+    assert len(events) == len(measured.events) == 20 * len(measured.dispatches)
+    assert all(event["ph"] == "X" and event["dur"] > 0 for event in events)
+
+
+def test_the_table_of_dispatches() -> None:
+    events = [
+        {"event_id": number, "key": key, "duration_ns": 1000 * (number % 2 + 1)}
+        for number, key in enumerate(["first", "second"] * 20)
+    ]
+    table = Profile(dispatch_times(events), tuple(events)).table().splitlines()
+    assert [line.split()[-1] for line in table] == ["dispatches", "second", "first"]
+    assert "66.7%" in table[1]
+
+
+def test_percentiles() -> None:
+    ticks = iter(np.cumsum([0.0, *(float(number) for number in range(1, 12))]).tolist())
+    times = time_calls(lambda: None, 60.0, lambda: next(ticks))
+    assert times.calls == 11
+    assert (times.median, times.percentile_10, times.percentile_90) == (6.0, 2.0, 10.0)
+    assert str(times).startswith("median 6 s, 10 % 2 s, 90 % 10 s, 99 % 10.9 s of 11 calls")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["missing.vmfb"], "can't read 'missing.vmfb': No such file or directory"),
+        (["missing.onnx"], "cannot open 'missing.onnx': No such file or directory"),
+        (["net.vmfb", "--device", "abacus"], "--device must be one of local-task, local-sync, cuda"),
+        (
+            ["net.vmfb", "--device", "cuda", "--profile"],
+            "dispatches can be measured on CPUs only, not on cuda",
+        ),
+        (["net.vmfb", "--function", "other"], "the program has no function 'other', only main"),
+        (["net.vmfb", "--input", "photo"], "input image: 'photo' is neither a .npy file nor sizes like"),
+        (["net.vmfb", "--input", "photo=1"], "the program has no input 'photo', only image"),
+        (["net.vmfb", "--input", "1", "--input", "1"], "the program has 1 input(s), none for '1'"),
+        (["net.vmfb", "--input", "missing.npy"], "cannot read 'missing.npy': No such file or directory"),
+        (["net.vmfb", "--input", "text.npy"], "'text.npy' is no array that numpy saved"),
+        (["net.vmfb", "--input", "2x2"], "argument 0 of main must be tensor<?x8x12x12xf32>, got float32 of"),
+        (
+            ["net.vmfb", "--output", "no/folder.npy"],
+            "cannot write 'no/folder.npy': No such file or directory",
+        ),
+        (["net.vmfb", "--output", "a.npy", "--output", "b.npy"], "the function has 1 result(s), not 2"),
+        (["net.vmfb", "--compare"], "--compare needs the model to compare with, unless PROGRAM is an .onnx"),
+        (["net.vmfb", "--compare", "net.vmfb"], "'net.vmfb' to compare with is neither an .onnx nor a .pt2"),
+        (["net.vmfb", "--compare", "text.onnx"], "cannot compare with 'text.onnx': "),
+    ],
+)
+def test_what_is_wrong_is_named(
+    folder: Path,
+    arguments: list[str],
+    message: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(folder)
+    Path("text.npy").write_text("text")
+    Path("text.onnx").write_text("text")
+    program, *rest = arguments
+    device = DEVICE[2:] if "--device" in rest else DEVICE
+    assert main(["run", program, *device, *rest]) == 1
+    assert capsys.readouterr().err.startswith(f"iree-winograd: error: {message}")
