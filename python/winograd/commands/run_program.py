@@ -21,7 +21,7 @@ from iree.winograd.targets import TARGET_OF_DRIVER, driver_name
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
-    from iree.winograd.runtime import LoadedFunction
+    from iree.winograd.runtime import LoadedFunction, LoadedProgram
 
     Array = npt.NDArray[np.generic]
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -158,17 +158,15 @@ def _compiled(options: argparse.Namespace, folder: Path) -> Path:
     return path
 
 
-def _function(loaded: Any, name: str | None) -> LoadedFunction:
+def _function(loaded: LoadedProgram, name: str | None) -> LoadedFunction:
     names = loaded.functions
-    if name is None and (len(names) == 1 or "main" in names):
+    known = ", ".join(names) or "none on arrays"
+    if name is None:
         name = names[0] if len(names) == 1 else "main"
+        if name not in names:
+            raise InvalidOptionError(f"choose one of the program's functions by --function: {known}")
     if name not in names:
-        known = ", ".join(names) or "none on arrays"
-        raise InvalidOptionError(
-            f"the program has no function {name!r}, only {known}"
-            if name
-            else f"choose one of its functions by --function: {known}"
-        )
+        raise InvalidOptionError(f"the program has no function {name!r}, only {known}")
     function: LoadedFunction = getattr(loaded, name)
     return function
 
