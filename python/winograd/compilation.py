@@ -111,6 +111,9 @@ class Compilation:
     Convolutions for a target without kernels are an error. What a pass of this project fails on is left as it
     is, and `warn`, by default `report`, is told; with `strict` it is an error.
 
+    Programs say which arguments they write to, for `load`. With `only_rewritten` those without kernels of
+    this project don't, and are what IREE makes of them, byte by byte.
+
     Close it, or use it in a `with` statement; the results are gone then.
     """
 
@@ -124,6 +127,7 @@ class Compilation:
         warn: Callable[[Diagnostic], None] | None = None,
         console: bool = False,
         dumps: IRDumps = NO_DUMPS,
+        only_rewritten: bool = False,
     ) -> None:
         self.session = session
         self.context.emit_error_diagnostics = True
@@ -133,6 +137,7 @@ class Compilation:
         self._warn = report if warn is None else warn
         self._console = console
         self._dumps = dumps
+        self._only_rewritten = only_rewritten
         self._invocations: list[api.Invocation] = []
         self._decisions: list[Decision] = []
         self._failures: tuple[RewriteFailure, ...] = ()
@@ -253,7 +258,7 @@ class Compilation:
             run_passes(module, passes, self._dumps, containment)
             require_lowered(module)
             users = take_kernel_users(module)
-            if self._finish(invocation, REWRITE_PHASE, containment) is None:
+            if self._finish(invocation, REWRITE_PHASE, containment, bool(users)) is None:
                 raise RewriteFailuresError(failures_of_kernels(users, module.location, diagnostics))
         except BaseException as error:
             self._invocations.remove(invocation)
@@ -270,20 +275,21 @@ class Compilation:
     def _finish_stock(self, invocation: api.Invocation, compile_from: str) -> api.Invocation | None:
         """Compile a program that was not rewritten on from phase `compile_from`."""
         try:
-            return self._finish(invocation, compile_from, Containment())
+            return self._finish(invocation, compile_from, Containment(), is_rewritten=False)
         except RewriteFailuresError as error:
             for failure in error.failures:
                 self._warn(_warning(failure))
             return self._execute(invocation, _COMMANDS_PHASE, self._stages.compile_to)
 
     def _finish(
-        self, invocation: api.Invocation, compile_from: str, containment: Containment
+        self, invocation: api.Invocation, compile_from: str, containment: Containment, is_rewritten: bool
     ) -> api.Invocation | None:
         """Compile on from phase `compile_from`.
 
         Raises `RewriteFailuresError` when a pass failed on the program's commands, which are as they were.
         """
-        if replace(self._stages, compile_from=compile_from).contain_commands():
+        says_writes = is_rewritten or not self._only_rewritten
+        if says_writes and replace(self._stages, compile_from=compile_from).contain_commands():
             if self._execute(invocation, compile_from, _COMMANDS_PHASE) is None:
                 return None
             compile_from = _COMMANDS_PHASE

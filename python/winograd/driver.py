@@ -184,6 +184,7 @@ def _compile(command_line: CommandLine, stages: Stages) -> int:
         warn=_print_diagnostic,
         console=True,
         dumps=dumps,
+        only_rewritten=True,
     ) as compilation:
         try:
             _enable_remarks(compilation, command_line)

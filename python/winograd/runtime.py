@@ -2,10 +2,11 @@
 
 Arguments on the CPU are handed over without a copy when they are contiguous and writable, the program only
 reads them, and they are aligned to 64 bytes (torch tensors are; numpy arrays seldom) or read by this
-project's kernels only. IREE computes some results in the memory of arguments: where it may do so, or the
-program isn't compiled by this project, it gets copies, and a caller's arrays stay as they are. An argument
-with `iree.abi.output` is memory for a result, which is written there if it is contiguous, writable and
-aligned. Results are handed over without a copy unless they share memory.
+project's kernels only. IREE computes some results in the memory of arguments: where it may do so, the program
+gets copies, and a caller's arrays stay as they are. What `compile` made says where, and what the command
+made of a program with kernels of this project; any other one gets copies of all arguments. One with
+`iree.abi.output` is memory for a result, which is written there if it is contiguous, writable and aligned.
+Results are handed over without a copy unless they share memory.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import iree.compiler
 import iree.winograd
@@ -15,7 +16,7 @@ from iree.winograd.runtime import load
 from iree.winograd.torch_compile.loaded_part import LoadedPart
 from iree.winograd.torch_compile.part_program import Argument
 from loaded_programs import Array, aligned
-from small_programs import INSERTION
+from small_programs import INSERTION, compile_convolution
 
 PRODUCT = """func.func @main(%y: tensor<16x16xf32>, %target: tensor<16x16xf32>) -> tensor<16x16xf32> {
   %r = linalg.matmul ins(%y, %y : tensor<16x16xf32>, tensor<16x16xf32>)
@@ -180,6 +181,12 @@ def test_arrays_that_are_only_read_are_not_copied(name: str, copied: list[int]) 
     program(x)
     np.testing.assert_array_equal(x, before)
     assert copied == []
+
+
+def test_programs_of_the_command_say_what_they_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert compile_convolution("-o", "convolution.vmfb").returncode == 0
+    assert load("convolution.vmfb", "local-sync").convolution.is_read_only(0)
 
 
 @pytest.mark.parametrize("result", ["%x", "%sum"])
