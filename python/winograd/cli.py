@@ -6,22 +6,20 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 from iree.winograd.commands import (
     cache,
     calibrate,
     compile_program,
     database,
+    doctor,
     import_model,
     run_program,
     transform,
     tune,
 )
 from iree.winograd.commands.tune import INTERRUPTED
-
-TOOL_DIRECTORY = Path(__file__).with_name("tools")
-"""The folder with our `iree-compile`, for `IREE_TOOL_PATH`."""
+from iree.winograd.tool_directory import TOOL_DIRECTORY
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -36,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     compile_program.add_parser(subparsers)
     tool_path = subparsers.add_parser("tool-path", help="print the folder to set IREE_TOOL_PATH to")
     tool_path.set_defaults(run=_print_tool_path)
-    for command in (import_model, run_program, transform, calibrate, database, tune, cache):
+    for command in (import_model, run_program, transform, calibrate, database, tune, cache, doctor):
         command.add_parser(subparsers)
     # argparse takes `--` for the end of options, after which a subcommand has no positional arguments.
     end = arguments.index("--") if "tune" in arguments[:1] and "--" in arguments else len(arguments)

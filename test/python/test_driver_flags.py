@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 from driver_run import TARGET, run
-from iree.winograd.cli import TOOL_DIRECTORY
 from iree.winograd.embedding import stock_tool
 from iree.winograd.flags import OWN_FLAGS
 from iree.winograd.stock_flags import takes_next_argument
+from iree.winograd.tool_directory import TOOL_DIRECTORY
 from small_programs import ADD, CONVOLUTION, ENABLE, STRICT
 
 COMMAND_LINE_PAGE = Path(__file__).parents[2] / "docs" / "command-line.md"

@@ -8,8 +8,8 @@ import stat
 from pathlib import Path
 
 from driver_run import TARGET, TYPE_ERROR, run
-from iree.winograd.cli import TOOL_DIRECTORY
 from iree.winograd.embedding import stock_tool
+from iree.winograd.tool_directory import TOOL_DIRECTORY
 from small_programs import ADD, CONVOLUTION, ENABLE, STRICT
 
 

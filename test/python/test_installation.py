@@ -13,8 +13,8 @@ from pathlib import Path
 
 import numpy
 import pytest
-from iree.winograd.cli import TOOL_DIRECTORY
 from iree.winograd.embedding import stock_tool
+from iree.winograd.tool_directory import TOOL_DIRECTORY
 from small_programs import ADD, ENABLE
 from wide import wide
 

@@ -1,0 +1,1 @@
+"""What `iree-winograd doctor` looks at: packages, processor, devices, commands and files."""
