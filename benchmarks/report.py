@@ -1,4 +1,4 @@
-"""Prints the results of `benchmarks.layers`, `benchmarks.models` or `benchmarks.zoo` as Markdown tables.
+"""Prints results of `benchmarks.layers`, `benchmarks.models`, `.threads` or `.zoo` as Markdown tables.
 
 python -m benchmarks.report benchmarks/results/layers.json
 """
@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from benchmarks.threads_report import threads_table
 from benchmarks.zoo_report import zoo_table
 
 _OURS = {"speedup": ".2f", "error": ".1e"}
@@ -24,6 +25,8 @@ def main() -> None:
 def _table(results: Any) -> list[str]:
     if "zoo" in results:
         return zoo_table(results["zoo"])
+    if "threads" in results:
+        return threads_table(results["threads"])
     return layer_table(results) if "layers" in results else model_table(results)
 
 

@@ -1,6 +1,7 @@
 from typing import Any
 
 from benchmarks.report import layer_table, model_table
+from benchmarks.threads_report import threads_table
 
 
 def contender(milliseconds: float, error: float) -> dict[str, float]:
@@ -40,3 +41,17 @@ def test_models_have_a_column_per_tool() -> None:
     assert row == "| net | 8 | 1 | 2.00 | 6.00 | 3.00 | 1.0e-06 |"
     assert empty == "| net | 8 | 1 |  |  |  |  |"
     assert other == "| net | 8 | 1 |  | 6.00 |  |  |"
+
+
+def test_threads_have_a_row_each_and_means_of_their_ratios() -> None:
+    def row(ours: float, runner: float) -> dict[str, Any]:
+        times = {"ours": ours, "ours-aligned": ours, "ours-runner": runner, "iree": 8.0, "torch": 4.0}
+        contenders = {name: {"milliseconds": value} for name, value in times.items()}
+        ratios = {name: 4.0 / times[name] for name in ("ours", "ours-aligned", "ours-runner")}
+        named = {"name": "layer", "batch": 1, "threads": 16, "best": "torch", "ratios": ratios}
+        return {**named, "contenders": {**contenders, "iree-tiled": {"failure": "no such flag"}}}
+
+    _, _, first, _, means = threads_table({"a": row(1.0, 0.5), "b": row(4.0, 2.0)})
+    times = "1.000 | 1.000 | 0.500 | 4.000 | torch | 8.000 | "
+    assert first == f"| layer | 1 | 16 | {times} | 4.00 | 8.00 |"
+    assert means.endswith("| 2.00 (least 1.00) | 4.00 (least 2.00) |")
