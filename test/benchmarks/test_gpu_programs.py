@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from benchmarks import gpu_programs
 from benchmarks.gpu_programs import (
     FEW_COPIES,
     MANY_COPIES,
@@ -46,5 +47,9 @@ FUSED = {
     "variant", [Variant(), Variant((4, 4)), Variant((2, 2), FUSED)], ids=lambda v: v.name
 )
 @pytest.mark.parametrize("target", ["cuda:sm_80", "vulkan:ampere"])
-def test_programs_compile_with_our_kernels(target: str, variant: Variant) -> None:
+def test_programs_compile_with_our_kernels(
+    target: str, variant: Variant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gpu_programs, "FEW_COPIES", 1)
+    monkeypatch.setattr(gpu_programs, "MANY_COPIES", 2)
     assert len(compile_layer(GpuLayer("test", 2, 14, 32, 32), target, variant)) > 0

@@ -19,14 +19,8 @@ from conformance import (
     expect_stock_failure,
     split_failures,
 )
-from torch.testing._internal.common_methods_invocations import op_db
 
-OPERATIONS = {
-    operation.name: operation
-    for operation in op_db
-    if operation.name.startswith(("nn.functional.conv1d", "nn.functional.conv2d", "nn.functional.conv3d"))
-    or operation.name.startswith("nn.functional.conv_transpose")
-}
+OPERATIONS = [f"nn.functional.{kind}{rank}d" for kind in ("conv", "conv_transpose") for rank in (1, 2, 3)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,8 +127,11 @@ def _import(samples: Sequence[Sample]) -> iree.winograd.ImportedModel:
 
 
 def _samples(name: str) -> list[Sample]:
+    # Not imported with this module, which all workers import: torch makes the samples of all its operators.
+    from torch.testing._internal.common_methods_invocations import op_db
+
     torch.manual_seed(0)
-    operation = OPERATIONS[name]
+    (operation,) = (each for each in op_db if each.name == name)
     samples = []
     for sample in operation.sample_inputs("cpu", torch.float32, requires_grad=False):
         filters, bias = sample.args

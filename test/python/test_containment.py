@@ -39,7 +39,7 @@ from iree.winograd.program import open_session, open_source
 from iree.winograd.targets import target_flags
 from numpy.typing import NDArray
 from small_programs import ADD, INSERTION
-from wide import wide
+from wide import sampled
 
 PIPELINE = compile_pipeline(WinogradOptions())
 PASSES = [pass_name(pass_) for pass_ in PIPELINE]
@@ -168,7 +168,7 @@ def kernels_lost(failure: RewriteFailure) -> int:
 
 
 QUICK_PASSES = ("winograd-select-algorithm", "winograd-convert-conv", "winograd-fuse-epilogue")
-SAMPLED_PASSES = [*QUICK_PASSES, *wide(name for name in PASSES if name not in QUICK_PASSES)]
+SAMPLED_PASSES = sampled(PASSES, QUICK_PASSES)
 
 
 def test_the_network_has_work_for_every_pass() -> None:

@@ -16,6 +16,7 @@ from driver_run import TARGET, TYPE_ERROR, Outcome, run
 from iree.winograd.embedding import stock_tool
 from iree.winograd.tool_directory import TOOL_DIRECTORY
 from small_programs import ADD, ENABLE, STRICT
+from wide import wide
 
 
 @pytest.fixture
@@ -58,23 +59,26 @@ def check_same(
     "arguments",
     [
         "add.mlir -o add.vmfb",
-        "add.mlir",
-        "-o=add.vmfb add.mlir",
-        "add.mlir --compile-to=preprocessing -o add.out.mlir",
+        "-o=add.out.mlir add.mlir --compile-to=preprocessing",
         "add.mlir -compile-to stream",
-        "add.mlir --compile-to=vm --emit-mlir-bytecode -o add.mlirbc",
         "add.mlir --compile-to=flow --emit-mlir-bytecode --emit-mlir-bytecode-version=6 -o add.mlirbc",
-        "add.mlir --compile-mode=precompile -o add.out.mlir",
         "add.mlir --output-format=vm-asm",
-        "add.mlir --output-format=vm-c -o add.c",
         "two.mlir --split-input-file --compile-to=flow",
-        "add.mlir --dump-compilation-phases-to=phases -o add.vmfb",
-        "add.mlir --mlir-print-ir-after=iree-stream-refine-usage,iree-abi-wrap-entry-points -o add.vmfb",
-        "add.mlir --verify=false -o /dev/null",
-        "add.mlir --iree-llvmcpu-target-cpu= -o add.vmfb",
+        "add.mlir --mlir-print-ir-after=iree-stream-refine-usage,iree-abi-wrap-entry-points --compile-to=hal",
         "@options",
         "--version",
-        "--iree-hal-list-target-backends",
+        *wide(
+            [
+                "add.mlir",
+                "add.mlir --compile-to=vm --emit-mlir-bytecode -o add.mlirbc",
+                "add.mlir --compile-mode=precompile -o add.out.mlir",
+                "add.mlir --output-format=vm-c -o add.c",
+                "add.mlir --dump-compilation-phases-to=phases -o add.vmfb",
+                "add.mlir --verify=false --compile-to=flow -o /dev/null",
+                "add.mlir --iree-llvmcpu-target-cpu= --compile-to=flow",
+                "--iree-hal-list-target-backends",
+            ]
+        ),
     ],
 )
 def test_success_is_the_stock_tools(folders: tuple[Path, Path], arguments: str) -> None:
@@ -87,17 +91,21 @@ def test_success_is_the_stock_tools(folders: tuple[Path, Path], arguments: str) 
         "type_error.mlir -o out.vmfb",
         "garbage.mlirbc -o out.vmfb",
         "missing.mlir -o out.vmfb",
-        "folder -o out.vmfb",
-        "add.mlir -o folder",
         "add.mlir -o missing/out.vmfb",
-        "add.mlir -o",
         "add.mlir --no-such-flag",
-        "add.mlir --iree-opt-level=O9",
-        "add.mlir --verify=perhaps",
-        "add.mlir --emit-mlir-bytecode-version=new",
         "add.mlir --iree-hal-target-device=no-such-device -o out.vmfb",
-        "add.mlir --remarks-filter=. --remarks-output-file=missing/remarks.yaml -o out.vmfb",
-        "@missing",
+        *wide(
+            [
+                "folder -o out.vmfb",
+                "add.mlir -o folder",
+                "add.mlir -o",
+                "add.mlir --iree-opt-level=O9",
+                "add.mlir --verify=perhaps",
+                "add.mlir --emit-mlir-bytecode-version=new",
+                "add.mlir --remarks-filter=. --remarks-output-file=missing/remarks.yaml -o out.vmfb",
+                "@missing",
+            ]
+        ),
     ],
 )
 def test_failure_is_the_stock_tools(folders: tuple[Path, Path], arguments: str) -> None:

@@ -22,6 +22,7 @@ from iree.winograd.pipelines.selection.tuning_database import TuningDatabase
 from iree.winograd.targets import target_flags
 from iree.winograd.tool_directory import TOOL_DIRECTORY
 from small_programs import CONVOLUTION
+from wide import sampled, wide
 
 TARGET = target_flags("cpu:haswell")
 DRIVER = (sys.executable, "-m", "iree.winograd.cli", "compile", *TARGET)
@@ -62,7 +63,7 @@ def sources() -> dict[str, bytes]:
     return {"text": CONVOLUTION.encode(), "bytecode": file.getvalue()}
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", sampled(range(4), [0]))
 @pytest.mark.parametrize("kind", ["text", "bytecode"])
 def test_programs(kind: str, seed: int, tmp_path: Path) -> None:
     content = mutated(sources()[kind], random.Random(f"{kind} {seed}"))
@@ -77,7 +78,10 @@ def test_programs(kind: str, seed: int, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "content",
-    [b"", b"\xff\xfe", b"{", b"[]", b"null", b"7", b'{"kind": "cpu"}', b"[" * 100_000, b'{"name": 1e999}'],
+    [
+        *(b"\xff\xfe", b"[]", b"[" * 100_000),
+        *wide([b"", b"{", b"null", b"7", b'{"kind": "cpu"}', b'{"name": 1e999}']),
+    ],
 )
 def test_machines(content: bytes, tmp_path: Path) -> None:
     (tmp_path / "program").write_text(CONVOLUTION)
@@ -88,7 +92,11 @@ def test_machines(content: bytes, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "content", [b"\xff\xfe\xfd", b"'", b"\\", b"@options", b"--\0", b"-", b"--", b"=", b"--=x"]
+    "content",
+    [
+        *(b"\xff\xfe\xfd", b"'", b"@options", b"--\0"),
+        *wide([b"\\", b"-", b"--", b"=", b"--=x"]),
+    ],
 )
 def test_response_files(content: bytes, tmp_path: Path) -> None:
     (tmp_path / "options").write_bytes(content)
@@ -173,7 +181,7 @@ def test_flags(seed: int) -> None:
         assert isinstance(read.options, WinogradOptions)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", sampled(range(6), [0, 1]))
 def test_flags_of_a_compilation(seed: int, tmp_path: Path) -> None:
     (tmp_path / "program").write_text(CONVOLUTION)
     flags = readable_flags(random.Random(seed))
@@ -207,10 +215,7 @@ def test_signals(number: signal.Signals, tmp_path: Path) -> None:
         with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE) as process:
             time.sleep(generator.uniform(0.5, 1.5))
             process.send_signal(number)
-            started = time.monotonic()
-            assert process.stderr is not None
-            process.stderr.read()
-        assert time.monotonic() - started < 30
+            process.communicate(timeout=120)
         assert process.returncode in (0, -number, 1, 130)
         left = {path.name for path in tmp_path.iterdir()} - {"program"}
         assert left in (set(), {"out.vmfb", "report.json"}, {"out.vmfb"}), left

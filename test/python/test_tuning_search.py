@@ -252,10 +252,8 @@ def test_a_process_survives_errors_and_is_replaced_after_a_crash() -> None:
             process.call(divmod, 7, 0, timeout=60)
         with pytest.raises(WorkerLostError, match="SIGABRT"):
             process.call(os.abort, timeout=60)
-        begin = time.monotonic()
         with pytest.raises(WorkerLostError, match="took more than 2 s"):
-            process.call(time.sleep, 60, timeout=2)
-        assert time.monotonic() - begin < 30
+            process.call(time.sleep, 3600, timeout=2)
         assert process.call(divmod, 7, 2, timeout=60) == (3, 1)
     finally:
         process.close()

@@ -9,7 +9,7 @@ import pytest
 import torch
 from agreement import expect_within
 from torch import nn
-from wide import wide
+from wide import sampled
 
 from benchmarks.comparison import count_convolutions
 from benchmarks.model_tools import TOOLS
@@ -22,24 +22,23 @@ from benchmarks.zoo_report import ERROR_FACTOR, MIN_ERROR
 # Each with a kind of unit of its own: how many units after the first convolutions show it.
 BEGINNINGS = {
     "airnet50_1x64d_r16": 1,
-    "ghostnet": 1,
-    "menet228_12x1_g3": 1,
-    "mixnet_s": 1,
-    "mobilenetv3_large_w1": 2,
-    "regnetx002": 1,
-    "seresnet10": 1,
-    "shufflenet_g1_w1": 2,
-    "sknet50": 1,
-}
-MORE_BEGINNINGS = {
     "cbam_resnet18": 1,
     "condensenet74_c8_g8": 2,
     "densenet40_k12_bc_cifar10": 2,
     "dla46xc": 1,
     "efficientnet_b0": 2,
+    "ghostnet": 1,
+    "menet228_12x1_g3": 1,
+    "mixnet_s": 1,
+    "mobilenetv3_large_w1": 2,
+    "regnetx002": 1,
     "scnet50": 1,
+    "seresnet10": 1,
+    "shufflenet_g1_w1": 2,
+    "sknet50": 1,
     "sqnxt23_w1": 2,
 }
+QUICK_BEGINNINGS = ("ghostnet", "mixnet_s", "seresnet10", "shufflenet_g1_w1")
 
 
 def beginning(network: Network, units: int) -> Network:
@@ -61,20 +60,14 @@ def without_gradients() -> Iterator[None]:
 QUICK_BLOCKS = ("vision_transformer", "recurrent_convolution", "shared_head")
 
 
-@pytest.mark.parametrize("name", [*QUICK_BLOCKS, *wide(each for each in BLOCKS if each not in QUICK_BLOCKS)])
+@pytest.mark.parametrize("name", sampled(BLOCKS, QUICK_BLOCKS))
 def test_what_newer_networks_are_made_of(name: str) -> None:
     check(BLOCKS[name])
 
 
-@pytest.mark.parametrize("name", BEGINNINGS)
+@pytest.mark.parametrize("name", sampled(BEGINNINGS, QUICK_BEGINNINGS))
 def test_beginnings(name: str) -> None:
     check(beginning(FAMILIES[name], BEGINNINGS[name]))
-
-
-@pytest.mark.wide
-@pytest.mark.parametrize("name", MORE_BEGINNINGS)
-def test_more_beginnings(name: str) -> None:
-    check(beginning(FAMILIES[name], MORE_BEGINNINGS[name]))
 
 
 def check(network: Network) -> None:

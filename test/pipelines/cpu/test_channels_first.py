@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 from convolution_program import Program
-from wide import wide
+from wide import sampled, wide
 
 WINOGRAD = [Program((14, 14), 32, 48, (3, 3), (m, m), (3, 3), low=(1, 1), high=(1, 1)) for m in (2, 3, 4, 6)]
 EDGES = [
@@ -52,11 +52,13 @@ GROUPS = [
     Program((9, 9), 24, 24, (3, 3), (1, 1), (1, 1), low=(1, 1), high=(1, 1), groups=24),
 ]
 ALL = [*WINOGRAD, *EDGES, *CHANNELS, *VIEWS, *DIRECT, *SPATIAL_RANKS, *BATCHES, *GROUPS]
+SAMPLE = [WINOGRAD[2], *EDGES[1::2], *CHANNELS[1::2], *VIEWS[2:4], *DIRECT[1:], *SPATIAL_RANKS[1:3]]
+SAMPLE += [BATCHES[0], *GROUPS[1:]]
 
 
-@pytest.mark.parametrize("program", [replace(each, channels_first=True) for each in ALL], ids=str)
+@pytest.mark.parametrize("program", sampled(ALL, SAMPLE), ids=str)
 def test_agrees_with_float64(program: Program) -> None:
-    program.check()
+    replace(program, channels_first=True).check()
 
 
 NARROW = [EDGES[3], DIRECT[1], *wide([WINOGRAD[3], EDGES[0], CHANNELS[2], DIRECT[2], GROUPS[0]])]

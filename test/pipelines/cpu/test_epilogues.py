@@ -6,6 +6,7 @@ import iree.winograd
 import numpy as np
 import pytest
 from convolution_program import Program, compile_rewritten
+from wide import wide
 
 KERNELS = {
     "winograd": Program((14, 13), 5, 20, (3, 3), (4, 4), (3, 3), low=(1, 1), high=(1, 1)),
@@ -17,7 +18,7 @@ KERNELS = {
 }
 
 
-@pytest.mark.parametrize("cpu", ["host", "haswell", "x86-64"])
+@pytest.mark.parametrize("cpu", ["host", *wide(["haswell", "x86-64"])])
 @pytest.mark.parametrize("activation", ["swish", "hard swish"])
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_activations_agree_with_float64(kernel: str, activation: str, cpu: str) -> None:

@@ -13,6 +13,7 @@ from agreement import expect_within
 from convolution_program import compile_rewritten
 from iree.winograd.dialect.algebra.numerics import error_bound
 from iree.winograd.dialect.reference import convolution
+from wide import wide
 
 SIZE, TAPS, STRIDE = 15, 3, 2
 OUTPUTS = (SIZE - TAPS) // STRIDE + 1
@@ -70,7 +71,7 @@ def _run(name: str, m: int, p: int, image: npt.NDArray[np.float32], filters: npt
     assert np.abs(expected).max() > 2 * bound
 
 
-@pytest.mark.parametrize("channels", [1, 6, 36])
+@pytest.mark.parametrize("channels", [6, *wide([1, 36])])
 @pytest.mark.parametrize("name", ["depthwise_conv_2d_nhwc_hwc", "depthwise_conv_2d_nchw_chw"])
 def test_depthwise(name: str, channels: int) -> None:
     generator = np.random.default_rng(0)
@@ -80,8 +81,9 @@ def test_depthwise(name: str, channels: int) -> None:
 
 
 @pytest.mark.parametrize(("m", "p"), [(1, 1), (2, 2)])
-@pytest.mark.parametrize(("groups", "channels", "outputs"), [(2, 8, 8), (3, 5, 6), (5, 20, 3)])
-def test_grouped(groups: int, channels: int, outputs: int, m: int, p: int) -> None:
+@pytest.mark.parametrize("sizes", [(3, 5, 6), *wide([(2, 8, 8), (5, 20, 3)])])
+def test_grouped(sizes: tuple[int, int, int], m: int, p: int) -> None:
+    groups, channels, outputs = sizes
     generator = np.random.default_rng(0)
     image = generator.uniform(-1, 1, (2, SIZE, SIZE, groups, channels)).astype(np.float32)
     filters = generator.uniform(-1, 1, (TAPS, TAPS, groups, channels, outputs)).astype(np.float32)
