@@ -16,6 +16,7 @@ from iree.winograd.passes.rewrite import channels_last
 from iree.winograd.passes.rewrite.channel_shuffle import rewrite_channel_shuffle
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 from iree.winograd.passes.rewrite.grouped import rewrite_grouped
+from iree.winograd.passes.rewrite.resampling import rewrite_resampling
 
 
 @register_pass("winograd-normalize-layout")
@@ -25,9 +26,9 @@ class NormalizeLayout:
 
     Convolutions get channels-last operands, also those that stay convolutions: IREE computes them 2 to 30
     times faster in this layout. It spreads from their results to whatever consumes them: elementwise
-    operations, pads, pooling, slices, concatenations, channel shuffles and reductions. Where it meets a
-    convolution again there is nothing to transpose, so that transpositions are left only where the layout
-    enters, and where something else needs the former one.
+    operations, pads, pooling, resizing, slices, concatenations, channel shuffles and reductions. Where it
+    meets a convolution again there is nothing to transpose, so that transpositions are left only where the
+    layout enters, and where something else needs the former one.
 
         %r = linalg.conv_2d_nchw_fchw ins(%x, %w : tensor<1x8x16x16xf32>, ...)
         %s = linalg.generic ins(%r : tensor<1x4x14x14xf32>) { arith.maximumf }
@@ -57,9 +58,15 @@ class NormalizeLayout:
         _replace(replaced, versions)
 
 
+def _rewrite_generic(operation: ir.Operation, versions: channels_last.Versions) -> ir.Value | None:
+    result = rewrite_resampling(operation, versions)
+    return channels_last.rewrite_linalg(operation, versions) if result is None else result
+
+
 Rewrite = Callable[[ir.Operation, "channels_last.Versions"], "ir.Value | None"]
 
 _REWRITES: dict[str, Rewrite] = {
+    "linalg.generic": _rewrite_generic,
     "linalg.transpose": channels_last.read_transposition,
     "tensor.collapse_shape": rewrite_channel_shuffle,
     "tensor.concat": channels_last.rewrite_concat,

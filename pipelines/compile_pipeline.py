@@ -9,6 +9,7 @@ from iree.winograd.passes.concat_in_place import ConcatInPlace
 from iree.winograd.passes.convert_conv import ConvertConv
 from iree.winograd.passes.drop_unit_dimensions import DropUnitDimensions
 from iree.winograd.passes.fold_filter import FoldFilter
+from iree.winograd.passes.fold_resampling import FoldResampling
 from iree.winograd.passes.fold_scale import FoldScale
 from iree.winograd.passes.frame.option import shared_values
 from iree.winograd.passes.frame.registry import Pass
@@ -16,6 +17,7 @@ from iree.winograd.passes.fuse_epilogue import FuseEpilogue
 from iree.winograd.passes.fuse_pad import FusePad
 from iree.winograd.passes.merge_elementwise import MergeElementwise
 from iree.winograd.passes.normalize_layout import NormalizeLayout
+from iree.winograd.passes.separate_resampling import SeparateResampling
 from iree.winograd.passes.split_results import SplitResults
 from iree.winograd.passes.split_transposed import SplitTransposed
 from iree.winograd.passes.unroll_pooling import UnrollPooling
@@ -42,6 +44,7 @@ def compile_pipeline(
     options = replace(options, threads=options.threads or physical_cores())
     return [
         SplitResults(),
+        FoldResampling(),
         SplitTransposed(),
         DropUnitDimensions(),
         NormalizeLayout(),
@@ -56,6 +59,7 @@ def compile_pipeline(
         *([FoldFilter()] if options.fold_filters == "compile" else []),
         ConcatInPlace(),
         UnrollPooling(),
+        SeparateResampling(),
         AssignSchedule(**shared_values(options, AssignSchedule)),
         FoldLayout(),
         LowerToDispatch(),

@@ -13,6 +13,7 @@ from iree.winograd.passes.match.evaluate import can_evaluate, evaluate_body
 from iree.winograd.passes.match.navigation import defining_operation
 from iree.winograd.passes.match.no_match import NoMatch
 from iree.winograd.passes.match.reversal import Reversal, match_reversal
+from iree.winograd.passes.match.slices import match_slice
 
 Array = npt.NDArray[Any]
 
@@ -125,8 +126,8 @@ def _constant_array(value: ir.Value) -> Array | None:
         source = _constant_array(operation.operands[0])
         return None if source is None else source.reshape(value.type.shape)
     if operation.name == "tensor.extract_slice":
-        source = _constant_array(operation.operands[0])
-        return None if source is None else source[_slices(operation)].reshape(value.type.shape)
+        source, part = _constant_array(operation.operands[0]), match_slice(operation)
+        return None if source is None or part is None else source[part.of_array].reshape(value.type.shape)
     reversal = match_reversal(operation)
     if reversal is not None:
         source = _constant_array(reversal.source)
@@ -140,14 +141,6 @@ def _is_mutable_global(load: ir.Operation) -> bool:
         module = module.parent.operation
     name = ir.FlatSymbolRefAttr(load.attributes["global"]).value
     return "is_mutable" in ir.SymbolTable(module)[name].operation.attributes
-
-
-def _slices(operation: ir.Operation) -> tuple[slice, ...]:
-    """The elements that a `tensor.extract_slice` of sizes known at compile time reads."""
-    bounds = (operation.attributes[name] for name in ("static_offsets", "static_sizes", "static_strides"))
-    return tuple(
-        slice(offset, offset + size * stride, stride) for offset, size, stride in zip(*bounds, strict=True)
-    )
 
 
 def _reversed(source: Array, reversal: Reversal) -> Array:

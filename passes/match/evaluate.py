@@ -83,17 +83,20 @@ def evaluate_body(
             if not np.all(operands[0]):
                 return None
             continue
-        values[operation.results[0]] = _evaluate(operation, operands)
+        if operation.name == "arith.constant":
+            values[operation.results[0]] = np.float64(operation.attributes["value"].value)
+        else:
+            values[operation.results[0]] = evaluate_operation(operation, operands)
     return None
 
 
-def _evaluate(operation: ir.Operation, operands: list[Any]) -> Any:
-    if operation.name == "arith.constant":
-        return np.float64(operation.attributes["value"].value)
+def evaluate_operation(operation: ir.Operation, operands: list[Any]) -> Any:
+    """The result of a scalar operation on numbers or arrays, in their type; None for one not known here."""
     with np.errstate(all="ignore"):
         if operation.name == "arith.cmpf":
             return _compare(operation.attributes["predicate"].value, *operands)
-        return _OPERATIONS[operation.name](*operands)
+        function = _OPERATIONS.get(operation.name)
+        return None if function is None else function(*operands)
 
 
 def _compare(predicate: int, a: Any, b: Any) -> Any:

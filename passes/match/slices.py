@@ -19,6 +19,12 @@ class Slice:
     sizes: tuple[int, ...]
     strides: tuple[int, ...]
 
+    @property
+    def of_array(self) -> tuple[slice, ...]:
+        """What reads these elements of an array of numpy's; their number is known."""
+        bounds = zip(self.offsets, self.sizes, self.strides, strict=True)
+        return tuple(slice(offset, offset + size * stride, stride) for offset, size, stride in bounds)
+
 
 def match_slice(operation: ir.Operation) -> Slice | None:
     """The slice that a `tensor.extract_slice` reads or a `tensor.insert_slice` writes.

@@ -264,3 +264,53 @@ func.func @pooling_3d(%x: tensor<?x4x4x8x8xf32>, %w: tensor<8x4x3x3x3xf32>, %n: 
   } -> tensor<?x8x2x3x3xf32>
   return %r : tensor<?x8x2x3x3xf32>
 }
+
+// -----
+
+// What is resized between convolutions has channels last; what then leaves the program is transposed while it is small.
+// CHECK-LABEL: @resizing
+// CHECK: %[[FIRST:.*]] = linalg.conv_2d_nhwc_hwcf
+// CHECK: %[[RESIZED:.*]] = linalg.generic {{.*}} outs(%{{.*}} : tensor<1x10x10x8xf32>)
+// CHECK-DAG: %[[N:.*]] = linalg.index 0
+// CHECK-DAG: %[[C:.*]] = linalg.index 3
+// CHECK: tensor.extract %[[FIRST]][%[[N]], %{{.*}}, %{{.*}}, %[[C]]]
+// CHECK: %[[SECOND:.*]] = linalg.conv_2d_nhwc_hwcf {{.*}} ins(%[[RESIZED]],
+// CHECK: %[[LAST:.*]] = linalg.transpose ins(%[[SECOND]] : tensor<1x10x10x8xf32>)
+// CHECK: linalg.generic {{.*}} outs(%{{.*}} : tensor<1x8x20x20xf32>)
+// CHECK: tensor.extract %[[LAST]]
+func.func @resizing(%x: tensor<1x4x5x5xf32>, %w: tensor<8x4x1x1xf32>, %z: tensor<8x8x1x1xf32>)
+    -> tensor<1x8x20x20xf32> {
+  %two = arith.constant 2 : index
+  %e = tensor.empty() : tensor<1x8x5x5xf32>
+  %c = linalg.conv_2d_nchw_fchw ins(%x, %w : tensor<1x4x5x5xf32>, tensor<8x4x1x1xf32>)
+    outs(%e : tensor<1x8x5x5xf32>) -> tensor<1x8x5x5xf32>
+  %re = tensor.empty() : tensor<1x8x10x10xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2, d3) -> (d0, d1, d2, d3)>],
+    iterator_types = ["parallel", "parallel", "parallel", "parallel"]} outs(%re : tensor<1x8x10x10xf32>) {
+  ^bb0(%out: f32):
+    %n = linalg.index 0 : index
+    %k = linalg.index 1 : index
+    %h = linalg.index 2 : index
+    %w0 = linalg.index 3 : index
+    %i = arith.divsi %h, %two : index
+    %j = arith.divsi %w0, %two : index
+    %s = tensor.extract %c[%n, %k, %i, %j] : tensor<1x8x5x5xf32>
+    linalg.yield %s : f32
+  } -> tensor<1x8x10x10xf32>
+  %d = linalg.conv_2d_nchw_fchw ins(%r, %z : tensor<1x8x10x10xf32>, tensor<8x8x1x1xf32>)
+    outs(%re : tensor<1x8x10x10xf32>) -> tensor<1x8x10x10xf32>
+  %te = tensor.empty() : tensor<1x8x20x20xf32>
+  %t = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2, d3) -> (d0, d1, d2, d3)>],
+    iterator_types = ["parallel", "parallel", "parallel", "parallel"]} outs(%te : tensor<1x8x20x20xf32>) {
+  ^bb0(%out: f32):
+    %n = linalg.index 0 : index
+    %k = linalg.index 1 : index
+    %h = linalg.index 2 : index
+    %w0 = linalg.index 3 : index
+    %i = arith.divsi %h, %two : index
+    %j = arith.divsi %w0, %two : index
+    %s = tensor.extract %d[%n, %k, %i, %j] : tensor<1x8x10x10xf32>
+    linalg.yield %s : f32
+  } -> tensor<1x8x20x20xf32>
+  return %t : tensor<1x8x20x20xf32>
+}

@@ -1,0 +1,76 @@
+"""Images resampled along some of their dimensions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import reduce
+
+import numpy as np
+from iree.winograd.dialect.bindings import arith, ir, linalg, tensor
+from iree.winograd.passes.build.constants import resource_constant
+from iree.winograd.passes.build.generic import Read, build_elementwise
+from iree.winograd.passes.match.resampling import Array, Axis
+
+
+def resampled(source: ir.Value, axes: Mapping[int, Axis]) -> ir.Value:
+    """Build `source`, of static shape, with the dimensions of `axes` resampled, in one operation.
+
+    Positions are looked up in tables by the loop's index: where the innermost dimension is read as it is,
+    IREE then vectorizes along that.
+    """
+    if not axes:
+        return source
+    shape = list(ir.RankedTensorType(source.type).shape)
+    for dimension, axis in axes.items():
+        shape[dimension] = axis.size
+    tables = {dimension: [_table(indices) for indices in axis.indices] for dimension, axis in axes.items()}
+    reads: list[Read] = []
+    numbers: dict[tuple[int, int], int] = {}
+    for dimension, axis in axes.items():
+        for tap in range(axis.taps if axis.taps > 1 else 0):
+            numbers[dimension, tap] = len(reads)
+            along = ir.AffineMap.get(len(shape), 0, [ir.AffineExpr.get_dim(dimension)])
+            reads.append((resource_constant(axis.weights[tap], "weights"), along))
+
+    def body(elements: list[ir.Value]) -> ir.Value:
+        loops = [linalg.IndexOp(dimension).result for dimension in range(len(shape))]
+        rows = {
+            dimension: [_looked_up(table, loops[dimension]) for table in tables[dimension]]
+            for dimension in axes
+        }
+
+        def read(place: Mapping[int, ir.Value]) -> ir.Value:
+            return tensor.extract(source, [place.get(d, loop) for d, loop in enumerate(loops)])
+
+        return _blended(
+            list(axes), {}, rows, {key: elements[number] for key, number in numbers.items()}, read
+        )
+
+    return build_elementwise(reads, tensor.empty(shape, source.type.element_type), body)
+
+
+def _blended(
+    dimensions: list[int],
+    place: Mapping[int, ir.Value],
+    rows: Mapping[int, list[ir.Value]],
+    weights: Mapping[tuple[int, int], ir.Value],
+    read: Callable[[Mapping[int, ir.Value]], ir.Value],
+) -> ir.Value:
+    """Build the sum over the taps of `dimensions`, those of the last one first, at `place` in the others."""
+    if not dimensions:
+        return read(place)
+    dimension, *others = dimensions
+    parts = [_blended(others, {**place, dimension: row}, rows, weights, read) for row in rows[dimension]]
+    if len(parts) == 1:
+        return parts[0]
+    return reduce(arith.addf, [arith.mulf(part, weights[dimension, tap]) for tap, part in enumerate(parts)])
+
+
+def _looked_up(table: ir.Value, index: ir.Value) -> ir.Value:
+    return arith.index_cast(ir.IndexType.get(), tensor.extract(table, [index]))
+
+
+def _table(indices: Array) -> ir.Value:
+    elements = np.ascontiguousarray(indices, np.int32)
+    type_ = ir.RankedTensorType.get(list(elements.shape), ir.IntegerType.get_signless(32))
+    return arith.constant(type_, ir.DenseElementsAttr.get(elements, type=type_))

@@ -1,0 +1,86 @@
+"""Make one operation, with tables, of what resizes an image or selects channels of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from iree.winograd.dialect.bindings import ir
+from iree.winograd.passes.build.resampling import resampled
+from iree.winograd.passes.frame.containment import rewrite_each
+from iree.winograd.passes.frame.registry import register_pass
+from iree.winograd.passes.frame.remarks import remark_left
+from iree.winograd.passes.match.blends import OBSERVED, Blends
+from iree.winograd.passes.match.navigation import walk
+from iree.winograd.passes.match.no_match import NoMatch
+from iree.winograd.passes.match.resampling import Resampling, match_resampling
+from iree.winograd.passes.rewrite.erasure import erase_if_unused
+
+PASS_NAME = "winograd-fold-resampling"
+
+
+@register_pass(PASS_NAME)
+@dataclass(frozen=True)
+class FoldResampling:
+    """Make one operation, with tables, of what resizes an image or selects channels of it.
+
+    Resizing arrives as arithmetic on loop indices in up to forty operations, which compute positions and
+    weights anew for every element and channel, and read single elements by them. What is a sum of elements
+    of one image, at positions that are known at compile time, with weights that are products of one per
+    dimension, becomes one operation that looks both up by its loop indices: images that are resized by the
+    nearest element, linearly or by cubic polynomials, in any convention on corners, reversed, or have
+    constant channels selected. Results differ from those of the program by the rounding of a product per
+    element read.
+
+        %j = linalg.generic { linalg.index 0; arith.sitofp; arith.mulf %scale; arith.fptosi } : tensor<64xi64>
+        %a = linalg.generic ins(%i, %j) { tensor.extract %x[0, %c, %i, %j] } : tensor<1x8x32x64xf32>
+        %b = linalg.generic ins(%i, %j') { tensor.extract %x[0, %c, %i, %j'] }
+        %d = linalg.generic ins(%b, %a) { arith.subf }
+        %e = linalg.generic ins(%d, %w) { arith.mulf }
+        ...
+        %r = linalg.generic ins(%p, %q) { arith.addf }
+      becomes
+        %r = linalg.generic ins(%weights...) {
+          %i = tensor.extract %rows[linalg.index 2]
+          %j = tensor.extract %columns[linalg.index 3]
+          ...
+          %a = tensor.extract %x[%n, %c, %i, %j]
+          ...
+        }
+    """
+
+    def run(self, module: ir.Operation) -> None:
+        blends = Blends()
+        found: dict[ir.Operation, Resampling | NoMatch] = {}
+
+        def observe(operation: ir.Operation) -> None:
+            match = match_resampling(operation, blends)
+            if match is not None:
+                found[operation] = match
+
+        rewrite_each("operation", [each for each in walk(module) if each.name in OBSERVED], observe)
+        rewrite_each("resampling", _results(found), lambda operation: _fold(operation, found[operation]))
+
+
+def _results(found: Mapping[ir.Operation, Resampling | NoMatch]) -> list[ir.Operation]:
+    """Those of `found` that something else needs, in program order; without the steps on the way to them."""
+    results: list[ir.Operation] = []
+    steps: set[ir.Operation] = set()
+    for operation, match in reversed(list(found.items())):
+        users = {use.owner.operation for use in operation.results[0].uses}
+        is_step = users <= steps if isinstance(match, Resampling) else any(user in found for user in users)
+        if is_step or isinstance(match, Resampling):
+            steps.add(operation)
+        if not is_step:
+            results.insert(0, operation)
+    return results
+
+
+def _fold(operation: ir.Operation, match: Resampling | NoMatch) -> None:
+    if isinstance(match, NoMatch):
+        remark_left(PASS_NAME, match)
+        return
+    with operation.location, ir.InsertionPoint(operation):
+        result = resampled(match.source, match.axes)
+    operation.results[0].replace_all_uses_with(result)
+    erase_if_unused([operation])

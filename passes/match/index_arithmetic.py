@@ -1,0 +1,118 @@
+"""What programs compute of loop indices and constants, in the types that they compute it in.
+
+`evaluate` takes float64 for everything, which would round positions in an image down to other elements than
+the program does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from iree.winograd.dialect.bindings import ir
+from iree.winograd.dialect.resource_data import resource_data
+from iree.winograd.passes.match.evaluate import evaluate_operation
+
+Array = npt.NDArray[Any]
+
+MAX_CONSTANT_ELEMENTS = 1 << 16
+"""Tables of indices and weights are shorter; what is longer isn't looked at."""
+
+_OPERATIONS: dict[str, Callable[..., Any]] = {
+    "arith.addi": np.add,
+    "arith.subi": np.subtract,
+    "arith.muli": np.multiply,
+    "arith.divsi": lambda a, b: _truncated_quotient(a, b),
+    "arith.floordivsi": lambda a, b: a // _nonzero(b),
+    "arith.ceildivsi": lambda a, b: -(-a // _nonzero(b)),
+    "arith.remsi": lambda a, b: a - b * _truncated_quotient(a, b),
+    "arith.minsi": np.minimum,
+    "arith.maxsi": np.maximum,
+    "arith.andi": np.bitwise_and,
+    "arith.ori": np.bitwise_or,
+    "arith.xori": np.bitwise_xor,
+    "arith.select": np.where,
+    "math.ceil": np.ceil,
+    "math.floor": np.floor,
+    "math.roundeven": np.rint,
+    "math.trunc": np.trunc,
+}
+_CASTS = (
+    "arith.extf",
+    "arith.extsi",
+    "arith.fptosi",
+    "arith.index_cast",
+    "arith.sitofp",
+    "arith.truncf",
+    "arith.trunci",
+)
+# In the order of the predicates of arith.cmpi, those of signed numbers.
+_INTEGER_COMPARISONS: tuple[Callable[..., Any], ...] = (
+    np.equal,
+    np.not_equal,
+    np.less,
+    np.less_equal,
+    np.greater,
+    np.greater_equal,
+)
+
+
+def number_type(type_: ir.Type) -> npt.DTypeLike | None:
+    """The type of numpy's that holds an element of this type; None for any that isn't known here."""
+    if isinstance(type_, ir.IndexType):
+        return np.int64
+    names = {"f16": np.float16, "f32": np.float32, "f64": np.float64, "i1": np.bool_}
+    names |= {"i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64}
+    return names.get(str(type_))
+
+
+def constant_elements(constant: ir.Operation) -> Array | None:
+    """The scalar, or the elements of the tensor, that an `arith.constant` is; None where that is too long."""
+    type_, attribute = constant.results[0].type, constant.attributes["value"]
+    is_tensor = isinstance(type_, ir.RankedTensorType)
+    dtype = number_type(type_.element_type if is_tensor else type_)
+    if dtype is None:
+        return None
+    if not is_tensor:
+        return np.array(attribute.value, dtype)
+    shape = tuple(type_.shape)
+    if isinstance(attribute, ir.DenseElementsAttr) and attribute.is_splat:
+        return np.broadcast_to(np.array(attribute.get_splat_value().value, dtype), shape)
+    if np.prod(shape, dtype=np.int64) > MAX_CONSTANT_ELEMENTS:
+        return None
+    if isinstance(attribute, ir.DenseElementsAttr):
+        return np.asarray(attribute).astype(dtype)
+    try:
+        return None if dtype == np.bool_ else resource_data(constant, dtype)
+    except ValueError:
+        return None
+
+
+def compute(operation: ir.Operation, operands: list[Any]) -> Array | None:
+    """The result of one scalar operation on arrays of operands; None for one that isn't known here."""
+    dtype = number_type(operation.results[0].type)
+    if dtype is None:
+        return None
+    with np.errstate(all="ignore"):
+        if operation.name in _CASTS:
+            return np.asarray(operands[0]).astype(dtype)
+        if operation.name == "arith.cmpi":
+            predicate = operation.attributes["predicate"].value
+            if predicate >= len(_INTEGER_COMPARISONS):
+                return None
+            return np.asarray(_INTEGER_COMPARISONS[predicate](*operands))
+        if operation.name in _OPERATIONS:
+            return np.asarray(_OPERATIONS[operation.name](*operands)).astype(dtype)
+        result = evaluate_operation(operation, operands)
+    return None if result is None else np.asarray(result).astype(dtype)
+
+
+def _truncated_quotient(a: Any, b: Any) -> Any:
+    return np.sign(a) * np.sign(b) * (np.abs(a) // _nonzero(np.abs(b)))
+
+
+def _nonzero(divisor: Any) -> Any:
+    """Division by zero is undefined: any result will do."""
+    return np.where(divisor == 0, 1, divisor)

@@ -1,0 +1,187 @@
+// RUN: winograd-opt --winograd-fold-resampling --split-input-file %s 2>%t.err | filecheck %s
+// RUN: winograd-opt --winograd-fold-resampling --split-input-file --verify-diagnostics %s
+
+// A row of 3 elements stretched to 5, its corners aligned: positions, weights and sums in operations of their own.
+// CHECK-LABEL: @linear
+// CHECK-SAME: (%[[X:.*]]: tensor<1x4x3xf32>)
+// CHECK-DAG: %[[I:.*]] = arith.constant dense<[0, 0, 1, 1, 2]> : tensor<5xi32>
+// CHECK-DAG: %[[J:.*]] = arith.constant dense<[1, 1, 2, 2, 2]> : tensor<5xi32>
+// CHECK-DAG: %[[U:.*]] = arith.constant dense_resource<weights> : tensor<5xf32>
+// CHECK-DAG: %[[V:.*]] = arith.constant dense_resource<weights_1> : tensor<5xf32>
+// CHECK: %[[R:.*]] = linalg.generic {{.*}} ins(%[[U]], %[[V]] :
+// CHECK-NEXT: ^bb0(%[[WU:.*]]: f32, %[[WV:.*]]: f32, %{{.*}}: f32):
+// CHECK-DAG: %[[N:.*]] = linalg.index 0
+// CHECK-DAG: %[[C:.*]] = linalg.index 1
+// CHECK-DAG: %[[O:.*]] = linalg.index 2
+// CHECK-DAG: %[[P:.*]] = tensor.extract %[[I]][%[[O]]]
+// CHECK-DAG: %[[PI:.*]] = arith.index_cast %[[P]]
+// CHECK-DAG: %[[Q:.*]] = tensor.extract %[[J]][%[[O]]]
+// CHECK-DAG: %[[QI:.*]] = arith.index_cast %[[Q]]
+// CHECK-DAG: %[[A:.*]] = tensor.extract %[[X]][%[[N]], %[[C]], %[[PI]]]
+// CHECK-DAG: %[[B:.*]] = tensor.extract %[[X]][%[[N]], %[[C]], %[[QI]]]
+// CHECK-DAG: %[[AU:.*]] = arith.mulf %[[A]], %[[WU]]
+// CHECK-DAG: %[[BV:.*]] = arith.mulf %[[B]], %[[WV]]
+// CHECK: arith.addf %[[AU]], %[[BV]]
+// CHECK-NOT: linalg.generic
+// CHECK: return %[[R]]
+func.func @linear(%x: tensor<1x4x3xf32>) -> tensor<1x4x5xf32> {
+  %half = arith.constant 0.5 : f32
+  %one = arith.constant 1 : i64
+  %last = arith.constant 2 : i64
+  %ef = tensor.empty() : tensor<5xf32>
+  %ei = tensor.empty() : tensor<5xi64>
+  %er = tensor.empty() : tensor<1x4x5xf32>
+  %position = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]}
+    outs(%ef : tensor<5xf32>) {
+  ^bb0(%o: f32):
+    %i = linalg.index 0 : index
+    %j = arith.index_cast %i : index to i64
+    %f = arith.sitofp %j : i64 to f32
+    %p = arith.mulf %f, %half : f32
+    linalg.yield %p : f32
+  } -> tensor<5xf32>
+  %low = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>],
+    iterator_types = ["parallel"]} ins(%position : tensor<5xf32>) outs(%ei : tensor<5xi64>) {
+  ^bb0(%p: f32, %o: i64):
+    %i = arith.fptosi %p : f32 to i64
+    linalg.yield %i : i64
+  } -> tensor<5xi64>
+  %high = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>],
+    iterator_types = ["parallel"]} ins(%low : tensor<5xi64>) outs(%ei : tensor<5xi64>) {
+  ^bb0(%i: i64, %o: i64):
+    %j = arith.addi %i, %one : i64
+    %k = arith.minsi %j, %last : i64
+    linalg.yield %k : i64
+  } -> tensor<5xi64>
+  %weight = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>,
+    affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]}
+    ins(%position, %low : tensor<5xf32>, tensor<5xi64>) outs(%ef : tensor<5xf32>) {
+  ^bb0(%p: f32, %i: i64, %o: f32):
+    %f = arith.sitofp %i : i64 to f32
+    %w = arith.subf %p, %f : f32
+    linalg.yield %w : f32
+  } -> tensor<5xf32>
+  %a = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d2)>,
+    affine_map<(d0, d1, d2) -> (d0, d1, d2)>], iterator_types = ["parallel", "parallel", "parallel"]}
+    ins(%low : tensor<5xi64>) outs(%er : tensor<1x4x5xf32>) {
+  ^bb0(%i: i64, %o: f32):
+    %n = linalg.index 0 : index
+    %c = linalg.index 1 : index
+    %p = arith.index_cast %i : i64 to index
+    %e = tensor.extract %x[%n, %c, %p] : tensor<1x4x3xf32>
+    linalg.yield %e : f32
+  } -> tensor<1x4x5xf32>
+  %b = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d2)>,
+    affine_map<(d0, d1, d2) -> (d0, d1, d2)>], iterator_types = ["parallel", "parallel", "parallel"]}
+    ins(%high : tensor<5xi64>) outs(%er : tensor<1x4x5xf32>) {
+  ^bb0(%i: i64, %o: f32):
+    %n = linalg.index 0 : index
+    %c = linalg.index 1 : index
+    %p = arith.index_cast %i : i64 to index
+    %e = tensor.extract %x[%n, %c, %p] : tensor<1x4x3xf32>
+    linalg.yield %e : f32
+  } -> tensor<1x4x5xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d1, d2)>,
+    affine_map<(d0, d1, d2) -> (d0, d1, d2)>, affine_map<(d0, d1, d2) -> (d2)>,
+    affine_map<(d0, d1, d2) -> (d0, d1, d2)>], iterator_types = ["parallel", "parallel", "parallel"]}
+    ins(%a, %b, %weight : tensor<1x4x5xf32>, tensor<1x4x5xf32>, tensor<5xf32>) outs(%er : tensor<1x4x5xf32>) {
+  ^bb0(%p: f32, %q: f32, %w: f32, %o: f32):
+    %d = arith.subf %q, %p : f32
+    %m = arith.mulf %d, %w : f32
+    %s = arith.addf %p, %m : f32
+    linalg.yield %s : f32
+  } -> tensor<1x4x5xf32>
+  return %r : tensor<1x4x5xf32>
+}
+
+// -----
+
+// Channels that a table names, as `index_select` writes it: a single element is read as it is.
+// CHECK-LABEL: @select_channels
+// CHECK: %[[TABLE:.*]] = arith.constant dense<[3, 0, 3]> : tensor<3xi32>
+// CHECK: linalg.generic {{.*}} outs
+// CHECK-NOT: arith.mulf
+// CHECK: tensor.extract %[[TABLE]]
+func.func @select_channels(%x: tensor<1x4x5x6xf32>) -> tensor<1x3x5x6xf32> {
+  %zero = arith.constant 0 : index
+  %table = arith.constant dense<[3, 0, 3]> : tensor<3xi64>
+  %e = tensor.empty() : tensor<1x3x5x6xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2, d3) -> (d1)>,
+    affine_map<(d0, d1, d2, d3) -> (d0, d1, d2, d3)>], iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
+    ins(%table : tensor<3xi64>) outs(%e : tensor<1x3x5x6xf32>) {
+  ^bb0(%c: i64, %o: f32):
+    %p = arith.index_cast %c : i64 to index
+    %i = linalg.index 2 : index
+    %j = linalg.index 3 : index
+    %s = tensor.extract %x[%zero, %p, %i, %j] : tensor<1x4x5x6xf32>
+    linalg.yield %s : f32
+  } -> tensor<1x3x5x6xf32>
+  return %r : tensor<1x3x5x6xf32>
+}
+
+// -----
+
+// What is read at its own place is nothing to read.
+// CHECK-LABEL: @identity
+// CHECK-SAME: (%[[X:.*]]: tensor<1x4x5xf32>)
+// CHECK-NEXT: return %[[X]]
+func.func @identity(%x: tensor<1x4x5xf32>) -> tensor<1x4x5xf32> {
+  %e = tensor.empty() : tensor<1x4x5xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d1, d2)>],
+    iterator_types = ["parallel", "parallel", "parallel"]} outs(%e : tensor<1x4x5xf32>) {
+  ^bb0(%o: f32):
+    %n = linalg.index 0 : index
+    %c = linalg.index 1 : index
+    %i = linalg.index 2 : index
+    %s = tensor.extract %x[%n, %c, %i] : tensor<1x4x5xf32>
+    linalg.yield %s : f32
+  } -> tensor<1x4x5xf32>
+  return %r : tensor<1x4x5xf32>
+}
+
+// -----
+
+// Positions that are known at run time only, or that depend on each other, and weights that don't add up to 1.
+// CHECK-LABEL: @others
+// CHECK-COUNT-3: linalg.generic
+func.func @others(%x: tensor<1x4x5xf32>, %table: tensor<5xi64>)
+    -> (tensor<1x4x5xf32>, tensor<1x4x5xf32>, tensor<1x4x5xf32>) {
+  %two = arith.constant 2.0 : f32
+  %three = arith.constant 3 : index
+  %e = tensor.empty() : tensor<1x4x5xf32>
+  // expected-remark @below {{the positions or weights of what it reads aren't known at compile time}}
+  %0 = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d2)>,
+    affine_map<(d0, d1, d2) -> (d0, d1, d2)>], iterator_types = ["parallel", "parallel", "parallel"]}
+    ins(%table : tensor<5xi64>) outs(%e : tensor<1x4x5xf32>) {
+  ^bb0(%i: i64, %o: f32):
+    %n = linalg.index 0 : index
+    %c = linalg.index 1 : index
+    %p = arith.index_cast %i : i64 to index
+    %s = tensor.extract %x[%n, %c, %p] : tensor<1x4x5xf32>
+    linalg.yield %s : f32
+  } -> tensor<1x4x5xf32>
+  // expected-remark @below {{positions in one dimension depend on another}}
+  %1 = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d1, d2)>],
+    iterator_types = ["parallel", "parallel", "parallel"]} outs(%e : tensor<1x4x5xf32>) {
+  ^bb0(%o: f32):
+    %n = linalg.index 0 : index
+    %c = linalg.index 1 : index
+    %i = linalg.index 2 : index
+    %p = arith.minsi %c, %i : index
+    %s = tensor.extract %x[%n, %c, %p] : tensor<1x4x5xf32>
+    linalg.yield %s : f32
+  } -> tensor<1x4x5xf32>
+  // expected-remark @below {{its weights aren't products of one for each dimension that add up to 1}}
+  %2 = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d1, d2)>],
+    iterator_types = ["parallel", "parallel", "parallel"]} outs(%e : tensor<1x4x5xf32>) {
+  ^bb0(%o: f32):
+    %n = linalg.index 0 : index
+    %c = linalg.index 1 : index
+    %i = linalg.index 2 : index
+    %p = arith.minsi %i, %three : index
+    %s = tensor.extract %x[%n, %c, %p] : tensor<1x4x5xf32>
+    %d = arith.mulf %s, %two : f32
+    linalg.yield %d : f32
+  } -> tensor<1x4x5xf32>
+  return %0, %1, %2 : tensor<1x4x5xf32>, tensor<1x4x5xf32>, tensor<1x4x5xf32>
+}
