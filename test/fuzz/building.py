@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import singledispatchmethod
-from typing import Any
 
 import expressions as e
 import numpy as np
@@ -13,6 +12,8 @@ import program as p
 from evaluation import constant_array, label
 from iree.winograd.dialect.bindings import arith, func, ir, linalg, math, scf, tensor
 from iree.winograd.passes.build.convolution import build_convolution
+from iree.winograd.passes.build.slices import extracted, inserted, padded
+from iree.winograd.passes.build.tensors import index_constant
 from tensors import Shape, Tensor
 
 NAMES: Mapping[tuple[str, str, str], str] = {
@@ -89,7 +90,7 @@ class _Builder:
         self.function = function
         self.arguments = iter(arguments)
         dynamic = [value for value in arguments if _is_dynamic(value)]
-        self.batch = tensor.dim(dynamic[0], _index(0)) if dynamic else None
+        self.batch = tensor.dim(dynamic[0], index_constant(0)) if dynamic else None
 
     def block(self, block: p.Block | p.Function, values: list[ir.Value]) -> list[ir.Value]:
         for operation in block.operations:
@@ -134,31 +135,21 @@ class _Builder:
     def _(self, op: o.Pad, values: list[ir.Value]) -> list[ir.Value]:
         source = values[op.source]
         of = _static(source)
-        number = _number(op.number)
         shape = list(map(sum, zip(op.low, of, op.high, strict=True)))
-        pad = tensor.PadOp(_type(self.tensor_of(source, shape)), source, [], [], list(op.low), list(op.high))
-        body = _append_block(pad.regions[0], [ir.IndexType.get()] * len(shape))
-        with ir.InsertionPoint(body):
-            tensor.yield_(number)
-        return [pad.results[0]]
+        type_ = _type(self.tensor_of(source, shape))
+        return [padded(source, type_.shape, op.low, op.high, _number(op.number))]
 
     @results.register
     def _(self, op: o.Insertion, values: list[ir.Value]) -> list[ir.Value]:
         source, target = values[op.source], values[op.target]
         sizes = self.sizes(self.tensor_of(source, _static(source)))
-        return [_insert(source, target, op.offsets, sizes, op.steps)]
+        return [inserted(source, target, op.offsets, sizes, op.steps)]
 
     @results.register
     def _(self, op: o.Slice, values: list[ir.Value]) -> list[ir.Value]:
         source = values[op.source]
-        of = self.tensor_of(source, op.sizes)
-        sizes = self.sizes(of)
-        dynamic = [size for size in sizes if not isinstance(size, int)]
-        static = [size if isinstance(size, int) else ir.ShapedType.get_dynamic_size() for size in sizes]
-        slice_op = tensor.ExtractSliceOp(
-            _type(of), source, [], dynamic, [], list(op.offsets), static, list(op.steps)
-        )
-        return [slice_op.result]
+        sizes = self.sizes(self.tensor_of(source, op.sizes))
+        return [extracted(source, op.offsets, sizes, op.steps)]
 
     @results.register
     def _(self, op: o.Concatenation, values: list[ir.Value]) -> list[ir.Value]:
@@ -208,7 +199,7 @@ class _Builder:
         outside = {
             part: _number(part.value)
             if isinstance(part, e.Number)
-            else tensor.extract(values[part.value], [_index(0)] * len(_static(values[part.value])))
+            else tensor.extract(values[part.value], [index_constant(0)] * len(_static(values[part.value])))
             for tree in op.body
             for part in e.subexpressions(tree)
             if isinstance(part, e.Captured) or (isinstance(part, e.Number) and part.captured)
@@ -253,7 +244,7 @@ class _Builder:
             position = []
             for d, size in enumerate(shape):
                 index = linalg.IndexOp(d).result
-                position.append(arith.subi(_index(size - 1), index) if d in op.dimensions else index)
+                position.append(arith.subi(index_constant(size - 1), index) if d in op.dimensions else index)
             return [tensor.extract(source, position)]
 
         identity = ir.AffineMap.get_identity(len(shape))
@@ -281,7 +272,7 @@ class _Builder:
 
     @results.register
     def _(self, op: p.Loop, values: list[ir.Value]) -> list[ir.Value]:
-        loop = scf.ForOp(_index(0), _index(op.count), _index(1), [values[op.initial]])
+        loop = scf.ForOp(index_constant(0), index_constant(op.count), index_constant(1), [values[op.initial]])
         with ir.InsertionPoint(loop.body):
             scf.yield_(self.block(op.body, [*values, *loop.inner_iter_args]))
         return list(loop.results)
@@ -289,7 +280,7 @@ class _Builder:
     @results.register
     def _(self, op: p.Branch, values: list[ir.Value]) -> list[ir.Value]:
         condition = values[op.condition]
-        element = tensor.extract(condition, [_index(0)] * len(_static(condition)))
+        element = tensor.extract(condition, [index_constant(0)] * len(_static(condition)))
         positive = arith.cmpf(arith.CmpFPredicate.OGT, element, _number(0.0))
         branch = ir.Operation.create("scf.if", [_type(op.type)], [positive], regions=2)
         for region, operations in zip(branch.regions, (op.then, op.otherwise), strict=True):
@@ -374,18 +365,6 @@ def _named(
     return operation.results[0]
 
 
-def _insert(
-    source: ir.Value,
-    target: ir.Value,
-    offsets: Sequence[int],
-    sizes: Sequence[Any],
-    steps: Sequence[int],
-) -> ir.Value:
-    dynamic = [size for size in sizes if not isinstance(size, int)]
-    static = [size if isinstance(size, int) else ir.ShapedType.get_dynamic_size() for size in sizes]
-    return tensor.insert_slice(source, target, [], dynamic, [], list(offsets), static, list(steps))
-
-
 def _static(value: ir.Value) -> list[int]:
     """The sizes of a tensor; what stands for a dynamic first one is never used."""
     return [1 if size == ir.ShapedType.get_dynamic_size() else size for size in value.type.shape]
@@ -408,10 +387,6 @@ def _groups(rank: int, dimension: int, count: int) -> list[list[int]]:
 
 def _append_block(region: ir.Region, types: Sequence[ir.Type]) -> ir.Block:
     return region.blocks.append(*types, arg_locs=[ir.Location.current] * len(types))
-
-
-def _index(number: int) -> ir.Value:
-    return arith.constant(ir.IndexType.get(), number)
 
 
 def _number(number: float) -> ir.Value:
