@@ -9,7 +9,7 @@ import expressions as e
 import numpy as np
 import operations as o
 import program as p
-from evaluation import constant_array, label
+from evaluation import constant_array, label, private_name, public_name
 from iree.winograd.dialect.bindings import arith, func, ir, linalg, math, scf, tensor
 from iree.winograd.passes.build.convolution import build_convolution
 from iree.winograd.passes.build.slices import extracted, inserted, padded
@@ -55,25 +55,31 @@ def build(program: p.Program, context: ir.Context) -> ir.Module:
     context.load_all_available_dialects()
     with context, ir.Location.unknown():
         module = ir.Module.create()
-        for number, function in enumerate(program.functions):
-            with ir.InsertionPoint(module.body):
-                _build_function(number, function)
+        with ir.InsertionPoint(module.body):
+            for function in p.called_functions(program):
+                called = _build_function(private_name(function), function)
+                called.attributes["sym_visibility"] = ir.StringAttr.get("private")
+                # Inlined it would be as if it weren't called.
+                called.attributes["noinline"] = ir.UnitAttr.get()
+            for number, function in enumerate(program.functions):
+                _build_function(public_name(number), function)
         module.operation.verify()
         return module
 
 
-def _build_function(number: int, function: p.Function) -> None:
+def _build_function(name: str, function: p.Function) -> func.FuncOp:
     arguments = [_type(Tensor(each.shape, each.dynamic)) for each in function.inputs]
     result_types = [_type(result) for result in p.function_types(function)]
     hands_over = [result_types[0]] if function.output_argument else []
-    main = func.FuncOp(f"f{number}", ([*arguments, *hands_over], result_types))
+    main = func.FuncOp(name, ([*arguments, *hands_over], result_types))
     block = main.add_entry_block()
     if function.output_argument:
         index = ir.IntegerAttr.get(ir.IndexType.get(), 0)
         marks = [ir.DictAttr.get({})] * len(arguments) + [ir.DictAttr.get({"iree.abi.output": index})]
         main.arg_attrs = marks
     with ir.InsertionPoint(block):
-        func.return_(_Builder(number, list(block.arguments)[: len(arguments)]).block(function, []))
+        func.return_(_Builder(name, list(block.arguments)[: len(arguments)]).block(function, []))
+    return main
 
 
 def _type(of: Tensor) -> ir.RankedTensorType:
@@ -86,7 +92,7 @@ def _type(of: Tensor) -> ir.RankedTensorType:
 class _Builder:
     """Of one function: knows where its dynamic size comes from."""
 
-    def __init__(self, function: int, arguments: Sequence[ir.Value]) -> None:
+    def __init__(self, function: str, arguments: Sequence[ir.Value]) -> None:
         self.function = function
         self.arguments = iter(arguments)
         dynamic = [value for value in arguments if _is_dynamic(value)]
@@ -287,6 +293,12 @@ class _Builder:
             with ir.InsertionPoint(_append_block(region, [])):
                 scf.yield_(self.block(operations, list(values)))
         return list(branch.results)
+
+    @results.register
+    def _(self, op: p.Call, values: list[ir.Value]) -> list[ir.Value]:
+        types = [_type(result) for result in p.function_types(op.function)]
+        callee = ir.FlatSymbolRefAttr.get(private_name(op.function))
+        return list(func.CallOp(types, callee, [values[source] for source in op.sources]).results)
 
 
 def _expression(

@@ -16,8 +16,8 @@ from typing import Any
 import program as p
 from configuration import Configuration
 
-MAX_CHECK = 150.0
-"""Seconds; one that takes longer hangs."""
+MAX_CHECK = 600.0
+"""Seconds; one that takes longer hangs. Twenty convolutions take 10, but of a processor that may be busy."""
 CHECKS_PER_PROCESS = 40
 """The compiler's memory grows."""
 
@@ -32,7 +32,7 @@ class Finding:
         """The same for findings that are probably of one defect: what was said, without names and numbers."""
         lines = [line for line in self.message.splitlines() if line.strip()]
         said = " ".join(lines[:1])
-        said = re.sub(r'loc\("[^"]*"\)|%[\w#]+|"?\bf\d+\.v\d+"?|tensor<[^>]*>', "_", said)
+        said = re.sub(r'loc\("[^"]*"\)|%[\w#]+|"?\b[cf]\d+\.v\d+"?|tensor<[^>]*>', "_", said)
         return f"{self.kind}: {re.sub(r'-?[0-9][0-9.e+-]*', '#', said)[:200]}"
 
 

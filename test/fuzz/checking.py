@@ -241,6 +241,8 @@ def compare(runs: Sequence[Array], expected: Sequence[Bounded], number: int) -> 
 
 
 def _is_informative(result: Bounded) -> bool:
+    if not result.value.size:
+        return True
     size = np.sqrt(np.mean(result.value**2))
     return bool(result.error.max() <= INFORMATIVE * max(float(size), 1e-3))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cache
 from math import prod
 from unittest import mock
@@ -58,6 +58,8 @@ class Configuration:
         return (
             "--iree-llvmcpu-debug-symbols=false",
             f"--iree-opt-const-eval={str(self.evaluates_constants).lower()}",
+            # Each constant would be computed by a function of its own, a tenth of the time.
+            f"--iree-opt-const-expr-hoisting={str(self.evaluates_constants).lower()}",
             *(() if self.optimizes else ("--iree-llvmcpu-mlir-opt-level=O0",)),
         )
 
@@ -110,7 +112,8 @@ def _random_implementation(
     while True:
         (algorithm,) = choice.choices(algorithms, [_transformed_size(each) ** -0.5 for each in algorithms])
         if schedules := _schedules(space, problem, algorithm):
-            return Implementation(algorithm, choice.choice(schedules))
+            (schedule,) = choice.choices(schedules, [_unrolled_size(each) ** -0.5 for each in schedules])
+            return Implementation(algorithm, schedule)
         # A workgroup has not the memory for it; there is one, as the convolution was taken.
         algorithms.remove(algorithm)
 
@@ -118,6 +121,12 @@ def _random_implementation(
 def _transformed_size(algorithm: Algorithm) -> int:
     """Elements of a transformed tile."""
     return prod(m + p - 1 for m, p in zip(algorithm.output_tile, algorithm.part_size, strict=True))
+
+
+def _unrolled_size(schedule: Schedule) -> int:
+    """Vectors of sums that a kernel holds in registers, each with operations of its own."""
+    blocks = [getattr(schedule, f.name) for f in fields(schedule) if f.name.startswith("register_")]
+    return prod(filter(None, blocks))
 
 
 @cache

@@ -73,4 +73,6 @@ class Draft:
 
 
 def _result_count(operation: p.Operation) -> int:
+    if isinstance(operation, p.Call):
+        return len(operation.function.results)
     return len(operation.body) if isinstance(operation, o.Elementwise) else 1

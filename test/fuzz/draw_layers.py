@@ -77,9 +77,6 @@ def sliced(draft: Draft, image: Image) -> Image:
 
 def insertion(draft: Draft, image: Image) -> Image:
     """A part of the image overwritten by another of its parts."""
-    if isinstance(draft.producer(image.value), o.Input):
-        # IREE 3.13 copies within the argument itself: "buffer does not support the requested access type".
-        return elementwise(draft, image, [image], "unary")
     part = sliced(draft, image)
     of, whole = draft.types[part.value], draft.types[image.value]
     offsets = tuple(
@@ -205,6 +202,8 @@ def loop(draft: Draft, image: Image) -> Image:
 
 def branch(draft: Draft, image: Image) -> Image:
     of = draft.types[image.value]
-    condition = draft.choice((0, draft.constant([2])))
+    candidates = (0, draft.constant([2]))
+    # An image may be one of no images.
+    condition = draft.choice(candidates if 0 not in draft.types[0].shape else candidates[1:])
     then, otherwise = _block(draft, image), _block(draft, image)
     return Image(draft.add(p.Branch(condition, then, otherwise, of)), image.layout)

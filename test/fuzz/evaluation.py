@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import singledispatchmethod
+from zlib import crc32
 
 import expressions as e
 import numpy as np
@@ -29,9 +30,19 @@ def constant_array(constant: o.Constant) -> Array:
     return array.astype(np.float32).astype(np.float64)
 
 
-def label(function: int, value: int) -> str:
-    """The name of the operation of a function whose first result is `value`."""
-    return f"f{function}.v{value}"
+def public_name(number: int) -> str:
+    """The name of a program's function, by its number."""
+    return f"f{number}"
+
+
+def private_name(function: p.Function) -> str:
+    """The name of a function that only the program itself calls."""
+    return f"c{crc32(repr(function).encode())}"
+
+
+def label(function: str, value: int) -> str:
+    """The name of the operation of a function, given by its name, whose first result is `value`."""
+    return f"{function}.v{value}"
 
 
 def evaluate(
@@ -45,14 +56,15 @@ def evaluate(
     `predicted_error` says how a convolution is computed: its expected error, relative to the output, for the
     label of the convolution, the operation and the shape of the filter.
     """
-    evaluation = _Evaluation(function, iter(arguments), predicted_error)
+    exact = map(Bounded.exact, arguments)
+    evaluation = _Evaluation(public_name(function), exact, predicted_error)
     return evaluation.block(program.functions[function], [])
 
 
 @dataclass(frozen=True)
 class _Evaluation:
-    function: int
-    arguments: Iterator[Array]
+    function: str
+    arguments: Iterator[Bounded]
     predicted_error: Callable[[str, o.Convolution, Sequence[int]], float]
 
     def block(self, block: p.Block | p.Function, values: list[Bounded]) -> list[Bounded]:
@@ -66,7 +78,7 @@ class _Evaluation:
 
     @results.register
     def _(self, op: o.Input, values: list[Bounded]) -> list[Bounded]:
-        return [Bounded.exact(next(self.arguments))]
+        return [next(self.arguments)]
 
     @results.register
     def _(self, op: o.Constant, values: list[Bounded]) -> list[Bounded]:
@@ -179,7 +191,7 @@ class _Evaluation:
         magnitudes = convolve(op, source.magnitude, filters.magnitude)
         inherited = magnitudes - convolve(op, np.abs(source.value), np.abs(filters.value))
         # A tile mixes the errors of its outputs.
-        rounding = MARGIN * predicted * magnitudes.max()
+        rounding = MARGIN * predicted * magnitudes.max(initial=0.0)
         terms = filters.value[..., 0].size
         # Where it isn't transformed, the sum may start with the init.
         started = terms * ROUNDOFF * init.magnitude
@@ -201,6 +213,12 @@ class _Evaluation:
         if np.abs(condition.value.flat[0]) <= condition.error.flat[0]:
             return [Bounded(result.value, np.full_like(result.value, np.inf)) for result in results]
         return results
+
+    @results.register
+    def _(self, op: p.Call, values: list[Bounded]) -> list[Bounded]:
+        arguments = iter([values[source] for source in op.sources])
+        called = _Evaluation(private_name(op.function), arguments, self.predicted_error)
+        return called.block(op.function, [])
 
 
 def convolve(op: o.Convolution, source: Array, filters: Array) -> Array:

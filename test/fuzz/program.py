@@ -59,6 +59,23 @@ class Branch:
         return [self.type]
 
 
+@dataclass(frozen=True)
+class Call:
+    """A call of a `function` that only the program itself calls; equal ones are one."""
+
+    sources: tuple[int, ...]
+    function: Function
+
+    @property
+    def operands(self) -> tuple[int, ...]:
+        return self.sources
+
+    def infer(self, operands: Sequence[Tensor]) -> list[Tensor]:
+        taken = [Tensor(each.shape, each.dynamic) for each in self.function.inputs]
+        require(list(operands) == taken, "other arguments")
+        return function_types(self.function)
+
+
 Operation = (
     Input
     | o.Constant
@@ -78,6 +95,7 @@ Operation = (
     | Convolution
     | Loop
     | Branch
+    | Call
 )
 
 
@@ -107,7 +125,8 @@ def infer(operation: Operation, types: Sequence[Tensor]) -> list[Tensor]:
     require(all(0 <= operand < len(types) for operand in operation.operands), "a value before it is defined")
     results = operation.infer([types[operand] for operand in operation.operands])
     for result in results:
-        require(min(result.shape, default=1) >= 1, "a dimension of size 0")
+        sizes = result.shape[1:] if result.dynamic else result.shape
+        require(min(sizes, default=1) >= 1, "a dimension of size 0")
     if isinstance(operation, Loop):
         yielded = infer_block(operation.body, [*types, *results])
         require(yielded == results, "the state of a loop changes its type")
@@ -149,10 +168,25 @@ def all_operations(block: Block | Function) -> Iterator[Operation]:
             yield from all_operations(operation.otherwise)
 
 
+def called_functions(program: Program) -> list[Function]:
+    """The functions that `program` calls, each once, those that it calls first before their callers."""
+    found: dict[Function, None] = {}
+
+    def collect(function: Function) -> None:
+        for operation in all_operations(function):
+            if isinstance(operation, Call) and operation.function not in found:
+                collect(operation.function)
+                found[operation.function] = None
+
+    for function in program.functions:
+        collect(function)
+    return list(found)
+
+
 def convolutions(program: Program) -> list[Convolution]:
     return [
         operation
-        for function in program.functions
+        for function in (*called_functions(program), *program.functions)
         for operation in all_operations(function)
         if isinstance(operation, Convolution)
     ]

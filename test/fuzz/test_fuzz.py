@@ -19,11 +19,21 @@ from configuration import Configuration, configurations
 from guarded import GuardedArray
 from hypothesis import HealthCheck, assume, given, settings
 from operations import Collapse, Constant, Convolution, Elementwise, Expansion, Fill, Input, Pad
-from program import Function, Program
+from program import Call, Function, Program
 from shrinking import shrink
 from strategies import programs
 
 PREDICTED = Configuration("avx512", threads=1, output_tile=None, implementation_seed=None)
+
+ACCUMULATION = Function(
+    (
+        Input((2, 5, 16)),
+        Input((2, 3, 8)),
+        Constant((3, 16, 8), 7),
+        Convolution(0, 2, 1, ("n0c", "0cf", "n0f"), (1,), (1,), named=True),
+    ),
+    (3,),
+)
 
 FOUND: dict[str, tuple[Program, Configuration]] = {
     # IREE moved a transposition of one of several results into the operation, as if that had no other.
@@ -88,6 +98,23 @@ FOUND: dict[str, tuple[Program, Configuration]] = {
                 ),
             )
         ),
+        PREDICTED,
+    ),
+    # IREE copied within the memory of the caller, which it may not write to.
+    "an insertion into an argument": (
+        Program(
+            (
+                Function(
+                    (Input((1, 3, 4, 8)), Input((1, 6, 4, 8)), o.Insertion(0, 1, (0, 2, 0, 0), (1, 1, 1, 1))),
+                    (2,),
+                ),
+            )
+        ),
+        PREDICTED,
+    ),
+    # What is called may be computed in the memory of an argument as well.
+    "a function that accumulates into an argument is called": (
+        Program((ACCUMULATION, Function((*ACCUMULATION.inputs, Call((0, 1), ACCUMULATION)), (2,)))),
         PREDICTED,
     ),
 }
