@@ -21,7 +21,14 @@ from iree.compiler.dialects import (
 from iree.compiler.dialects._ods_common import _cext as dialect_registry
 from iree.compiler.passmanager import PassManager
 
+CREATED_DIALECTS = tuple(
+    module.__name__.rpartition(".")[2]
+    for module in (affine, arith, flow, func, gpu, linalg, math, memref, scf, stream, tensor, util, vector)
+)
+"""The names of all dialects that are imported here, of which passes create operations."""
+
 __all__ = [
+    "CREATED_DIALECTS",
     "PassManager",
     "affine",
     "arith",

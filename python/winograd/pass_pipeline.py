@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from iree.winograd.dialect.bindings import PassManager, ir
+from iree.winograd.dialect.bindings import CREATED_DIALECTS, PassManager, ir
 from iree.winograd.ir_dumps import IRDumps
 from iree.winograd.passes.frame.containment import (
     Containment,
@@ -76,6 +76,10 @@ def run_passes(
     Raises `RewriteFailuresError` for failures of the first pass that has some, and `PassError` when the
     program is in error, after diagnostics.
     """
+    # IREE loads all while it looks for the input's dialect, unless a flag says which one that is. It would
+    # crash on operations of one that isn't loaded.
+    for dialect in CREATED_DIALECTS:
+        _ = module.context.dialects[dialect]
     for pass_ in passes:
         name = pass_name(pass_)
         if Unit(name) in containment.left_out:

@@ -68,3 +68,14 @@ def test_torch_compile_is_right_and_explained(tmp_path: Path) -> None:
     assert re.search(r"block .*: F\(\dx\d, 3x3\), error", result.stdout), result.stdout
     assert "left to eager: aten.special_bessel_j0.default" in result.stdout
     assert "FallbackWarning" in result.stderr
+
+
+@pytest.mark.wide
+def test_jax_function_is_right(tmp_path: Path) -> None:
+    pytest.importorskip("jax")
+    result = run_sample("jax_function.py", folder=tmp_path)
+    assert result.returncode == 0, result.stderr
+    (error,) = re.findall(r"largest difference from JAX (\S+)", result.stdout)
+    # Sums of 144 products, then of 512, twice: those of JAX are rounded as well.
+    assert float(error) < 2 * (144 + 512) * 2.0**-24
+    assert "a transposed convolution became one per phase: 4" in result.stderr
