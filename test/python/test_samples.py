@@ -1,3 +1,5 @@
+import json
+import os
 import re
 import subprocess
 import sys
@@ -6,7 +8,9 @@ from pathlib import Path
 
 import iree.winograd
 import numpy as np
+import onnx
 import pytest
+from onnx_models import convolution_model
 
 from samples import demo
 
@@ -79,3 +83,47 @@ def test_jax_function_is_right(tmp_path: Path) -> None:
     # Sums of 144 products, then of 512, twice: those of JAX are rounded as well.
     assert float(error) < 2 * (144 + 512) * 2.0**-24
     assert "a transposed convolution became one per phase: 4" in result.stderr
+
+
+def run_script(name: str, *arguments: object, folder: Path) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    command = ["sh", SAMPLES / name, *map(str, arguments)]
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.wide
+def test_onnx_model_agrees_with_onnxruntime(tmp_path: Path) -> None:
+    pytest.importorskip("onnxruntime")
+    onnx.save(convolution_model(), tmp_path / "net.onnx")
+    result = run_script("onnx_model.sh", "net.onnx", folder=tmp_path)
+    assert result.returncode == 0, result.stderr
+    (error,) = re.findall(r"largest difference (\S+) of", result.stdout)
+    # Sums of 72 products; F(m, 3) may err some times as much as a direct convolution.
+    assert float(error) < 8 * 72 * 2.0**-24
+    assert "/stem/Conv: convolution 0 (3x3, 8 to 16 channels) became" in result.stderr
+    assert re.search(r"%  winograd_", result.stdout)
+
+
+@pytest.mark.wide
+def test_tuning_is_used(tmp_path: Path) -> None:
+    pytest.importorskip("optuna")
+    result = run_script("tuning.sh", SAMPLES / "convolution.mlir", "5s", folder=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert "median" in result.stdout
+    report = json.loads((tmp_path / "tuned.json").read_text())
+    assert any(convolution["tuned"] for convolution in report["convolutions"])
+
+
+@pytest.mark.wide
+def test_gpu_agrees_with_the_cpu(tmp_path: Path) -> None:
+    result = run_sample("gpu.py", "vulkan", folder=tmp_path)
+    assert result.returncode == 0, result.stderr
+    (error,) = re.findall(r"vulkan: largest difference from the CPU (\S+)", result.stdout)
+    # Sums of 288 products in two layers, with tiles on both sides.
+    assert float(error) < 8 * 2 * 288 * 2.0**-24
+
+
+def test_gpu_says_what_is_missing(tmp_path: Path) -> None:
+    result = run_sample("gpu.py", "no-such-gpu", folder=tmp_path)
+    assert result.returncode == 1
+    assert result.stderr.startswith("error: target 'no-such-gpu' is not known")
