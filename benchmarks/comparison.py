@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from iree.winograd.report.schema import DecisionReport, is_left_to_iree
+from iree.winograd.report.schema import DecisionReport, convolutions, is_left_to_iree
 from iree.winograd.tuning.measuring.outcome import Timing
 
 from benchmarks.model_tools import TOOLS, PreparedModel
@@ -76,10 +76,11 @@ class Comparison:
 def count_convolutions(report: DecisionReport) -> Convolutions:
     """What a report says of a whole program."""
     left: dict[str, int] = {}
-    for convolution in report["convolutions"]:
+    found = convolutions(report)
+    for convolution in found:
         if is_left_to_iree(convolution):
             left[convolution["reason"]] = left.get(convolution["reason"], 0) + 1
-    return Convolutions(len(report["convolutions"]) - sum(left.values()), left)
+    return Convolutions(len(found) - sum(left.values()), left)
 
 
 def speedup(timings: dict[str, Timing], tool: str) -> float | None:

@@ -9,7 +9,7 @@ from iree.winograd.compilation import Compilation
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.selection.candidates import iree_implementation
-from iree.winograd.tuning.measuring.convolution_program import ConvolutionProgram
+from iree.winograd.tuning.measuring.program_of_problem import layer_program
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Layer:
 
     def build(self, compilation: Compilation) -> ir.Operation:
         problem = ConvolutionProblem.parse(self.problem)
-        program = ConvolutionProgram(problem)
+        program = layer_program(problem)
         return program.build(compilation.context, iree_implementation(problem)).operation
 
 

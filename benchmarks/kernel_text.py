@@ -67,7 +67,7 @@ def kernel_texts() -> Iterator[tuple[str, str]]:
 
 
 def kernel_text(program: Layer | Program, target: KernelTarget) -> str:
-    """What was chosen for the convolutions of a program, and the program with its kernels."""
+    """What was chosen for the layers of a program, and the program with its kernels."""
     options = WinogradOptions(threads=target.threads, output_tile=program.output_tile)
     decisions: list[Decision] = []
     with Compilation(
@@ -105,7 +105,7 @@ def compare(texts: dict[str, str], folder: Path) -> int:
 
 def _choice(decision: Decision) -> str:
     chosen = None if decision.chosen is None else decision.chosen.implementation
-    return f"// convolution {decision.number}: {chosen}; {decision.reason}\n"
+    return f"// {decision.kind} {decision.number}: {chosen}; {decision.reason}\n"
 
 
 def _digests(module: ir.Operation) -> str:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from iree.winograd.passes.concat_in_place import ConcatInPlace
 from iree.winograd.passes.convert_conv import ConvertConv
+from iree.winograd.passes.convert_matmul import ConvertMatmul
 from iree.winograd.passes.drop_unit_dimensions import DropUnitDimensions
 from iree.winograd.passes.fold_filter import FoldFilter
 from iree.winograd.passes.fold_resampling import FoldResampling
@@ -23,7 +24,6 @@ from iree.winograd.passes.split_transposed import SplitTransposed
 from iree.winograd.passes.unroll_pooling import UnrollPooling
 from iree.winograd.pipelines.selection.options import WinogradOptions
 
-from .convert_matmul import ConvertMatmul
 from .fold_layout import FoldLayout
 from .lower_to_dispatch import LowerToDispatch
 from .machines.host import physical_cores
@@ -39,7 +39,7 @@ def compile_pipeline(
 ) -> list[Pass]:
     """The passes that rewrite a program between IREE's `preprocessing` and the rest of it, in order.
 
-    `observe` is told what is decided of each convolution.
+    `observe` is told what is decided of each layer.
     """
     options = replace(options, threads=options.threads or physical_cores())
     return [
@@ -49,7 +49,7 @@ def compile_pipeline(
         DropUnitDimensions(),
         NormalizeLayout(),
         SelectAlgorithm(**shared_values(options, SelectAlgorithm), observe=observe),
-        ConvertMatmul(**shared_values(options, ConvertMatmul)),
+        ConvertMatmul(),
         ConvertConv(),
         FusePad(),
         MergeElementwise(),

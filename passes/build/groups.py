@@ -1,10 +1,14 @@
-"""Groups and the channels of each, made one dimension or two."""
+"""Dimensions made one or several: groups and the channels of each, the pixels of an image."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from math import prod
+
 from iree.winograd.dialect.bindings import ir, tensor
 from iree.winograd.passes.build.tensors import size_of
-from iree.winograd.passes.match.groups import merging, split_source
+from iree.winograd.passes.match.groups import merging, merging_pixels, reassociation_of, split_source
+from iree.winograd.passes.match.navigation import defining_operation
 from iree.winograd.passes.match.sizes import is_dynamic
 
 
@@ -32,3 +36,24 @@ def split(value: ir.Value, dimension: int, sizes: tuple[int, int]) -> ir.Value:
         [size_of(value, d) for d, size in enumerate(shape) if is_dynamic(size)],
         split_shape,
     )
+
+
+def image_of_rows(rows: ir.Value, pixels: Sequence[int]) -> ir.Value:
+    """Build the image, `pixels` and channels, whose pixels `rows` are; reads what was merged to make them."""
+    shape = [*pixels, rows.type.shape[-1]]
+    groups = merging_pixels(len(shape))
+    definition = defining_operation(rows)
+    if definition is not None and definition.name == "tensor.collapse_shape":
+        (source,) = definition.operands
+        if list(source.type.shape) == shape and reassociation_of(definition) == groups:
+            return source
+    return tensor.expand_shape(
+        ir.RankedTensorType.get(shape, rows.type.element_type), rows, groups, [], shape
+    )
+
+
+def rows_of_image(image: ir.Value) -> ir.Value:
+    """Build the rows that the pixels of an image of static shape are."""
+    *pixels, channels = image.type.shape
+    rows_type = ir.RankedTensorType.get([prod(pixels), channels], image.type.element_type)
+    return tensor.collapse_shape(rows_type, image, merging_pixels(len(pixels) + 1))

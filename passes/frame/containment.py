@@ -151,7 +151,7 @@ def failure_of_pass(pass_name: str, module: ir.Operation, error: Exception) -> R
 
 
 def rewrite_each(
-    kind: str,
+    kind: str | Callable[[Subject], str],
     subjects: Iterable[Subject],
     rewrite: Callable[[Subject], None],
     *,
@@ -161,9 +161,10 @@ def rewrite_each(
 ) -> None:
     """Apply `rewrite` to each of `subjects`: every pass walks the units of its work with this function.
 
-    `kind` is what they are, for readers, and tells units of one pass apart. Those that an earlier run failed
-    on are given to `leave`, or get a remark. With `leaves_out_origin` it is the origin of the operation that
-    a failure leaves out, where it has one: a rewrite that has to be done can't be left out itself.
+    `kind` is what they are, or says it of each, for readers, and tells units of one pass apart. Those that an
+    earlier run failed on are given to `leave`, or get a remark. With `leaves_out_origin` it is the origin of
+    the operation that a failure leaves out, where it has one: a rewrite that has to be done can't be left out
+    itself.
 
     After a failure the program is in an unknown state, but not used. The rest is tried, as one oversight
     often fails on many units. A pass that is run by itself, as tests do, fails as any function does.
@@ -173,7 +174,8 @@ def rewrite_each(
         if containment is None:
             rewrite(subject)
             continue
-        unit, operation = containment.next_unit(kind), operation_of(subject)
+        unit = containment.next_unit(kind if isinstance(kind, str) else kind(subject))
+        operation = operation_of(subject)
         failure = containment.left_out.get(unit)
         if failure is None:
             culprit = origin_of(operation) if leaves_out_origin else None

@@ -1,4 +1,4 @@
-"""Groups and the channels of each, in one dimension or two."""
+"""Dimensions that are merged: groups and the channels of each, the pixels of an image."""
 
 from __future__ import annotations
 
@@ -23,6 +23,11 @@ def split_source(value: ir.Value, dimension: int) -> ir.Value | None:
 def merging(rank: int, dimension: int) -> list[list[int]]:
     """The groups of dimensions that merge `dimension` and the next of `rank`."""
     return [[d, d + 1] if d == dimension else [d] for d in range(rank) if d != dimension + 1]
+
+
+def merging_pixels(rank: int) -> list[list[int]]:
+    """The groups of dimensions that merge all of `rank` but the last, the channels."""
+    return [list(range(rank - 1)), [rank - 1]]
 
 
 def reassociation_of(operation: ir.Operation) -> list[list[int]]:

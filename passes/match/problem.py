@@ -14,6 +14,9 @@ _TEXT = re.compile(
     r" kernel (?P<kernel_size>[\dx]+) stride (?P<strides>[\dx]+) dilation (?P<dilations>[\dx]+)"
     r" padding (?P<padding_low>[\dx]+) (?P<padding_high>[\dx]+) groups (?P<groups>\d+) (?P<element_types>\S+)"
 )
+_MATMUL_TEXT = re.compile(
+    r"(?P<pixels>\d+(?:x\d+)+)x(?P<channels>\d+)->(?P<output_channels>\d+) matmul (?P<element_types>\S+)"
+)
 
 
 @dataclass(frozen=True)
@@ -73,7 +76,14 @@ class ConvolutionProblem:
 
     @staticmethod
     def parse(text: str) -> ConvolutionProblem:
-        """The problem of a text. Raises ValueError when it isn't one."""
+        """The problem of a text, a `MatmulProblem` of one's. Raises ValueError when it isn't one."""
+        if matmul := _MATMUL_TEXT.fullmatch(text):
+            return MatmulProblem.multiplying(
+                tuple(map(int, matmul["pixels"].split("x"))),
+                int(matmul["channels"]),
+                int(matmul["output_channels"]),
+                ElementTypes.parse(matmul["element_types"]),
+            )
         match = _TEXT.fullmatch(text)
         if match is None:
             raise ValueError(f"not a convolution problem: {text!r}")
@@ -130,3 +140,42 @@ class ConvolutionProblem:
         """Of the convolution as it is defined, those on padding included; a dynamic batch counts as 1."""
         outputs = (self.batch or 1) * prod(self.output_size) * self.output_channels
         return outputs * prod(self.kernel_size) * self.group_inputs
+
+
+@dataclass(frozen=True)
+class MatmulProblem(ConvolutionProblem):
+    """A product of rows and a matrix, as the 1x1 convolution that it is of an image with a pixel per row.
+
+    IREE has other code for it than for that convolution, so it is another problem with another text,
+    `1x32x512->1000 matmul f32` for 32 rows, which `ConvolutionProblem.parse` reads.
+    """
+
+    def __str__(self) -> str:
+        image = "x".join(map(str, (self.batch, *self.input_size, self.input_channels)))
+        return f"{image}->{self.output_channels} matmul {self.element_types}"
+
+    @property
+    def rows(self) -> int:
+        """Of all images."""
+        return (self.batch or 1) * prod(self.input_size)
+
+    @staticmethod
+    def multiplying(
+        pixels: tuple[int, ...], channels: int, output_channels: int, element_types: ElementTypes = F32
+    ) -> MatmulProblem:
+        """The product of the pixels of an image, N x H..., and a matrix of `channels` x `output_channels`."""
+        batch, *input_size = pixels
+        zeros, ones = (0,) * len(input_size), (1,) * len(input_size)
+        return MatmulProblem(
+            batch=batch,
+            input_size=tuple(input_size),
+            padding_low=zeros,
+            padding_high=zeros,
+            kernel_size=ones,
+            strides=ones,
+            dilations=ones,
+            groups=1,
+            input_channels=channels,
+            output_channels=output_channels,
+            element_types=element_types,
+        )

@@ -55,10 +55,6 @@ class Backend(Protocol):
     def writes_insertions(self) -> bool:
         """Whether kernels write an output that is only inserted into a tensor in its place there."""
 
-    @property
-    def takes_parameters(self) -> bool:
-        """Whether kernels multiply matrices as well that are known only when the program is loaded."""
-
     def search_space(self, machine: Machine | None = None, threads: int = 1) -> SearchSpace:
         """The implementations to choose from, and their times on `machine`, the default one unless given.
 

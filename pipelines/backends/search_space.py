@@ -35,6 +35,10 @@ class SearchSpace(Protocol):
     def max_relative_errors(self) -> Mapping[str, float]:
         """By the text of element types: the predicted error that an algorithm may have by default."""
 
+    @property
+    def takes_parameters(self) -> bool:
+        """Whether kernels multiply matrices as well that are known only when the program is loaded."""
+
     def unsuited(self, problem: ConvolutionProblem) -> Reason | None:
         """Why the kernels don't compute `problem`, or should not; None where they do."""
 
@@ -47,8 +51,11 @@ class SearchSpace(Protocol):
     def schedules(self, shape: ConvolutionShape) -> Iterator[Schedule]:
         """All schedules worth measuring that keep the target's limits, the default one first."""
 
-    def iree_product_seconds(self, shape: ConvolutionShape) -> float:
-        """Seconds that IREE is predicted to take for the product of rows and a matrix that `shape` is."""
+    def iree_stage_seconds(self, problem: ConvolutionProblem) -> Mapping[str, float]:
+        """Seconds that the stages of IREE's own code are predicted to take; empty where there is no model.
+
+        There is one for products of rows and a matrix.
+        """
 
     def refusal(self, shape: ConvolutionShape, schedule: Schedule) -> Reason | None:
         """Why the target's kernels don't compute `shape` by `schedule`; None where they do."""

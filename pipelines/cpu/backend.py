@@ -58,10 +58,6 @@ class CpuBackend:
     def writes_insertions(self) -> bool:
         return True
 
-    @property
-    def takes_parameters(self) -> bool:
-        return False
-
     def search_space(self, machine: Machine | None = None, threads: int = 1) -> CpuSearchSpace:
         """Raises ValueError for the machine of another kind of target."""
         machine = self.default_machine if machine is None else machine

@@ -55,10 +55,6 @@ class GpuBackend:
     def writes_insertions(self) -> bool:
         return False
 
-    @property
-    def takes_parameters(self) -> bool:
-        return True
-
     def search_space(self, machine: Machine | None = None, threads: int = 1) -> GpuSearchSpace:
         """Raises ValueError for the machine of another kind of target."""
         machine = self.default_machine if machine is None else machine

@@ -26,10 +26,9 @@ from .prediction import assigned_schedule
 class AssignSchedule:
     """Give products without a schedule the one that needs no measurement.
 
-    `winograd-select-algorithm` decides on algorithm and schedule together. Convolutions that came with an
-    algorithm of the user's, and products of fully connected layers, get their schedule here: the fastest that
-    is accurate enough, as predicted for the module's target, the machine and the number of threads. A
-    schedule that is there is kept.
+    `winograd-select-algorithm` decides on algorithm and schedule together. Layers that came with an algorithm
+    of the user's get their schedule here: the fastest that is accurate enough, as predicted for the module's
+    target, the machine and the number of threads. A schedule that is there is kept.
 
         %m = linalg.batch_matmul ins(%v, %u : ...) outs(%zeros : ...) -> tensor<36x9x32xf32>
         %r = "winograd.output_transform"(%m) ({...}) : (tensor<36x9x32xf32>) -> tensor<1x12x12x32xf32>

@@ -1,4 +1,4 @@
-"""What was decided of one convolution, and all that the decision rests on."""
+"""What was decided of one layer, a convolution or a product of rows and a matrix, and why."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.backends.search_space import SearchSpace
 
 from .implementation import Implementation
+from .layer import LayerKind
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """An implementation that a convolution could have had."""
+    """An implementation that a layer could have had."""
 
     implementation: Implementation
     stage_seconds: Mapping[str, float]
-    """Predicted, by stage; nothing for IREE's own code, which is only measured."""
+    """Predicted, by stage; nothing for IREE's own code where that is only measured."""
     predicted_error: float
     """Relative to the output, in the 1-norm."""
     measured_seconds: float | None = None
@@ -26,22 +27,23 @@ class Candidate:
 
     @property
     def predicted_seconds(self) -> float:
-        """Infinite for IREE's own code: no prediction chooses it."""
+        """Infinite for IREE's own code where there is no model of it: no prediction chooses it then."""
         return sum(self.stage_seconds.values()) if self.stage_seconds else inf
 
 
 @dataclass(frozen=True)
 class Decision:
-    """One convolution, from 0 in program order, with the names in its location.
+    """One layer, by its number from 0 among those of its kind in program order, with its location's names.
 
-    `chosen` is None for a convolution that is left as it is, unless IREE's own code was measured to be the
-    fastest, and `problem` for one whose form isn't supported; `reason` is a clause that says why.
+    `chosen` is None for a layer that is left as it is, unless IREE's own code was measured or predicted to be
+    the fastest, and `problem` for one whose form isn't supported; `reason` is a clause that says why.
 
     Raises ValueError when the choice isn't one of the candidates.
     """
 
     space: SearchSpace
     """The target, and the machine that times are predicted for."""
+    kind: LayerKind
     number: int
     names: tuple[str, ...]
     problem: ConvolutionProblem | None

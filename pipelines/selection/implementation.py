@@ -35,6 +35,11 @@ class Implementation:
         """Whether the convolution stays as it is, for IREE to compile."""
         return isinstance(self.schedule, IreeSchedule)
 
+    @property
+    def code(self) -> tuple[Algorithm, bool]:
+        """What differs beyond the schedule: the algorithm, and whether it is IREE's own code for that."""
+        return self.algorithm, self.is_left_to_iree
+
 
 def implementation_record(implementation: Implementation) -> dict[str, Any]:
     """`implementation` in the types of JSON."""

@@ -1,4 +1,4 @@
-"""Which convolutions a user allows to be rewritten."""
+"""Which layers a user allows to be rewritten."""
 
 from __future__ import annotations
 
@@ -12,9 +12,12 @@ _NUMBERS = re.compile(r"(\d+)(?:-(\d+))?")
 
 
 def is_layer_allowed(
-    allow: Collection[str], deny: Collection[str], number: int, operation: ir.Operation
+    allow: Collection[str], deny: Collection[str], number: int | None, operation: ir.Operation
 ) -> bool:
-    """Whether patterns as in `WinogradOptions` let convolution `number`, in program order, be rewritten."""
+    """Whether patterns as in `WinogradOptions` let a layer be rewritten.
+
+    `number` is that of a convolution, in program order, and None for what is none.
+    """
     names = tuple(location_names(operation.location))
     if allow and not any(_matches(pattern, number, names) for pattern in allow):
         return False
@@ -34,7 +37,7 @@ def location_names(location: ir.Location) -> Iterator[str]:
         yield from location_names(location.caller)
 
 
-def _matches(pattern: str, number: int, names: tuple[str, ...]) -> bool:
+def _matches(pattern: str, number: int | None, names: tuple[str, ...]) -> bool:
     if numbers := _NUMBERS.fullmatch(pattern):
-        return int(numbers[1]) <= number <= int(numbers[2] or numbers[1])
+        return number is not None and int(numbers[1]) <= number <= int(numbers[2] or numbers[1])
     return any(fnmatchcase(name, pattern) for name in names)

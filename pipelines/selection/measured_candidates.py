@@ -33,14 +33,13 @@ def measured_candidates(
     for measurement in database.measurements(problem, space.key):
         implementation = measurement.implementation
         algorithm = implementation.algorithm
-        kind = algorithm, implementation.is_left_to_iree
-        if algorithm not in algorithms or kind in found:
+        if algorithm not in algorithms or implementation.code in found:
             continue
         shape = convolution_shape(problem, algorithm)
         if not implementation.is_left_to_iree and (reason := space.refusal(shape, implementation.schedule)):
             refused.append(f"{algorithm}: {reason}")
             continue
-        found[kind] = candidate(problem, space, implementation, measurement.seconds)
+        found[implementation.code] = candidate(problem, space, implementation, measurement.seconds)
     if refused:
         ignore(f"{_count(refused)} the target has no kernel for: {refused[0]}")
     if others := database.others(problem, space.key):

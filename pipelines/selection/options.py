@@ -14,11 +14,11 @@ MAX_OUTPUT_TILE = 8
 class WinogradOptions:
     """Options of `compile_pipeline`: keywords of the Python API, and flags of `iree-compile`.
 
-    A pass that takes one of them has it as `same_option`. Layers are named by patterns. A
-    number (or a range of them, `4-7`) is that of the convolution, counted from 0 in program order; any other
-    pattern is a shell-style glob that has to match one of the names in its location (`layer1.*`,
-    `*/conv1`). A convolution is considered when `allow` is empty or one of its patterns matches, and no
-    pattern of `deny` does.
+    A pass that takes one of them has it as `same_option`. Layers, convolutions and products of rows and a
+    matrix, are named by patterns. A number (or a range of them, `4-7`) is that of a convolution, counted from
+    0 in program order; any other pattern is a shell-style glob that has to match one of the names in a
+    layer's location (`layer1.*`, `*/conv1`). A layer is considered when `allow` is empty or one of its
+    patterns matches, and no pattern of `deny` does.
 
     Raises ValueError when a field is out of range.
     """
@@ -38,27 +38,27 @@ class WinogradOptions:
     )
     remarks: bool = option(
         False,
-        purpose="say of each convolution what it became, or why it was left",
+        purpose="say of each layer what it became, or why it was left",
         flag="iree-winograd-remarks",
     )
     allow: tuple[str, ...] = option(
         (),
         "patterns",
-        "rewrite only convolutions that one of them matches",
+        "rewrite only layers that one of them matches",
         flag="iree-winograd-allow-layers",
         accepts=all,
     )
     deny: tuple[str, ...] = option(
         (),
         "patterns",
-        "leave convolutions that one of them matches",
+        "leave layers that one of them matches",
         flag="iree-winograd-deny-layers",
         accepts=all,
     )
     max_relative_error: float | None = option(
         None,
         "a positive number",
-        "give no convolution an algorithm with a larger predicted error, relative to its output",
+        "give no layer an algorithm with a larger predicted error, relative to its output",
         auto="the target's limit",
         flag="iree-winograd-max-relative-error",
         accepts=is_positive,

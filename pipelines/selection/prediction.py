@@ -12,7 +12,7 @@ from iree.winograd.pipelines.backends.search_space import SearchSpace
 from iree.winograd.pipelines.specification.schedule import Schedule
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
-from .candidates import candidate_algorithms, convolution_shape, direct_algorithm
+from .candidates import candidate_algorithms, convolution_shape, direct_algorithm, iree_implementation
 from .decision import Candidate
 from .implementation import Implementation
 
@@ -23,12 +23,17 @@ TIME_TOLERANCE = 0.03
 def predict(
     problem: ConvolutionProblem, space: SearchSpace, output_tile: int | None = None
 ) -> tuple[Candidate, ...]:
-    """The algorithms for `problem`, each with the schedules that need no measurement, if any fit."""
-    return tuple(
-        candidate(problem, space, Implementation(algorithm, schedule))
+    """The algorithms for `problem`, each with the schedules that need no measurement, if any fit.
+
+    IREE's own code is one more where there is a model of it.
+    """
+    ours = [
+        Implementation(algorithm, schedule)
         for algorithm in candidate_algorithms(problem, output_tile)
         for schedule in _default_schedules(convolution_shape(problem, algorithm), space)
-    )
+    ]
+    theirs = [iree_implementation(problem)] if space.iree_stage_seconds(problem) else []
+    return tuple(candidate(problem, space, each) for each in (*ours, *theirs))
 
 
 def _default_schedules(shape: ConvolutionShape, space: SearchSpace) -> Sequence[Schedule]:
@@ -63,11 +68,12 @@ def candidate(
     measured_seconds: float | None = None,
 ) -> Candidate:
     """`implementation` with what is predicted of it."""
-    stage_seconds: Mapping[str, float] = {}
-    if not implementation.is_left_to_iree:
-        shape = convolution_shape(problem, implementation.algorithm)
-        stage_seconds = space.stage_seconds(shape, implementation.schedule)
     schedule = implementation.schedule
+    stage_seconds: Mapping[str, float]
+    if implementation.is_left_to_iree:
+        stage_seconds = space.iree_stage_seconds(problem)
+    else:
+        stage_seconds = space.stage_seconds(convolution_shape(problem, implementation.algorithm), schedule)
     error = algorithm_error(
         problem, implementation.algorithm, schedule.summed_block, schedule.splits_products
     )

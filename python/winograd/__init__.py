@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from iree.winograd.targets import target_flags
     from iree.winograd.torch_compile.explanation import Explanation, explain
     from iree.winograd.torch_compile.fallback import FallbackWarning
-    from iree.winograd.tuning.tuner import TunedConvolution, tune
+    from iree.winograd.tuning.tuner import TunedLayer, tune
 
 __all__ = [
     "CallError",
@@ -35,7 +35,7 @@ __all__ = [
     "LoadError",
     "ModelImportError",
     "RewriteWarning",
-    "TunedConvolution",
+    "TunedLayer",
     "TuningDatabaseWarning",
     "TuningError",
     "WinogradError",
@@ -59,7 +59,7 @@ _MODULES = {
     "FallbackWarning": "iree.winograd.torch_compile.fallback",
     "load": "iree.winograd.runtime",
     "target_flags": "iree.winograd.targets",
-    **dict.fromkeys(("TunedConvolution", "tune"), "iree.winograd.tuning.tuner"),
+    **dict.fromkeys(("TunedLayer", "tune"), "iree.winograd.tuning.tuner"),
 }
 
 

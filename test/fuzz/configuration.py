@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from iree.winograd.passes.frame.algorithm import Algorithm
 from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.backends.schedules import Schedule
-from iree.winograd.pipelines.selection import select_algorithm
 from iree.winograd.pipelines.selection.candidates import (
     SearchSpace,
     candidate_algorithms,
     convolution_shape,
 )
+from iree.winograd.pipelines.selection.chooser import Chooser
 from iree.winograd.pipelines.selection.decision import Decision
 from iree.winograd.pipelines.selection.implementation import Implementation
 from iree.winograd.pipelines.selection.prediction import candidate
@@ -87,7 +87,7 @@ def configurations(targets: list[str]) -> st.SearchStrategy[Configuration]:
 def chosen_implementations(configuration: Configuration) -> Iterator[list[Decision]]:
     """Has compilations in the block choose as `configuration` says; yields what they decide."""
     decisions: list[Decision] = []
-    decide = select_algorithm.SelectAlgorithm._decide
+    decide = Chooser.decide
     seed = configuration.implementation_seed
 
     def decide_at_random(*arguments: object) -> Decision:
@@ -100,7 +100,7 @@ def chosen_implementations(configuration: Configuration) -> Iterator[list[Decisi
         decisions.append(decision)
         return decision
 
-    with mock.patch.object(select_algorithm.SelectAlgorithm, "_decide", decide_at_random):
+    with mock.patch.object(Chooser, "decide", decide_at_random):
         yield decisions
 
 

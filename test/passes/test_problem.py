@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from math import prod
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from iree.winograd.passes.match.element_types import ElementTypes
-from iree.winograd.passes.match.problem import ConvolutionProblem
+from iree.winograd.passes.match.problem import ConvolutionProblem, MatmulProblem
 
 
 @st.composite
@@ -36,7 +38,23 @@ def test_the_text_is_read_back(problem: ConvolutionProblem) -> None:
     assert ConvolutionProblem.parse(str(problem)) == problem
 
 
-@pytest.mark.parametrize("text", ["", "1x56x56x64", "1x8x8x4->4 kernel 3x3"])
+@given(st.lists(st.integers(1, 64), min_size=2, max_size=4), st.integers(1, 512), st.integers(1, 512))
+def test_the_text_of_a_product_is_read_back(pixels: list[int], channels: int, columns: int) -> None:
+    problem = MatmulProblem.multiplying(tuple(pixels), channels, columns)
+    assert problem.rows == prod(pixels)
+    assert ConvolutionProblem.parse(str(problem)) == problem
+
+
+def test_a_product_is_another_problem_than_the_convolution_that_it_is() -> None:
+    convolution = ConvolutionProblem.parse(
+        "1x32x512->1000 kernel 1 stride 1 dilation 1 padding 0 0 groups 1 f32"
+    )
+    product = ConvolutionProblem.parse("1x32x512->1000 matmul f32")
+    assert product != convolution
+    assert vars(product) == vars(convolution)
+
+
+@pytest.mark.parametrize("text", ["", "1x56x56x64", "1x8x8x4->4 kernel 3x3", "32x512->1000 matmul f32"])
 def test_other_text_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="not a convolution problem"):
         ConvolutionProblem.parse(text)

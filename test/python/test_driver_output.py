@@ -67,7 +67,7 @@ def test_report(tmp_path: Path) -> None:
     assert set(outcome.files) == {"convolution.mlir", "convolution.vmfb", "report.json"}
     assert outcome.files["convolution.vmfb"] == plain.files["convolution.vmfb"]
     report = json.loads(outcome.files["report.json"])
-    assert len(report["convolutions"]) == 1
+    assert len(report["layers"]) == 1
     assert "threads 3" in report["target"]
     page = run(TOOL_DIRECTORY / "iree-compile", [*arguments, "--iree-winograd-report=a.html"], tmp_path)
     assert page.files["a.html"].startswith(b"<!DOCTYPE html>")

@@ -17,10 +17,11 @@ from iree.winograd.passes.frame import registry
 from iree.winograd.passes.frame.algorithm import algorithm_of
 from iree.winograd.passes.match.convolution import convolutions
 from iree.winograd.pipelines.selection.decision import Decision
+from iree.winograd.pipelines.selection.prediction import TIME_TOLERANCE
 from iree.winograd.pipelines.selection.select_algorithm import SelectAlgorithm
 from iree.winograd.report import schema
 from iree.winograd.report.decisions import decision_report
-from iree.winograd.report.schema import ConvolutionReport, DecisionReport
+from iree.winograd.report.schema import DecisionReport, LayerReport
 from small_programs import ADD
 
 COMMAND_LINE_PAGE = Path(__file__).parents[2] / "docs" / "command-line.md"
@@ -46,6 +47,28 @@ func.func @convolution(%x: tensor<?x30x30x64xf32>, %w: tensor<3x3x64x32xf32>, %y
   %0 = linalg.conv_2d_nhwc_hwcf ins(%x, %w : tensor<?x30x30x64xf32>, tensor<3x3x64x32xf32>)
     outs(%y : tensor<?x28x28x32xf32>) -> tensor<?x28x28x32xf32>
   return %0 : tensor<?x28x28x32xf32>
+}
+"""
+# A fully connected layer, a product of matrices known at run time, and a convolution.
+MATMULS = """\
+func.func @matmuls(
+    %x: tensor<3x512xf32>, %m: tensor<256x64xf32>, %i: tensor<1x10x10x4xf32>, %w: tensor<3x3x4x4xf32>)
+    -> (tensor<3x64xf32>, tensor<1x8x8x4xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %matrix = arith.constant dense<0.5> : tensor<512x256xf32>
+  %e0 = tensor.empty() : tensor<3x256xf32>
+  %z0 = linalg.fill ins(%zero : f32) outs(%e0 : tensor<3x256xf32>) -> tensor<3x256xf32>
+  %0 = linalg.matmul ins(%x, %matrix : tensor<3x512xf32>, tensor<512x256xf32>)
+    outs(%z0 : tensor<3x256xf32>) -> tensor<3x256xf32> loc("classifier")
+  %e1 = tensor.empty() : tensor<3x64xf32>
+  %z1 = linalg.fill ins(%zero : f32) outs(%e1 : tensor<3x64xf32>) -> tensor<3x64xf32>
+  %1 = linalg.matmul ins(%0, %m : tensor<3x256xf32>, tensor<256x64xf32>)
+    outs(%z1 : tensor<3x64xf32>) -> tensor<3x64xf32>
+  %e2 = tensor.empty() : tensor<1x8x8x4xf32>
+  %z2 = linalg.fill ins(%zero : f32) outs(%e2 : tensor<1x8x8x4xf32>) -> tensor<1x8x8x4xf32>
+  %2 = linalg.conv_2d_nhwc_hwcf ins(%i, %w : tensor<1x10x10x4xf32>, tensor<3x3x4x4xf32>)
+    outs(%z2 : tensor<1x8x8x4xf32>) -> tensor<1x8x8x4xf32>
+  return %1, %2 : tensor<3x64xf32>, tensor<1x8x8x4xf32>
 }
 """
 DIRECT_OPERATIONS = 2 * 28 * 28 * 32 * 9 * 64
@@ -101,9 +124,9 @@ def test_content(tmp_path: Path) -> None:
     assert list(violations(report, DecisionReport, "report")) == []
     assert report["failures"] == []
     assert report["totals"]["failures"] == 0
-    tiled, half, pointwise = report["convolutions"]
-    assert [each["number"] for each in report["convolutions"]] == [0, 1, 2]
-    assert [each["names"][0] for each in report["convolutions"]] == ['layer<1> & "more"', "half", "pointwise"]
+    tiled, half, pointwise = report["layers"]
+    assert [each["number"] for each in report["layers"]] == [0, 1, 2]
+    assert [each["names"][0] for each in report["layers"]] == ['layer<1> & "more"', "half", "pointwise"]
 
     assert tiled["problem"] is not None
     assert tiled["problem"]["text"].startswith("1x30x30x64->32 kernel 3x3")
@@ -129,7 +152,7 @@ def test_content(tmp_path: Path) -> None:
     assert pointwise["chosen"] == 0
     totals = report["totals"]
     chosen = [tiled["candidates"][tiled["chosen"]], pointwise["candidates"][0]]
-    assert (totals["convolutions"], totals["rewritten"]) == (3, 2)
+    assert (totals["layers"], totals["rewritten"]) == (3, 2)
     assert totals["predicted_seconds"] == pytest.approx(sum(each["predicted_seconds"] for each in chosen))
     assert totals["operations"] == sum(each["operations"] for each in chosen)
     assert totals["direct_operations"] == DIRECT_OPERATIONS + 2 * 28 * 28 * 32 * 8
@@ -144,22 +167,64 @@ def test_says_what_the_ir_gets() -> None:
         SelectAlgorithm(observe=decisions.append).run(module.operation)
         report = decision_report(decisions)
         algorithms = [algorithm_of(operation) for operation in convolutions(module.operation)]
-    assert len(report["convolutions"]) == 3
+    assert len(report["layers"]) == 3
 
-    def reported(convolution: ConvolutionReport) -> tuple[list[int], list[int]] | None:
+    def reported(convolution: LayerReport) -> tuple[list[int], list[int]] | None:
         chosen = schema.choice(convolution)
         return None if chosen is None else (chosen["output_tile"], chosen["part_size"])
 
-    assert [reported(each) for each in report["convolutions"]] == [
+    assert [reported(each) for each in report["layers"]] == [
         None if algorithm is None else (list(algorithm.output_tile), list(algorithm.part_size))
         for algorithm in algorithms
     ]
 
 
+def test_a_fully_connected_layer(tmp_path: Path) -> None:
+    """Beside a product that is none: both are in the report, in program order among convolutions."""
+    report = report_of(MATMULS, tmp_path, threads=1)
+    assert list(violations(report, DecisionReport, "report")) == []
+    first, computed, second = report["layers"]
+    assert [(each["kind"], each["number"]) for each in report["layers"]] == [
+        ("matmul", 0),
+        ("matmul", 1),
+        ("convolution", 0),
+    ]
+    assert computed["reason"] == "its matrix is known only when running it"
+    assert (computed["problem"], computed["chosen"]) == (None, None)
+    assert second["chosen"] is not None
+    assert first["names"][0] == "classifier" and first["problem"] is not None
+    assert first["problem"]["text"] == "1x3x512->256 matmul f32"
+    assert first["direct_operations"] == 2 * 3 * 512 * 256
+    assert first["least_bytes"] == 4 * (3 * 512 + 512 * 256 + 3 * 256)
+    kinds = [candidate["schedule"]["kind"] for candidate in first["candidates"]]
+    assert sorted(kinds) == ["direct", "iree"]
+    assert first["chosen"] is not None and not first["tuned"]
+    chosen = first["candidates"][first["chosen"]]
+    for candidate in first["candidates"]:
+        assert candidate["predicted_seconds"] == pytest.approx(sum(candidate["stage_seconds"].values()))
+        assert chosen["predicted_seconds"] <= (1 + TIME_TOLERANCE) * candidate["predicted_seconds"]
+
+
+def test_one_row_on_a_gpu_is_left_to_iree_with_its_prediction(tmp_path: Path) -> None:
+    source = (
+        MATMULS.replace("<3x64xf32", "<1x64xf32")
+        .replace("<3x256xf32", "<1x256xf32")
+        .replace("<3x512xf32", "<1x512xf32")
+    )
+    report = report_of(source, tmp_path, target="cuda:sm_80")
+    (first, *_) = report["layers"]
+    assert first["chosen"] is not None and schema.is_left_to_iree(first)
+    assert first["reason"].startswith("IREE's own code is predicted to take")
+    assert first["candidates"][first["chosen"]]["predicted_seconds"] is not None
+    path = tmp_path / "report.html"
+    winograd.compile(source, target="cuda:sm_80", report=path)
+    assert 'id="matmul-0"' in path.read_text() and "<div>left to IREE</div>" in path.read_text()
+
+
 def test_layers_that_are_not_allowed(tmp_path: Path) -> None:
     report = report_of(CONVOLUTIONS, tmp_path, deny=("0", "pointwise"))
-    assert [each["chosen"] for each in report["convolutions"]] == [None, None, None]
-    assert report["convolutions"][0]["reason"] == "the layer patterns exclude it"
+    assert [each["chosen"] for each in report["layers"]] == [None, None, None]
+    assert report["layers"][0]["reason"] == "the layer patterns exclude it"
     assert report["totals"]["rewritten"] == 0
     assert report["totals"]["predicted_seconds"] == 0
 
@@ -178,7 +243,7 @@ def test_a_batch_known_only_at_run_time(target: str, tmp_path: Path) -> None:
     report = report_of(DYNAMIC_BATCH, tmp_path, target=target)
     batch = report["dynamic_batch"]
     assert batch == (1 if target == "cpu" else 64)
-    (convolution,) = report["convolutions"]
+    (convolution,) = report["layers"]
     assert convolution["problem"] is not None and convolution["problem"]["batch"] is None
     assert convolution["direct_operations"] == batch * DIRECT_OPERATIONS
     assert convolution["least_bytes"] == 4 * (batch * (30 * 30 * 64 + 28 * 28 * 32) + 9 * 64 * 32)
@@ -212,7 +277,7 @@ def test_says_what_failed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, suffi
         (failure,) = report["failures"]
         assert failure["reason"] == "KeyError: 'an oversight'"
         assert failure["left_out"] == "winograd-test"
-        assert len(report["convolutions"]) == 1
+        assert len(report["layers"]) == 1
 
 
 @pytest.mark.parametrize("suffix", ["json", "html"])

@@ -15,9 +15,9 @@ from iree.winograd.report.schema import (
     SCHEMA_VERSION,
     BandwidthReport,
     CandidateReport,
-    ConvolutionReport,
     DecisionReport,
     FailureReport,
+    LayerReport,
     LimitsReport,
     ProblemReport,
     TotalsReport,
@@ -79,8 +79,9 @@ def candidate(tile: int, seconds: float, measured: float | None = None) -> Candi
 
 def convolution(
     number: int, candidates: list[CandidateReport], chosen: int | None, *, operations: int = 10**9
-) -> ConvolutionReport:
-    return ConvolutionReport(
+) -> LayerReport:
+    return LayerReport(
+        kind="convolution",
         number=number,
         names=[f"layer<{number}> & more"],
         problem=ProblemReport(
@@ -107,7 +108,7 @@ def convolution(
     )
 
 
-def report(convolutions: list[ConvolutionReport], failures: Sequence[FailureReport] = ()) -> DecisionReport:
+def report(convolutions: list[LayerReport], failures: Sequence[FailureReport] = ()) -> DecisionReport:
     rewritten = [each["candidates"][each["chosen"]] for each in convolutions if each["chosen"] is not None]
     return DecisionReport(
         schema_version=SCHEMA_VERSION,
@@ -117,14 +118,14 @@ def report(convolutions: list[ConvolutionReport], failures: Sequence[FailureRepo
         dynamic_batch=1,
         failures=list(failures),
         totals=TotalsReport(
-            convolutions=len(convolutions),
+            layers=len(convolutions),
             rewritten=len(rewritten),
             predicted_seconds=sum(each["predicted_seconds"] for each in rewritten),
             direct_operations=10**9 * len(rewritten),
             operations=sum(each["operations"] for each in rewritten),
             failures=len(failures),
         ),
-        convolutions=convolutions,
+        layers=convolutions,
     )
 
 
@@ -201,7 +202,7 @@ def test_light_and_dark(three_layers: Page) -> None:
 
 
 @pytest.mark.parametrize("convolutions", [[], [convolution(0, [], None)]])
-def test_without_anything_to_show(convolutions: list[ConvolutionReport]) -> None:
+def test_without_anything_to_show(convolutions: list[LayerReport]) -> None:
     page = parse(decision_page(report(convolutions)))
     assert ("has no convolutions" in page.text) == (not convolutions)
     assert "left to IREE" in page.text or not convolutions

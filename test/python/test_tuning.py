@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -13,10 +14,12 @@ from pathlib import Path
 
 import distributed
 import iree.winograd
+import numpy as np
 import pytest
 from iree.winograd import InvalidOptionError, TuningError, cli, tune
 from iree.winograd.passes.frame.algorithm import Algorithm
 from iree.winograd.passes.match.problem import ConvolutionProblem
+from iree.winograd.pipelines.backends.schedules import schedule_record
 from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule
 from iree.winograd.pipelines.selection.implementation import Implementation
 from iree.winograd.pipelines.selection.tuning_database import Entry, TuningDatabase
@@ -48,6 +51,18 @@ func.func @main(%image: tensor<1x12x12x8xf32>) -> (tensor<1x10x10x8xf32>, tensor
 }
 """
 )
+MATRIX = np.random.default_rng(0).uniform(-1, 1, (40, 24)).astype(np.float32)
+FULLY_CONNECTED = """
+func.func @main(%rows: tensor<3x40xf32>) -> tensor<3x24xf32> {
+  %zero = arith.constant 0.0 : f32
+  %matrix = arith.constant MATRIX : tensor<40x24xf32>
+  %empty = tensor.empty() : tensor<3x24xf32>
+  %zeros = linalg.fill ins(%zero : f32) outs(%empty : tensor<3x24xf32>) -> tensor<3x24xf32>
+  %result = linalg.matmul ins(%rows, %matrix : tensor<3x40xf32>, tensor<40x24xf32>)
+    outs(%zeros : tensor<3x24xf32>) -> tensor<3x24xf32>
+  return %result : tensor<3x24xf32>
+}
+"""
 PROBLEMS = tuple(
     ConvolutionProblem.parse(
         f"1x{size}x{size}x8->8 kernel 3x3 stride 1x1 dilation 1x1 padding 0x0 0x0 groups 1 f32"
@@ -105,6 +120,30 @@ def test_a_tuned_program_takes_what_was_measured_to_be_fastest(tmp_path: Path) -
     # Without time to measure, all is as it was.
     resumed = tune(NETWORK, device="local-sync", database=database, budget=1e-3, report=lines.append)
     assert resumed == tuned
+
+
+def test_a_fully_connected_layer_is_tuned(tmp_path: Path) -> None:
+    database = tmp_path / "tuning.db"
+    source = FULLY_CONNECTED.replace("MATRIX", f'dense<"0x{MATRIX.tobytes().hex()}">')
+    (tuned,) = tune(source, device="local-sync", database=database, budget=15)
+    assert str(tuned.problem) == "1x3x40->24 matmul f32"
+    assert tuned.best is not None
+    measured = entries(database)
+    assert {entry.problem for entry in measured} == {str(tuned.problem)}
+    kinds = [entry.implementation["schedule"]["kind"] for entry in measured]
+    assert kinds.count("iree") == 1 and kinds.count("direct") >= 2
+
+    path = tmp_path / "report.json"
+    program = iree.winograd.compile(source, threads=1, tuning_database=str(database), report=path)
+    (layer,) = json.loads(path.read_text())["layers"]
+    chosen = layer["candidates"][layer["chosen"]]
+    assert layer["kind"] == "matmul" and layer["tuned"]
+    assert chosen["schedule"] == dict(schedule_record(tuned.best.implementation.schedule))
+    assert chosen["measured_seconds"] == tuned.best.seconds
+    rows = np.random.default_rng(1).uniform(-1, 1, (3, 40)).astype(np.float32)
+    result = np.asarray(iree.winograd.load(program, device="local-sync")(rows))
+    exact = rows.astype(np.float64) @ MATRIX.astype(np.float64)
+    assert (np.abs(result - exact) <= 40 * np.finfo(np.float32).eps * (np.abs(rows) @ np.abs(MATRIX))).all()
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])

@@ -43,7 +43,7 @@ def test_the_measured_schedule_is_taken() -> None:
         assert (result.returncode, result.stderr) == (0, "")
         report = json.loads(Path("report.json").read_text())
         assert report["failures"] == []
-        (decision,) = report["convolutions"]
+        (decision,) = report["layers"]
         chosen = decision["candidates"][decision["chosen"]]
         taken = implementation_from_record({name: chosen[name] for name in implementation_record(measured)})
         assert (decision["tuned"], taken == measured) == (is_tuned, is_tuned)

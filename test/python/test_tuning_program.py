@@ -5,19 +5,22 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from iree.winograd.dialect.bindings import ir
-from iree.winograd.passes.match.convolution import Convolution, convolutions, match_convolution
+from iree.winograd.passes.frame.algorithm import algorithm_of
 from iree.winograd.passes.match.problem import ConvolutionProblem
+from iree.winograd.pipelines.backends.schedules import schedule_of
 from iree.winograd.pipelines.cpu.backend import CpuBackend
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.selection.candidates import iree_implementation
 from iree.winograd.pipelines.selection.implementation import Implementation
+from iree.winograd.pipelines.selection.layer import layers, match_problem
 from iree.winograd.pipelines.selection.prediction import algorithm_error, predict
 from iree.winograd.targets import target_flags
 from iree.winograd.tuning.measuring.compile_job import CompileJob
-from iree.winograd.tuning.measuring.convolution_program import ConvolutionProgram
 from iree.winograd.tuning.measuring.measurement import MeasuredProgram, MeasurementJob
 from iree.winograd.tuning.measuring.outcome import Failure, Timing
+from iree.winograd.tuning.measuring.program_of_problem import layer_program
 
+SPACE = CpuBackend(CpuTarget.of("", "+avx512f")).search_space()
 PLAIN = "1x10x10x16->16 kernel 3x3 stride 1x1 dilation 1x1 padding 1x1 1x1 groups 1 f32"
 PROBLEMS = (
     PLAIN,
@@ -25,26 +28,29 @@ PROBLEMS = (
     "2x40x16->24 kernel 5 stride 1 dilation 1 padding 2 2 groups 1 f32",
     "1x12x12x32->32 kernel 3x3 stride 1x1 dilation 1x1 padding 0x0 0x0 groups 4 f32",
     "1x12x12x32->32 kernel 3x3 stride 1x1 dilation 1x1 padding 1x1 1x1 groups 32 f32",
+    "1x37x20->30 matmul f32",
+    "2x5x7x16->24 matmul f32",
 )
 
 
 def default_implementation(problem: ConvolutionProblem) -> tuple[Implementation, float]:
     """With the relative error that is predicted of it."""
-    space = CpuBackend(CpuTarget.of("", "+avx512f")).search_space()
-    chosen = min(predict(problem, space), key=lambda each: each.predicted_seconds)
+    ours = (each for each in predict(problem, SPACE) if not each.implementation.is_left_to_iree)
+    chosen = min(ours, key=lambda each: each.predicted_seconds)
     return chosen.implementation, chosen.predicted_error
 
 
 @pytest.mark.parametrize("text", PROBLEMS)
-def test_convolution_of_the_program_is_the_problem(text: str) -> None:
+def test_layer_of_the_program_is_the_problem(text: str) -> None:
     problem = ConvolutionProblem.parse(text)
     implementation, _ = default_implementation(problem)
-    module = ConvolutionProgram(problem).build(ir.Context(), implementation)
+    module = layer_program(problem).build(ir.Context(), implementation)
     assert module.operation.verify()
-    (operation,) = convolutions(module.operation)
-    convolution = match_convolution(operation)
-    assert isinstance(convolution, Convolution)
-    assert convolution.problem == problem
+    with module.context:
+        (layer,) = layers(module.operation)
+        assert match_problem(layer, SPACE) == problem
+        assert algorithm_of(layer.operation) == implementation.algorithm
+        assert schedule_of(layer.operation) == implementation.schedule
 
 
 @pytest.mark.parametrize("text", PROBLEMS)
@@ -81,7 +87,7 @@ def test_what_is_no_program_fails_alone() -> None:
 
 
 def test_outputs_vary_by_about_one() -> None:
-    program = ConvolutionProgram(ConvolutionProblem.parse(PLAIN))
+    program = layer_program(ConvolutionProblem.parse(PLAIN))
     expected = program.expected()
     assert expected.shape == (1, 10, 10, 16)
     # Half of a normal distribution whose variance is that of the sums and of the bias.

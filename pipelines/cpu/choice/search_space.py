@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from iree.winograd.passes.match.no_match import Reason
-from iree.winograd.passes.match.problem import ConvolutionProblem
+from iree.winograd.passes.match.problem import ConvolutionProblem, MatmulProblem
 from iree.winograd.pipelines.cpu.kernels.by_schedule import refusal
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.schedules.depthwise import DepthwiseSchedule
@@ -19,10 +19,8 @@ from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
 from .cost_model import stage_seconds
 from .default_schedule import default_schedule
+from .iree_cost import iree_matmul_seconds
 from .schedule_space import depthwise_schedules, direct_schedules, winograd_schedules
-
-IREE_PRODUCT_SLOWDOWN = 1.5
-"""The least that was measured, of one row: IREE reads matrices at 24 GB/s, the direct kernel at 36."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +61,10 @@ class CpuSearchSpace:
         """By element type. Kernels sum in blocks, so that tiles of 4 and some of 6 keep within it."""
         return {"f32": 1e-6}
 
+    @property
+    def takes_parameters(self) -> bool:
+        return False
+
     def unsuited(self, problem: ConvolutionProblem) -> Reason | None:
         """None: the kernels compute all that IREE leaves as convolutions, and are faster."""
         return None
@@ -91,13 +93,11 @@ class CpuSearchSpace:
             found = depthwise_schedules(shape, self.threads, default)
         yield from (schedule for schedule in found if schedule != default)
 
-    def iree_product_seconds(self, shape: ConvolutionShape) -> float:
-        """As if IREE's code did in 1.5 times the time what the direct kernel does beside its dispatch."""
-        stages = self.stage_seconds(shape, self.default_schedule(shape))
-        return sum(
-            seconds * (1 if stage == "dispatch" else IREE_PRODUCT_SLOWDOWN)
-            for stage, seconds in stages.items()
-        )
+    def iree_stage_seconds(self, problem: ConvolutionProblem) -> Mapping[str, float]:
+        """Those of products of rows and a matrix, as measured."""
+        if not isinstance(problem, MatmulProblem):
+            return {}
+        return iree_matmul_seconds(problem, self.target, self.machine, self.threads)
 
     def refusal(self, shape: ConvolutionShape, schedule: Schedule) -> Reason | None:
         """Why the kernels don't compute `shape` by `schedule`, e.g. that of another, or None."""

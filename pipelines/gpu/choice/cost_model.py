@@ -42,8 +42,6 @@ PRODUCT_LATENCY = 2.2e-6
 DEPTHWISE_RATE = 1 / 8
 """The part of the peak rate at which first caches give operands: two of 4 bytes for each multiply-add, where
 a multiprocessor starts 128 of these and is given 128 bytes in a cycle."""
-IREE_BLOCKED_ROWS, IREE_BLOCK, IREE_RATE = 8, 256, 0.062
-"""From so many rows on IREE multiplies by blocks of so many, at this part of the peak rate."""
 FULL_THREADS = 256
 """Threads of products that fill a multiprocessor."""
 
@@ -115,22 +113,6 @@ def depthwise_seconds(shape: ConvolutionShape, machine: GpuMachine) -> Mapping[s
     outputs = batch * prod(shape.output_size) * shape.output_channels
     computed = 2 * outputs * len(shape.decomposition.views) / (DEPTHWISE_RATE * machine.flops)
     return {"depthwise": OUTPUT_LATENCY + max(moved, computed), "launch": launch_seconds(machine)}
-
-
-def iree_product_seconds(shape: ConvolutionShape, machine: GpuMachine) -> float:
-    """Seconds of IREE's own product of the rows of all images and a matrix.
-
-    For a few rows it takes as long as reading the matrix once for each, for more as long as blocks of 256
-    rows at a small part of the peak rate, however many of them there are.
-    """
-    rows = (shape.batch or DYNAMIC_BATCH) * prod(shape.output_size)
-    if rows < IREE_BLOCKED_ROWS:
-        matrix = shape.filter_bytes
-        computed = rows * matrix / machine.bandwidth(matrix)
-    else:
-        blocked = -(-rows // IREE_BLOCK) * IREE_BLOCK
-        computed = 2 * blocked * shape.reduction * shape.output_channels / (IREE_RATE * machine.flops)
-    return PRODUCT_LATENCY + computed + launch_seconds(machine)
 
 
 def launch_seconds(machine: GpuMachine) -> float:

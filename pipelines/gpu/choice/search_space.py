@@ -6,15 +6,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from iree.winograd.passes.match.no_match import Reason
-from iree.winograd.passes.match.problem import ConvolutionProblem
+from iree.winograd.passes.match.problem import ConvolutionProblem, MatmulProblem
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
 from iree.winograd.pipelines.gpu.schedules.fit import GpuSchedule, refusal
 from iree.winograd.pipelines.machines.model import GpuMachine, Limits
 from iree.winograd.pipelines.specification.schedule import Schedule
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
-from .cost_model import DYNAMIC_BATCH, iree_product_seconds
+from .cost_model import DYNAMIC_BATCH
 from .default_schedule import default_schedules, schedules, stage_seconds
+from .iree_cost import iree_matmul_seconds
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,10 @@ class GpuSearchSpace:
         """By element type. A product is one running sum, as it is in other GPU libraries."""
         return {"f32": 4e-6}
 
+    @property
+    def takes_parameters(self) -> bool:
+        return True
+
     def unsuited(self, problem: ConvolutionProblem) -> Reason | None:
         """Why the kernels don't compute `problem`, or None."""
         if problem.groups > 1 and problem.group_inputs == 1 and problem.group_outputs > 1:
@@ -67,9 +72,9 @@ class GpuSearchSpace:
             schedule for schedule in schedules(shape, self.target, self.machine) if schedule != default
         )
 
-    def iree_product_seconds(self, shape: ConvolutionShape) -> float:
-        """Seconds of IREE's own product of rows and a matrix, as measured on an H200."""
-        return iree_product_seconds(shape, self.machine)
+    def iree_stage_seconds(self, problem: ConvolutionProblem) -> Mapping[str, float]:
+        """Those of products of rows and a matrix, as measured on an H200."""
+        return iree_matmul_seconds(problem, self.machine) if isinstance(problem, MatmulProblem) else {}
 
     def refusal(self, shape: ConvolutionShape, schedule: Schedule) -> Reason | None:
         """Why the kernels don't compute `shape` by `schedule`, e.g. for lack of memory, or None."""

@@ -8,6 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from iree.winograd.report.schema import convolutions
 from iree.winograd.torch_compile.cache import Usage, default_folder, usage
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ def _content(each: Usage) -> str:
     """What a program has in it, as its report says."""
     try:
         decisions = each.entry.decisions()
-        return f"{decisions['totals']['convolutions']} convolutions for {decisions['target']}"
+        return f"{len(convolutions(decisions))} convolutions for {decisions['target']}"
     except (OSError, ValueError, KeyError, TypeError):
         return "incomplete"
 

@@ -1,4 +1,4 @@
-"""What was decided of a program's convolutions, as a report: see `schema.py` for its form."""
+"""What was decided of a program's layers, as a report: see `schema.py` for its form."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from iree.winograd.report.schema import (
     SCHEMA_VERSION,
     BandwidthReport,
     CandidateReport,
-    ConvolutionReport,
     DecisionReport,
     FailureReport,
+    LayerReport,
     LimitsReport,
     ProblemReport,
     TotalsReport,
@@ -33,7 +33,7 @@ def decision_report(decisions: Sequence[Decision], failures: Sequence[RewriteFai
     """The report on the decisions of one program, and on the failures in applying them."""
     space = decisions[0].space if decisions else None
     dynamic_batch = 1 if space is None else space.dynamic_batch
-    convolutions = [_convolution(decision, dynamic_batch) for decision in decisions]
+    layers = [_layer(decision, dynamic_batch) for decision in decisions]
     return DecisionReport(
         schema_version=SCHEMA_VERSION,
         target=None if space is None else space.key,
@@ -41,8 +41,8 @@ def decision_report(decisions: Sequence[Decision], failures: Sequence[RewriteFai
         limits=None if space is None else _limits(space.limits),
         dynamic_batch=dynamic_batch,
         failures=list(map(_failure, failures)),
-        totals=_totals(convolutions, len(failures)),
-        convolutions=convolutions,
+        totals=_totals(layers, len(failures)),
+        layers=layers,
     )
 
 
@@ -56,10 +56,11 @@ def _failure(failure: RewriteFailure) -> FailureReport:
     )
 
 
-def _convolution(decision: Decision, dynamic_batch: int) -> ConvolutionReport:
+def _layer(decision: Decision, dynamic_batch: int) -> LayerReport:
     problem = decision.problem
     batch = 1 if problem is None else problem.batch or dynamic_batch
-    return ConvolutionReport(
+    return LayerReport(
+        kind=decision.kind,
         number=decision.number,
         names=list(decision.names),
         problem=None if problem is None else _problem(problem),
@@ -125,14 +126,14 @@ def _least_bytes(problem: ConvolutionProblem, batch: int) -> int | None:
         return None
 
 
-def _totals(convolutions: Sequence[ConvolutionReport], failures: int) -> TotalsReport:
+def _totals(layers: Sequence[LayerReport], failures: int) -> TotalsReport:
     rewritten = [
-        (convolution["direct_operations"] or 0, convolution["candidates"][convolution["chosen"]])
-        for convolution in convolutions
-        if convolution["chosen"] is not None and not is_left_to_iree(convolution)
+        (layer["direct_operations"] or 0, layer["candidates"][layer["chosen"]])
+        for layer in layers
+        if layer["chosen"] is not None and not is_left_to_iree(layer)
     ]
     return TotalsReport(
-        convolutions=len(convolutions),
+        layers=len(layers),
         rewritten=len(rewritten),
         predicted_seconds=sum(
             (second for _, chosen in rewritten for second in chosen["stage_seconds"].values()), start=0.0

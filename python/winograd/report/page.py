@@ -11,10 +11,11 @@ from iree.winograd.quantities import quantity
 from iree.winograd.report.roofline_plot import roofline_plot
 from iree.winograd.report.schema import (
     CandidateReport,
-    ConvolutionReport,
     DecisionReport,
     FailureReport,
+    LayerReport,
     TotalsReport,
+    anchor,
     attained_rate,
     best_known_seconds,
     choice,
@@ -23,17 +24,17 @@ from iree.winograd.report.schema import (
 
 STYLE_SHEET = Path(__file__).with_suffix(".css")
 SHOWN_CANDIDATES = 12
-"""Of one convolution, the fastest and the chosen one."""
+"""Of one layer, the fastest and the chosen one."""
 _STAGE_COLORS = 7
 _BAR_WIDTH, _BAR_HEIGHT = 1000, 40
-_COLUMNS = ("", "Convolution", "Computed by", "Time", "Stages", "Error", "Rate")
+_COLUMNS = ("", "Layer", "Computed by", "Time", "Stages", "Error", "Rate")
 _NO_PREDICTION = "\N{EN DASH}"
 _NUMERIC_COLUMNS = ("", "Time", "Error", "Rate")
 
 
 def decision_page(report: DecisionReport) -> str:
     """The text of the page."""
-    title = "Convolutions, and how they are computed"
+    title = "Layers, and how they are computed"
     head = element(
         "head",
         element("meta", charset="utf-8"),
@@ -48,7 +49,7 @@ def decision_page(report: DecisionReport) -> str:
 
 def _introduction(report: DecisionReport) -> Iterator[Element]:
     if report["target"] is None:
-        yield element("p", "The program has no convolutions.")
+        yield element("p", "The program has no convolutions or products of rows and a matrix.")
     else:
         yield element("p", f"Compiled for {report['target']}.", class_="faint")
     for failure in report["failures"]:
@@ -71,8 +72,8 @@ def _failure_text(failure: FailureReport) -> str:
 
 
 def _totals(totals: TotalsReport) -> Iterator[Element]:
-    left = totals["convolutions"] - totals["rewritten"]
-    yield _total("Convolutions", str(totals["convolutions"]), f"{left} left to IREE" if left else "none left")
+    left = totals["layers"] - totals["rewritten"]
+    yield _total("Layers", str(totals["layers"]), f"{left} left to IREE" if left else "none left")
     if not totals["rewritten"]:
         return
     seconds, direct, operations = (
@@ -96,27 +97,25 @@ def _roofline(report: DecisionReport) -> Iterator[Element]:
         return
     yield element("h2", "Roofline")
     caption = (
-        "Operations are those of the convolutions as they are defined, bytes those of input, filter and "
-        "output. Winograd takes fewer operations, so that its convolutions may lie above the roof. Times are "
-        "measured where the tuning database has them, else predicted. Convolutions left to IREE are shown "
-        "where they were measured."
+        "Operations are those of the layers as they are defined, bytes those of input, filter and output. "
+        "Winograd takes fewer operations, so that its convolutions may lie above the roof. Times are "
+        "measured where the tuning database has them, else predicted. Layers left to IREE are shown "
+        "where their times are known."
     )
-    yield element(
-        "figure", roofline_plot(report["limits"], report["convolutions"]), element("figcaption", caption)
-    )
+    yield element("figure", roofline_plot(report["limits"], report["layers"]), element("figcaption", caption))
 
 
 def _layers(report: DecisionReport) -> Iterator[Element]:
-    convolutions = report["convolutions"]
-    if not convolutions:
+    layers = report["layers"]
+    if not layers:
         return
-    choices = [chosen for chosen in map(choice, convolutions) if chosen is not None]
+    choices = [chosen for chosen in map(choice, layers) if chosen is not None]
     stages = list(dict.fromkeys(stage for chosen in choices for stage in chosen["stage_seconds"]))
     slowest = max((chosen["predicted_seconds"] or 0.0 for chosen in choices), default=0.0)
     yield element("h2", "Layers")
     yield element("ul", *(_legend_entry(stage, index) for index, stage in enumerate(stages)), class_="legend")
     header = element("tr", *(_cell(name, name in _NUMERIC_COLUMNS, "th") for name in _COLUMNS))
-    rows = [row for each in convolutions for row in _rows(each, stages, slowest)]
+    rows = [row for each in layers for row in _rows(each, stages, slowest)]
     table = element("table", element("thead", header), element("tbody", *rows))
     yield element("div", table, class_="scroll")
 
@@ -126,33 +125,33 @@ def _legend_entry(stage: str, index: int) -> Element:
     return element("li", square, stage)
 
 
-def _rows(convolution: ConvolutionReport, stages: Sequence[str], slowest: float) -> Iterator[Element]:
-    problem, chosen, rate = convolution["problem"], choice(convolution), attained_rate(convolution)
-    names = convolution["names"]
+def _rows(layer: LayerReport, stages: Sequence[str], slowest: float) -> Iterator[Element]:
+    problem, chosen, rate = layer["problem"], choice(layer), attained_rate(layer)
+    names = layer["names"]
     description = element(
         "td",
         *(element("div", name) for name in names[:1]),
         *([element("div", problem["text"], class_="faint")] if problem is not None else []),
     )
-    computed = "left to IREE" if chosen is None or is_left_to_iree(convolution) else chosen["algorithm"]
+    computed = "left to IREE" if chosen is None or is_left_to_iree(layer) else chosen["algorithm"]
     yield element(
         "tr",
-        _cell(str(convolution["number"]), is_number=True),
+        _cell(str(layer["number"]), is_number=True),
         description,
-        element("td", element("div", computed), element("div", convolution["reason"], class_="faint")),
+        element("td", element("div", computed), element("div", layer["reason"], class_="faint")),
         _cell("" if chosen is None else quantity(best_known_seconds(chosen), "s"), is_number=True),
         _cell("") if chosen is None else _stages(chosen, stages, slowest),
         _cell("" if chosen is None else f"{chosen['predicted_error']:.1e}", is_number=True),
         _cell("" if rate is None else quantity(rate, "FLOP/s"), is_number=True),
-        id=f"convolution-{convolution['number']}",
-        **({"class_": "with-candidates"} if convolution["candidates"] else {}),
+        id=anchor(layer),
+        **({"class_": "with-candidates"} if layer["candidates"] else {}),
     )
-    if convolution["candidates"]:
-        yield element("tr", element("td"), _candidates(convolution), class_="candidates")
+    if layer["candidates"]:
+        yield element("tr", element("td"), _candidates(layer), class_="candidates")
 
 
 def _stages(candidate: CandidateReport, stages: Sequence[str], slowest: float) -> Element:
-    """What each stage is predicted to take, the slowest convolution as wide as the column."""
+    """What each stage is predicted to take, the slowest layer as wide as the column."""
     if not candidate["stage_seconds"]:
         return _cell(_NO_PREDICTION)
     bar = element(
@@ -173,11 +172,9 @@ def _stages(candidate: CandidateReport, stages: Sequence[str], slowest: float) -
     return element("td", bar)
 
 
-def _candidates(convolution: ConvolutionReport) -> Element:
-    chosen = choice(convolution)
-    ordered = sorted(
-        convolution["candidates"], key=lambda each: (each is not chosen, best_known_seconds(each))
-    )
+def _candidates(layer: LayerReport) -> Element:
+    chosen = choice(layer)
+    ordered = sorted(layer["candidates"], key=lambda each: (each is not chosen, best_known_seconds(each)))
     shown = sorted(ordered[:SHOWN_CANDIDATES], key=best_known_seconds)
     names = ("Algorithm", "Predicted", "Measured", "Error", "Operations", "Schedule")
     count = len(ordered)

@@ -1,6 +1,6 @@
-"""The roofline picture of a report: what the convolutions attain, below what the machine allows.
+"""The roofline picture of a report: what the layers attain, below what the machine allows.
 
-Both axes are logarithmic. A convolution lies at the operations of its definition per byte of its input,
+Both axes are logarithmic. A layer lies at the operations of its definition per byte of its input,
 filter and output, and at those operations per second (Williams, Waterman and Patterson, Roofline, 2009); one
 that takes fewer operations than its definition may lie above the machine's peak.
 """
@@ -16,8 +16,9 @@ from iree.winograd.markup import element
 from iree.winograd.quantities import quantity
 from iree.winograd.report.schema import (
     CandidateReport,
-    ConvolutionReport,
+    LayerReport,
     LimitsReport,
+    anchor,
     attained_rate,
     best_known_seconds,
     choice,
@@ -55,7 +56,7 @@ class _Axis:
 
 @dataclass(frozen=True)
 class _Point:
-    convolution: ConvolutionReport
+    layer: LayerReport
     chosen: CandidateReport
     intensity: float
     """Operations per byte."""
@@ -63,13 +64,13 @@ class _Point:
     """Operations per second."""
 
 
-def roofline_plot(limits: LimitsReport, convolutions: Sequence[ConvolutionReport]) -> Element:
-    """An `svg` element with the limits as lines, and a point for each convolution that is rewritten.
+def roofline_plot(limits: LimitsReport, layers: Sequence[LayerReport]) -> Element:
+    """An `svg` element with the limits as lines, and a point for each layer that is rewritten.
 
-    Points link to `#convolution-N`, say more when the pointer is over them, and are of class `direct` or
+    Points link to the rows of layers, say more when the pointer is over them, and are of class `direct` or
     `tiled`; colors are left to the style sheet.
     """
-    points = list(_points(convolutions))
+    points = list(_points(layers))
     peak = limits["operations_per_second"]
     ridges = [peak / level["bytes_per_second"] for level in limits["bandwidths"]]
     intensities = [*ridges, *(point.intensity for point in points)]
@@ -94,12 +95,12 @@ def roofline_plot(limits: LimitsReport, convolutions: Sequence[ConvolutionReport
     )
 
 
-def _points(convolutions: Sequence[ConvolutionReport]) -> Iterator[_Point]:
-    for convolution in convolutions:
-        chosen, rate = choice(convolution), attained_rate(convolution)
-        operations, size = convolution["direct_operations"], convolution["least_bytes"]
+def _points(layers: Sequence[LayerReport]) -> Iterator[_Point]:
+    for layer in layers:
+        chosen, rate = choice(layer), attained_rate(layer)
+        operations, size = layer["direct_operations"], layer["least_bytes"]
         if chosen is not None and rate is not None and operations is not None and size is not None:
-            yield _Point(convolution, chosen, operations / size, rate)
+            yield _Point(layer, chosen, operations / size, rate)
 
 
 def _grid(x: _Axis, y: _Axis) -> Iterator[Element]:
@@ -158,7 +159,7 @@ def _roofs(x: _Axis, y: _Axis, limits: LimitsReport) -> Iterator[Element]:
 def _mark(x: _Axis, y: _Axis, point: _Point) -> Element:
     shape = _shape(x.position(point.intensity), y.position(point.rate), is_direct(point.chosen))
     title = element("title", _description(point))
-    return element("a", element("g", title, shape), href=f"#convolution-{point.convolution['number']}")
+    return element("a", element("g", title, shape), href=f"#{anchor(point.layer)}")
 
 
 def _shape(x: float, y: float, square: bool) -> Element:
@@ -172,16 +173,16 @@ def _legend(points: Sequence[_Point]) -> Iterator[Element]:
     for row, square in enumerate(sorted({is_direct(point.chosen) for point in points})):
         x, y = _WIDTH - _RIGHT - 150, _HEIGHT - _BOTTOM - 14 - 20 * row
         yield _shape(x, y, square)
-        yield element("text", "direct convolution" if square else "Winograd, F(m, r)", x=x + 12, y=y + 4)
+        yield element("text", "direct" if square else "Winograd, F(m, r)", x=x + 12, y=y + 4)
 
 
 def _description(point: _Point) -> str:
-    convolution, chosen = point.convolution, point.chosen
+    layer, chosen = point.layer, point.chosen
     how = "predicted" if chosen["measured_seconds"] is None else "measured"
     return "\n".join(
         (
-            " ".join([str(convolution["number"]), *convolution["names"][:1]]),
-            "" if convolution["problem"] is None else convolution["problem"]["text"],
+            " ".join([str(layer["number"]), *layer["names"][:1]]),
+            "" if layer["problem"] is None else layer["problem"]["text"],
             f"{chosen['algorithm']}, {quantity(best_known_seconds(chosen), 's')} {how}",
             f"{quantity(point.rate, 'FLOP/s')} at {point.intensity:.3g} operations per byte",
         )

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import Any, TypedDict
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 """Grows when a field changes its meaning or goes, not when one is added."""
 
 
 class ProblemReport(TypedDict):
-    """The sizes of a convolution, `N x H... x C` to `N x OH... x K`."""
+    """The sizes of a convolution, `N x H... x C` to `N x OH... x K`, or of the 1x1 one that a matmul is."""
 
     text: str
     """What the tuning database knows it by."""
@@ -33,7 +33,7 @@ class ProblemReport(TypedDict):
 
 
 class CandidateReport(TypedDict):
-    """A way to compute a convolution."""
+    """A way to compute a layer."""
 
     algorithm: str
     """For readers, e.g. "F(4x4, 3x3)"."""
@@ -46,27 +46,29 @@ class CandidateReport(TypedDict):
     stage_seconds: dict[str, float]
     """Predicted."""
     predicted_seconds: float | None
-    """None for IREE's own code, which always has a measurement."""
+    """None for IREE's own code where there is no model of it; then it has a measurement."""
     predicted_error: float
     """Relative to the output, in the 1-norm."""
     measured_seconds: float | None
 
 
-class ConvolutionReport(TypedDict):
-    """What was decided of a convolution."""
+class LayerReport(TypedDict):
+    """What was decided of a convolution, or a product of rows and a matrix."""
 
+    kind: str
+    """"convolution" or "matmul"."""
     number: int
-    """From 0 in program order."""
+    """From 0 among those of its kind, in program order."""
     names: list[str]
     problem: ProblemReport | None
     """None for a form that isn't supported."""
     direct_operations: int | None
-    """Of the convolution as it is defined."""
+    """Of the layer as it is defined."""
     least_bytes: int | None
     """Input, filter and output, each moved once."""
     candidates: list[CandidateReport]
     chosen: int | None
-    """An index of `candidates`; None for a convolution that is left to IREE without a measurement of it."""
+    """An index of `candidates`; None for a layer left to IREE of whose code nothing is known."""
     reason: str
     tuned: bool
     """Whether the choice rests on measured times."""
@@ -102,9 +104,9 @@ class FailureReport(TypedDict):
 
 
 class TotalsReport(TypedDict):
-    """Sums over the convolutions."""
+    """Sums over the layers."""
 
-    convolutions: int
+    layers: int
     rewritten: int
     """Those that aren't left to IREE, to which the other fields are confined."""
     predicted_seconds: float
@@ -114,11 +116,11 @@ class TotalsReport(TypedDict):
 
 
 class DecisionReport(TypedDict):
-    """What was decided of the convolutions of a program."""
+    """What was decided of the layers of a program."""
 
     schema_version: int
     target: str | None
-    """None for a program without convolutions, as the next two are."""
+    """None for a program without layers, as the next two are."""
     machine: dict[str, Any] | None
     """The model that times are predicted by: the fields of `CpuMachine` or `GpuMachine`."""
     limits: LimitsReport | None
@@ -126,18 +128,24 @@ class DecisionReport(TypedDict):
     failures: list[FailureReport]
     """What the program goes without because a pass failed."""
     totals: TotalsReport
-    convolutions: list[ConvolutionReport]
+    layers: list[LayerReport]
+    """In program order."""
 
 
-def choice(convolution: ConvolutionReport) -> CandidateReport | None:
-    """How a convolution is computed; None when it is left to IREE without a measurement of it."""
-    chosen = convolution["chosen"]
-    return None if chosen is None else convolution["candidates"][chosen]
+def convolutions(report: DecisionReport) -> list[LayerReport]:
+    """Those of the layers that are convolutions."""
+    return [layer for layer in report["layers"] if layer["kind"] == "convolution"]
 
 
-def is_left_to_iree(convolution: ConvolutionReport) -> bool:
-    """Whether a convolution stays as it is."""
-    chosen = choice(convolution)
+def choice(layer: LayerReport) -> CandidateReport | None:
+    """How a layer is computed; None when it is left to IREE of whose code nothing is known."""
+    chosen = layer["chosen"]
+    return None if chosen is None else layer["candidates"][chosen]
+
+
+def is_left_to_iree(layer: LayerReport) -> bool:
+    """Whether a layer stays as it is."""
+    chosen = choice(layer)
     return chosen is None or chosen["schedule"]["kind"] == "iree"
 
 
@@ -154,7 +162,12 @@ def is_direct(candidate: CandidateReport) -> bool:
     return set(candidate["output_tile"]) == set(candidate["part_size"]) == {1}
 
 
-def attained_rate(convolution: ConvolutionReport) -> float | None:
+def attained_rate(layer: LayerReport) -> float | None:
     """Operations of the definition per second of the choice; None where there is no choice."""
-    chosen, operations = choice(convolution), convolution["direct_operations"]
+    chosen, operations = choice(layer), layer["direct_operations"]
     return None if chosen is None or operations is None else operations / best_known_seconds(chosen)
+
+
+def anchor(layer: LayerReport) -> str:
+    """What names a layer among all of a report, e.g. "convolution-3"."""
+    return f"{layer['kind']}-{layer['number']}"

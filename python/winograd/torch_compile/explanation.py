@@ -8,7 +8,13 @@ from typing import Any
 
 import torch
 from iree.winograd.errors import WinogradError
-from iree.winograd.report.schema import ConvolutionReport, DecisionReport, choice, is_left_to_iree
+from iree.winograd.report.schema import (
+    DecisionReport,
+    LayerReport,
+    choice,
+    convolutions,
+    is_left_to_iree,
+)
 from iree.winograd.torch_compile.division import Rejection
 from iree.winograd.torch_compile.settings import read_settings
 from iree.winograd.torch_graphs import evaluation_mode
@@ -96,10 +102,10 @@ def explain(model: torch.nn.Module, *inputs: Any, options: Mapping[str, Any] | N
 
 def explain_part(operators: int, decisions: DecisionReport) -> ExplainedPart:
     """The part whose program has this report."""
-    return ExplainedPart(operators, tuple(map(_convolution, decisions["convolutions"])))
+    return ExplainedPart(operators, tuple(map(_convolution, convolutions(decisions))))
 
 
-def _convolution(report: ConvolutionReport) -> ExplainedConvolution:
+def _convolution(report: LayerReport) -> ExplainedConvolution:
     chosen = None if is_left_to_iree(report) else choice(report)
     problem = report["problem"]
     return ExplainedConvolution(

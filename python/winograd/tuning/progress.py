@@ -23,7 +23,7 @@ class Progress:
         places = sum(search.workload.count for search in searches)
         known = sum(len(search.measurements) for search in searches)
         self._report(
-            f"{places} convolutions, {len(searches)} distinct, on {machine}"
+            f"{places} layers, {len(searches)} distinct, on {machine}"
             + (f"; {known} measurements known from before" if known else "")
         )
 
@@ -44,7 +44,7 @@ class Progress:
         )
 
     def end(self, searches: Sequence[Search]) -> None:
-        """A table of all convolutions, and the sums where all were measured."""
+        """A table of all layers, and the sums where all were measured."""
         for search in searches:
             self._report(f"{search.workload.count} x {search.workload.problem}: {_standing(search)}")
         total = {"default": 0.0, "best": 0.0}
@@ -56,7 +56,7 @@ class Progress:
             total["best"] += search.workload.count * best.seconds
         if searches:
             self._report(
-                f"all convolutions: {1e3 * total['best']:.3f} ms, {1e3 * total['default']:.3f} ms untuned "
+                f"all layers: {1e3 * total['best']:.3f} ms, {1e3 * total['default']:.3f} ms untuned "
                 f"({total['default'] / total['best']:.2f} times)"
             )
 

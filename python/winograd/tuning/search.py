@@ -1,4 +1,4 @@
-"""The search for the fastest implementation of one convolution.
+"""The search for the fastest implementation of one layer.
 
 It starts with IREE's own code and the algorithms that the cost model finds promising, each with its default
 schedule and the one that is predicted to be the fastest. Then it refines the schedules of those algorithms
@@ -169,12 +169,13 @@ class Search:
         return [*first, *fastest, *(each.implementation for each in algorithms)]
 
     def _algorithms(self) -> list[Candidate]:
-        """The promising ones with their default schedules, fastest first.
+        """The promising ones of ours with their default schedules, fastest first.
 
         The direct convolution is one of them unless it is far behind: it is another kernel, whose time is
         mispredicted independently of the many with tiles.
         """
-        predicted = self._fastest(predict(self.workload.problem, self.workload.space))
+        found = predict(self.workload.problem, self.workload.space)
+        predicted = self._fastest(each for each in found if not each.implementation.is_left_to_iree)
         return [
             each
             for rank, each in enumerate(predicted)

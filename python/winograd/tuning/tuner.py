@@ -1,4 +1,4 @@
-"""Tuning a program: the loop over its convolutions."""
+"""Tuning a program: the loop over its layers."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ MEASUREMENT_SECONDS = 5.0
 
 
 @dataclass(frozen=True)
-class TunedConvolution:
-    """What tuning found for a convolution, `count` of which are in the program."""
+class TunedLayer:
+    """What tuning found for a layer, `count` of which are in the program."""
 
     problem: ConvolutionProblem
     count: int
@@ -67,8 +67,8 @@ def tune(
     scheduler: str | None = None,
     report: Callable[[str], None] | None = None,
     **options: Any,
-) -> tuple[TunedConvolution, ...]:
-    """Measure implementations of the convolutions of `source`, and record them in `database`.
+) -> tuple[TunedLayer, ...]:
+    """Measure implementations of the layers of `source`, and record them in `database`.
 
     `source`, `target`, `flags` and `options` are those of `compile`; what is found holds for programs that
     are compiled with the same target, flags and number of threads. `device` is the one to measure on, a URI
@@ -137,14 +137,14 @@ class _Tuner:
             for workload in workloads
         }
 
-    def run(self, deadline: float) -> tuple[TunedConvolution, ...]:
+    def run(self, deadline: float) -> tuple[TunedLayer, ...]:
         searches = list(self._searches.values())
         self._progress.begin(searches, self._machine)
         confirming = deadline - CONFIRMATION_SHARE * (deadline - time.monotonic())
         while time.monotonic() < deadline:
             now = time.monotonic()
             unmeasured = [search for search in searches if search.best is None and not search.is_finished]
-            # Each convolution gets a first batch, of its share of the time if that is short.
+            # Each layer gets a first batch, of its share of the time if that is short.
             limit = now + (deadline - now) / max(1, len(unmeasured))
             active = [search for search in searches if not search.is_finished]
             batches = self._search_batches(active if now < confirming else unmeasured, limit)
@@ -197,9 +197,9 @@ class _Tuner:
         return Batch(search.workload.problem, implementations, self._flags, self._device, seconds)
 
 
-def _result(search: Search) -> TunedConvolution:
+def _result(search: Search) -> TunedLayer:
     workload = search.workload
-    return TunedConvolution(
+    return TunedLayer(
         workload.problem,
         workload.count,
         search.measurements.get(search.baseline),

@@ -1,4 +1,4 @@
-"""The convolutions of a program that there is something to choose for."""
+"""The layers of a program that there is something to choose for."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from iree.winograd.stored_machine import with_stored_machine
 
 @dataclass(frozen=True)
 class Workload:
-    """A convolution that a program computes `count` times per call, in as many places."""
+    """A layer that a program computes `count` times per call, in as many places."""
 
     problem: ConvolutionProblem
     space: SearchSpace
@@ -45,7 +45,7 @@ class Workload:
 
 
 def extract(source: Source, flags: Sequence[str], options: WinogradOptions) -> tuple[Workload, ...]:
-    """The distinct convolutions of `source` that would be rewritten, in program order.
+    """The distinct layers of `source` that could be rewritten, in program order.
 
     Raises `InvalidOptionError` for flags that aren't known and `CompilationError` when the program doesn't
     compile as far as the choice of algorithms, or when there are no kernels for its target.

@@ -168,7 +168,7 @@ def test_measured_errors_are_those_predicted(layer: Layer, tmp_path: Path) -> No
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         compiled = iree.winograd.compile(layer.text(filters), output_tile=layer.tile, report=report)
-    (decision,) = json.loads(report.read_text())["convolutions"]
+    (decision,) = json.loads(report.read_text())["layers"]
     predicted = decision["candidates"][decision["chosen"]]["predicted_error"]
     result = np.asarray(iree.winograd.load(compiled, device="local-sync")(image))
     exact = convolution(image.astype(np.float64), filters.astype(np.float64), (layer.stride, layer.stride))

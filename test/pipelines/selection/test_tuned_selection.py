@@ -6,6 +6,7 @@ import json
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -278,13 +279,64 @@ def test_programs_left_to_iree_have_no_kernels_and_are_right(path: Path, tmp_pat
     assert b"winograd" not in compiled
     check_result(compiled, algorithm(1))
     decided = json.loads((tmp_path / "report.json").read_text())
-    totals, (convolution_report,) = decided["totals"], decided["convolutions"]
-    assert (totals["convolutions"], totals["rewritten"], totals["predicted_seconds"]) == (1, 0, 0)
+    totals, (convolution_report,) = decided["totals"], decided["layers"]
+    assert (totals["layers"], totals["rewritten"], totals["predicted_seconds"]) == (1, 0, 0)
     chosen = convolution_report["candidates"][convolution_report["chosen"]]
     assert (chosen["schedule"], chosen["measured_seconds"]) == ({"kind": "iree"}, 1e-6)
     assert chosen["predicted_seconds"] is None and convolution_report["tuned"]
     page = (tmp_path / "report.html").read_text()
     assert "1 left to IREE" in page and "<div>left to IREE</div>" in page
+
+
+ROWS = ConvolutionProblem.parse("1x5x64->48 matmul f32")
+FULLY_CONNECTED = """
+func.func @main(%x: tensor<5x64xf32>) -> tensor<5x48xf32> {
+  %zero = arith.constant 0.0 : f32
+  %w = arith.constant dense<0.5> : tensor<64x48xf32>
+  %empty = tensor.empty() : tensor<5x48xf32>
+  %zeros = linalg.fill ins(%zero : f32) outs(%empty : tensor<5x48xf32>) -> tensor<5x48xf32>
+  %r = linalg.matmul ins(%x, %w : tensor<5x64xf32>, tensor<64x48xf32>)
+    outs(%zeros : tensor<5x48xf32>) -> tensor<5x48xf32>
+  return %r : tensor<5x48xf32>
+}
+"""
+
+
+def decide_rows(path: Path) -> Decision:
+    decisions: list[Decision] = []
+    with ir.Context():
+        module = ir.Module.parse(FULLY_CONNECTED).operation
+        SelectAlgorithm(tuning_database=str(path), observe=decisions.append).run(module)
+    (decision,) = decisions
+    return decision
+
+
+def test_of_products_the_fastest_measured_is_chosen(path: Path) -> None:
+    ours = list(islice(implementations(SPACE, ROWS), 2))
+    iree = iree_implementation(ROWS)
+    times = {ours[0]: 2e-6, ours[1]: 1e-6, iree: 3e-6}
+    with TuningDatabase(path, report=print) as database:
+        database.record(ROWS, SPACE.key, [Measurement(each, times[each], 0.0, 9) for each in times])
+    decision = decide_rows(path)
+    assert decision.tuned and decision.chosen is not None
+    assert decision.chosen.implementation == ours[1]
+    with TuningDatabase(path, report=print) as database:
+        database.record(ROWS, SPACE.key, [Measurement(iree, 1e-7, 0.0, 9)])
+    decision = decide_rows(path)
+    assert decision.tuned and decision.chosen is not None
+    assert decision.chosen.implementation == iree
+    # Each way to compute it is a candidate once, by its measurement.
+    measured_seconds = [candidate.measured_seconds for candidate in decision.candidates]
+    assert measured_seconds == [1e-7, 1e-6]
+
+
+def test_measurements_of_the_convolution_that_a_product_is_do_not_count(path: Path) -> None:
+    pointwise = ConvolutionProblem(1, (5,), (0,), (0,), (1,), (1,), (1,), 1, 64, 48)
+    with TuningDatabase(path, report=print) as database:
+        database.record(pointwise, SPACE.key, [Measurement(iree_implementation(pointwise), 1e-9, 0.0, 9)])
+    decision = decide_rows(path)
+    assert not decision.tuned
+    assert [candidate.measured_seconds for candidate in decision.candidates] == [None, None]
 
 
 def check_result(compiled: bytes, computed_by: Algorithm) -> None:

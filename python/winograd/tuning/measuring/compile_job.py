@@ -13,7 +13,7 @@ from iree.winograd.pipelines.selection.implementation import Implementation
 from iree.winograd.pipelines.selection.options import WinogradOptions
 from iree.winograd.program import compilation_error, open_session
 
-from .convolution_program import ConvolutionProgram
+from .program_of_problem import layer_program
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class CompileJob:
         options = None if self.implementation.is_left_to_iree else WinogradOptions(strict=True)
         session = open_session(self.flags, options)
         with Compilation(session, options, Stages(), report=diagnostics.append) as compilation:
-            program = ConvolutionProgram(self.problem).build(compilation.context, self.implementation)
+            program = layer_program(self.problem).build(compilation.context, self.implementation)
             invocation = compilation.compile(program.operation)
             if invocation is None:
                 raise compilation_error(diagnostics)

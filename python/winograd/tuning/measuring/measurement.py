@@ -1,4 +1,4 @@
-"""The measurement of the candidates for one convolution, against each other and in the state of a network.
+"""The measurement of the candidates for one layer, against each other and in the state of a network.
 
 Calls go round robin, one of each candidate a round, so that a slow spell of the machine hits all alike.
 Before a call the caches are filled with something else, and then another candidate runs on the same image: in
@@ -19,8 +19,9 @@ from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.targets import driver_name
 
 from .bound_program import BoundProgram
-from .convolution_program import Array, ConvolutionProgram
+from .layer_program import Array
 from .outcome import Failure, Timing
+from .program_of_problem import layer_program
 
 EVICTION_BYTES = 64 << 20
 """Read before every call on a CPU: more than what caches hold of filters."""
@@ -56,8 +57,8 @@ class MeasurementJob:
         """The timing of each program, or what is wrong with it. Raises `LoadError` without the device."""
         is_threaded = driver_name(self.device) == "local-task"
         device = open_device(self.device, self.threads if is_threaded else None)
-        convolution = ConvolutionProgram(self.problem)
-        expected, image = convolution.expected(), device.copy_from_host(convolution.image)
+        layer = layer_program(self.problem)
+        expected, image = layer.expected(), device.copy_from_host(layer.image)
         bound: dict[int, BoundProgram] = {}
         results: dict[int, Timing | Failure] = {}
         for index, candidate in enumerate(self.programs):

@@ -1,0 +1,122 @@
+"""The choice of an implementation for one layer: what is allowed, accurate enough, and fastest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from iree.winograd.passes.match.no_match import NoMatch
+from iree.winograd.passes.match.problem import ConvolutionProblem
+from iree.winograd.pipelines.backends.search_space import SearchSpace
+
+from .decision import Candidate, Decision
+from .layer import Layer, match_problem
+from .layer_filter import is_layer_allowed, location_names
+from .measured_candidates import measured_candidates
+from .prediction import TIME_TOLERANCE, error_limit, predict
+from .tuning_database import TuningDatabase
+
+
+@dataclass(frozen=True)
+class Chooser:
+    """Decides by `space`, by what `database` holds, and within the options that have these names."""
+
+    space: SearchSpace
+    database: TuningDatabase | None
+    output_tile: int | None
+    allow: tuple[str, ...]
+    deny: tuple[str, ...]
+    max_relative_error: float | None
+
+    def decide(self, layer: Layer, ignore: Callable[[str], None]) -> Decision:
+        """What is to become of `layer`. `ignore` is told which measurements of it don't count, and why."""
+        problem = match_problem(layer, self.space)
+        if isinstance(problem, NoMatch):
+            return self.leave(layer, problem.reason)
+        if not self._is_allowed(layer):
+            return self.leave(layer, "the layer patterns exclude it", problem)
+        if str(problem.element_types) not in self.space.max_relative_errors:
+            return self.leave(layer, f"its element type is {problem.element_types}, not f32", problem)
+        if reason := self.space.unsuited(problem):
+            return self.leave(layer, reason, problem)
+        candidates = self._candidates(problem, ignore)
+        if all(candidate.implementation.is_left_to_iree for candidate in candidates):
+            return self.leave(layer, "a workgroup has not the memory for any algorithm", problem)
+        limit = error_limit(problem, self.space, self.max_relative_error, self.output_tile)
+        accurate = [each for each in candidates if limit is None or each.predicted_error <= limit]
+        if not accurate:
+            best = min(candidates, key=lambda candidate: candidate.predicted_error)
+            reason = (
+                f"of all algorithms {best.implementation.algorithm} has the least predicted relative error, "
+                f"{best.predicted_error:.1e}, which exceeds {limit:.1e}"
+            )
+            return self.leave(layer, reason, problem, candidates)
+        measured = [each for each in accurate if each.measured_seconds is not None]
+        if measured:
+            which = "IREE's own code" if measured[0].implementation.is_left_to_iree else "it"
+            reason = f"{which} is the fastest of those measured that are accurate enough"
+            return self._decision(layer, problem, candidates, measured[0], reason, tuned=True)
+        chosen, reason = _choose_predicted(accurate)
+        return self._decision(layer, problem, candidates, chosen, reason)
+
+    def leave(
+        self,
+        layer: Layer,
+        reason: str,
+        problem: ConvolutionProblem | None = None,
+        candidates: tuple[Candidate, ...] = (),
+    ) -> Decision:
+        """`layer` stays as it is."""
+        return self._decision(layer, problem, candidates, None, reason)
+
+    def _decision(
+        self,
+        layer: Layer,
+        problem: ConvolutionProblem | None,
+        candidates: tuple[Candidate, ...],
+        chosen: Candidate | None,
+        reason: str,
+        tuned: bool = False,
+    ) -> Decision:
+        names = tuple(location_names(layer.operation.location))
+        return Decision(
+            self.space, layer.kind, layer.number, names, problem, candidates, chosen, reason, tuned
+        )
+
+    def _is_allowed(self, layer: Layer) -> bool:
+        number = layer.number if layer.kind == "convolution" else None
+        return is_layer_allowed(self.allow, self.deny, number, layer.operation)
+
+    def _candidates(
+        self, problem: ConvolutionProblem, ignore: Callable[[str], None]
+    ) -> tuple[Candidate, ...]:
+        """One of each algorithm: with its fastest schedule where measured, these first, else the default.
+
+        IREE's own code is among them where it was measured, or there is a model of it.
+        """
+        predicted = predict(problem, self.space, self.output_tile)
+        if self.database is None:
+            return predicted
+        measured = measured_candidates(self.database, problem, self.space, self.output_tile, ignore)
+        known = {candidate.implementation.code for candidate in measured}
+        return (
+            *measured,
+            *(candidate for candidate in predicted if candidate.implementation.code not in known),
+        )
+
+
+def _choose_predicted(accurate: list[Candidate]) -> tuple[Candidate, str]:
+    """The fastest and, of those that are as fast, IREE's own code, else the most accurate; and why."""
+    fastest = min(accurate, key=lambda candidate: candidate.predicted_seconds)
+    limit = fastest.predicted_seconds * (1 + TIME_TOLERANCE)
+    as_fast = [candidate for candidate in accurate if candidate.predicted_seconds <= limit]
+    theirs = next((each for each in as_fast if each.implementation.is_left_to_iree), None)
+    if theirs is not None:
+        ours = (each.predicted_seconds for each in accurate if not each.implementation.is_left_to_iree)
+        seconds = f"{1e6 * theirs.predicted_seconds:.1f} us, our kernels {1e6 * min(ours):.1f}"
+        return theirs, f"IREE's own code is predicted to take {seconds}"
+    chosen = min(as_fast, key=lambda candidate: candidate.predicted_error)
+    if chosen is fastest:
+        return chosen, "it is predicted to be the fastest that is accurate enough"
+    algorithm = fastest.implementation.algorithm
+    return chosen, f"it is predicted to be as fast as {algorithm}, and is more accurate"

@@ -1,0 +1,61 @@
+"""What there is something to choose for in a program: convolutions, and products of rows and a matrix."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from iree.winograd.dialect.bindings import ir
+from iree.winograd.passes.match.constants import is_constant, is_known_at_load
+from iree.winograd.passes.match.convolution import is_convolution, match_convolution
+from iree.winograd.passes.match.matmul import is_matmul, match_matmul
+from iree.winograd.passes.match.navigation import walk
+from iree.winograd.passes.match.no_match import NoMatch
+from iree.winograd.passes.match.problem import ConvolutionProblem
+from iree.winograd.pipelines.backends.search_space import SearchSpace
+
+LayerKind = Literal["convolution", "matmul"]
+
+
+@dataclass(frozen=True)
+class Layer:
+    """The `number`-th, from 0 in program order, of the layers of its kind."""
+
+    operation: ir.Operation
+    kind: LayerKind
+    number: int
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.number}"
+
+
+def layers(module: ir.Operation) -> Iterator[Layer]:
+    """The layers of `module` in program order."""
+    counts: Counter[LayerKind] = Counter()
+    for operation in walk(module):
+        kind = _kind(operation)
+        if kind is not None:
+            yield Layer(operation, kind, counts[kind])
+            counts[kind] += 1
+
+
+def _kind(operation: ir.Operation) -> LayerKind | None:
+    if is_convolution(operation):
+        return "convolution"
+    return "matmul" if is_matmul(operation) else None
+
+
+def match_problem(layer: Layer, space: SearchSpace) -> ConvolutionProblem | NoMatch:
+    """The problem that a layer is, if the kernels of `space` are for what has its form."""
+    if layer.kind == "convolution":
+        convolution = match_convolution(layer.operation)
+        return convolution if isinstance(convolution, NoMatch) else convolution.problem
+    matmul = match_matmul(layer.operation)
+    if isinstance(matmul, NoMatch):
+        return matmul
+    if is_constant(matmul.matrix) or (space.takes_parameters and is_known_at_load(matmul.matrix)):
+        return matmul.problem
+    when = "loading the program" if is_known_at_load(matmul.matrix) else "running it"
+    return NoMatch(layer.operation, f"its matrix is known only when {when}")
