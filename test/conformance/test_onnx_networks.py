@@ -44,9 +44,6 @@ def with_random_weights(model: onnx.ModelProto) -> onnx.ModelProto:
     generator = np.random.default_rng(0)
     shapes = {each.name: numpy_helper.to_array(each) for each in model.graph.initializer}
     constant = [node for node in model.graph.node if node.op_type == "ConstantOfShape"]
-    unused = {node.input[0] for node in constant}
-    for tensor in [each for each in model.graph.initializer if each.name in unused]:
-        model.graph.initializer.remove(tensor)
     for node in constant:
         shape = tuple(map(int, shapes[node.input[0]]))
         weights = generator.uniform(0.5, 1.5, shape)
