@@ -91,6 +91,9 @@ class Blends:
 
     def _evaluate(self, operation: ir.Operation) -> Known:
         if operation.name in _MOVES:
+            if not all(isinstance(operand.type, ir.RankedTensorType) for operand in operation.operands):
+                # Sizes or offsets that aren't known.
+                return None
             known = [self._of(operand) for operand in operation.operands]
             return _moved(operation, [each for each in known if isinstance(each, np.ndarray)])
         if operation.name != "linalg.generic":

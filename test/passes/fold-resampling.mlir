@@ -185,3 +185,15 @@ func.func @others(%x: tensor<1x4x5xf32>, %table: tensor<5xi64>)
   } -> tensor<1x4x5xf32>
   return %0, %1, %2 : tensor<1x4x5xf32>, tensor<1x4x5xf32>, tensor<1x4x5xf32>
 }
+
+// -----
+
+// Sizes of a batch that isn't known are operands of what moves elements: nothing is looked at.
+// CHECK-LABEL: @dynamic_batch
+// CHECK: tensor.expand_shape
+func.func @dynamic_batch(%x: tensor<?x8xf32>) -> tensor<?x2x4xf32> {
+  %zero = arith.constant 0 : index
+  %n = tensor.dim %x, %zero : tensor<?x8xf32>
+  %r = tensor.expand_shape %x [[0], [1, 2]] output_shape [%n, 2, 4] : tensor<?x8xf32> into tensor<?x2x4xf32>
+  return %r : tensor<?x2x4xf32>
+}
