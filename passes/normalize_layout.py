@@ -54,8 +54,16 @@ class NormalizeLayout:
                 versions[operation.results[0]] = result
                 replaced.append(operation)
 
-        rewrite_each("operation", list(walk(module)), rewrite)
+        rewrite_each("operation", [each for each in walk(module) if _is_rewritten(each)], rewrite)
         _replace(replaced, versions)
+
+
+def _is_rewritten(operation: ir.Operation) -> bool:
+    """Whether there may be a version of what `operation` computes.
+
+    What is inside of one isn't asked: it is gone when that was erased.
+    """
+    return operation.name in _REWRITES or (operation.name.startswith("linalg.") and len(operation.regions) > 0)
 
 
 def _rewrite_generic(operation: ir.Operation, versions: channels_last.Versions) -> ir.Value | None:

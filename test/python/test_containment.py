@@ -181,6 +181,7 @@ SAMPLED_PASSES = sampled([name for name in PASSES if name != FOR_ANNOTATIONS], Q
 def test_the_network_has_work_for_every_pass() -> None:
     assert set(PASSES) - {FOR_ANNOTATIONS} == {unit.pass_name for unit in units()}
     assert len(PASSES) == len(set(PASSES)), "a unit is known by the name of its pass"
+    assert "linalg.yield" not in units().values(), "what is inside of an operation goes with it"
 
 
 @pytest.mark.parametrize("name", SAMPLED_PASSES)
