@@ -63,7 +63,8 @@ def _is_rewritten(operation: ir.Operation) -> bool:
 
     What is inside of one isn't asked: it is gone when that was erased.
     """
-    return operation.name in _REWRITES or (operation.name.startswith("linalg.") and len(operation.regions) > 0)
+    is_computation = operation.name.startswith("linalg.") and len(operation.regions) > 0
+    return is_computation or operation.name in _REWRITES
 
 
 def _rewrite_generic(operation: ir.Operation, versions: channels_last.Versions) -> ir.Value | None:
