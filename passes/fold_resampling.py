@@ -63,16 +63,24 @@ class FoldResampling:
 
 
 def _results(found: Mapping[ir.Operation, Resampling | NoMatch]) -> list[ir.Operation]:
-    """Those of `found` that something else needs, in program order; without the steps on the way to them."""
+    """Those of `found` that something else needs, the last one first, without the steps on the way to them.
+
+    One may be the source of another, which is still there when that is folded first.
+    """
     results: list[ir.Operation] = []
-    steps: set[ir.Operation] = set()
+    folded: set[ir.Operation] = set()
+    sources: set[ir.Value] = set()
     for operation, match in reversed(list(found.items())):
         users = {use.owner.operation for use in operation.results[0].uses}
-        is_step = users <= steps if isinstance(match, Resampling) else any(user in found for user in users)
-        if is_step or isinstance(match, Resampling):
-            steps.add(operation)
-        if not is_step:
-            results.insert(0, operation)
+        if isinstance(match, NoMatch):
+            folded |= {operation} if users & folded else set()
+            is_result = not any(user in found for user in users)
+        else:
+            folded.add(operation)
+            is_result = operation.results[0] in sources or not users <= folded
+            sources |= {match.source} if is_result else set()
+        if is_result:
+            results.append(operation)
     return results
 
 

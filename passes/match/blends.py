@@ -7,7 +7,7 @@ and products of elements with the results, which are added up here.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -19,7 +19,6 @@ from iree.winograd.passes.match.index_arithmetic import (
     MAX_CONSTANT_ELEMENTS,
     compute,
     constant_elements,
-    number_type,
 )
 from iree.winograd.passes.match.navigation import defining_operation
 from iree.winograd.passes.match.sizes import is_dynamic
@@ -28,7 +27,9 @@ from iree.winograd.passes.match.slices import match_slice
 Array = npt.NDArray[Any]
 
 MAX_POSITIONS = 1 << 22
-"""Positions of an image up to which the weights of all of them are looked at."""
+"""Positions in an image up to which what is computed for each of them is evaluated."""
+MAX_WEIGHTS = 4 * MAX_POSITIONS
+"""Weights of all taps at all positions up to which they are added up: 128 MiB of them."""
 _MAX_TAPS = 16
 """The taps of bicubic interpolation."""
 _MOVES = ("tensor.collapse_shape", "tensor.concat", "tensor.expand_shape", "tensor.extract_slice")
@@ -91,9 +92,6 @@ class Blends:
 
     def _evaluate(self, operation: ir.Operation) -> Known:
         if operation.name in _MOVES:
-            if not all(isinstance(operand.type, ir.RankedTensorType) for operand in operation.operands):
-                # Sizes or offsets that aren't known.
-                return None
             known = [self._of(operand) for operand in operation.operands]
             return _moved(operation, [each for each in known if isinstance(each, np.ndarray)])
         if operation.name != "linalg.generic":
@@ -102,7 +100,8 @@ class Blends:
         if not isinstance(elementwise, Elementwise) or elementwise.reads_init:
             return None
         shape = tuple(ir.RankedTensorType(elementwise.result.type).shape)
-        return None if any(map(is_dynamic, shape)) else self._evaluate_body(elementwise, shape)
+        is_known = not any(size == 0 or is_dynamic(size) for size in shape)
+        return self._evaluate_body(elementwise, shape) if is_known else None
 
     def _evaluate_body(self, elementwise: Elementwise, shape: tuple[int, ...]) -> Known:
         values: dict[ir.Value, Known] = {}
@@ -132,8 +131,7 @@ class Blends:
 
     def _captured(self, value: ir.Value, loops: int) -> Known:
         """What is known of a tensor, or of a number for all loops, that a body uses from outside."""
-        known = self._of(value)
-        return known if isinstance(value.type, ir.RankedTensorType) else _for_all_loops(known, loops)
+        return _in_body(value, self._of(value), loops)
 
 
 def _compute(operation: ir.Operation, operands: Sequence[Known], shape: tuple[int, ...]) -> Known:
@@ -141,13 +139,13 @@ def _compute(operation: ir.Operation, operands: Sequence[Known], shape: tuple[in
     if operation.name == "linalg.index":
         return _along(operation.attributes["dim"].value, shape)
     if operation.name == "arith.constant":
-        return _for_all_loops(constant_elements(operation), len(shape))
+        return _in_body(operation.results[0], constant_elements(operation), len(shape))
     if operation.name == "tensor.extract":
         return _extract(operation, operands)
     if any(isinstance(operand, Blend) for operand in operands):
         return _combine(operation, operands)
     arrays = [operand for operand in operands if isinstance(operand, np.ndarray)]
-    if len(arrays) < len(operands) or _positions(arrays) > MAX_POSITIONS:
+    if len(arrays) < len(operands) or len(operation.results) != 1 or _positions(arrays) > MAX_POSITIONS:
         return None
     return compute(operation, arrays)
 
@@ -165,8 +163,9 @@ def _extract(operation: ir.Operation, operands: Sequence[Known]) -> Known:
     ):
         return None
     if isinstance(table, np.ndarray):
-        return table[tuple(known)] if _positions(known) <= MAX_POSITIONS else None
-    if table is not None or number_type(source.type.element_type) != np.float32:
+        elements = np.broadcast_to(table, tuple(sizes))
+        return elements[tuple(known)] if _positions(known) <= MAX_POSITIONS else None
+    if not isinstance(source.type.element_type, ir.F32Type):
         return None
     return Blend(source, (Tap(tuple(known), np.ones((1,) * known[0].ndim)),))
 
@@ -187,19 +186,23 @@ def _combine(operation: ir.Operation, operands: Sequence[Known]) -> Blend | None
 
 
 def _scaled(blend: Blend, factor: Any) -> Blend | None:
-    if _positions([np.asarray(factor), *(tap.weight for tap in blend.taps)]) > MAX_POSITIONS:
+    factors = np.asarray(factor, np.float64)
+    if sum(_positions([factors, tap.weight]) for tap in blend.taps) > MAX_WEIGHTS:
         return None
-    return Blend(blend.source, tuple(Tap(tap.indices, tap.weight * np.float64(factor)) for tap in blend.taps))
+    return Blend(blend.source, tuple(Tap(tap.indices, tap.weight * factors) for tap in blend.taps))
 
 
 def _sum(left: Blend, right: Blend | None) -> Blend | None:
     if right is None:
         return None
+    if _positions([tap.weight for tap in (*left.taps, *right.taps)]) > MAX_POSITIONS:
+        return None
     taps = {tap.key: tap for tap in left.taps}
     for tap in right.taps:
         same = taps.get(tap.key)
         taps[tap.key] = tap if same is None else Tap(tap.indices, same.weight + tap.weight)
-    return Blend(left.source, tuple(taps.values())) if len(taps) <= _MAX_TAPS else None
+    is_small = len(taps) <= _MAX_TAPS and sum(tap.weight.size for tap in taps.values()) <= MAX_WEIGHTS
+    return Blend(left.source, tuple(taps.values())) if is_small else None
 
 
 def _spread(known: Known, indexing_map: ir.AffineMap) -> Known:
@@ -235,8 +238,11 @@ def _spread_array(array: Array, indexing_map: ir.AffineMap) -> Array:
     return np.expand_dims(ordered, [loop for loop in range(indexing_map.n_dims) if loop not in loops])
 
 
-def _for_all_loops(number: Known, loops: int) -> Known:
-    return number.reshape((1,) * loops) if isinstance(number, np.ndarray) else None
+def _in_body(value: ir.Value, known: Known, loops: int) -> Known:
+    """What is `known` of a tensor, which a body extracts elements of, or of a number, for all its loops."""
+    if isinstance(known, np.ndarray) and not isinstance(value.type, ir.RankedTensorType):
+        return known.reshape((1,) * loops)
+    return known
 
 
 def _along(dimension: int, shape: Sequence[int]) -> Array:
@@ -247,8 +253,11 @@ def _along(dimension: int, shape: Sequence[int]) -> Array:
 
 def _moved(operation: ir.Operation, known: Sequence[Array]) -> Known:
     """What `operation`, of `_MOVES`, makes of its operands where all are `known` and their sizes are, too."""
+    if len(known) < len(operation.operands):
+        # A size or an offset that is known only at run time is an operand, too.
+        return None
     types = [ir.RankedTensorType(each.type) for each in (operation.results[0], *operation.operands)]
-    if len(known) < len(types) - 1 or not all(type_.has_static_shape for type_ in types):
+    if not all(type_.has_static_shape for type_ in types):
         return None
     if any(np.prod(type_.shape, dtype=np.int64) > MAX_CONSTANT_ELEMENTS for type_ in types):
         return None
@@ -266,12 +275,3 @@ def _moved(operation: ir.Operation, known: Sequence[Array]) -> Known:
 
 def _positions(arrays: Sequence[Array]) -> int:
     return int(np.prod(np.broadcast_shapes(*(array.shape for array in arrays)), dtype=np.int64))
-
-
-def distinct(arrays: Sequence[Array]) -> Iterator[Array]:
-    """Each of `arrays` that isn't the same as one before it."""
-    seen: list[Array] = []
-    for array in arrays:
-        if not any(np.array_equal(array, other) for other in seen):
-            seen.append(array)
-            yield array

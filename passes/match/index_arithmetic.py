@@ -26,14 +26,13 @@ _OPERATIONS: dict[str, Callable[..., Any]] = {
     "arith.muli": np.multiply,
     "arith.divsi": lambda a, b: _truncated_quotient(a, b),
     "arith.floordivsi": lambda a, b: a // _nonzero(b),
-    "arith.ceildivsi": lambda a, b: -(-a // _nonzero(b)),
+    "arith.ceildivsi": lambda a, b: a // _nonzero(b) + (a % _nonzero(b) != 0),
     "arith.remsi": lambda a, b: a - b * _truncated_quotient(a, b),
     "arith.minsi": np.minimum,
     "arith.maxsi": np.maximum,
     "arith.andi": np.bitwise_and,
     "arith.ori": np.bitwise_or,
     "arith.xori": np.bitwise_xor,
-    "arith.select": np.where,
     "math.ceil": np.ceil,
     "math.floor": np.floor,
     "math.roundeven": np.rint,
@@ -48,6 +47,7 @@ _CASTS = (
     "arith.truncf",
     "arith.trunci",
 )
+_OF_BOOLEANS = ("arith.andi", "arith.ori", "arith.select", "arith.xori")
 # In the order of the predicates of arith.cmpi, those of signed numbers.
 _INTEGER_COMPARISONS: tuple[Callable[..., Any], ...] = (
     np.equal,
@@ -90,14 +90,18 @@ def constant_elements(constant: ir.Operation) -> Array | None:
         return None
 
 
-def compute(operation: ir.Operation, operands: list[Any]) -> Array | None:
-    """The result of one scalar operation on arrays of operands; None for one that isn't known here."""
+def compute(operation: ir.Operation, operands: list[Array]) -> Array | None:
+    """The result of one scalar operation on arrays of operands; None for one that isn't known here.
+
+    Booleans are no numbers here: MLIR's operations take true for 1 or for -1.
+    """
     dtype = number_type(operation.results[0].type)
-    if dtype is None:
+    of_booleans = any(operand.dtype == np.bool_ for operand in operands)
+    if dtype is None or (of_booleans and operation.name not in _OF_BOOLEANS):
         return None
     with np.errstate(all="ignore"):
         if operation.name in _CASTS:
-            return np.asarray(operands[0]).astype(dtype)
+            return None if dtype == np.bool_ else operands[0].astype(dtype)
         if operation.name == "arith.cmpi":
             predicate = operation.attributes["predicate"].value
             if predicate >= len(_INTEGER_COMPARISONS):
@@ -110,7 +114,8 @@ def compute(operation: ir.Operation, operands: list[Any]) -> Array | None:
 
 
 def _truncated_quotient(a: Any, b: Any) -> Any:
-    return np.sign(a) * np.sign(b) * (np.abs(a) // _nonzero(np.abs(b)))
+    divisor = _nonzero(b)
+    return a // divisor + ((a % divisor != 0) & ((a < 0) != (divisor < 0)))
 
 
 def _nonzero(divisor: Any) -> Any:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from iree.winograd.dialect.bindings import ir
-from iree.winograd.passes.match.blends import Blend, Blends, distinct
-from iree.winograd.passes.match.no_match import NoMatch
+from iree.winograd.passes.match.blends import Blend, Blends
+from iree.winograd.passes.match.no_match import NoMatch, Reason
 
 Array = npt.NDArray[Any]
 
@@ -55,17 +55,27 @@ def match_resampling(operation: ir.Operation, blends: Blends | None = None) -> R
     known = (blends or Blends()).observe(operation)
     if isinstance(known, Blend):
         return _as_resampling(operation, known)
-    if operation.name == "linalg.generic" and _extracts(operation):
-        return NoMatch(operation, "the positions or weights of what it reads aren't known at compile time")
-    return None
+    image = _image(operation)
+    return None if image is None else NoMatch(operation, _reason(operation, image))
 
 
-def _extracts(operation: ir.Operation) -> bool:
-    """Whether `operation` reads elements of an image at positions that it computes."""
-    if len(operation.results) != 1 or ir.RankedTensorType(operation.results[0].type).rank < 3:
-        return False
-    names = [view.operation.name for view in operation.regions[0].blocks[0].operations]
-    return "tensor.extract" in names
+def _image(operation: ir.Operation) -> ir.Value | None:
+    """What `operation` reads single elements of, at positions that it computes, to make an image of them."""
+    if operation.name != "linalg.generic" or len(operation.results) != 1:
+        return None
+    if ir.RankedTensorType(operation.results[0].type).rank < 3:
+        return None
+    body = [view.operation for view in operation.regions[0].blocks[0].operations]
+    return next((each.operands[0] for each in reversed(body) if each.name == "tensor.extract"), None)
+
+
+def _reason(operation: ir.Operation, image: ir.Value) -> Reason:
+    types = [ir.RankedTensorType(each.type) for each in (image, operation.results[0])]
+    if not isinstance(types[0].element_type, ir.F32Type):
+        return f"it has elements of type {types[0].element_type}, not f32"
+    if not all(type_.has_static_shape for type_ in types):
+        return "its sizes are known only at run time"
+    return "the positions or weights of what it reads aren't known at compile time"
 
 
 def _as_resampling(operation: ir.Operation, blend: Blend) -> Resampling | NoMatch:
@@ -73,7 +83,7 @@ def _as_resampling(operation: ir.Operation, blend: Blend) -> Resampling | NoMatc
     source_shape = tuple(ir.RankedTensorType(blend.source.type).shape)
     if len(source_shape) != len(shape):
         return NoMatch(operation, "it reads an image of another rank")
-    indices = [list(distinct([tap.indices[d] for tap in blend.taps])) for d in range(len(shape))]
+    indices = [list(_distinct([tap.indices[d] for tap in blend.taps])) for d in range(len(shape))]
     for dimension, choices in enumerate(indices):
         others = [size for index in choices for d, size in enumerate(index.shape) if d != dimension]
         if any(size != 1 for size in others):
@@ -100,35 +110,43 @@ def _weights_of_axes(blend: Blend, indices: list[list[Array]], shape: tuple[int,
         ]
         for tap in blend.taps
     ]
-    weights = []
+    weights: list[list[Array]] = []
     for dimension, choices in enumerate(indices):
-        sums = [
-            sum(
-                tap.weight
-                for tap, place in zip(blend.taps, places, strict=True)
-                if place[dimension] == choice
-            )
-            for choice in range(len(choices))
-        ]
-        along = [_only_along(np.asarray(total), dimension) for total in sums]
-        if any(total is None for total in along):
+        sums: list[Any] = [0.0] * len(choices)
+        for tap, place in zip(blend.taps, places, strict=True):
+            sums[place[dimension]] = sums[place[dimension]] + tap.weight
+        along = [_only_along(each, dimension) for each in sums]
+        known = [each for each in along if each is not None]
+        if len(known) < len(along) or not _is_within_error(sum(known) - np.float64(1)):
             return None
-        weights.append(
-            np.stack([np.broadcast_to(total, shape[dimension]) for total in along if total is not None])
-        )
+        weights.append(known)
     by_place = {tuple(place): tap.weight for tap, place in zip(blend.taps, places, strict=True)}
     for place in np.ndindex(*map(len, indices)):
         product = np.ones((1,) * len(shape))
         for dimension, choice in enumerate(place):
-            sizes = [-1 if d == dimension else 1 for d in range(len(shape))]
-            product = product * weights[dimension][choice].reshape(sizes)
-        if np.abs(product - by_place.get(place, 0.0)).max(initial=0) > _WEIGHT_ERROR:
+            product = product * weights[dimension][choice]
+        if not _is_within_error(product - by_place.get(place, 0.0)):
             return None
-    return weights
+    return [
+        np.stack([np.broadcast_to(each.ravel(), size) for each in along])
+        for along, size in zip(weights, shape, strict=True)
+    ]
 
 
 def _only_along(array: Array, dimension: int) -> Array | None:
-    """The elements of `array` by their index in `dimension`; None where others change them."""
-    moved = np.moveaxis(array, dimension, -1)
-    flat = moved.reshape(-1, moved.shape[-1])
-    return flat[0] if np.abs(flat - flat[0]).max(initial=0) <= _WEIGHT_ERROR else None
+    """`array` where only its index in `dimension` changes it, of size 1 in the others; else None."""
+    first = array[tuple(slice(None if d == dimension else 1) for d in range(array.ndim))]
+    return first if _is_within_error(array - first) else None
+
+
+def _is_within_error(differences: Array) -> bool:
+    return bool(np.abs(differences).max(initial=0) <= _WEIGHT_ERROR)
+
+
+def _distinct(arrays: Sequence[Array]) -> Iterator[Array]:
+    """Each of `arrays` that isn't the same as one before it."""
+    seen: list[Array] = []
+    for array in arrays:
+        if not any(np.array_equal(array, other) for other in seen):
+            seen.append(array)
+            yield array

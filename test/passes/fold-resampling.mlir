@@ -197,3 +197,171 @@ func.func @dynamic_batch(%x: tensor<?x8xf32>) -> tensor<?x2x4xf32> {
   %r = tensor.expand_shape %x [[0], [1, 2]] output_shape [%n, 2, 4] : tensor<?x8xf32> into tensor<?x2x4xf32>
   return %r : tensor<?x2x4xf32>
 }
+
+// -----
+
+// Weights of -1 in three dimensions have products of -1, and one dimension's add up to anything; neither is resampling.
+// CHECK-LABEL: @scaled
+// CHECK: arith.negf
+// CHECK: arith.mulf
+func.func @scaled(%x: tensor<1x4x5xf32>, %y: tensor<5xf32>) -> (tensor<1x4x5xf32>, tensor<5xf32>) {
+  %two = arith.constant 2.0 : f32
+  %three = arith.constant 3 : index
+  %ex = tensor.empty() : tensor<1x4x5xf32>
+  %ey = tensor.empty() : tensor<5xf32>
+  // expected-remark @below {{its weights aren't products of one for each dimension that add up to 1}}
+  %0 = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d1, d2)>],
+    iterator_types = ["parallel", "parallel", "parallel"]} outs(%ex : tensor<1x4x5xf32>) {
+  ^bb0(%o: f32):
+    %n = linalg.index 0 : index
+    %c = linalg.index 1 : index
+    %i = linalg.index 2 : index
+    %p = arith.minsi %i, %three : index
+    %s = tensor.extract %x[%n, %c, %p] : tensor<1x4x5xf32>
+    %d = arith.negf %s : f32
+    linalg.yield %d : f32
+  } -> tensor<1x4x5xf32>
+  // expected-remark @below {{its weights aren't products of one for each dimension that add up to 1}}
+  %1 = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]}
+    outs(%ey : tensor<5xf32>) {
+  ^bb0(%o: f32):
+    %i = linalg.index 0 : index
+    %p = arith.minsi %i, %three : index
+    %s = tensor.extract %y[%p] : tensor<5xf32>
+    %d = arith.mulf %s, %two : f32
+    linalg.yield %d : f32
+  } -> tensor<5xf32>
+  return %0, %1 : tensor<1x4x5xf32>, tensor<5xf32>
+}
+
+// -----
+
+// Sizes and places that are known at run time only, and elements of other types.
+// CHECK-LABEL: @run_time
+// CHECK: tensor.extract_slice
+// CHECK: tensor.expand_shape
+func.func @run_time(%x: tensor<?x20xf32>, %y: tensor<1x4x5xf16>, %n: index, %place: index)
+    -> (tensor<?x4x5xf32>, tensor<1x4x5xf16>) {
+  %three = arith.constant 3 : index
+  %part = tensor.extract_slice %x[%place, 0] [%n, 20] [1, 1] : tensor<?x20xf32> to tensor<?x20xf32>
+  %image = tensor.expand_shape %part [[0], [1, 2]] output_shape [%n, 4, 5] : tensor<?x20xf32> into tensor<?x4x5xf32>
+  %e = tensor.empty(%n) : tensor<?x4x5xf32>
+  %f = tensor.empty() : tensor<1x4x5xf16>
+  // expected-remark @below {{its sizes are known only at run time}}
+  %0 = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d1, d2)>],
+    iterator_types = ["parallel", "parallel", "parallel"]} outs(%e : tensor<?x4x5xf32>) {
+  ^bb0(%o: f32):
+    %b = linalg.index 0 : index
+    %c = linalg.index 1 : index
+    %i = linalg.index 2 : index
+    %p = arith.minsi %i, %three : index
+    %s = tensor.extract %image[%b, %c, %p] : tensor<?x4x5xf32>
+    linalg.yield %s : f32
+  } -> tensor<?x4x5xf32>
+  // expected-remark @below {{it has elements of type f16, not f32}}
+  %1 = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d1, d2)>],
+    iterator_types = ["parallel", "parallel", "parallel"]} outs(%f : tensor<1x4x5xf16>) {
+  ^bb0(%o: f16):
+    %b = linalg.index 0 : index
+    %c = linalg.index 1 : index
+    %i = linalg.index 2 : index
+    %p = arith.minsi %i, %three : index
+    %s = tensor.extract %y[%b, %c, %p] : tensor<1x4x5xf16>
+    linalg.yield %s : f16
+  } -> tensor<1x4x5xf16>
+  return %0, %1 : tensor<?x4x5xf32>, tensor<1x4x5xf16>
+}
+
+// -----
+
+// A table with the same element everywhere, which is read at more places than were computed of it.
+// CHECK-LABEL: @uniform_table
+// CHECK: arith.constant dense<3> : tensor<5xi32>
+func.func @uniform_table(%x: tensor<1x4x5xf32>) -> tensor<1x4x5xf32> {
+  %three = arith.constant 3 : i64
+  %et = tensor.empty() : tensor<5xi64>
+  %e = tensor.empty() : tensor<1x4x5xf32>
+  %table = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]}
+    outs(%et : tensor<5xi64>) {
+  ^bb0(%o: i64):
+    linalg.yield %three : i64
+  } -> tensor<5xi64>
+  %0 = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d1, d2)>],
+    iterator_types = ["parallel", "parallel", "parallel"]} outs(%e : tensor<1x4x5xf32>) {
+  ^bb0(%o: f32):
+    %n = linalg.index 0 : index
+    %c = linalg.index 1 : index
+    %i = linalg.index 2 : index
+    %t = tensor.extract %table[%i] : tensor<5xi64>
+    %p = arith.index_cast %t : i64 to index
+    %s = tensor.extract %x[%n, %c, %p] : tensor<1x4x5xf32>
+    linalg.yield %s : f32
+  } -> tensor<1x4x5xf32>
+  return %0 : tensor<1x4x5xf32>
+}
+
+// -----
+
+// True is -1 where its sign is extended: no position is taken for another.
+// CHECK-LABEL: @sign_of_true
+// CHECK: arith.extsi
+func.func @sign_of_true(%x: tensor<1x4x5xf32>) -> tensor<1x4x5xf32> {
+  %three = arith.constant 3 : index
+  %e = tensor.empty() : tensor<1x4x5xf32>
+  // expected-remark @below {{the positions or weights of what it reads aren't known at compile time}}
+  %0 = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d1, d2)>],
+    iterator_types = ["parallel", "parallel", "parallel"]} outs(%e : tensor<1x4x5xf32>) {
+  ^bb0(%o: f32):
+    %n = linalg.index 0 : index
+    %c = linalg.index 1 : index
+    %i = linalg.index 2 : index
+    %b = arith.cmpi eq, %i, %three : index
+    %d = arith.extsi %b : i1 to i64
+    %t = arith.index_cast %d : i64 to index
+    %p = arith.addi %i, %t : index
+    %s = tensor.extract %x[%n, %c, %p] : tensor<1x4x5xf32>
+    linalg.yield %s : f32
+  } -> tensor<1x4x5xf32>
+  return %0 : tensor<1x4x5xf32>
+}
+
+// -----
+
+// What is resampled may be an image that was resampled itself.
+// CHECK-LABEL: @twice
+// CHECK-SAME: (%[[X:.*]]: tensor<1x4x5xf32>)
+// CHECK: %[[ROWS:.*]] = arith.constant dense<[0, 0, 1, 1, 2, 2, 3, 3]> : tensor<8xi32>
+// CHECK: %[[Y:.*]] = linalg.generic
+// CHECK: tensor.extract %[[ROWS]][
+// CHECK: tensor.extract %[[X]][
+// CHECK: %[[COLUMNS:.*]] = arith.constant dense<[0, 0, 1, 1, 2, 2, 3, 3, 4, 4]> : tensor<10xi32>
+// CHECK: linalg.generic
+// CHECK: tensor.extract %[[COLUMNS]][
+// CHECK: tensor.extract %[[Y]][
+// CHECK-NOT: arith.divsi
+func.func @twice(%x: tensor<1x4x5xf32>) -> tensor<1x8x10xf32> {
+  %two = arith.constant 2 : index
+  %e = tensor.empty() : tensor<1x8x5xf32>
+  %f = tensor.empty() : tensor<1x8x10xf32>
+  %0 = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d1, d2)>],
+    iterator_types = ["parallel", "parallel", "parallel"]} outs(%e : tensor<1x8x5xf32>) {
+  ^bb0(%o: f32):
+    %n = linalg.index 0 : index
+    %i = linalg.index 1 : index
+    %j = linalg.index 2 : index
+    %p = arith.divsi %i, %two : index
+    %s = tensor.extract %x[%n, %p, %j] : tensor<1x4x5xf32>
+    linalg.yield %s : f32
+  } -> tensor<1x8x5xf32>
+  %1 = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d1, d2)>],
+    iterator_types = ["parallel", "parallel", "parallel"]} outs(%f : tensor<1x8x10xf32>) {
+  ^bb0(%o: f32):
+    %n = linalg.index 0 : index
+    %i = linalg.index 1 : index
+    %j = linalg.index 2 : index
+    %p = arith.divsi %j, %two : index
+    %s = tensor.extract %0[%n, %i, %p] : tensor<1x8x5xf32>
+    linalg.yield %s : f32
+  } -> tensor<1x8x10xf32>
+  return %1 : tensor<1x8x10xf32>
+}
