@@ -3,7 +3,7 @@
     python -m benchmarks.matmul --threads 1 --output benchmarks/results/matmul-1-thread.json
 
 Each product is followed by its bias and ReLU, as in networks. What the cost model predicts of both stands
-beside, for the machine that was calibrated, or the one in `--machine`: `pipelines/cpu/iree_cost.py` was
+beside, for the machine that was calibrated, or the one in `--machine`; `pipelines/cpu/choice/iree_cost.py` is
 fitted to these times.
 """
 

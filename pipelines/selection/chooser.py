@@ -112,7 +112,9 @@ def _choose_predicted(accurate: list[Candidate]) -> tuple[Candidate, str]:
     as_fast = [candidate for candidate in accurate if candidate.predicted_seconds <= limit]
     theirs = next((each for each in as_fast if each.implementation.is_left_to_iree), None)
     if theirs is not None:
-        ours = (each.predicted_seconds for each in accurate if not each.implementation.is_left_to_iree)
+        ours = [each.predicted_seconds for each in accurate if not each.implementation.is_left_to_iree]
+        if not ours:
+            return theirs, "of all candidates IREE's own code alone is accurate enough"
         seconds = f"{1e6 * theirs.predicted_seconds:.1f} us, our kernels {1e6 * min(ours):.1f}"
         return theirs, f"IREE's own code is predicted to take {seconds}"
     chosen = min(as_fast, key=lambda candidate: candidate.predicted_error)

@@ -38,9 +38,12 @@ from iree.winograd.pipelines.selection.candidates import (
     implementations,
     iree_implementation,
 )
+from iree.winograd.pipelines.selection.chooser import Chooser
 from iree.winograd.pipelines.selection.decision import Decision
 from iree.winograd.pipelines.selection.implementation import Implementation
+from iree.winograd.pipelines.selection.layer import layers
 from iree.winograd.pipelines.selection.module_space import ANY_TARGET
+from iree.winograd.pipelines.selection.prediction import candidate
 from iree.winograd.pipelines.selection.select_algorithm import SelectAlgorithm
 from iree.winograd.pipelines.selection.tuning_database import Measurement, TuningDatabase
 
@@ -328,6 +331,23 @@ def test_of_products_the_fastest_measured_is_chosen(path: Path) -> None:
     # Each way to compute it is a candidate once, by its measurement.
     measured_seconds = [candidate.measured_seconds for candidate in decision.candidates]
     assert measured_seconds == [1e-7, 1e-6]
+
+
+def test_a_product_that_only_iree_computes_accurately_enough_is_left_to_it(path: Path) -> None:
+    rows = ConvolutionProblem.parse("1x5x512->48 matmul f32")
+    target = GpuTarget(1024, 166912, "nvvm.minctasm", "sm_80", has_matrix_units=True)
+    space = GpuBackend(target).search_space()
+    split = next(each for each in implementations(space, rows) if each.schedule.splits_products)
+    limit = candidate(rows, space, iree_implementation(rows)).predicted_error
+    assert limit < candidate(rows, space, split).predicted_error
+    with TuningDatabase(path, report=print) as database, ir.Context():
+        database.record(rows, space.key, [Measurement(split, 1e-6, 0.0, 9)])
+        source = FULLY_CONNECTED.replace("64x48", "512x48").replace("5x64", "5x512")
+        module = ir.Module.parse(source)
+        (layer,) = layers(module.operation)
+        decision = Chooser(space, database, None, (), (), limit).decide(layer, print)
+    assert decision.chosen is not None and decision.chosen.implementation == iree_implementation(rows)
+    assert "alone is accurate enough" in decision.reason
 
 
 def test_measurements_of_the_convolution_that_a_product_is_do_not_count(path: Path) -> None:
