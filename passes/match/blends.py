@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.match.elementwise import Elementwise, match_elementwise
+from iree.winograd.passes.match.evaluate import spread
 from iree.winograd.passes.match.index_arithmetic import (
     MAX_CONSTANT_ELEMENTS,
     compute,
@@ -208,34 +209,17 @@ def _sum(left: Blend, right: Blend | None) -> Blend | None:
 def _spread(known: Known, indexing_map: ir.AffineMap) -> Known:
     """What is known of a tensor's elements, read through a map of loops."""
     if isinstance(known, Blend):
-        taps = (
-            Tap(
-                tuple(_spread_array(index, indexing_map) for index in tap.indices),
-                _spread_array(tap.weight, indexing_map),
-            )
-            for tap in known.taps
-        )
-        return Blend(known.source, tuple(taps)) if indexing_map.is_permutation else None
-    if known is None or not all(_is_simple(result) for result in indexing_map.results):
-        return None
-    loops = [result.position for result in indexing_map.results if isinstance(result, ir.AffineDimExpr)]
-    return _spread_array(known, indexing_map) if len(set(loops)) == len(loops) else None
+        return _permuted(known, indexing_map) if indexing_map.is_permutation else None
+    return None if known is None else spread(known, indexing_map)
 
 
-def _is_simple(index: ir.AffineExpr) -> bool:
-    return isinstance(index, ir.AffineDimExpr | ir.AffineConstantExpr)
-
-
-def _spread_array(array: Array, indexing_map: ir.AffineMap) -> Array:
-    """`array` with one dimension per loop; each of its own is a loop's, or read at one place."""
-    loops: list[int] = []
-    for dimension, index in reversed(list(enumerate(indexing_map.results))):
-        if isinstance(index, ir.AffineConstantExpr):
-            array = array.take(min(index.value, array.shape[dimension] - 1), axis=dimension)
-        else:
-            loops.insert(0, ir.AffineDimExpr(index).position)
-    ordered = array.transpose(np.argsort(loops)) if loops else array
-    return np.expand_dims(ordered, [loop for loop in range(indexing_map.n_dims) if loop not in loops])
+def _permuted(blend: Blend, permutation: ir.AffineMap) -> Blend:
+    order = np.argsort([ir.AffineDimExpr(index).position for index in permutation.results])
+    taps = (
+        Tap(tuple(index.transpose(order) for index in tap.indices), tap.weight.transpose(order))
+        for tap in blend.taps
+    )
+    return Blend(blend.source, tuple(taps))
 
 
 def _in_body(value: ir.Value, known: Known, loops: int) -> Known:

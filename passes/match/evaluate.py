@@ -62,10 +62,10 @@ def evaluate_body(
     """
     values: dict[ir.Value, Any] = {}
     for argument, array, indexing_map in zip(body.arguments, inputs, indexing_maps, strict=False):
-        spread = _spread(array, indexing_map)
-        if spread is None:
+        elements = spread(array, indexing_map)
+        if elements is None:
             return None
-        values[argument] = spread
+        values[argument] = elements.astype(np.float64)
 
     def value_of(operand: ir.Value) -> Any:
         if operand not in values:
@@ -109,17 +109,20 @@ def _compare(predicate: int, a: Any, b: Any) -> Any:
     return unordered if predicate == 14 else _COMPARISONS[predicate - 7](a, b) | unordered
 
 
-def _spread(array: Array, indexing_map: ir.AffineMap) -> Array | None:
-    """`array` as float64 with one dimension per loop, of size 1 where its index doesn't depend on it."""
+def spread(array: Array, indexing_map: ir.AffineMap) -> Array | None:
+    """`array`, read through `indexing_map`: one dimension per loop, of size 1 where that changes nothing.
+
+    It may have size 1 where the tensor whose elements it has is longer, if these are all the same. None where
+    an index is neither a loop that no other index is, nor constant.
+    """
     loops: list[int] = []
     for dimension in reversed(range(array.ndim)):
         result = indexing_map.results[dimension]
         if isinstance(result, ir.AffineConstantExpr):
-            array = array.take(result.value, axis=dimension)
+            array = array.take(min(result.value, array.shape[dimension] - 1), axis=dimension)
         elif isinstance(result, ir.AffineDimExpr) and result.position not in loops:
             loops.insert(0, result.position)
         else:
             return None
-    ordered = array.transpose(np.argsort(loops)).astype(np.float64)
-    missing = [loop for loop in range(indexing_map.n_dims) if loop not in loops]
-    return np.expand_dims(ordered, missing)
+    ordered = array.transpose(np.argsort(loops)) if loops else array
+    return np.expand_dims(ordered, [loop for loop in range(indexing_map.n_dims) if loop not in loops])
