@@ -92,16 +92,17 @@ class Chooser:
     ) -> tuple[Candidate, ...]:
         """One of each algorithm: with its fastest schedule where measured, these first, else the default.
 
-        IREE's own code is among them where it was measured, or there is a model of it.
+        Kernels that split products are another: they may be inaccurate where the others aren't. IREE's own
+        code is among them where it was measured, or there is a model of it.
         """
         predicted = predict(problem, self.space, self.output_tile)
         if self.database is None:
             return predicted
         measured = measured_candidates(self.database, problem, self.space, self.output_tile, ignore)
-        known = {candidate.implementation.code for candidate in measured}
+        known = {candidate.implementation.arithmetic for candidate in measured}
         return (
             *measured,
-            *(candidate for candidate in predicted if candidate.implementation.code not in known),
+            *(candidate for candidate in predicted if candidate.implementation.arithmetic not in known),
         )
 
 
@@ -112,11 +113,12 @@ def _choose_predicted(accurate: list[Candidate]) -> tuple[Candidate, str]:
     as_fast = [candidate for candidate in accurate if candidate.predicted_seconds <= limit]
     theirs = next((each for each in as_fast if each.implementation.is_left_to_iree), None)
     if theirs is not None:
-        ours = [each.predicted_seconds for each in accurate if not each.implementation.is_left_to_iree]
-        if not ours:
-            return theirs, "of all candidates IREE's own code alone is accurate enough"
-        seconds = f"{1e6 * theirs.predicted_seconds:.1f} us, our kernels {1e6 * min(ours):.1f}"
-        return theirs, f"IREE's own code is predicted to take {seconds}"
+        ours = sorted(each.predicted_seconds for each in accurate if not each.implementation.is_left_to_iree)
+        compared = "".join(f", our kernels {1e6 * seconds:.1f}" for seconds in ours[:1])
+        return (
+            theirs,
+            f"IREE's own code is predicted to take {1e6 * theirs.predicted_seconds:.1f} us{compared}",
+        )
     chosen = min(as_fast, key=lambda candidate: candidate.predicted_error)
     if chosen is fastest:
         return chosen, "it is predicted to be the fastest that is accurate enough"

@@ -23,23 +23,24 @@ def measured_candidates(
 ) -> tuple[Candidate, ...]:
     """The fastest measured schedule of each algorithm that `predict` has, too, fastest first.
 
-    IREE's own code is one more, beside our kernels for the direct convolution.
+    Of kernels that split products, which round otherwise, it is one more, and so is IREE's own code, beside
+    our kernels for the direct convolution.
 
     `ignore` is told in a clause which measurements of the problem don't count, and why.
     """
     algorithms = set(candidate_algorithms(problem, output_tile))
-    found: dict[tuple[Algorithm, bool], Candidate] = {}
+    found: dict[tuple[Algorithm, bool, bool], Candidate] = {}
     refused: list[str] = []
     for measurement in database.measurements(problem, space.key):
         implementation = measurement.implementation
         algorithm = implementation.algorithm
-        if algorithm not in algorithms or implementation.code in found:
+        if algorithm not in algorithms or implementation.arithmetic in found:
             continue
         shape = convolution_shape(problem, algorithm)
         if not implementation.is_left_to_iree and (reason := space.refusal(shape, implementation.schedule)):
             refused.append(f"{algorithm}: {reason}")
             continue
-        found[implementation.code] = candidate(problem, space, implementation, measurement.seconds)
+        found[implementation.arithmetic] = candidate(problem, space, implementation, measurement.seconds)
     if refused:
         ignore(f"{_count(refused)} the target has no kernel for: {refused[0]}")
     if others := database.others(problem, space.key):

@@ -38,6 +38,9 @@ class Resizing(torch.nn.Module):
             "selected": x.index_select(1, INDICES),
             "selected, channels last": torch.relu(x.index_select(1, INDICES)),
             "reversed": torch.relu(x.flip(3)),
+            "twice": relu_of(interpolate(x, scale_factor=2, mode="nearest"), size=(7, 30), mode="bilinear"),
+            "negated": -x[0].index_select(0, INDICES),
+            "scaled": 2 * x.flatten().index_select(0, INDICES),
         }
 
 
@@ -51,7 +54,7 @@ def error_bound(model: Resizing, image: torch.Tensor) -> float:
     A position is the result of four operations on numbers up to the size of the image that is read, and the
     weights of an element change by at most 4 per pixel and dimension: those of bicubic interpolation by
     |w'(0..1)| + |w'(1..2)| on either side, where |w'| is below 1.2. Sums have at most 16 terms in 2 stages,
-    with weights whose magnitudes add up to at most 1.5 per dimension.
+    with weights whose magnitudes add up to at most 1.5 per dimension; factors are at most 2.
     """
     weights, bias = model.convolution.weight, model.convolution.bias
     assert bias is not None

@@ -333,21 +333,33 @@ def test_of_products_the_fastest_measured_is_chosen(path: Path) -> None:
     assert measured_seconds == [1e-7, 1e-6]
 
 
-def test_a_product_that_only_iree_computes_accurately_enough_is_left_to_it(path: Path) -> None:
-    rows = ConvolutionProblem.parse("1x5x512->48 matmul f32")
+@pytest.mark.parametrize(
+    ("source", "text"),
+    [
+        (FULLY_CONNECTED.replace("64x48", "512x48").replace("5x64", "5x512"), "1x5x512->48 matmul f32"),
+        (
+            SOURCE.replace("14x14x32", "14x14x512").replace("3x3x32", "3x3x512"),
+            str(replace(PROBLEM, input_channels=512)),
+        ),
+    ],
+)
+def test_split_products_that_are_measured_but_inaccurate_leave_the_others(
+    path: Path, source: str, text: str
+) -> None:
+    problem = ConvolutionProblem.parse(text)
     target = GpuTarget(1024, 166912, "nvvm.minctasm", "sm_80", has_matrix_units=True)
     space = GpuBackend(target).search_space()
-    split = next(each for each in implementations(space, rows) if each.schedule.splits_products)
-    limit = candidate(rows, space, iree_implementation(rows)).predicted_error
-    assert limit < candidate(rows, space, split).predicted_error
+    split = next(each for each in implementations(space, problem) if each.schedule.splits_products)
+    limit = candidate(problem, space, iree_implementation(problem)).predicted_error
+    assert split.algorithm.is_direct and limit < candidate(problem, space, split).predicted_error
     with TuningDatabase(path, report=print) as database, ir.Context():
-        database.record(rows, space.key, [Measurement(split, 1e-6, 0.0, 9)])
-        source = FULLY_CONNECTED.replace("64x48", "512x48").replace("5x64", "5x512")
+        database.record(problem, space.key, [Measurement(split, 1e-9, 0.0, 9)])
         module = ir.Module.parse(source)
         (layer,) = layers(module.operation)
         decision = Chooser(space, database, None, (), (), limit).decide(layer, print)
-    assert decision.chosen is not None and decision.chosen.implementation == iree_implementation(rows)
-    assert "alone is accurate enough" in decision.reason
+    assert decision.chosen is not None and decision.chosen.predicted_error <= limit
+    directs = [each for each in decision.candidates if each.implementation.algorithm == split.algorithm]
+    assert {each.implementation.schedule.splits_products for each in directs} == {True, False}
 
 
 def test_measurements_of_the_convolution_that_a_product_is_do_not_count(path: Path) -> None:
