@@ -115,10 +115,8 @@ def _choose_predicted(accurate: list[Candidate]) -> tuple[Candidate, str]:
     if theirs is not None:
         ours = sorted(each.predicted_seconds for each in accurate if not each.implementation.is_left_to_iree)
         compared = "".join(f", our kernels {1e6 * seconds:.1f}" for seconds in ours[:1])
-        return (
-            theirs,
-            f"IREE's own code is predicted to take {1e6 * theirs.predicted_seconds:.1f} us{compared}",
-        )
+        microseconds = 1e6 * theirs.predicted_seconds
+        return theirs, f"IREE's own code is predicted to take {microseconds:.1f} us{compared}"
     chosen = min(as_fast, key=lambda candidate: candidate.predicted_error)
     if chosen is fastest:
         return chosen, "it is predicted to be the fastest that is accurate enough"
