@@ -7,11 +7,10 @@ from pathlib import Path
 import iree.winograd
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 from conformance import compile_rewritten
 from onnx import numpy_helper
-
-onnxruntime = pytest.importorskip("onnxruntime")
 
 FOLDER = Path(onnx.__file__).parent / "backend/test/data/light"
 NETWORKS = ("bvlc_alexnet", "squeezenet")

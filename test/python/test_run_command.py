@@ -40,7 +40,6 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> str:
 
 
 def test_results_are_those_of_onnxruntime(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    pytest.importorskip("onnxruntime")
     image, result = folder / "image.npy", folder / "result.npy"
     np.save(image, np.random.default_rng(0).standard_normal(SHAPE, np.float32))
     arguments = (f"--input=image={image}", f"--output={result}", f"--compare={folder / 'net.onnx'}", "--json")
