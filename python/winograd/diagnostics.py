@@ -82,9 +82,10 @@ def diagnostic_at(location: ir.Location, severity: Severity, message: str) -> Di
 
     Frontends name layers; the place in the source is often the same for all of them.
     """
-    if name := next(location_names(location), None):
-        message = f"{name}: {message}"
-    return _with_location(severity, message, location)
+    name = next(location_names(location), None)
+    if name is None:
+        return _with_location(severity, message, location)
+    return Diagnostic(severity, f"{name}: {message}", find_position(location))
 
 
 def capture_diagnostics(context: ir.Context, report: Callable[[Diagnostic], None]) -> None:

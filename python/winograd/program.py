@@ -94,17 +94,23 @@ def compile(
         _check_report(report, enable_winograd)
     winograd_options = checked_options if enable_winograd else None
     if winograd_options is not None:
-        check_option_files(
-            winograd_options,
-            lambda message: warnings.warn(message, TuningDatabaseWarning, stacklevel=6),
-        )
+        damage: list[str] = []
+        check_option_files(winograd_options, damage.append)
+        for message in damage:
+            warnings.warn(message, TuningDatabaseWarning, stacklevel=2)
     all_flags = (*target_flags(target), *flags)
-    if output is not None:
-        _compile_file(source, output, all_flags, winograd_options, report)
-        return None
-    with unnamed_file() as path:
-        _compile_file(source, path, all_flags, winograd_options, report)
-        return Path(path).read_bytes()
+    failures: list[Diagnostic] = []
+    try:
+        if output is not None:
+            _compile_file(source, output, all_flags, winograd_options, report, failures)
+            return None
+        with unnamed_file() as path:
+            _compile_file(source, path, all_flags, winograd_options, report, failures)
+            return Path(path).read_bytes()
+    finally:
+        # From here, whichever depth they were found in, the line is the caller's.
+        for failure in failures:
+            warnings.warn(failure.format(), RewriteWarning, stacklevel=2)
 
 
 def _check_report(path: str | os.PathLike[str], enable_winograd: bool) -> None:
@@ -142,14 +148,16 @@ def _compile_file(
     flags: tuple[str, ...],
     options: WinogradOptions | None,
     report: str | os.PathLike[str] | None,
+    failures: list[Diagnostic],
 ) -> None:
+    """Compile `source` to `output`; `failures` are added what passes failed on."""
     diagnostics: list[Diagnostic] = []
     with Compilation(
         open_session(flags, options),
         options,
         Stages(),
         report=diagnostics.append,
-        warn=lambda warning: warnings.warn(warning.format(), RewriteWarning, stacklevel=7),
+        warn=failures.append,
     ) as compilation:
         if options is not None and options.remarks:
             compilation.capture_remarks(lambda remark: print(remark.format(), file=sys.stderr))

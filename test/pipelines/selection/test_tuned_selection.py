@@ -404,8 +404,9 @@ def test_on_gpus_what_is_measured_may_be_other_kernels_than_the_default(
 
 def test_compiling_with_a_damaged_database_is_a_warning(path: Path) -> None:
     damaged = write_damaged_database(path)
-    with pytest.warns(winograd.TuningDatabaseWarning, match=r"tuning\.db, which is damaged"):
+    with pytest.warns(winograd.TuningDatabaseWarning, match=r"tuning\.db, which is damaged") as caught:
         assert winograd.compile(SOURCE, tuning_database=str(path))
+    assert {warning.filename for warning in caught} == {__file__}
     assert path.read_bytes() == damaged
 
 
