@@ -63,7 +63,7 @@ def import_onnx(
 
     Raises `ModelImportError` when the package `onnx` is missing, the file isn't there or isn't an ONNX model,
     no input has a dimension that `sizes` names, the model fixes a batch that is to be dynamic, or torch-mlir
-    has no lowering for one of its operators.
+    has no lowering for one of its operators; `InvalidOptionError` for sizes that aren't positive integers.
     """
     try:
         from iree.winograd import onnx_importer

@@ -11,6 +11,7 @@ import re
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from numbers import Integral
 from os import PathLike, fspath
 from pathlib import Path
 
@@ -19,10 +20,9 @@ import numpy.typing as npt
 import onnx
 import onnx.inliner
 import onnx.version_converter
-from google.protobuf.message import DecodeError
 from iree.compiler.extras import onnx_importer
 from iree.winograd.dialect.bindings import PassManager, ir
-from iree.winograd.errors import ModelImportError
+from iree.winograd.errors import InvalidOptionError, ModelImportError
 from iree.winograd.imported_model import ImportedModel, Weights, imported_model, resource_name
 from iree.winograd.passes.match.navigation import walk
 from iree.winograd.pipelines.specification.reflection import INPUTS_KEY, OUTPUTS_KEY
@@ -36,6 +36,9 @@ _OPERATOR_SET = 17
 _WEIGHT_ELEMENTS = 64
 """Constants with more elements are weights; operators may have to know the values of smaller ones."""
 _DETACHED_BYTES = 1024
+
+_SIZE_LIMIT = 2**31
+"""Sizes are below it: what ONNX infers from them it counts in 64 bits."""
 
 _VALUE = "torch.onnx.value"
 _OPERATOR = re.compile(r'(?:"torch\.operator".*?name = "|^no operator )onnx\.([\w.]+)')
@@ -55,7 +58,8 @@ def read(model: str | PathLike[str] | ModelProto) -> ModelProto:
         loaded = onnx.load(name, load_external_data=False)
     except OSError as error:
         raise ModelImportError(f"cannot open '{name}': {error.strerror}") from None
-    except (DecodeError, ValueError):
+    except Exception:
+        # Each of the formats that `onnx` tells apart by their suffixes has errors of its own.
         raise ModelImportError(f"'{name}' is no ONNX model") from None
     if not loaded.HasField("graph"):
         raise ModelImportError(f"'{name}' is no ONNX model")
@@ -70,7 +74,7 @@ def lower(model: ModelProto, dynamic_batch: bool, sizes: Mapping[str, int], entr
     """`model`, which is changed, on linalg and tensors.
 
     Raises `ModelImportError` for sizes that the model doesn't have and where it can't be lowered, with the
-    diagnostics of torch-mlir.
+    diagnostics of torch-mlir, and `InvalidOptionError` for sizes that aren't positive integers.
     """
     batches = _set_sizes(model.graph, dynamic_batch, sizes)
     model = _prepared(model)
@@ -147,8 +151,12 @@ def _detach(graph: GraphProto) -> dict[str, bytes]:
 def _set_sizes(graph: GraphProto, dynamic_batch: bool, sizes: Mapping[str, int]) -> set[int]:
     """Gives the dimensions of inputs that are named in `sizes` these sizes, and makes batches unknown ones.
 
-    Returns the sizes that batches had. Raises `ModelImportError` for names that no dimension has.
+    Returns the sizes that batches had. Raises `InvalidOptionError` for what can't be a size, and
+    `ModelImportError` for names that no dimension has.
     """
+    for name, size in sizes.items():
+        if not isinstance(size, Integral) or not 1 <= size < _SIZE_LIMIT:
+            raise InvalidOptionError(f"the size of {name!r} must be a positive integer, got {size!r}")
     initialized = {each.name for each in graph.initializer}
     inputs = [each for each in graph.input if each.name not in initialized]
     named = sorted({dim.dim_param for dim in _dimensions(inputs) if dim.dim_param})

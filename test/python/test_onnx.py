@@ -13,7 +13,7 @@ import pytest
 from iree.winograd.cli import main
 from iree.winograd.dialect.algebra.numerics import UNIT_ROUNDOFF
 from iree.winograd.dialect.bindings import ir
-from iree.winograd.errors import ModelImportError
+from iree.winograd.errors import InvalidOptionError, ModelImportError
 from iree.winograd.passes.match.navigation import walk
 from iree.winograd.signatures import TensorSignature
 from onnx import helper
@@ -104,6 +104,12 @@ def test_sizes_that_no_input_has() -> None:
         iree.winograd.import_onnx(convolution_model(), sizes={"height": 3})
 
 
+@pytest.mark.parametrize("size", [0, -1, 2.5, "3", 10**20])
+def test_what_can_be_no_size(size: object) -> None:
+    with pytest.raises(InvalidOptionError, match="the size of 'N' must be a positive integer, got"):
+        iree.winograd.import_onnx(convolution_model(), sizes={"N": size})
+
+
 def test_operators_that_are_not_known() -> None:
     with pytest.raises(
         ModelImportError, match=r"node '/stem/Conv': ONNX can't tell .* my\.own\.Twist returns"
@@ -136,6 +142,14 @@ def test_files_that_are_no_models(
     with pytest.raises(ModelImportError):
         iree.winograd.compile(path)
     assert not (tmp_path / "net.mlir").exists()
+
+
+@pytest.mark.parametrize("suffix", ["json", "textproto"])
+def test_other_formats_that_hold_no_model(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"net.{suffix}"
+    path.write_text("{")
+    with pytest.raises(ModelImportError, match=f"net.{suffix}' is no ONNX model"):
+        iree.winograd.import_onnx(path)
 
 
 def test_external_data_that_is_not_there(tmp_path: Path) -> None:
