@@ -24,8 +24,20 @@ from iree.winograd.tool_directory import TOOL_DIRECTORY
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Entry point of `iree-winograd`; returns its exit code."""
-    arguments = list(sys.argv[1:] if arguments is None else arguments)
-    if arguments and arguments[0] == "compile":
+    try:
+        code = _run(list(sys.argv[1:] if arguments is None else arguments))
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Whoever read the output has seen enough. What is left of it would be an error at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    return code
+
+
+def _run(arguments: Sequence[str]) -> int:
+    if arguments[:1] == ["compile"]:
         return compile_program.run(arguments[1:])
     parser = argparse.ArgumentParser(
         prog="iree-winograd", description="Fast convolutions on the stock IREE compiler."
@@ -39,15 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # argparse takes `--` for the end of options, after which a subcommand has no positional arguments.
     end = arguments.index("--") if "tune" in arguments[:1] and "--" in arguments else len(arguments)
     options = parser.parse_args(arguments[:end], argparse.Namespace(flags=arguments[end + 1 :]))
-    try:
-        code: int = options.run(options)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        # Whoever read the output has seen enough. What is left of it would be an error at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
-    except KeyboardInterrupt:
-        return INTERRUPTED
+    code: int = options.run(options)
     return code
 
 

@@ -7,7 +7,7 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn
@@ -19,9 +19,10 @@ from iree.winograd.atomic_file import STANDARD_STREAM, atomic_file
 from iree.winograd.compilation import PHASES, REWRITE_PHASE, Compilation, Stages, session_flags
 from iree.winograd.diagnostics import Diagnostic
 from iree.winograd.dialect.bindings import ir
-from iree.winograd.errors import ModelImportError
+from iree.winograd.errors import WinogradError
 from iree.winograd.flags import (
     ENABLE,
+    HELP_FLAGS,
     MAIN_BOOLEANS,
     CommandLine,
     FlagError,
@@ -30,12 +31,15 @@ from iree.winograd.flags import (
     help_text,
     parse_command_line,
 )
+from iree.winograd.imported_model import ImportedModel
 from iree.winograd.importers import import_onnx, is_onnx
 from iree.winograd.ir_dumps import take_ir_dumps
 from iree.winograd.option_files import OptionFileError, check_option_files
 from iree.winograd.passes.frame.remarks import CATEGORY
 from iree.winograd.report.file import ReportFileError
 from iree.winograd.targets import find_crash
+
+_OnnxReader = Callable[[str], ImportedModel]
 
 _PROGRAM = "iree-compile"
 _MODES = {
@@ -45,18 +49,20 @@ _MODES = {
 _OUTPUT_FORMATS = ("vm-bytecode", "vm-c", "vm-asm")
 # An exit code that the flag parser doesn't use.
 _ACCEPTED = 42
-_HELP_FLAGS = {f"{dashes}{name}" for dashes in ("-", "--") for name in ("help", "help-hidden", "h")}
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Entry point of the `iree-compile` that stands in front of the stock one; returns its exit code."""
+def main(arguments: Sequence[str] | None = None, read_onnx: _OnnxReader = import_onnx) -> int:
+    """Entry point of the `iree-compile` that stands in front of the stock one; returns its exit code.
+
+    `read_onnx` reads an input that is an ONNX model.
+    """
     arguments = list(expand_response_files(sys.argv[1:] if arguments is None else arguments))
     try:
         command_line = parse_command_line(arguments)
     except FlagError as error:
         print(f"{_PROGRAM}: {error}", file=sys.stderr)
         return 1
-    if _HELP_FLAGS & set(command_line.stock):
+    if HELP_FLAGS & set(command_line.stock):
         return _print_help(command_line)
     if (
         not command_line.driver.enable_winograd
@@ -77,7 +83,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OptionFileError as error:
         print(f"{_PROGRAM}: for the --{flag_of(error.name)} option: {error}", file=sys.stderr)
         return 1
-    code = _compile(command_line, stages)
+    code = _compile(command_line, stages, read_onnx)
     sys.stdout.flush()
     sys.stderr.flush()
     # The compiler's threads and global state need no orderly end.
@@ -168,7 +174,7 @@ def _is_accepted(command_line: CommandLine) -> bool:
     return os.WIFEXITED(status) and os.WEXITSTATUS(status) == _ACCEPTED
 
 
-def _compile(command_line: CommandLine, stages: Stages) -> int:
+def _compile(command_line: CommandLine, stages: Stages, read_onnx: _OnnxReader) -> int:
     # Python would wait for the compiler to return before it ends the process.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     dumps, library = take_ir_dumps(command_line.library)
@@ -188,7 +194,7 @@ def _compile(command_line: CommandLine, stages: Stages) -> int:
     ) as compilation:
         try:
             _enable_remarks(compilation, command_line)
-            source = _open_input(compilation, command_line.inputs[0])
+            source = _open_input(compilation, command_line.inputs[0], read_onnx)
             with (
                 compilation.reporting(command_line.driver.report),
                 atomic_file(output) as path,
@@ -236,11 +242,11 @@ def _enable_remarks(compilation: Compilation, command_line: CommandLine) -> None
         ) from None
 
 
-def _open_input(compilation: Compilation, path: str) -> api.Source | ir.Operation:
+def _open_input(compilation: Compilation, path: str, read_onnx: _OnnxReader) -> api.Source | ir.Operation:
     if is_onnx(path):
         try:
-            return import_onnx(path).build(compilation.context).operation
-        except ModelImportError as error:
+            return read_onnx(path).build(compilation.context).operation
+        except WinogradError as error:
             raise _CompileError(f"{_PROGRAM}: {path}: {error}") from None
     try:
         return api.Source.open_file(compilation.session, path)

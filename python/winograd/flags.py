@@ -15,6 +15,7 @@ from iree.winograd.report.file import REPORT_FILES, is_report_path
 from iree.winograd.stock_flags import takes_next_argument
 
 ENABLE = "iree-enable-winograd"
+HELP_FLAGS = frozenset(f"{dashes}{name}" for dashes in ("-", "--") for name in ("help", "help-hidden", "h"))
 REPORT = "iree-winograd-report"
 
 

@@ -52,6 +52,45 @@ def test_a_file_with_external_data_is_compiled_by_the_command(
         assert np.abs(program(image) - expected).max() < TOLERANCE * np.abs(expected).max()
 
 
+def test_sizes_are_settled_by_the_compile_command(tmp_path: Path) -> None:
+    onnx.save(convolution_model(("N", CHANNELS, "h", "w")), tmp_path / "net.onnx")
+    command = [sys.executable, "-m", "iree.winograd.cli", "compile", "net.onnx", "--target", "cpu"]
+    sizes = ["--size", "h=12", "--size=w=12", "--iree-winograd-report=net.json"]
+    outcome = subprocess.run([*command, *sizes], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (outcome.returncode, outcome.stderr) == (0, "")
+    program = iree.winograd.load(tmp_path / "net.vmfb", "local-sync")
+    assert program.main.signature.inputs == (signature("image", None, CHANNELS, 12, 12),)
+    outcome = subprocess.run(
+        [*command, "--size=depth=3", "-o", "other.vmfb"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert outcome.returncode == 1
+    assert outcome.stderr == "iree-compile: net.onnx: no input has a dimension 'depth'; there is N, h, w\n"
+    assert not (tmp_path / "other.vmfb").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["net.onnx", "--target"], 2, "argument --target: expected one argument"),
+        (["net.onnx", "--size=h"], 2, "argument --size: 'h' is not like height=224"),
+        (["net.onnx", "--target=abacus"], 1, "target 'abacus' is not known"),
+        (["net.mlir", "--dynamic-batch"], 1, "--size and --dynamic-batch are for ONNX models"),
+    ],
+)
+def test_bad_options_of_the_compile_command(
+    arguments: list[str], code: int, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    try:
+        assert main(["compile", *arguments]) == code
+    except SystemExit as exit_:
+        assert exit_.code == code
+    assert message in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("suffix", ["mlir", "mlirbc"])
 def test_import_writes_what_iree_reads(
     tmp_path: Path, suffix: str, capsys: pytest.CaptureFixture[str]

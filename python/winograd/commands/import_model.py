@@ -6,6 +6,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
+from iree.winograd.commands import onnx_options
 from iree.winograd.errors import WinogradError
 
 if TYPE_CHECKING:
@@ -28,27 +29,9 @@ def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
         metavar="FILE",
         help="the program: text if it is a .mlir, else bytecode, which is smaller",
     )
-    add_arguments(parser)
+    onnx_options.add_arguments(parser)
     parser.set_defaults(run=_run)
     return parser
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the options that say what of an ONNX model stays open: `sizes` and `dynamic_batch`."""
-    parser.add_argument(
-        "--size",
-        dest="sizes",
-        action="append",
-        default=[],
-        type=_size,
-        metavar="NAME=SIZE",
-        help="fix a dimension that an ONNX model leaves open, by its name; may be given again",
-    )
-    parser.add_argument(
-        "--dynamic-batch",
-        action="store_true",
-        help="leave the first dimension of all inputs of an ONNX model open",
-    )
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -56,7 +39,7 @@ def _run(options: argparse.Namespace) -> int:
     from iree.winograd.importers import import_onnx
 
     try:
-        model = import_onnx(options.model, dynamic_batch=options.dynamic_batch, sizes=dict(options.sizes))
+        model = import_onnx(options.model, **onnx_options.import_arguments(options))
         model.save(options.output)
     except WinogradError as error:
         print(f"iree-winograd: error: {error}", file=sys.stderr)
@@ -68,10 +51,3 @@ def _run(options: argparse.Namespace) -> int:
         for tensor in tensors:
             print(f"{side} {tensor.name}: {tensor}", file=sys.stderr)
     return 0
-
-
-def _size(text: str) -> tuple[str, int]:
-    name, _, size = text.rpartition("=")
-    if not name or not size.isdecimal() or int(size) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not like height=224")
-    return name, int(size)
