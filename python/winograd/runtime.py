@@ -298,8 +298,8 @@ class _TensorParameter(_Parameter):
     def __init__(self, index: int, signature: TensorSignature) -> None:
         super().__init__(index)
         self.expected = str(signature)
-        self._shape = signature.shape
-        self._is_static = None not in signature.shape
+        self._signature = signature
+        self._static_shape = None if None in signature.shape else signature.shape
         dtype = _DTYPES[signature.element_type]
         # Integers of functions on MLIR's own tensors have no sign.
         self._dtypes = (dtype, np.dtype(f"u{dtype}")) if dtype.kind == "i" else (dtype,)
@@ -308,11 +308,9 @@ class _TensorParameter(_Parameter):
         return array.dtype in self._dtypes and self._fits(array.shape)
 
     def _fits(self, shape: tuple[int, ...]) -> bool:
-        if self._is_static:
-            return shape == self._shape
-        return len(shape) == len(self._shape) and all(
-            expected is None or size == expected for size, expected in zip(shape, self._shape, strict=True)
-        )
+        if self._static_shape is not None:
+            return shape == self._static_shape
+        return self._signature.accepts(shape)
 
 
 def _public_functions(module: Any) -> Iterator[tuple[str, FunctionSignature | None, Any]]:

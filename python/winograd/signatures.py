@@ -27,6 +27,12 @@ class TensorSignature:
         if any(size is not None and size < 0 for size in self.shape):
             raise ValueError(f"sizes must not be negative, got {self.shape}")
 
+    def accepts(self, shape: Sequence[int]) -> bool:
+        """Whether an array of this shape is one."""
+        return len(shape) == len(self.shape) and all(
+            expected is None or size == expected for size, expected in zip(shape, self.shape, strict=True)
+        )
+
     def __str__(self) -> str:
         sizes = "".join(f"{'?' if size is None else size}x" for size in self.shape)
         return f"tensor<{sizes}{self.element_type}>"

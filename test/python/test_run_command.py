@@ -11,8 +11,11 @@ import numpy as np
 import onnx
 import pytest
 import torch
+from iree.winograd import program
 from iree.winograd.cli import main
 from iree.winograd.dialect.algebra.numerics import UNIT_ROUNDOFF
+from iree.winograd.errors import CompilationError
+from iree.winograd.running.comparison import relative_error
 from iree.winograd.running.profile import Profile, dispatch_times, profile
 from iree.winograd.running.timing import time_calls
 from onnx_models import CHANNELS, FILTERS, convolution_model
@@ -68,8 +71,46 @@ def test_programs_of_torch_are_compared_with(tmp_path: Path, capsys: pytest.Capt
     exported = torch.export.export(model.eval(), (torch.zeros(2, 8),))
     torch.export.save(exported, tmp_path / "linear.pt2")
     iree.winograd.compile(iree.winograd.import_torch(exported), output=tmp_path / "linear.vmfb")
-    said = run(capsys, tmp_path / "linear.vmfb", *DEVICE, "--compare", tmp_path / "linear.pt2")
-    assert f"torch {torch.__version__}: largest difference" in said
+    said = run(capsys, tmp_path / "linear.vmfb", *DEVICE, "--compare", tmp_path / "linear.pt2", "--json")
+    compared = json.loads(said)["compare"]
+    assert compared["peer"] == f"torch {torch.__version__}"
+    # Sums of eight products and a bias on both sides.
+    assert compared["largest_error"] < 2 * 9 * 8 * UNIT_ROUNDOFF["float32"]
+
+
+@pytest.mark.parametrize(
+    ("actual", "expected", "error"),
+    [
+        ([1.0, 2.5], [1.0, 2.0], 0.25),
+        ([np.nan, np.inf, 1.0], [np.nan, np.inf, 2.0], 0.5),
+        ([np.nan, 1.0], [1.0, 1.0], np.inf),
+        ([1.0, np.inf], [1.0, -np.inf], np.inf),
+        ([0.5, 0.0], [0.0, 0.0], 0.5),
+        ([], [], 0.0),
+    ],
+)
+def test_differences_from_a_peer(actual: list[float], expected: list[float], error: float) -> None:
+    assert relative_error(np.float32(actual), np.float32(expected)) == error
+
+
+@pytest.mark.parametrize(("device", "threads"), [("local-sync", 1), ("local-task", None)])
+def test_programs_are_compiled_for_the_threads_that_they_run_on(
+    folder: Path, device: str, threads: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = []
+
+    def record(source: object, **options: object) -> None:
+        given.append(options["threads"])
+        raise CompilationError("not now")
+
+    monkeypatch.setattr(program, "compile", record)
+    assert main(["run", str(folder / "net.onnx"), "--device", device]) == 1
+    assert given == [threads]
+
+
+def test_sizes_that_a_model_leaves_open(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    record = json.loads(run(capsys, folder / "net.onnx", *DEVICE, "--size", "N=2", "--json"))
+    assert record["outputs"][0]["shape"] == [2, FILTERS, 12, 12]
 
 
 def test_dispatches_are_measured(folder: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -120,15 +161,29 @@ def test_percentiles() -> None:
         (["net.vmfb", "--input", "1", "--input", "1"], "the program has 1 input(s), none for '1'"),
         (["net.vmfb", "--input", "missing.npy"], "cannot read 'missing.npy': No such file or directory"),
         (["net.vmfb", "--input", "text.npy"], "'text.npy' is no array that numpy saved"),
-        (["net.vmfb", "--input", "2x2"], "argument 0 of main must be tensor<?x8x12x12xf32>, got float32 of"),
+        (["net.vmfb", "--input", "2x2"], "input image must be tensor<?x8x12x12xf32>, not of sizes 2x2"),
+        (
+            ["net.vmfb", "--input", f"{10**30}x8x12x12"],
+            f"input image: {10**30}x8x12x12 are more elements than memory holds",
+        ),
+        (["net.vmfb", "--input", "one.npy"], "argument 0 of main must be tensor<?x8x12x12xf32>, got float64"),
+        (["net.vmfb", "--input", "zip.npy"], "'zip.npy' is no array that numpy saved"),
         (
             ["net.vmfb", "--output", "no/folder.npy"],
             "cannot write 'no/folder.npy': No such file or directory",
         ),
+        (["net.vmfb", "--output", "/dev/full"], "cannot write '/dev/full': "),
         (["net.vmfb", "--output", "a.npy", "--output", "b.npy"], "the function has 1 result(s), not 2"),
         (["net.vmfb", "--compare"], "--compare needs the model to compare with, unless PROGRAM is an .onnx"),
         (["net.vmfb", "--compare", "net.vmfb"], "'net.vmfb' to compare with is neither an .onnx nor a .pt2"),
         (["net.vmfb", "--compare", "text.onnx"], "cannot compare with 'text.onnx': "),
+        (["net.vmfb", "--compare", "small.onnx"], "cannot compare with 'small.onnx': [ONNXRuntimeError]"),
+        (
+            ["net.vmfb", "--compare", "two.onnx"],
+            "cannot compare with 'two.onnx': it has 2 input(s), the program 1",
+        ),
+        (["net.vmfb", "--size", "N=2"], "--size and --dynamic-batch are for ONNX models"),
+        (["net.onnx", "--size", "M=2"], "no input has a dimension 'M'; there is N"),
     ],
 )
 def test_what_is_wrong_is_named(
@@ -141,6 +196,12 @@ def test_what_is_wrong_is_named(
     monkeypatch.chdir(folder)
     Path("text.npy").write_text("text")
     Path("text.onnx").write_text("text")
+    Path("zip.npy").write_bytes(b"PK\x03\x04")
+    np.save("one.npy", np.ones(1))
+    onnx.save(convolution_model((1, CHANNELS, 9, 9)), "small.onnx")
+    two = convolution_model()
+    two.graph.input.append(onnx.helper.make_tensor_value_info("other", onnx.TensorProto.FLOAT, (1,)))
+    onnx.save(two, "two.onnx")
     program, *rest = arguments
     device = DEVICE[2:] if "--device" in rest else DEVICE
     assert main(["run", program, *device, *rest]) == 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import sys
 import tempfile
 import time
@@ -14,13 +15,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from iree.winograd.atomic_file import atomic_file
+from iree.winograd.commands import onnx_options
 from iree.winograd.errors import InvalidOptionError, WinogradError
-from iree.winograd.importers import is_onnx
+from iree.winograd.importers import import_onnx, is_onnx
 from iree.winograd.targets import TARGET_OF_DRIVER, driver_name
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
+    from iree.winograd.imported_model import ImportedModel
     from iree.winograd.runtime import LoadedFunction, LoadedProgram
 
     Array = npt.NDArray[np.generic]
@@ -55,6 +58,7 @@ def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
         metavar="FILE.npy",
         help="where to write a result; may be given for each, in order",
     )
+    onnx_options.add_arguments(parser)
     parser.add_argument("--device", default="local-task", help="a device of IREE's runtime")
     parser.add_argument("--threads", type=int, help="workers of local-task; one for each core by default")
     parser.add_argument("--function", help="the function to call, if there are several")
@@ -83,7 +87,7 @@ def _run(options: argparse.Namespace) -> int:
         print(f"iree-winograd: error: {error}", file=sys.stderr)
         return 1
     except OSError as error:
-        print(f"iree-winograd: error: cannot write '{error.filename}': {error.strerror}", file=sys.stderr)
+        print(f"iree-winograd: error: {error}", file=sys.stderr)
         return 1
     print(json.dumps(record) if options.json else "\n".join(text))
     return 0
@@ -105,6 +109,8 @@ def _results(options: argparse.Namespace, folder: Path) -> tuple[dict[str, Any],
     profiles = options.profile or options.trace is not None
     if profiles and TARGET_OF_DRIVER[driver] != "cpu":
         raise InvalidOptionError(f"dispatches can be measured on CPUs only, not on {options.device}")
+    if onnx_options.import_arguments(options) and not is_onnx(options.program):
+        raise InvalidOptionError(onnx_options.ONLY_ONNX)
     record: dict[str, Any] = {"program": options.program, "device": options.device}
     path = Path(options.program)
     if path.suffix != _COMPILED:
@@ -153,8 +159,12 @@ def _compiled(options: argparse.Namespace, folder: Path) -> Path:
     from iree.winograd.program import compile
 
     path = folder / f"program{_COMPILED}"
-    target = TARGET_OF_DRIVER[driver_name(options.device)]
-    compile(Path(options.program), target=target, output=path, threads=options.threads)
+    driver = driver_name(options.device)
+    threads = 1 if driver == "local-sync" else options.threads
+    source: Path | ImportedModel = Path(options.program)
+    if is_onnx(source):
+        source = import_onnx(source, **onnx_options.import_arguments(options))
+    compile(source, target=TARGET_OF_DRIVER[driver], output=path, threads=threads)
     return path
 
 
@@ -196,8 +206,18 @@ def _save(results: Sequence[Array], paths: Sequence[str]) -> None:
     if len(paths) > len(results):
         raise InvalidOptionError(f"the function has {len(results)} result(s), not {len(paths)}")
     for path, result in zip(paths, results, strict=False):
-        with atomic_file(path) as temporary, open(temporary, "wb") as file:
+        with _written(path) as temporary, open(temporary, "wb") as file:
             np.save(file, result)
+
+
+@contextmanager
+def _written(path: str) -> Iterator[str]:
+    """As `atomic_file`, but raises `InvalidOptionError` where the file can't be written."""
+    try:
+        with atomic_file(path) as temporary:
+            yield temporary
+    except OSError as error:
+        raise InvalidOptionError(f"cannot write '{path}': {error.strerror or error}") from None
 
 
 def _compare(
@@ -214,11 +234,13 @@ def _compare(
     if not options.compare and not is_onnx(model):
         raise InvalidOptionError("--compare needs the model to compare with, unless PROGRAM is an .onnx")
     peer = peer_of(model, arguments, threads)
-    expected = peer.run()
+    expected = peer.results
     if len(expected) != len(results):
         raise InvalidOptionError(f"{model!r} has {len(expected)} result(s), the program {len(results)}")
     error = max(map(relative_error, results, expected), default=0.0)
-    record["compare"] = {"peer": peer.name, "model": model, "largest_error": error}
+    # JSON has no infinity.
+    known_error = error if math.isfinite(error) else None
+    record["compare"] = {"peer": peer.name, "model": model, "largest_error": known_error}
     text = [f"{peer.name}: largest difference {error:.1e} of the largest output"]
     if options.seconds > 0:
         times = time_calls(peer.run, options.seconds)
@@ -239,7 +261,7 @@ def _profile(
 
     measured = profile(path, function, arguments, threads)
     if options.trace is not None:
-        with atomic_file(options.trace) as temporary:
+        with _written(options.trace) as temporary:
             Path(temporary).write_text(json.dumps(measured.trace()), encoding="utf-8")
     if not options.profile:
         return []

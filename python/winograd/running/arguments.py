@@ -23,7 +23,7 @@ def arguments_of(inputs: Sequence[TensorSignature], descriptions: Sequence[str])
     A description is `NAME=WHAT`, or `WHAT` for the first input that has none yet; `WHAT` is the path of a
     `.npy` file or sizes, such as `1x3x224x224`, of a random array. Inputs without one are random, and sizes
     that they leave open are 1. Raises `InvalidOptionError` for descriptions that aren't like that, for names
-    that no input has, and files that can't be read.
+    that no input has, sizes that an input can't have, and files that can't be read.
     """
     chosen: dict[int, str] = {}
     for description in descriptions:
@@ -67,7 +67,15 @@ def _array(signature: TensorSignature, what: str | None, generator: np.random.Ge
         shape = tuple(map(int, filter(None, what.split("x"))))
     else:
         raise InvalidOptionError(f"input {name}: {what!r} is neither a .npy file nor sizes like 1x3x224x224")
-    dtype = numpy_dtype(signature.element_type)
+    if not signature.accepts(shape):
+        raise InvalidOptionError(f"input {name} must be {signature}, not of sizes {what}")
+    try:
+        return _random(shape, numpy_dtype(signature.element_type), generator)
+    except (MemoryError, ValueError):
+        raise InvalidOptionError(f"input {name}: {what} are more elements than memory holds") from None
+
+
+def _random(shape: tuple[int, ...], dtype: np.dtype[Any], generator: np.random.Generator) -> Array:
     if dtype.kind == "f":
         return generator.standard_normal(shape).astype(dtype)
     # Whatever they count or index, these are within it.
@@ -76,9 +84,10 @@ def _array(signature: TensorSignature, what: str | None, generator: np.random.Ge
 
 def _load(path: str) -> Array:
     try:
-        array: Array = np.load(path, allow_pickle=False)
+        with open(path, "rb") as file:
+            array: Array = np.lib.format.read_array(file, allow_pickle=False)
     except OSError as error:
         raise InvalidOptionError(f"cannot read '{path}': {error.strerror or error}") from None
-    except (ValueError, EOFError):
+    except (ValueError, EOFError, MemoryError):
         raise InvalidOptionError(f"'{path}' is no array that numpy saved") from None
     return array
