@@ -7,6 +7,7 @@ import ctypes
 import os
 import queue
 import sys
+import threading
 import weakref
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
@@ -176,8 +177,17 @@ def _become_batch_work() -> bool:
     return False
 
 
+_OPENING = threading.Lock()
+"""Held while a device is opened: flags of the process say how many workers the next one gets."""
+
+
 def open_device(device: str, threads: int | None = None) -> Device:
     """The runtime's device for a URI, the same for each call. Raises `LoadError` if there is none."""
+    with _OPENING:
+        return _open_device(device, threads)
+
+
+def _open_device(device: str, threads: int | None) -> Device:
     try:
         if driver_name(device) not in _HOST_DRIVERS:
             return _open_gpu(device)

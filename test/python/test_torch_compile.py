@@ -15,6 +15,7 @@ from iree.winograd import cli, program, torch_lowering
 from iree.winograd.errors import InvalidOptionError
 from iree.winograd.torch_compile import backend, fallback
 from iree.winograd.torch_compile.fallback import FallbackWarning
+from iree.winograd.torch_compile.program_key import program_key
 from torch._dynamo.exc import BackendCompilerFailed
 from torch._inductor import cpp_builder
 from torch._inductor.exc import InvalidCxxCompiler
@@ -216,6 +217,38 @@ def test_compiled_parts_are_kept_within_a_size(
 
     assert cli.main(["cache", "clear", "--folder", str(folder)]) == 0
     assert list(folder.iterdir()) == []
+
+
+def test_values_in_double_precision_are_left_to_the_fallback(images: torch.Tensor) -> None:
+    class Mixed(Network):
+        def forward(self, image: torch.Tensor, offset: torch.Tensor) -> torch.Tensor:
+            return torch.sin(self.stem(image) + offset)
+
+    model, offset = Mixed(), torch.randn(2, 8, 12, 12, dtype=torch.float64)
+    with pytest.warns(FallbackWarning, match="its elements are torch.float64") as caught:
+        result = compiled(model, fallback="eager")(images, offset)
+    assert not any("aten.convolution" in str(warning.message) for warning in caught)
+    expected = model(images, offset)
+    assert result.dtype == torch.float64
+    # Both sum 27 products in single precision; the transforms of small tiles enlarge errors by less than ten.
+    torch.testing.assert_close(
+        result, expected, rtol=0, atol=10 * 28 * UNIT_ROUNDOFF * float(model.stem(images).abs().max())
+    )
+
+
+def test_programs_are_told_apart_by_types_that_torch_chose() -> None:
+    """The default type is that of a quotient of integers."""
+
+    def key(default: torch.dtype) -> str:
+        graph = torch.fx.Graph()
+        integers = graph.placeholder("integers")
+        integers.meta["val"] = torch.ones(2, dtype=torch.int64)
+        quotient = graph.call_function(torch.ops.aten.div.Tensor, (integers, 3))
+        quotient.meta["val"] = torch.ones(2, dtype=default)
+        graph.output((quotient,))
+        return program_key(graph, (), ())
+
+    assert key(torch.float16) != key(torch.float32) == key(torch.float32)
 
 
 PROCESS = """

@@ -116,7 +116,9 @@ class CompiledPart:
 
     def __call__(self, *arguments: Any) -> Any:
         """The results, one or a tuple of them."""
-        if self._folded is not None and not self._folded.is_of([arguments[each] for each in self._numbers]):
+        # Another thread may pass the weights at any time.
+        folded = self._folded
+        if folded is not None and not folded.is_of([arguments[each] for each in self._numbers]):
             self._pass_weights()
         return self._call(*arguments)
 

@@ -48,8 +48,9 @@ def _add_graph(digest: hashlib._Hash, graph: Graph) -> None:
     numbers = {node: number for number, node in enumerate(graph.nodes)}
     for node in graph.nodes:
         arguments = pytree.tree_map(lambda value: _argument(numbers, value), (node.args, dict(node.kwargs)))
-        given = node.meta["val"] if node.op == "placeholder" else None
-        facts = (node.op, _target(node), arguments, _type(given), layer_name(node))
+        # Some operators' results have types that their arguments don't tell, as torch's default one.
+        types = pytree.tree_map(_type, node.meta.get("val"))
+        facts = (node.op, _target(node), arguments, types, layer_name(node))
         _add(digest, repr(facts).encode())
         for weight in _weights(node):
             _add(digest, weight.detach().contiguous().flatten().view(torch.uint8).numpy().data)

@@ -2,6 +2,8 @@
 
 import os
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from unittest.mock import MagicMock
 
@@ -45,6 +47,22 @@ def test_as_many_threads_as_cores_are_the_default(monkeypatch: pytest.MonkeyPatc
 def test_a_number_of_threads_that_makes_no_sense(vmfb: bytes, device: str, threads: int) -> None:
     with pytest.raises(InvalidOptionError, match=f"got {threads} for '{device}'"):
         load(vmfb, device, threads=threads)
+
+
+def test_threads_that_open_a_device_at_once_get_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    created = []
+
+    def create(device: str) -> MagicMock:
+        created.append(device)
+        time.sleep(0.1)
+        return MagicMock()
+
+    monkeypatch.setattr("iree.winograd.device.binding.create_hal_driver", create)
+    monkeypatch.setattr(iree.runtime.flags, "parse_flags", lambda *flags: None)
+    with ThreadPoolExecutor(2) as pool:
+        # No other test asks for this one.
+        first, second = pool.map(open_device, ["local-sync://0"] * 2)
+    assert first is second and len(created) == 1
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux lets threads be batch work")
