@@ -24,12 +24,14 @@ class DriverOptions:
     """Our flags that are no options of the passes; `compile` has parameters of its own for them."""
 
     enable_winograd: bool = option(
-        False, purpose="rewrite convolutions; the others below have no effect without", flag=ENABLE
+        False,
+        purpose="rewrite convolutions and fully connected layers; the others below have no effect without",
+        flag=ENABLE,
     )
     report: str | None = option(
         None,
         REPORT_FILES,
-        "say what each convolution could have become, and why it became what it did",
+        "say what each layer could have become, and why it became what it did",
         flag=REPORT,
         accepts=is_report_path,
     )

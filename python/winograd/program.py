@@ -79,7 +79,7 @@ def compile(
     such a file or of an `.onnx`, or a `str`: MLIR text if it has more than one line, else a path. `target` is
     described at `target_flags`; `flags` are more flags of `iree-compile`, later ones taking precedence.
     `options` are the fields of `WinogradOptions`. With `enable_winograd=False` the program goes through stock
-    IREE. The file `report`, `.json` or `.html`, is to say what each convolution could have become, and why it
+    IREE. The file `report`, `.json` or `.html`, is to say what each layer could have become, and why it
     became what it did (docs/command-line.md).
 
     Warns with `RewriteWarning` of each convolution or fusion that a pass of this project failed on, and that
