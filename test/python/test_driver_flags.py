@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -88,6 +92,21 @@ def test_help_has_a_section_of_ours(tmp_path: Path) -> None:
     assert re.findall("^  --([a-z-]+)\\S*.* - (.*)$", added, re.MULTILINE) == [
         (name, meaning) for name, _, meaning in documented
     ]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [[TOOL_DIRECTORY / "iree-compile"], [sys.executable, "-m", "iree.winograd.cli", "compile"]],
+    ids=["iree-compile", "iree-winograd compile"],
+)
+def test_help_that_is_not_read_to_its_end(command: list[Path | str]) -> None:
+    line = shlex.join([*map(str, command), "--help"])
+    environment = {**os.environ, "IREE_WINOGRAD_PYTHON": sys.executable}
+    outcome = subprocess.run(
+        ["sh", "-c", f"{line} | head -1"], capture_output=True, text=True, env=environment, check=True
+    )
+    assert outcome.stdout.count("\n") == 1
+    assert outcome.stderr == ""
 
 
 def test_values_of_stock_flags_that_stand_apart(tmp_path: Path) -> None:
