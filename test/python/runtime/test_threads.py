@@ -60,8 +60,8 @@ def test_threads_that_open_a_device_at_once_get_the_same(monkeypatch: pytest.Mon
     monkeypatch.setattr("iree.winograd.device.binding.create_hal_driver", create)
     monkeypatch.setattr(iree.runtime.flags, "parse_flags", lambda *flags: None)
     with ThreadPoolExecutor(2) as pool:
-        # No other test asks for this one.
-        first, second = pool.map(open_device, ["local-sync://0"] * 2)
+        # No other test asks for as many, so the device is new.
+        first, second = pool.map(lambda _: open_device("local-task", 17), range(2))
     assert first is second and len(created) == 1
 
 
