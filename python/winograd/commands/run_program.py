@@ -162,8 +162,8 @@ def _compiled(options: argparse.Namespace, folder: Path) -> Path:
     driver = driver_name(options.device)
     threads = 1 if driver == "local-sync" else options.threads
     source: Path | ImportedModel = Path(options.program)
-    if is_onnx(source):
-        source = import_onnx(source, **onnx_options.import_arguments(options))
+    if is_onnx(options.program):
+        source = import_onnx(options.program, **onnx_options.import_arguments(options))
     compile(source, target=TARGET_OF_DRIVER[driver], output=path, threads=threads)
     return path
 
