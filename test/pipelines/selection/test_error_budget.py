@@ -15,7 +15,8 @@ import pytest
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.dialect.reference import convolution
 from iree.winograd.pipelines.selection.decision import Decision
-from iree.winograd.pipelines.selection.select_algorithm import TIME_TOLERANCE, SelectAlgorithm
+from iree.winograd.pipelines.selection.prediction import TIME_TOLERANCE
+from iree.winograd.pipelines.selection.select_algorithm import SelectAlgorithm
 from wide import wide
 
 Array = npt.NDArray[Any]
