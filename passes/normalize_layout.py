@@ -91,11 +91,12 @@ def _replace(operations: list[ir.Operation], versions: channels_last.Versions) -
     definitions = {value.owner.operation for value in operands if isinstance(value, ir.OpResult)}
     definitions -= set(operations)
     left: list[ir.Operation] = []
+    queries: list[ir.Operation] = []
 
     def replace(operation: ir.Operation) -> None:
         result, version = operation.results[0], versions[operation.results[0]]
         with operation.location, ir.InsertionPoint(operation):
-            _redirect_size_queries(result, version)
+            queries.extend(_redirect_size_queries(result, version))
             if any(True for _ in result.uses):
                 rank = ir.RankedTensorType(result.type).rank
                 back = inverse_permutation(channels_last.permutation(rank))
@@ -108,10 +109,13 @@ def _replace(operations: list[ir.Operation], versions: channels_last.Versions) -
         replace,
         leave=lambda operation, failure: left.append(operation),
     )
-    erase_if_unused([*left, *definitions])
+    # Sizes may be operands of what was replaced: what isn't needed is erased together.
+    erase_if_unused([*left, *definitions, *queries])
 
 
-def _redirect_size_queries(result: ir.Value, version: ir.Value) -> None:
+def _redirect_size_queries(result: ir.Value, version: ir.Value) -> list[ir.Operation]:
+    """Replace the sizes of `result`; returns the operations that asked for them, which ask `version` then."""
+    redirected = []
     rank = ir.RankedTensorType(result.type).rank
     back = inverse_permutation(channels_last.permutation(rank))
     for query in [use.owner.operation for use in result.uses]:
@@ -122,4 +126,6 @@ def _redirect_size_queries(result: ir.Value, version: ir.Value) -> None:
             size = size_of(version, back[index.operation.attributes["value"].value])
         if isinstance(size, ir.Value):
             query.results[0].replace_all_uses_with(size)
-            query.erase()
+            query.operands[0] = version
+            redirected.append(query)
+    return redirected

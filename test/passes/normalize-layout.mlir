@@ -314,3 +314,22 @@ func.func @resizing(%x: tensor<1x4x5x5xf32>, %w: tensor<8x4x1x1xf32>, %z: tensor
   } -> tensor<1x8x20x20xf32>
   return %t : tensor<1x8x20x20xf32>
 }
+
+// -----
+
+// A size of what is replaced that is an operand of something else that is replaced.
+// CHECK-LABEL: @size_of_a_replaced_image
+// CHECK: %[[BATCH:.*]] = tensor.dim %arg0
+// CHECK: %[[CONVOLUTION:.*]] = linalg.conv_2d_nhwc_hwcf
+// CHECK: tensor.extract_slice %[[CONVOLUTION]][0, 0, 0, 0] [%{{.*}}, 14, 14, 2]
+// CHECK-NOT: linalg.conv_2d_nchw_fchw
+func.func @size_of_a_replaced_image(%x: tensor<?x8x16x16xf32>, %w: tensor<4x8x3x3xf32>, %init: tensor<?x4x14x14xf32>)
+    -> tensor<?x2x14x14xf32> {
+  %zero = arith.constant 0 : index
+  %r = linalg.conv_2d_nchw_fchw ins(%x, %w : tensor<?x8x16x16xf32>, tensor<4x8x3x3xf32>)
+    outs(%init : tensor<?x4x14x14xf32>) -> tensor<?x4x14x14xf32>
+  %n = tensor.dim %r, %zero : tensor<?x4x14x14xf32>
+  %s = tensor.extract_slice %r[0, 0, 0, 0] [%n, 2, 14, 14] [1, 1, 1, 1]
+    : tensor<?x4x14x14xf32> to tensor<?x2x14x14xf32>
+  return %s : tensor<?x2x14x14xf32>
+}
