@@ -47,6 +47,14 @@ def test_results_outlive_the_program_and_later_calls(vmfb: bytes) -> None:
         np.testing.assert_array_equal(result, 2 * value)
 
 
+def test_views_of_results_outlive_the_results(vmfb: bytes) -> None:
+    program = load(vmfb, "local-sync")
+    # Later results would be in memory that was let go of too early.
+    views = [program(np.full((4, 64), value, np.float32))[:, ::2].T for value in range(8)]
+    for value, view in enumerate(views):
+        np.testing.assert_array_equal(view, 2 * value)
+
+
 def test_a_part_of_a_copied_result_outlives_the_rest() -> None:
     device = open_device("local-sync")
     array = random_array(12, 64)
