@@ -66,7 +66,8 @@ def without_unread(
         reach = dilations[letter] * (taps - 1) + 1
         if (sizes[letter] - reach) // strides[letter] == 0:
             kept[letter] = reach
-    if kept == sizes:
+    # A slice has elements, which a batch of no images doesn't.
+    if kept == sizes or 0 in sizes.values():
         return image
     zeros, ones = (0,) * len(sizes), (1,) * len(sizes)
     return Image(draft.add(o.Slice(image.value, zeros, tuple(kept.values()), ones)), image.layout)
