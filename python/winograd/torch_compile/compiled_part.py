@@ -36,6 +36,8 @@ class PartCompiler:
 
     def is_kept(self, program: PartProgram) -> bool:
         """Whether the cache holds `program`, compiled."""
+        if not self._settings.cache:
+            return False
         with self._cache() as cache:
             return self._entry(cache, program).is_complete
 
