@@ -89,6 +89,7 @@ def test_constant_filters(name: str) -> None:
         _check(samples, compiled, [sample.image for sample in samples])
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("name", NAMES)
 def test_filters_known_at_run_time_and_tiles_of_2(name: str) -> None:
     samples = [sample for batch, _ in _compilable_samples(name) for sample in batch]

@@ -132,7 +132,7 @@ def test_what_was_found_is_mended(name: str, checker: Checker) -> None:
 
 
 @settings(
-    max_examples=4, derandomize=True, database=None, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=2, derandomize=True, database=None, deadline=None, suppress_health_check=list(HealthCheck)
 )
 @given(program=programs(), configuration=configurations(["avx512", "avx2", "sse"]))
 def test_random_programs(program: Program, configuration: Configuration, checker: Checker) -> None:

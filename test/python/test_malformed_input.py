@@ -205,7 +205,7 @@ def test_names_that_are_not_utf8(tmp_path: Path) -> None:
     assert (tmp_path / "\udcff.vmfb").exists() and (tmp_path / "\udcff.html").exists()
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("number", [signal.SIGINT, *wide([signal.SIGTERM, signal.SIGKILL])])
 def test_signals(number: signal.Signals, tmp_path: Path) -> None:
     """They end a compilation at once, wherever it is, and nothing is left of it."""
     (tmp_path / "program").write_text(CONVOLUTION)

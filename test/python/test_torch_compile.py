@@ -265,6 +265,7 @@ print(*sys.modules.keys() & {"iree.compiler", "torch_mlir.ir", "torch._inductor.
 """
 
 
+@pytest.mark.wide
 def test_a_second_process_loads_no_compiler(tmp_path: Path) -> None:
     for loaded in ({"iree.compiler", "torch_mlir.ir"}, set()):
         command = [sys.executable, "-W", "ignore", "-c", PROCESS, str(tmp_path)]

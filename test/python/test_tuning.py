@@ -28,6 +28,7 @@ from iree.winograd.tuning.measuring.outcome import Failure, Outcome, Timing
 from iree.winograd.tuning.schedulers.batch import Batch, MeasuringDevice
 from iree.winograd.tuning.schedulers.dask import DaskScheduler
 from iree.winograd.tuning.schedulers.local import LocalScheduler
+from wide import wide
 
 CONVOLUTION = """
   %init_{n} = linalg.fill ins(%zero : f32) outs(%empty_{size} : tensor<1x{size}x{size}x8xf32>)
@@ -98,6 +99,7 @@ def entries(database: Path) -> list[Entry]:
         return list(opened.entries())
 
 
+@pytest.mark.wide
 def test_a_tuned_program_takes_what_was_measured_to_be_fastest(tmp_path: Path) -> None:
     database, lines = tmp_path / "tuning.db", list[str]()
     tuned = tune(NETWORK, device="local-sync", database=database, budget=20, report=lines.append)
@@ -146,7 +148,7 @@ def test_a_fully_connected_layer_is_tuned(tmp_path: Path) -> None:
     assert (np.abs(result - exact) <= 40 * np.finfo(np.float32).eps * (np.abs(rows) @ np.abs(MATRIX))).all()
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("number", [signal.SIGINT, *wide([signal.SIGTERM, signal.SIGKILL])])
 def test_an_interrupt_keeps_what_was_measured_and_nothing_else(
     tmp_path: Path, number: signal.Signals
 ) -> None:

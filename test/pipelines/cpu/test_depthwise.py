@@ -118,7 +118,7 @@ PARALLEL = [
     "program",
     sampled(
         [*NETWORK_LAYERS, *CHANNELS, *LONG_ROWS_OF_TAPS, *PADDING, *RANDOM],
-        [*NETWORK_LAYERS[1::2], *CHANNELS[1::2], *LONG_ROWS_OF_TAPS[1:], *PADDING, *RANDOM[:3]],
+        [*NETWORK_LAYERS[1::3], *CHANNELS[1::3], *LONG_ROWS_OF_TAPS[1:], *PADDING, *RANDOM[:2]],
     ),
     ids=str,
 )
