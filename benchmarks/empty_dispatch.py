@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 from iree.winograd.calibration.programs import compile_module
@@ -23,9 +24,17 @@ _LANES = 16
 _CHAINS = {"short": 1, "long": 257}
 
 
-def empty_dispatch_seconds(threads: int) -> float:
-    """From the end of a dispatch of a workgroup per thread to that of the next, on workers awake from it."""
-    program = load(compile_module(_chains(threads), "cpu"), threads=threads)
+def compile_empty_dispatches(threads: int) -> bytes:
+    """The program that `empty_dispatch_seconds` measures."""
+    return compile_module(_chains(threads), "cpu")
+
+
+def empty_dispatch_seconds(path: Path, threads: int) -> float:
+    """From the end of a dispatch of a workgroup per thread to that of the next, on workers awake from it.
+
+    The file has the program.
+    """
+    program = load(path, threads=threads)
     rows = np.ones((threads, _LANES), np.float32)
     timings = time_interleaved(
         [Contender(name, partial(getattr(program, name), rows)) for name in _CHAINS], burst_seconds=0.05

@@ -1,4 +1,7 @@
-"""Runs a function of a module in a process of its own, so that no failure of a tool ends more than that."""
+"""Runs a function of a module in a process of its own, so that no failure of a tool ends more than that.
+
+`run_isolated` waits for it to end; a `Conversation` asks it for one thing after the other.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,10 @@ import resource
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
 _PREFIX = "@"
 
@@ -37,10 +41,9 @@ def run_isolated(
 ) -> Outcome:
     """Run `python -m MODULE TASK`, the task as JSON, with libraries set to so many threads."""
     limits = limits or Limits()
-    command = [sys.executable, "-m", module, json.dumps(task)]
     process = subprocess.Popen(
-        command,
-        env={**os.environ, "OMP_NUM_THREADS": str(threads), "OPENBLAS_NUM_THREADS": str(threads)},
+        _command(module, task),
+        env=_environment(threads),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -57,8 +60,56 @@ def run_isolated(
     return Outcome(tuple(map(json.loads, told)), failure)
 
 
+class Conversation:
+    """A process of `python -m MODULE TASK` that is asked for one thing after the other.
+
+    It tells something when it is ready, and then for each `ask`: its work goes through `questions`.
+    """
+
+    def __init__(self, module: str, task: dict[str, Any], *, threads: int = 1) -> None:
+        self._process = subprocess.Popen(
+            _command(module, task),
+            env=_environment(threads),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._process.kill()
+        self._process.communicate()
+
+    def ask(self, question: dict[str, Any]) -> dict[str, Any]:
+        """What the process tells of a question. Raises EOFError when it has ended."""
+        assert self._process.stdin is not None
+        try:
+            print(json.dumps(question), file=self._process.stdin, flush=True)
+        except BrokenPipeError:
+            raise EOFError(f"ended with exit code {self._process.wait()}") from None
+        return self.answer()
+
+    def answer(self) -> dict[str, Any]:
+        """What the process tells next. Raises EOFError when it has ended."""
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            if line.startswith(_PREFIX):
+                answer: dict[str, Any] = json.loads(line[len(_PREFIX) :])
+                return answer
+        raise EOFError(f"ended with exit code {self._process.wait()}")
+
+
+def questions() -> Iterator[dict[str, Any]]:
+    """What the `Conversation` that started this process asks, until it ends."""
+    yield from map(json.loads, sys.stdin)
+
+
 def answer_task(work: Callable[[dict[str, Any]], dict[str, Any] | None]) -> bool:
-    """Whether `run_isolated` started this process; `work` is then given the task, and its result told."""
+    """Whether one of the above started this process; `work` is then given the task, and its result told."""
     if len(sys.argv) != 2 or not sys.argv[1].startswith("{"):
         return False
     result = work(json.loads(sys.argv[1]))
@@ -70,6 +121,14 @@ def answer_task(work: Callable[[dict[str, Any]], dict[str, Any] | None]) -> bool
 def tell(message: dict[str, Any]) -> None:
     """Send a message to the process that started this one."""
     print(_PREFIX + json.dumps(message), flush=True)
+
+
+def _command(module: str, task: dict[str, Any]) -> list[str]:
+    return [sys.executable, "-m", module, json.dumps(task)]
+
+
+def _environment(threads: int) -> dict[str, str]:
+    return {**os.environ, "OMP_NUM_THREADS": str(threads), "OPENBLAS_NUM_THREADS": str(threads)}
 
 
 def _apply(limits: Limits) -> None:

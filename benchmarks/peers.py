@@ -27,6 +27,16 @@ class Peer:
     steady_state: bool = False
 
 
+def layer_peers(tool: str, layer: ConvolutionLayer, operands: Operands, threads: int) -> list[Peer]:
+    """The ways in which "torch", "onnxruntime" or "openvino" does it."""
+    peers = {
+        "torch": torch_peers,
+        "onnxruntime": lambda *arguments: [onnxruntime_peer(*arguments)],
+        "openvino": openvino_peers,
+    }
+    return peers[tool](layer, operands, threads)
+
+
 def torch_peers(layer: ConvolutionLayer, operands: Operands, threads: int) -> list[Peer]:
     """Eager `conv2d` + in-place ReLU in both layouts, and oneDNN's fused operator on prepacked filters."""
     import torch

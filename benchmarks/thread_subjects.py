@@ -41,8 +41,8 @@ class ThreadSubject(ABC):
         return path
 
     @abstractmethod
-    def peers(self, threads: int) -> list[Contender]:
-        """The other tools, on so many threads."""
+    def peers(self, tool: str, threads: int) -> list[Contender]:
+        """The ways in which another tool does it, on so many threads."""
 
     @abstractmethod
     def _compile(self, compiler: str, threads: int, path: Path) -> None: ...
@@ -61,14 +61,10 @@ class LayerSubject(ThreadSubject):
         self._operands = layer.random_operands()
         self.image = self._operands.image
 
-    def peers(self, threads: int) -> list[Contender]:
-        from benchmarks.peers import onnxruntime_peer, openvino_peers, torch_peers
+    def peers(self, tool: str, threads: int) -> list[Contender]:
+        from benchmarks.peers import layer_peers
 
-        peers = [
-            *torch_peers(self._layer, self._operands, threads),
-            onnxruntime_peer(self._layer, self._operands, threads),
-            *openvino_peers(self._layer, self._operands, threads),
-        ]
+        peers = layer_peers(tool, self._layer, self._operands, threads)
         return [Contender(peer.name, peer.run) for peer in peers if not peer.steady_state]
 
     def _compile(self, compiler: str, threads: int, path: Path) -> None:
@@ -91,11 +87,11 @@ class NetworkSubject(ThreadSubject):
         self._subject = Subject(network.calibrated(), network.input(batch))
         self.image = self._subject.images.numpy()
 
-    def peers(self, threads: int) -> list[Contender]:
+    def peers(self, tool: str, threads: int) -> list[Contender]:
         from benchmarks.model_tools import TOOLS
 
-        tools = ("torch", "torch-frozen", "onnxruntime", "openvino")
-        return [Contender(tool, TOOLS[tool](self._subject, threads).run) for tool in tools]
+        variants = ("torch", "torch-frozen") if tool == "torch" else (tool,)
+        return [Contender(each, TOOLS[each](self._subject, threads).run) for each in variants]
 
     def _compile(self, compiler: str, threads: int, path: Path) -> None:
         model = self._subject.imported.value

@@ -1,14 +1,15 @@
 """Times layers and networks on one thread, two, and so on to all cores, beside the other tools.
 
     python -m benchmarks.threads --jobs 16 --compile-only
-    python -m benchmarks.threads --budget 300 --output benchmarks/results/threads.json
+    python -m benchmarks.threads --jobs 16 --budget 300 --output benchmarks/results/threads.json
     python -m benchmarks.threads_figure benchmarks/results/threads.json docs/threads.svg
 
 A row is a layer or network at one batch size on so many threads; rows that the output already has are
-skipped, so that a run can be continued. Ours is called through `load` on an array as numpy allocates it
-("ours") and on one aligned to 64 bytes ("ours-aligned"), and runs in `iree-benchmark-module` ("ours-runner").
-Of what takes time in there, the rows hold what IREE's own statistics tell, and what a dispatch without work
-takes. Arguments of the other tools are bound beforehand.
+skipped, so that a run can be continued. Each tool has a process of its own, and all take turns: threads that
+spin when their work is done have gone to sleep before another tool begins. Ours is called through `load` on
+an array as numpy allocates it ("ours") and on one aligned to 64 bytes ("ours-aligned"), and runs in
+`iree-benchmark-module` ("ours-runner"). Of what takes time in there, the rows hold what IREE's own statistics
+tell, and what a dispatch without work takes. Arguments of the other tools are bound beforehand.
 """
 
 from __future__ import annotations
@@ -17,41 +18,47 @@ import argparse
 import json
 import math
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from iree.winograd.atomic_file import atomic_file
 from iree.winograd.pipelines.machines.host import physical_cores
 from iree.winograd.tuning.measuring.outcome import Timing
 
-from benchmarks.isolation import answer_task, run_isolated, tell
-from benchmarks.timing import Contender, time_interleaved
-
-if TYPE_CHECKING:
-    from benchmarks.thread_subjects import ThreadSubject
+from benchmarks.isolation import Conversation, answer_task, run_isolated
+from benchmarks.thread_tools import PEERS, TOOLS, Preparation, Turn, take_turns
 
 COMPILERS = ("ours", "iree", "iree-tiled")
 OURS = ("ours", "ours-aligned", "ours-runner")
+_PAUSE_SECONDS = 0.05
+"""Between turns. Threads that wait for work spin for some milliseconds at most."""
 
 
 @dataclass(frozen=True)
-class Task:
-    """What a process does with a subject at a batch size: compile a program of it, or time rows."""
+class Compilation:
+    """A program that a process compiles."""
+
+    name: str
+    batch: int
+    threads: int
+    programs: str
+    compiler: str
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A subject at a batch size, on numbers of threads."""
 
     name: str
     batch: int
     threads: tuple[int, ...]
-    programs: str
-    compiler: str | None
-    rounds: int
-    burst_seconds: float
-    deadline: float
 
-    def row_names(self) -> list[str]:
-        return [f"{self.name} batch {self.batch} threads {threads}" for threads in self.threads]
+    def row_name(self, threads: int) -> str:
+        return f"{self.name} batch {self.batch} threads {threads}"
 
 
 class Results:
@@ -71,25 +78,64 @@ class Results:
                 Path(unfinished).write_text(json.dumps({"threads": self.rows}, indent=1) + "\n")
 
 
+class Tools:
+    """A process for each tool, in which a subject is prepared for some numbers of threads."""
+
+    def __init__(self, rows: Rows, programs: Path, tools: Iterable[str], stack: ExitStack) -> None:
+        preparations = {
+            tool: Preparation(rows.name, rows.batch, rows.threads, str(programs), tool) for tool in tools
+        }
+        self._conversations = {
+            tool: stack.enter_context(
+                Conversation("benchmarks.threads", asdict(preparation), threads=max(rows.threads))
+            )
+            for tool, preparation in preparations.items()
+        }
+        self.failures: dict[str, dict[str, str]] = {}
+
+    def wait(self) -> None:
+        """Return when all are prepared; those that failed are left out."""
+        for tool, conversation in list(self._conversations.items()):
+            try:
+                ready = conversation.answer()
+            except EOFError as error:
+                self.failures[tool] = {"failure": str(error)}
+                del self._conversations[tool]
+                continue
+            self.failures |= ready["failures"]
+            if tool == "ours":
+                self.program, self.shape = ready["programs"], ready["shape"]
+
+    def turns(self, turn: Turn) -> Iterator[dict[str, float]]:
+        """Median seconds of the contenders of each tool, which take turns in their order or its reverse."""
+        conversations = list(self._conversations.values())
+        for conversation in conversations[::-1] if turn.backwards else conversations:
+            time.sleep(_PAUSE_SECONDS)
+            yield conversation.ask(asdict(turn))
+
+    def empty_dispatch_seconds(self, threads: int) -> float:
+        time.sleep(_PAUSE_SECONDS)
+        seconds: float = self._conversations["ours"].ask({"empty": threads})["seconds"]
+        return seconds
+
+
 def main() -> None:
-    if answer_task(lambda task: _work(Task(**{**task, "threads": tuple(task["threads"])}))):
+    if answer_task(_work):
         return
     options = _parse_arguments()
     deadline = time.time() + options.budget
     results = Results(options.output)
-    tasks = [task for task in _tasks(options, deadline) if not set(task.row_names()) <= set(results.rows)]
+    rows = list(_missing(options, results))
     if options.compile_only:
-        _compile(tasks, options.jobs)
+        _compile(rows, options, deadline)
         return
-    for task in tasks:
-        if time.time() >= deadline:
-            break
-        missing = [
-            threads
-            for threads, name in zip(task.threads, task.row_names(), strict=True)
-            if name not in results.rows
-        ]
-        _time_rows(Task(**{**asdict(task), "threads": tuple(missing)}), results)
+    with ExitStack() as stack:
+        ahead = {each: Tools(each, options.programs, options.tools, stack) for each in rows[: options.ahead]}
+        for tools in ahead.values():
+            tools.wait()
+        for each in rows:
+            if time.time() < deadline:
+                _time_rows(each, ahead.get(each), options, deadline, results)
 
 
 def _parse_arguments() -> argparse.Namespace:
@@ -103,101 +149,103 @@ def _parse_arguments() -> argparse.Namespace:
     cores = physical_cores()
     powers = [2**power for power in range(cores.bit_length()) if 2**power < cores]
     parser.add_argument("--threads", nargs="+", type=int, default=[*powers, cores])
+    parser.add_argument("--tools", nargs="+", choices=TOOLS, default=TOOLS, help="ours among them")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--burst", type=float, default=0.05, help="seconds of a contender's turn in a round")
     parser.add_argument("--budget", type=float, default=math.inf, help="seconds after which no row is begun")
+    parser.add_argument(
+        "--ahead", type=int, default=0, help="subjects prepared side by side before the first is timed"
+    )
     parser.add_argument(
         "--programs", type=Path, default=Path("build/threads"), help="folder of compiled ones"
     )
     parser.add_argument("--compile-only", action="store_true", help="fill that folder, and time nothing")
     parser.add_argument("--jobs", type=int, default=1, help="programs compiled at once by --compile-only")
     parser.add_argument("--output", type=Path, help="a JSON file, e.g. benchmarks/results/threads.json")
-    return parser.parse_args()
+    options = parser.parse_args()
+    if "ours" not in options.tools or not set(PEERS) & set(options.tools):
+        parser.error("--tools needs ours, and another to compare it with")
+    return options
 
 
-def _tasks(options: argparse.Namespace, deadline: float) -> list[Task]:
-    return [
-        Task(
-            name=name,
-            batch=batch,
-            threads=tuple(options.threads),
-            programs=str(options.programs),
-            compiler=None,
-            rounds=options.rounds,
-            burst_seconds=options.burst,
-            deadline=deadline,
-        )
-        for batch in options.batch
-        for name in options.subjects
-    ]
+def _missing(options: argparse.Namespace, results: Results) -> Iterator[Rows]:
+    """The rows that the results don't have yet."""
+    for batch in options.batch:
+        for name in options.subjects:
+            rows = Rows(name, batch, tuple(options.threads))
+            left = tuple(threads for threads in rows.threads if rows.row_name(threads) not in results.rows)
+            if left:
+                yield replace(rows, threads=left)
 
 
-def _compile(tasks: Iterable[Task], jobs: int) -> None:
-    compilations = list(_compilations(tasks))
+def _compile(rows: Iterable[Rows], options: argparse.Namespace, deadline: float) -> None:
+    compilations = list(_compilations(rows, options))
     # Those that take long come first, so that no core is left with one when the others are done.
     compilations.sort(key=lambda task: (task.name[0].isdigit(), -task.batch))
 
-    def compile_one(task: Task) -> None:
+    def compile_one(task: Compilation) -> None:
+        if time.time() >= deadline:
+            return
         outcome = run_isolated("benchmarks.threads", asdict(task))
         if outcome.failure is not None:
             print(f"{task.name}, batch {task.batch}, {task.compiler}: {outcome.failure}", flush=True)
 
-    with ThreadPoolExecutor(jobs) as pool:
+    with ThreadPoolExecutor(options.jobs) as pool:
         list(pool.map(compile_one, compilations))
 
 
-def _compilations(tasks: Iterable[Task]) -> Iterator[Task]:
-    for task in tasks:
+def _compilations(rows: Iterable[Rows], options: argparse.Namespace) -> Iterator[Compilation]:
+    for each in rows:
         for compiler in COMPILERS:
+            if compiler.partition("-")[0] not in options.tools:
+                continue
             # Only ours differs by the number of threads.
-            for threads in task.threads if compiler == "ours" else task.threads[:1]:
-                if time.time() < task.deadline:
-                    yield Task(**{**asdict(task), "threads": (threads,), "compiler": compiler})
+            for threads in each.threads if compiler == "ours" else each.threads[:1]:
+                yield Compilation(each.name, each.batch, threads, str(options.programs), compiler)
 
 
-def _time_rows(task: Task, results: Results) -> None:
-    outcome = run_isolated("benchmarks.threads", asdict(task), threads=max(task.threads))
-    for row in outcome.messages:
-        results.add(row)
-    if outcome.failure is not None:
-        print(f"{task.name}, batch {task.batch}: {outcome.failure}", flush=True)
-
-
-def _work(task: Task) -> None:
+def _work(task: dict[str, Any]) -> None:
+    if "tool" in task:
+        take_turns(Preparation(**{**task, "threads": tuple(task["threads"])}))
+        return
     from benchmarks.thread_subjects import thread_subject
 
-    subject = thread_subject(task.name, task.batch)
-    if task.compiler is not None:
-        subject.compiled(Path(task.programs), f"{task.name}-{task.batch}", task.compiler, task.threads[0])
-        return
-    for threads in task.threads:
-        if time.time() < task.deadline:
-            tell(measure_row(task, subject, threads))
+    compilation = Compilation(**task)
+    thread_subject(compilation.name, compilation.batch).compiled(
+        Path(compilation.programs),
+        f"{compilation.name}-{compilation.batch}",
+        compilation.compiler,
+        compilation.threads,
+    )
 
 
-def measure_row(task: Task, subject: ThreadSubject, threads: int) -> dict[str, Any]:
-    """What a subject takes on so many threads in each tool."""
-    from benchmarks.compiled import bind_program
-    from benchmarks.empty_dispatch import empty_dispatch_seconds
+def _time_rows(
+    rows: Rows, prepared: Tools | None, options: argparse.Namespace, deadline: float, results: Results
+) -> None:
+    with ExitStack() as stack:
+        tools = prepared
+        if tools is None:
+            tools = Tools(rows, options.programs, options.tools, stack)
+            tools.wait()
+        for threads in rows.threads:
+            if time.time() < deadline:
+                try:
+                    results.add(measure_row(rows, tools, threads, options.rounds, options.burst))
+                except (EOFError, AttributeError) as error:
+                    print(f"{rows.row_name(threads)}: {error}", flush=True)
+
+
+def measure_row(rows: Rows, tools: Tools, threads: int, rounds: int, burst_seconds: float) -> dict[str, Any]:
+    """What a subject takes on so many threads in each tool. Raises EOFError when one ends."""
     from benchmarks.stock_runner import dispatch_times, runner_flags, runner_seconds
 
-    contenders = subject.peers(threads)
-    failures = {}
-    for compiler in COMPILERS[1:]:
-        try:
-            program = subject.compiled(Path(task.programs), f"{task.name}-{task.batch}", compiler, threads)
-            contenders.append(Contender(compiler, bind_program(program, subject.image, threads)[0]))
-        except Exception as failure:
-            failures[compiler] = {"failure": str(failure).partition("\n")[0]}
-    ours = subject.compiled(Path(task.programs), f"{task.name}-{task.batch}", "ours", threads)
-    contenders += _our_calls(ours, subject.image, threads)
-    flags, shape = runner_flags(threads), subject.image.shape
+    program, flags = Path(tools.program[str(threads)]), runner_flags(threads)
     samples: dict[str, list[float]] = {}
-    for number in range(task.rounds):
-        order = contenders if number % 2 == 0 else contenders[::-1]
-        timings = time_interleaved(order, rounds=1, burst_seconds=task.burst_seconds)
-        taken = {name: timing.median for name, timing in timings.items()}
-        taken["ours-runner"] = runner_seconds(ours, shape, flags, task.burst_seconds)
+    for number in range(rounds):
+        turn = Turn(threads, burst_seconds, backwards=number % 2 == 1)
+        taken = {name: seconds for each in tools.turns(turn) for name, seconds in each.items()}
+        time.sleep(_PAUSE_SECONDS)
+        taken["ours-runner"] = runner_seconds(program, tools.shape, flags, burst_seconds)
         for name, seconds in taken.items():
             samples.setdefault(name, []).append(seconds)
     timings = {name: Timing(tuple(seconds)) for name, seconds in samples.items()}
@@ -206,40 +254,23 @@ def measure_row(task: Task, subject: ThreadSubject, threads: int) -> dict[str, A
         key=lambda name: timings[name].median,
     )
     return {
-        "name": task.name,
-        "batch": task.batch,
+        "name": rows.name,
+        "batch": rows.batch,
         "threads": threads,
         "contenders": {
             name: {"milliseconds": 1e3 * timing.median, "spread": timing.spread}
             for name, timing in timings.items()
         }
-        | failures,
+        | tools.failures,
         "best": best,
         "ratios": {name: timings[best].median / timings[name].median for name in OURS},
-        "image_bytes": subject.image.nbytes,
-        "program_bytes": ours.stat().st_size,
-        "empty_dispatch_seconds": empty_dispatch_seconds(threads),
-        "kernels": [asdict(kernel) for kernel in dispatch_times(ours, shape, flags)],
+        "program_bytes": program.stat().st_size,
+        "empty_dispatch_seconds": tools.empty_dispatch_seconds(threads),
+        "kernels": [asdict(kernel) for kernel in dispatch_times(program, tools.shape, flags)],
     }
 
 
-def _our_calls(program: Path, image: Any, threads: int) -> list[Contender]:
-    """Calls through `load` on an array where numpy puts large ones, 16 bytes into a page, and aligned."""
-    import numpy as np
-    from iree.winograd.runtime import BUFFER_ALIGNMENT, load
-
-    loaded = load(program, threads=threads)
-    contenders = []
-    for name, offset in (("ours", 16), ("ours-aligned", 0)):
-        memory = np.empty(image.nbytes + 2 * BUFFER_ALIGNMENT, np.uint8)
-        first = -memory.ctypes.data % BUFFER_ALIGNMENT + offset
-        array = memory[first : first + image.nbytes].view(image.dtype).reshape(image.shape)
-        array[...] = image
-        contenders.append(Contender(name, lambda array=array: loaded(array)))
-    return contenders
-
-
-def _line(row: dict[str, Any]) -> str:
+def _line(row: Mapping[str, Any]) -> str:
     ratios = ", ".join(f"{name} {ratio:.2f}" for name, ratio in row["ratios"].items())
     milliseconds = row["contenders"][row["best"]]["milliseconds"]
     return (

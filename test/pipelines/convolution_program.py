@@ -223,14 +223,20 @@ func.func @main({arguments}) -> {result} {{
   }} -> {sums}
   %sums = tensor.collapse_shape %grouped_sums {split} : {sums} into {output}"""
 
-    def check(self, flags: Sequence[str] = (), device: str = "local-sync", target: str = "cpu") -> None:
+    def check(
+        self,
+        flags: Sequence[str] = (),
+        device: str = "local-sync",
+        target: str = "cpu",
+        threads: int | None = None,
+    ) -> None:
         """Compiles and runs the program; its error against float64 has to be within the a-priori bound."""
         generator = np.random.default_rng(0)
         image = generator.uniform(-1, 1, (self.batch, *self.size, self.channels)).astype(np.float32)
         filters = generator.uniform(-1, 1, self.filter_shape).astype(np.float32)
         bias = generator.uniform(-1, 1, self.outputs).astype(np.float32)
         text = self.text(filters if self.constant_filter else None)
-        compiled = compile_rewritten(text, target, flags)
+        compiled = compile_rewritten(text, target, flags, threads)
         given = np.ascontiguousarray(np.moveaxis(image, -1, 1)) if self.channels_first else image
         arguments = (given, bias) if self.constant_filter else (given, bias, filters)
         result = np.asarray(iree.winograd.load(compiled, device=device)(*arguments))
@@ -269,11 +275,11 @@ func.func @main({arguments}) -> {result} {{
         return slope * (convolution_bound + 2 * largest * 2.0**-24) + activation
 
 
-def compile_rewritten(text: str, target: str, flags: Sequence[str] = ()) -> Any:
+def compile_rewritten(text: str, target: str, flags: Sequence[str] = (), threads: int | None = None) -> Any:
     """The compiled program; raises RewriteWarning when it would run without our kernels and test nothing."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        return iree.winograd.compile(text, target=target, flags=flags)
+        return iree.winograd.compile(text, target=target, flags=flags, threads=threads)
 
 
 def _transposed(

@@ -89,7 +89,7 @@ class _Division:
     threads: int
     """That share the blocks of tiles."""
     workgroups: int
-    """That there should be, by parts of the output channels where the input has a transform of its own."""
+    """That there should be, by parts of the output channels where tiles are fewer blocks."""
     input_block: int | None = None
 
     def schedule(
@@ -103,9 +103,7 @@ class _Division:
         reduction_block = INTERLEAVED_BLOCK
         if interleaved_sums == 1:
             reduction_block = SHORT_BLOCK if shape.reduction <= SHORT_REDUCTION else LONG_BLOCK
-        splits = 1
-        if self.input_block is not None:
-            splits = _parts(self.workgroups, -(-tiles // tile_block), shape, width * self.register_vectors)
+        splits = _parts(self.workgroups, -(-tiles // tile_block), shape, width * self.register_vectors)
         return WinogradSchedule(
             vector_width=width,
             tile_block=tile_block,
@@ -121,7 +119,8 @@ class _Division:
 def _divisions(shape: ConvolutionShape, target: CpuTarget, threads: int) -> Iterator[_Division]:
     """Tiles alone, in blocks as small as L2 or the threads ask for, or channels as well.
 
-    Then the input has a transform of its own, and a block has as many tiles as L2 holds products of.
+    Of workgroups that divide the channels of a block of tiles each transforms its input, or the input has a
+    transform of its own, and a block has as many tiles as L2 holds products of.
     """
     width = vector_width_for(shape.group_outputs, target.vector_width)
     tiles = MAX_TILE_BLOCK if shape.tiles is None else shape.tiles
@@ -133,8 +132,12 @@ def _divisions(shape: ConvolutionShape, target: CpuTarget, threads: int) -> Iter
     )
     input_row = shape.transform_size * (shape.groups * shape.reduction + ROW_PADDING)
     vectors = _register_vectors(shape.group_outputs, width)
-    product_row = shape.transform_size * width * vectors
-    most = min(MAX_TILE_BLOCK, available // (input_row + product_row))
+
+    def most_tiles(width_in_vectors: int, own_inputs: int) -> int:
+        product_row = shape.transform_size * width * width_in_vectors
+        return min(MAX_TILE_BLOCK, available // (own_inputs + product_row))
+
+    most = most_tiles(vectors, input_row)
     if most > 0:
         shares = {-(-tiles // count) for count in workgroups} if shape.tiles is not None else set()
         for share in sorted({most, *(share for share in shares if share < most)}):
@@ -145,10 +148,20 @@ def _divisions(shape: ConvolutionShape, target: CpuTarget, threads: int) -> Iter
     parts = ChannelBlocks(shape.output_channels, shape.groups, vectors * width).count
     # Narrower blocks of channels are more parts of them.
     for width_in_vectors in [vectors] if parts >= threads else sorted({vectors, 1}, reverse=True):
-        most = min(MAX_TILE_BLOCK, available // (shape.transform_size * width * width_in_vectors))
+        most = most_tiles(width_in_vectors, input_row)
+        for blocks in _powers_of_two(threads // 2):
+            share = -(-tiles // blocks)
+            if share <= most:
+                for count in workgroups[:2]:
+                    yield _Division(share, width_in_vectors, blocks, count)
+        most = most_tiles(width_in_vectors, 0)
         if most > 0:
             for count in workgroups:
                 yield _Division(most, width_in_vectors, 1, count, input_block)
+
+
+def _powers_of_two(most: int) -> list[int]:
+    return [2**power for power in range(most.bit_length())]
 
 
 def _register_vectors(group_outputs: int, width: int) -> int:

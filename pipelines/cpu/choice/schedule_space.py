@@ -40,10 +40,10 @@ def winograd_schedules(
     channel_vectors = shape.group_outputs // default.vector_width
     splits = _channel_splits(threads, channel_vectors)
     # The input is transformed by the kernel itself, or apart from it for several to read.
-    divisions: list[tuple[int, int | None]] = [(1, None)]
+    input_blocks: list[int | None] = [None]
     if shape.tiles is not None:
-        separate = max(1, min(MAX_TILE_BLOCK, tiles // SEPARATE_INPUT_WORKGROUPS))
-        divisions += [(split, separate) for split in splits]
+        input_blocks.append(max(1, min(MAX_TILE_BLOCK, tiles // SEPARATE_INPUT_WORKGROUPS)))
+    divisions = list(product(splits, input_blocks))
     for vectors, interleaved in product(range(1, min(MAX_REGISTER_VECTORS, channel_vectors) + 1), (1, 2)):
         most_rows = RegisterBlock.most_rows(vectors * interleaved, target)
         for rows, blocks, reduction, (split, input_block) in product(

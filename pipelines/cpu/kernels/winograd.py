@@ -23,9 +23,8 @@ class WinogradKernel:
     """One convolution, how to compute it, and for which CPU.
 
     Fused, a workgroup transforms the tiles of its block into memory of its own, multiplies and transforms
-    back, all within L2. Where blocks are fewer than there may be threads, the input transform is a dispatch
-    of its own, which the workgroups that share a block and divide the output channels among them then all
-    read.
+    back, all within L2. Or the input transform is a dispatch of its own. Where blocks are fewer than there
+    may be threads, several workgroups share a block and divide the output channels among them.
     """
 
     shape: ConvolutionShape

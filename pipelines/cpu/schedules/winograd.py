@@ -18,8 +18,8 @@ class WinogradSchedule(Schedule):
     long sum. `interleaved_sums` of each accumulator take channels in turn and are added up at the end of a
     block: shorter sums without more blocks. Filters are fetched `filter_prefetch` channels ahead: the
     hardware's prefetcher stops at every page. `channel_splits` workgroups share a tile block, each computing
-    its part of the output channels; the input is then transformed by workgroups of their own, `input_block`
-    tiles each, None where it is not.
+    its part of the output channels: each of them transforms the block's input, or workgroups of their own do,
+    `input_block` tiles each, None where there are none.
 
     Raises ValueError for sizes that are not positive.
     """

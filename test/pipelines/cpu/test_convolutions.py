@@ -64,6 +64,11 @@ BATCHES = [
     Program((30, 30), 16, 16, (3, 3), (2, 2), (3, 3), batch=2, low=(1, 1), high=(1, 1), dynamic_batch=True),
     Program((9, 9), 16, 16, (3, 3), (1, 1), (1, 1), batch=3, low=(1, 1), high=(1, 1), dynamic_batch=True),
 ]
+FEW_TILES = [
+    # Workgroups divide the channels, in blocks that overlap, and transform the same tiles.
+    Program((7, 7), 48, 136, (3, 3), (2, 2), (3, 3), low=(1, 1), high=(1, 1)),
+    Program((13, 13), 32, 200, (5, 5), (4, 4), (3, 3), low=(2, 2), high=(2, 2)),
+]
 ALL = [*WINOGRAD, *EDGES, *CHANNELS, *RECTANGULAR, *VIEWS, *DIRECT, *SPATIAL_RANKS, *BATCHES]
 SAMPLE = [*WINOGRAD[::3], EDGES[1], *CHANNELS[1::3], RECTANGULAR[0], *VIEWS[1::3], *DIRECT[2:]]
 SAMPLE += [*SPATIAL_RANKS[::2], BATCHES[1], BATCHES[3]]
@@ -87,6 +92,12 @@ def test_agrees_with_float64_on_lesser_targets(program: Program, cpu: str) -> No
 @pytest.mark.parametrize("program", [WINOGRAD[2], VIEWS[3], DIRECT[4]], ids=str)
 def test_transforms_filters_known_only_at_run_time(program: Program) -> None:
     replace(program, constant_filter=False).check()
+
+
+@pytest.mark.parametrize("device", ["local-sync", "local-task"])
+@pytest.mark.parametrize("program", [*FEW_TILES, EDGES[3], DIRECT[4], BATCHES[2]], ids=str)
+def test_runs_on_other_threads_than_it_is_compiled_for(program: Program, device: str) -> None:
+    program.check(device=device, threads=16)
 
 
 @pytest.mark.parametrize("program", [EDGES[3], DIRECT[4], BATCHES[2]], ids=str)
