@@ -24,7 +24,8 @@ from iree.winograd.dialect.algebra.transforms import apply, as_array, transforms
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.dialect.decomposition import decompose
 from iree.winograd.passes.frame.algorithm import algorithm_of
-from iree.winograd.passes.match.convolution import Convolution, convolutions, match_convolution
+from iree.winograd.passes.match.convolution import Convolution, match_convolution
+from iree.winograd.passes.match.convolution_form import convolutions
 from iree.winograd.passes.normalize_layout import NormalizeLayout
 from iree.winograd.pipelines.selection.select_algorithm import SelectAlgorithm
 

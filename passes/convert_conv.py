@@ -17,7 +17,8 @@ from iree.winograd.passes.frame.registry import PassError, register_pass
 from iree.winograd.passes.frame.remarks import remark_applied
 from iree.winograd.passes.frame.unit import ORIGIN_ATTRIBUTE_NAME, Unit, origin_of, set_origin
 from iree.winograd.passes.match.constants import is_zero
-from iree.winograd.passes.match.convolution import Convolution, convolutions, match_convolution
+from iree.winograd.passes.match.convolution import Convolution, match_convolution
+from iree.winograd.passes.match.convolution_form import convolutions
 from iree.winograd.passes.match.epilogue_operand import EpilogueOperand, match_epilogue_operand
 from iree.winograd.passes.match.no_match import NoMatch
 from iree.winograd.passes.rewrite.erasure import erase_if_unused

@@ -14,7 +14,8 @@ from iree.winograd.passes.frame.algorithm import ATTRIBUTE_NAME
 from iree.winograd.passes.frame.containment import rewrite_each
 from iree.winograd.passes.frame.registry import register_pass
 from iree.winograd.passes.match.constants import is_zero
-from iree.winograd.passes.match.convolution import Convolution, convolutions, match_convolution
+from iree.winograd.passes.match.convolution import Convolution, match_convolution
+from iree.winograd.passes.match.convolution_form import convolutions
 from iree.winograd.passes.match.navigation import defining_operation
 from iree.winograd.passes.match.no_match import NoMatch
 from iree.winograd.passes.rewrite.erasure import erase_if_unused

@@ -10,7 +10,7 @@ from iree.winograd.passes.build.constants import resource_constant
 from iree.winograd.passes.frame.containment import rewrite_each
 from iree.winograd.passes.frame.registry import register_pass
 from iree.winograd.passes.match.constants import constant_array
-from iree.winograd.passes.match.convolution import convolutions
+from iree.winograd.passes.match.convolution_form import convolutions
 from iree.winograd.passes.match.navigation import defining_operation, transforms
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 

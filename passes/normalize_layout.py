@@ -10,7 +10,7 @@ from iree.winograd.passes.build.tensors import size_of
 from iree.winograd.passes.build.transpositions import inverse_permutation, transposed
 from iree.winograd.passes.frame.containment import rewrite_each
 from iree.winograd.passes.frame.registry import register_pass
-from iree.winograd.passes.match.convolution import convolutions
+from iree.winograd.passes.match.convolution_form import convolutions
 from iree.winograd.passes.match.navigation import walk
 from iree.winograd.passes.rewrite import channels_last
 from iree.winograd.passes.rewrite.channel_shuffle import rewrite_channel_shuffle

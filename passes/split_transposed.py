@@ -14,7 +14,8 @@ from iree.winograd.passes.frame.containment import rewrite_each
 from iree.winograd.passes.frame.registry import register_pass
 from iree.winograd.passes.frame.remarks import remark_applied, remark_left
 from iree.winograd.passes.match.constants import is_zero
-from iree.winograd.passes.match.convolution import Convolution, convolutions
+from iree.winograd.passes.match.convolution import Convolution
+from iree.winograd.passes.match.convolution_form import convolutions
 from iree.winograd.passes.match.elementwise import broadcast_source
 from iree.winograd.passes.match.groups import merged_layout
 from iree.winograd.passes.match.no_match import NoMatch

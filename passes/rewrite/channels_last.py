@@ -16,7 +16,8 @@ from iree.winograd.passes.build.tensors import filled, size_of
 from iree.winograd.passes.build.transpositions import inverse_permutation, permuted_map, transposed
 from iree.winograd.passes.frame.algorithm import copy_annotations
 from iree.winograd.passes.match.constants import is_zero
-from iree.winograd.passes.match.convolution import Convolution, is_convolution, match_convolution
+from iree.winograd.passes.match.convolution import Convolution, match_convolution
+from iree.winograd.passes.match.convolution_form import is_convolution
 from iree.winograd.passes.match.elementwise import Elementwise, is_arithmetic, match_elementwise
 from iree.winograd.passes.match.navigation import defining_operation
 from iree.winograd.passes.match.no_match import NoMatch

@@ -9,7 +9,8 @@ from typing import Literal
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.match.constants import is_constant, is_known_at_load
-from iree.winograd.passes.match.convolution import is_convolution, match_convolution
+from iree.winograd.passes.match.convolution import match_convolution
+from iree.winograd.passes.match.convolution_form import is_convolution
 from iree.winograd.passes.match.matmul import is_matmul, match_matmul
 from iree.winograd.passes.match.navigation import walk
 from iree.winograd.passes.match.no_match import NoMatch

@@ -20,7 +20,7 @@ from iree.winograd.kernel_failures import failures_of_kernels, require_lowered, 
 from iree.winograd.pass_pipeline import run_passes
 from iree.winograd.passes.frame.containment import Containment, RewriteFailure, RewriteFailuresError
 from iree.winograd.passes.frame.registry import PassError
-from iree.winograd.passes.match.convolution import convolutions
+from iree.winograd.passes.match.convolution_form import convolutions
 from iree.winograd.pipelines.backends.module_backend import unsupported_target
 from iree.winograd.pipelines.compile_pipeline import command_pipeline, compile_pipeline
 from iree.winograd.pipelines.selection.decision import Decision

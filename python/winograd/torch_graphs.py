@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 from iree.winograd.errors import ModelImportError
+from iree.winograd.torch_gradients import convolution_backward
 from torch._prims_common import make_contiguous_strides_for
 from torch.fx.experimental.symbolic_shapes import statically_known_true
 from torch.utils import _pytree as pytree
@@ -63,7 +64,11 @@ def decompose(exported: torch.export.ExportedProgram) -> torch.export.ExportedPr
 
 def decompositions() -> dict[Any, Any]:
     """How operators that torch-mlir doesn't know are written in those that it knows."""
-    return {**get_decomposition_table(), torch.ops.aten.as_strided.default: _contiguous_view}
+    return {
+        **get_decomposition_table(),
+        torch.ops.aten.as_strided.default: _contiguous_view,
+        torch.ops.aten.convolution_backward.default: convolution_backward,
+    }
 
 
 def layer_name(node: torch.fx.Node) -> str:

@@ -17,6 +17,7 @@ import numpy.typing as npt
 import torch
 from iree.winograd.errors import ModelImportError
 from iree.winograd.imported_model import ImportedModel, imported_model
+from iree.winograd.torch_gradients import LOWERED_WHOLE
 from iree.winograd.torch_graphs import layer_name
 from torch_mlir import ir
 from torch_mlir.dialects import torch as torch_dialect
@@ -24,7 +25,8 @@ from torch_mlir.extras import fx_importer
 from torch_mlir.passmanager import PassManager
 
 _TO_LINALG = (
-    "builtin.module(func.func(torch-match-quantized-custom-ops),torchdynamo-export-to-torch-backend-pipeline)",
+    "builtin.module(func.func(torch-match-quantized-custom-ops),"
+    f"torchdynamo-export-to-torch-backend-pipeline{{backend-legal-ops={LOWERED_WHOLE}}})",
     "builtin.module(torch-backend-to-linalg-on-tensors-backend-pipeline{allow-non-finites=true})",
 )
 _FRAME = re.compile(r'File "([^"]+)", line (\d+)')

@@ -15,7 +15,7 @@ from iree.winograd import compilation
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.frame import registry
 from iree.winograd.passes.frame.algorithm import algorithm_of
-from iree.winograd.passes.match.convolution import convolutions
+from iree.winograd.passes.match.convolution_form import convolutions
 from iree.winograd.pipelines.selection.decision import Decision
 from iree.winograd.pipelines.selection.prediction import TIME_TOLERANCE
 from iree.winograd.pipelines.selection.select_algorithm import SelectAlgorithm

@@ -20,7 +20,7 @@ from iree.winograd.dialect.bindings import ir
 from iree.winograd.dialect.reference import convolution
 from iree.winograd.passes.frame.algorithm import Algorithm, algorithm_of
 from iree.winograd.passes.frame.registry import PassError
-from iree.winograd.passes.match.convolution import convolutions
+from iree.winograd.passes.match.convolution_form import convolutions
 from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.backends.schedules import schedule_of
 from iree.winograd.pipelines.cpu.backend import CpuBackend

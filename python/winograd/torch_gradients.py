@@ -1,0 +1,95 @@
+"""Gradients of convolutions in the operators that torch-mlir lowers rightly."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+_BACKWARD = torch.ops.aten.convolution_backward.default
+_CONVOLUTION = torch.ops.aten.convolution.default
+
+LOWERED_WHOLE = "aten.convolution_backward"
+"""What torch-mlir is to lower as it is, which is left for gradients of filters: to one convolution.
+
+Its decomposition of the operator makes the gradient of a filter that has strides one for every image.
+"""
+
+
+def convolution_backward(
+    gradient: Any,
+    image: Any,
+    weight: Any,
+    bias_sizes: Sequence[int] | None,
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    transposed: bool,
+    output_padding: Sequence[int],
+    groups: int,
+    output_mask: Sequence[bool],
+) -> Any:
+    """`aten.convolution_backward` in terms of operators for one gradient each.
+
+    The gradient by the image is a transposed convolution, that by the image of one of these a convolution.
+    That by the filter is the operator itself, asked for nothing else; it is NotImplemented here, but for
+    signals, which are images of one row, and for transposed convolutions, in which both images change roles.
+
+    torch-mlir lowers the operator, but doesn't reverse filters of one dimension, takes no transposed
+    convolutions, and no padding that exceeds the extent of the filter.
+    """
+    needs_image, needs_weight, needs_bias = output_mask
+    if not (needs_image or needs_bias or transposed) and len(stride) > 1:
+        return NotImplemented
+    of_image = of_weight = of_bias = None
+    if needs_image:
+        rest = (
+            [0] * len(stride) if transposed else _unread(gradient, image, weight, stride, padding, dilation)
+        )
+        of_image = _CONVOLUTION(
+            gradient, weight, None, stride, padding, dilation, not transposed, rest, groups
+        )
+    if needs_weight:
+        outputs, inputs = (image, gradient) if transposed else (gradient, image)
+        of_weight = _of_weight(outputs, inputs, weight, stride, padding, dilation, groups)
+    if needs_bias:
+        of_bias = gradient.sum([0, *range(2, gradient.dim())])
+    return of_image, of_weight, of_bias
+
+
+def _unread(
+    gradient: Any,
+    image: Any,
+    weight: Any,
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+) -> list[int]:
+    """Elements at the end of the padded image that no window of the convolution reads, per dimension."""
+    return [
+        size + 2 * p - (s * (outputs - 1) + d * (taps - 1) + 1)
+        for size, outputs, taps, s, p, d in zip(
+            image.shape[2:], gradient.shape[2:], weight.shape[2:], stride, padding, dilation, strict=True
+        )
+    ]
+
+
+def _of_weight(
+    gradient: Any,
+    image: Any,
+    weight: Any,
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    groups: int,
+) -> Any:
+    is_signal = len(stride) == 1
+    if is_signal:
+        gradient, image, weight = (each.unsqueeze(2) for each in (gradient, image, weight))
+        stride, padding, dilation = [1, *stride], [0, *padding], [1, *dilation]
+    unpadded, mask = [0] * len(stride), [False, True, False]
+    _, of_weight, _ = _BACKWARD(
+        gradient, image, weight, None, stride, padding, dilation, False, unpadded, groups, mask
+    )
+    return of_weight.squeeze(2) if is_signal else of_weight

@@ -1,0 +1,163 @@
+"""Gradients of convolutions, imported from torch and computed by compiled programs."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import log, pi, sqrt
+
+import pytest
+import torch
+from iree.winograd.importers import import_torch
+from iree.winograd.pipelines.cpu.backend import CpuBackend
+from iree.winograd.pipelines.cpu.processor.target import CpuTarget
+from iree.winograd.program import compile
+from iree.winograd.runtime import load
+
+MAX_RELATIVE_ERROR = CpuBackend(CpuTarget.of("", "")).search_space().max_relative_errors["f32"]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A convolution of N x C x size..., transposed or not, with padding on both sides."""
+
+    size: tuple[int, ...]
+    kernel: tuple[int, ...]
+    strides: tuple[int, ...]
+    padding: tuple[int, ...]
+    dilations: tuple[int, ...]
+    channels: int = 4
+    outputs: int = 6
+    groups: int = 1
+    batch: int = 2
+    transposed: bool = False
+    output_padding: tuple[int, ...] = ()
+
+    def __str__(self) -> str:
+        parts = [
+            "x".join(map(str, each))
+            for each in (self.size, self.kernel, self.strides, self.padding, self.dilations)
+        ]
+        kind = "transposed-" if self.transposed else ""
+        return f"{kind}{self.batch}x{self.channels}x{'-'.join(parts)}-{self.outputs}-groups-{self.groups}"
+
+    def operands(self) -> tuple[torch.Tensor, torch.Tensor]:
+        torch.manual_seed(0)
+        first, second = self.outputs, self.channels
+        if self.transposed:
+            first, second = second, first
+        image = torch.randn(self.batch, self.channels, *self.size)
+        return image, torch.randn(first, second // self.groups, *self.kernel)
+
+    def convolve(self, image: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+        window = (list(self.strides), list(self.padding), list(self.dilations), self.transposed)
+        more = list(self.output_padding) or [0] * len(self.size)
+        return torch.ops.aten.convolution(image, weight, None, *window, more, self.groups)
+
+    def gradients(self, gradient: torch.Tensor, image: torch.Tensor, weight: torch.Tensor):
+        window = (list(self.strides), list(self.padding), list(self.dilations), self.transposed)
+        more = list(self.output_padding) or [0] * len(self.size)
+        return torch.ops.aten.convolution_backward(
+            gradient, image, weight, [self.outputs], *window, more, self.groups, [True, True, True]
+        )
+
+
+class Backward(torch.nn.Module):
+    def __init__(self, problem: Problem) -> None:
+        super().__init__()
+        self.problem = problem
+
+    def forward(self, gradient: torch.Tensor, image: torch.Tensor, weight: torch.Tensor):
+        return self.problem.gradients(gradient, image, weight)
+
+
+def expect_gradients(problem: Problem) -> None:
+    """All three are as near to those in float64 as their error budget says."""
+    image, weight = problem.operands()
+    gradient = torch.randn_like(problem.convolve(image, weight))
+    operands = (gradient, image, weight)
+    program = load(compile(import_torch(torch.export.export(Backward(problem), operands)), target="cpu:host"))
+    exact = problem.gradients(*(operand.double() for operand in operands))
+    for name, result, expected in zip(("image", "weight", "bias"), program(*operands), exact, strict=True):
+        errors = (torch.as_tensor(result).double() - expected).abs()
+        # The budget is for the mean; of n errors the largest is about sqrt(pi ln n) times that.
+        largest = 2 * sqrt(pi * log(max(2, errors.numel())))
+        assert errors.max() <= largest * MAX_RELATIVE_ERROR * expected.abs().mean().clamp_min(1), name
+
+
+PROBLEMS = (
+    Problem((12, 11), (3, 3), (1, 1), (1, 1), (1, 1), channels=16, outputs=16),
+    Problem((12, 11), (3, 5), (2, 3), (1, 2), (1, 1)),
+    Problem((9, 8), (2, 3), (1, 1), (3, 3), (1, 1)),
+    Problem((9, 9), (3, 3), (2, 1), (1, 2), (2, 1), groups=2),
+    Problem((7, 7), (3, 3), (1, 1), (1, 1), (1, 1), channels=4, outputs=8, groups=4),
+    Problem((8, 8), (1, 1), (2, 2), (0, 0), (1, 1)),
+    Problem((31,), (4,), (2,), (1,), (1,)),
+    Problem((5, 6, 4), (3, 2, 3), (1, 2, 1), (1, 0, 1), (1, 1, 1)),
+    Problem((6, 5), (4, 4), (2, 2), (1, 1), (1, 1), transposed=True, output_padding=(1, 0)),
+)
+
+
+@pytest.mark.parametrize("problem", PROBLEMS, ids=str)
+def test_gradients_are_torchs(problem: Problem) -> None:
+    expect_gradients(problem)
+
+
+def random_problem(seed: int) -> Problem | None:
+    """None where a convolution has no outputs."""
+    generator = random.Random(seed)
+    rank = generator.choice([1, 2, 2, 2, 3])
+
+    def sizes(low: int, high: int) -> tuple[int, ...]:
+        return tuple(generator.randint(low, high) for _ in range(rank))
+
+    strides, groups = sizes(1, 3), generator.choice([1, 1, 2, 3])
+    transposed = generator.random() < 0.2
+    more = tuple(generator.randint(0, stride - 1) for stride in strides) if transposed else ()
+    problem = Problem(
+        sizes(3, 12 if rank < 3 else 6),
+        sizes(1, 6 if rank < 3 else 3),
+        strides,
+        sizes(0, 3),
+        sizes(1, 2),
+        groups * generator.randint(1, 20),
+        groups * generator.randint(1, 20),
+        groups,
+        generator.randint(1, 4),
+        transposed,
+        more,
+    )
+    return problem if min(_output_size(problem)) > 0 else None
+
+
+def _output_size(problem: Problem) -> Sequence[int]:
+    windows = zip(
+        problem.size, problem.kernel, problem.strides, problem.padding, problem.dilations, strict=True
+    )
+    if problem.transposed:
+        return [(size - 1) * s - 2 * p + d * (taps - 1) + 1 for size, taps, s, p, d in windows]
+    return [(size + 2 * p - d * (taps - 1) - 1) // s + 1 for size, taps, s, p, d in windows]
+
+
+@pytest.mark.wide
+@pytest.mark.parametrize("seed", range(60))
+def test_gradients_of_random_convolutions_are_torchs(seed: int) -> None:
+    problem = random_problem(seed)
+    if problem is not None:
+        expect_gradients(problem)
+
+
+def test_one_gradient_alone() -> None:
+    """Programs ask for the gradients that they need."""
+
+    class OfWeight(torch.nn.Module):
+        def forward(self, gradient: torch.Tensor, image: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+            _, of_weight, _ = torch.ops.aten.convolution_backward(
+                gradient, image, weight, None, [1, 1], [1, 1], [1, 1], False, [0, 0], 1, [False, True, False]
+            )
+            return of_weight
+
+    operands = torch.randn(2, 5, 8, 8), torch.randn(2, 3, 8, 8), torch.randn(5, 3, 3, 3)
+    model = import_torch(torch.export.export(OfWeight(), operands))
+    assert [each.shape for each in model.outputs] == [(5, 3, 3, 3)]
