@@ -17,6 +17,9 @@ from torch.fx.experimental.symbolic_shapes import statically_known_true
 from torch.utils import _pytree as pytree
 from torch_mlir.extras.fx_decomp_util import get_decomposition_table
 
+LAYER_KEYS = ("nn_module_stack", "fwd_nn_module_stack")
+"""Under these a node's metadata has the layers that it belongs to, or computes a gradient of."""
+
 # Dynamo calls the model that it compiles by the name that the caller's frame has for it.
 _ROOT = re.compile(r"^L\['\w+'\]\.?")
 
@@ -44,7 +47,7 @@ def export(
             lambda value: {0: batch} if isinstance(value, torch.Tensor) else None, arguments
         )
     try:
-        with evaluation_mode(model), warnings.catch_warnings():
+        with in_mode(model, training=False), warnings.catch_warnings():
             _ignore_own_deprecations()
             return torch.export.export(model, tuple(arguments), dynamic_shapes=shapes)
     except Exception as error:
@@ -72,21 +75,25 @@ def decompositions() -> dict[Any, Any]:
 
 
 def layer_name(node: torch.fx.Node) -> str:
-    """The innermost layer of the model that `node` belongs to; empty where torch doesn't tell."""
-    paths = (path for path, _ in node.meta.get("nn_module_stack", {}).values())
+    """The innermost layer of the model that `node` belongs to; empty where torch doesn't tell.
+
+    What computes a gradient belongs to the layer that it is the gradient of.
+    """
+    stacks = (node.meta.get(key) for key in LAYER_KEYS)
+    paths = (path for stack in stacks if stack for path, _ in stack.values())
     return ([""] + [layer for path in paths if (layer := _ROOT.sub("", path))])[-1]
 
 
 @contextmanager
-def evaluation_mode(model: torch.nn.Module) -> Iterator[None]:
-    """Has all modules of `model` in evaluation mode, and afterwards in those that they were in."""
+def in_mode(model: torch.nn.Module, *, training: bool) -> Iterator[None]:
+    """Has all modules of `model` in training or evaluation mode, afterwards in those that they were in."""
     modes = [(module, module.training) for module in model.modules()]
-    model.eval()
+    model.train(training)
     try:
         yield
     finally:
-        for module, training in modes:
-            module.training = training
+        for module, was_training in modes:
+            module.training = was_training
 
 
 def _contiguous_view(

@@ -147,14 +147,6 @@ def test_operators_without_a_lowering_fall_back_and_are_named(images: torch.Tens
         check(model, compiled(model, fallback=rest), images)
 
 
-def test_models_that_may_be_trained_fall_back(images: torch.Tensor) -> None:
-    model = Network()
-    function = compiled(model, fallback="eager")
-    with torch.enable_grad(), pytest.warns(FallbackWarning, match="no_grad"):
-        function(images).sum().backward()
-    assert model.stem.weight.grad is not None
-
-
 def test_without_a_compiler_inductor_is_not_asked(
     images: torch.Tensor, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -16,7 +16,7 @@ def winograd(
     mode: str | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> Callable[..., Any]:
-    """Compile a graph that `torch.compile` traced, called on `inputs`, for inference on the CPU.
+    """Compile a graph that `torch.compile` traced, called on `inputs` on the CPU.
 
     `options` are the fields of `TorchCompileOptions`. What this project or torch-mlir has no code for goes to
     the fallback, with a `FallbackWarning` that says why. Raises `InvalidOptionError` for options that aren't

@@ -33,21 +33,35 @@ class PartCompiler:
         self._settings = settings
         # A key takes reading all weights.
         self._keys: dict[PartProgram, str] = {}
+        # A graph may have a program several times, but for weights in it.
+        self._loaded: dict[str, tuple[LoadedProgram, DecisionReport]] = {}
 
     def is_kept(self, program: PartProgram) -> bool:
-        """Whether the cache holds `program`, compiled."""
+        """Whether `program` is loaded, or the cache holds it compiled."""
+        if self._loaded and self._key(program) in self._loaded:
+            return True
         if not self._settings.cache:
             return False
         with self._cache() as cache:
-            return self._entry(cache, program).is_complete
+            return cache.entry(self._key(program)).is_complete
 
     def load(self, program: PartProgram, model: ImportedModel | None) -> tuple[LoadedProgram, DecisionReport]:
         """The compiled program, and what was decided of it. Raises `CompilationError`.
 
         `model` is what `lower_program` makes of it, None where that wasn't asked for.
         """
+        if program.has_weights:
+            return self._load_or_compile(program, model)
+        key = self._key(program)
+        if key not in self._loaded:
+            self._loaded[key] = self._load_or_compile(program, model)
+        return self._loaded[key]
+
+    def _load_or_compile(
+        self, program: PartProgram, model: ImportedModel | None
+    ) -> tuple[LoadedProgram, DecisionReport]:
         with self._cache() as cache:
-            entry = self._entry(cache, program)
+            entry = cache.entry(self._key(program))
             try:
                 result = self._load(entry) if entry.is_complete else None
             except (LoadError, OSError, ValueError):
@@ -75,13 +89,13 @@ class PartCompiler:
         loaded = load(path, "local-sync") if threads == 1 else load(path, threads=threads)
         return loaded, entry.decisions()
 
-    def _entry(self, cache: ProgramCache, program: PartProgram) -> Entry:
+    def _key(self, program: PartProgram) -> str:
         if program not in self._keys:
             settings = self._settings
             flags = (settings.target, *map(str, settings.compile_options().items()))
             files = (settings.machine, settings.tuning_database)
             self._keys[program] = program_key(program.graph, flags, files)
-        return cache.entry(self._keys[program])
+        return self._keys[program]
 
     @contextmanager
     def _cache(self) -> Iterator[ProgramCache]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 from iree.winograd.errors import ModelImportError
@@ -19,7 +19,11 @@ from torch.fx.passes.operator_support import OperatorSupportBase
 if TYPE_CHECKING:
     from iree.winograd.imported_model import ImportedModel
 
-_CONVOLUTION = torch.ops.aten.convolution.default
+CONVOLUTION = torch.ops.aten.convolution.default
+
+PART_PREFIX = "winograd_part_"
+"""Of the names of submodules that are compiled here."""
+
 _ELEMENT_TYPES = frozenset(
     (
         torch.float16,
@@ -46,12 +50,29 @@ class Rejection:
         return f"{', '.join(dict.fromkeys(self.operators))} ({self.reason})"
 
 
+Gradient = Literal["input", "weight"]
+"""What of a convolution a gradient is of."""
+
+
+@dataclass(frozen=True)
+class ConvolutionRole:
+    """What a convolution is to the model: the layer of this name, or a gradient of it."""
+
+    layer: str
+    gradient: Gradient | None
+
+    def __str__(self) -> str:
+        layer = self.layer or "a convolution"
+        return layer if self.gradient is None else f"{self.gradient} gradient of {layer}"
+
+
 @dataclass(frozen=True, eq=False)
 class Part:
     """A submodule of the divided graph that is compiled here.
 
     `model` is the program as torch-mlir lowers it, None where it is compiled already. `weights` are those of
-    its arguments, by number, that stay as they are from call to call.
+    its arguments, by number, that stay as they are from call to call. A part for training holds one
+    convolution, and has its `role`.
     """
 
     name: str
@@ -59,6 +80,7 @@ class Part:
     program: PartProgram
     model: ImportedModel | None
     weights: Mapping[int, torch.Tensor]
+    role: ConvolutionRole | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,8 +115,20 @@ def divide(
             if part is not None:
                 parts.append(part)
         if len(parts) == len(names):
-            rest = _fuse_rest(divided, names)
+            rest = fuse_rest(divided, names)
             return Division(divided, tuple(parts), rest, tuple(support.rejections(graph.graph)))
+
+
+def copy_graph(graph: GraphModule) -> GraphModule:
+    """A copy whose nodes have the same names, on the attributes of `graph`."""
+    copied = Graph()
+    copied.output(copied.graph_copy(graph.graph, {}))
+    return GraphModule(graph, copied)
+
+
+def called_modules(graph: Graph) -> tuple[str, ...]:
+    """The names of the submodules that `graph` calls, in its order."""
+    return tuple(str(node.target) for node in graph.find_nodes(op="call_module"))
 
 
 class _Support(OperatorSupportBase):
@@ -124,7 +158,7 @@ class _Support(OperatorSupportBase):
             return self._left[node.name]
         if node.target is operator.getitem:
             return self.reason(node.all_input_nodes[0])
-        return self._rejected.get(node.target) or _unsupported(node)
+        return self._rejected.get(node.target) or unsupported(node)
 
     def rejections(self, graph: Graph) -> Iterator[Rejection]:
         """Why the nodes of `graph` aren't compiled here that aren't, those of one reason together."""
@@ -139,7 +173,8 @@ class _Support(OperatorSupportBase):
             yield Rejection(tuple(names), reason)
 
 
-def _unsupported(node: Node) -> str | None:
+def unsupported(node: Node) -> str | None:
+    """Why the operator `node` can't be part of a program, if that is known beforehand."""
     target = node.target
     if not isinstance(target, OpOverload):
         return "it is none of torch's operators on tensors"
@@ -172,24 +207,22 @@ def _is_size(node: Node) -> bool:
 
 
 def _is_convolution(node: Node) -> bool:
-    return node.target is _CONVOLUTION and node.meta["val"].dtype == torch.float32
+    return node.target is CONVOLUTION and node.meta["val"].dtype == torch.float32
 
 
 def _fuse(
     graph: GraphModule, support: _Support, minimum_convolutions: int
 ) -> tuple[GraphModule, tuple[str, ...]]:
     """A copy of `graph` that calls submodules, and their names."""
-    copied = Graph()
-    copied.output(copied.graph_copy(graph.graph, {}))
-    divided = GraphModule(graph, copied)
+    divided = copy_graph(graph)
     partitioner = CapabilityBasedPartitioner(divided, support, allows_single_node_partition=True)
     partitions = partitioner.propose_partitions()
     kept = [each for each in partitions if sum(map(_is_convolution, each.nodes)) >= minimum_convolutions]
     for partition in partitions:
         if partition not in kept:
             support.leave(iter(partition.nodes), f"not with {minimum_convolutions} convolutions or more")
-    divided = partitioner.fuse_partitions(kept, prefix="winograd_part_")
-    return divided, tuple(node.target for node in divided.graph.find_nodes(op="call_module"))
+    divided = partitioner.fuse_partitions(kept, prefix=PART_PREFIX)
+    return divided, called_modules(divided.graph)
 
 
 def _part(
@@ -243,12 +276,11 @@ def _known_value(graph: GraphModule, node: Node, weights: Mapping[str, torch.Ten
     return weights.get(node.name)
 
 
-def _fuse_rest(divided: GraphModule, parts: tuple[str, ...]) -> tuple[str, ...]:
+def fuse_rest(divided: GraphModule, parts: tuple[str, ...]) -> tuple[str, ...]:
     """Makes submodules of what is left in `divided`; returns their names."""
     partitioner = CapabilityBasedPartitioner(divided, _Rest(), allows_single_node_partition=True)
     partitioner.fuse_partitions(partitioner.propose_partitions(), prefix="rest_")
-    called = (str(node.target) for node in divided.graph.find_nodes(op="call_module"))
-    return tuple(name for name in called if name not in parts)
+    return tuple(name for name in called_modules(divided.graph) if name not in parts)
 
 
 def operator_names(graph: Graph) -> tuple[str, ...]:

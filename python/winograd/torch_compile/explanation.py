@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from iree.winograd.errors import WinogradError
@@ -15,18 +15,21 @@ from iree.winograd.report.schema import (
     convolutions,
     is_left_to_iree,
 )
-from iree.winograd.torch_compile.division import Rejection
+from iree.winograd.torch_compile.division import ConvolutionRole, Rejection
 from iree.winograd.torch_compile.settings import read_settings
-from iree.winograd.torch_graphs import evaluation_mode
+from iree.winograd.torch_graphs import in_mode
 from torch._dynamo.exc import BackendCompilerFailed
+from torch.utils import _pytree as pytree
+
+GraphKind = Literal["inference", "forward", "backward"]
+"""What a graph is for; those that gradients are computed by come in twos."""
 
 
 @dataclass(frozen=True)
 class ExplainedConvolution:
     """What a convolution became."""
 
-    layer: str
-    """Its name in the model; empty where torch doesn't tell."""
+    role: ConvolutionRole
     problem: str | None
     """Its sizes; None for a form that isn't supported."""
     algorithm: str | None
@@ -36,8 +39,13 @@ class ExplainedConvolution:
     reason: str
     """For the choice."""
 
+    @property
+    def layer(self) -> str:
+        """The name of its layer in the model; empty where torch doesn't tell."""
+        return self.role.layer
+
     def __str__(self) -> str:
-        what = f"{self.layer or 'a convolution'} {self.problem or ''}".rstrip()
+        what = f"{self.role} {self.problem or ''}".rstrip()
         if self.algorithm is None:
             return f"{what}: left to IREE ({self.reason})"
         return f"{what}: {self.algorithm}, error {self.predicted_error:.1e} ({self.reason})"
@@ -53,8 +61,12 @@ class ExplainedPart:
 
 @dataclass(frozen=True)
 class ExplainedGraph:
-    """A graph of the model, as torch traced it, and what isn't compiled of it."""
+    """A graph of the model, as torch traced it, and what isn't compiled of it.
 
+    Of graphs for training, where only convolutions and what follows them are compiled, these alone count.
+    """
+
+    kind: GraphKind
     parts: tuple[ExplainedPart, ...]
     rejections: tuple[Rejection, ...]
 
@@ -71,17 +83,21 @@ class Explanation:
 
     def _lines(self) -> Iterator[str]:
         for number, graph in enumerate(self.graphs):
-            yield f"graph {number}: {len(graph.parts)} part(s) compiled"
+            kind = "" if graph.kind == "inference" else f", {graph.kind}"
+            yield f"graph {number}{kind}: {len(graph.parts)} part(s) compiled"
             for part in graph.parts:
                 yield f"  {part.operators} operators, {len(part.convolutions)} convolution(s)"
                 yield from (f"    {convolution}" for convolution in part.convolutions)
             yield from (f"  left to {self.fallback}: {rejection}" for rejection in graph.rejections)
 
 
-def explain(model: torch.nn.Module, *inputs: Any, options: Mapping[str, Any] | None = None) -> Explanation:
+def explain(
+    model: torch.nn.Module, *inputs: Any, options: Mapping[str, Any] | None = None, training: bool = False
+) -> Explanation:
     """Compile `model` as `torch.compile(model, backend="winograd", options=options)` does, and say how.
 
-    It is called once on `inputs`, in evaluation mode and without gradients. Raises `WinogradError`s, such as
+    It is called once on `inputs`, in evaluation mode and without gradients; with `training` in training mode,
+    and its gradients are computed. The model stays as it is. Raises `WinogradError`s, such as
     `InvalidOptionError` for options that aren't known or have bad values.
     """
     # The compiler of graphs imports this module.
@@ -90,9 +106,14 @@ def explain(model: torch.nn.Module, *inputs: Any, options: Mapping[str, Any] | N
     settings = read_settings(None, options)
     graphs: list[ExplainedGraph] = []
     compiler = GraphCompiler(settings, graphs.append)
+    compiled = torch.compile(model, backend=compiler.compile)
     try:
-        with torch.no_grad(), evaluation_mode(model):
-            torch.compile(model, backend=compiler.compile)(*inputs)
+        with in_mode(model, training=training):
+            if training:
+                _take_step(model, compiled, inputs)
+            else:
+                with torch.no_grad():
+                    compiled(*inputs)
     except BackendCompilerFailed as error:
         if isinstance(error.inner_exception, WinogradError):
             raise error.inner_exception from None
@@ -100,16 +121,39 @@ def explain(model: torch.nn.Module, *inputs: Any, options: Mapping[str, Any] | N
     return Explanation(settings.fallback, tuple(graphs))
 
 
-def explain_part(operators: int, decisions: DecisionReport) -> ExplainedPart:
-    """The part whose program has this report."""
-    return ExplainedPart(operators, tuple(map(_convolution, convolutions(decisions))))
+def _take_step(model: torch.nn.Module, compiled: Callable[..., Any], inputs: Sequence[Any]) -> None:
+    """Has `compiled`, which is `model`, compute its gradients, and leaves the model as it was."""
+    buffers = [(buffer, buffer.clone()) for buffer in model.buffers()]
+    try:
+        with torch.enable_grad(), torch.random.fork_rng(devices=()):
+            results = _differentiable(compiled(*inputs))
+            sources = _differentiable((list(model.parameters()), inputs))
+            if results:
+                torch.autograd.grad(results, sources, list(map(torch.ones_like, results)), allow_unused=True)
+    finally:
+        with torch.no_grad():
+            for buffer, before in buffers:
+                buffer.copy_(before)
 
 
-def _convolution(report: LayerReport) -> ExplainedConvolution:
+def _differentiable(values: Any) -> list[torch.Tensor]:
+    leaves = pytree.tree_leaves(values)
+    return [leaf for leaf in leaves if isinstance(leaf, torch.Tensor) and leaf.requires_grad]
+
+
+def explain_part(
+    operators: int, decisions: DecisionReport, role: ConvolutionRole | None = None
+) -> ExplainedPart:
+    """The part whose program has this report; `role` is that of its only convolution, if it has one."""
+    return ExplainedPart(operators, tuple(_convolution(each, role) for each in convolutions(decisions)))
+
+
+def _convolution(report: LayerReport, role: ConvolutionRole | None) -> ExplainedConvolution:
     chosen = None if is_left_to_iree(report) else choice(report)
     problem = report["problem"]
+    name = report["names"][0] if report["names"] else ""
     return ExplainedConvolution(
-        layer=report["names"][0] if report["names"] else "",
+        role=role or ConvolutionRole(name, None),
         problem=None if problem is None else problem["text"],
         algorithm=None if chosen is None else chosen["algorithm"],
         predicted_error=None if chosen is None else chosen["predicted_error"],

@@ -9,15 +9,18 @@ from typing import Any
 import torch
 from iree.winograd.errors import CompilationError, LoadError, ModelImportError
 from iree.winograd.torch_compile.compiled_part import CompiledPart, PartCompiler
-from iree.winograd.torch_compile.division import Rejection, divide, operator_names
-from iree.winograd.torch_compile.explanation import ExplainedGraph, ExplainedPart, explain_part
+from iree.winograd.torch_compile.division import Division, Part, Rejection, divide, operator_names
+from iree.winograd.torch_compile.explanation import ExplainedGraph, ExplainedPart, GraphKind, explain_part
 from iree.winograd.torch_compile.fallback import compile_elsewhere, compile_rest, warn
+from iree.winograd.torch_compile.gain import reason_to_leave
 from iree.winograd.torch_compile.settings import TorchCompileOptions
+from iree.winograd.torch_compile.training_division import divide_training
 from iree.winograd.torch_graphs import decompositions
 from torch._dynamo.backends.common import aot_autograd
-from torch._functorch._aot_autograd.utils import make_boxed_func
+from torch._functorch.partitioners import default_partition
 from torch._guards import TracingContext
 from torch.fx import GraphModule
+from torch.fx.graph import _BoxedCodeGen
 from torch.utils._python_dispatch import _disable_current_modes
 
 Function = Callable[..., Any]
@@ -32,51 +35,71 @@ class GraphCompiler:
 
     def compile(self, graph: GraphModule, inputs: Sequence[Any]) -> Function:
         """`graph` as a function that is called on tensors like `inputs`."""
-        reason = _left_as_a_whole(graph, inputs)
-        if reason is not None:
+        if not _has_convolutions(graph):
             count = sum(node.op == "call_function" for node in graph.graph.nodes)
-            self._report((), [Rejection((f"all {count} operators of a graph",), reason)])
+            self._report(
+                "inference", (), [Rejection((f"all {count} operators of a graph",), "it has no convolutions")]
+            )
             return compile_elsewhere(graph, inputs, self._settings.fallback)
-        compiler = partial(self._compile_functional, given=inputs)
-        backend = aot_autograd(
-            fw_compiler=compiler, inference_compiler=compiler, decompositions=decompositions()
-        )
+        if _may_need_gradients(inputs):
+            backend = aot_autograd(
+                fw_compiler=partial(self._compile_training, kind="forward"),
+                bw_compiler=partial(self._compile_training, kind="backward"),
+                # What torch saves for the backward graph is what it saves eagerly.
+                partition_fn=default_partition,
+            )
+        else:
+            backend = aot_autograd(
+                fw_compiler=partial(self._compile_inference, given=inputs), decompositions=decompositions()
+            )
         compiled: Function = backend(graph, inputs)
         return compiled
 
-    def _compile_functional(
-        self, graph: GraphModule, inputs: Sequence[Any], given: Sequence[Any]
-    ) -> Function:
+    def _compile_inference(self, graph: GraphModule, inputs: Sequence[Any], given: Sequence[Any]) -> Function:
         settings = self._settings
         weights = _weights(graph, inputs, given)
-        explained: list[ExplainedPart] = []
         with _disable_current_modes():
             compiler = PartCompiler(settings)
             division = divide(
                 graph, weights, settings.minimum_convolutions, settings.freezing, compiler.is_kept
             )
-            rejections = list(division.rejections)
-            for part in division.parts:
-                operators = operator_names(part.graph.graph)
-                try:
-                    compiled = CompiledPart(part, compiler, settings.freezing)
-                except (CompilationError, LoadError, ModelImportError) as error:
-                    rejections.append(Rejection(operators, str(error)))
-                    rest = compile_rest(part.graph, settings.fallback)
-                    setattr(division.graph, part.name, _Call(rest))
-                else:
-                    explained.append(explain_part(len(operators), compiled.decisions))
-                    setattr(division.graph, part.name, _Call(compiled))
-            for name in division.rest:
-                graph_of_rest = division.graph.get_submodule(name)
-                assert isinstance(graph_of_rest, GraphModule)
-                setattr(division.graph, name, _Call(compile_rest(graph_of_rest, settings.fallback)))
-        self._report(explained, rejections)
-        boxed: Function = make_boxed_func(division.graph.forward)
-        return boxed
+            return self._link(division, compiler, "inference")
 
-    def _report(self, parts: Sequence[ExplainedPart], rejections: Sequence[Rejection]) -> None:
-        self._record(ExplainedGraph(tuple(parts), tuple(rejections)))
+    def _compile_training(self, graph: GraphModule, inputs: Sequence[Any], kind: GraphKind) -> Function:
+        settings = self._settings
+        with _disable_current_modes(), torch.no_grad():
+            compiler = PartCompiler(settings)
+            division = divide_training(
+                graph, settings.deny, compiler.is_kept, partial(_reason_to_leave, compiler)
+            )
+            return self._link(division, compiler, kind)
+
+    def _link(self, division: Division, compiler: PartCompiler, kind: GraphKind) -> Function:
+        """The graph of `division` with its submodules compiled."""
+        fallback = self._settings.fallback
+        explained: list[ExplainedPart] = []
+        rejections = list(division.rejections)
+        for part in division.parts:
+            operators = operator_names(part.graph.graph)
+            try:
+                compiled = CompiledPart(part, compiler, self._settings.freezing)
+            except (CompilationError, LoadError, ModelImportError) as error:
+                rejections.append(Rejection(operators, str(error)))
+                setattr(division.graph, part.name, _Call(compile_rest(part.graph, fallback)))
+            else:
+                explained.append(explain_part(len(operators), compiled.decisions, part.role))
+                setattr(division.graph, part.name, _Call(compiled))
+        for name in division.rest:
+            graph_of_rest = division.graph.get_submodule(name)
+            assert isinstance(graph_of_rest, GraphModule)
+            setattr(division.graph, name, _Call(compile_rest(graph_of_rest, fallback)))
+        self._report(kind, explained, rejections)
+        return _boxed(division.graph)
+
+    def _report(
+        self, kind: GraphKind, parts: Sequence[ExplainedPart], rejections: Sequence[Rejection]
+    ) -> None:
+        self._record(ExplainedGraph(kind, tuple(parts), tuple(rejections)))
         if rejections:
             left = "; ".join(map(str, rejections))
             warn(f"left to {self._settings.fallback}: {left}")
@@ -93,14 +116,34 @@ class _Call(torch.nn.Module):
         return self._function(*arguments)
 
 
-def _left_as_a_whole(graph: GraphModule, inputs: Sequence[Any]) -> str | None:
-    """Why nothing of a traced graph is compiled here, if that is known beforehand."""
-    if not any("conv" in str(node.target) for node in graph.graph.nodes if node.op == "call_function"):
-        return "it has no convolutions"
-    needs_gradient = (isinstance(each, torch.Tensor) and each.requires_grad for each in inputs)
-    if torch.is_grad_enabled() and any(needs_gradient):
-        return "gradients may be asked for; call the model in torch.inference_mode() or torch.no_grad()"
-    return None
+def _boxed(graph: GraphModule) -> Function:
+    """`graph` as torch calls it, with a list of arguments, which lives no longer than they are needed."""
+    graph.graph.set_codegen(_BoxedCodeGen())
+    graph.recompile()
+
+    def call(arguments: list[Any]) -> Any:
+        return graph(arguments)
+
+    call._boxed_call = True  # type: ignore[attr-defined]
+    return call
+
+
+def _reason_to_leave(compiler: PartCompiler, part: Part) -> str | None:
+    """Why the fallback is to compute `part`, if it is."""
+    try:
+        return reason_to_leave(CompiledPart(part, compiler, freezing=False).decisions)
+    except (CompilationError, LoadError, ModelImportError) as error:
+        return str(error)
+
+
+def _has_convolutions(graph: GraphModule) -> bool:
+    return any("conv" in str(node.target) for node in graph.graph.nodes if node.op == "call_function")
+
+
+def _may_need_gradients(inputs: Sequence[Any]) -> bool:
+    return torch.is_grad_enabled() and any(
+        isinstance(each, torch.Tensor) and each.requires_grad for each in inputs
+    )
 
 
 def _weights(graph: GraphModule, inputs: Sequence[Any], given: Sequence[Any]) -> dict[str, torch.Tensor]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import torch
 from iree.winograd.errors import ModelImportError
 from torch.fx import Graph, GraphModule, Node, Proxy
+from torch.utils import _pytree as pytree
 from torch.utils._sympy.interp import sympy_interp
 from torch.utils._sympy.reference import PythonReferenceAnalysis
 
@@ -41,6 +42,15 @@ class PartProgram:
     graph: Graph
     arguments: tuple[Argument, ...]
     results: tuple[Order | None, ...]
+
+    @property
+    def has_weights(self) -> bool:
+        """Whether the program holds tensors."""
+        return any(
+            isinstance(leaf, torch.Tensor)
+            for node in self.graph.nodes
+            for leaf in pytree.tree_leaves((node.args, dict(node.kwargs)))
+        )
 
 
 def part_program(part: GraphModule, weights: Mapping[int, torch.Tensor]) -> PartProgram:

@@ -1,0 +1,205 @@
+"""Training through `torch.compile(backend="winograd")`: what gradients and optimizers make of a network."""
+
+import copy
+import math
+from collections.abc import Callable
+from typing import Any
+
+import iree.winograd as winograd
+import pytest
+import torch
+from iree.winograd import program
+from iree.winograd.device import Device
+from iree.winograd.errors import ModelImportError
+from iree.winograd.imported_model import ImportedModel
+from iree.winograd.torch_compile import backend, gain, training_division
+from iree.winograd.torch_compile.division import lower_program
+from iree.winograd.torch_compile.fallback import FallbackWarning
+from iree.winograd.torch_compile.part_program import PartProgram
+
+UNIT_ROUNDOFF = 2.0**-24
+OPTIONS = {"threads": 1, "fallback": "eager"}
+BOUND = 10 * 2 * math.sqrt(72 + 72 + 27 + 576) * UNIT_ROUNDOFF
+"""Of the gradients of `Network`: there and back, values are rounded in sums of as many products, and of as
+many elements of a channel, by chance up and down. Transforms of tiles enlarge errors less than tenfold."""
+
+pytestmark = pytest.mark.xdist_group("training")
+
+
+class Network(torch.nn.Module):
+    """Batch normalization in training mode, pooling, a shortcut, a stride and a bias."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem = torch.nn.Conv2d(3, 8, 3, padding=1, bias=False)
+        self.normalization = torch.nn.BatchNorm2d(8)
+        self.block = torch.nn.Conv2d(8, 8, 3, padding=1)
+        self.reduction = torch.nn.Conv2d(8, 8, 3, stride=2)
+        self.classifier = torch.nn.Linear(8, 5)
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        features = torch.relu(self.normalization(self.stem(images)))
+        features = torch.nn.functional.max_pool2d(features, 2)
+        features = torch.relu(features + self.block(features))
+        features = torch.relu(self.reduction(features))
+        result: torch.Tensor = self.classifier(features.mean(dim=(2, 3)))
+        return result
+
+
+@pytest.fixture(autouse=True)
+def small_layers_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Convolutions of these sizes aren't worth a call."""
+    monkeypatch.setattr(gain, "CALL_SECONDS", -math.inf)
+    torch.manual_seed(0)
+    torch._dynamo.reset()
+
+
+@pytest.fixture
+def images() -> torch.Tensor:
+    return torch.randn(4, 3, 12, 12)
+
+
+def compiled(model: torch.nn.Module, **options: Any) -> Callable[..., Any]:
+    def compile_graph(graph: torch.fx.GraphModule, inputs: list[Any]) -> Callable[..., Any]:
+        return backend.winograd(graph, inputs, options={**OPTIONS, **options})
+
+    return torch.compile(model, backend=compile_graph)
+
+
+def gradients(
+    model: torch.nn.Module, function: Callable[..., Any], images: torch.Tensor
+) -> dict[str, torch.Tensor]:
+    """Of the sum of the squares of all results, by the images and the parameters of `model`."""
+    images = images.clone().requires_grad_()
+    model.zero_grad()
+    function(images).square().sum().backward()
+    named = {"images": images, **dict(model.named_parameters())}
+    return {name: value.grad for name, value in named.items() if value.grad is not None}
+
+
+def check_gradients(model: torch.nn.Module, function: Callable[..., Any], images: torch.Tensor) -> None:
+    """Compares `function`, which is `model` compiled, with float64 beside eager."""
+    exact_model, eager_model = copy.deepcopy(model).double(), copy.deepcopy(model)
+    exact = gradients(exact_model, exact_model, images.double())
+    eager = gradients(eager_model, eager_model, images)
+    ours = gradients(model, function, images)
+    assert ours.keys() == exact.keys()
+    for name, gradient in ours.items():
+        assert gradient.stride() == eager[name].stride(), name
+        assert error(gradient, exact[name]) <= max(2 * error(eager[name], exact[name]), BOUND), name
+    for name, buffer in model.named_buffers():
+        torch.testing.assert_close(buffer, eager_model.get_buffer(name), rtol=BOUND, atol=BOUND)
+
+
+def error(value: torch.Tensor, exact: torch.Tensor) -> float:
+    return float((value - exact).abs().max() / exact.abs().max())
+
+
+def test_gradients_are_those_of_double_precision(
+    images: torch.Tensor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Tensors are handed to programs and from one to the next in place.
+    monkeypatch.setattr(Device, "copy_from_host", None)
+    model = Network()
+    function = compiled(model)
+    check_gradients(model, function, images)
+    # The last batch of an epoch.
+    check_gradients(model, function, images[:3])
+
+    # Programs of both graphs are kept for other processes.
+    monkeypatch.setattr(program, "compile", None)
+    torch._dynamo.reset()
+    check_gradients(model, compiled(model), images)
+
+
+@pytest.mark.parametrize(
+    "optimizer",
+    [lambda values: torch.optim.SGD(values, lr=0.01, momentum=0.9), lambda values: torch.optim.Adam(values)],
+    ids=["sgd", "adam"],
+)
+def test_steps_are_those_of_eager(
+    images: torch.Tensor, optimizer: Callable[[Any], torch.optim.Optimizer]
+) -> None:
+    """With gradients accumulated over two batches; then the model is evaluated, and trained on."""
+    model = Network()
+    eager = copy.deepcopy(model)
+    models = [(model, compiled(model), optimizer(model.parameters()))]
+    models.append((eager, eager, optimizer(eager.parameters())))
+    for step in range(6):
+        losses = []
+        for each, function, steps in models:
+            each.train()
+            loss = function(images + step).square().mean()
+            loss.backward()
+            if step % 2:
+                steps.step()
+                steps.zero_grad()
+            losses.append(float(loss.detach()))
+            if step == 3:
+                each.eval()
+                with torch.no_grad():
+                    losses.append(float(function(images).square().mean()))
+        half = len(losses) // 2
+        # Steps enlarge what gradients differ by.
+        assert losses[:half] == pytest.approx(losses[half:], rel=10 * (step + 1) * BOUND)
+
+
+def test_frozen_layers_get_no_gradients(images: torch.Tensor) -> None:
+    model = Network()
+    model.stem.requires_grad_(False)
+    model.block.requires_grad_(False)
+    function = compiled(model)
+    loss = function(images).square().sum()
+    loss.backward()
+    eager = copy.deepcopy(model)
+    eager.zero_grad()
+    eager(images).square().sum().backward()
+    assert model.stem.weight.grad is None and model.block.weight.grad is None
+    weight, expected = model.reduction.weight.grad, eager.reduction.weight.grad
+    assert weight is not None and expected is not None and error(weight, expected) <= BOUND
+
+
+def test_what_is_not_taken_falls_back_and_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def lower_only_convolutions(graph: PartProgram) -> ImportedModel:
+        if any("relu" in str(node.target) for node in graph.graph.nodes):
+            raise ModelImportError("no lowering")
+        return lower_program(graph)
+
+    monkeypatch.setattr(training_division, "lower_program", lower_only_convolutions)
+    model = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3), torch.nn.ReLU())
+    model, images = model.to(memory_format=torch.channels_last), torch.randn(2, 3, 8, 8)  # type: ignore[call-overload]
+    images = images.contiguous(memory_format=torch.channels_last)
+    with pytest.warns(FallbackWarning, match=r"relu.* \(no lowering\)"):
+        check_gradients(model, compiled(model), images)
+    torch._dynamo.reset()
+    with pytest.warns(FallbackWarning, match=r"left to eager: 0 \(the layer patterns exclude it\)"):
+        check_gradients(model, compiled(model, deny=["0"]), images)
+
+
+def test_layers_that_gain_nothing_are_left(images: torch.Tensor, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gain, "CALL_SECONDS", 1e-3)
+    model = Network()
+    function = compiled(model)
+    with pytest.warns(FallbackWarning, match="stem, block, reduction .*save no time"):
+        loss = function(images).square().sum()
+    with pytest.warns(FallbackWarning, match="input gradient of block.*save no time"):
+        loss.backward()
+
+
+def test_explanation_shows_both_graphs(images: torch.Tensor) -> None:
+    model = Network().eval()
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    explanation = winograd.explain(model, images, options=OPTIONS, training=True)
+    forward, backward = explanation.graphs
+    assert (forward.kind, backward.kind) == ("forward", "backward")
+    assert [str(each.role) for part in forward.parts for each in part.convolutions] == [
+        "stem",
+        "block",
+        "reduction",
+    ]
+    roles = [str(each.role) for part in backward.parts for each in part.convolutions]
+    assert {"input gradient of block", "input gradient of reduction"} <= set(roles)
+    assert "graph 1, backward: " in str(explanation)
+    # The model is as it was.
+    assert not model.training and model.stem.weight.grad is None
+    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
