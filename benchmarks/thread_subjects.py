@@ -83,6 +83,8 @@ class NetworkSubject(ThreadSubject):
         from benchmarks.subject import Subject
 
         torch.set_grad_enabled(False)
+        # Many processes may prepare theirs at the same time.
+        torch.set_num_threads(1)
         network = NETWORKS[name]
         self._subject = Subject(network.calibrated(), network.input(batch))
         self.image = self._subject.images.numpy()

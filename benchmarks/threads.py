@@ -18,7 +18,7 @@ import argparse
 import json
 import math
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
@@ -92,6 +92,8 @@ class Tools:
             for tool, preparation in preparations.items()
         }
         self.failures: dict[str, dict[str, str]] = {}
+        self.shape: tuple[int, ...] = ()
+        self._programs: dict[str, str] = {}
 
     def wait(self) -> None:
         """Return when all are prepared; those that failed are left out."""
@@ -104,7 +106,13 @@ class Tools:
                 continue
             self.failures |= ready["failures"]
             if tool == "ours":
-                self.program, self.shape = ready["programs"], ready["shape"]
+                self._programs, self.shape = ready["programs"], ready["shape"]
+
+    def program(self, threads: int) -> Path:
+        """Ours for so many threads. Raises EOFError when it couldn't be prepared."""
+        if "ours" in self.failures:
+            raise EOFError(self.failures["ours"]["failure"])
+        return Path(self._programs[str(threads)])
 
     def turns(self, turn: Turn) -> Iterator[dict[str, float]]:
         """Median seconds of the contenders of each tool, which take turns in their order or its reverse."""
@@ -129,13 +137,11 @@ def main() -> None:
     if options.compile_only:
         _compile(rows, options, deadline)
         return
-    with ExitStack() as stack:
-        ahead = {each: Tools(each, options.programs, options.tools, stack) for each in rows[: options.ahead]}
-        for tools in ahead.values():
-            tools.wait()
-        for each in rows:
-            if time.time() < deadline:
-                _time_rows(each, ahead.get(each), options, deadline, results)
+    if options.ahead:
+        _time_side_by_side(rows, options, deadline, results)
+        return
+    for each in rows:
+        _time_side_by_side([each], options, deadline, results)
 
 
 def _parse_arguments() -> argparse.Namespace:
@@ -154,7 +160,9 @@ def _parse_arguments() -> argparse.Namespace:
     parser.add_argument("--burst", type=float, default=0.05, help="seconds of a contender's turn in a round")
     parser.add_argument("--budget", type=float, default=math.inf, help="seconds after which no row is begun")
     parser.add_argument(
-        "--ahead", type=int, default=0, help="subjects prepared side by side before the first is timed"
+        "--ahead",
+        action="store_true",
+        help="prepare all subjects at once, then time all on one number of threads after the other",
     )
     parser.add_argument(
         "--programs", type=Path, default=Path("build/threads"), help="folder of compiled ones"
@@ -219,19 +227,23 @@ def _work(task: dict[str, Any]) -> None:
     )
 
 
-def _time_rows(
-    rows: Rows, prepared: Tools | None, options: argparse.Namespace, deadline: float, results: Results
+def _time_side_by_side(
+    all_rows: Sequence[Rows], options: argparse.Namespace, deadline: float, results: Results
 ) -> None:
+    """Prepare the subjects side by side, and time them on one number of threads after the other."""
+    if time.time() >= deadline:
+        return
     with ExitStack() as stack:
-        tools = prepared
-        if tools is None:
-            tools = Tools(rows, options.programs, options.tools, stack)
+        prepared = {rows: Tools(rows, options.programs, options.tools, stack) for rows in all_rows}
+        for tools in prepared.values():
             tools.wait()
-        for threads in rows.threads:
-            if time.time() < deadline:
+        for threads in options.threads:
+            for rows, tools in prepared.items():
+                if threads not in rows.threads or time.time() >= deadline:
+                    continue
                 try:
                     results.add(measure_row(rows, tools, threads, options.rounds, options.burst))
-                except (EOFError, AttributeError) as error:
+                except EOFError as error:
                     print(f"{rows.row_name(threads)}: {error}", flush=True)
 
 
@@ -239,7 +251,7 @@ def measure_row(rows: Rows, tools: Tools, threads: int, rounds: int, burst_secon
     """What a subject takes on so many threads in each tool. Raises EOFError when one ends."""
     from benchmarks.stock_runner import dispatch_times, runner_flags, runner_seconds
 
-    program, flags = Path(tools.program[str(threads)]), runner_flags(threads)
+    program, flags = tools.program(threads), runner_flags(threads)
     samples: dict[str, list[float]] = {}
     for number in range(rounds):
         turn = Turn(threads, burst_seconds, backwards=number % 2 == 1)

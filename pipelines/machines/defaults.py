@@ -2,7 +2,7 @@
 
 Clocks, cores, sizes, peak rates and memory bandwidths are those of data sheets; bandwidths of caches, and of
 memory to one core, are what published microbenchmarks reached. Of the models that share a name a large one
-stands here. Measured by us: znver5 and sm_90.
+stands here. Measured by us: znver5, emeraldrapids, whose cores sapphirerapids has, and sm_90.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ _PROCESSORS = {
     "cascadelake": _Processor(2.8, 28, 32, 38, (128, 48, 8), 13, 141),
     "cooperlake": _Processor(2.9, 28, 32, 38, (128, 48, 8), 13, 154),
     "icelake-server": _Processor(2.9, 40, 48, 60, (128, 48, 8), 13, 205),
-    "sapphirerapids": _Processor(3.0, 56, 48, 105, (128, 48, 7), 13, 307),
-    "emeraldrapids": _Processor(3.0, 64, 48, 320, (128, 48, 7), 14, 358),
+    "sapphirerapids": _Processor(2.5, 56, 48, 105, (104, 44, 10), 20, 307),
+    "emeraldrapids": _Processor(2.5, 64, 48, 320, (104, 44, 10), 20, 358),
     "graniterapids": _Processor(3.2, 128, 48, 504, (128, 48, 7), 14, 614),
     "alderlake": _Processor(4.9, 8, 48, 30, (96, 48, 14), 40, 76.8),
     "raptorlake": _Processor(5.3, 8, 48, 36, (96, 48, 14), 45, 89.6),

@@ -207,11 +207,11 @@ WORKER_MEMORY = 2 << 20
 
 _FEW_CORES = 4
 """Cores up to which no worker is likely to sleep already when the caller is woken."""
-_SPIN_MICROSECONDS = 200
+_SPIN_MICROSECONDS = 1000
 """That workers wait for the next dispatch or call before they sleep.
 
-It is more than the caller takes to be woken, hand over the result, and begin the next call. Waking workers up
-takes 50 to 100."""
+It is more than the slowest worker of a layer takes, and the caller to be woken, hand over the result, and
+begin the next call. Waking workers up takes 50 to 100."""
 
 
 @cache

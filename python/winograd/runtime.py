@@ -88,7 +88,7 @@ def load(
     A file is mapped into memory: leave it as it is while the program is in use.
 
     On Linux, "local-task" has the process keep large blocks of memory that it frees. Workers that leave their
-    caller a core wait for more work for 200 microseconds before they sleep. Where they take all of up to four
+    caller a core wait for more work for a millisecond before they sleep. Where they take all of up to four
     cores, or are more than there are, a thread that calls a program counts as batch work (SCHED_BATCH) until
     the call returns, if nothing else was chosen for it.
 

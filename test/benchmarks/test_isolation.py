@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.isolation import Limits, run_isolated
+from benchmarks.isolation import Conversation, Limits, run_isolated
 
 _MODULE = """
 from benchmarks.isolation import answer_task, tell
@@ -17,6 +17,20 @@ def work(task):
 
 
 assert answer_task(work)
+"""
+
+
+_CONVERSATION = """
+from benchmarks.isolation import answer_task, questions, tell
+
+
+def work(task):
+    tell({"ready": True})
+    for question in questions():
+        tell({"product": task["factor"] * question["number"]})
+
+
+answer_task(work)
 """
 
 
@@ -56,3 +70,12 @@ def test_a_process_stays_on_its_processors() -> None:
     some = frozenset([min(os.sched_getaffinity(0))])
     work = f"import os; assert os.sched_getaffinity(0) == {set(some)}"
     assert run_isolated("work", {"work": work}, limits=Limits(processors=some)).failure is None
+
+
+def test_a_process_answers_until_it_ends(tmp_path: Path) -> None:
+    (tmp_path / "talk.py").write_text(_CONVERSATION)
+    with Conversation("talk", {"factor": 2}) as conversation:
+        assert conversation.answer() == {"ready": True}
+        assert [conversation.ask({"number": number}) for number in (3, 4)] == [{"product": 6}, {"product": 8}]
+        with pytest.raises(EOFError, match="exit code 1"):
+            conversation.ask({"unknown": 0})

@@ -1,14 +1,13 @@
-import time
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 
-from benchmarks.convolutions import ConvolutionLayer
 from benchmarks.stock_runner import DispatchTime, parse_statistics, runner_flags
-from benchmarks.thread_subjects import LayerSubject
-from benchmarks.threads import OURS, Results, Task, measure_row
+from benchmarks.thread_tools import TOOLS
+from benchmarks.threads import OURS, Results, Rows, Tools, measure_row
 from benchmarks.threads_figure import CURVES, curve, kernel_table, scaling_figure, scaling_table
 
 STATISTICS = """
@@ -91,12 +90,24 @@ def test_results_are_there_for_the_next_run(tmp_path: Path, capsys: pytest.Captu
 
 
 def test_a_row_has_every_contender(tmp_path: Path) -> None:
-    subject = LayerSubject(ConvolutionLayer("test", 1, 8, 9, 16, 16))
-    task = Task("tiny", 1, (2,), str(tmp_path), None, 1, 0.001, time.time() + 600)
-    measured = measure_row(task, subject, 2)
+    rows = Rows("14x14x256", 1, (2,))
+    with ExitStack() as stack:
+        tools = Tools(rows, tmp_path, TOOLS, stack)
+        tools.wait()
+        assert not tools.failures
+        measured = measure_row(rows, tools, 2, 1, 0.001)
     assert {"ours", "ours-aligned", "ours-runner", "iree", "iree-tiled", "torch-nhwc", "onnxruntime"} <= set(
         measured["contenders"]
     )
     assert all(values["milliseconds"] > 0 for values in measured["contenders"].values())
     assert sum(kernel["dispatches"] for kernel in measured["kernels"]) >= 1
-    assert measured["image_bytes"] == 4 * 8 * 9 * 16
+    assert tools.shape == [1, 14, 14, 256]
+
+
+def test_a_tool_that_ends_is_left_out(tmp_path: Path) -> None:
+    with ExitStack() as stack:
+        tools = Tools(Rows("none", 1, (2,)), tmp_path, ["ours"], stack)
+        tools.wait()
+        assert tools.failures == {"ours": {"failure": "ended with exit code 1"}}
+        with pytest.raises(EOFError, match="ended with exit code 1"):
+            tools.program(2)
