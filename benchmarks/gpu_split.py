@@ -1,11 +1,12 @@
-"""Products of numbers that are split into two fp16, on a GPU of NVIDIA: whether they are right, and how fast.
+"""Products on matrix units of a GPU of NVIDIA, of split and of rounded numbers: are they right, and how fast.
 
     python -m benchmarks.gpu_split build build/gpu-split            (where the compiler is)
     python -m benchmarks.gpu_split run build/gpu-split --output benchmarks/results/gpu-split.json   (the GPU)
 
 First convolutions of many kinds are compared with float64, also with images whose scale is that of very large
-or very small numbers. Then layers of ResNets are timed side by side: ours as chosen and as chosen without
-split products, cuDNN in fp32 and in TF32, which are timed as `benchmarks.gpu` does. Errors are relative to
+or very small numbers. Then layers of ResNets are timed side by side: ours as chosen, as chosen for sm_80 and
+without matrix units, and as chosen where errors of 1e-3 are admitted; cuDNN in fp32 and in TF32, which are
+timed as `benchmarks.gpu` does. Errors are relative to
 float64 in the 1-norm, of the third of three such layers of which each one's first pixel is the next one's
 bias. Running needs the runtime and torch, not the compiler.
 """
@@ -15,8 +16,10 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
+from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,12 +36,11 @@ from benchmarks.gpu_programs import (
 
 if TYPE_CHECKING:
     import numpy.typing as npt
-    from iree.winograd.pipelines.gpu.schedules.split import SplitSchedule
     from iree.winograd.pipelines.selection.decision import Candidate
 
-TARGET = "cuda:sm_80"
-MACHINE = "sm_90"
-"""The GPU whose default rates the choice is made for; IREE compiles for none later than `TARGET`."""
+TARGET = "cuda:sm_90a"
+LOOSE_ERROR = 1e-3
+"""That of products of rounded numbers."""
 LAYERS = (
     *(layer for layer in RESNET if layer.batch in (1, 32, 128)),
     *(
@@ -53,34 +55,78 @@ MAX_RATIO = 3.0
 
 _3X3 = "kernel 3x3 stride 1x1 dilation 1x1 padding 1x1 1x1 groups"
 _1X1 = "kernel 1x1 stride 1x1 dilation 1x1 padding 0x0 0x0 groups"
+_STRIDED = "kernel 3x3 stride 2x2 dilation 1x1 padding 1x1 1x1 groups 1 f32"
+_5X5 = "kernel 5x5 stride 1x1 dilation 1x1 padding 2x2 2x2 groups 1 f32"
+_1X7 = "kernel 1x7 stride 1x1 dilation 1x1 padding 0x3 0x3 groups 1 f32"
 
 
 @dataclass(frozen=True)
 class Case:
-    """A convolution in the words of `ConvolutionProblem`, its tiles and parts, and a split schedule."""
+    """A convolution in the words of `ConvolutionProblem`, its tiles and parts, and a schedule's record."""
 
     problem: str
     output_tile: tuple[int, ...]
     part_size: tuple[int, ...]
-    schedule: tuple[int, ...] = (64, 64, 32, 32, 2, 1)
+    schedule: Mapping[str, int | str]
+
+
+def _split(rows: int = 64, columns: int = 64, stages: int = 2, **fields: int) -> dict[str, int | str]:
+    """By warps, 32 rows and columns each where the block has as many."""
+    sizes = {"block_rows": rows, "block_columns": columns, "warp_rows": 32, "warp_columns": 32}
+    return {"kind": "split", **sizes, "stages": stages, **fields}
+
+
+def _warpgroup(rows: int = 64, columns: int = 64, stages: int = 4, **fields: int) -> dict[str, int | str]:
+    return {"kind": "warpgroup", "block_rows": rows, "block_columns": columns, "stages": stages, **fields}
 
 
 CASES = (
-    *(Case(f"4x14x14x64->64 {_3X3} 1 f32", (m, m), (3, 3)) for m in (2, 4, 6)),
-    Case(f"4x28x28x128->192 {_3X3} 1 f32", (4, 4), (3, 3), (128, 64, 32, 32, 3, 1)),
-    Case(f"4x14x14x200->72 {_3X3} 1 f32", (4, 4), (3, 3), (64, 64, 32, 32, 4, 4)),
-    Case(f"4x11x9x13->19 {_3X3} 1 f32", (4, 4), (3, 3)),
-    Case(f"4x14x14x64->64 {_3X3} 2 f32", (4, 4), (3, 3)),
-    Case(f"?x14x14x64->64 {_3X3} 1 f32", (4, 4), (3, 3)),
-    Case(f"4x14x14x64->128 {_1X1} 1 f32", (1, 1), (1, 1)),
-    Case(f"4x5x5x1100->64 {_1X1} 1 f32", (1, 1), (1, 1), (64, 64, 32, 32, 3, 1)),
-    Case(f"4x14x14x32->48 {_3X3} 1 f32", (1, 1), (1, 1)),
-    Case("4x28x28x64->64 kernel 3x3 stride 2x2 dilation 1x1 padding 1x1 1x1 groups 1 f32", (4, 4), (2, 2)),
-    Case("4x20x20x16->16 kernel 5x5 stride 1x1 dilation 1x1 padding 2x2 2x2 groups 1 f32", (4, 4), (3, 3)),
-    Case("4x50x32->48 kernel 3 stride 1 dilation 1 padding 1 1 groups 1 f32", (6,), (3,)),
-    Case("4x17x17x64->64 kernel 1x7 stride 1x1 dilation 1x1 padding 0x3 0x3 groups 1 f32", (1, 4), (1, 7)),
-    Case(f"4x14x14x96->80 {_3X3} 1 f32", (4, 4), (3, 3), (32, 64, 16, 32, 4, 4)),
-    Case(f"4x14x14x300->70 {_3X3} 1 f32", (2, 2), (3, 3), (32, 32, 16, 16, 4, 4)),
+    *(Case(f"4x14x14x64->64 {_3X3} 1 f32", (m, m), (3, 3), _split()) for m in (2, 4, 6)),
+    Case(f"4x28x28x128->192 {_3X3} 1 f32", (4, 4), (3, 3), _split(128, 64, 3)),
+    Case(f"4x14x14x200->72 {_3X3} 1 f32", (4, 4), (3, 3), _split(stages=4, resident_workgroups=4)),
+    Case(f"4x11x9x13->19 {_3X3} 1 f32", (4, 4), (3, 3), _split()),
+    Case(f"4x14x14x64->64 {_3X3} 2 f32", (4, 4), (3, 3), _split()),
+    Case(f"?x14x14x64->64 {_3X3} 1 f32", (4, 4), (3, 3), _split()),
+    Case(f"4x14x14x64->128 {_1X1} 1 f32", (1, 1), (1, 1), _split()),
+    Case(f"4x5x5x1100->64 {_1X1} 1 f32", (1, 1), (1, 1), _split(stages=3)),
+    Case(f"4x14x14x32->48 {_3X3} 1 f32", (1, 1), (1, 1), _split()),
+    Case(f"4x28x28x64->64 {_STRIDED}", (4, 4), (2, 2), _split()),
+    Case(f"4x20x20x16->16 {_5X5}", (4, 4), (3, 3), _split()),
+    Case("4x50x32->48 kernel 3 stride 1 dilation 1 padding 1 1 groups 1 f32", (6,), (3,), _split()),
+    Case(f"4x17x17x64->64 {_1X7}", (1, 4), (1, 7), _split()),
+    Case(
+        f"4x14x14x96->80 {_3X3} 1 f32", (4, 4), (3, 3), _split(32, 64, 4, warp_rows=16, resident_workgroups=4)
+    ),
+    Case(f"4x14x14x300->70 {_3X3} 1 f32", (2, 2), (3, 3), _split(32, 32, 4, warp_rows=16, warp_columns=16)),
+    Case(f"4x14x14x200->72 {_3X3} 1 f32", (4, 4), (3, 3), _split(products=1)),
+    Case(f"4x14x14x64->64 {_3X3} 1 f32", (2, 2), (3, 3), _split(products=1)),
+    *(Case(f"4x14x14x64->64 {_3X3} 1 f32", (m, m), (3, 3), _warpgroup()) for m in (2, 4, 6)),
+    Case(f"4x28x28x128->192 {_3X3} 1 f32", (4, 4), (3, 3), _warpgroup(128, 64, 3)),
+    Case(f"4x28x28x256->192 {_3X3} 1 f32", (4, 4), (3, 3), _warpgroup(128, 128, 6, walking_workgroups=132)),
+    Case(f"4x14x14x200->72 {_3X3} 1 f32", (4, 4), (3, 3), _warpgroup(resident_workgroups=3)),
+    Case(f"4x14x14x200->72 {_3X3} 1 f32", (4, 4), (3, 3), _warpgroup(64, 128, walking_workgroups=7)),
+    Case(f"4x11x9x13->19 {_3X3} 1 f32", (4, 4), (3, 3), _warpgroup(64, 16)),
+    Case(f"4x14x14x64->64 {_3X3} 2 f32", (4, 4), (3, 3), _warpgroup(walking_workgroups=5)),
+    Case(f"?x14x14x64->64 {_3X3} 1 f32", (4, 4), (3, 3), _warpgroup(walking_workgroups=396)),
+    Case(f"?x14x14x64->64 {_3X3} 1 f32", (4, 4), (3, 3), _warpgroup()),
+    Case(f"4x14x14x64->128 {_1X1} 1 f32", (1, 1), (1, 1), _warpgroup(walking_workgroups=3)),
+    Case(f"4x5x5x1100->64 {_1X1} 1 f32", (1, 1), (1, 1), _warpgroup(stages=3)),
+    Case(f"4x14x14x32->48 {_3X3} 1 f32", (1, 1), (1, 1), _warpgroup()),
+    Case(f"4x28x28x64->64 {_STRIDED}", (4, 4), (2, 2), _warpgroup(walking_workgroups=396)),
+    Case("4x50x32->48 kernel 3 stride 1 dilation 1 padding 1 1 groups 1 f32", (6,), (3,), _warpgroup()),
+    Case(f"4x14x14x200->72 {_3X3} 1 f32", (4, 4), (3, 3), _warpgroup(products=1)),
+    Case(
+        f"4x14x14x200->300 {_3X3} 1 f32",
+        (2, 2),
+        (3, 3),
+        _warpgroup(64, 256, products=1, walking_workgroups=132),
+    ),
+    Case(
+        f"4x14x14x64->300 {_1X1} 1 f32",
+        (1, 1),
+        (1, 1),
+        _warpgroup(128, 256, products=1, walking_workgroups=132),
+    ),
 )
 
 
@@ -92,12 +138,13 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--output", type=Path)
     parser.add_argument("--batches", nargs="+", type=int, help="only layers with one of these batch sizes")
-    parser.add_argument("--promising", type=int, default=0, help="so many split schedules of each layer, too")
+    parser.add_argument("--promising", type=int, default=0, help="so many schedules of each kind, too")
+    parser.add_argument("--processes", type=int, default=1, help="that compile at the same time")
     parser.add_argument("--rounds", type=int, default=9)
     options = parser.parse_args()
     if options.action == "build":
         layers = [layer for layer in LAYERS if options.batches is None or layer.batch in options.batches]
-        build(options.folder, layers, options.promising)
+        build(options.folder, layers, options.promising, options.processes)
     else:
         run(options.folder, options.output, options.rounds)
 
@@ -105,49 +152,55 @@ def main() -> None:
 # Where the compiler is
 
 
-def build(folder: Path, layers: list[GpuLayer], promising: int) -> None:
+def build(folder: Path, layers: list[GpuLayer], promising: int, processes: int) -> None:
     """Compile all programs, and write what running them needs to know."""
     folder.mkdir(parents=True, exist_ok=True)
-    cases = []
-    for number, case in enumerate(CASES):
-        cases.append(_build_case(folder, number, case))
-        print(case.problem, flush=True)
-    programs = []
-    for layer in layers:
-        for number, (name, candidate) in enumerate(_variants(folder, layer, promising)):
-            path = folder / f"{layer.name}-{number}.vmfb".replace(" ", "_")
-            path.write_bytes(compile_layer(layer, TARGET, variant_of(candidate)))
-            facts = {"predicted": dict(candidate.stage_seconds), "predicted_error": candidate.predicted_error}
-            programs.append({"layer": asdict(layer), "variant": name, "file": path.name, **facts})
-            print(path, name, flush=True)
-            (folder / "programs.json").write_text(json.dumps({"cases": cases, "layers": programs}))
+    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
+        cases = [pool.submit(_build_case, folder, number, case) for number, case in enumerate(CASES)]
+        programs = [
+            pool.submit(_build_program, folder, layer, number, name, candidate)
+            for layer in layers
+            for number, (name, candidate) in enumerate(_variants(layer, promising))
+        ]
+        report = {
+            name: [each.result() for each in built]
+            for name, built in (("cases", cases), ("layers", programs))
+        }
+    (folder / "programs.json").write_text(json.dumps(report))
 
 
-def _variants(folder: Path, layer: GpuLayer, promising: int) -> Iterator[tuple[str, Candidate]]:
-    """By name: the choice, what it would be without split products, and the most promising of these."""
-    from iree.winograd.pipelines.machines.defaults import default_gpu_machine
-    from iree.winograd.pipelines.machines.model import machine_to_json
+def _build_program(
+    folder: Path, layer: GpuLayer, number: int, name: str, candidate: Candidate
+) -> dict[str, Any]:
+    path = folder / f"{layer.name}-{number}.vmfb".replace(" ", "_")
+    path.write_bytes(compile_layer(layer, TARGET, variant_of(candidate)))
+    print(path, name, flush=True)
+    facts = {"predicted": dict(candidate.stage_seconds), "predicted_error": candidate.predicted_error}
+    return {"layer": asdict(layer), "variant": name, "file": path.name, **facts}
+
+
+def _variants(layer: GpuLayer, promising: int) -> Iterator[tuple[str, Candidate]]:
+    """By name: the choice, what it would be with less or with larger errors, and the most promising."""
     from iree.winograd.pipelines.selection.candidates import implementations
     from iree.winograd.pipelines.selection.prediction import candidate
 
-    machine = folder / "machine.json"
-    machine.write_text(machine_to_json(default_gpu_machine(MACHINE)))
-    workload = workload_of(layer, TARGET, machine)
+    workload = workload_of(layer, TARGET, None)
     problem, space, limit = workload.problem, workload.space, workload.max_relative_error
     candidates = [candidate(problem, space, each) for each in implementations(space, problem)]
+    candidates.sort(key=lambda each: each.predicted_seconds)
     accurate = [each for each in candidates if limit is None or each.predicted_error <= limit]
-    accurate.sort(key=lambda each: each.predicted_seconds)
-    split = [each for each in accurate if each.implementation.schedule.splits_products]
+    loose = [each for each in candidates if each.predicted_error <= LOOSE_ERROR]
+
+    def of_kind(kind: str, among: list[Candidate]) -> list[Candidate]:
+        return [each for each in among if each.implementation.schedule.kind == kind]
+
     yield "chosen", workload.default
-    yield "fp32", next(each for each in accurate if not each.implementation.schedule.splits_products)
-    for each in split[:promising]:
+    yield "sm_80", of_kind("split", accurate)[0]
+    yield "fp32", next(each for each in accurate if not each.implementation.schedule.matrix_products)
+    yield "1e-3", loose[0]
+    rounded = [each for each in loose if each.implementation.schedule.matrix_products == 1]
+    for each in (*of_kind("warpgroup", accurate)[:promising], *rounded[1 : promising + 1]):
         yield str(each.implementation), each
-
-
-def _schedule(fields: tuple[int, ...]) -> SplitSchedule:
-    from iree.winograd.pipelines.gpu.schedules.split import SplitSchedule
-
-    return SplitSchedule(*fields)
 
 
 def _build_case(folder: Path, number: int, case: Case) -> dict[str, Any]:
@@ -155,6 +208,7 @@ def _build_case(folder: Path, number: int, case: Case) -> dict[str, Any]:
     from iree.compiler import ir
     from iree.winograd.passes.frame.algorithm import Algorithm
     from iree.winograd.passes.match.problem import ConvolutionProblem
+    from iree.winograd.pipelines.backends.schedules import schedule_from_record
     from iree.winograd.pipelines.selection.implementation import Implementation
     from iree.winograd.pipelines.selection.prediction import algorithm_error
     from iree.winograd.tuning.measuring.convolution_program import ConvolutionProgram
@@ -164,7 +218,7 @@ def _build_case(folder: Path, number: int, case: Case) -> dict[str, Any]:
     # Without biases, results have the scale of the image.
     program.bias[...] = 0
     algorithm = Algorithm(case.output_tile, case.part_size)
-    schedule = _schedule(case.schedule)
+    schedule = schedule_from_record(case.schedule)
     with ir.Context() as context:
         context.allow_unregistered_dialects = True
         source = str(program.build(context, Implementation(algorithm, schedule)))
@@ -172,7 +226,7 @@ def _build_case(folder: Path, number: int, case: Case) -> dict[str, Any]:
     (folder / f"case-{number}.vmfb").write_bytes(bytes(compiled))
     sums = _sums(program)
     np.savez(folder / f"case-{number}.npz", image=program.image, sums=sums)
-    predicted = algorithm_error(problem, algorithm, split=schedule.splits_products)
+    predicted = algorithm_error(problem, algorithm, matrix_products=schedule.matrix_products)
     return {"case": asdict(case), "file": f"case-{number}", "predicted_error": predicted}
 
 

@@ -10,8 +10,10 @@ from iree.compiler.dialects import (
     func,
     gpu,
     linalg,
+    llvm,
     math,
     memref,
+    nvvm,
     scf,
     stream,
     tensor,
@@ -23,7 +25,23 @@ from iree.compiler.passmanager import PassManager
 
 CREATED_DIALECTS = tuple(
     module.__name__.rpartition(".")[2]
-    for module in (affine, arith, flow, func, gpu, linalg, math, memref, scf, stream, tensor, util, vector)
+    for module in (
+        affine,
+        arith,
+        flow,
+        func,
+        gpu,
+        linalg,
+        llvm,
+        math,
+        memref,
+        nvvm,
+        scf,
+        stream,
+        tensor,
+        util,
+        vector,
+    )
 )
 """The names of all dialects that are imported here, of which passes create operations."""
 
@@ -38,8 +56,10 @@ __all__ = [
     "gpu",
     "ir",
     "linalg",
+    "llvm",
     "math",
     "memref",
+    "nvvm",
     "scf",
     "stream",
     "tensor",

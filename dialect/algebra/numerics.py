@@ -45,28 +45,32 @@ _TRUNCATION = 0.5
 Half an ulp is 0.72 on average, but the sums that a term goes through have the same sign only in part."""
 _MATRIX_TERMS = 16
 """Products that a matrix unit adds to a sum at once."""
-_SPLIT_VARIANCE = 7.4
-"""Of a product of numbers that are split into two of 11 bits, in roundings of a number of 24 bits: the low
-parts are rounded, for 2.5 of either factor, and their product is left out, for 2.4."""
+_PRODUCT_VARIANCES = {0: 0.0, 3: 7.4, 1: 2.0 * 2**26}
+"""Of a product on matrix units, in roundings of a number of 24 bits, by the products of float16 that it is.
+
+Three are of numbers that are split into two of 11 bits: the low parts are rounded, for 2.5 of either factor,
+and their product is left out, for 2.4. One is of two numbers that are rounded to 11 bits."""
 
 
 @dataclass(frozen=True)
 class Accumulation:
     """A sum of `terms` products: in order within blocks of `block`, then the blocks' sums in order.
 
-    With `split` they are products of split numbers on matrix units: three of float16 each, and sums in
-    float32, to which 16 at a time are added, and which are truncated then.
+    With `matrix_products` they are so many products of float16 each on matrix units, three of split numbers
+    or one of rounded ones, and sums in float32, to which 16 at a time are added, and which are truncated.
     """
 
     terms: int
     block: int | None = None
-    split: bool = False
+    matrix_products: int = 0
 
     def __post_init__(self) -> None:
         if self.terms < 1:
             raise ValueError(f"a sum needs at least one term, but terms = {self.terms}")
         if self.block is not None and self.block < 1:
             raise ValueError(f"a block of a sum needs at least one term, but block = {self.block}")
+        if self.matrix_products not in _PRODUCT_VARIANCES:
+            raise ValueError(f"products of float16 are 1 or 3 for each, not {self.matrix_products}")
 
     @property
     def blocks(self) -> list[int]:
@@ -78,7 +82,7 @@ class Accumulation:
     @property
     def variance(self) -> float:
         """Sum over all roundings of the variance of the rounded value, for terms of variance one."""
-        if self.split:
+        if self.matrix_products:
             sums = (min(steps * _MATRIX_TERMS, self.terms) for steps in range(1, self.matrix_steps + 1))
             return (sum(map(sqrt, sums)) * _TRUNCATION / _RMS_ROUNDING) ** 2
         total = 0.0
@@ -124,12 +128,12 @@ def predicted_error(
     views: int = 1,
     data_type: str = "float32",
     reduction_block: int | None = None,
-    split: bool = False,
+    matrix_products: int = 0,
 ) -> float:
     """The expected relative error, in the 1-norm, of a layer of tiles F(m, p) with `m` and `p` per dimension.
 
     `channels` (of a group) times `views` products are summed in blocks of `reduction_block`, all in one
-    block by default, or as `Accumulation` says of those that are `split`. The largest error of n outputs is
+    block by default, or as `Accumulation` says of `matrix_products`. The largest error of n outputs is
     about sqrt(pi ln n) times the mean error. m = p = (1, ..., 1) with one view per filter tap is the direct
     convolution.
 
@@ -138,7 +142,9 @@ def predicted_error(
     if len(m) != len(p):
         raise ValueError(f"m = {tuple(m)} and p = {tuple(p)} must have the same rank")
     found = [transforms(tile, part) for tile, part in zip(m, p, strict=True)]
-    return predicted_error_of(found, Accumulation(channels * views, reduction_block, split), data_type)
+    return predicted_error_of(
+        found, Accumulation(channels * views, reduction_block, matrix_products), data_type
+    )
 
 
 def predicted_error_of(
@@ -155,7 +161,7 @@ def predicted_errors_of(
     roundoff = _unit_roundoff(data_type)
     dimensions = [_variances(one) for one in found]
     terms = accumulation.terms
-    products = 1 + (_SPLIT_VARIANCE if accumulation.split else 0)
+    products = 1 + _PRODUCT_VARIANCES[accumulation.matrix_products]
     variance = _outer([one.rounded for one in dimensions]) * (accumulation.variance / terms + products)
     variance -= _outer([one.trivial for one in dimensions])
     for index, dimension in enumerate(dimensions):

@@ -13,6 +13,7 @@ from iree.winograd.pipelines.gpu.schedules.depthwise import GpuDepthwiseSchedule
 from iree.winograd.pipelines.gpu.schedules.fused import FusedSchedule
 from iree.winograd.pipelines.gpu.schedules.gemm import GemmSchedule
 from iree.winograd.pipelines.gpu.schedules.split import SplitSchedule
+from iree.winograd.pipelines.gpu.schedules.warpgroup import WarpgroupSchedule
 from iree.winograd.pipelines.machines.defaults import default_gpu_machine
 from iree.winograd.pipelines.machines.model import GpuMachine, Machine
 from iree.winograd.pipelines.specification.executable_target import ExecutableTarget
@@ -40,7 +41,7 @@ class GpuBackend:
     @staticmethod
     def schedules() -> Sequence[type[Schedule]]:
         """The kinds of schedules that there are kernels for."""
-        return (GemmSchedule, SplitSchedule, FusedSchedule, GpuDepthwiseSchedule)
+        return (GemmSchedule, SplitSchedule, WarpgroupSchedule, FusedSchedule, GpuDepthwiseSchedule)
 
     @property
     def name(self) -> str:

@@ -13,6 +13,7 @@ from iree.winograd.passes.match.constants import constant_array
 from iree.winograd.pipelines.emission.dispatch import KernelFunction, kernel_name
 from iree.winograd.pipelines.emission.epilogue import VectorEpilogue, epilogue_text, reads_along_channels
 from iree.winograd.pipelines.emission.vocabulary import Index
+from iree.winograd.pipelines.gpu.device.extrema import extrema
 from iree.winograd.pipelines.gpu.device.launch import Launcher, TensorArgument
 from iree.winograd.pipelines.gpu.device.memory import QUAD, GlobalBuffer
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
@@ -27,6 +28,7 @@ from iree.winograd.pipelines.gpu.kernels.transforms import (
     OperandKernel,
     OutputTransformKernel,
 )
+from iree.winograd.pipelines.gpu.kernels.warpgroup import WarpgroupProduct
 from iree.winograd.pipelines.gpu.packing.fused import FusedPacking
 from iree.winograd.pipelines.gpu.packing.products import MultiplyAddPacking, ProductPacking
 from iree.winograd.pipelines.gpu.packing.split import SplitPacking
@@ -34,7 +36,9 @@ from iree.winograd.pipelines.gpu.schedules.depthwise import GpuDepthwiseSchedule
 from iree.winograd.pipelines.gpu.schedules.fit import refusal
 from iree.winograd.pipelines.gpu.schedules.fused import FusedSchedule
 from iree.winograd.pipelines.gpu.schedules.gemm import GemmSchedule
+from iree.winograd.pipelines.gpu.schedules.matrix import MatrixSchedule
 from iree.winograd.pipelines.gpu.schedules.split import SplitSchedule
+from iree.winograd.pipelines.gpu.schedules.warpgroup import WarpgroupSchedule
 from iree.winograd.pipelines.specification.group import ConvolutionGroup
 from iree.winograd.pipelines.specification.schedule import Schedule
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
@@ -60,7 +64,7 @@ class GpuLowering:
             return _FusedLowering(self._launcher, group).fused(FusedPacking(shape, schedule))
         if isinstance(schedule, GpuDepthwiseSchedule):
             return _DepthwiseLowering(self._launcher, group).depthwise(DepthwiseKernel(shape, schedule))
-        assert isinstance(schedule, GemmSchedule | SplitSchedule)
+        assert isinstance(schedule, GemmSchedule | MatrixSchedule)
         lowering = _SeparateLowering(self._launcher, group, _product(shape, schedule))
         if shape.transform_size == 1 and schedule.reduction_parts == 1:
             return lowering.direct()
@@ -97,7 +101,7 @@ class _Lowering:
         def body(function: KernelFunction[GlobalBuffer]) -> None:
             *buffers, output = function.buffers
             own, others = buffers[: len(operands)], buffers[len(operands) :]
-            epilogue = VectorEpilogue(transform, others)
+            epilogue = VectorEpilogue(transform, others, extrema(self.launcher.target))
             emit(function.workgroup, function.batch, *own, output, epilogue.emit)
 
         return self.launcher.launch(
@@ -272,7 +276,11 @@ class _FusedLowering(_Lowering):
         )
 
 
-def _product(shape: ConvolutionShape, schedule: GemmSchedule | SplitSchedule) -> Product:
-    if isinstance(schedule, SplitSchedule):
-        return SplitProduct(SplitPacking(shape, schedule))
-    return MultiplyAddProduct(MultiplyAddPacking(shape, schedule))
+def _product(shape: ConvolutionShape, schedule: GemmSchedule | MatrixSchedule) -> Product:
+    if isinstance(schedule, GemmSchedule):
+        return MultiplyAddProduct(MultiplyAddPacking(shape, schedule))
+    packing = SplitPacking(shape, schedule)
+    if isinstance(schedule, WarpgroupSchedule):
+        return WarpgroupProduct(packing, schedule)
+    assert isinstance(schedule, SplitSchedule)
+    return SplitProduct(packing, schedule)

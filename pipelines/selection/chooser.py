@@ -43,7 +43,7 @@ class Chooser:
         if all(candidate.implementation.is_left_to_iree for candidate in candidates):
             return self.leave(layer, "a workgroup has not the memory for any algorithm", problem)
         limit = error_limit(problem, self.space, self.max_relative_error, self.output_tile)
-        accurate = [each for each in candidates if limit is None or each.predicted_error <= limit]
+        accurate = [each for each in candidates if each.keeps(limit)]
         if not accurate:
             best = min(candidates, key=lambda candidate: candidate.predicted_error)
             reason = (

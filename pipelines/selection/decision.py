@@ -30,6 +30,12 @@ class Candidate:
         """Infinite for IREE's own code where there is no model of it: no prediction chooses it then."""
         return sum(self.stage_seconds.values()) if self.stage_seconds else inf
 
+    def keeps(self, limit: float | None) -> bool:
+        """Whether its predicted error is within a limit; without one, whether operands stay as they are."""
+        if limit is None:
+            return not self.implementation.schedule.rounds_operands
+        return self.predicted_error <= limit
+
 
 @dataclass(frozen=True)
 class Decision:

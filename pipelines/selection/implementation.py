@@ -36,9 +36,9 @@ class Implementation:
         return isinstance(self.schedule, IreeSchedule)
 
     @property
-    def arithmetic(self) -> tuple[Algorithm, bool, bool]:
-        """What others of it differ from in time alone: algorithm, whether IREE's own, whether split."""
-        return self.algorithm, self.is_left_to_iree, self.schedule.splits_products
+    def arithmetic(self) -> tuple[Algorithm, bool, int]:
+        """What others of it differ from in time alone: algorithm, whether IREE's own, products of halves."""
+        return self.algorithm, self.is_left_to_iree, self.schedule.matrix_products
 
 
 def implementation_record(implementation: Implementation) -> dict[str, Any]:

@@ -29,7 +29,7 @@ def measured_candidates(
     `ignore` is told in a clause which measurements of the problem don't count, and why.
     """
     algorithms = set(candidate_algorithms(problem, output_tile))
-    found: dict[tuple[Algorithm, bool, bool], Candidate] = {}
+    found: dict[tuple[Algorithm, bool, int], Candidate] = {}
     refused: list[str] = []
     for measurement in database.measurements(problem, space.key):
         implementation = measurement.implementation

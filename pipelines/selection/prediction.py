@@ -54,7 +54,7 @@ def assigned_schedule(
     limit = error_limit(shape, space, max_relative_error, output_tile=None)
 
     def error(schedule: Schedule) -> float:
-        return algorithm_error(shape, algorithm, schedule.summed_block, schedule.splits_products)
+        return algorithm_error(shape, algorithm, schedule.summed_block, schedule.matrix_products)
 
     schedules = space.default_schedules(shape)
     accurate = (each for each in schedules if limit is None or error(each) <= limit)
@@ -75,7 +75,7 @@ def candidate(
     else:
         stage_seconds = space.stage_seconds(convolution_shape(problem, implementation.algorithm), schedule)
     error = algorithm_error(
-        problem, implementation.algorithm, schedule.summed_block, schedule.splits_products
+        problem, implementation.algorithm, schedule.summed_block, schedule.matrix_products
     )
     return Candidate(implementation, stage_seconds, error, measured_seconds)
 
@@ -101,15 +101,21 @@ def algorithm_error(
     problem: ConvolutionProblem,
     algorithm: Algorithm,
     reduction_block: int | None = None,
-    split: bool = False,
+    matrix_products: int = 0,
 ) -> float:
     """The predicted error of an algorithm, relative to the output in the 1-norm.
 
-    Products are summed in blocks of `reduction_block`, all in one block by default, or are `split`.
+    Products are summed in blocks of `reduction_block`, all in one block by default, or are so many
+    `matrix_products` each.
     """
     views = algorithm.decompose(problem).view_count
     return _cached_error(
-        algorithm.output_tile, algorithm.part_size, problem.group_inputs, views, reduction_block, split
+        algorithm.output_tile,
+        algorithm.part_size,
+        problem.group_inputs,
+        views,
+        reduction_block,
+        matrix_products,
     )
 
 
@@ -120,6 +126,13 @@ def _cached_error(
     channels: int,
     views: int,
     reduction_block: int | None,
-    split: bool,
+    matrix_products: int,
 ) -> float:
-    return predicted_error(m, p, channels, views=views, reduction_block=reduction_block, split=split)
+    return predicted_error(
+        m,
+        p,
+        channels,
+        views=views,
+        reduction_block=reduction_block,
+        matrix_products=matrix_products,
+    )

@@ -27,6 +27,12 @@ class Schedule:
         return None
 
     @property
-    def splits_products(self) -> bool:
-        """Whether matrix units multiply numbers that are split into two of half precision."""
-        return False
+    def matrix_products(self) -> int:
+        """Products of half precision on matrix units for each of single precision: three of numbers that are
+        split into two, one of rounded ones; zero where there are none."""
+        return 0
+
+    @property
+    def rounds_operands(self) -> bool:
+        """Whether operands lose accuracy: that is for those who ask for it."""
+        return self.matrix_products == 1

@@ -13,6 +13,7 @@ from iree.winograd.passes.frame.option import FALSE_WORDS, TRUE_WORDS, Option, o
 from iree.winograd.pipelines.selection.options import WinogradOptions
 from iree.winograd.report.file import REPORT_FILES, is_report_path
 from iree.winograd.stock_flags import takes_next_argument
+from iree.winograd.targets import spelled_out
 
 ENABLE = "iree-enable-winograd"
 HELP_FLAGS = frozenset(f"{dashes}{name}" for dashes in ("-", "--") for name in ("help", "help-hidden", "h"))
@@ -149,7 +150,7 @@ def parse_command_line(arguments: Sequence[str]) -> CommandLine:
         stock=tuple(stock),
         main=main,
         inputs=tuple(inputs),
-        library=tuple(library),
+        library=spelled_out(library),
     )
 
 

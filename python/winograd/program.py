@@ -22,7 +22,7 @@ from iree.winograd.keyword_options import make_options
 from iree.winograd.option_files import check_option_files
 from iree.winograd.pipelines.selection.options import WinogradOptions
 from iree.winograd.report.file import REPORT_FILES, ReportFileError, is_report_path
-from iree.winograd.targets import find_crash, target_flags
+from iree.winograd.targets import find_crash, spelled_out, target_flags
 
 Source = str | bytes | os.PathLike[str] | ImportedModel
 
@@ -126,6 +126,7 @@ def open_session(flags: tuple[str, ...], options: WinogradOptions | None) -> api
     Raises `InvalidOptionError` for flags that aren't known, or that IREE crashes on.
     """
     session = api.Session()
+    flags = spelled_out(flags)
     implied = () if options is None else session_flags(options)
     try:
         session.set_flags(*implied, *flags)

@@ -3,10 +3,26 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
 from iree.winograd.errors import InvalidOptionError
+
+_DEVICE_NAME = "iree-hal-target-device"
+_CUDA_CHIP_NAME = "iree-cuda-target"
+_SPELLED_OUT = {
+    # As IREE describes sm_89, with Hopper's shared memory. IREE accepts the name without knowing these.
+    "sm_90a": '#hal.device.target<"cuda", [#hal.executable.target<"cuda", "cuda-nvptx-fb", {'
+    'iree_codegen.target_info = #iree_gpu.target<arch = "sm_90a", features = "+ptx80", '
+    "wgp = <compute = fp64|fp32|fp16|int64|int32|int16|int8, storage = b64|b32|b16|b8, "
+    "subgroup = shuffle|arithmetic, dot = dp4xi8toi32, mma = [<NV_MMA_SYNC_F32_16x8x16_F16>, "
+    "<NV_MMA_SYNC_F16_16x8x16_F16>, <NV_MMA_SYNC_F32_16x8x16_BF16>, <NV_WMMA_F32_16x16x16_F16>, "
+    "<NV_WMMA_F16_16x16x16_F16>], subgroup_size_choices = [32], max_workgroup_sizes = [1024, 1024, 1024], "
+    "max_thread_count_per_workgroup = 1024, max_workgroup_memory_bytes = 232448, "
+    "max_workgroup_counts = [2147483647, 65535, 65535]>>}>]>",
+}
+"""Targets of IREE's for CUDA that it doesn't know by their chip, by that."""
 
 
 @dataclass(frozen=True)
@@ -23,7 +39,7 @@ _TARGETS = {
         "host",
     ),
     "vulkan": _Target(("--iree-hal-target-device=vulkan",), "--iree-vulkan-target", None),
-    "cuda": _Target(("--iree-hal-target-device=cuda",), "--iree-cuda-target", None),
+    "cuda": _Target((f"--{_DEVICE_NAME}=cuda",), f"--{_CUDA_CHIP_NAME}", None),
     "hip": _Target(("--iree-hal-target-device=hip",), "--iree-rocm-target", None),
 }
 
@@ -48,8 +64,8 @@ def target_flags(target: str) -> tuple[str, ...]:
     """The flags of `iree-compile` for `target`: `cpu`, `vulkan`, `cuda` or `hip`, or one of them and a chip.
 
     A chip follows a colon, as in `cpu:znver4`, `vulkan:rdna3`, `cuda:sm_80` or `hip:gfx942`, in the names
-    that the flags of IREE know. Without one `cpu` is the machine that compiles, and the others are IREE's
-    default.
+    that the flags of IREE know, or sm_90a, which `spelled_out` describes to it. Without one `cpu` is the
+    machine that compiles, and the others are IREE's default.
 
     Raises `InvalidOptionError` for another target.
     """
@@ -59,6 +75,15 @@ def target_flags(target: str) -> tuple[str, ...]:
     known = _TARGETS[name]
     chip = chip or known.default_chip or ""
     return (*known.flags, f"{known.chip_flag}={chip}") if chip else known.flags
+
+
+def spelled_out(flags: Sequence[str]) -> tuple[str, ...]:
+    """`flags` of `iree-compile` with a chip for CUDA that IREE doesn't know, sm_90a, described in full."""
+    chips = [flag.partition("=")[2] for flag in flags if flag.lstrip("-").startswith(f"{_CUDA_CHIP_NAME}=")]
+    if not chips or chips[-1] not in _SPELLED_OUT:
+        return tuple(flags)
+    device = f"--{_DEVICE_NAME}={_SPELLED_OUT[chips[-1]]}"
+    return tuple(device if flag.lstrip("-") == f"{_DEVICE_NAME}=cuda" else flag for flag in flags)
 
 
 @cache

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import prod, sqrt
+from math import hypot, prod, sqrt
 
 from iree.winograd.pipelines.gpu.device.memory import QUAD
 from iree.winograd.pipelines.gpu.packing.products import MultiplyAddPacking
 from iree.winograd.pipelines.gpu.packing.split import SplitPacking
 from iree.winograd.pipelines.gpu.schedules.gemm import GemmSchedule
-from iree.winograd.pipelines.gpu.schedules.split import SplitSchedule
+from iree.winograd.pipelines.gpu.schedules.matrix import HALF_BYTES, MatrixSchedule
 from iree.winograd.pipelines.machines.model import GpuMachine
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
@@ -47,7 +47,7 @@ FULL_THREADS = 256
 
 
 def gemm_seconds(
-    shape: ConvolutionShape, schedule: GemmSchedule | SplitSchedule, machine: GpuMachine
+    shape: ConvolutionShape, schedule: GemmSchedule | MatrixSchedule, machine: GpuMachine
 ) -> Mapping[str, float]:
     """Seconds of the kernels of a convolution: one for a direct one, or two in parts, else three.
 
@@ -58,15 +58,17 @@ def gemm_seconds(
         output   = latency + bytes of the products and of the result / bandwidth of where they fit
 
     with the padding to whole quads and blocks; output transforms reach 0.87 of memory's bandwidth. Products
-    take no less than their bytes, input transforms no less than it takes to gather channels that are no
-    whole quads.
+    take no less than their bytes, and on matrix units the root of the sum of the squares of the two; input
+    transforms take no less than it takes to gather channels that are no whole quads.
     """
-    splits = isinstance(schedule, SplitSchedule)
     packing = (
         SplitPacking(shape, schedule)
-        if isinstance(schedule, SplitSchedule)
+        if isinstance(schedule, MatrixSchedule)
         else MultiplyAddPacking(shape, schedule)
     )
+    types = shape.element_types
+    splits = isinstance(schedule, MatrixSchedule)
+    operand_bytes = schedule.parts * HALF_BYTES if isinstance(schedule, MatrixSchedule) else types.input_bytes
     parts, reduction, columns = schedule.reduction_parts, packing.padded_reduction, packing.padded_filters
     batch = shape.batch or DYNAMIC_BATCH
     batch_tiles = batch * prod(shape.tiles_per_image)
@@ -78,13 +80,12 @@ def gemm_seconds(
     occupancy = sqrt(min(1.0, most * schedule.threads / FULL_THREADS))
     rate = product_rate(schedule, machine) * occupancy
     operations = 2 * schedule.block_rows * schedule.block_columns * packing.part_reduction
-    products = PRODUCT_LATENCY + most * operations * machine.multiprocessors / rate
-    types = shape.element_types
+    computed = most * operations * machine.multiprocessors / rate
     image, result = batch * shape.image_bytes, batch * shape.result_bytes
-    filters = types.filter_bytes * gemms * reduction * columns
+    filters = operand_bytes * gemms * reduction * columns
     is_direct = shape.transform_size == 1
     reads_image = is_direct and not splits
-    tiles = image if reads_image else types.input_bytes * gemms * rows * reduction
+    tiles = image if reads_image else operand_bytes * gemms * rows * reduction
     sums = types.accumulator_bytes * gemms * parts * rows * columns
     gathered = 0 if packing.image_by_quads else gemms * rows * packing.reduction
     stages = {}
@@ -94,7 +95,10 @@ def gemm_seconds(
         latency += SPLIT_LATENCY if splits else 0
         stages["input"] = latency + max(_moved(image, tiles, machine) / _kept(shape, splits), gathering)
     written = result if is_direct and parts == 1 else sums
-    stages["products"] = max(products, (filters + tiles + written) / machine.memory_bandwidth)
+    moved = (filters + tiles + written) / machine.memory_bandwidth
+    stages["products"] = (
+        PRODUCT_LATENCY + hypot(computed, moved) if splits else max(PRODUCT_LATENCY + computed, moved)
+    )
     if not is_direct or parts > 1:
         read = types.accumulator_bytes * shape.transform_size * parts * batch_tiles * shape.output_channels
         latency = OUTPUT_LATENCY + OUTPUT_ELEMENT_LATENCY * shape.transform_size * parts

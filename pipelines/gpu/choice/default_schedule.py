@@ -11,7 +11,9 @@ from iree.winograd.pipelines.gpu.schedules.depthwise import GpuDepthwiseSchedule
 from iree.winograd.pipelines.gpu.schedules.fit import GpuSchedule, fits, is_depthwise, refusal
 from iree.winograd.pipelines.gpu.schedules.fused import FusedSchedule
 from iree.winograd.pipelines.gpu.schedules.gemm import GemmSchedule
+from iree.winograd.pipelines.gpu.schedules.matrix import ROUNDED_PRODUCTS, SPLIT_PRODUCTS, MatrixSchedule
 from iree.winograd.pipelines.gpu.schedules.split import SplitSchedule
+from iree.winograd.pipelines.gpu.schedules.warpgroup import WarpgroupSchedule
 from iree.winograd.pipelines.machines.model import GpuMachine
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
@@ -36,6 +38,12 @@ SPLIT_SCHEDULES = (
 )
 """From the one that is the fastest in most cases; the next ones need less shared memory, the last ones waste
 less of small products."""
+WARPGROUP_SCHEDULES = (
+    WarpgroupSchedule(64, 64, stages=4, resident_workgroups=3),
+    WarpgroupSchedule(64, 128, stages=4, resident_workgroups=2),
+    WarpgroupSchedule(128, 128, stages=6),
+)
+"""As many of their workgroups as are resident walk over all blocks. The first has least columns."""
 DEPTHWISE_SCHEDULES = tuple(
     GpuDepthwiseSchedule(threads, quads) for threads in (128, 64, 256) for quads in (16, 8, 32)
 )
@@ -48,15 +56,15 @@ REDUCTION_PARTS = (2, 4, 8, 16)
 def default_schedules(
     shape: ConvolutionShape, target: GpuTarget, machine: GpuMachine
 ) -> Sequence[GpuSchedule]:
-    """Of split products and of others that which is predicted to take least time on `machine`.
+    """By the accuracy of their products those that are predicted to take least time on `machine`.
 
-    The faster one comes first. Raises ValueError where none fits.
+    The fastest comes first. Raises ValueError where none fits.
     """
-    fastest: dict[bool, GpuSchedule] = {}
+    fastest: dict[int, GpuSchedule] = {}
     for schedule in sorted(
         schedules(shape, target, machine), key=lambda each: _seconds(shape, each, machine)
     ):
-        fastest.setdefault(schedule.splits_products, schedule)
+        fastest.setdefault(schedule.matrix_products, schedule)
     if not fastest:
         raise ValueError(f"no schedule keeps the limits of {target}")
     return tuple(fastest.values())
@@ -68,7 +76,7 @@ def schedules(shape: ConvolutionShape, target: GpuTarget, machine: GpuMachine) -
         yield from (each for each in DEPTHWISE_SCHEDULES if fits(each, target, shape.element_types))
         return
     yield from gemm_schedules(shape, target, machine)
-    yield from split_schedules(shape, target, machine)
+    yield from matrix_schedules(shape, target, machine)
     yield from _fused(shape, target)
 
 
@@ -91,13 +99,26 @@ def gemm_schedules(shape: ConvolutionShape, target: GpuTarget, machine: GpuMachi
                 yield replace(schedule, reduction_parts=parts)
 
 
-def split_schedules(
+def matrix_schedules(
     shape: ConvolutionShape, target: GpuTarget, machine: GpuMachine
-) -> Iterator[SplitSchedule]:
-    """The schedules of split products that the target and its machine are for."""
+) -> Iterator[MatrixSchedule]:
+    """The schedules of products on matrix units that the target and its machine are for."""
     if machine.matrix_flops is None:
         return
-    yield from (each for each in SPLIT_SCHEDULES if refusal(shape, target, each) is None)
+    # Wide blocks take longer to finish the results of direct convolutions than they gain.
+    warpgroup = WARPGROUP_SCHEDULES[:1] if shape.transform_size == 1 else WARPGROUP_SCHEDULES
+    kept = (each for each in _matrix_schedules(warpgroup, machine) if refusal(shape, target, each) is None)
+    yield from kept
+
+
+def _matrix_schedules(
+    warpgroup: Sequence[WarpgroupSchedule], machine: GpuMachine
+) -> Iterator[MatrixSchedule]:
+    for products in (SPLIT_PRODUCTS, ROUNDED_PRODUCTS):
+        yield from (replace(each, products=products) for each in SPLIT_SCHEDULES)
+        for each in warpgroup:
+            walking = each.resident_workgroups * machine.multiprocessors
+            yield replace(each, products=products, walking_workgroups=walking)
 
 
 def stage_seconds(shape: ConvolutionShape, schedule: GpuSchedule, machine: GpuMachine) -> Mapping[str, float]:

@@ -6,18 +6,24 @@ from dataclasses import dataclass
 
 from iree.winograd.pipelines.gpu.schedules.fused import FusedSchedule
 from iree.winograd.pipelines.gpu.schedules.gemm import GemmSchedule
-from iree.winograd.pipelines.gpu.schedules.split import SPLIT_PRODUCTS, SplitSchedule
+from iree.winograd.pipelines.gpu.schedules.matrix import MatrixSchedule
+from iree.winograd.pipelines.gpu.schedules.split import SplitSchedule
+from iree.winograd.pipelines.gpu.schedules.warpgroup import WarpgroupSchedule
 from iree.winograd.pipelines.machines.model import GpuMachine
 
 PRODUCT_RATES = {(8, 8): 0.57, (8, 4): 0.44, (4, 4): 0.385}
 """The part of the peak rate that full multiprocessors reach, by the rows and columns of a thread."""
 
 
-SPLIT_RATES = {(32, 32): 0.37, (16, 32): 0.30, (16, 16): 0.20}
-"""The part of the peak rate of matrix units that split products reach, all three counted, by a warp's."""
+SPLIT_RATES = {(32, 32): 0.36, (16, 32): 0.29, (16, 16): 0.22}
+"""The part of the peak rate of matrix units that they reach by warps, all products counted, by a warp's."""
 
 
-def product_rate(schedule: GemmSchedule | SplitSchedule, machine: GpuMachine) -> float:
+WARPGROUP_RATES = {64: 0.72, 128: 0.70, 256: 0.56}
+"""The same by warpgroups, by the columns of a block."""
+
+
+def product_rate(schedule: GemmSchedule | MatrixSchedule, machine: GpuMachine) -> float:
     """Operations per second that a product by `schedule` reaches on full multiprocessors.
 
     Raises ValueError for one on matrix units where their rate isn't known.
@@ -26,7 +32,15 @@ def product_rate(schedule: GemmSchedule | SplitSchedule, machine: GpuMachine) ->
         return PRODUCT_RATES[schedule.thread_rows, schedule.thread_columns] * machine.flops
     if machine.matrix_flops is None:
         raise ValueError(f"the rate of the matrix units of {machine.name} isn't known")
-    return SPLIT_RATES[schedule.warp_rows, schedule.warp_columns] * machine.matrix_flops / SPLIT_PRODUCTS
+    return _matrix_rate(schedule) * machine.matrix_flops / schedule.products
+
+
+def _matrix_rate(schedule: MatrixSchedule) -> float:
+    """The part of the peak rate of matrix units that products by `schedule` reach, all counted."""
+    if isinstance(schedule, WarpgroupSchedule):
+        return WARPGROUP_RATES[schedule.block_columns]
+    assert isinstance(schedule, SplitSchedule)
+    return SPLIT_RATES[schedule.warp_rows, schedule.warp_columns]
 
 
 @dataclass(frozen=True)

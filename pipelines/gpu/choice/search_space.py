@@ -61,7 +61,7 @@ class GpuSearchSpace:
         return self.default_schedules(shape)[0]
 
     def default_schedules(self, shape: ConvolutionShape) -> Sequence[GpuSchedule]:
-        """Of split products and of others the one that is predicted to take least time, the faster first."""
+        """By the accuracy of products the one that is predicted to take least time, the fastest first."""
         return default_schedules(shape, self.target, self.machine)
 
     def schedules(self, shape: ConvolutionShape) -> Iterator[GpuSchedule]:

@@ -117,6 +117,11 @@ class GlobalBuffer(Buffer):
     argument: ir.Value
     """The kernel's argument that the array is bound from."""
 
+    @property
+    def element_bytes(self) -> int:
+        """Of what its memref has for elements."""
+        return QUAD_BYTES if self.by_quads else element_bytes("f32")
+
     def viewed_as(self, element: ir.Type, elements: int = 1) -> ir.Value:
         """The same memory as a memref of scalars, or of vectors of so many `elements`."""
         width = ir.FloatType(element).width // 8

@@ -21,6 +21,8 @@ _MATRIX_UNITS_FROM = 80
 """NVIDIA's architecture that copies beside the computation, and multiplies 16 x 8 x 16 at once.
 
 IREE says the latter of older ones, too."""
+_WARPGROUP_PRODUCTS = "sm_90a"
+"""The only architecture that has them; later ones multiply otherwise."""
 # What drivers for Vulkan commonly admit, whatever the multiprocessor has and IREE's targets say.
 _MAX_VULKAN_SHARED_MEMORY = 48 * KIBIBYTE
 
@@ -44,6 +46,10 @@ class GpuTarget:
     """Workgroups of one launch, along each dimension of its grid."""
     has_matrix_units: bool = False
     """Whether warps multiply 16 x 16 by 16 x 8 fp16 numbers and sum in fp32, as NVIDIA's do from sm_80 on."""
+    has_warpgroup_products: bool = False
+    """Whether four warps multiply 64 x 16 by 16 x n fp16 numbers in shared memory, as sm_90a does."""
+    extrema_lose_nan: bool = False
+    """Whether IREE compiles `arith.maximumf` and `arith.minimumf` to give the other number for a NaN."""
 
     def __post_init__(self) -> None:
         if self.max_threads < _MIN_THREADS or self.shared_memory_bytes < _MIN_SHARED_MEMORY:
@@ -75,6 +81,9 @@ class GpuTarget:
                 (_MIN_WORKGROUPS,) * 3 if counts is None else (int(counts[1]), int(counts[2]), int(counts[3]))
             ),
             has_matrix_units=target.backend == "cuda" and _nvidia_architecture(name) >= _MATRIX_UNITS_FROM,
+            has_warpgroup_products=target.backend == "cuda" and name == _WARPGROUP_PRODUCTS,
+            # IREE reads no number in the name, and takes the GPU for one without such instructions.
+            extrema_lose_nan=target.backend == "cuda" and name == _WARPGROUP_PRODUCTS,
         )
 
     def least(self, other: GpuTarget) -> GpuTarget:
@@ -90,6 +99,8 @@ class GpuTarget:
                 min(self.max_workgroups[2], other.max_workgroups[2]),
             ),
             self.has_matrix_units and other.has_matrix_units,
+            self.has_warpgroup_products and other.has_warpgroup_products,
+            self.extrema_lose_nan or other.extrema_lose_nan,
         )
 
 

@@ -27,7 +27,7 @@ from iree.winograd.pipelines.gpu.device.memory import (
 from iree.winograd.pipelines.gpu.packing.products import MultiplyAddPacking
 from iree.winograd.pipelines.gpu.schedules.gemm import NEIGHBOURING_ROWS, GemmSchedule
 
-from .products import Block, StoreQuad
+from .products import Block, Blocks, StoreQuad, Storing
 from .transforms import FilterTransformKernel, InputTransformKernel
 
 LoadRows = Callable[[Index], list[ir.Value]]
@@ -43,6 +43,10 @@ class MultiplyAddProduct:
     packing: MultiplyAddPacking
 
     @property
+    def walking_workgroups(self) -> None:
+        return None
+
+    @property
     def input_kernel(self) -> InputTransformKernel | None:
         return None if self._reads_image else InputTransformKernel(self.packing)
 
@@ -55,10 +59,11 @@ class MultiplyAddProduct:
         return self.packing.shape.transform_size == 1
 
     def emit(
-        self, block: Block, batch: Index, left: GlobalBuffer, filters: GlobalBuffer, store: StoreQuad
+        self, blocks: Blocks, batch: Index, left: GlobalBuffer, filters: GlobalBuffer, storing: Storing
     ) -> None:
         """Emits what a workgroup does for its block."""
-        packing = self.packing
+        packing, block = self.packing, blocks.only()
+        store = storing(block)
         first = block.part * packing.part_reduction
         filter_origin = filters.offset([block.product, first, block.first_column])
 

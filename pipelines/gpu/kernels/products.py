@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.pipelines.emission.tiles import locate_tile, output_positions
-from iree.winograd.pipelines.emission.vocabulary import Condition, Index, ceildiv, when
+from iree.winograd.pipelines.emission.vocabulary import Condition, Index, ceildiv, loop_carried, when
 from iree.winograd.pipelines.gpu.device.memory import GlobalBuffer
 from iree.winograd.pipelines.gpu.packing.products import ProductPacking
 
@@ -28,6 +29,39 @@ class Block:
     part: Index
 
 
+Storing = Callable[[Block], StoreQuad]
+"""From a block to what stores its sums."""
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """The blocks of one workgroup: one, or where it walks every `step`-th from `first` on of `count`."""
+
+    place: Callable[[Index], Block]
+    first: Index
+    count: Index
+    step: int | None
+
+    def only(self) -> Block:
+        """That of a workgroup that doesn't walk."""
+        return self.place(self.first)
+
+    def walk(
+        self, initial: list[ir.Value], body: Callable[[Block, list[ir.Value]], Sequence[ir.Value]]
+    ) -> None:
+        """Emits what is done for each block with the values that the one before it gave."""
+        if self.step is None:
+            body(self.only(), initial)
+            return
+        loop_carried(
+            self.count - self.first,
+            self.step,
+            initial,
+            lambda ahead, values: body(self.place(self.first + ahead), values),
+            "block",
+        )
+
+
 class Product(Protocol):
     """A kind of product: the arithmetic by which transformed inputs and filters are multiplied.
 
@@ -41,6 +75,10 @@ class Product(Protocol):
         """The layout of its operands, and of the products."""
 
     @property
+    def walking_workgroups(self) -> int | None:
+        """How many workgroups walk over all blocks; None where each has one of its own."""
+
+    @property
     def input_kernel(self) -> OperandKernel | None:
         """What writes its left operand; None where that is the image itself."""
 
@@ -49,9 +87,9 @@ class Product(Protocol):
         """What writes its right operand from filters known only at run time."""
 
     def emit(
-        self, block: Block, batch: Index, left: GlobalBuffer, filters: GlobalBuffer, store: StoreQuad
+        self, blocks: Blocks, batch: Index, left: GlobalBuffer, filters: GlobalBuffer, storing: Storing
     ) -> None:
-        """Emits what a workgroup does for its block."""
+        """Emits what a workgroup does for its blocks."""
 
 
 @dataclass(frozen=True)
@@ -65,11 +103,14 @@ class ProductKernel:
 
     product: Product
 
-    def workgroups(self, batch: Index) -> tuple[Index, Index, Index]:
-        """Blocks of tiles, blocks of output channels, products and their parts."""
+    def workgroups(self, batch: Index) -> tuple[Index, ...]:
+        """Blocks of tiles, blocks of output channels, products and their parts; or those that walk."""
+        walking = self.product.walking_workgroups
+        if walking is not None:
+            return (self._block_count(batch).minimum(walking),)
         packing = self.product.packing
-        columns = ceildiv(packing.group_filters, packing.schedule.block_columns)
-        return packing.row_blocks(batch), columns, Index(packing.products * packing.schedule.reduction_parts)
+        products = Index(packing.products * packing.schedule.reduction_parts)
+        return packing.row_blocks(batch), self._column_blocks, products
 
     def emit(
         self,
@@ -81,13 +122,14 @@ class ProductKernel:
     ) -> None:
         """Emits the kernel that leaves its products packed."""
 
-        def store(row: Index, column: Index, value: ir.Value) -> None:
-            products.store(value, origin + row * products.stride(2) + column)
+        def storing(block: Block) -> StoreQuad:
+            numbered = block.product * self.product.packing.schedule.reduction_parts + block.part
+            origin = products.offset([block.row_block, numbered, 0, block.first_column])
+            return lambda row, column, value: products.store(
+                value, origin + row * products.stride(2) + column
+            )
 
-        block = self._place(workgroup)
-        numbered = block.product * self.product.packing.schedule.reduction_parts + block.part
-        origin = products.offset([block.row_block, numbered, 0, block.first_column])
-        self.product.emit(block, batch, left, filters, store)
+        self.product.emit(self._blocks(workgroup, batch), batch, left, filters, storing)
 
     def emit_direct(
         self,
@@ -102,11 +144,10 @@ class ProductKernel:
         packing = self.product.packing
         if packing.shape.transform_size != 1 or packing.schedule.reduction_parts != 1:
             raise ValueError(f"{packing.schedule} leaves no results of {packing.shape.decomposition}")
-        block = self._place(workgroup)
         tiles = packing.tiles(batch)
         whole_rows = tiles.known is not None and tiles.known % packing.schedule.block_rows == 0
 
-        def store(row: Index, column: Index, value: ir.Value) -> None:
+        def store(block: Block, row: Index, column: Index, value: ir.Value) -> None:
             tile_number = block.row_block * packing.schedule.block_rows + row
             exists = Condition(True) if whole_rows else tile_number.less_than(tiles)
             first = block.first_column + column
@@ -127,7 +168,31 @@ class ProductKernel:
 
             when(exists, finish)
 
-        self.product.emit(block, batch, image, filters, store)
+        blocks = self._blocks(workgroup, batch)
+        self.product.emit(blocks, batch, image, filters, lambda block: partial(store, block))
+
+    @property
+    def _column_blocks(self) -> Index:
+        packing = self.product.packing
+        return ceildiv(packing.group_filters, packing.schedule.block_columns)
+
+    def _block_count(self, batch: Index) -> Index:
+        packing = self.product.packing
+        products = packing.products * packing.schedule.reduction_parts
+        return packing.row_blocks(batch) * self._column_blocks * products
+
+    def _blocks(self, workgroup: tuple[Index, ...], batch: Index) -> Blocks:
+        walking = self.product.walking_workgroups
+        if walking is None:
+            return Blocks(lambda _: self._place(workgroup), Index(0), Index(1), None)
+        rows = self.product.packing.row_blocks(batch)
+
+        def place(number: Index) -> Block:
+            # Neighbours share a block of tiles, which the cache then has for them.
+            above = number // self._column_blocks
+            return self._place((above % rows, number % self._column_blocks, above // rows))
+
+        return Blocks(place, workgroup[0], self._block_count(batch), walking)
 
     def _place(self, workgroup: tuple[Index, ...]) -> Block:
         packing, parts = self.product.packing, self.product.packing.schedule.reduction_parts

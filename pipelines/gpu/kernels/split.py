@@ -13,12 +13,11 @@ ones are on their way.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import product
 
-from iree.winograd.dialect.bindings import arith, ir, memref, scf, vector
-from iree.winograd.pipelines.emission.vocabulary import Condition, Index, broadcast, when
+from iree.winograd.dialect.bindings import ir, scf
+from iree.winograd.pipelines.emission.vocabulary import Index, when
 from iree.winograd.pipelines.gpu.device.matrix_unit import (
     COPIED,
     MATRIX_ROWS,
@@ -31,30 +30,30 @@ from iree.winograd.pipelines.gpu.device.matrix_unit import (
     sum_quads,
     wait_for_copies,
 )
-from iree.winograd.pipelines.gpu.device.memory import (
-    QUAD,
-    GlobalBuffer,
-    constant_quad,
-    select_index,
-    thread_id,
-)
-from iree.winograd.pipelines.gpu.packing.split import LOW_BITS, MAX_EXPONENT, SplitPacking
-from iree.winograd.pipelines.gpu.schedules.split import SPLIT_STAGE, STAGE_ROW
+from iree.winograd.pipelines.gpu.device.memory import QUAD, GlobalBuffer, select_index, thread_id
+from iree.winograd.pipelines.gpu.packing.split import LOW_PART, SplitPacking
+from iree.winograd.pipelines.gpu.schedules.matrix import STAGE_ROW
+from iree.winograd.pipelines.gpu.schedules.split import SplitSchedule
 
-from .products import Block, StoreQuad
+from .matrix_sums import MatrixSums
+from .products import Block, Blocks, StoreQuad, Storing
 from .split_operands import SplitFilterKernel, SplitInputKernel, stage_place
 
-_STEPS = SPLIT_STAGE // MATRIX_ROWS
-"""Products along the reduction dimension of one stage."""
 _SQUARE = 8
 """Rows and columns of the matrices that fragments are loaded by."""
 
 
 @dataclass(frozen=True)
 class SplitProduct:
-    """Three products of fp16 numbers for each of fp32."""
+    """Three products of fp16 numbers for each of fp32, or one of rounded numbers."""
 
     packing: SplitPacking
+    schedule: SplitSchedule
+    """That of the packing."""
+
+    @property
+    def walking_workgroups(self) -> None:
+        return None
 
     @property
     def input_kernel(self) -> SplitInputKernel:
@@ -65,21 +64,22 @@ class SplitProduct:
         return SplitFilterKernel(self.packing)
 
     def emit(
-        self, block: Block, batch: Index, left: GlobalBuffer, filters: GlobalBuffer, store: StoreQuad
+        self, blocks: Blocks, batch: Index, left: GlobalBuffer, filters: GlobalBuffer, storing: Storing
     ) -> None:
         """Emits what a workgroup does for its block."""
         del batch
-        _Workgroup(self.packing, block, left, filters).emit(store)
+        block = blocks.only()
+        store = storing(block)
+        _Workgroup(self, block, left, filters).emit(store)
 
 
 class _Workgroup:
     """One workgroup of the kernel, as one of its threads sees it."""
 
-    def __init__(
-        self, packing: SplitPacking, block: Block, left: GlobalBuffer, filters: GlobalBuffer
-    ) -> None:
-        schedule = packing.schedule
+    def __init__(self, kernel: SplitProduct, block: Block, left: GlobalBuffer, filters: GlobalBuffer) -> None:
+        packing, schedule = kernel.packing, kernel.schedule
         self._packing, self._schedule, self._block = packing, schedule, block
+        self._steps = schedule.block_reduction // MATRIX_ROWS
         self._left, self._filters = left, filters
         self._thread = thread_id()
         lane, warp = self._thread % WARP_THREADS, self._thread // WARP_THREADS
@@ -107,14 +107,14 @@ class _Workgroup:
         row, matrix = lane % _SQUARE, lane // _SQUARE
         left_row = self._warp_row + matrix % 2 * _SQUARE + row
         right_row = self._warp_column + matrix // 2 * _SQUARE + row
-        self._left_places = _fragment_places(left_row, matrix // 2)
+        self._left_places = self._fragment_places(left_row, matrix // 2)
         self._right_places = [
-            place + schedule.block_rows * STAGE_ROW for place in _fragment_places(right_row, matrix % 2)
+            place + schedule.block_rows * STAGE_ROW for place in self._fragment_places(right_row, matrix % 2)
         ]
 
     def emit(self, store: StoreQuad) -> None:
         stages = self._packing.stages
-        sums = [no_sums()] * (2 * self._tiles)
+        sums = [no_sums()] * (self._schedule.parts * self._tiles)
         sums = self._in_memory_at_once(sums) if stages <= self._schedule.stages else self._in_turns(sums)
         self._finish(sums[: self._tiles], sums[self._tiles :], store)
 
@@ -167,11 +167,12 @@ class _Workgroup:
         """Adds the products of the stage at `place` to the sums: of high parts, then the small ones."""
         sums = list(sums)
         low = self._tiles
-        for step in range(_STEPS):
+        for step in range(self._steps):
             high_rows, high_columns = self._rows(place, step), self._columns(place, step)
             self._add(sums, 0, high_rows, high_columns)
-            self._add(sums, low, high_rows, self._columns(place, _STEPS + step))
-            self._add(sums, low, self._rows(place, _STEPS + step), high_columns)
+            if self._schedule.parts == 2:
+                self._add(sums, low, high_rows, self._columns(place, self._steps + step))
+                self._add(sums, low, self._rows(place, self._steps + step), high_columns)
         return sums
 
     def _rows(self, place: Index, step: int) -> list[ir.Value]:
@@ -196,6 +197,11 @@ class _Workgroup:
             position = first + i * self._tiles_across + j
             sums[position] = multiply(rows[i], columns[j], sums[position])
 
+    def _fragment_places(self, row: Index, chunk: Index) -> list[Index]:
+        """Where a thread's row of matrices lies in a stage: of high parts, then of low parts."""
+        places = [stage_place(row, (chunk + 2 * step) * COPIED) for step in range(self._steps)]
+        return places + [place ^ LOW_PART for place in places if self._schedule.parts == 2]
+
     @property
     def _tiles_down(self) -> int:
         return self._schedule.warp_rows // MATRIX_ROWS
@@ -216,45 +222,17 @@ class _Workgroup:
         thread_row = self._warp_row + self._lane // QUAD
         thread_column = self._warp_column + self._lane % QUAD * QUAD
         columns = [thread_column + j * MATRIX_ROWS for j in range(self._tiles_across // 2)]
-        column_scales = [self._column_scale(column) for column in columns]
-        row_scale = self._row_scales()
+        sums = MatrixSums(self._packing, self._block, self._left, self._filters)
+        column_scales = [sums.column_scale(column) for column in columns]
+        row_scale = sums.row_scales()
         for i in range(self._tiles_down):
             rows = [thread_row + (i * MATRIX_ROWS + half * _SQUARE) for half in range(2)]
-            scales = [broadcast(row_scale(row), QUAD) for row in rows]
+            scales = [row_scale(row) for row in rows]
             for j, column in enumerate(columns):
                 first = i * self._tiles_across + 2 * j
-                pairs = zip(
-                    sum_quads(high[first : first + 2]), sum_quads(low[first : first + 2]), strict=True
-                )
-                for (large, small), row, scale in zip(pairs, rows, scales, strict=True):
-                    joined = vector.fma(small, constant_quad(2.0**-LOW_BITS), large)
-                    # Apart from the scales, whose product is that of the largest elements: it underflows no
-                    # sooner than the result, nor does it overflow.
-                    reduced = arith.mulf(joined, constant_quad(2.0**-MAX_EXPONENT))
-                    store(row, column, arith.mulf(reduced, arith.mulf(scale, column_scales[j])))
-
-    def _row_scales(self) -> Callable[[Index], ir.Value]:
-        scales = self._left.viewed_as(ir.F32Type.get())
-
-        def load(row: Index) -> ir.Value:
-            place = self._packing.input_scale(self._block.row_block, self._group, row)
-            return memref.load(scales, [place.value])
-
-        return load
-
-    def _column_scale(self, column: Index) -> ir.Value:
-        """Those of a quad of columns, which were divided by 2^14."""
-        place = self._packing.filter_scale(self._group, self._block.first_column + column)
-        scale = self._filters.load(place, QUAD, Condition(True))
-        return arith.mulf(scale, constant_quad(2.0**MAX_EXPONENT))
-
-    @property
-    def _group(self) -> Index:
-        groups = self._packing.shape.groups
-        return self._block.product % groups if groups > 1 else Index(0)
-
-
-def _fragment_places(row: Index, chunk: Index) -> list[Index]:
-    """Where a thread's row of matrices lies in a stage: of high parts, then of low parts."""
-    places = [stage_place(row, (chunk + 2 * step) * COPIED) for step in range(_STEPS)]
-    return places + [place ^ SPLIT_STAGE for place in places]
+                large = sum_quads(high[first : first + 2])
+                small = sum_quads(low[first : first + 2]) if low else [None, None]
+                for half, row in enumerate(rows):
+                    store(
+                        row, column, sums.restored(large[half], small[half], scales[half], column_scales[j])
+                    )

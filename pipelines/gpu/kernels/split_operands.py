@@ -34,6 +34,7 @@ from iree.winograd.pipelines.gpu.device.memory import (
 from iree.winograd.pipelines.gpu.packing.split import (
     CHUNK,
     LOW_BITS,
+    LOW_PART,
     MAX_EXPONENT_FIELD,
     MIN_EXPONENT_FIELD,
     PERMUTED,
@@ -42,7 +43,7 @@ from iree.winograd.pipelines.gpu.packing.split import (
     input_growth,
     scale_offset,
 )
-from iree.winograd.pipelines.gpu.schedules.split import SPLIT_STAGE, STAGE_ROW
+from iree.winograd.pipelines.gpu.schedules.matrix import STAGE_ROW
 
 from .transforms import TRANSFORM_THREADS, filter_taps
 
@@ -171,7 +172,7 @@ class SplitInputKernel:
     ) -> None:
         packing, shape = self.packing, self.packing.shape
         factor = broadcast(inverse, QUAD)
-        per_stage = SPLIT_STAGE // QUAD
+        per_stage = packing.schedule.block_reduction // QUAD
         line = quad // per_stage * packing.schedule.block_rows + row
         place = stage_place(line, quad % per_stage * QUAD)
 
@@ -182,7 +183,8 @@ class SplitInputKernel:
         def store(element: Position, value: ir.Value) -> None:
             number = flattened(element, shape.decomposition.alpha) * shape.groups + group
             origin = packing.input_stage(block, number)
-            for part, at in zip(_parts(value), (place, place ^ SPLIT_STAGE), strict=True):
+            parts = _parts(value, packing.schedule.parts)
+            for part, at in zip(parts, (place, place ^ LOW_PART), strict=False):
                 _store(part, halves, (origin + at) // QUAD)
 
         recipes = [each.input for each in shape.decomposition.transforms]
@@ -250,8 +252,9 @@ class SplitFilterKernel:
         # Where the quad's first channel is among 16 that are permuted, see `permutation`.
         first = in_block // PERMUTED * PERMUTED + in_block % PERMUTED // QUAD * 2
         lines = [first + (i // 2 * (PERMUTED // 2) + i % 2) for i in range(QUAD)]
-        stage = row // SPLIT_STAGE * block
-        places = [stage_place(stage + line, row % SPLIT_STAGE) for line in lines]
+        reduction = packing.schedule.block_reduction
+        stage = row // reduction * block
+        places = [stage_place(stage + line, row % reduction) for line in lines]
 
         def load(element: Position) -> ir.Value:
             return arith.mulf(taps(element), inverse)
@@ -259,7 +262,8 @@ class SplitFilterKernel:
         def store(element: Position, value: ir.Value) -> None:
             number = flattened(element, shape.decomposition.alpha) * shape.groups + group
             origin = packing.filter_stage(column, number)
-            for part, other in zip(_parts(value), (0, SPLIT_STAGE), strict=True):
+            parts = _parts(value, packing.schedule.parts)
+            for part, other in zip(parts, (0, LOW_PART), strict=False):
                 for i, place in enumerate(places):
                     _store(lane(part, i), halves, origin + (place ^ other))
 
@@ -268,7 +272,7 @@ class SplitFilterKernel:
 
 
 def stage_place(line: Index, position: Index) -> Index:
-    """Where the high part of a position of a stage's row lies, in fp16; the low part 32 from it, by xor.
+    """Where the high part of a position of a stage's row lies, in fp16; the low one is `LOW_PART` from it.
 
     `line` numbers the rows of all stages. Chunks of 16 bytes change places by the row.
     """
@@ -276,12 +280,14 @@ def stage_place(line: Index, position: Index) -> Index:
     return line * STAGE_ROW + chunk * CHUNK + position % CHUNK
 
 
-def _parts(scaled: ir.Value) -> tuple[ir.Value, ir.Value]:
-    """The high and the low parts of a quad within fp16's range."""
+def _parts(scaled: ir.Value, count: int) -> list[ir.Value]:
+    """The high and the low parts of a quad within fp16's range, or its rounded numbers alone."""
     halves = vector_type(QUAD, ir.F16Type.get())
     high = arith.truncf(halves, scaled)
+    if count == 1:
+        return [high]
     rest = arith.subf(scaled, arith.extf(scaled.type, high))
-    return high, arith.truncf(halves, arith.mulf(rest, constant_quad(2.0**LOW_BITS)))
+    return [high, arith.truncf(halves, arith.mulf(rest, constant_quad(2.0**LOW_BITS)))]
 
 
 # Magnitudes are compared as integers, in the order of which floating-point numbers without a sign are.

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from iree.winograd.pipelines.emission.vocabulary import Buffer, Index, ceildiv
 from iree.winograd.pipelines.gpu.device.memory import QUAD
 from iree.winograd.pipelines.gpu.schedules.gemm import GemmSchedule
-from iree.winograd.pipelines.gpu.schedules.split import SplitSchedule
+from iree.winograd.pipelines.gpu.schedules.matrix import MatrixSchedule
 
 from .convolution import ConvolutionPacking
 
@@ -29,7 +29,7 @@ from .convolution import ConvolutionPacking
 class ProductPacking(ConvolutionPacking, ABC):
     """The sizes of a convolution's products, whole blocks of a schedule; each kind orders its operands."""
 
-    schedule: GemmSchedule | SplitSchedule
+    schedule: GemmSchedule | MatrixSchedule
 
     @property
     def channel_quads(self) -> int:

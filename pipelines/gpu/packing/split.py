@@ -27,8 +27,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from iree.winograd.dialect.algebra.transforms import as_array
+from iree.winograd.passes.match.element_types import element_bytes
 from iree.winograd.pipelines.emission.vocabulary import Index
-from iree.winograd.pipelines.gpu.schedules.split import SPLIT_STAGE, SplitSchedule
+from iree.winograd.pipelines.gpu.schedules.matrix import HALF_BYTES, STAGE_ROW, MatrixSchedule
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
 from .products import ProductPacking
@@ -39,6 +40,8 @@ MAX_EXPONENT = 14
 """Elements are scaled to at most two to this power."""
 MIN_EXPONENT_FIELD, MAX_EXPONENT_FIELD = 14, 254
 """Of the largest element as fp32: between them a scale and its inverse are normal numbers."""
+LOW_PART = STAGE_ROW // 2
+"""fp16 numbers from a high part to its low part, by xor."""
 CHUNK = 8
 """fp16 numbers in 16 bytes."""
 PERMUTED = 16
@@ -49,12 +52,12 @@ PERMUTED = 16
 class SplitPacking(ProductPacking):
     """The packed layouts of a convolution for a schedule of its split products."""
 
-    schedule: SplitSchedule
+    schedule: MatrixSchedule
 
     @property
     def stages(self) -> int:
         """Of one product."""
-        return self.padded_reduction // SPLIT_STAGE
+        return self.padded_reduction // self.schedule.block_reduction
 
     @property
     def column_blocks(self) -> int:
@@ -63,12 +66,17 @@ class SplitPacking(ProductPacking):
     @property
     def block_inputs(self) -> int:
         """Elements of the transformed input of one block of tiles, which its scales follow."""
-        return self.products * self.schedule.block_rows * self.padded_reduction
+        return self.products * self.schedule.block_rows * self._row
 
     @property
     def filter_elements(self) -> int:
         """Those of all filters, which their scales follow."""
-        return self.products * self.padded_reduction * self.padded_filters
+        return self.products * self._row * self.padded_filters
+
+    @property
+    def _row(self) -> int:
+        """Elements that hold the parts of a row of an operand."""
+        return self.padded_reduction * self.schedule.parts * HALF_BYTES // element_bytes("f32")
 
     def input_extents(self) -> tuple[int, ...]:
         return (self.block_inputs + self.shape.groups * self.schedule.block_rows,)
@@ -79,13 +87,13 @@ class SplitPacking(ProductPacking):
     def input_stage(self, block: Index, product: Index) -> Index:
         """The first of the stages of a product of a block of tiles, in f16."""
         (stride,) = self.input_extents()
-        return (block * stride + product * (self.schedule.block_rows * self.padded_reduction)) * 2
+        return (block * stride + product * (self.schedule.block_rows * self._row)) * 2
 
     def filter_stage(self, first_column: Index, product: Index) -> Index:
         """The first of the stages of a product of a block of output channels, in f16."""
         block = first_column // self.schedule.block_columns
         number = product * self.column_blocks + block
-        return number * (2 * self.schedule.block_columns * self.padded_reduction)
+        return number * (2 * self.schedule.block_columns * self._row)
 
     def input_scale(self, block: Index, group: Index, row: Index) -> Index:
         """The element that is the scale of a tile."""
@@ -98,14 +106,15 @@ class SplitPacking(ProductPacking):
 
     def pack_filters(self, transformed: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
         schedule, groups = self.schedule, self.shape.groups
+        stage = schedule.block_reduction
         padded = self.by_quads(transformed).reshape(-1, groups, self.padded_reduction, self.padded_filters)
         scales = scale_of(np.abs(padded).max(axis=(0, 2)))
         high, low = split(padded / scales[:, None, :])
-        blocks = (self.products, self.stages, SPLIT_STAGE, self.column_blocks, schedule.block_columns)
-        parts = np.stack([high.reshape(blocks), low.reshape(blocks)], axis=2)
+        blocks = (self.products, self.stages, stage, self.column_blocks, schedule.block_columns)
+        parts = np.stack([each.reshape(blocks) for each in (high, low)[: schedule.parts]], axis=2)
         # To product, block of columns, stage, column, part, position.
-        rows = parts.transpose(0, 4, 1, 5, 2, 3).reshape(-1, PERMUTED, 2 * SPLIT_STAGE)[:, permutation()]
-        chunks = rows.reshape(-1, CHUNK, 2 * SPLIT_STAGE // CHUNK, CHUNK)
+        rows = parts.transpose(0, 4, 1, 5, 2, 3).reshape(-1, PERMUTED, STAGE_ROW)[:, permutation()]
+        chunks = rows.reshape(-1, CHUNK, STAGE_ROW // CHUNK, CHUNK)
         row, chunk = np.indices(chunks.shape[1:3])
         swizzled = np.take_along_axis(chunks, (chunk ^ row)[None, :, :, None], axis=2)
         packed = np.concatenate([swizzled.ravel().view(np.float32), scales.astype(np.float32).ravel()])

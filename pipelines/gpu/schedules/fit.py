@@ -10,9 +10,10 @@ from iree.winograd.pipelines.specification.shape import ConvolutionShape
 from .depthwise import GpuDepthwiseSchedule
 from .fused import FusedSchedule
 from .gemm import GemmSchedule
-from .split import SplitSchedule
+from .matrix import MatrixSchedule
+from .warpgroup import WarpgroupSchedule
 
-GpuSchedule = GemmSchedule | SplitSchedule | FusedSchedule | GpuDepthwiseSchedule
+GpuSchedule = GemmSchedule | MatrixSchedule | FusedSchedule | GpuDepthwiseSchedule
 
 
 def fits(schedule: GpuSchedule, target: GpuTarget, types: ElementTypes = F32) -> bool:
@@ -37,7 +38,9 @@ def refusal(shape: ConvolutionShape, target: GpuTarget, schedule: object) -> Rea
     if isinstance(schedule, GpuDepthwiseSchedule) != is_depthwise(shape):
         kind = "a depthwise convolution" if is_depthwise(shape) else "one that is not depthwise"
         return f"{schedule} is no schedule for {kind}"
-    if isinstance(schedule, SplitSchedule) and not target.has_matrix_units:
+    if isinstance(schedule, WarpgroupSchedule) and not target.has_warpgroup_products:
+        return f"the target has no matrix units that warpgroups use for {schedule}"
+    if isinstance(schedule, MatrixSchedule) and not target.has_matrix_units:
         return f"the target has no matrix units for {schedule}"
     if isinstance(schedule, FusedSchedule) and schedule.products != shape.transform_size:
         products = f"a schedule for {schedule.products} products"

@@ -144,8 +144,7 @@ class Search:
         return Measurement(implementation, median_high(batches), timing.spread, runs)
 
     def _is_accurate(self, implementation: Implementation) -> bool:
-        limit = self.workload.max_relative_error
-        return limit is None or self._candidate(implementation).predicted_error <= limit
+        return self._candidate(implementation).keeps(self.workload.max_relative_error)
 
     def _candidate(self, implementation: Implementation) -> Candidate:
         return candidate(self.workload.problem, self.workload.space, implementation)
@@ -192,7 +191,7 @@ class Search:
     def _fastest(self, candidates: Iterable[Candidate]) -> list[Candidate]:
         """Those accurate enough that may be the fastest, in the order of predictions."""
         limit = self.workload.max_relative_error
-        accurate = [each for each in candidates if limit is None or each.predicted_error <= limit]
+        accurate = [each for each in candidates if each.keeps(limit)]
         most = PROMISING_TIME * min((each.predicted_seconds for each in accurate), default=0.0)
         promising = (each for each in accurate if each.predicted_seconds <= most)
         return sorted(promising, key=lambda each: each.predicted_seconds)

@@ -23,6 +23,7 @@ from iree.winograd.pipelines.gpu.packing.split import SplitPacking, scale_of, sp
 from iree.winograd.pipelines.gpu.schedules.fit import GpuSchedule, refusal
 from iree.winograd.pipelines.gpu.schedules.split import SplitSchedule
 from iree.winograd.pipelines.machines.defaults import default_gpu_machine
+from iree.winograd.pipelines.selection.prediction import predict
 from iree.winograd.pipelines.specification.executable_target import ExecutableTarget
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
 from scheduled_program import ScheduledProgram
@@ -30,7 +31,7 @@ from wide import sampled
 
 Array = npt.NDArray[np.float64]
 
-SMALL = SplitSchedule(64, 64, 32, 32, 2)
+SMALL = SplitSchedule(64, 64, 32, 32, stages=2)
 MATRIX_UNITS = GpuTarget(1024, 166912, "nvvm.minctasm", "sm_80", has_matrix_units=True)
 WINOGRAD = ScheduledProgram(
     (14, 14), 64, 64, (3, 3), (4, 4), (3, 3), batch=4, low=(1, 1), high=(1, 1), schedule=SMALL
@@ -70,6 +71,21 @@ def test_scales_are_powers_of_two_that_bring_all_numbers_into_range(largest: flo
     assert largest / scale <= 2.0**14
 
 
+def test_rounded_filters_are_in_the_same_order_without_low_parts() -> None:
+    packing = SplitPacking(_shape(40, 72), replace(SMALL, products=1))
+    filters = np.random.default_rng(0).standard_normal((packing.products, 40, 72)).astype(np.float32)
+    packed = packing.pack_filters(filters).ravel()
+    halves = packed[: packing.filter_elements].view(np.float16).astype(np.float64)
+    rows = halves.reshape(packing.products, packing.column_blocks, packing.stages, 64, 8, 8)
+    scales = packed[packing.filter_elements :].astype(np.float64)
+    exact = packing.by_quads(filters)
+    for r, k in ((0, 0), (13, 5), (39, 70), (22, 66)):
+        among, column = divmod(k % 16, 4)
+        row = k % 64 // 16 * 16 + 8 * (column // 2) + 2 * among + column % 2
+        read = rows[:, k // 64, r // 64, row, (r % 64 // 8) ^ (row % 8), r % 8] * scales[k]
+        expect_within(read, exact[:, r, k], 2.0**-11 * np.abs(exact[:, r, k]))
+
+
 @pytest.mark.parametrize(("channels", "outputs", "groups"), [(40, 72, 1), (36, 40, 2)])
 def test_packed_filters_are_in_the_order_of_reading(channels: int, outputs: int, groups: int) -> None:
     shape = _shape(channels, outputs, groups=groups)
@@ -101,6 +117,36 @@ def _read(packing: SplitPacking, packed: npt.NDArray[np.float32]) -> Array:
     return read
 
 
+@pytest.mark.parametrize("terms", [64, 1024])
+def test_the_error_of_rounded_numbers_is_as_predicted(terms: int) -> None:
+    generator = np.random.default_rng(0)
+    rows, columns = (generator.standard_normal((2000, terms)).astype(np.float32) for _ in range(2))
+    rounded = _truncated_sums(_products(rows.astype(np.float16), columns.astype(np.float16)))
+    exact = (rows.astype(np.float64) * columns).sum(axis=1)
+    error = np.abs(rounded - exact).sum() / np.abs(exact).sum()
+    predicted = predicted_error((1,), (1,), terms, matrix_products=1)
+    assert predicted / 1.3 <= error <= predicted * 1.3
+
+
+def test_other_numbers_of_products_are_an_error() -> None:
+    with pytest.raises(ValueError, match="1 or 3 for each, not 2"):
+        predicted_error((1,), (1,), 64, matrix_products=2)
+
+
+def test_operands_are_rounded_only_where_an_error_is_admitted() -> None:
+    problem = ConvolutionProblem.parse(
+        "32x28x28x128->128 kernel 3x3 stride 1x1 dilation 1x1 padding 1x1 1x1 groups 1 f32"
+    )
+    space = GpuBackend(MATRIX_UNITS).search_space(default_gpu_machine("sm_80"))
+    candidates = predict(problem, space)
+
+    def admitted(limit: float | None) -> set[int]:
+        return {each.implementation.schedule.matrix_products for each in candidates if each.keeps(limit)}
+
+    assert admitted(4e-6) == admitted(None) == {0, 3}
+    assert admitted(1e-3) == {0, 1, 3}
+
+
 @pytest.mark.parametrize("terms", [64, 256, 1024])
 def test_the_error_is_as_predicted(terms: int) -> None:
     """Matrix units are imitated: 16 exact products at a time are added to a sum, which is truncated."""
@@ -114,7 +160,7 @@ def test_the_error_is_as_predicted(terms: int) -> None:
     result = (large + np.float32(2.0**-11) * small).astype(np.float64)
     exact = (rows.astype(np.float64) * columns).sum(axis=1)
     error = np.abs(result - exact).sum() / np.abs(exact).sum()
-    predicted = predicted_error((1,), (1,), terms, split=True)
+    predicted = predicted_error((1,), (1,), terms, matrix_products=3)
     assert predicted / 1.7 <= error <= predicted * 1.7
 
 
@@ -225,4 +271,4 @@ def test_large_batches_are_multiplied_by_matrix_units() -> None:
 )
 def test_blocks_that_do_not_divide_are_an_error(sizes: tuple[int, ...], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        SplitSchedule(*sizes)
+        SplitSchedule(*sizes[:4], stages=sizes[4])

@@ -349,7 +349,7 @@ def test_split_products_that_are_measured_but_inaccurate_leave_the_others(
     problem = ConvolutionProblem.parse(text)
     target = GpuTarget(1024, 166912, "nvvm.minctasm", "sm_80", has_matrix_units=True)
     space = GpuBackend(target).search_space()
-    split = next(each for each in implementations(space, problem) if each.schedule.splits_products)
+    split = next(each for each in implementations(space, problem) if each.schedule.matrix_products == 3)
     limit = candidate(problem, space, iree_implementation(problem)).predicted_error
     assert split.algorithm.is_direct and limit < candidate(problem, space, split).predicted_error
     with TuningDatabase(path, report=print) as database, ir.Context():
@@ -359,7 +359,7 @@ def test_split_products_that_are_measured_but_inaccurate_leave_the_others(
         decision = Chooser(space, database, None, (), (), limit).decide(layer, print)
     assert decision.chosen is not None and decision.chosen.predicted_error <= limit
     directs = [each for each in decision.candidates if each.implementation.algorithm == split.algorithm]
-    assert {each.implementation.schedule.splits_products for each in directs} == {True, False}
+    assert {each.implementation.schedule.matrix_products for each in directs} == {0, 1, 3}
 
 
 def test_measurements_of_the_convolution_that_a_product_is_do_not_count(path: Path) -> None:

@@ -1,0 +1,234 @@
+"""NVIDIA's matrix units as sm_90a has them: four warps multiply 64 rows in shared memory, without waiting.
+
+Stages come to shared memory by bulk copies, which a thread starts for its workgroup, and whose bytes a
+barrier in shared memory counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from iree.winograd.dialect.bindings import arith, ir, llvm, memref, nvvm
+from iree.winograd.pipelines.emission.vocabulary import Index, IndexLike
+
+from .memory import GlobalBuffer
+
+WARPGROUP_THREADS = 128
+WARPGROUP_ROWS = 64
+"""Rows that a warpgroup multiplies at once."""
+REDUCTION = 16
+"""fp16 numbers along the reduction dimension that it multiplies at once."""
+BARRIER_BYTES = 8
+SWIZZLED_ROW = 128
+"""Bytes of a row of an operand, in which chunks of 16 bytes change places by the row."""
+_SWIZZLED_ROWS = 8
+"""Rows after which they lie alike."""
+_DESCRIPTOR_UNIT = 16
+"""Bytes that addresses in descriptors count."""
+_GLOBAL, _SHARED, _CLUSTER = 1, 3, 7
+"""Address spaces; that of a cluster of workgroups holds the shared memory of each."""
+_NANOSECONDS = 10_000_000
+"""That a thread sleeps at most before it looks at a barrier again."""
+_SWIZZLE = 1 << 62
+"""Of 128 bytes, in a descriptor."""
+
+
+@dataclass(frozen=True)
+class SharedBytes:
+    """Memory that a workgroup shares, by the address of its first byte, a multiple of 1024."""
+
+    address: Index
+
+    @staticmethod
+    def allocate(size: int, name: str) -> SharedBytes:
+        """Memory for `size` bytes; there has to be no other, or it may not begin where it should."""
+        space = ir.Attribute.parse("#gpu.address_space<workgroup>")
+        type_ = ir.MemRefType.get([size], ir.IntegerType.get_signless(8), memory_space=space)
+        with ir.Location.name(name):
+            allocation = memref.AllocOp(type_, [], []).result
+        return SharedBytes(Index(memref.extract_aligned_pointer_as_index(allocation)))
+
+    def barrier(self, offset: IndexLike) -> Barrier:
+        """The barrier that lies at an offset."""
+        return Barrier(self.address + offset)
+
+    def copy(self, offset: IndexLike, source: Index, size: int, barrier: Barrier) -> None:
+        """Starts to copy `size` bytes from the device's memory; `barrier` counts them once they are here."""
+        shared = _pointer(self.address + offset, _SHARED)
+        nvvm.CpAsyncBulkGlobalToSharedClusterOp(
+            llvm.addrspacecast(_pointer_type(_CLUSTER), shared),
+            _pointer(source, _GLOBAL),
+            barrier.pointer,
+            _integer(size),
+        )
+
+    def operand(self, offset: IndexLike) -> Operand:
+        """Rows of an operand of a product, from an offset on, a multiple of eight of them."""
+        number = arith.index_cast(_long_type(), ((self.address + offset) // _DESCRIPTOR_UNIT).value)
+        distance = _SWIZZLED_ROWS * SWIZZLED_ROW // _DESCRIPTOR_UNIT
+        # Swizzled rows have no use for the other distance, which is set to one as it is elsewhere.
+        return Operand(arith.ori(number, arith.constant(_long_type(), _SWIZZLE | distance << 32 | 1 << 16)))
+
+
+@dataclass(frozen=True)
+class Operand:
+    """The descriptor of rows in shared memory, of which products take 16 numbers at a time."""
+
+    descriptor: ir.Value
+
+    def step(self, number: int) -> Operand:
+        """From the given 16 numbers of each row on."""
+        if number == 0:
+            return self
+        units = number * 2 * REDUCTION // _DESCRIPTOR_UNIT
+        return Operand(arith.addi(self.descriptor, arith.constant(_long_type(), units)))
+
+
+@dataclass(frozen=True)
+class Barrier:
+    """Completes a phase when enough threads have arrived and the bytes that these expect are there."""
+
+    address: Index
+
+    @property
+    def pointer(self) -> ir.Value:
+        return _pointer(self.address, _SHARED)
+
+    def initialize(self, arrivals: int) -> None:
+        """For so many threads to arrive in each phase; done by one thread, before `publish_barriers`."""
+        nvvm.MBarrierInitOp(self.pointer, _integer(arrivals))
+
+    def arrive(self) -> None:
+        nvvm.MBarrierArriveOp(self.pointer, results=[_long_type()])
+
+    def arrive_expecting(self, size: int) -> None:
+        """Arrives, and has the phase wait for so many bytes."""
+        nvvm.MBarrierArriveExpectTxOp(self.pointer, _integer(size), results=[])
+
+    def wait(self, parity: Index) -> None:
+        """Waits for the end of the phase of a parity: zero for the first one."""
+        number = arith.index_cast(_integer_type(), parity.value)
+        nvvm.MBarrierTryWaitParityOp(self.pointer, number, _integer(_NANOSECONDS))
+
+
+def publish_barriers() -> None:
+    """Has copies see the barriers that this thread has initialized."""
+    nvvm.FenceProxyOp(
+        ir.Attribute.parse("#nvvm.proxy_kind<async.shared>"),
+        space=ir.Attribute.parse("#nvvm.shared_space<cta>"),
+    )
+
+
+@dataclass(frozen=True)
+class WarpgroupSums:
+    """What a thread holds of 64 x `columns` sums: `columns` / 2 of them, as one value."""
+
+    value: ir.Value
+    columns: int
+
+    @staticmethod
+    def zero(columns: int) -> WarpgroupSums:
+        return WarpgroupSums(llvm.mlir_zero(sums_type(columns)), columns)
+
+    def at(self, value: ir.Value) -> WarpgroupSums:
+        """The same sums later on."""
+        return WarpgroupSums(value, self.columns)
+
+    def add(self, rows: Operand, columns: Operand) -> WarpgroupSums:
+        """Starts to add the product of 64 x 16 and 16 x `columns` numbers."""
+        half, one, unit = (
+            ir.Attribute.parse(f"#nvvm.{text}")
+            for text in ("wgmma_type<f16>", "wgmma_scale_in<one>", "wgmma_scale_out<one>")
+        )
+        row_major, column_major = (ir.Attribute.parse(f"#nvvm.mma_layout<{name}>") for name in ("row", "col"))
+        product = nvvm.WgmmaMmaAsyncOp(
+            self.value.type,
+            self.value,
+            rows.descriptor,
+            columns.descriptor,
+            ir.Attribute.parse(f"#nvvm.shape<m = {WARPGROUP_ROWS}, n = {self.columns}, k = {REDUCTION}>"),
+            half,
+            half,
+            ir.Attribute.parse("#nvvm.wgmma_type<f32>"),
+            unit,
+            one,
+            one,
+            row_major,
+            column_major,
+        )
+        return self.at(product.results[0])
+
+
+def sums_type(columns: int) -> ir.Type:
+    """That of the values of `WarpgroupSums`."""
+    elements = ", ".join(["f32"] * (WARPGROUP_ROWS * columns // WARPGROUP_THREADS))
+    return ir.Type.parse(f"!llvm.struct<({elements})>")
+
+
+def begin_products() -> None:
+    """Orders the products that follow after what was done to their sums."""
+    nvvm.WgmmaFenceAlignedOp()
+
+
+def commit_products() -> None:
+    """Makes a group of the products started since the last one."""
+    nvvm.WgmmaGroupSyncAlignedOp()
+
+
+def wait_for_products(pending: int) -> None:
+    """Waits until all groups but the last `pending` are done."""
+    nvvm.WgmmaWaitGroupSyncOp(pending)
+
+
+def landed_sums(sums: Sequence[WarpgroupSums]) -> list[list[ir.Value]]:
+    """All sums one by one, when all products are done.
+
+    An instruction of its own gives them: the compiler doesn't know that their registers are written to until
+    then, and might read these before.
+    """
+    f32 = ir.F32Type.get()
+    values = [
+        llvm.extractvalue(f32, each.value, [i])
+        for each in sums
+        for i in range(WARPGROUP_ROWS * each.columns // WARPGROUP_THREADS)
+    ]
+    all_of_them = ir.Type.parse(f"!llvm.struct<({', '.join(['f32'] * len(values))})>")
+    constraints = ["=f"] * len(values) + [str(i) for i in range(len(values))] + ["~{memory}"]
+    waited = llvm.inline_asm(
+        all_of_them,
+        values,
+        "wgmma.wait_group.sync.aligned 0;",
+        ",".join(constraints),
+        has_side_effects=True,
+    )
+    done = iter([llvm.extractvalue(f32, waited, [i]) for i in range(len(values))])
+    return [[next(done) for _ in range(each.columns // 2)] for each in sums]
+
+
+def address_of(array: GlobalBuffer) -> Index:
+    """That of an array's first byte in the device's memory."""
+    metadata = memref.ExtractStridedMetadataOp(array.memref)
+    pointer = Index(memref.extract_aligned_pointer_as_index(array.memref))
+    return pointer + Index(metadata.offset) * array.element_bytes
+
+
+def _pointer(address: Index, space: int) -> ir.Value:
+    number = arith.index_cast(_long_type(), address.value)
+    return llvm.inttoptr(_pointer_type(space), number)
+
+
+def _pointer_type(space: int) -> ir.Type:
+    return ir.Type.parse(f"!llvm.ptr<{space}>")
+
+
+def _integer_type() -> ir.Type:
+    return ir.IntegerType.get_signless(32)
+
+
+def _long_type() -> ir.Type:
+    return ir.IntegerType.get_signless(64)
+
+
+def _integer(value: int) -> ir.Value:
+    return arith.constant(_integer_type(), value)

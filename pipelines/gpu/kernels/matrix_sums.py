@@ -1,0 +1,56 @@
+"""What the sums of matrix units become: joined, scaled back, and stored."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from iree.winograd.dialect.bindings import arith, ir, memref, vector
+from iree.winograd.pipelines.emission.vocabulary import Condition, Index, broadcast
+from iree.winograd.pipelines.gpu.device.memory import QUAD, GlobalBuffer, constant_quad
+from iree.winograd.pipelines.gpu.packing.split import LOW_BITS, MAX_EXPONENT, SplitPacking
+
+from .products import Block
+
+
+@dataclass(frozen=True)
+class MatrixSums:
+    """The sums of one block, of what `left` and `filters` hold."""
+
+    packing: SplitPacking
+    block: Block
+    left: GlobalBuffer
+    filters: GlobalBuffer
+
+    def row_scales(self) -> Callable[[Index], ir.Value]:
+        """What loads the scale of a row of the block, as a quad of equal elements."""
+        scales = self.left.viewed_as(ir.F32Type.get())
+
+        def load(row: Index) -> ir.Value:
+            place = self.packing.input_scale(self.block.row_block, self._group, row)
+            return broadcast(memref.load(scales, [place.value]), QUAD)
+
+        return load
+
+    def column_scale(self, column: Index) -> ir.Value:
+        """Those of a quad of columns, which were divided by 2^14."""
+        place = self.packing.filter_scale(self._group, self.block.first_column + column)
+        scale = self.filters.load(place, QUAD, Condition(True))
+        return arith.mulf(scale, constant_quad(2.0**MAX_EXPONENT))
+
+    def restored(
+        self, large: ir.Value, small: ir.Value | None, row_scale: ir.Value, column_scale: ir.Value
+    ) -> ir.Value:
+        """A quad of sums of large products, and of small ones if there are some, scaled back."""
+        joined = large
+        if small is not None:
+            joined = vector.fma(small, constant_quad(2.0**-LOW_BITS), large)
+        # Apart from the scales, whose product is that of the largest elements: it underflows no sooner than
+        # the result, nor does it overflow.
+        reduced = arith.mulf(joined, constant_quad(2.0**-MAX_EXPONENT))
+        return arith.mulf(reduced, arith.mulf(row_scale, column_scale))
+
+    @property
+    def _group(self) -> Index:
+        groups = self.packing.shape.groups
+        return self.block.product % groups if groups > 1 else Index(0)

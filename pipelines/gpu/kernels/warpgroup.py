@@ -1,0 +1,231 @@
+"""Products of fp16 numbers by warpgroups: those of `split.py`, by matrix units that read shared memory.
+
+One warp of a workgroup has stages copied as long as there is room for them, and the others multiply what is
+there. Barriers say of each stage's place that it is full, or empty again. A workgroup that walks over several
+blocks has stages of the next one copied while it stores the sums of the last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from iree.winograd.dialect.bindings import ir
+from iree.winograd.pipelines.emission.vocabulary import Index, loop_carried, when
+from iree.winograd.pipelines.gpu.device.matrix_unit import WARP_THREADS
+from iree.winograd.pipelines.gpu.device.memory import (
+    QUAD,
+    GlobalBuffer,
+    barrier,
+    quad_of,
+    select_index,
+    thread_id,
+)
+from iree.winograd.pipelines.gpu.device.warpgroup import (
+    BARRIER_BYTES,
+    REDUCTION,
+    WARPGROUP_ROWS,
+    WARPGROUP_THREADS,
+    Barrier,
+    SharedBytes,
+    WarpgroupSums,
+    address_of,
+    begin_products,
+    commit_products,
+    landed_sums,
+    publish_barriers,
+    wait_for_products,
+)
+from iree.winograd.pipelines.gpu.packing.split import SplitPacking
+from iree.winograd.pipelines.gpu.schedules.matrix import HALF_BYTES, STAGE_ROW_BYTES
+from iree.winograd.pipelines.gpu.schedules.warpgroup import STAGE_BARRIERS, WarpgroupSchedule
+
+from .matrix_sums import MatrixSums
+from .products import Block, Blocks, Storing
+from .split_operands import SplitFilterKernel, SplitInputKernel
+
+_WARPS = WARPGROUP_THREADS // WARP_THREADS
+"""Of a warpgroup."""
+_WARP_ROWS = WARPGROUP_ROWS // _WARPS
+"""Whose sums a warp holds."""
+_PAIR_COLUMNS = 16
+"""Of which a thread holds four neighbours in each of two rows."""
+_PAIR_ROWS = 8
+"""Between these rows."""
+
+
+@dataclass(frozen=True)
+class WarpgroupProduct:
+    """Products of numbers that are split or rounded, with an operand layout as `SplitProduct` has it."""
+
+    packing: SplitPacking
+    schedule: WarpgroupSchedule
+    """That of the packing."""
+
+    @property
+    def walking_workgroups(self) -> int | None:
+        return self.schedule.walking_workgroups
+
+    @property
+    def input_kernel(self) -> SplitInputKernel:
+        return SplitInputKernel(self.packing)
+
+    @property
+    def filter_kernel(self) -> SplitFilterKernel:
+        return SplitFilterKernel(self.packing)
+
+    def emit(
+        self, blocks: Blocks, batch: Index, left: GlobalBuffer, filters: GlobalBuffer, storing: Storing
+    ) -> None:
+        """Emits what a workgroup does for its blocks."""
+        del batch
+        _Workgroup(self, left, filters).emit(blocks, storing)
+
+
+class _Workgroup:
+    """One workgroup of the kernel, as one of its threads sees it.
+
+    Stages lie in a ring of places. A thread's position in it is a place and the parity of its turn, which
+    it carries from stage to stage and from block to block.
+    """
+
+    def __init__(self, product: WarpgroupProduct, left: GlobalBuffer, filters: GlobalBuffer) -> None:
+        schedule, packing = product.schedule, product.packing
+        self._schedule, self._packing = schedule, packing
+        self._left, self._filters = left, filters
+        thread = thread_id()
+        self._thread, self._lane, self._warp = thread, thread % WARP_THREADS, thread // WARP_THREADS
+        walks = schedule.walking_workgroups is not None
+        self._places = schedule.stages if walks else min(schedule.stages, packing.stages)
+        self._row_bytes = schedule.block_rows * STAGE_ROW_BYTES
+        self._column_bytes = schedule.block_columns * STAGE_ROW_BYTES
+        barriers = STAGE_BARRIERS * self._places * BARRIER_BYTES
+        self._shared = SharedBytes.allocate(self._places * schedule.stage_bytes + barriers, "stages")
+        self._left_address, self._filter_address = address_of(left), address_of(filters)
+
+    def emit(self, blocks: Blocks, storing: Storing) -> None:
+        when(self._thread.less_than(1), self._initialize)
+        barrier()
+        warps = self._schedule.warpgroups * _WARPS
+        when(
+            self._warp.less_than(warps),
+            lambda: self._multiply_blocks(blocks, storing),
+            lambda: when(self._lane.less_than(1), lambda: self._copy_blocks(blocks)),
+        )
+
+    def _initialize(self) -> None:
+        for place in range(self._places):
+            self._full(Index(place)).initialize(arrivals=1)
+            self._empty(Index(place)).initialize(arrivals=self._schedule.warpgroups * _WARPS)
+        publish_barriers()
+
+    def _full(self, place: Index) -> Barrier:
+        """That a stage has come to a place."""
+        return self._shared.barrier(place * BARRIER_BYTES + self._places * self._schedule.stage_bytes)
+
+    def _empty(self, place: Index) -> Barrier:
+        """That all warps are done with it."""
+        behind = self._places * (self._schedule.stage_bytes + BARRIER_BYTES)
+        return self._shared.barrier(place * BARRIER_BYTES + behind)
+
+    def _next(self, place: Index, parity: Index) -> list[ir.Value]:
+        """The position after one."""
+        after = place + 1
+        is_inside = after.less_than(self._places)
+        return [select_index(is_inside, after, 0).value, select_index(is_inside, parity, parity ^ 1).value]
+
+    # The warp that copies
+
+    def _copy_blocks(self, blocks: Blocks) -> None:
+        def copy(block: Block, position: list[ir.Value]) -> Sequence[ir.Value]:
+            packing = self._packing
+            rows = self._left_address + packing.input_stage(block.row_block, block.product) * HALF_BYTES
+            filter_stage = packing.filter_stage(block.first_column, block.product)
+            columns = self._filter_address + filter_stage * HALF_BYTES
+
+            def copy_stage(stage: Index, position: list[ir.Value]) -> Sequence[ir.Value]:
+                place, parity = map(Index, position)
+                # In the first turn there is nothing to wait for.
+                self._empty(place).wait(parity ^ 1)
+                full, to = self._full(place), place * self._schedule.stage_bytes
+                full.arrive_expecting(self._schedule.stage_bytes)
+                self._shared.copy(to, rows + stage * self._row_bytes, self._row_bytes, full)
+                to_columns = to + self._row_bytes
+                self._shared.copy(to_columns, columns + stage * self._column_bytes, self._column_bytes, full)
+                return self._next(place, parity)
+
+            return loop_carried(packing.stages, 1, position, copy_stage, "stage")
+
+        blocks.walk(_first_position(), copy)
+
+    # The warps that multiply
+
+    def _multiply_blocks(self, blocks: Blocks, storing: Storing) -> None:
+        def multiply(block: Block, position: list[ir.Value]) -> Sequence[ir.Value]:
+            sums = [WarpgroupSums.zero(self._schedule.block_columns)] * self._schedule.parts
+
+            def multiply_stage(stage: Index, values: list[ir.Value]) -> Sequence[ir.Value]:
+                *current, place, parity, last = values
+                self._full(Index(place)).wait(Index(parity))
+                added = self._multiply(
+                    Index(place), [each.at(value) for each, value in zip(sums, current, strict=True)]
+                )
+                # Only the products just started are not done.
+                when(Index(0).less_than(stage), lambda: self._release(Index(last)))
+                return [*(each.value for each in added), *self._next(Index(place), Index(parity)), place]
+
+            initial = [*(each.value for each in sums), *position, Index(0).value]
+            *final, place, parity, last = loop_carried(
+                self._packing.stages, 1, initial, multiply_stage, "stage"
+            )
+            scalars = landed_sums([each.at(value) for each, value in zip(sums, final, strict=True)])
+            self._release(Index(last))
+            self._store(block, scalars, storing)
+            return [place, parity]
+
+        blocks.walk(_first_position(), multiply)
+
+    def _multiply(self, place: Index, sums: list[WarpgroupSums]) -> list[WarpgroupSums]:
+        """Starts the products of the stage at a place; all that were started before are done then."""
+        first = place * self._schedule.stage_bytes
+        warpgroup = self._warp // _WARPS
+        rows = self._shared.operand(first + warpgroup * (WARPGROUP_ROWS * STAGE_ROW_BYTES))
+        columns = self._shared.operand(first + self._row_bytes)
+        steps = self._schedule.block_reduction // REDUCTION
+        begin_products()
+        for step in range(steps):
+            high_rows, high_columns = rows.step(step), columns.step(step)
+            if self._schedule.parts == 2:
+                low_rows, low_columns = rows.step(steps + step), columns.step(steps + step)
+                sums[1] = sums[1].add(high_rows, low_columns).add(low_rows, high_columns)
+            sums[0] = sums[0].add(high_rows, high_columns)
+        commit_products()
+        wait_for_products(pending=1)
+        return sums
+
+    def _release(self, place: Index) -> None:
+        when(self._lane.less_than(1), self._empty(place).arrive)
+
+    def _store(self, block: Block, scalars: list[list[ir.Value]], storing: Storing) -> None:
+        sums = MatrixSums(self._packing, block, self._left, self._filters)
+        store = storing(block)
+        first = self._lane % QUAD * QUAD
+        columns = [first + j * _PAIR_COLUMNS for j in range(self._schedule.block_columns // _PAIR_COLUMNS)]
+        column_scales = [sums.column_scale(column) for column in columns]
+        row_scale = sums.row_scales()
+        for half in range(2):
+            row = self._warp * _WARP_ROWS + self._lane // QUAD + half * _PAIR_ROWS
+            scale = row_scale(row)
+            for j, column in enumerate(columns):
+                quads = [_quad(each, j, half) for each in scalars]
+                large, small = quads[0], quads[1] if len(quads) > 1 else None
+                store(row, column, sums.restored(large, small, scale, column_scales[j]))
+
+
+def _first_position() -> list[ir.Value]:
+    return [Index(0).value, Index(0).value]
+
+
+def _quad(sums: list[ir.Value], pair: int, half: int) -> ir.Value:
+    """Of a thread's sums those in one of its rows of a pair of products."""
+    return quad_of([sums[8 * pair + 4 * j + 2 * half + i] for j in range(2) for i in range(2)])

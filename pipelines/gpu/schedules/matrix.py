@@ -1,0 +1,84 @@
+"""What schedules of products on matrix units have in common."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+
+from iree.winograd.passes.match.element_types import ElementTypes
+from iree.winograd.pipelines.specification.schedule import Schedule
+
+SPLIT_PRODUCTS = 3
+"""Products of fp16 for each of numbers that are split into two of these."""
+ROUNDED_PRODUCTS = 1
+"""The same of numbers that are rounded to fp16."""
+STAGE_ROW = 64
+"""fp16 numbers in a row of a stage: high parts and low parts, or rounded numbers."""
+HALF_BYTES = 2
+"""Of an fp16 number."""
+STAGE_ROW_BYTES = HALF_BYTES * STAGE_ROW
+
+
+@dataclass(frozen=True)
+class MatrixSchedule(Schedule, ABC):
+    """How a workgroup multiplies fp16 numbers on matrix units, and what these are of fp32's.
+
+    A workgroup computes blocks of `block_rows` x `block_columns` sums, for which `stages` of the operands lie
+    in shared memory: while one is multiplied the others are copied. A multiprocessor should have registers
+    for `resident_workgroups`. For each product of fp32's there are so many `products`: three of numbers that
+    are split into two, with fp32's accuracy, or one of rounded ones.
+
+    Raises ValueError for sizes that are not positive, less than two stages, and other numbers of products.
+    """
+
+    block_rows: int
+    block_columns: int
+    stages: int = field(kw_only=True)
+    resident_workgroups: int = field(default=1, kw_only=True)
+    products: int = field(default=SPLIT_PRODUCTS, kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.stages < 2:
+            raise ValueError(f"stages must be at least 2, not {self.stages}")
+        if self.products not in (ROUNDED_PRODUCTS, SPLIT_PRODUCTS):
+            raise ValueError(f"products must be {ROUNDED_PRODUCTS} or {SPLIT_PRODUCTS}, not {self.products}")
+
+    @property
+    def parts(self) -> int:
+        """fp16 numbers that stand for one of fp32."""
+        return 2 if self.products == SPLIT_PRODUCTS else 1
+
+    @property
+    def block_reduction(self) -> int:
+        """Positions along the reduction dimension of one stage."""
+        return STAGE_ROW // self.parts
+
+    @property
+    def matrix_products(self) -> int:
+        return self.products
+
+    @property
+    def reduction_parts(self) -> int:
+        """One workgroup sums all of the reduction."""
+        return 1
+
+    @property
+    @abstractmethod
+    def threads(self) -> int:
+        """Threads of a workgroup."""
+
+    @property
+    def resident_threads(self) -> int:
+        """Threads for which a multiprocessor should have registers."""
+        return self.resident_workgroups * self.threads
+
+    @property
+    def stage_bytes(self) -> int:
+        """Of both operands."""
+        return (self.block_rows + self.block_columns) * STAGE_ROW_BYTES
+
+    def shared_memory_bytes(self, types: ElementTypes) -> int:
+        """Of a workgroup; operands of all types become fp16."""
+        del types
+        return self.stages * self.stage_bytes

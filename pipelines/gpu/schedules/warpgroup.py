@@ -1,0 +1,61 @@
+"""The schedule of products on matrix units that four warps use together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from iree.winograd.passes.match.element_types import ElementTypes
+from iree.winograd.pipelines.gpu.device.matrix_unit import WARP_THREADS
+from iree.winograd.pipelines.gpu.device.warpgroup import BARRIER_BYTES, WARPGROUP_ROWS, WARPGROUP_THREADS
+
+from .matrix import MatrixSchedule
+
+COLUMNS = 16
+"""What the columns of a block are a multiple of."""
+MAX_SUMS = 128
+"""A thread's."""
+STAGE_BARRIERS = 2
+"""Of each stage: one says that it is full, one that it is empty."""
+
+
+@dataclass(frozen=True)
+class WarpgroupSchedule(MatrixSchedule):
+    """How the warpgroups of a workgroup multiply: four warps each for 64 rows and all columns of its blocks.
+
+    One more warp has the stages copied. With `walking_workgroups` at most so many walk over all blocks, and
+    the copies of the next one begin before the last one is stored.
+
+    Raises ValueError as `MatrixSchedule` does, for rows that are no multiple of 64 and columns that are none
+    of 16, and for more than 128 sums of a thread.
+    """
+
+    kind = "warpgroup"
+
+    walking_workgroups: int | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name, multiple in (("block_rows", WARPGROUP_ROWS), ("block_columns", COLUMNS)):
+            if getattr(self, name) % multiple:
+                raise ValueError(f"{name} {getattr(self, name)} must be a multiple of {multiple}")
+        if self.sums > MAX_SUMS:
+            raise ValueError(f"a thread has at most {MAX_SUMS} sums, not the {self.sums} of {self}")
+
+    @property
+    def warpgroups(self) -> int:
+        """Those that multiply."""
+        return self.block_rows // WARPGROUP_ROWS
+
+    @property
+    def sums(self) -> int:
+        """A thread's, of large products and of small ones."""
+        return self.parts * WARPGROUP_ROWS * self.block_columns // WARPGROUP_THREADS
+
+    @property
+    def threads(self) -> int:
+        """Threads of a workgroup."""
+        return self.warpgroups * WARPGROUP_THREADS + WARP_THREADS
+
+    def shared_memory_bytes(self, types: ElementTypes) -> int:
+        """Of a workgroup."""
+        return super().shared_memory_bytes(types) + self.stages * STAGE_BARRIERS * BARRIER_BYTES

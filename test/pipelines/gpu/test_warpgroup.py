@@ -1,0 +1,131 @@
+"""Products on matrix units by warpgroups: the code that they become for sm_90a, and when they are chosen.
+
+No GPU of NVIDIA takes part: `benchmarks/gpu_split.py` checks the kernels on one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from convolution_program import compile_rewritten
+from iree.winograd.dialect.decomposition import decompose
+from iree.winograd.passes.match.element_types import F32
+from iree.winograd.passes.match.problem import ConvolutionProblem
+from iree.winograd.pipelines.gpu.choice.default_schedule import default_schedules, schedules
+from iree.winograd.pipelines.gpu.device.target import GpuTarget
+from iree.winograd.pipelines.gpu.schedules.fit import refusal
+from iree.winograd.pipelines.gpu.schedules.warpgroup import WarpgroupSchedule
+from iree.winograd.pipelines.machines.defaults import default_gpu_machine
+from iree.winograd.pipelines.specification.executable_target import ExecutableTarget
+from iree.winograd.pipelines.specification.shape import ConvolutionShape
+from scheduled_program import ScheduledProgram
+from wide import sampled
+
+HOPPER = GpuTarget(
+    1024, 232448, "nvvm.minctasm", "sm_90a", has_matrix_units=True, has_warpgroup_products=True
+)
+SMALL = WarpgroupSchedule(64, 64, stages=4, resident_workgroups=3)
+WINOGRAD = ScheduledProgram(
+    (14, 14), 160, 64, (3, 3), (2, 2), (3, 3), batch=4, low=(1, 1), high=(1, 1), schedule=SMALL
+)
+PROGRAMS = [
+    replace(WINOGRAD, schedule=replace(SMALL, walking_workgroups=396)),
+    replace(WINOGRAD, dynamic_batch=True, schedule=replace(SMALL, walking_workgroups=396)),
+    replace(WINOGRAD, constant_filter=False, schedule=replace(SMALL, products=1)),
+    replace(WINOGRAD, channels=30, outputs=19),
+    replace(WINOGRAD, kernel=(1, 1), m=(1, 1), p=(1, 1), low=None, high=None),
+    replace(WINOGRAD, schedule=WarpgroupSchedule(128, 256, stages=4, products=1, walking_workgroups=132)),
+]
+
+
+def _shape(channels: int, batch: int = 32, size: int = 28) -> ConvolutionShape:
+    problem = ConvolutionProblem(
+        batch, (size, size), (1, 1), (1, 1), (3, 3), (1, 1), (1, 1), 1, channels, channels
+    )
+    return ConvolutionShape.decomposed(problem, decompose((3, 3), (4, 4)))
+
+
+@pytest.mark.parametrize("program", sampled(PROGRAMS, PROGRAMS[:1]), ids=str)
+def test_becomes_bulk_copies_and_products_of_warpgroups(program: ScheduledProgram, tmp_path: Path) -> None:
+    generator = np.random.default_rng(0)
+    filters = generator.standard_normal(program.filter_shape).astype(np.float32)
+    flags = [f"--iree-hal-dump-executable-binaries-to={tmp_path}"]
+    compile_rewritten(program.text(filters if program.constant_filter else None), "cuda:sm_90a", flags)
+    code = "".join(path.read_text() for path in tmp_path.glob("*.ptx"))
+    assert ".target sm_90a" in code
+    (multiplying,) = (each for each in code.split(".visible .entry") if "wgmma.mma_async" in each)
+    schedule = program.schedule
+    assert isinstance(schedule, WarpgroupSchedule)
+    shape = f"m64n{schedule.block_columns}k16.f32.f16.f16"
+    products = multiplying.count(f"wgmma.mma_async.sync.aligned.{shape}")
+    copies = multiplying.count("cp.async.bulk.shared::cluster.global.mbarrier")
+    # A row of a stage has four steps of 16 numbers: two of high parts and two of low ones, or four. The
+    # compiler may unroll the loop over stages.
+    assert products and products % (6 if schedule.products == 3 else 4) == 0
+    assert copies and copies % 2 == 0
+    for instruction in ("mbarrier.init", "mbarrier.try_wait.parity", "wgmma.wait_group", "fence.proxy.async"):
+        assert instruction in multiplying
+    assert ".local" not in multiplying, "registers are spilled"
+    # Those of ReLU: IREE's own are `max.f32` here, of a NaN and zero zero.
+    assert "max.NaN.f32" in code and "max.f32" not in code
+
+
+def test_only_sm_90a_has_them() -> None:
+    def has_them(backend: str, architecture: str) -> bool:
+        return GpuTarget.of(
+            ExecutableTarget(backend, f"{backend}-fb", f'arch = "{architecture}"')
+        ).has_warpgroup_products
+
+    assert has_them("cuda", "sm_90a")
+    assert not any(has_them("cuda", name) for name in ("sm_80", "sm_89", "sm_90", "sm_100a", ""))
+    assert not has_them("vulkan-spirv", "sm_90a")
+    assert not HOPPER.least(replace(HOPPER, has_warpgroup_products=False)).has_warpgroup_products
+
+
+def test_other_targets_have_none() -> None:
+    shape, machine = _shape(256), default_gpu_machine("sm_90a")
+    target = replace(HOPPER, architecture="sm_80", has_warpgroup_products=False)
+    assert "no matrix units that warpgroups use" in (refusal(shape, target, SMALL) or "")
+    assert not any(isinstance(each, WarpgroupSchedule) for each in schedules(shape, target, machine))
+
+
+@pytest.mark.parametrize(("channels", "size"), [(128, 28), (256, 14), (512, 7)])
+def test_they_are_chosen_for_many_channels(channels: int, size: int) -> None:
+    machine = default_gpu_machine("sm_90a")
+    shape = _shape(channels, size=size)
+    (split,) = (each for each in default_schedules(shape, HOPPER, machine) if each.matrix_products == 3)
+    assert isinstance(split, WarpgroupSchedule)
+    assert split.walking_workgroups == split.resident_workgroups * machine.multiprocessors
+
+
+def test_all_that_are_offered_fit_in_registers_and_memory() -> None:
+    machine = default_gpu_machine("sm_90a")
+    offered = [
+        each for each in schedules(_shape(256), HOPPER, machine) if isinstance(each, WarpgroupSchedule)
+    ]
+    assert {each.products for each in offered} == {1, 3}
+    for each in offered:
+        resident = each.resident_workgroups
+        assert resident * each.shared_memory_bytes(F32) <= HOPPER.shared_memory_bytes
+        # At least 32 registers of a thread for what isn't sums.
+        assert resident * each.threads * (each.sums + 32) <= 65536
+
+
+@pytest.mark.parametrize(
+    ("sizes", "fields", "message"),
+    [
+        ((96, 64), {}, "block_rows 96 must be a multiple of 64"),
+        ((64, 72), {}, "block_columns 72 must be a multiple of 16"),
+        ((64, 256), {}, "at most 128 sums, not the 256"),
+        ((64, 64), {"stages": 1}, "stages must be at least 2, not 1"),
+        ((64, 64), {"products": 2}, "products must be 1 or 3, not 2"),
+    ],
+)
+def test_blocks_that_do_not_fit_are_an_error(
+    sizes: tuple[int, int], fields: dict[str, int], message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        WarpgroupSchedule(*sizes, **{"stages": 4} | fields)
