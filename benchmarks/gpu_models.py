@@ -1,13 +1,15 @@
 """Times whole networks on a GPU, through CUDA and Vulkan, beside torch with cuDNN.
 
+    python -m benchmarks.gpu_models import build/gpu-models       (where torch-mlir is)
     python -m benchmarks.gpu_models compile build/gpu-models      (where the compiler is)
     python -m benchmarks.gpu_models measure build/gpu-models --output benchmarks/results/gpu-models.json
 
 A program holds no weights: they are parameters, which `measure` takes from the network as it builds it from
 the same seed, and filters are transformed once, when the program is loaded. Times are of whole calls, from
-images to scores on the device, the host's part included. cuDNN runs with TF32 off and its own search on,
-operator by operator and as a CUDA graph, in both layouts. Errors are the largest difference from float64 over
-the largest score.
+images to scores on the device, the host's part included. cuDNN runs with TF32 off and on and with its own
+search, operator by operator and as a CUDA graph, in both layouts. Errors are the largest difference from
+float64 over the largest score. A program is loaded twice: the driver compiles its code the first time, and
+keeps it.
 """
 
 from __future__ import annotations
@@ -18,6 +20,8 @@ import json
 import statistics
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -44,13 +48,23 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     commands = parser.add_subparsers(required=True)
-    compiling = commands.add_parser("compile", help="write the programs into a folder")
-    compiling.add_argument("folder", type=Path)
-    compiling.add_argument(
+    importing = commands.add_parser("import", help="write the networks as MLIR into a folder")
+    importing.add_argument("folder", type=Path)
+    importing.add_argument(
         "--networks", nargs="+", choices=NETWORKS, default=["resnet18", "resnet50", "vgg16"]
     )
-    compiling.add_argument("--batches", nargs="+", type=int, default=[1, 32])
-    compiling.add_argument("--targets", nargs="+", default=["cuda:sm_80", "vulkan:ampere"])
+    importing.add_argument("--batches", nargs="+", type=int, default=[1, 32])
+    importing.set_defaults(run=_import)
+    compiling = commands.add_parser("compile", help="write the programs into the folder")
+    compiling.add_argument("folder", type=Path)
+    compiling.add_argument("--targets", nargs="+", default=["cuda:sm_90a", "vulkan:ampere"])
+    compiling.add_argument(
+        "--errors",
+        nargs="+",
+        default=["auto"],
+        help="that layers may have, for a program each: `auto` or a number",
+    )
+    compiling.add_argument("--processes", type=int, default=1, help="that compile at the same time")
     compiling.add_argument(
         "--machine", type=Path, help="the GPU that times are predicted for, as `calibrate` wrote it"
     )
@@ -65,7 +79,7 @@ def main() -> None:
     options.run(options)
 
 
-def _compile(options: argparse.Namespace) -> None:
+def _import(options: argparse.Namespace) -> None:
     import iree.winograd
 
     options.folder.mkdir(parents=True, exist_ok=True)
@@ -75,24 +89,45 @@ def _compile(options: argparse.Namespace) -> None:
         names = {_digest(tensor.numpy()): key for key, tensor in model.state_dict().items()}
         for batch in options.batches:
             imported = iree.winograd.import_torch(model, _images(name, batch))
-            source = _with_parameters(imported)
             weights = {weight: names[_digest(array)] for weight, array in imported.weights.items()}
-            for target in options.targets:
-                path = options.folder / f"{name}-{batch}-{target.replace(':', '-')}.vmfb"
-                iree.winograd.compile(
-                    source,
-                    target=target,
-                    output=path,
-                    fold_filters="load",
-                    machine=options.machine,
-                    strict=True,
-                    flags=[HOIST_FLAG],
-                )
-                records.append(
-                    {"network": name, "batch": batch, "target": target, "file": path.name, "weights": weights}
-                )
-                (options.folder / "programs.json").write_text(json.dumps(records))
-                print(path, flush=True)
+            source = f"{name}-{batch}.mlir"
+            (options.folder / source).write_text(_with_parameters(imported))
+            records.append({"network": name, "batch": batch, "source": source, "weights": weights})
+            (options.folder / "imports.json").write_text(json.dumps(records))
+            print(source, flush=True)
+
+
+def _compile(options: argparse.Namespace) -> None:
+    records = json.loads((options.folder / "imports.json").read_text())
+    with ProcessPoolExecutor(options.processes, mp_context=get_context("spawn")) as pool:
+        programs = [
+            pool.submit(_compile_program, options.folder, options.machine, record, target, error)
+            for record in records
+            for target in options.targets
+            for error in options.errors
+        ]
+        compiled = [program.result() for program in programs]
+    (options.folder / "programs.json").write_text(json.dumps(compiled))
+
+
+def _compile_program(
+    folder: Path, machine: Path | None, record: dict[str, Any], target: str, error: str
+) -> dict[str, Any]:
+    import iree.winograd
+
+    path = folder / f"{record['network']}-{record['batch']}-{target.replace(':', '-')}-{error}.vmfb"
+    iree.winograd.compile(
+        folder / record["source"],
+        target=target,
+        output=path,
+        fold_filters="load",
+        machine=machine,
+        max_relative_error=None if error == "auto" else float(error),
+        strict=True,
+        flags=[HOIST_FLAG],
+    )
+    print(path, flush=True)
+    return {**record, "target": target, "max_relative_error": error, "file": path.name}
 
 
 def _with_parameters(imported: ImportedModel) -> str:
@@ -149,8 +184,6 @@ def _images(name: str, batch: int) -> torch.Tensor:
 
 
 def _measure(options: argparse.Namespace) -> None:
-    torch.backends.cuda.matmul.allow_tf32 = False
-    torch.backends.cudnn.allow_tf32 = False
     torch.backends.cudnn.benchmark = True
     report: dict[str, Any] = {
         "device": torch.cuda.get_device_name(),
@@ -169,7 +202,10 @@ def _measure(options: argparse.Namespace) -> None:
         images = _images(name, batch)
         exact = _exact(models[name], images)
         if (name, batch) not in references:
-            references[name, batch] = _cudnn(models[name], images, exact, options.rounds)
+            references[name, batch] = {
+                precision: _cudnn(models[name], images, exact, options.rounds, precision == "tf32")
+                for precision in ("fp32", "tf32")
+            }
             report["networks"].append(
                 {"network": name, "batch": batch, "cudnn": references[name, batch], "ours": {}}
             )
@@ -179,8 +215,9 @@ def _measure(options: argparse.Namespace) -> None:
         except Exception as error:
             # One program that fails must not lose the results of the others.
             ours = {"failure": repr(error)}
-        report["networks"][-1]["ours"][record["target"]] = ours
-        print(name, batch, record["target"], json.dumps(ours), flush=True)
+        program = f"{record['target']} {record['max_relative_error']}"
+        report["networks"][-1]["ours"][program] = ours
+        print(name, batch, program, json.dumps(ours), flush=True)
         if options.output is not None:
             options.output.parent.mkdir(parents=True, exist_ok=True)
             options.output.write_text(json.dumps(report, indent=1))
@@ -195,7 +232,11 @@ def _exact(model: torch.nn.Module, images: torch.Tensor) -> Array:
     return scores
 
 
-def _cudnn(model: torch.nn.Module, images: torch.Tensor, exact: Array, rounds: int) -> dict[str, Any]:
+def _cudnn(
+    model: torch.nn.Module, images: torch.Tensor, exact: Array, rounds: int, tf32: bool
+) -> dict[str, Any]:
+    torch.backends.cuda.matmul.allow_tf32 = tf32
+    torch.backends.cudnn.allow_tf32 = tf32
     seconds: dict[str, Any] = {}
     with torch.inference_mode():
         for name, layout in LAYOUTS.items():
@@ -245,16 +286,22 @@ def _ours(
     runtime.save_archive_file(arrays, archive)
     parameters = runtime.ParameterIndex()
     parameters.load(str(archive))
-    begin = time.perf_counter()
-    module = runtime.VmModule.mmap(instance, str(folder / record["file"]))
-    provider = parameters.create_provider(scope=SCOPE)
-    modules = [
-        runtime.create_io_parameters_module(instance, provider),
-        runtime.create_hal_module(instance, device),
-        module,
-    ]
-    context = runtime.VmContext(instance, modules)
-    load_seconds = time.perf_counter() - begin
+
+    def load() -> tuple[Any, Any]:
+        module = runtime.VmModule.mmap(instance, str(folder / record["file"]))
+        provider = parameters.create_provider(scope=SCOPE)
+        modules = [
+            runtime.create_io_parameters_module(instance, provider),
+            runtime.create_hal_module(instance, device),
+            module,
+        ]
+        return runtime.VmContext(instance, modules), module
+
+    seconds = {}
+    for name in ("load", "load again"):
+        begin = time.perf_counter()
+        context, module = load()
+        seconds[name] = time.perf_counter() - begin
     argument = device.allocator.allocate_buffer_copy(
         memory_type=runtime.MemoryType.DEVICE_LOCAL,
         allowed_usage=runtime.BufferUsage.DEFAULT,
@@ -272,7 +319,7 @@ def _ours(
 
     view = call().get_as_object(0, runtime.HalBufferView)
     error = _error(on_host(device, view), exact)
-    return {"call": _median(call, rounds), "load": load_seconds, "error": error}
+    return {"call": _median(call, rounds), **seconds, "error": error}
 
 
 def _error(scores: Array, exact: Array) -> float:
