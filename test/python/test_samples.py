@@ -75,6 +75,17 @@ def test_torch_compile_is_right_and_explained(tmp_path: Path) -> None:
 
 
 @pytest.mark.wide
+def test_training_is_that_of_torch(tmp_path: Path) -> None:
+    result = run_sample("train.py", "--steps", 3, folder=tmp_path)
+    assert result.returncode == 0, result.stderr
+    losses = re.findall(r"^ *\d+ +(\d\.\d+) +(\d\.\d+)$", result.stdout, re.MULTILINE)
+    assert len(losses) == 3
+    # Sums of up to 1568 products; in a step gradients enlarge what losses differ by.
+    assert all(float(ours) == pytest.approx(float(theirs), rel=1568 * 2.0**-24) for theirs, ours in losses)
+    assert result.stdout.count("of other images are classified rightly") == 2
+
+
+@pytest.mark.wide
 def test_jax_function_is_right(tmp_path: Path) -> None:
     pytest.importorskip("jax")
     result = run_sample("jax_function.py", folder=tmp_path)

@@ -43,8 +43,8 @@ class GraphCompiler:
             return compile_elsewhere(graph, inputs, self._settings.fallback)
         if _may_need_gradients(inputs):
             backend = aot_autograd(
-                fw_compiler=partial(self._compile_training, kind="forward"),
-                bw_compiler=partial(self._compile_training, kind="backward"),
+                fw_compiler=partial(self.compile_training, kind="forward"),
+                bw_compiler=partial(self.compile_training, kind="backward"),
                 # What torch saves for the backward graph is what it saves eagerly.
                 partition_fn=default_partition,
             )
@@ -65,7 +65,8 @@ class GraphCompiler:
             )
             return self._link(division, compiler, "inference")
 
-    def _compile_training(self, graph: GraphModule, inputs: Sequence[Any], kind: GraphKind) -> Function:
+    def compile_training(self, graph: GraphModule, inputs: Sequence[Any], kind: GraphKind) -> Function:
+        """`graph`, functional and not decomposed, as a function of the list of its arguments."""
         settings = self._settings
         with _disable_current_modes(), torch.no_grad():
             compiler = PartCompiler(settings)

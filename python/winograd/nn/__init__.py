@@ -1,0 +1,1 @@
+"""Layers of torch's on this project's kernels."""

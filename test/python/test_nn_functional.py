@@ -1,0 +1,73 @@
+"""`iree.winograd.nn.functional`: convolutions of torch tensors with gradients."""
+
+import math
+from typing import Any
+
+import pytest
+import torch
+from iree.winograd import program
+from iree.winograd.device import Device
+from iree.winograd.nn.functional import conv2d
+from iree.winograd.torch_compile import gain
+from iree.winograd.torch_compile.fallback import FallbackWarning
+
+UNIT_ROUNDOFF = 2.0**-24
+
+
+@pytest.fixture(autouse=True)
+def small_layers_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Convolutions of these sizes aren't worth a call."""
+    monkeypatch.setattr(gain, "CALL_SECONDS", -math.inf)
+    torch.manual_seed(0)
+
+
+@pytest.mark.filterwarnings("ignore::iree.winograd.FallbackWarning")
+@pytest.mark.parametrize(
+    ("kernel", "options"),
+    [((3, 3), {"padding": 1}), ((3, 2), {"stride": (2, 1), "padding": (1, 2), "dilation": 2, "groups": 2})],
+    ids=["plain", "strided"],
+)
+def test_gradients_are_those_that_differences_tell(kernel: tuple[int, int], options: dict[str, Any]) -> None:
+    channels = 4 // options.get("groups", 1)
+    shapes = ((1, 4, 5, 6), (4, channels, *kernel), (4,))
+    tensors = [torch.randn(shape, dtype=torch.float64, requires_grad=True) for shape in shapes]
+
+    def in_single_precision(*tensors: torch.Tensor) -> torch.Tensor:
+        return conv2d(*(tensor.float() for tensor in tensors), **options).double()
+
+    # The function is linear in each tensor, so differences over any distance are exact but for rounding: of
+    # sums of at most 36 products of values below 4, enlarged by less than ten by the transforms.
+    bound = 10 * 36 * 16 * UNIT_ROUNDOFF
+    assert torch.autograd.gradcheck(in_single_precision, tensors, eps=1.0, atol=bound, rtol=0.0)
+    exact = torch.nn.functional.conv2d(*tensors, **options)
+    torch.testing.assert_close(in_single_precision(*tensors), exact, atol=bound, rtol=0.0)
+
+
+def test_programs_are_compiled_once_and_called_in_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    images, weight = torch.randn(1, 4, 5, 6), torch.randn(4, 4, 3, 3)
+    result = conv2d(images, weight, padding="same")
+    monkeypatch.setattr(program, "compile", None)
+    monkeypatch.setattr(Device, "copy_from_host", None)
+    assert torch.equal(conv2d(images, weight, padding=(1, 1)), result)
+    # One image.
+    assert torch.equal(conv2d(images[0], weight, padding=1), result[0])
+
+
+def test_what_is_not_taken_is_torchs(monkeypatch: pytest.MonkeyPatch) -> None:
+    images = torch.randn(2, 3, 7, 7, dtype=torch.float64)
+    weight = torch.randn(4, 3, 4, 2, dtype=torch.float64, requires_grad=True)
+    expected = torch.nn.functional.conv2d(images, weight, padding="same")
+    with pytest.warns(FallbackWarning, match="its elements are torch.float64"):
+        result = conv2d(images, weight, padding="same")
+    torch.testing.assert_close(result, expected)
+    (exact,) = torch.autograd.grad(expected.square().sum(), weight)
+    with pytest.warns(FallbackWarning, match="its elements are torch.float64"):
+        (gradient,) = torch.autograd.grad(result.square().sum(), weight)
+    torch.testing.assert_close(gradient, exact)
+
+
+def test_arguments_that_do_not_fit_are_errors() -> None:
+    with pytest.raises(RuntimeError, match="channels"):
+        conv2d(torch.ones(1, 3, 5, 5), torch.ones(4, 2, 3, 3))
+    with pytest.raises(ValueError, match="'same'"):
+        conv2d(torch.ones(1, 3, 5, 5), torch.ones(4, 3, 3, 3), stride=2, padding="same")
