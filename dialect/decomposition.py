@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import product
 from math import lcm, prod
 
-from iree.winograd.dialect.algebra.transforms import Transforms, transforms
+from iree.winograd.dialect.algebra.transforms import Transforms, gradient_transforms, transforms
 
 MAX_SPATIAL_RANK = 3
 
@@ -111,6 +111,11 @@ class Decomposition:
     def transforms(self) -> tuple[Transforms, ...]:
         """Per dimension, the transforms of F(output_tile, part_size)."""
         return tuple(transforms(m, p) for m, p in zip(self.output_tile, self.part_size, strict=True))
+
+    @property
+    def gradient_transforms(self) -> tuple[Transforms, ...]:
+        """Per dimension, the transposes of `transforms`, which give the gradient of the filter."""
+        return tuple(gradient_transforms(m, p) for m, p in zip(self.output_tile, self.part_size, strict=True))
 
     @property
     def point_count(self) -> int:

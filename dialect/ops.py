@@ -32,7 +32,7 @@ class WinogradDialect(ir.Dialect):
 
 
 class TransformOp(ir.OpView):
-    """What the three transforms have in common."""
+    """What all transforms have in common."""
 
     _ODS_REGIONS = (0, True)
 
@@ -124,7 +124,37 @@ class OutputTransformOp(TransformOp):
         return self.regions[0].blocks[0]
 
 
-TRANSFORM_OPS: tuple[type[TransformOp], ...] = (InputTransformOp, FilterTransformOp, OutputTransformOp)
+@dialect_registry.register_operation(WinogradDialect)
+class GradientTransformOp(TransformOp):
+    """`winograd.gradient_transform`: N x OH... x K -> [A*g, T, K/g], an output transform transposed."""
+
+    OPERATION_NAME = "winograd.gradient_transform"
+
+    @property
+    def gradient(self) -> ir.Value:
+        """That of a loss by the convolution's outputs."""
+        return self.operands[0]
+
+
+@dialect_registry.register_operation(WinogradDialect)
+class FilterGradientOp(TransformOp):
+    """`winograd.filter_gradient`: [A*g, V*C/g, K/g] -> R... x C/g x K, a filter transform transposed."""
+
+    OPERATION_NAME = "winograd.filter_gradient"
+
+    @property
+    def accumulator(self) -> ir.Value:
+        """The products, in the Winograd domain."""
+        return self.operands[0]
+
+
+TRANSFORM_OPS: tuple[type[TransformOp], ...] = (
+    InputTransformOp,
+    FilterTransformOp,
+    OutputTransformOp,
+    GradientTransformOp,
+    FilterGradientOp,
+)
 
 
 def register_dialect(context: ir.Context) -> None:
@@ -214,10 +244,7 @@ def input_transform(
 def filter_transform(weights: ir.Value, decomposition: Decomposition, groups: int = 1) -> FilterTransformOp:
     """Builds a `winograd.filter_transform` of `weights`, at the current insertion point and location."""
     result_type = filter_transform_type(ir.RankedTensorType(weights.type), decomposition, groups)
-    attributes = {
-        "decomposition": decomposition_attribute(decomposition),
-        "groups": _groups_attribute(groups),
-    }
+    attributes = _shared_attributes(decomposition, groups)
     return FilterTransformOp(
         ir.Operation.create(FilterTransformOp.OPERATION_NAME, [result_type], [weights], attributes)
     )
@@ -260,6 +287,35 @@ def output_transform(
     return OutputTransformOp(operation)
 
 
+def gradient_transform(
+    gradient: ir.Value, decomposition: Decomposition, groups: int = 1
+) -> GradientTransformOp:
+    """Builds a `winograd.gradient_transform` of `gradient`, at the current insertion point and location."""
+    result_type = accumulator_type(ir.RankedTensorType(gradient.type), decomposition, groups)
+    return GradientTransformOp(
+        ir.Operation.create(
+            GradientTransformOp.OPERATION_NAME,
+            [result_type],
+            [gradient],
+            _shared_attributes(decomposition, groups),
+        )
+    )
+
+
+def filter_gradient(
+    result_type: ir.RankedTensorType, accumulator: ir.Value, decomposition: Decomposition, groups: int = 1
+) -> FilterGradientOp:
+    """Builds a `winograd.filter_gradient` of `result_type`, at the current insertion point and location."""
+    return FilterGradientOp(
+        ir.Operation.create(
+            FilterGradientOp.OPERATION_NAME,
+            [result_type],
+            [accumulator],
+            _shared_attributes(decomposition, groups),
+        )
+    )
+
+
 def yield_value(value: ir.Value) -> None:
     """Ends an epilogue with `value`, at the current insertion point and location.
 
@@ -277,6 +333,10 @@ def segment_sizes_attribute(epilogue_operand_count: int) -> ir.DenseI32ArrayAttr
     """
     absent = MAX_EPILOGUE_OPERANDS - epilogue_operand_count
     return ir.DenseI32ArrayAttr.get([1] + [1] * epilogue_operand_count + [0] * absent)
+
+
+def _shared_attributes(decomposition: Decomposition, groups: int) -> dict[str, ir.Attribute]:
+    return {"decomposition": decomposition_attribute(decomposition), "groups": _groups_attribute(groups)}
 
 
 def _groups_attribute(groups: int) -> ir.IntegerAttr:

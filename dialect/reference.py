@@ -174,6 +174,65 @@ def output_transform(
     return np.moveaxis(cropped, -1, 1) if channels_first else cropped
 
 
+def gradient_transform(gradient: Array, decomposition: Decomposition, groups: int = 1) -> Array:
+    """The tiles of the gradients of outputs, transformed: N x OH... x K -> [A*g, T, K/g].
+
+    It is the transpose of `output_transform`: A x A^T of a tile x of two dimensions (Huang et al., AAAI 2020,
+    equation 15). Raises ValueError when the ranks differ or K doesn't divide into the groups.
+    """
+    rank = decomposition.spatial_rank
+    _check_rank("gradient", gradient, rank + 2)
+    batch, *output_shape, features = gradient.shape
+    _check_groups("output channels", features, groups)
+    gathered = gradient.astype(np.float64)
+    for dimension in range(rank):
+        positions = _output_positions(decomposition, dimension, output_shape)
+        gathered = _take_or_zero(gathered, positions, 1 + 2 * dimension)
+    # Now N x tiles_0 x m_0 x ... x K.
+    matrices = [as_array(each.algorithm.filter) for each in decomposition.gradient_transforms]
+    element_axes = [2 + 2 * dimension for dimension in range(rank)]
+    tile_axes = [1 + 2 * dimension for dimension in range(rank)]
+    tiled = apply(matrices, gathered, element_axes)
+    tiled = tiled.reshape(*tiled.shape[:-1], groups, features // groups)
+    order = (*element_axes, tiled.ndim - 2, 0, *tile_axes, tiled.ndim - 1)
+    shape = (
+        decomposition.point_count * groups,
+        batch * prod(decomposition.tiles(output_shape)),
+        features // groups,
+    )
+    transformed: Array = tiled.transpose(order).reshape(shape).astype(gradient.dtype)
+    return transformed
+
+
+def filter_gradient(accumulated: Array, decomposition: Decomposition, groups: int = 1) -> Array:
+    """The gradients of a filter's taps: [A*g, V*C/g, K/g] -> R... x C/g x K.
+
+    It is the transpose of `filter_transform`. Raises ValueError when the shape isn't that of a transformed
+    filter.
+    """
+    _check_rank("accumulated", accumulated, 3)
+    points, rows, group_features = accumulated.shape
+    views = decomposition.view_count
+    if points != decomposition.point_count * groups or rows % views:
+        raise ValueError(
+            f"accumulated {accumulated.shape} must be "
+            f"[{decomposition.point_count * groups}, {views} * C / {groups}, K / {groups}]"
+        )
+    group_channels = rows // views
+    matrices = [as_array(each.algorithm.output) for each in decomposition.gradient_transforms]
+    nested = reduce(np.kron, matrices)
+    split = accumulated.astype(np.float64).reshape(-1, groups, views, group_channels, group_features)
+    parts = np.tensordot(nested, split, axes=1)
+    taps = np.zeros((prod(decomposition.kernel_size), group_channels, groups, group_features))
+    for index, view in enumerate(decomposition.views):
+        for position, tap in enumerate(decomposition.taps(view)):
+            if tap is not None:
+                row = np.ravel_multi_index(tap, decomposition.kernel_size)
+                taps[row] = parts[position, :, index].swapaxes(0, 1)
+    whole: Array = taps.reshape(*decomposition.kernel_size, group_channels, -1).astype(accumulated.dtype)
+    return whole
+
+
 def convolution(
     input: Array,
     filter: Array,
@@ -212,17 +271,75 @@ def convolution(
     weights = filter.astype(np.float64).reshape(*filter.shape[:-1], groups, features // groups)
     total = np.zeros((groups, input.shape[0] * prod(output_shape), features // groups))
     for tap in product(*map(range, filter.shape[:rank])):
-        window = (
-            slice(None),
-            *tuple(
-                slice(dilation * index, dilation * index + stride * (size - 1) + 1, stride)
-                for index, dilation, stride, size in zip(tap, dilations, strides, output_shape, strict=True)
-            ),
-        )
-        shifted = padded[window].reshape(-1, groups, group_channels)
+        shifted = padded[_window(tap, strides, dilations, output_shape)].reshape(-1, groups, group_channels)
         total += shifted.swapaxes(0, 1) @ weights[tap].swapaxes(0, 1)
     ordered: npt.NDArray[np.float64] = total.swapaxes(0, 1).reshape(input.shape[0], *output_shape, features)
     return ordered
+
+
+def weight_gradient(
+    input: Array,
+    gradient: Array,
+    kernel_size: Sequence[int],
+    strides: Sequence[int] | None = None,
+    dilations: Sequence[int] | None = None,
+    padding_low: Sequence[int] | None = None,
+    padding_high: Sequence[int] | None = None,
+    groups: int = 1,
+) -> npt.NDArray[np.float64]:
+    """The gradient by the filter of `convolution`, R... x C/g x K, in float64.
+
+    `gradient` is that by its outputs, N x OH... x K. Raises ValueError when ranks differ, channels don't
+    divide into the groups or the outputs aren't those of `input` and `kernel_size`.
+    """
+    rank = input.ndim - 2
+    _check_rank("gradient", gradient, input.ndim)
+    channels, features = input.shape[-1], gradient.shape[-1]
+    _check_groups("input channels", channels, groups)
+    _check_groups("output channels", features, groups)
+    strides = [1] * rank if strides is None else strides
+    dilations = [1] * rank if dilations is None else dilations
+    low, high = _padding(padding_low, rank), _padding(padding_high, rank)
+    padded = np.pad(input.astype(np.float64), [(0, 0), *zip(low, high, strict=True), (0, 0)])
+    outputs = tuple(
+        (size - dilation * (taps - 1) - 1) // stride + 1
+        for size, dilation, taps, stride in zip(
+            padded.shape[1:-1], dilations, kernel_size, strides, strict=True
+        )
+    )
+    if gradient.shape[:-1] != (input.shape[0], *outputs):
+        raise ValueError(f"gradient {gradient.shape} must be {(input.shape[0], *outputs)} x output channels")
+    by_group = gradient.astype(np.float64).reshape(-1, groups, features // groups).swapaxes(0, 1)
+    result = np.zeros((*kernel_size, channels // groups, features))
+    for tap in product(*map(range, kernel_size)):
+        shifted = padded[_window(tap, strides, dilations, outputs)].reshape(-1, groups, channels // groups)
+        sums = shifted.transpose(1, 2, 0) @ by_group
+        result[tap] = sums.swapaxes(0, 1).reshape(channels // groups, features)
+    return result
+
+
+def _window(
+    tap: Sequence[int], strides: Sequence[int], dilations: Sequence[int], outputs: Sequence[int]
+) -> tuple[slice, ...]:
+    """The elements of a padded image that one tap meets, of all images and channels."""
+    return (
+        slice(None),
+        *(
+            slice(dilation * index, dilation * index + stride * (size - 1) + 1, stride)
+            for index, dilation, stride, size in zip(tap, dilations, strides, outputs, strict=True)
+        ),
+    )
+
+
+def _output_positions(
+    decomposition: Decomposition, dimension: int, output_shape: Sequence[int]
+) -> npt.NDArray[np.intp]:
+    """Positions of each output of each tile of one dimension: tiles x m."""
+    phases, m = decomposition.phases[dimension], decomposition.output_tile[dimension]
+    phase = np.arange(phases)[:, None, None]
+    tile = np.arange(decomposition.tiles_per_phase(output_shape)[dimension])[None, :, None]
+    positions: npt.NDArray[np.intp] = phase + phases * (m * tile + np.arange(m)[None, None, :])
+    return positions.reshape(-1, m)
 
 
 def _tile_positions(

@@ -53,14 +53,28 @@ def _verify_filter_transform(operation: ir.Operation) -> None:
     transform = ops.FilterTransformOp(operation)
     _check_counts(operation, operands=1, results=1, regions=0)
     decomposition, groups = _decomposition(operation), _groups(operation)
-    filter_type = _tensor_type("filter", transform.filter.type, decomposition.spatial_rank + 2)
-    if tuple(filter_type.shape[:-2]) != decomposition.kernel_size:
-        raise InvalidOperationError(
-            f"filter {filter_type} must have the kernel size {decomposition.kernel_size}"
-        )
-    _check_divides("filter", filter_type, len(filter_type.shape) - 1, "output channels", groups)
+    filter_type = _filter_type("filter", transform.filter.type, decomposition, groups)
     expected = ops.filter_transform_type(filter_type, decomposition, groups)
     _check_type("result", expected, operation.results[0].type)
+
+
+def _verify_gradient_transform(operation: ir.Operation) -> None:
+    transform = ops.GradientTransformOp(operation)
+    _check_counts(operation, operands=1, results=1, regions=0)
+    decomposition, groups = _decomposition(operation), _groups(operation)
+    gradient_type = _tensor_type("gradient", transform.gradient.type, decomposition.spatial_rank + 2)
+    _check_divides("gradient", gradient_type, len(gradient_type.shape) - 1, "channels", groups)
+    expected = ops.accumulator_type(gradient_type, decomposition, groups)
+    _check_type("result", expected, operation.results[0].type)
+
+
+def _verify_filter_gradient(operation: ir.Operation) -> None:
+    gradient = ops.FilterGradientOp(operation)
+    _check_counts(operation, operands=1, results=1, regions=0)
+    decomposition, groups = _decomposition(operation), _groups(operation)
+    result_type = _filter_type("result", operation.results[0].type, decomposition, groups)
+    expected = ops.filter_transform_type(result_type, decomposition, groups)
+    _check_type("accumulator", expected, gradient.accumulator.type)
 
 
 def _verify_output_transform(operation: ir.Operation) -> None:
@@ -132,7 +146,9 @@ def _verify_body(transform: ops.OutputTransformOp, result_type: ir.RankedTensorT
 
 
 _CHECKS: dict[str, Callable[[ir.Operation], None]] = {
+    ops.FilterGradientOp.OPERATION_NAME: _verify_filter_gradient,
     ops.FilterTransformOp.OPERATION_NAME: _verify_filter_transform,
+    ops.GradientTransformOp.OPERATION_NAME: _verify_gradient_transform,
     ops.InputTransformOp.OPERATION_NAME: _verify_input_transform,
     ops.OutputTransformOp.OPERATION_NAME: _verify_output_transform,
 }
@@ -199,6 +215,18 @@ def _tensor_type(
     if element_type is not None and actual.element_type != element_type:
         raise InvalidOperationError(f"{name} must have elements of type {element_type}, but is {actual}")
     return actual
+
+
+def _filter_type(
+    name: str, actual: ir.Type, decomposition: Decomposition, groups: int
+) -> ir.RankedTensorType:
+    filter_type = _tensor_type(name, actual, decomposition.spatial_rank + 2)
+    if tuple(filter_type.shape[:-2]) != decomposition.kernel_size:
+        raise InvalidOperationError(
+            f"{name} {filter_type} must have the kernel size {decomposition.kernel_size}"
+        )
+    _check_divides(name, filter_type, len(filter_type.shape) - 1, "output channels", groups)
+    return filter_type
 
 
 def _check_divides(

@@ -39,6 +39,34 @@ irdl.dialect @winograd {
     }
   }
 
+  // N x OH... x K -> [A*g, T, K/g]: the gradients of the outputs of all tiles, transformed.
+  irdl.operation @gradient_transform {
+    %gradient = irdl.base "!builtin.tensor"
+    %result = irdl.base "!builtin.tensor"
+    %decomposition = irdl.base "#builtin.dictionary"
+    %groups = irdl.base "#builtin.integer"
+    irdl.operands(gradient: %gradient)
+    irdl.results(result: %result)
+    irdl.attributes {
+      "decomposition" = %decomposition,
+      "groups" = %groups
+    }
+  }
+
+  // [A*g, V*C/g, K/g] -> R... x C/g x K: the gradients of the taps of all parts.
+  irdl.operation @filter_gradient {
+    %accumulator = irdl.base "!builtin.tensor"
+    %result = irdl.base "!builtin.tensor"
+    %decomposition = irdl.base "#builtin.dictionary"
+    %groups = irdl.base "#builtin.integer"
+    irdl.operands(accumulator: %accumulator)
+    irdl.results(result: %result)
+    irdl.attributes {
+      "decomposition" = %decomposition,
+      "groups" = %groups
+    }
+  }
+
   // [A*g, T, K/g] -> N x OH... x K: the outputs of all tiles, each passed through the epilogue in the region.
   irdl.operation @output_transform {
     %accumulator = irdl.base "!builtin.tensor"

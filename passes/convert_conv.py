@@ -11,16 +11,17 @@ from iree.winograd.passes.build.epilogue_operand import build_epilogue_operand
 from iree.winograd.passes.build.groups import merged, split
 from iree.winograd.passes.build.tensors import size_of, zero_filled
 from iree.winograd.passes.build.transpositions import inverse_permutation, permuted_map, transposed
-from iree.winograd.passes.frame.algorithm import SCHEDULE_ATTRIBUTE_NAME, Algorithm, algorithm_of
+from iree.winograd.passes.frame.algorithm import Algorithm, algorithm_of, hand_over_schedule
 from iree.winograd.passes.frame.containment import rewrite_each
 from iree.winograd.passes.frame.registry import PassError, register_pass
 from iree.winograd.passes.frame.remarks import remark_applied
-from iree.winograd.passes.frame.unit import ORIGIN_ATTRIBUTE_NAME, Unit, origin_of, set_origin
+from iree.winograd.passes.frame.unit import Unit, origin_of, set_origin
 from iree.winograd.passes.match.constants import is_zero
 from iree.winograd.passes.match.convolution import Convolution, match_convolution
 from iree.winograd.passes.match.convolution_form import convolutions
 from iree.winograd.passes.match.epilogue_operand import EpilogueOperand, match_epilogue_operand
 from iree.winograd.passes.match.no_match import NoMatch
+from iree.winograd.passes.match.weight_gradient import is_weight_gradient
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 from iree.winograd.passes.rewrite.grouped import fold_merged
 
@@ -51,7 +52,7 @@ class ConvertConv:
     def run(self, module: ir.Operation) -> None:
         rewrite_each(
             "convolution",
-            enumerate(list(convolutions(module))),
+            enumerate([each for each in convolutions(module) if not is_weight_gradient(each)]),
             _convert,
             operation_of=itemgetter(1),
             leaves_out_origin=True,
@@ -183,9 +184,7 @@ def _batch_matmul(
         tiles = _times(size_of(activation.input, 0), tiles_per_image)
     init = zero_filled([products, tiles, filters], convolution.element_type)
     product = linalg.batch_matmul(activation.result, weights.result, outs=[init])
-    for name in (SCHEDULE_ATTRIBUTE_NAME, ORIGIN_ATTRIBUTE_NAME):
-        if name in convolution.operation.attributes:
-            product.owner.attributes[name] = convolution.operation.attributes[name]
+    hand_over_schedule(convolution.operation, product.owner)
     return product
 
 

@@ -12,11 +12,13 @@ from iree.winograd.passes.frame.containment import rewrite_each
 from iree.winograd.passes.frame.registry import register_pass
 from iree.winograd.passes.match.convolution_form import convolutions
 from iree.winograd.passes.match.navigation import walk
+from iree.winograd.passes.match.weight_gradient import weight_gradients
 from iree.winograd.passes.rewrite import channels_last
 from iree.winograd.passes.rewrite.channel_shuffle import rewrite_channel_shuffle
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 from iree.winograd.passes.rewrite.grouped import rewrite_grouped
 from iree.winograd.passes.rewrite.resampling import rewrite_resampling
+from iree.winograd.passes.rewrite.weight_gradient import rewrite_weight_gradient
 
 
 @register_pass("winograd-normalize-layout")
@@ -28,7 +30,7 @@ class NormalizeLayout:
     times faster in this layout. It spreads from their results to whatever consumes them: elementwise
     operations, pads, pooling, resizing, slices, concatenations, channel shuffles and reductions. Where it
     meets a convolution again there is nothing to transpose, so that transpositions are left only where the
-    layout enters, and where something else needs the former one.
+    layout enters, and where something else needs the former one. Gradients of filters read such images, too.
 
         %r = linalg.conv_2d_nchw_fchw ins(%x, %w : tensor<1x8x16x16xf32>, ...)
         %s = linalg.generic ins(%r : tensor<1x4x14x14xf32>) { arith.maximumf }
@@ -42,6 +44,7 @@ class NormalizeLayout:
     """
 
     def run(self, module: ir.Operation) -> None:
+        rewrite_each("weight gradient", list(weight_gradients(module)), rewrite_weight_gradient)
         rewrite_each("grouped convolution", list(convolutions(module)), rewrite_grouped)
         versions = channels_last.Versions()
         replaced = []

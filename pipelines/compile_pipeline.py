@@ -8,6 +8,7 @@ from dataclasses import replace
 from iree.winograd.passes.concat_in_place import ConcatInPlace
 from iree.winograd.passes.convert_conv import ConvertConv
 from iree.winograd.passes.convert_matmul import ConvertMatmul
+from iree.winograd.passes.convert_weight_gradient import ConvertWeightGradient
 from iree.winograd.passes.drop_unit_dimensions import DropUnitDimensions
 from iree.winograd.passes.fold_filter import FoldFilter
 from iree.winograd.passes.fold_resampling import FoldResampling
@@ -51,6 +52,7 @@ def compile_pipeline(
         SelectAlgorithm(**shared_values(options, SelectAlgorithm), observe=observe),
         ConvertMatmul(),
         ConvertConv(),
+        ConvertWeightGradient(),
         FusePad(),
         MergeElementwise(),
         FuseEpilogue(),

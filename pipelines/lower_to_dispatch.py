@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from iree.winograd.dialect.bindings import ir
-from iree.winograd.dialect.ops import OutputTransformOp
+from iree.winograd.dialect.ops import FilterGradientOp, OutputTransformOp
 from iree.winograd.passes.frame.containment import rewrite_each
 from iree.winograd.passes.frame.registry import PassError, register_pass
 from iree.winograd.passes.frame.unit import Unit, origin_of, set_origin
@@ -15,7 +15,11 @@ from iree.winograd.passes.rewrite.erasure import erase_if_unused
 from iree.winograd.pipelines.backends.backend import Backend, Lowering
 from iree.winograd.pipelines.backends.module_backend import module_backend
 from iree.winograd.pipelines.backends.schedules import schedule_of
-from iree.winograd.pipelines.specification.group import match_group
+from iree.winograd.pipelines.specification.group import ConvolutionGroup, match_group
+from iree.winograd.pipelines.specification.weight_gradient_group import (
+    WeightGradientGroup,
+    match_weight_gradient_group,
+)
 
 
 @register_pass("winograd-lower-to-dispatch")
@@ -37,11 +41,15 @@ class LowerToDispatch:
 
     A CPU's kernel reads an input that is a slice of a tensor's channels from that tensor, and writes an
     output that is only inserted into one in place: then the group is replaced together with the insertion.
+
+    The group of a weight gradient ends with a `filter_gradient`, and its product sums over tiles. It becomes
+    three dispatches: of both transforms, and of the product.
     """
 
     def run(self, module: ir.Operation) -> None:
         outputs = transforms(module, OutputTransformOp)
-        if not outputs:
+        gradients = transforms(module, FilterGradientOp)
+        if not outputs and not gradients:
             return
         backend = _backend(module)
         lowering = backend.lowering(module)
@@ -49,6 +57,12 @@ class LowerToDispatch:
             "output transform",
             outputs,
             lambda output_transform: _lower(output_transform, backend, lowering),
+            leaves_out_origin=True,
+        )
+        rewrite_each(
+            "filter gradient",
+            gradients,
+            lambda filter_gradient: _lower_weight_gradient(filter_gradient, lowering),
             leaves_out_origin=True,
         )
 
@@ -65,12 +79,26 @@ def _lower(output_transform: OutputTransformOp, backend: Backend, lowering: Lowe
     group = match_group(output_transform)
     if isinstance(group, NoMatch):
         raise ValueError(f"winograd.output_transform can't be lowered: {group}")
-    schedule = schedule_of(group.product)
-    if schedule is None:
-        raise ValueError("its linalg.batch_matmul has no winograd.schedule")
     lowered = output_transform.operation
     if backend.writes_insertions and group.insertion is not None:
         lowered = group.insertion
+    _replace(lowered, group, lowering)
+
+
+def _lower_weight_gradient(filter_gradient: FilterGradientOp, lowering: Lowering) -> None:
+    group = match_weight_gradient_group(filter_gradient)
+    if isinstance(group, NoMatch):
+        raise ValueError(f"winograd.filter_gradient can't be lowered: {group}")
+    _replace(filter_gradient.operation, group, lowering)
+
+
+def _replace(
+    lowered: ir.Operation, group: ConvolutionGroup | WeightGradientGroup, lowering: Lowering
+) -> None:
+    """Replace the last operation of a group by the dispatches that compute it."""
+    schedule = schedule_of(group.product)
+    if schedule is None:
+        raise ValueError("its linalg.batch_matmul has no winograd.schedule")
     origin = origin_of(group.product)
     with group.product.location, ir.InsertionPoint(lowered):
         result = lowering.lower(group, schedule)

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from iree.winograd.dialect.algebra.recipe import Recipe
-from iree.winograd.dialect.algebra.transforms import Transforms, as_array, transforms
+from iree.winograd.dialect.algebra.transforms import Transforms, as_array, gradient_transforms, transforms
 
 Vector = npt.NDArray[np.float64]
 
@@ -109,14 +109,15 @@ class _Variances:
     """How errors of one dimension's transforms reach its `m` outputs, per unit of data and filter variance.
 
     `rounded` weighs an independent error of one unit per product, `trivial` its part from products with an
-    untransformed filter tap; `input` and `output` hold the sums over the roundings of the recipes. An exact
-    output has variance `r`.
+    untransformed filter tap; `input`, `filter` and `output` hold the sums over the roundings of the recipes.
+    An exact output has variance `r`.
     """
 
     r: int
     rounded: Vector
     trivial: Vector
     input: Vector
+    filter: Vector
     output: Vector
 
 
@@ -147,17 +148,44 @@ def predicted_error(
     )
 
 
-def predicted_error_of(
-    found: Sequence[Transforms], accumulation: Accumulation, data_type: str = "float32"
+def predicted_gradient_error(
+    m: Sequence[int], p: Sequence[int], tiles: int, *, tile_block: int | None = None
 ) -> float:
-    """`predicted_error` for given transforms, one per dimension."""
-    return float(np.mean(predicted_errors_of(found, accumulation, data_type)))
+    """`predicted_error` of the gradient of a filter by F(m, p) in float32: of products summed over `tiles`.
+
+    They are summed in blocks of `tile_block`, all in one block by default. The gradients of outputs, which
+    are the filter of this algorithm, are transformed in float32 as well.
+
+    Raises ValueError for sizes below one and ranks that differ.
+    """
+    if len(m) != len(p):
+        raise ValueError(f"m = {tuple(m)} and p = {tuple(p)} must have the same rank")
+    found = [gradient_transforms(tile, part) for tile, part in zip(m, p, strict=True)]
+    return predicted_error_of(found, Accumulation(tiles, tile_block), exact_filter=False)
+
+
+def predicted_error_of(
+    found: Sequence[Transforms],
+    accumulation: Accumulation,
+    data_type: str = "float32",
+    *,
+    exact_filter: bool = True,
+) -> float:
+    """`predicted_error` for given transforms, one per dimension.
+
+    With an `exact_filter` its transform is rounded once, else by each of its operations, too.
+    """
+    return float(np.mean(predicted_errors_of(found, accumulation, data_type, exact_filter=exact_filter)))
 
 
 def predicted_errors_of(
-    found: Sequence[Transforms], accumulation: Accumulation, data_type: str = "float32"
+    found: Sequence[Transforms],
+    accumulation: Accumulation,
+    data_type: str = "float32",
+    *,
+    exact_filter: bool = True,
 ) -> Vector:
-    """The expected relative error of each output of a tile (m per dimension)."""
+    """The expected relative error of each output of a tile (m per dimension), see `predicted_error_of`."""
     roundoff = _unit_roundoff(data_type)
     dimensions = [_variances(one) for one in found]
     terms = accumulation.terms
@@ -170,6 +198,8 @@ def predicted_errors_of(
         # Later passes of the input transform mix an error as they do the data; earlier ones have been through
         # cancellation already. For the output transform it is the other way round.
         variance += _outer([*(one.rounded for one in before), dimension.input, *exact[index + 1 :]])
+        if not exact_filter:
+            variance += _outer([*(one.rounded for one in before), dimension.filter, *exact[index + 1 :]])
         variance += _outer([*exact[:index], dimension.output, *(one.rounded for one in after)])
     signal = prod(one.r for one in dimensions)
     errors: Vector = _RMS_ROUNDING * roundoff * np.sqrt(variance / signal)
@@ -192,18 +222,38 @@ def error_bound(
     """
     if len(m) != len(p):
         raise ValueError(f"m = {tuple(m)} and p = {tuple(p)} must have the same rank")
-    roundoff = _unit_roundoff(data_type)
+    found = [transforms(tile, part) for tile, part in zip(m, p, strict=True)]
     accumulation = Accumulation(channels * views, reduction_block)
+    return _error_bound(found, accumulation, _unit_roundoff(data_type), exact_filter=True)
+
+
+def gradient_error_bound(
+    m: Sequence[int], p: Sequence[int], tiles: int, *, tile_block: int | None = None
+) -> float:
+    """A bound on the absolute error of every tap's gradient, per unit of max|input| and of max|gradient|.
+
+    Holds as `error_bound` does, in float32. Arguments and errors are those of `predicted_gradient_error`.
+    """
+    if len(m) != len(p):
+        raise ValueError(f"m = {tuple(m)} and p = {tuple(p)} must have the same rank")
+    found = [gradient_transforms(tile, part) for tile, part in zip(m, p, strict=True)]
+    roundoff = _unit_roundoff("float32")
+    return _error_bound(found, Accumulation(tiles, tile_block), roundoff, exact_filter=False)
+
+
+def _error_bound(
+    found: Sequence[Transforms], accumulation: Accumulation, roundoff: float, *, exact_filter: bool
+) -> float:
     # One rounding of the filter, and of each product where there is no fused multiply-add.
     roundings = 2 + accumulation.depth
     magnitude = float(accumulation.terms)
-    for tile, part in zip(m, p, strict=True):
-        found = transforms(tile, part)
+    for one in found:
         # Per operation: its constant, its product and its sum.
-        roundings += 3 * (found.input.depth + found.output.depth)
-        inputs = _absolute(found.input) @ np.ones(found.alpha)
-        filters = np.abs(as_array(found.algorithm.filter)) @ np.ones(part)
-        magnitude *= float(np.max(_absolute(found.output) @ (filters * inputs)))
+        roundings += 3 * (one.input.depth + one.output.depth + (0 if exact_filter else one.filter.depth))
+        inputs = _absolute(one.input) @ np.ones(one.alpha)
+        exact = np.abs(as_array(one.algorithm.filter))
+        filters = (exact if exact_filter else _absolute(one.filter)) @ np.ones(one.r)
+        magnitude *= float(np.max(_absolute(one.output) @ (filters * inputs)))
     return roundings * roundoff / (1 - roundings * roundoff) * magnitude
 
 
@@ -229,13 +279,8 @@ def _variances(found: Transforms) -> _Variances:
         sum(entry != 0 for entry in row) == 1 and _is_power_of_two(max(map(abs, row)))
         for row in found.algorithm.filter
     ]
-    input_errors = np.zeros(found.m)
-    rows, sensitivities = _linearized(found.input)
-    for variance, sensitivity in zip(
-        _rounded_variances(found.input, rows, np.eye(found.alpha)), sensitivities, strict=True
-    ):
-        through = output * sensitivity
-        input_errors += variance * np.einsum("oi,ij,oj->o", through, filter_covariance, through)
+    input_errors = _operand_errors(found.input, output, filter_covariance)
+    filter_errors = _operand_errors(found.filter, output, inputs @ inputs.T)
     rows, sensitivities = _linearized(found.output)
     output_errors = _rounded_variances(found.output, rows, products) @ sensitivities**2
     return _Variances(
@@ -243,8 +288,21 @@ def _variances(found: Transforms) -> _Variances:
         weights.sum(axis=1),
         weights[:, trivial].sum(axis=1),
         input_errors,
+        filter_errors,
         np.zeros(found.m) + output_errors,
     )
+
+
+def _operand_errors(recipe: Recipe, output: Vector, other_covariance: Vector) -> Vector:
+    """How the roundings of one operand's transform reach the outputs, by way of products with the other's."""
+    errors = np.zeros(len(output))
+    rows, sensitivities = _linearized(recipe)
+    for variance, sensitivity in zip(
+        _rounded_variances(recipe, rows, np.eye(recipe.inputs)), sensitivities, strict=True
+    ):
+        through = output * sensitivity
+        errors += variance * np.einsum("oi,ij,oj->o", through, other_covariance, through)
+    return errors
 
 
 def _rounded_variances(recipe: Recipe, rows: Vector, covariance: Vector) -> Vector:

@@ -53,6 +53,25 @@ def transforms(m: int, r: int) -> Transforms:
     return derive(m, r) if shipped is None else from_data(shipped)
 
 
+@cache
+def gradient_transforms(m: int, r: int) -> Transforms:
+    """F(r, m), the transposes of F(m, r): from a tile of inputs and gradients of outputs to those of taps.
+
+    The filter of this algorithm are the gradients of `m` outputs, its outputs those of `r` taps:
+    G^T [(A y) . (B^T d)] (Huang et al., DWM, AAAI 2020, equation 15). Tiles of inputs are transformed alike.
+
+    Raises ValueError when m or r is not positive.
+    """
+    forward = transforms(m, r)
+    given = forward.algorithm
+    algorithm = CookToom(
+        r, m, given.points, _transposed(given.filter), _transposed(given.output), given.input
+    )
+    # The search finds nothing shorter for these when it starts again.
+    output, filters = (recipe_of(each, restarts=1) for each in (algorithm.output, algorithm.filter))
+    return Transforms(algorithm, output, filters, forward.input)
+
+
 def derive(m: int, r: int, restarts: int = 8) -> Transforms:
     """The transforms of F(m, r) from the shipped points, searching for the recipes."""
     if m == 1 or r == 1:
@@ -104,6 +123,10 @@ def _apply_along(
     else:
         transformed = np.tensordot(as_array(transform, array.dtype), leading, axes=1)
     return np.moveaxis(transformed, 0, axis)
+
+
+def _transposed(matrix: Matrix) -> Matrix:
+    return tuple(zip(*matrix, strict=True))
 
 
 def as_array(matrix: Matrix | Array, dtype: npt.DTypeLike = np.float64) -> Array:

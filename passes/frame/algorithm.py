@@ -102,3 +102,10 @@ def copy_annotations(operation: ir.Operation, replacement: ir.Operation) -> None
     for name in (ATTRIBUTE_NAME, SCHEDULE_ATTRIBUTE_NAME, ORIGIN_ATTRIBUTE_NAME):
         if name in operation.attributes:
             replacement.attributes[name] = operation.attributes[name]
+
+
+def hand_over_schedule(operation: ir.Operation, product: ir.Operation) -> None:
+    """Give the product that a convolution becomes its schedule, and what says which unit selected it."""
+    for name in (SCHEDULE_ATTRIBUTE_NAME, ORIGIN_ATTRIBUTE_NAME):
+        if name in operation.attributes:
+            product.attributes[name] = operation.attributes[name]

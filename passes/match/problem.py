@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from math import prod
+from typing import Any
 
 from iree.winograd.passes.match.element_types import F32, ElementTypes
 
@@ -17,6 +18,8 @@ _TEXT = re.compile(
 _MATMUL_TEXT = re.compile(
     r"(?P<pixels>\d+(?:x\d+)+)x(?P<channels>\d+)->(?P<output_channels>\d+) matmul (?P<element_types>\S+)"
 )
+
+_WEIGHT_GRADIENT = "weight gradient of "
 
 
 @dataclass(frozen=True)
@@ -76,7 +79,10 @@ class ConvolutionProblem:
 
     @staticmethod
     def parse(text: str) -> ConvolutionProblem:
-        """The problem of a text, a `MatmulProblem` of one's. Raises ValueError when it isn't one."""
+        """The problem of a text, of the class that writes such texts. Raises ValueError when it isn't one."""
+        if text.startswith(_WEIGHT_GRADIENT):
+            forward = ConvolutionProblem.parse(text.removeprefix(_WEIGHT_GRADIENT))
+            return WeightGradientProblem(**_sizes(forward))
         if matmul := _MATMUL_TEXT.fullmatch(text):
             return MatmulProblem.multiplying(
                 tuple(map(int, matmul["pixels"].split("x"))),
@@ -179,3 +185,24 @@ class MatmulProblem(ConvolutionProblem):
             output_channels=output_channels,
             element_types=element_types,
         )
+
+
+@dataclass(frozen=True)
+class WeightGradientProblem(ConvolutionProblem):
+    """The gradient by the filter of a convolution of these sizes, as large as that: it has as many products.
+
+    Its text is that of the convolution behind `weight gradient of`, which `ConvolutionProblem.parse` reads.
+    """
+
+    def __str__(self) -> str:
+        return f"{_WEIGHT_GRADIENT}{super().__str__()}"
+
+    @property
+    def forward(self) -> ConvolutionProblem:
+        """The convolution."""
+        return ConvolutionProblem(**_sizes(self))
+
+
+def _sizes(problem: ConvolutionProblem) -> dict[str, Any]:
+    """What a problem states, by the names of its fields."""
+    return {each.name: getattr(problem, each.name) for each in fields(ConvolutionProblem)}

@@ -30,15 +30,15 @@ def rewrite_grouped(operation: ir.Operation) -> None:
         return
     input_layout, filter_layout, output_layout = layouts = convolution.channels_last_layouts
     with operation.location, ir.InsertionPoint(operation):
-        image = _regrouped(convolution.input, convolution.input_layout, input_layout)
+        image = regrouped(convolution.input, convolution.input_layout, input_layout)
         weights = transposed(
             convolution.filter, [convolution.filter_layout.index(letter) for letter in filter_layout]
         )
-        init = _regrouped(convolution.init, convolution.output_layout, output_layout)
+        init = regrouped(convolution.init, convolution.output_layout, output_layout)
         rewritten = build_convolution(
             layouts, convolution.strides, convolution.dilations, (image, weights, init)
         )
-        result = _regrouped(rewritten, output_layout, convolution.output_layout)
+        result = regrouped(rewritten, output_layout, convolution.output_layout)
     copy_annotations(operation, rewritten.owner)
     operation.results[0].replace_all_uses_with(result)
     erase_if_unused([operation])
@@ -71,8 +71,8 @@ def _layouts(convolution: Convolution) -> tuple[str, str, str]:
     return convolution.input_layout, convolution.filter_layout, convolution.output_layout
 
 
-def _regrouped(value: ir.Value, layout: str, target: str) -> ir.Value:
-    """`value` transposed from `layout` to `target`, in which groups are next to a letter that they stay with.
+def regrouped(value: ir.Value, layout: str, target: str) -> ir.Value:
+    """Build `value` transposed from `layout` to `target`, in which groups are next to a letter of theirs.
 
     Where they are next to it in `layout`, too, the transposition is that of an image with one dimension for
     both.

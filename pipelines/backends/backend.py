@@ -10,6 +10,7 @@ from iree.winograd.pipelines.machines.model import Machine
 from iree.winograd.pipelines.specification.executable_target import ExecutableTarget
 from iree.winograd.pipelines.specification.group import ConvolutionGroup
 from iree.winograd.pipelines.specification.schedule import Schedule
+from iree.winograd.pipelines.specification.weight_gradient_group import WeightGradientGroup
 
 from .search_space import SearchSpace
 
@@ -17,8 +18,8 @@ from .search_space import SearchSpace
 class Lowering(Protocol):
     """Kernels for the groups of one module; those that are equal share an executable."""
 
-    def lower(self, group: ConvolutionGroup, schedule: Schedule) -> ir.Value:
-        """Emits the dispatches that compute the group's output transform, at the insertion point.
+    def lower(self, group: ConvolutionGroup | WeightGradientGroup, schedule: Schedule) -> ir.Value:
+        """Emits the dispatches that compute the last op of the group, at the insertion point.
 
         Where the backend writes insertions and the output is only inserted into a tensor, the result is that
         tensor. Raises ValueError for a group that the kernels don't compute by `schedule`.

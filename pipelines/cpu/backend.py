@@ -11,6 +11,7 @@ from iree.winograd.pipelines.cpu.choice.search_space import CpuSearchSpace
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.schedules.depthwise import DepthwiseSchedule
 from iree.winograd.pipelines.cpu.schedules.direct import DirectSchedule
+from iree.winograd.pipelines.cpu.schedules.weight_gradient import WeightGradientSchedule
 from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule
 from iree.winograd.pipelines.machines.defaults import default_cpu_machine
 from iree.winograd.pipelines.machines.model import CpuMachine, Machine
@@ -40,7 +41,7 @@ class CpuBackend:
     @staticmethod
     def schedules() -> Sequence[type[Schedule]]:
         """The kinds of schedules that there are kernels for."""
-        return (WinogradSchedule, DirectSchedule, DepthwiseSchedule)
+        return (WinogradSchedule, DirectSchedule, DepthwiseSchedule, WeightGradientSchedule)
 
     @property
     def name(self) -> str:

@@ -12,8 +12,9 @@ from iree.winograd.passes.build.tensors import index_constant, size_of
 from iree.winograd.passes.match.channel_slice import ChannelSlice, match_insert
 from iree.winograd.passes.match.constants import constant_array
 from iree.winograd.passes.match.navigation import defining_operation
-from iree.winograd.pipelines.cpu.kernels.by_schedule import kernel_for
+from iree.winograd.pipelines.cpu.kernels.by_schedule import kernel_for, weight_gradient_kernel
 from iree.winograd.pipelines.cpu.kernels.filters import CpuKernel, emit_filter_transform, pack_filters
+from iree.winograd.pipelines.cpu.kernels.weight_gradient import WeightGradientKernel
 from iree.winograd.pipelines.cpu.kernels.winograd import WinogradKernel
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.emission.dispatch import (
@@ -28,6 +29,7 @@ from iree.winograd.pipelines.emission.functions import exponential
 from iree.winograd.pipelines.emission.vocabulary import Buffer, Index
 from iree.winograd.pipelines.specification.group import ConvolutionGroup
 from iree.winograd.pipelines.specification.schedule import Schedule
+from iree.winograd.pipelines.specification.weight_gradient_group import WeightGradientGroup
 
 CODEGEN_PIPELINE = "canonicalize,cse"
 """The passes that the kernels go through before IREE converts them to LLVM: they come as vectors and loops
@@ -49,11 +51,16 @@ class CpuLowering:
     target: CpuTarget
     _executables: dict[object, str] = field(default_factory=dict)
 
-    def lower(self, group: ConvolutionGroup, schedule: Schedule) -> ir.Value:
-        """Emits the dispatches that compute the group's output transform, at the insertion point.
+    def lower(self, group: ConvolutionGroup | WeightGradientGroup, schedule: Schedule) -> ir.Value:
+        """Emits the dispatches that compute the last op of the group, at the insertion point.
 
-        Where the output is inserted into a tensor, the result is that tensor.
+        Where an output is inserted into a tensor, the result is that tensor.
         """
+        if isinstance(group, WeightGradientGroup):
+            return self._weight_gradient(group, schedule)
+        return self._convolution(group, schedule)
+
+    def _convolution(self, group: ConvolutionGroup, schedule: Schedule) -> ir.Value:
         shape = group.shape
         kernel = kernel_for(shape, self.target, schedule)
         source = group.source
@@ -94,6 +101,52 @@ class CpuLowering:
         )
         batch = None if shape.batch is not None else _as_value(size_of(group.input_transform.input, 0))
         return emit_dispatch(name, signature, operands, batch, numbers)
+
+    def _weight_gradient(self, group: WeightGradientGroup, schedule: Schedule) -> ir.Value:
+        kernel = weight_gradient_kernel(group.shape, self.target, schedule)
+        images = self._stage(
+            kernel,
+            "images",
+            [group.input_transform.input],
+            kernel.transformed_images_shape,
+            kernel.transform_workgroups,
+            kernel.emit_images,
+        )
+        gradients = self._stage(
+            kernel,
+            "gradients",
+            [group.gradient_transform.gradient],
+            kernel.transformed_gradients_shape,
+            kernel.transform_workgroups,
+            kernel.emit_gradients,
+        )
+        result_shape = tuple(group.filter_gradient.result.type.shape)
+        return self._stage(
+            kernel, "weights", [images, gradients], result_shape, kernel.workgroups, kernel.emit
+        )
+
+    def _stage(
+        self,
+        kernel: WeightGradientKernel,
+        stage: str,
+        operands: list[ir.Value],
+        result_shape: tuple[int, ...],
+        workgroups: Callable[[Index], tuple[Index, Index]],
+        emit: Callable[..., None],
+    ) -> ir.Value:
+        """The dispatch of one stage of a weight gradient; `emit` takes its buffers."""
+        result_type = ir.RankedTensorType.get(list(result_shape), operands[0].type.element_type)
+        types = tuple(ir.RankedTensorType(operand.type) for operand in operands)
+        signature = DispatchSignature(types, result_type, dynamic_batch=False)
+        name = self._executable(
+            (stage, kernel),
+            kernel_name(kernel.shape, stage),
+            signature,
+            kernel.shape.batch,
+            workgroups,
+            lambda function: emit(function.workgroup, function.batch, *function.buffers),
+        )
+        return emit_dispatch(name, signature, operands, None)
 
     @property
     def _functions(self) -> dict[str, Callable[[ir.Value], ir.Value]]:

@@ -108,6 +108,12 @@ class Index:
             return Condition(self.known >= other.known)
         return Condition(arith.cmpi(arith.CmpIPredicate.sge, self.value, other.value))
 
+    def equals(self, other: IndexLike) -> Condition:
+        other = Index.of(other)
+        if self.known is not None and other.known is not None:
+            return Condition(self.known == other.known)
+        return Condition(arith.cmpi(arith.CmpIPredicate.eq, self.value, other.value))
+
     def less_than(self, other: IndexLike) -> Condition:
         other = Index.of(other)
         if self.known is not None and other.known is not None:

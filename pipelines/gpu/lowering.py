@@ -42,6 +42,7 @@ from iree.winograd.pipelines.gpu.schedules.warpgroup import WarpgroupSchedule
 from iree.winograd.pipelines.specification.group import ConvolutionGroup
 from iree.winograd.pipelines.specification.schedule import Schedule
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
+from iree.winograd.pipelines.specification.weight_gradient_group import WeightGradientGroup
 
 
 @dataclass
@@ -55,8 +56,10 @@ class GpuLowering:
     def __post_init__(self) -> None:
         self._launcher = Launcher(self.module, self.target)
 
-    def lower(self, group: ConvolutionGroup, schedule: Schedule) -> ir.Value:
+    def lower(self, group: ConvolutionGroup | WeightGradientGroup, schedule: Schedule) -> ir.Value:
         """Emits the dispatches that compute the group's output transform, at the insertion point."""
+        if isinstance(group, WeightGradientGroup):
+            raise ValueError("GPUs have no kernels for gradients of filters")
         shape = group.shape
         if reason := refusal(shape, self.target, schedule):
             raise ValueError(reason)

@@ -6,16 +6,21 @@ from dataclasses import dataclass
 from operator import attrgetter
 
 from iree.winograd.dialect.bindings import ir
-from iree.winograd.dialect.ops import OutputTransformOp
+from iree.winograd.dialect.ops import FilterGradientOp, OutputTransformOp
 from iree.winograd.passes.frame.algorithm import SCHEDULE_ATTRIBUTE_NAME
 from iree.winograd.passes.frame.containment import rewrite_each
 from iree.winograd.passes.frame.option import same_option
 from iree.winograd.passes.frame.registry import register_pass
 from iree.winograd.passes.match.navigation import transforms
+from iree.winograd.passes.match.no_match import NoMatch
 from iree.winograd.pipelines.backends.schedules import set_schedule
 from iree.winograd.pipelines.backends.search_space import SearchSpace
 from iree.winograd.pipelines.selection.options import WinogradOptions
 from iree.winograd.pipelines.specification.group import ConvolutionGroup, match_group
+from iree.winograd.pipelines.specification.weight_gradient_group import (
+    WeightGradientGroup,
+    match_weight_gradient_group,
+)
 
 from .module_space import module_space
 from .prediction import assigned_schedule
@@ -44,11 +49,12 @@ class AssignSchedule:
     """None is the target's default."""
 
     def run(self, module: ir.Operation) -> None:
-        groups = map(match_group, transforms(module, OutputTransformOp))
-        # What is no group, the lowering reports.
-        unscheduled = [
-            each for each in groups if isinstance(each, ConvolutionGroup) and not _is_scheduled(each)
+        groups = [
+            *map(match_group, transforms(module, OutputTransformOp)),
+            *map(match_weight_gradient_group, transforms(module, FilterGradientOp)),
         ]
+        # What is no group, the lowering reports.
+        unscheduled = [each for each in groups if not isinstance(each, NoMatch) and not _is_scheduled(each)]
         if not unscheduled:
             return
         space = module_space(module, self.machine, self.threads)
@@ -60,9 +66,9 @@ class AssignSchedule:
             leaves_out_origin=True,
         )
 
-    def _assign(self, group: ConvolutionGroup, space: SearchSpace) -> None:
+    def _assign(self, group: ConvolutionGroup | WeightGradientGroup, space: SearchSpace) -> None:
         set_schedule(group.product, assigned_schedule(group.shape, space, self.max_relative_error))
 
 
-def _is_scheduled(group: ConvolutionGroup) -> bool:
+def _is_scheduled(group: ConvolutionGroup | WeightGradientGroup) -> bool:
     return SCHEDULE_ATTRIBUTE_NAME in group.product.attributes

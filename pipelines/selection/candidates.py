@@ -8,10 +8,10 @@ from itertools import product
 from math import lcm
 
 from iree.winograd.passes.frame.algorithm import Algorithm
-from iree.winograd.passes.match.problem import ConvolutionProblem
+from iree.winograd.passes.match.problem import ConvolutionProblem, WeightGradientProblem
 from iree.winograd.pipelines.backends.schedules import IreeSchedule
 from iree.winograd.pipelines.backends.search_space import SearchSpace
-from iree.winograd.pipelines.specification.shape import ConvolutionShape
+from iree.winograd.pipelines.specification.shape import ConvolutionShape, WeightGradientShape
 
 from .implementation import Implementation
 
@@ -24,7 +24,10 @@ MAX_PARTS = 4
 @cache
 def convolution_shape(problem: ConvolutionProblem, algorithm: Algorithm) -> ConvolutionShape:
     """What the kernels that compute `problem` by `algorithm` are told."""
-    return ConvolutionShape.decomposed(problem, algorithm.decompose(problem))
+    kind: type[ConvolutionShape] = (
+        WeightGradientShape if isinstance(problem, WeightGradientProblem) else ConvolutionShape
+    )
+    return kind.decomposed(problem, algorithm.decompose(problem))
 
 
 def direct_algorithm(problem: ConvolutionProblem) -> Algorithm:

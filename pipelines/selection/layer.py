@@ -1,4 +1,4 @@
-"""What there is something to choose for in a program: convolutions, and products of rows and a matrix."""
+"""What there is something to choose for in a program: convolutions, gradients of filters, and products."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from iree.winograd.passes.match.matmul import is_matmul, match_matmul
 from iree.winograd.passes.match.navigation import walk
 from iree.winograd.passes.match.no_match import NoMatch
 from iree.winograd.passes.match.problem import ConvolutionProblem
+from iree.winograd.passes.match.weight_gradient import is_weight_gradient, match_weight_gradient
 from iree.winograd.pipelines.backends.search_space import SearchSpace
 
-LayerKind = Literal["convolution", "matmul"]
+LayerKind = Literal["convolution", "matmul", "weight gradient"]
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ def layers(module: ir.Operation) -> Iterator[Layer]:
 
 def _kind(operation: ir.Operation) -> LayerKind | None:
     if is_convolution(operation):
-        return "convolution"
+        return "weight gradient" if is_weight_gradient(operation) else "convolution"
     return "matmul" if is_matmul(operation) else None
 
 
@@ -53,6 +54,9 @@ def match_problem(layer: Layer, space: SearchSpace) -> ConvolutionProblem | NoMa
     if layer.kind == "convolution":
         convolution = match_convolution(layer.operation)
         return convolution if isinstance(convolution, NoMatch) else convolution.problem
+    if layer.kind == "weight gradient":
+        gradient = match_weight_gradient(layer.operation)
+        return gradient if isinstance(gradient, NoMatch) else gradient.problem
     matmul = match_matmul(layer.operation)
     if isinstance(matmul, NoMatch):
         return matmul

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cache
+from math import prod
 
-from iree.winograd.dialect.algebra.numerics import predicted_error
+from iree.winograd.dialect.algebra.numerics import predicted_error, predicted_gradient_error
 from iree.winograd.passes.frame.algorithm import Algorithm
-from iree.winograd.passes.match.problem import ConvolutionProblem
+from iree.winograd.passes.match.problem import ConvolutionProblem, WeightGradientProblem
 from iree.winograd.pipelines.backends.search_space import SearchSpace
 from iree.winograd.pipelines.specification.schedule import Schedule
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
@@ -108,7 +109,11 @@ def algorithm_error(
     Products are summed in blocks of `reduction_block`, all in one block by default, or are so many
     `matrix_products` each.
     """
-    views = algorithm.decompose(problem).view_count
+    decomposition = algorithm.decompose(problem)
+    if isinstance(problem, WeightGradientProblem):
+        tiles = (problem.batch or 1) * prod(decomposition.tiles(problem.output_size))
+        return _cached_gradient_error(algorithm.output_tile, algorithm.part_size, tiles, reduction_block)
+    views = decomposition.view_count
     return _cached_error(
         algorithm.output_tile,
         algorithm.part_size,
@@ -117,6 +122,13 @@ def algorithm_error(
         reduction_block,
         matrix_products,
     )
+
+
+@cache
+def _cached_gradient_error(
+    m: tuple[int, ...], p: tuple[int, ...], tiles: int, tile_block: int | None
+) -> float:
+    return predicted_gradient_error(m, p, tiles, tile_block=tile_block)
 
 
 @cache

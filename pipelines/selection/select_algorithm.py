@@ -129,5 +129,5 @@ class SelectAlgorithm:
 
 def _is_concerned(module: ir.Operation, found: Collection[Layer]) -> bool:
     """Whether there is something to choose: a target without kernels is an error for convolutions alone."""
-    has_convolutions = any(layer.kind == "convolution" for layer in found)
+    has_convolutions = any(layer.kind != "matmul" for layer in found)
     return has_convolutions or not executable_targets(module) or unsupported_target(module) is None

@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from math import prod
+from typing import TypeVar
 
 from iree.winograd.dialect.decomposition import Decomposition
 from iree.winograd.passes.match.problem import ConvolutionProblem
+
+Shape = TypeVar("Shape", bound="ConvolutionShape")
 
 
 @dataclass(frozen=True)
@@ -33,11 +36,11 @@ class ConvolutionShape(ConvolutionProblem):
         ):
             raise ValueError(f"{taken} is no decomposition of {self}")
 
-    @staticmethod
-    def decomposed(problem: ConvolutionProblem, decomposition: Decomposition) -> ConvolutionShape:
+    @classmethod
+    def decomposed(cls: type[Shape], problem: ConvolutionProblem, decomposition: Decomposition) -> Shape:
         """`problem` by `decomposition`."""
         stated = {each.name: getattr(problem, each.name) for each in fields(ConvolutionProblem)}
-        return ConvolutionShape(**stated, decomposition=decomposition)
+        return cls(**stated, decomposition=decomposition)
 
     @property
     def output_rows(self) -> int:
@@ -100,3 +103,8 @@ class ConvolutionShape(ConvolutionProblem):
                 strict=True,
             )
         )
+
+
+@dataclass(frozen=True)
+class WeightGradientShape(ConvolutionShape):
+    """The gradient by the filter of a decomposed convolution of these sizes, by its transposed transforms."""

@@ -112,6 +112,10 @@ def run_winograd(op, operands: list) -> np.ndarray:
         )
     if isinstance(op, ops.FilterTransformOp):
         return reference.filter_transform(operands[0], op.decomposition, op.groups)
+    if isinstance(op, ops.GradientTransformOp):
+        return reference.gradient_transform(operands[0], op.decomposition, op.groups)
+    if isinstance(op, ops.FilterGradientOp):
+        return reference.filter_gradient(operands[0], op.decomposition, op.groups)
     assert isinstance(op, ops.OutputTransformOp)
     spatial = op.image_type.shape[1:-1]
     outputs = reference.output_transform(operands[0], op.decomposition, spatial, op.groups)

@@ -18,10 +18,12 @@ from iree.winograd.pipelines.cpu.schedules.channel_blocks import ChannelBlocks
 from iree.winograd.pipelines.cpu.schedules.depthwise import DepthwiseSchedule
 from iree.winograd.pipelines.cpu.schedules.direct import DirectSchedule, staged_elements
 from iree.winograd.pipelines.cpu.schedules.fit import CpuSchedule
+from iree.winograd.pipelines.cpu.schedules.weight_gradient import WeightGradientSchedule
 from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule
 from iree.winograd.pipelines.machines.model import CpuMachine
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
+from .product_cost import channel_seconds, multiply_add_seconds
 from .rates import (
     ACCUMULATE_CYCLES,
     CACHED_FILTERS,
@@ -35,7 +37,8 @@ from .rates import (
     TAP_ROW_CYCLES,
     UNHIDDEN,
 )
-from .workers import Workers
+from .weight_gradient_cost import weight_gradient_seconds
+from .workers import Workers, complete
 
 
 def stage_seconds(
@@ -50,6 +53,8 @@ def stage_seconds(
         return _direct_seconds(shape, schedule, target, machine, threads)
     if isinstance(schedule, DepthwiseSchedule):
         return _depthwise_seconds(shape, schedule, target, machine, threads)
+    if isinstance(schedule, WeightGradientSchedule):
+        return weight_gradient_seconds(shape, schedule, target, machine, threads)
     return _winograd_seconds(shape, schedule, target, machine, threads)
 
 
@@ -104,7 +109,7 @@ def _winograd_seconds(
     }
     if schedule.input_block is None:
         stages["input"] = workers.load * schedule.tile_block * input_cycles * cycle
-        return _complete(stages, workers)
+        return complete(stages, workers)
     row_bytes = shape.element_types.input_bytes * elements * shape.groups * shape.reduction
     transformed = tile_blocks * schedule.tile_block * row_bytes
     block = schedule.tile_block * row_bytes
@@ -114,10 +119,10 @@ def _winograd_seconds(
     read = workers.share * block / workers.shared_bandwidth(transformed)
     if block + panel > target.l2_bytes:
         read += workers.share * (channel_blocks - 1) * block / again
-    completed = _complete(stages, workers)
+    completed = complete(stages, workers)
     input_workers = Workers(machine, threads, -(-tile_blocks * schedule.tile_block // schedule.input_block))
     transforming = input_workers.load * min(schedule.input_block, tiles) * input_cycles * cycle
-    transform = _complete({"input": transforming}, input_workers)
+    transform = complete({"input": transforming}, input_workers)
     return {
         **completed,
         "input": transforming + read,
@@ -152,7 +157,7 @@ def _direct_seconds(
         "filters": filters,
         "output": workers.load * stores * cycle,
     }
-    return _complete(stages, workers)
+    return complete(stages, workers)
 
 
 def _depthwise_seconds(
@@ -175,22 +180,12 @@ def _depthwise_seconds(
     cycle = 1 / machine.clock
     size = batch * (shape.image_bytes + shape.result_bytes)
     moved = size / workers.count / workers.shared_bandwidth(size)
-    products = workers.load * outputs * taps * max(cycle, _multiply_add_seconds(target, machine))
+    products = workers.load * outputs * taps * max(cycle, multiply_add_seconds(target, machine))
     stages = {
         "products": max(products, moved),
         "output": workers.load * outputs * STORE_CYCLES * cycle,
     }
-    return _complete(stages, workers)
-
-
-def _complete(stages: Mapping[str, float], workers: Workers) -> dict[str, float]:
-    """The stages of a dispatch with launching it, and waiting for those that share it."""
-    work = sum(stages.values()) - stages.get("filters", 0)
-    return {
-        **stages,
-        "dispatch": workers.machine.dispatch_seconds,
-        "waiting": workers.start_seconds + workers.waiting_seconds(work),
-    }
+    return complete(stages, workers)
 
 
 def _products(
@@ -207,12 +202,7 @@ def _products(
     that share filters only the first waits for them, and can hide their reading.
     """
     machine = workers.machine
-    work = product.channel_work
-    per_channel = max(
-        work.multiply_adds * _multiply_add_seconds(target, machine),
-        max(work.loads / machine.loads_per_cycle, machine.multiply_add_latency / work.independent_sums)
-        / machine.clock,
-    )
+    per_channel = channel_seconds(product, target, machine)
     number, channel_blocks = parts
     panels = shape.transform_size * shape.reduction * channel_blocks
     products = workers.load * panels * row_blocks * per_channel / PRODUCT_EFFICIENCY
@@ -249,11 +239,6 @@ def _channel_parts(shape: ConvolutionShape, channel_block: int, splits: int) -> 
     blocks = ChannelBlocks(shape.output_channels, shape.groups, channel_block).count
     own = -(-blocks // splits)
     return -(-blocks // own), own
-
-
-def _multiply_add_seconds(target: CpuTarget, machine: CpuMachine) -> float:
-    """From the start of one multiply-add of whole vectors to that of the next."""
-    return 2 * target.vector_width / machine.flops
 
 
 @cache

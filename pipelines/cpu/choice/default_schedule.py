@@ -15,12 +15,14 @@ from iree.winograd.pipelines.cpu.schedules.channel_blocks import ChannelBlocks
 from iree.winograd.pipelines.cpu.schedules.depthwise import DepthwiseSchedule
 from iree.winograd.pipelines.cpu.schedules.direct import DirectSchedule, direct_workgroup_bytes
 from iree.winograd.pipelines.cpu.schedules.fit import CpuSchedule, misfit
+from iree.winograd.pipelines.cpu.schedules.weight_gradient import WeightGradientSchedule
 from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule
 from iree.winograd.pipelines.emission.vocabulary import vector_width_for
 from iree.winograd.pipelines.machines.model import CpuMachine
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
 from .cost_model import stage_seconds
+from .weight_gradient_schedules import weight_gradient_schedules
 
 WORKGROUPS_PER_THREAD = (1, 2, 3)
 """That dispatches may have, more only to keep within the caches."""
@@ -61,6 +63,8 @@ def default_schedule(
     candidates: dict[CpuSchedule, _Division | None]
     if needed is WinogradSchedule:
         candidates = {each.schedule(shape, target): each for each in _divisions(shape, target, threads)}
+    elif needed is WeightGradientSchedule:
+        candidates = dict.fromkeys(weight_gradient_schedules(shape, target))
     elif needed is DepthwiseSchedule:
         candidates = dict.fromkeys(_depthwise_schedules(shape, target, threads))
     else:

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from iree.winograd.passes.match.no_match import Reason
-from iree.winograd.passes.match.problem import ConvolutionProblem, MatmulProblem
+from iree.winograd.passes.match.problem import ConvolutionProblem, MatmulProblem, WeightGradientProblem
 from iree.winograd.pipelines.cpu.kernels.by_schedule import refusal
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
-from iree.winograd.pipelines.cpu.schedules.depthwise import DepthwiseSchedule
 from iree.winograd.pipelines.cpu.schedules.direct import DirectSchedule
 from iree.winograd.pipelines.cpu.schedules.fit import CpuSchedule
+from iree.winograd.pipelines.cpu.schedules.weight_gradient import WeightGradientSchedule
 from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule
 from iree.winograd.pipelines.machines.model import CpuMachine, Limits
 from iree.winograd.pipelines.specification.schedule import Schedule
@@ -21,6 +21,7 @@ from .cost_model import stage_seconds
 from .default_schedule import default_schedule
 from .iree_cost import iree_matmul_seconds
 from .schedule_space import depthwise_schedules, direct_schedules, winograd_schedules
+from .weight_gradient_schedules import weight_gradient_schedules
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,12 @@ class CpuSearchSpace:
         return False
 
     def unsuited(self, problem: ConvolutionProblem) -> Reason | None:
-        """None: the kernels compute all that IREE leaves as convolutions, and are faster."""
+        """None: the kernels compute all that IREE leaves as convolutions, and are faster.
+
+        Gradients of depthwise filters alone have nothing that is multiplied as matrices.
+        """
+        if isinstance(problem, WeightGradientProblem) and problem.groups > 1 and problem.group_inputs == 1:
+            return "it is the gradient of a depthwise filter"
         return None
 
     def default_schedule(self, shape: ConvolutionShape) -> CpuSchedule:
@@ -87,6 +93,8 @@ class CpuSearchSpace:
         found: Iterator[CpuSchedule]
         if isinstance(default, DirectSchedule):
             found = direct_schedules(shape, self.target, self.threads, default)
+        elif isinstance(default, WeightGradientSchedule):
+            found = weight_gradient_schedules(shape, self.target)
         elif isinstance(default, WinogradSchedule):
             found = winograd_schedules(shape, self.target, self.threads, default)
         else:
@@ -105,6 +113,6 @@ class CpuSearchSpace:
 
     def stage_seconds(self, shape: ConvolutionShape, schedule: Schedule) -> Mapping[str, float]:
         """Seconds that each stage is predicted to take. Raises ValueError for the schedule of a GPU."""
-        if not isinstance(schedule, WinogradSchedule | DirectSchedule | DepthwiseSchedule):
+        if not isinstance(schedule, CpuSchedule):
             raise ValueError(f"{schedule} is no schedule for a CPU")
         return stage_seconds(shape, schedule, self.target, self.machine, self.threads)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from math import log2
@@ -9,6 +10,16 @@ from math import log2
 from iree.winograd.pipelines.machines.model import CpuMachine
 
 from .rates import STRAGGLING
+
+
+def complete(stages: Mapping[str, float], workers: Workers) -> dict[str, float]:
+    """The stages of a dispatch with launching it, and waiting for those that share it."""
+    work = sum(stages.values()) - stages.get("filters", 0)
+    return {
+        **stages,
+        "dispatch": workers.machine.dispatch_seconds,
+        "waiting": workers.start_seconds + workers.waiting_seconds(work),
+    }
 
 
 @dataclass(frozen=True)

@@ -7,12 +7,14 @@ from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.schedules.depthwise import DepthwiseSchedule
 from iree.winograd.pipelines.cpu.schedules.direct import DirectSchedule
 from iree.winograd.pipelines.cpu.schedules.fit import CpuSchedule, misfit
+from iree.winograd.pipelines.cpu.schedules.weight_gradient import WeightGradientSchedule
 from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule
-from iree.winograd.pipelines.specification.shape import ConvolutionShape
+from iree.winograd.pipelines.specification.shape import ConvolutionShape, WeightGradientShape
 
 from .depthwise import DepthwiseKernel, is_depthwise
 from .direct import DirectKernel
 from .filters import CpuKernel
+from .weight_gradient import WeightGradientKernel
 from .winograd import WinogradKernel
 
 
@@ -40,8 +42,23 @@ def kernel_for(shape: ConvolutionShape, target: CpuTarget, schedule: object) -> 
     return DirectKernel(shape, schedule, target)
 
 
+def weight_gradient_kernel(
+    shape: WeightGradientShape, target: CpuTarget, schedule: object
+) -> WeightGradientKernel:
+    """The kernel that computes the gradient of a filter by `schedule`.
+
+    Raises ValueError for the schedule of another kernel, and where this one doesn't do so by it.
+    """
+    if reason := refusal(shape, target, schedule):
+        raise ValueError(reason)
+    assert isinstance(schedule, WeightGradientSchedule)
+    return WeightGradientKernel(shape, schedule, target)
+
+
 def needed_schedule(shape: ConvolutionShape, target: CpuTarget) -> type[CpuSchedule]:
-    """The kind of schedule that says which kernel computes a convolution."""
+    """The kind of schedule that says which kernel computes a convolution, or the gradient of a filter."""
+    if isinstance(shape, WeightGradientShape):
+        return WeightGradientSchedule
     if shape.transform_size > 1:
         return WinogradSchedule
     return DepthwiseSchedule if is_depthwise(shape, target) else DirectSchedule

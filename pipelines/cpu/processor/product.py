@@ -16,6 +16,7 @@ from iree.winograd.passes.match.no_match import Reason
 from iree.winograd.pipelines.emission.vocabulary import (
     Buffer,
     Index,
+    IndexLike,
     broadcast,
     loop_carried,
     multiply_add,
@@ -28,19 +29,24 @@ from .target import CpuTarget
 
 @dataclass(frozen=True)
 class Rows:
-    """The left operand: elements side by side in each row, `stride` elements from one row to the next."""
+    """The left operand: `step` elements from one to the next in a row, `stride` from one row to the next."""
 
     buffer: Buffer
     first: Index
     stride: int
+    step: int = 1
 
 
 @dataclass(frozen=True)
 class Panel:
-    """The right operand: packed filters of one block of output channels, from one input channel on."""
+    """The right operand: filters of one block of output channels, from one input channel on.
+
+    They are packed, or `step` elements from one input channel to the next.
+    """
 
     buffer: Buffer
     first: Index
+    step: int | None = None
 
 
 @dataclass(frozen=True)
@@ -85,7 +91,7 @@ class Product(Protocol):
         sums: list[ir.Value],
         rows: Rows,
         panel: Panel,
-        extent: int,
+        extent: IndexLike,
         target: CpuTarget,
         beside: Callable[[Index], None] | None = None,
     ) -> list[ir.Value]:
@@ -148,7 +154,7 @@ class RegisterBlock:
         sums: list[ir.Value],
         rows: Rows,
         panel: Panel,
-        extent: int,
+        extent: IndexLike,
         target: CpuTarget,
         beside: Callable[[Index], None] | None = None,
     ) -> list[ir.Value]:
@@ -172,14 +178,15 @@ class RegisterBlock:
         target: CpuTarget,
         beside: Callable[[Index], None] | None,
     ) -> list[ir.Value]:
-        first = panel.first + c * self.channels
+        step = self.channels if panel.step is None else panel.step
+        first = panel.first + c * step
         with named("filter"):
             filters = [panel.buffer.load(first + v * self.width, self.width) for v in range(self.vectors)]
         for v in range(self.vectors):
-            panel.buffer.prefetch(first + (v * self.width + self.filter_prefetch * self.channels))
+            panel.buffer.prefetch(first + (v * self.width + self.filter_prefetch * step))
         if beside is not None:
             beside(c)
-        position = rows.first + c
+        position = rows.first + c * rows.step
         added = []
         for i in range(self.rows):
             with named("element"):

@@ -8,13 +8,16 @@ from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
 from .depthwise import DepthwiseSchedule
 from .direct import DirectSchedule, direct_workgroup_bytes
+from .weight_gradient import WeightGradientSchedule
 from .winograd import WinogradSchedule
 
-CpuSchedule = WinogradSchedule | DirectSchedule | DepthwiseSchedule
+CpuSchedule = WinogradSchedule | DirectSchedule | DepthwiseSchedule | WeightGradientSchedule
 
 
 def misfit(schedule: CpuSchedule, shape: ConvolutionShape, target: CpuTarget) -> Reason | None:
     """What keeps the kernel of a schedule from computing `shape` by it; None when nothing does."""
+    if isinstance(schedule, WeightGradientSchedule):
+        return _weight_gradient_misfit(schedule, shape, target)
     channels = shape.output_channels if isinstance(schedule, DepthwiseSchedule) else shape.group_outputs
     if not isinstance(schedule, DepthwiseSchedule):
         reason = schedule.product.misfit(target, shape.element_types)
@@ -63,6 +66,26 @@ def _winograd_misfit(schedule: WinogradSchedule, shape: ConvolutionShape, target
     if schedule.input_block is not None and shape.batch is None:
         return "a separate input transform needs a batch known at compile time"
     return _memory_misfit(workgroup_bytes(schedule, shape, target), target)
+
+
+def _weight_gradient_misfit(
+    schedule: WeightGradientSchedule, shape: ConvolutionShape, target: CpuTarget
+) -> Reason | None:
+    product = schedule.product
+    if reason := product.misfit(target, shape.element_types):
+        return reason
+    if shape.batch is None:
+        return "sums over images need their number at compile time"
+    for name, block, part, whole in (
+        ("row_block", schedule.row_block, product.rows, shape.group_inputs),
+        ("channel_block", schedule.channel_block, product.channels, shape.group_outputs),
+    ):
+        if block > whole:
+            return f"{name} {block} exceeds the {whole} channels that there are"
+        if block % part:
+            return f"{name} {block} is no multiple of the {part} of a register block"
+    sums = shape.transform_size * schedule.row_block * schedule.channel_block
+    return _memory_misfit(shape.element_types.accumulator_bytes * sums, target)
 
 
 def _direct_misfit(schedule: DirectSchedule, shape: ConvolutionShape, target: CpuTarget) -> Reason | None:

@@ -1,4 +1,4 @@
-"""Input and output transforms on the CPU: a tile at a time, vectors along the channels."""
+"""Transforms of tiles of images on the CPU: a tile at a time, vectors along the channels."""
 
 from __future__ import annotations
 
@@ -100,6 +100,48 @@ class InputTransform:
     @property
     def _width(self) -> int:
         return vector_width_for(self.shape.group_inputs, self.target.vector_width)
+
+
+@dataclass(frozen=True)
+class GradientTransform:
+    """tiles[row, a, k] = (A y)[a] for the gradients y of the outputs of one tile.
+
+    `gradient` is N x OH... x K, `tiles` is tile_block x A x (K, padded). Outputs beyond the image have none.
+    """
+
+    shape: ConvolutionShape
+    target: CpuTarget
+    gradient: Buffer
+    tiles: Buffer
+
+    def emit(self, tile: Tile, row: Index) -> None:
+        """Emits the transform of one tile to a row of `tiles`."""
+        positions = output_positions(self.shape, tile)
+        recipes = [each.filter for each in self.shape.decomposition.gradient_transforms]
+        nested = _nested(recipes, self._width, self.tiles.element, self.target)
+        reader = ChannelsLastReader(self.shape, self.gradient, self._width)
+        _for_positions(
+            positions,
+            lambda: self._transform(nested, reader.inside(tile, positions), row),
+            lambda: self._transform(nested, reader.on_the_edge(tile, positions), row),
+        )
+
+    def _transform(self, nested: Nested, load_tile: LoadTile, row: Index) -> None:
+        tiles, alpha = self.tiles, self.shape.decomposition.alpha
+
+        def transform_vector(k: Index) -> None:
+            first = tiles.offset([row, 0, k])
+
+            def store(element: Position, value: ir.Value) -> None:
+                tiles.store(value, first + flattened(element, alpha) * tiles.stride(1))
+
+            nested(load_tile(k), store)
+
+        for_each_vector(self.shape.output_channels, self._width, transform_vector, "k")
+
+    @property
+    def _width(self) -> int:
+        return vector_width_for(self.shape.output_channels, self.target.vector_width)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from iree.winograd.passes.match.no_match import Reason
-from iree.winograd.passes.match.problem import ConvolutionProblem, MatmulProblem
+from iree.winograd.passes.match.problem import ConvolutionProblem, MatmulProblem, WeightGradientProblem
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
 from iree.winograd.pipelines.gpu.schedules.fit import GpuSchedule, refusal
 from iree.winograd.pipelines.machines.model import GpuMachine, Limits
@@ -52,6 +52,8 @@ class GpuSearchSpace:
 
     def unsuited(self, problem: ConvolutionProblem) -> Reason | None:
         """Why the kernels don't compute `problem`, or None."""
+        if isinstance(problem, WeightGradientProblem):
+            return "GPUs have no kernels for gradients of filters"
         if problem.groups > 1 and problem.group_inputs == 1 and problem.group_outputs > 1:
             return f"it is depthwise with {problem.group_outputs} output channels each"
         return None

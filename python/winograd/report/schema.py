@@ -56,7 +56,7 @@ class LayerReport(TypedDict):
     """What was decided of a convolution, or a product of rows and a matrix."""
 
     kind: str
-    """"convolution" or "matmul"."""
+    """"convolution", "matmul" or "weight gradient"."""
     number: int
     """From 0 among those of its kind, in program order."""
     names: list[str]

@@ -1,0 +1,132 @@
+"""CPU kernels of weight gradients against float64, within the a-priori error bound of their algorithm."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import iree.winograd
+import numpy as np
+import pytest
+from agreement import expect_within
+from convolution_program import compile_rewritten
+from iree.winograd.dialect.algebra.numerics import gradient_error_bound
+from iree.winograd.dialect.decomposition import decompose
+from weight_gradient_source import WeightGradientSource
+from wide import sampled, wide
+
+
+@dataclass(frozen=True)
+class WeightGradientProgram:
+    """A gradient of N x C x size... or N x size... x C images, computed by F(m, p)."""
+
+    size: tuple[int, ...]
+    kernel: tuple[int, ...]
+    m: tuple[int, ...]
+    p: tuple[int, ...]
+    channels: int = 16
+    outputs: int = 16
+    batch: int = 2
+    strides: tuple[int, ...] = field(default=(), kw_only=True)
+    dilations: tuple[int, ...] = field(default=(), kw_only=True)
+    padding: tuple[int, ...] = field(default=(), kw_only=True)
+    groups: int = field(default=1, kw_only=True)
+    channels_last: bool = field(default=True, kw_only=True)
+
+    def __str__(self) -> str:
+        parts = [
+            f"F({_text(self.m)},{_text(self.p)})",
+            _text((self.batch, *self.size, self.channels)),
+            _text(self.kernel),
+        ]
+        parts += [
+            f"{name}={_text(getattr(self, name))}"
+            for name in ("strides", "dilations", "padding")
+            if getattr(self, name)
+        ]
+        layout = "" if self.channels_last else "-channels-first"
+        return f"{'-'.join(parts)}-{self.outputs}-groups={self.groups}{layout}"
+
+    @property
+    def source(self) -> WeightGradientSource:
+        ones = (1,) * len(self.size)
+        return WeightGradientSource(
+            self.size,
+            self.kernel,
+            self.strides or ones,
+            self.dilations or ones,
+            self.padding or (0,) * len(self.size),
+            self.groups,
+            self.channels,
+            self.outputs,
+            self.batch,
+            self.channels_last,
+        )
+
+    def check(self, target: str = "cpu", device: str = "local-sync") -> None:
+        """Compiles and runs the program; its error against float64 has to be within the a-priori bound."""
+        source = self.source
+        tile = ", ".join(map(str, self.m))
+        part = ", ".join(map(str, self.p))
+        algorithm = f"{{output_tile = array<i64: {tile}>, part_size = array<i64: {part}>}}"
+        text = source.text(f"attrs = {{winograd.algorithm = {algorithm}}}")
+        image, gradient = (np.clip(each / 4, -1, 1) for each in source.operands())
+        program = iree.winograd.load(compile_rewritten(text, target), device=device)
+        exact = source.exact(image, gradient)
+        decomposition = decompose(
+            self.kernel, self.m, strides=source.strides, dilations=source.dilations, part_size=self.p
+        )
+        tiles = self.batch * np.prod(decomposition.tiles(source.output_size))
+        bound = gradient_error_bound(self.m, self.p, int(tiles))
+        expect_within(program(image, gradient), exact, bound)
+        assert np.abs(exact).max() > 2 * bound, "the bound is too large to tell anything"
+
+
+def _text(sizes: tuple[int, ...]) -> str:
+    return "x".join(map(str, sizes))
+
+
+TILES = [WeightGradientProgram((14, 13), (3, 3), (m, m), (3, 3), 20, 24, padding=(1, 1)) for m in (2, 4, 6)]
+CHANNELS = [
+    WeightGradientProgram((10, 10), (3, 3), (4, 4), (3, 3), channels, outputs, padding=(1, 1))
+    for channels, outputs in [(1, 1), (3, 10), (17, 33), (100, 7)]
+]
+VIEWS = [
+    WeightGradientProgram((12, 12), (5, 5), (4, 4), (3, 3), padding=(2, 2)),
+    WeightGradientProgram((15, 14), (3, 3), (4, 4), (2, 2), strides=(2, 2), padding=(1, 1)),
+    WeightGradientProgram((15, 17), (3, 3), (4, 4), (3, 3), dilations=(2, 2), padding=(2, 2)),
+    WeightGradientProgram(
+        (19, 17), (3, 3), (2, 2), (2, 3), 8, 16, strides=(2, 1), dilations=(3, 2), padding=(3, 2)
+    ),
+    WeightGradientProgram((17, 9), (7, 1), (4, 1), (7, 1), padding=(3, 0)),
+]
+DIRECT = [
+    WeightGradientProgram((14, 14), (1, 1), (1, 1), (1, 1), 32, 40, strides=(2, 2)),
+    WeightGradientProgram((21, 21), (7, 7), (1, 1), (1, 1), 3, 64, strides=(2, 2), padding=(3, 3)),
+    WeightGradientProgram((13, 11), (5, 3), (1, 1), (1, 1), 5, 10, dilations=(2, 2), padding=(2, 1)),
+]
+OTHERS = [
+    WeightGradientProgram((12, 11), (3, 3), (4, 4), (3, 3), 8, 16, padding=(1, 1), groups=2),
+    WeightGradientProgram((12, 11), (3, 3), (4, 4), (3, 3), 8, 16, padding=(1, 1), channels_last=False),
+    WeightGradientProgram(
+        (12, 11), (3, 3), (1, 1), (1, 1), 6, 9, strides=(2, 1), groups=2, channels_last=False
+    ),
+    WeightGradientProgram((33,), (5,), (4,), (5,), 16, 24, padding=(2,)),
+    WeightGradientProgram((6, 7, 8), (3, 3, 3), (2, 2, 2), (3, 3, 3), 8, 16, padding=(1, 1, 1)),
+]
+ALL = [*TILES, *CHANNELS, *VIEWS, *DIRECT, *OTHERS]
+SAMPLE = [TILES[1], CHANNELS[0], CHANNELS[2], VIEWS[1], VIEWS[3], DIRECT[1], OTHERS[0], OTHERS[1], OTHERS[4]]
+
+
+@pytest.mark.parametrize("program", sampled(ALL, SAMPLE), ids=str)
+def test_agrees_with_float64(program: WeightGradientProgram) -> None:
+    program.check()
+
+
+@pytest.mark.parametrize("cpu", ["x86-64", "haswell"])
+@pytest.mark.parametrize("program", [TILES[1], *wide([TILES[2], VIEWS[1], DIRECT[1]])], ids=str)
+def test_agrees_with_float64_on_lesser_targets(program: WeightGradientProgram, cpu: str) -> None:
+    program.check(target=f"cpu:{cpu}")
+
+
+def test_workgroups_run_in_parallel() -> None:
+    CHANNELS[2].check(device="local-task")
