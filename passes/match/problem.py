@@ -197,11 +197,6 @@ class WeightGradientProblem(ConvolutionProblem):
     def __str__(self) -> str:
         return f"{_WEIGHT_GRADIENT}{super().__str__()}"
 
-    @property
-    def forward(self) -> ConvolutionProblem:
-        """The convolution."""
-        return ConvolutionProblem(**_sizes(self))
-
 
 def _sizes(problem: ConvolutionProblem) -> dict[str, Any]:
     """What a problem states, by the names of its fields."""
