@@ -64,6 +64,9 @@ def main() -> None:
         default=["auto"],
         help="that layers may have, for a program each: `auto` or a number",
     )
+    compiling.add_argument(
+        "--ptxas", help="the assembler by which there is one more program of each, where kernels are for CUDA"
+    )
     compiling.add_argument("--processes", type=int, default=1, help="that compile at the same time")
     compiling.add_argument(
         "--machine", type=Path, help="the GPU that times are predicted for, as `calibrate` wrote it"
@@ -101,21 +104,24 @@ def _compile(options: argparse.Namespace) -> None:
     records = json.loads((options.folder / "imports.json").read_text())
     with ProcessPoolExecutor(options.processes, mp_context=get_context("spawn")) as pool:
         programs = [
-            pool.submit(_compile_program, options.folder, options.machine, record, target, error)
+            pool.submit(_compile_program, options.folder, options.machine, record, target, error, ptxas)
             for record in records
             for target in options.targets
             for error in options.errors
+            for ptxas in ((None, options.ptxas) if options.ptxas is not None else (None,))
         ]
         compiled = [program.result() for program in programs]
     (options.folder / "programs.json").write_text(json.dumps(compiled))
 
 
 def _compile_program(
-    folder: Path, machine: Path | None, record: dict[str, Any], target: str, error: str
+    folder: Path, machine: Path | None, record: dict[str, Any], target: str, error: str, ptxas: str | None
 ) -> dict[str, Any]:
     import iree.winograd
 
-    path = folder / f"{record['network']}-{record['batch']}-{target.replace(':', '-')}-{error}.vmfb"
+    variant = f"{target} {error}" if ptxas is None else f"{target} {error} assembled"
+    name = f"{record['network']}-{record['batch']}-{variant}.vmfb".replace(":", "-").replace(" ", "-")
+    path = folder / name
     iree.winograd.compile(
         folder / record["source"],
         target=target,
@@ -123,11 +129,12 @@ def _compile_program(
         fold_filters="load",
         machine=machine,
         max_relative_error=None if error == "auto" else float(error),
+        ptxas=ptxas,
         strict=True,
         flags=[HOIST_FLAG],
     )
     print(path, flush=True)
-    return {**record, "target": target, "max_relative_error": error, "file": path.name}
+    return {**record, "target": target, "variant": variant, "file": path.name}
 
 
 def _with_parameters(imported: ImportedModel) -> str:
@@ -215,9 +222,8 @@ def _measure(options: argparse.Namespace) -> None:
         except Exception as error:
             # One program that fails must not lose the results of the others.
             ours = {"failure": repr(error)}
-        program = f"{record['target']} {record['max_relative_error']}"
-        report["networks"][-1]["ours"][program] = ours
-        print(name, batch, program, json.dumps(ours), flush=True)
+        report["networks"][-1]["ours"][record["variant"]] = ours
+        print(name, batch, record["variant"], json.dumps(ours), flush=True)
         if options.output is not None:
             options.output.parent.mkdir(parents=True, exist_ok=True)
             options.output.write_text(json.dumps(report, indent=1))

@@ -26,6 +26,7 @@ from iree.winograd.passes.unroll_pooling import UnrollPooling
 from iree.winograd.pipelines.selection.options import WinogradOptions
 
 from .fold_layout import FoldLayout
+from .keep_nan import KeepNan
 from .lower_to_dispatch import LowerToDispatch
 from .machines.host import physical_cores
 from .note_unaligned import NoteUnaligned
@@ -64,6 +65,7 @@ def compile_pipeline(
         SeparateResampling(),
         AssignSchedule(**shared_values(options, AssignSchedule)),
         FoldLayout(),
+        KeepNan(),
         LowerToDispatch(),
         NoteUnaligned(),
     ]

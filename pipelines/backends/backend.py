@@ -56,6 +56,10 @@ class Backend(Protocol):
     def writes_insertions(self) -> bool:
         """Whether kernels write an output that is only inserted into a tensor in its place there."""
 
+    @property
+    def extrema_lose_nan(self) -> bool:
+        """Whether IREE compiles `arith.maximumf` and `arith.minimumf` to give the other number for a NaN."""
+
     def search_space(self, machine: Machine | None = None, threads: int = 1) -> SearchSpace:
         """The implementations to choose from, and their times on `machine`, the default one unless given.
 

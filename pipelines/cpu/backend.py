@@ -59,6 +59,10 @@ class CpuBackend:
     def writes_insertions(self) -> bool:
         return True
 
+    @property
+    def extrema_lose_nan(self) -> bool:
+        return False
+
     def search_space(self, machine: Machine | None = None, threads: int = 1) -> CpuSearchSpace:
         """Raises ValueError for the machine of another kind of target."""
         machine = self.default_machine if machine is None else machine

@@ -20,8 +20,8 @@ class VectorEpilogue:
 
     transform: OutputTransformOp
     operands: Sequence[Buffer]
-    functions: Mapping[str, Callable[..., ir.Value]] = field(default_factory=dict)
-    """By name of the operation: how a target computes it on vectors. The others are IREE's to expand."""
+    functions: Mapping[str, Callable[[ir.Value], ir.Value]] = field(default_factory=dict)
+    """By name of the operation: how a target computes it on a vector. The others are IREE's to expand."""
 
     def emit(
         self, accumulated: ir.Value, image: Index, position: tuple[Index, ...], channel: Index
@@ -55,7 +55,7 @@ class VectorEpilogue:
         self, operation: ir.Operation, values: dict[ir.Value, ir.Value], width: int
     ) -> list[ir.Value]:
         if operation.name in self.functions:
-            return [self.functions[operation.name](*(values[operand] for operand in operation.operands))]
+            return [self.functions[operation.name](values[operation.operands[0]])]
         return _emit_vectorized(operation, values, width)
 
     def prefetch(self, image: Index, position: tuple[Index, ...], channel: Index) -> None:

@@ -56,6 +56,10 @@ class GpuBackend:
     def writes_insertions(self) -> bool:
         return False
 
+    @property
+    def extrema_lose_nan(self) -> bool:
+        return self.target.extrema_lose_nan
+
     def search_space(self, machine: Machine | None = None, threads: int = 1) -> GpuSearchSpace:
         """Raises ValueError for the machine of another kind of target."""
         machine = self.default_machine if machine is None else machine

@@ -13,7 +13,6 @@ from iree.winograd.passes.match.constants import constant_array
 from iree.winograd.pipelines.emission.dispatch import KernelFunction, kernel_name
 from iree.winograd.pipelines.emission.epilogue import VectorEpilogue, epilogue_text, reads_along_channels
 from iree.winograd.pipelines.emission.vocabulary import Index
-from iree.winograd.pipelines.gpu.device.extrema import extrema
 from iree.winograd.pipelines.gpu.device.launch import Launcher, TensorArgument
 from iree.winograd.pipelines.gpu.device.memory import QUAD, GlobalBuffer
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
@@ -104,7 +103,7 @@ class _Lowering:
         def body(function: KernelFunction[GlobalBuffer]) -> None:
             *buffers, output = function.buffers
             own, others = buffers[: len(operands)], buffers[len(operands) :]
-            epilogue = VectorEpilogue(transform, others, extrema(self.launcher.target))
+            epilogue = VectorEpilogue(transform, others)
             emit(function.workgroup, function.batch, *own, output, epilogue.emit)
 
         return self.launcher.launch(

@@ -85,6 +85,13 @@ class WinogradOptions:
         flag="iree-winograd-tuning-database",
         accepts=bool,
     )
+    ptxas: str | None = option(
+        None,
+        "a program",
+        "have NVIDIA's assembler make machine code of kernels for CUDA, which drivers else do at load time",
+        flag="iree-winograd-ptxas",
+        accepts=bool,
+    )
     strict: bool = option(
         False,
         purpose="make every failure of our passes an error",

@@ -11,6 +11,7 @@ from functools import partial
 from iree.compiler import api
 from iree.compiler.api.ctypes_dl import PipelineType
 from iree.winograd import embedding
+from iree.winograd.assembler import assemble_kernels
 from iree.winograd.attempts import Attempts
 from iree.winograd.diagnostics import Diagnostic, capture_remarks, diagnostic_at
 from iree.winograd.dialect.bindings import ir
@@ -49,6 +50,8 @@ PHASES = (
 """The phases of IREE's compilation, in order."""
 _COMMANDS_PHASE = "stream"
 """The phase after which a program says what its commands read and write."""
+_BINARIES_PHASE = "hal"
+"""The phase after which kernels are what is loaded."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +80,12 @@ class Stages:
     def contain_commands(self) -> bool:
         """Whether the program is made commands of, which are then compiled further."""
         point = PHASES.index(_COMMANDS_PHASE)
+        is_standard = self.mode == PipelineType.IREE_COMPILER_PIPELINE_STD
+        return is_standard and PHASES.index(self.compile_from) < point < PHASES.index(self.compile_to)
+
+    def contain_binaries(self) -> bool:
+        """Whether kernels become what is loaded, and the program is compiled further."""
+        point = PHASES.index(_BINARIES_PHASE)
         is_standard = self.mode == PipelineType.IREE_COMPILER_PIPELINE_STD
         return is_standard and PHASES.index(self.compile_from) < point < PHASES.index(self.compile_to)
 
@@ -296,7 +305,20 @@ class Compilation:
             module = invocation.export_module()
             invocation.import_module(module)
             run_passes(module, command_pipeline(), self._dumps, containment)
+        assembles = self._options is not None and self._options.ptxas is not None
+        if assembles and replace(self._stages, compile_from=compile_from).contain_binaries():
+            if self._execute(invocation, compile_from, _BINARIES_PHASE) is None:
+                return None
+            compile_from = _BINARIES_PHASE
+            self._assemble(invocation)
         return self._execute(invocation, compile_from, self._stages.compile_to)
+
+    def _assemble(self, invocation: api.Invocation) -> None:
+        """Have kernels for CUDA assembled, in a program after IREE's phase `hal`."""
+        assert self._options is not None and self._options.ptxas is not None
+        module = invocation.export_module()
+        invocation.import_module(module)
+        assemble_kernels(module, self._options.ptxas, self._warn)
 
     def _report_all(self, diagnostics: Sequence[Diagnostic]) -> None:
         for diagnostic in diagnostics:

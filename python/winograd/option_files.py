@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 
 from iree.winograd.errors import InvalidOptionError
@@ -18,7 +19,7 @@ class OptionFileError(InvalidOptionError):
 
 
 def check_option_files(options: WinogradOptions, warn: Callable[[str], None]) -> None:
-    """Raise `OptionFileError` when the tuning database or the machine can't be read.
+    """Raise `OptionFileError` when the tuning database or the machine can't be read, or the assembler run.
 
     `warn` is told of a damaged database, which counts as empty.
     """
@@ -26,6 +27,8 @@ def check_option_files(options: WinogradOptions, warn: Callable[[str], None]) ->
         _check_tuning_database(options.tuning_database, warn)
     if options.machine is not None:
         _check_machine(options.machine)
+    if options.ptxas is not None and shutil.which(options.ptxas) is None:
+        raise OptionFileError("ptxas", f"can't run assembler '{options.ptxas}': there is no such program")
 
 
 def _check_tuning_database(path: str, warn: Callable[[str], None]) -> None:

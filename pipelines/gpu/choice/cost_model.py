@@ -57,9 +57,11 @@ def gemm_seconds(
         input    = latency + bytes of the image and of its tiles / bandwidth of where they fit
         output   = latency + bytes of the products and of the result / bandwidth of where they fit
 
-    with the padding to whole quads and blocks; output transforms reach 0.87 of memory's bandwidth. Products
-    take no less than their bytes, and on matrix units the root of the sum of the squares of the two; input
-    transforms take no less than it takes to gather channels that are no whole quads.
+    with the padding to whole quads and blocks. Operands that are split are read again from the cache for each
+    further view, and all of them twice where threads can't keep a tile until they know its scale. Output
+    transforms reach 0.87 of memory's bandwidth. Products take no less than their bytes, and on matrix units
+    the root of the sum of the squares of the two; input transforms take no less than it takes to gather
+    channels that are no whole quads.
     """
     packing = (
         SplitPacking(shape, schedule)
@@ -93,7 +95,11 @@ def gemm_seconds(
         gathering = gathered / (GATHER_RATE * machine.multiprocessors)
         latency = INPUT_LATENCY + INPUT_ELEMENT_LATENCY * shape.transform_size
         latency += SPLIT_LATENCY if splits else 0
-        stages["input"] = latency + max(_moved(image, tiles, machine) / _kept(shape, splits), gathering)
+        moving = _moved(image, tiles, machine) / _kept(shape, splits)
+        if isinstance(packing, SplitPacking):
+            passes = packing.views * (2 if packing.input_rounds > 1 else 1)
+            moving += (passes - 1) * image / machine.cache_bandwidth
+        stages["input"] = latency + max(moving, gathering)
     written = result if is_direct and parts == 1 else sums
     moved = (filters + tiles + written) / machine.memory_bandwidth
     stages["products"] = (

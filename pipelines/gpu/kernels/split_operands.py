@@ -47,8 +47,6 @@ from iree.winograd.pipelines.gpu.schedules.matrix import STAGE_ROW
 
 from .transforms import TRANSFORM_THREADS, filter_taps
 
-MAX_TILE_THREADS = 256
-"""Threads that share a tile, each a quad of its channels at a time."""
 _MANTISSA_BITS = 23
 _EXPONENT_BIAS = 127
 
@@ -66,18 +64,12 @@ class SplitInputKernel:
 
     @property
     def threads(self) -> int:
-        return max(TRANSFORM_THREADS, self._tile_threads)
-
-    @property
-    def _tile_threads(self) -> int:
-        """A power of two."""
-        quads = self.packing.padded_reduction // QUAD
-        return min(MAX_TILE_THREADS, 1 << (quads - 1).bit_length())
+        return max(TRANSFORM_THREADS, self.packing.tile_threads)
 
     @property
     def _tiles(self) -> int:
         """Of a workgroup."""
-        return self.threads // self._tile_threads
+        return self.threads // self.packing.tile_threads
 
     def workgroups(self, batch: Index) -> tuple[Index, Index]:
         """Tiles, groups."""
@@ -89,19 +81,19 @@ class SplitInputKernel:
         """`source` is the image, N x H... x C."""
         packing, count = self.packing, self.packing.tiles(batch)
         thread = thread_id()
-        number = workgroup[0] * self._tiles + thread // self._tile_threads
+        number = workgroup[0] * self._tiles + thread // self.packing.tile_threads
         group = workgroup[1] if packing.shape.groups > 1 else Index(0)
-        quad = thread % self._tile_threads
+        quad = thread % self.packing.tile_threads
         is_whole = count.known is not None and count.known % self._tiles == 0
         exists = Condition(True) if is_whole else number.less_than(count)
         # Threads without a tile take part in finding the scale of their neighbours'.
         tile = locate_tile(packing.shape, number.minimum(count - 1))
         block, row = number // packing.schedule.block_rows, number % packing.schedule.block_rows
-        rounds = -(-packing.padded_reduction // (QUAD * self._tile_threads))
+        rounds = packing.input_rounds
         once = self._load(source, tile, group, quad) if rounds == 1 else None
 
         def larger(i: Index, found: list[ir.Value]) -> list[ir.Value]:
-            loaded = once or self._load(source, tile, group, quad + i * self._tile_threads)
+            loaded = once or self._load(source, tile, group, quad + i * self.packing.tile_threads)
             return [_largest([*found, *map(_magnitude, loaded.values())])]
 
         (largest,) = loop_carried(rounds, 1, [_integers(0)], larger, "round")
@@ -113,7 +105,7 @@ class SplitInputKernel:
         when(writes_scale, lambda: _store(scale, scales, place))
         halves = packed.viewed_as(ir.F16Type.get(), QUAD)
         with loop(rounds, 1, "round") as i:
-            own = quad + i * self._tile_threads
+            own = quad + i * self.packing.tile_threads
             loaded = once or self._load(source, tile, group, own)
             written = exists & own.less_than(packing.padded_reduction // QUAD)
 
@@ -140,7 +132,7 @@ class SplitInputKernel:
 
     def _over_tile(self, largest: ir.Value) -> ir.Value:
         """The largest of all threads of the tile."""
-        threads = self._tile_threads
+        threads = self.packing.tile_threads
         offset = 1
         while offset < min(threads, WARP_THREADS):
             other = gpu.shuffle(largest, _integer(offset), _integer(WARP_THREADS), gpu.ShuffleMode.XOR)[0]

@@ -29,6 +29,7 @@ import numpy.typing as npt
 from iree.winograd.dialect.algebra.transforms import as_array
 from iree.winograd.passes.match.element_types import element_bytes
 from iree.winograd.pipelines.emission.vocabulary import Index
+from iree.winograd.pipelines.gpu.device.memory import QUAD
 from iree.winograd.pipelines.gpu.schedules.matrix import HALF_BYTES, STAGE_ROW, MatrixSchedule
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
@@ -44,6 +45,8 @@ LOW_PART = STAGE_ROW // 2
 """fp16 numbers from a high part to its low part, by xor."""
 CHUNK = 8
 """fp16 numbers in 16 bytes."""
+MAX_TILE_THREADS = 256
+"""Threads that share a tile of the input."""
 PERMUTED = 16
 """Rows of filters that are permuted among each other."""
 
@@ -77,6 +80,16 @@ class SplitPacking(ProductPacking):
     def _row(self) -> int:
         """Elements that hold the parts of a row of an operand."""
         return self.padded_reduction * self.schedule.parts * HALF_BYTES // element_bytes("f32")
+
+    @property
+    def tile_threads(self) -> int:
+        """Threads that share a tile of the input, each a quad of its channels at a time; a power of two."""
+        return min(MAX_TILE_THREADS, 1 << (self.padded_reduction // QUAD - 1).bit_length())
+
+    @property
+    def input_rounds(self) -> int:
+        """Quads of a thread: what they can't keep of a tile until they know its scale they load twice."""
+        return -(-self.padded_reduction // (QUAD * self.tile_threads))
 
     def input_extents(self) -> tuple[int, ...]:
         return (self.block_inputs + self.shape.groups * self.schedule.block_rows,)

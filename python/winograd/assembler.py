@@ -1,0 +1,102 @@
+"""Kernels for NVIDIA's GPUs as machine code: what drivers would otherwise make of them at load time.
+
+IREE stores them as text (PTX), in a flatbuffer for each executable. Its own flags for an assembler have no
+effect in 3.13.
+"""
+
+from __future__ import annotations
+
+import struct
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+from iree.winograd.diagnostics import Diagnostic
+from iree.winograd.dialect.bindings import ir
+
+_FORMAT = "cuda-nvptx-fb"
+_TARGET = b".target "
+_LENGTH_BYTES = 4
+
+
+class AssemblyError(Exception):
+    """Kernels that can't be assembled; the text says why."""
+
+
+def assemble_kernels(module: ir.Operation, ptxas: str, warn: Callable[[Diagnostic], None]) -> None:
+    """Replace the text of all kernels for CUDA in `module`, a program after IREE's phase `hal`.
+
+    `ptxas` is NVIDIA's assembler. What it fails on stays text, and `warn` is told.
+    """
+    for binary in _binaries(module):
+        data = binary.attributes["data"]
+        try:
+            assembled = assemble(np.array(ir.DenseIntElementsAttr(data), np.int8).tobytes(), ptxas)
+        except AssemblyError as error:
+            warn(
+                Diagnostic("warning", f"kernels stay text, which drivers assemble when they load it: {error}")
+            )
+            continue
+        with module.context:
+            values = np.frombuffer(assembled, np.int8)
+            binary.attributes["data"] = ir.DenseElementsAttr.get(values, type=data.type)
+
+
+def _binaries(module: ir.Operation) -> Iterator[ir.Operation]:
+    for executable in module.regions[0].blocks[0].operations:
+        if executable.operation.name != "hal.executable":
+            continue
+        for binary in executable.operation.regions[0].blocks[0].operations:
+            operation = binary.operation
+            if operation.name == "hal.executable.binary" and _is_for_cuda(operation):
+                yield operation
+
+
+def _is_for_cuda(binary: ir.Operation) -> bool:
+    return bool(ir.StringAttr(binary.attributes["format"]).value == _FORMAT)
+
+
+def assemble(executable: bytes, ptxas: str) -> bytes:
+    """The flatbuffer of an executable with machine code for its text, in its place.
+
+    Raises `AssemblyError` where there is no text, `ptxas` fails, or what it gives is longer.
+    """
+    begin, end = _text(executable)
+    text = executable[begin:end]
+    architecture = text.split(_TARGET, 1)[1].split(None, 1)[0].rstrip(b",").decode()
+    code = _assembled(text, architecture, ptxas)
+    if len(code) > len(text):
+        raise AssemblyError(f"machine code of {len(code)} bytes has no room in that of {len(text)} of text")
+    length = struct.pack("<I", len(code))
+    return (
+        executable[: begin - _LENGTH_BYTES] + length + code + bytes(len(text) - len(code)) + executable[end:]
+    )
+
+
+def _text(executable: bytes) -> tuple[int, int]:
+    """Where the text begins and ends: a string of the flatbuffer, which its length precedes."""
+    target = executable.find(_TARGET)
+    if target < 0:
+        raise AssemblyError("an executable has no text")
+    end = executable.find(b"\0", target)
+    for begin in range(target, _LENGTH_BYTES - 1, -1):
+        (length,) = struct.unpack_from("<I", executable, begin - _LENGTH_BYTES)
+        if begin + length == end:
+            return begin, end
+    raise AssemblyError("an executable's text has no length")
+
+
+def _assembled(text: bytes, architecture: str, ptxas: str) -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        source, target = Path(folder, "kernels.ptx"), Path(folder, "kernels.cubin")
+        source.write_bytes(text)
+        command = [ptxas, f"-arch={architecture}", str(source), "-o", str(target)]
+        try:
+            completed = subprocess.run(command, capture_output=True, text=True, check=False)
+            if completed.returncode != 0:
+                raise AssemblyError(f"{ptxas}: {completed.stderr.strip()}")
+            return target.read_bytes()
+        except OSError as error:
+            raise AssemblyError(f"{ptxas}: {error.strerror}") from None
