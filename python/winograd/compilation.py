@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -17,6 +17,7 @@ from iree.winograd.diagnostics import Diagnostic, capture_remarks, diagnostic_at
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.errors import CompilationError
 from iree.winograd.ir_dumps import IRDumps
+from iree.winograd.kernel_bodies import KernelBodies, take_bodies
 from iree.winograd.kernel_failures import failures_of_kernels, require_lowered, take_kernel_users
 from iree.winograd.pass_pipeline import run_passes
 from iree.winograd.passes.frame.containment import Containment, RewriteFailure, RewriteFailuresError
@@ -48,6 +49,8 @@ PHASES = (
     "end",
 )
 """The phases of IREE's compilation, in order."""
+_CONSTANTS_PHASE = "global-optimization"
+"""The phase in which IREE evaluates constants, with our kernels where they compute some."""
 _COMMANDS_PHASE = "stream"
 """The phase after which a program says what its commands read and write."""
 _BINARIES_PHASE = "hal"
@@ -267,7 +270,7 @@ class Compilation:
             run_passes(module, passes, self._dumps, containment)
             require_lowered(module)
             users = take_kernel_users(module)
-            if self._finish(invocation, REWRITE_PHASE, containment, bool(users)) is None:
+            if self._finish(invocation, REWRITE_PHASE, containment, users) is None:
                 raise RewriteFailuresError(failures_of_kernels(users, module.location, diagnostics))
         except BaseException as error:
             self._invocations.remove(invocation)
@@ -284,26 +287,37 @@ class Compilation:
     def _finish_stock(self, invocation: api.Invocation, compile_from: str) -> api.Invocation | None:
         """Compile a program that was not rewritten on from phase `compile_from`."""
         try:
-            return self._finish(invocation, compile_from, Containment(), is_rewritten=False)
+            return self._finish(invocation, compile_from, Containment())
         except RewriteFailuresError as error:
             for failure in error.failures:
                 self._warn(_warning(failure))
             return self._execute(invocation, _COMMANDS_PHASE, self._stages.compile_to)
 
     def _finish(
-        self, invocation: api.Invocation, compile_from: str, containment: Containment, is_rewritten: bool
+        self,
+        invocation: api.Invocation,
+        compile_from: str,
+        containment: Containment,
+        kernels: Collection[str] = (),
     ) -> api.Invocation | None:
-        """Compile on from phase `compile_from`.
+        """Compile a program that has `kernels` of ours on from phase `compile_from`.
 
         Raises `RewriteFailuresError` when a pass failed on the program's commands, which are as they were.
         """
-        says_writes = is_rewritten or not self._only_rewritten
+        says_writes = kernels or not self._only_rewritten
         if says_writes and replace(self._stages, compile_from=compile_from).contain_commands():
+            bodies: KernelBodies | None = None
+            if kernels:
+                if self._execute(invocation, compile_from, _CONSTANTS_PHASE) is None:
+                    return None
+                compile_from = _CONSTANTS_PHASE
+                bodies = take_bodies(_program(invocation), kernels)
             if self._execute(invocation, compile_from, _COMMANDS_PHASE) is None:
                 return None
             compile_from = _COMMANDS_PHASE
-            module = invocation.export_module()
-            invocation.import_module(module)
+            module = _program(invocation)
+            if bodies is not None:
+                bodies.put_back(module)
             run_passes(module, command_pipeline(), self._dumps, containment)
         assembles = self._options is not None and self._options.ptxas is not None
         if assembles and replace(self._stages, compile_from=compile_from).contain_binaries():
@@ -354,6 +368,13 @@ class Compilation:
             return invocation
         embedding.set_phases(invocation, compile_from, compile_to)
         return invocation if invocation.execute(self._stages.mode) else None
+
+
+def _program(invocation: api.Invocation) -> ir.Operation:
+    """What `invocation` has made of its program so far, and goes on with."""
+    module = invocation.export_module()
+    invocation.import_module(module)
+    return module
 
 
 def _warning(failure: RewriteFailure) -> Diagnostic:
