@@ -8,7 +8,7 @@ from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.build.reflection import note_arguments
 from iree.winograd.passes.frame.containment import rewrite_each
 from iree.winograd.passes.frame.registry import register_pass
-from iree.winograd.passes.match.navigation import walk
+from iree.winograd.passes.match.navigation import KERNEL, walk
 
 from .specification.reflection import UNALIGNED_KEY
 
@@ -39,7 +39,7 @@ class NoteUnaligned:
         kernels = {
             ir.StringAttr(operation.attributes["sym_name"]).value
             for operation in operations
-            if operation.name == "stream.executable"
+            if operation.name == KERNEL
         }
         functions = [each for each in operations if each.name == "util.func" and each.regions[0].blocks]
         rewrite_each("function", functions, lambda function: _note(function, kernels))

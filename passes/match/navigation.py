@@ -8,16 +8,23 @@ from typing import TypeVar
 from iree.winograd.dialect import ops
 from iree.winograd.dialect.bindings import ir
 
+KERNEL = "stream.executable"
+"""The name of operations that hold a kernel."""
+
 Transform = TypeVar("Transform", bound=ops.TransformOp)
 
 
 def walk(root: ir.Operation) -> Iterator[ir.Operation]:
-    """All operations inside `root` in program order; `root` must not be rewritten meanwhile."""
+    """All operations inside `root` in program order, but those of kernels: by far the most, for no pass.
+
+    `root` must not be rewritten meanwhile.
+    """
     for region in root.regions:
         for block in region.blocks:
             for view in block.operations:
                 yield view.operation
-                yield from walk(view.operation)
+                if view.operation.name != KERNEL:
+                    yield from walk(view.operation)
 
 
 def transforms(root: ir.Operation, kind: type[Transform]) -> list[Transform]:

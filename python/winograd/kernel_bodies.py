@@ -11,7 +11,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from iree.winograd.dialect.bindings import func, ir
-from iree.winograd.passes.match.navigation import defining_operation, walk
+from iree.winograd.passes.match.navigation import KERNEL, defining_operation
 
 
 @dataclass(frozen=True)
@@ -23,9 +23,11 @@ class KernelBodies:
     def put_back(self, program: ir.Operation) -> None:
         """Put the bodies to where they are called in `program`, however often."""
         bodies = {_name(each): each for each in _operations(self.module.operation)}
-        calls = [each for each in walk(program) if each.name == "func.call" and _callee(each) in bodies]
-        for call in calls:
-            _inline(bodies[_callee(call)].clone(ip=False), call)
+        for executable in _operations(program):
+            for function in _functions(executable):
+                for call in [each for each in _operations(function) if each.name == "func.call"]:
+                    if _callee(call) in bodies:
+                        _inline(bodies[_callee(call)].clone(ip=False), call)
 
 
 def take_bodies(program: ir.Operation, kernels: Collection[str]) -> KernelBodies:
@@ -39,11 +41,19 @@ def take_bodies(program: ir.Operation, kernels: Collection[str]) -> KernelBodies
     """
     bodies = ir.Module.create(program.location)
     for executable in _operations(program):
-        if executable.name == "stream.executable" and _name(executable) in kernels:
-            (module,) = (each for each in _operations(executable) if each.name == "builtin.module")
-            for function in [each for each in _operations(module) if each.name == "func.func"]:
+        if executable.name == KERNEL and _name(executable) in kernels:
+            for function in _functions(executable):
                 _take(function, bodies)
     return KernelBodies(bodies)
+
+
+def _functions(executable: ir.Operation) -> list[ir.Operation]:
+    """Those with a body in `executable`; none where that isn't one."""
+    if executable.name != KERNEL:
+        return []
+    modules = [each for each in _operations(executable) if each.name == "builtin.module"]
+    functions = [each for module in modules for each in _operations(module) if each.name == "func.func"]
+    return [function for function in functions if function.regions[0].blocks]
 
 
 def _operations(parent: ir.Operation) -> list[ir.Operation]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import iree.winograd as winograd
-import numpy as np
 import pytest
 import torch
 from agreement import expect_within
@@ -11,6 +10,7 @@ from iree.compiler import api
 from iree.winograd.compilation import REWRITE_PHASE, Compilation, Stages
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.kernel_bodies import take_bodies
+from iree.winograd.passes.match.navigation import KERNEL
 from iree.winograd.pipelines.selection.options import WinogradOptions
 from iree.winograd.program import open_session
 from iree.winograd.targets import target_flags
@@ -48,7 +48,7 @@ def test_bodies_come_back_as_they_were(program: str, target: str) -> None:
         kernels = {
             ir.StringAttr(view.operation.attributes["sym_name"]).value
             for view in module.regions[0].blocks[0].operations
-            if view.operation.name == "stream.executable"
+            if view.operation.name == KERNEL
         }
         bodies = take_bodies(module, kernels)
         assert module.verify()

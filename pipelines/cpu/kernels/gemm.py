@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from iree.winograd.dialect.bindings import arith, ir
 from iree.winograd.pipelines.cpu.processor.product import Panel, Rows
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
@@ -35,15 +37,27 @@ def emit_products(
             tile_offset = tiles.offset([first_tile + t, a, first_column])
         with named("product_offset"):
             product_offset = products.offset([a, t, 0])
-        for first, extent in _reduction_blocks(reduction, schedule.reduction_block):
+
+        def add_block(first: Index, extent: int) -> None:
             rows = Rows(tiles, tile_offset + first, tiles.stride(0))
             panel = Panel(filters, filters.offset([filter_block, a, first, 0]))
             sums = product.add(product.zeros(extent, products.element), rows, panel, extent, target)
-            _accumulate(products, product_offset, product.finished(sums), schedule, first_block=first == 0)
+            is_first = first.known == 0
+            _accumulate(products, product_offset, product.finished(sums), schedule, first_block=is_first)
+
+        _for_each_block(reduction, schedule.reduction_block, add_block)
 
 
-def _reduction_blocks(reduction: int, block: int) -> list[tuple[int, int]]:
-    return [(first, min(block, reduction - first)) for first in range(0, reduction, block)]
+def _for_each_block(reduction: int, size: int, body: Callable[[Index, int], None]) -> None:
+    """Emits the first block and the last one, which may be smaller, and a loop over those between."""
+    size = min(size, reduction)
+    whole, rest = divmod(reduction, size)
+    body(Index(0), size)
+    if whole > 1:
+        with loop(whole - 1, name="reduction_block") as number:
+            body((number + 1) * size, size)
+    if rest:
+        body(Index(whole * size), rest)
 
 
 def _accumulate(
