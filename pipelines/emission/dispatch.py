@@ -15,7 +15,7 @@ from typing import Generic, TypeVar
 from iree.winograd.dialect.bindings import flow, func, ir, stream
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
-from .vocabulary import Buffer, Index, named
+from .vocabulary import Buffer, Index, named, shared_constants
 
 WorkgroupId = tuple[Index, Index, Index]
 
@@ -105,7 +105,8 @@ def emit_executable(
             function = func.FuncOp(name, (types, []))
         for key, attribute in {"translation_info": translation, **(attributes or {})}.items():
             function.attributes[key] = attribute
-        with ir.InsertionPoint(function.add_entry_block()), _location_in(name):
+        entry = function.add_entry_block()
+        with ir.InsertionPoint(entry), _location_in(name), shared_constants(entry):
             arguments = list(function.arguments)
             count = len(signature.operands)
             size = Index(arguments[count]) if dynamic else Index.of(_static(batch))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from math import prod
 
@@ -31,10 +32,13 @@ class Index:
 
     @property
     def value(self) -> ir.Value:
-        """The SSA value; a known index becomes a constant here."""
-        if isinstance(self.content, int):
+        """The SSA value; a known index becomes a constant here, or is one of `shared_constants`."""
+        if not isinstance(self.content, int):
+            return self.content
+        shared = _shared_constants.get()
+        if shared is None:
             return arith.constant(ir.IndexType.get(), self.content, loc=_unnamed_location())
-        return self.content
+        return shared.index(self.content)
 
     def __add__(self, other: IndexLike) -> Index:
         other = Index.of(other)
@@ -122,6 +126,36 @@ class Index:
 
 
 IndexLike = Index | int
+
+
+@dataclass(frozen=True)
+class _SharedConstants:
+    """Indices that are constants at the beginning of a block, each of them once."""
+
+    block: ir.Block
+    indices: dict[int, ir.Value] = field(default_factory=dict)
+
+    def index(self, number: int) -> ir.Value:
+        if number not in self.indices:
+            with ir.InsertionPoint.at_block_begin(self.block):
+                self.indices[number] = arith.constant(ir.IndexType.get(), number, loc=_unnamed_location())
+        return self.indices[number]
+
+
+_shared_constants: ContextVar[_SharedConstants | None] = ContextVar("shared constants", default=None)
+
+
+@contextmanager
+def shared_constants(function: ir.Block) -> Iterator[None]:
+    """Has indices that are known be constants of `function`, its first block, for all that is emitted in it.
+
+    One for each use would be a third of a kernel.
+    """
+    token = _shared_constants.set(_SharedConstants(function))
+    try:
+        yield
+    finally:
+        _shared_constants.reset(token)
 
 
 @dataclass(frozen=True)
