@@ -24,6 +24,11 @@ CHANNELS_FIRST = "channels_first"
 """The attribute, a unit, of transforms whose image has its channels before its spatial dimensions."""
 
 
+# The bindings import a module for the dialect of each operation that they meet, and try again until there is
+# one: ours is the package itself.
+dialect_registry.globals.append_dialect_search_prefix("iree")
+
+
 @dialect_registry.register_dialect
 class WinogradDialect(ir.Dialect):
     """Convolutions in the Winograd domain, on tensors."""

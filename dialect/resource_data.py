@@ -32,10 +32,11 @@ def resource_data(constant: ir.Operation, dtype: npt.DTypeLike) -> npt.NDArray[A
         module.operation.write_bytecode(buffer)
     shape = ir.RankedTensorType(constant.results[0].type).shape
     size = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
-    section = _section(memoryview(buffer.getvalue()), _RESOURCE_SECTION)
+    section = _section(buffer.getbuffer(), _RESOURCE_SECTION)
     if len(section) < size:
         raise ValueError(f"the resource has {len(section)} bytes, but its type needs {size}")
     values: npt.NDArray[Any] = np.frombuffer(section[len(section) - size :], dtype).reshape(shape)
+    values.flags.writeable = False
     return values
 
 

@@ -72,7 +72,12 @@ def _fold(transform: ops.OutputTransformOp) -> None:
     if isinstance(weights, NoMatch):
         remark_left(PASS_NAME, weights)
         return
-    _scale(weights, affine)
+    if affine.scales:
+        array = constant_array(weights.filter)
+        if array is None:
+            remark_left(PASS_NAME, _not_constant(transform))
+            return
+        _replace_filter(weights, array * affine.scale)
     with transform.location, ir.InsertionPoint(transform):
         shifted = _build_shifted(transform, affine)
     transform.result.replace_all_uses_with(shifted.result)
@@ -92,19 +97,17 @@ def _match_filter(transform: ops.OutputTransformOp, affine: Affine) -> ops.Filte
     if not np.isfinite(affine.scale).all():
         return NoMatch(operation, "its factors are not all finite")
     matched = ops.FilterTransformOp(weights)
-    if not is_constant(matched.filter) or (affine.scales and constant_array(matched.filter) is None):
-        return NoMatch(operation, "its filter is not a constant")
-    return matched
+    return matched if is_constant(matched.filter) else _not_constant(transform)
 
 
-def _scale(weights: ops.FilterTransformOp, affine: Affine) -> None:
-    """Multiply the filter, a constant, by the scale of each output channel."""
-    array = constant_array(weights.filter) if affine.scales else None
-    if array is None:
-        return
+def _not_constant(transform: ops.OutputTransformOp) -> NoMatch:
+    return NoMatch(transform.operation, "its filter is not a constant")
+
+
+def _replace_filter(weights: ops.FilterTransformOp, scaled: Array) -> None:
     with weights.location, ir.InsertionPoint(weights):
-        scaled = resource_constant(array * affine.scale, "scaled_filter")
-        rebuilt = ops.filter_transform(scaled, weights.decomposition, weights.groups)
+        constant = resource_constant(scaled, "scaled_filter")
+        rebuilt = ops.filter_transform(constant, weights.decomposition, weights.groups)
     weights.result.replace_all_uses_with(rebuilt.result)
 
 

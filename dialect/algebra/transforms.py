@@ -20,9 +20,12 @@ from iree.winograd.dialect.algebra.scaling import short_output_scale
 Array = npt.NDArray[Any]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Transforms:
-    """F(m, r) with a recipe for each of its matrices: `output` A^T, `filter` G, `input` B^T."""
+    """F(m, r) with a recipe for each of its matrices: `output` A^T, `filter` G, `input` B^T.
+
+    Equal only to itself, since what is cached of it would hash all its fractions each time.
+    """
 
     algorithm: CookToom
     output: Recipe
