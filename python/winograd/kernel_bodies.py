@@ -62,7 +62,7 @@ def _operations(parent: ir.Operation) -> list[ir.Operation]:
 
 
 def _name(symbol: ir.Operation) -> str:
-    return ir.StringAttr(symbol.attributes["sym_name"]).value
+    return str(ir.StringAttr(symbol.attributes["sym_name"]).value)
 
 
 def _take(function: ir.Operation, bodies: ir.Module) -> None:
@@ -98,7 +98,7 @@ def _needed_by_bindings(operations: Sequence[ir.Operation]) -> set[ir.Operation]
 
 
 def _callee(call: ir.Operation) -> str:
-    return ir.FlatSymbolRefAttr(call.attributes["callee"]).value
+    return str(ir.FlatSymbolRefAttr(call.attributes["callee"]).value)
 
 
 def _inline(body: ir.Operation, call: ir.Operation) -> None:
