@@ -32,22 +32,28 @@ if TYPE_CHECKING:
 
 _OURS = "winograd"
 _EAGER = "eager"
-_BACKENDS = (_EAGER, "inductor", _OURS)
-_LAYOUTS = ("", "-channels-last")
-_CONTENDERS = tuple(backend + layout for backend in _BACKENDS for layout in _LAYOUTS)
+_CHANNELS_LAST = "-channels-last"
+_COMPILED: dict[str, dict[str, Any]] = {
+    "inductor": {"backend": "inductor"},
+    _OURS: {"backend": _OURS},
+    f"{_OURS}-and-eager": {"backend": _OURS, "options": {"fallback": "eager"}},
+}
+"""Arguments of `torch.compile`."""
+_CONTENDERS = tuple(name + layout for name in (_EAGER, *_COMPILED) for layout in ("", _CHANNELS_LAST))
 _STEPS = 3
 """Of a process that tells its memory."""
 
 
 @dataclass(frozen=True)
 class Task:
-    """A network for one contender to take steps of, or for all of them to be timed where that is None."""
+    """A network for `contender` to take steps of, or for all of them to be timed where that is None."""
 
     network: str
     threads: int
     batch: int
     rounds: int
     folder: str
+    contenders: tuple[str, ...]
     contender: str | None = None
 
 
@@ -61,6 +67,7 @@ def main() -> None:
     parser.add_argument("--threads", nargs="+", type=int, default=[1, 2])
     parser.add_argument("--batch", type=int, default=16)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--contenders", nargs="+", choices=_CONTENDERS, default=_CONTENDERS)
     parser.add_argument("--folder", type=Path, help="where caches stay; by default they go")
     parser.add_argument("--output", type=Path)
     options = parser.parse_args()
@@ -69,7 +76,8 @@ def main() -> None:
         for threads in options.threads:
             kept = nullcontext(options.folder)
             with kept if options.folder else tempfile.TemporaryDirectory() as folder:
-                rows.append(_row(Task(network, threads, options.batch, options.rounds, str(folder))))
+                size = network, threads, options.batch, options.rounds
+                rows.append(_row(Task(*size, str(folder), tuple(options.contenders))))
             print(_line(rows[-1]), flush=True)
             if options.output is not None:
                 options.output.write_text(json.dumps({"training": rows}, indent=1) + "\n")
@@ -77,15 +85,17 @@ def main() -> None:
 
 def _row(task: Task) -> dict[str, Any]:
     memory = {}
-    for contender in _CONTENDERS:
+    for contender in task.contenders:
         own = replace(task, contender=contender)
         _run(own)
         memory[contender] = _run(own).get("mebibytes")
     row = {**asdict(task), "mebibytes": memory, **_run(task)}
     medians = row.get("milliseconds")
     if medians is not None:
-        best = min(value for name, value in medians.items() if not name.startswith(_OURS))
-        row["ratio"] = best / min(value for name, value in medians.items() if name.startswith(_OURS))
+        ours = [value for name, value in medians.items() if name.startswith(_OURS)]
+        others = [value for name, value in medians.items() if not name.startswith(_OURS)]
+        if ours and others:
+            row["ratio"] = min(others) / min(ours)
     return row
 
 
@@ -100,7 +110,7 @@ def _line(row: dict[str, Any]) -> str:
     times = ", ".join(f"{name} {value:.0f}" for name, value in row.get("milliseconds", {}).items())
     errors = ", ".join(f"{name} {value:.1e}" for name, value in row.get("errors", {}).items())
     memory = ", ".join(f"{name} {value:.0f}" for name, value in row["mebibytes"].items() if value)
-    ratio = f"{row['ratio']:.2f}x" if "ratio" in row else "failed"
+    ratio = f"{row['ratio']:.2f}x" if "ratio" in row else "no ratio"
     return (
         f"{row['network']}, batch {row['batch']}, {row['threads']} thread(s): {ratio}; ms: {times}; "
         f"peak MiB of a process: {memory}; errors of gradients: {errors}"
@@ -129,15 +139,15 @@ class Trainer:
         import torch
 
         torch.manual_seed(0)
-        backend = next(name for name in _BACKENDS if contender.startswith(name))
-        layout = torch.contiguous_format if contender == backend else torch.channels_last
+        name = contender.removesuffix(_CHANNELS_LAST)
+        layout = torch.contiguous_format if name == contender else torch.channels_last
         network = NETWORKS[task.network]
         self.model = network.build().train().to(memory_format=layout)  # type: ignore[call-overload]
         self.images = torch.randn(task.batch, *network.input_shape).to(memory_format=layout)
         self._optimizer = torch.optim.SGD(self.model.parameters(), lr=1e-3, momentum=0.9)
         self._function: Callable[..., Any] = self.model
-        if backend != _EAGER:
-            self._function = torch.compile(self.model, backend=backend)
+        if name != _EAGER:
+            self._function = torch.compile(self.model, **_COMPILED[name])
 
     def step(self) -> None:
         """Forward, backward, and the optimizer's step."""
@@ -161,9 +171,9 @@ def _time(task: Task) -> dict[str, Any]:
     import torch
 
     # All contenders are of one class, which torch would give up on after a few.
-    torch._dynamo.config.recompile_limit = 8 * len(_CONTENDERS)
-    trainers = {name: Trainer(task, name) for name in _CONTENDERS}
-    exact = _exact_gradients(trainers[_EAGER])
+    torch._dynamo.config.recompile_limit = 8 * len(task.contenders)
+    trainers = {name: Trainer(task, name) for name in task.contenders}
+    exact = _exact_gradients(next(iter(trainers.values())))
     errors = {}
     for name, trainer in trainers.items():
         trainer.step()

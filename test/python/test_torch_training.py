@@ -27,21 +27,22 @@ pytestmark = pytest.mark.xdist_group("training")
 
 
 class Network(torch.nn.Module):
-    """Batch normalization in training mode, pooling, a shortcut, a stride and a bias."""
+    """Batch normalization in training mode, pooling, shortcuts, strides and a bias."""
 
     def __init__(self) -> None:
         super().__init__()
         self.stem = torch.nn.Conv2d(3, 8, 3, padding=1, bias=False)
         self.normalization = torch.nn.BatchNorm2d(8)
         self.block = torch.nn.Conv2d(8, 8, 3, padding=1)
-        self.reduction = torch.nn.Conv2d(8, 8, 3, stride=2)
+        self.reduction = torch.nn.Conv2d(8, 8, 3, stride=2, padding=1)
+        self.shortcut = torch.nn.Conv2d(8, 8, 1, stride=2, bias=False)
         self.classifier = torch.nn.Linear(8, 5)
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
         features = torch.relu(self.normalization(self.stem(images)))
         features = torch.nn.functional.max_pool2d(features, 2)
         features = torch.relu(features + self.block(features))
-        features = torch.relu(self.reduction(features))
+        features = torch.relu(self.reduction(features) + self.shortcut(features))
         result: torch.Tensor = self.classifier(features.mean(dim=(2, 3)))
         return result
 
@@ -189,7 +190,7 @@ def test_layers_that_gain_nothing_are_left(images: torch.Tensor, monkeypatch: py
     monkeypatch.setattr(gain, "CALL_SECONDS", 1e-3)
     model = Network()
     function = compiled(model)
-    with pytest.warns(FallbackWarning, match="stem, block, reduction .*save no time"):
+    with pytest.warns(FallbackWarning, match="stem, block, reduction, shortcut .*save no time"):
         loss = function(images).square().sum()
     with pytest.warns(FallbackWarning, match="input gradient of block.*save no time"):
         loss.backward()
@@ -205,6 +206,7 @@ def test_explanation_shows_both_graphs(images: torch.Tensor) -> None:
         "stem",
         "block",
         "reduction",
+        "shortcut",
     ]
     roles = [str(each.role) for part in backward.parts for each in part.convolutions]
     assert {"input gradient of block", "input gradient of reduction"} <= set(roles)

@@ -61,8 +61,7 @@ def divide_training(
         left.update(refused)
         if refused:
             continue
-        groups = [dict.fromkeys(_group(node, left)) for node in convolutions]
-        fuse_by_partitions(divided, groups, prefix=PART_PREFIX)
+        fuse_by_partitions(divided, _groups(convolutions, left), prefix=PART_PREFIX)
         names = called_modules(divided.graph)
         parts = [_part(divided, name, left, is_compiled, reason_to_leave) for name in names]
         complete = tuple(part for part in parts if part is not None)
@@ -90,14 +89,22 @@ def _by_reason(rejections: Iterable[Rejection]) -> tuple[Rejection, ...]:
     return tuple(Rejection(tuple(names), reason) for reason, names in operators.items())
 
 
-def _group(convolution: Node, left: Container[str]) -> list[Node]:
-    """The nodes of the part that holds `convolution`."""
-    group = [convolution]
-    if convolution.target is CONVOLUTION_BACKWARD:
-        group.extend(convolution.users)
-    while (follower := _follower(group[-1])) is not None and follower.name not in left:
-        group.append(follower)
-    return group
+def _groups(convolutions: Iterable[Node], left: Container[str]) -> list[dict[Node, int | None]]:
+    """The nodes of the parts that hold `convolutions`."""
+    taken: set[Node] = set()
+    groups = []
+    for convolution in convolutions:
+        group = [convolution]
+        if convolution.target is CONVOLUTION_BACKWARD:
+            group.extend(convolution.users)
+        # Where two are added, one of them adds.
+        while (follower := _follower(group[-1])) is not None and follower not in taken:
+            if follower.name in left:
+                break
+            group.append(follower)
+        taken.update(group)
+        groups.append(dict.fromkeys(group))
+    return groups
 
 
 def _follower(node: Node) -> Node | None:
