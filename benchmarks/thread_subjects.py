@@ -93,7 +93,9 @@ class NetworkSubject(ThreadSubject):
         from benchmarks.model_tools import TOOLS
 
         variants = ("torch", "torch-frozen") if tool == "torch" else (tool,)
-        return [Contender(each, TOOLS[each](self._subject, threads).run) for each in variants]
+        # torch is told at each turn how many threads to use: many that spin would hinder those that prepare.
+        prepared_on = 1 if tool == "torch" else threads
+        return [Contender(each, TOOLS[each](self._subject, prepared_on).run) for each in variants]
 
     def _compile(self, compiler: str, threads: int, path: Path) -> None:
         model = self._subject.imported.value

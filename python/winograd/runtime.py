@@ -256,20 +256,10 @@ class LoadedFunction:
             raise CallError(f"result {index} of {self.name} has elements that numpy has no type for")
         if not self.device.in_host_memory:
             return self.device.copy_to_host(view, dtype)
-        result: npt.NDArray[Any] = np.asarray(_ResultMemory(view, dtype))
+        # What is mapped keeps its memory, and is the base of the array, which views of it keep.
+        result: npt.NDArray[Any] = np.ndarray(view.shape, dtype, view.map())
         # A program may return an argument, or a result twice, but a caller expects memory of his own.
         return result.copy() if any(np.may_share_memory(result, other) for other in others) else result
-
-
-class _ResultMemory:
-    """The memory of a result, as long as there is an array on it, or a view of that.
-
-    The runtime's own array keeps its memory, but isn't what numpy makes the base of its views.
-    """
-
-    def __init__(self, view: Any, dtype: np.dtype[Any]) -> None:
-        self._array = view.map().asarray(view.shape, dtype)
-        self.__array_interface__ = self._array.__array_interface__
 
 
 class _Parameter:
