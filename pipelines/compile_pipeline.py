@@ -31,6 +31,7 @@ from .lower_to_dispatch import LowerToDispatch
 from .machines.host import physical_cores
 from .note_unaligned import NoteUnaligned
 from .note_writes import NoteWrites
+from .pool_in_place import PoolInPlace
 from .selection.assign_schedule import AssignSchedule
 from .selection.decision import Decision
 from .selection.select_algorithm import SelectAlgorithm
@@ -63,6 +64,7 @@ def compile_pipeline(
         ConcatInPlace(),
         UnrollPooling(),
         SeparateResampling(),
+        PoolInPlace(),
         AssignSchedule(**shared_values(options, AssignSchedule)),
         FoldLayout(),
         KeepNan(),

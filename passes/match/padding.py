@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from iree.winograd.dialect.bindings import ir
-from iree.winograd.passes.match.constants import is_zero
+from iree.winograd.passes.match.constants import is_zero, scalar_constant
 from iree.winograd.passes.match.navigation import defining_operation
 from iree.winograd.passes.match.no_match import NoMatch
 from iree.winograd.passes.match.sizes import is_dynamic
@@ -14,7 +14,7 @@ from iree.winograd.passes.match.slices import match_slice
 
 @dataclass(frozen=True)
 class Padding:
-    """Zeros around the spatial dimensions of `source`."""
+    """Equal numbers, zeros unless others were asked for, around the spatial dimensions of `source`."""
 
     source: ir.Value
     low: tuple[int, ...]
@@ -34,6 +34,15 @@ def match_padding(value: ir.Value) -> Padding | NoMatch | None:
     if operation.name == "tensor.insert_slice":
         return _match_insert(operation)
     return None
+
+
+def match_pad(operation: ir.Operation, number: float) -> Padding | NoMatch:
+    """The padding of a `tensor.pad`, if it is with a number, known at compile time and spatial only."""
+    low, high = list(operation.attributes["static_low"]), list(operation.attributes["static_high"])
+    element = operation.regions[0].blocks[0].operations[-1].operation.operands[0]
+    if scalar_constant(element) != number:
+        return NoMatch(operation, f"its padding is not {number}")
+    return _spatial_padding(operation, low, high)
 
 
 def _match_pad(operation: ir.Operation) -> Padding | NoMatch:

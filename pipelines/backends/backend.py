@@ -57,6 +57,10 @@ class Backend(Protocol):
         """Whether kernels write an output that is only inserted into a tensor in its place there."""
 
     @property
+    def pools_in_place(self) -> bool:
+        """Whether threads that read all elements of a window pool faster than IREE's loops over these."""
+
+    @property
     def extrema_lose_nan(self) -> bool:
         """Whether IREE compiles `arith.maximumf` and `arith.minimumf` to give the other number for a NaN."""
 

@@ -60,6 +60,10 @@ class CpuBackend:
         return True
 
     @property
+    def pools_in_place(self) -> bool:
+        return False
+
+    @property
     def extrema_lose_nan(self) -> bool:
         return False
 

@@ -57,6 +57,10 @@ class GpuBackend:
         return False
 
     @property
+    def pools_in_place(self) -> bool:
+        return True
+
+    @property
     def extrema_lose_nan(self) -> bool:
         return self.target.extrema_lose_nan
 

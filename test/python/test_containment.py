@@ -77,7 +77,8 @@ class Network(torch.nn.Module):
     def forward(self, image: torch.Tensor) -> torch.Tensor:
         x = image + image.max(1, keepdim=True).values
         normal = self.local(torch.relu(self.norm(self.stem(x))))
-        x = torch.tanh(self.up(self.grouped(normal)))
+        pooled = torch.nn.functional.max_pool2d(normal, 3, 1, 1)
+        x = torch.tanh(self.up(self.grouped(pooled)))
         x = x + torch.nn.functional.interpolate(image[:, :1], scale_factor=2, mode="bilinear")
         x = torch.cat([torch.relu(self.left(x)), torch.relu(self.right(x))], 1)
         _, of_stem, _ = torch.ops.aten.convolution_backward(

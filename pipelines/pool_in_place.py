@@ -1,0 +1,162 @@
+"""Write max pooling on GPUs as maxima of elements that are read in place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import reduce
+from itertools import product
+from math import inf, prod
+
+from iree.winograd.dialect.bindings import arith, ir, linalg, tensor
+from iree.winograd.passes.build.generic import build_elementwise
+from iree.winograd.passes.build.tensors import index_constant, size_of
+from iree.winograd.passes.frame.containment import rewrite_each
+from iree.winograd.passes.frame.registry import register_pass
+from iree.winograd.passes.frame.remarks import remark_left
+from iree.winograd.passes.match.constants import scalar_constant, uniform_constant
+from iree.winograd.passes.match.navigation import defining_operation, walk
+from iree.winograd.passes.match.no_match import NoMatch
+from iree.winograd.passes.match.padding import match_pad
+from iree.winograd.passes.match.sizes import is_dynamic
+from iree.winograd.passes.rewrite.erasure import erase_if_unused
+
+from .backends.module_backend import module_backend, unsupported_target
+
+PASS_NAME = "winograd-pool-in-place"
+MAX_WINDOW = 25
+"""Elements up to which the maximum of a window is written out."""
+_POOLING = "linalg.pooling_nhwc_max"
+
+
+@dataclass(frozen=True)
+class _Windows:
+    """Those that are pooled: where they lie in `source`, N x H x W x C."""
+
+    source: ir.Value
+    size: tuple[int, ...]
+    strides: tuple[int, ...]
+    low: tuple[int, ...]
+    """Rows and columns that the first one begins before the image."""
+    outputs: tuple[int, ...]
+    """Windows along each dimension."""
+
+    def is_inside(self, dimension: int) -> bool:
+        """Whether each of them has an element of the image."""
+        first, last = self._first(dimension, 0), self._first(dimension, self.outputs[dimension] - 1)
+        return first + self.size[dimension] > 0 and last < self._extent(dimension)
+
+    def position(self, window: ir.Value, dimension: int, element: int) -> ir.Value:
+        """Where the image has an element of a window; the nearest one in place of one outside."""
+        stride, offset = self.strides[dimension], element - self.low[dimension]
+        position = window if stride == 1 else arith.muli(window, index_constant(stride))
+        if offset:
+            position = arith.addi(position, index_constant(offset))
+        if offset < 0:
+            position = arith.maxsi(position, index_constant(0))
+        extent = self._extent(dimension)
+        if self._first(dimension, self.outputs[dimension] - 1) + element >= extent:
+            position = arith.minsi(position, index_constant(extent - 1))
+        return position
+
+    def _first(self, dimension: int, window: int) -> int:
+        return window * self.strides[dimension] - self.low[dimension]
+
+    def _extent(self, dimension: int) -> int:
+        return int(ir.RankedTensorType(self.source.type).shape[1 + dimension])
+
+
+@register_pass(PASS_NAME)
+@dataclass(frozen=True)
+class PoolInPlace:
+    """Write max pooling on GPUs as maxima of elements that are read in place.
+
+    IREE copies an image that is padded into a larger one, and then reduces windows one element after the
+    other. Here a thread reads all elements of its windows. An element outside of the image is minus infinity,
+    in place of which the nearest one inside is read, which the window has, too. Rewritten is pooling of f32
+    over windows of at most 25 neighbours of images of static size.
+
+        %p = tensor.pad %x low[0, 1, 1, 0] high[0, 1, 1, 0] { yield -inf } : ... to tensor<1x114x114x64xf32>
+        %r = linalg.pooling_nhwc_max {strides = 2} ins(%p, %w : ..., tensor<3x3xf32>) outs(%of_minus_infinity)
+      becomes
+        %r = linalg.generic outs(%empty : tensor<1x56x56x64xf32>) {
+          %row = ... max(2 * (linalg.index 1) - 1, 0)
+          %0 = tensor.extract %x[%n, %row, %column, %c]
+          ... arith.maximumf ...
+    """
+
+    def run(self, module: ir.Operation) -> None:
+        poolings = [each for each in walk(module) if each.name == _POOLING]
+        in_place = unsupported_target(module) is None and module_backend(module).pools_in_place
+        rewrite_each("pooling", poolings, _pool if in_place else _leave)
+
+
+def _leave(pooling: ir.Operation) -> None:
+    """What IREE makes of it on CPUs is vectorized, and as fast."""
+
+
+def _pool(pooling: ir.Operation) -> None:
+    windows = _match(pooling)
+    if isinstance(windows, NoMatch):
+        remark_left(PASS_NAME, windows)
+        return
+    with pooling.location, ir.InsertionPoint(pooling):
+        channels = ir.RankedTensorType(windows.source.type).shape[-1]
+        element_type = ir.RankedTensorType(windows.source.type).element_type
+        sizes = [size_of(windows.source, 0), *windows.outputs, channels]
+        maxima = build_elementwise([], tensor.empty(sizes, element_type), _maximum_of(windows))
+    pooling.results[0].replace_all_uses_with(maxima)
+    erase_if_unused([pooling])
+
+
+def _maximum_of(windows: _Windows) -> Callable[[list[ir.Value]], ir.Value]:
+    def body(_: list[ir.Value]) -> ir.Value:
+        image, row, column, channel = (linalg.IndexOp(dimension).result for dimension in range(4))
+        rows, columns = (
+            [windows.position(window, dimension, element) for element in range(windows.size[dimension])]
+            for dimension, window in enumerate((row, column))
+        )
+        places = product(rows, columns)
+        return reduce(
+            arith.maximumf, [tensor.extract(windows.source, [image, h, w, channel]) for h, w in places]
+        )
+
+    return body
+
+
+def _match(pooling: ir.Operation) -> _Windows | NoMatch:
+    image, window, init = pooling.operands
+    body = [view.operation.name for view in pooling.regions[0].blocks[0].operations]
+    if body != ["arith.maximumf", "linalg.yield"] or ir.RankedTensorType(
+        image.type
+    ).element_type != ir.F32Type.get(context=pooling.context):
+        return NoMatch(pooling, "it does more than to compare f32")
+    size = tuple(ir.RankedTensorType(window.type).shape)
+    outputs = tuple(ir.RankedTensorType(init.type).shape[1:-1])
+    if any(map(is_dynamic, (*ir.RankedTensorType(image.type).shape[1:], *outputs, *size))):
+        return NoMatch(pooling, "its sizes are known only at run time")
+    if prod(size) > MAX_WINDOW:
+        return NoMatch(pooling, f"its window holds more than {MAX_WINDOW} elements")
+    if any(int(each) != 1 for each in pooling.attributes["dilations"]):
+        return NoMatch(pooling, "its windows have gaps")
+    if not _is_lowest(init):
+        return NoMatch(pooling, "it begins with something else than minus infinity")
+    strides = tuple(int(each) for each in pooling.attributes["strides"])
+    source, low = image, (0,) * len(size)
+    pad = defining_operation(image)
+    if pad is not None and pad.name == "tensor.pad":
+        padding = match_pad(pad, -inf)
+        if isinstance(padding, NoMatch):
+            return padding
+        source, low = padding.source, padding.low
+    windows = _Windows(source, size, strides, low, outputs)
+    if not all(map(windows.is_inside, range(len(size)))):
+        return NoMatch(pooling, "a window lies outside of the image")
+    return windows
+
+
+def _is_lowest(init: ir.Value) -> bool:
+    fill = defining_operation(init)
+    if fill is not None and fill.name == "linalg.fill":
+        return scalar_constant(fill.operands[0]) == -inf
+    return uniform_constant(init) == -inf

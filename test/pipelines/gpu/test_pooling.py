@@ -1,0 +1,89 @@
+"""Max pooling on Vulkan, against its definition; results are equal, NaN aside, which Vulkan may lose."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from convolution_program import compile_rewritten
+from iree import winograd
+from wide import sampled
+
+Array = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Pooling:
+    """Of an image of 2 x `size` x 8, which is the batch that programs with a dynamic one are called with."""
+
+    size: tuple[int, int]
+    window: tuple[int, int]
+    strides: tuple[int, int] = (2, 2)
+    low: tuple[int, int] = (0, 0)
+    high: tuple[int, int] = (0, 0)
+    dynamic: bool = False
+
+    @property
+    def outputs(self) -> list[int]:
+        padded = [sum(sizes) for sizes in zip(self.size, self.low, self.high, strict=True)]
+        return [
+            (whole - part) // stride + 1
+            for whole, part, stride in zip(padded, self.window, self.strides, strict=True)
+        ]
+
+    @property
+    def text(self) -> str:
+        batch = "?" if self.dynamic else "2"
+        size = " ".join(["%n"] * self.dynamic)
+        padded = [sum(sizes) for sizes in zip(self.size, self.low, self.high, strict=True)]
+        image, larger, result = (
+            f"tensor<{batch}x{h}x{w}x8xf32>" for h, w in (self.size, padded, self.outputs)
+        )
+        rows, columns = zip(self.low, self.high, strict=True)
+        window = f"tensor<{self.window[0]}x{self.window[1]}xf32>"
+        return f"""
+func.func @main(%x: {image}) -> {result} {{
+  %zero = arith.constant 0 : index
+  %n = tensor.dim %x, %zero : {image}
+  %lowest = arith.constant 0xFF800000 : f32
+  %p = tensor.pad %x low[0, {rows[0]}, {columns[0]}, 0] high[0, {rows[1]}, {columns[1]}, 0] {{
+  ^bb0(%i: index, %h: index, %w: index, %c: index):
+    tensor.yield %lowest : f32
+  }} : {image} to {larger}
+  %window = tensor.empty() : {window}
+  %empty = tensor.empty({size}) : {result}
+  %init = linalg.fill ins(%lowest : f32) outs(%empty : {result}) -> {result}
+  %r = linalg.pooling_nhwc_max {{
+    dilations = dense<1> : tensor<2xi64>, strides = dense<{list(self.strides)}> : tensor<2xi64>
+  }} ins(%p, %window : {larger}, {window}) outs(%init : {result}) -> {result}
+  return %r : {result}
+}}
+"""
+
+    def pooled(self, image: Array) -> Array:
+        pads = [(0, 0), *zip(self.low, self.high, strict=True), (0, 0)]
+        padded = np.pad(image, pads, constant_values=-np.inf)
+        windows = np.lib.stride_tricks.sliding_window_view(padded, self.window, axis=(1, 2))
+        maxima: Array = windows[:, :: self.strides[0], :: self.strides[1]].max(axis=(-2, -1))
+        return maxima
+
+
+RESNET = Pooling((10, 12), (3, 3), low=(1, 1), high=(1, 1))
+POOLINGS = [
+    RESNET,
+    replace(RESNET, dynamic=True),
+    Pooling((9, 11), (3, 3), low=(0, 1), high=(2, 1)),
+    Pooling((8, 8), (2, 2)),
+    Pooling((7, 9), (5, 5), strides=(1, 1), low=(2, 2), high=(2, 2)),
+    Pooling((7, 9), (1, 3), strides=(3, 1), low=(0, 2), high=(0, 1)),
+]
+
+
+@pytest.mark.parametrize("pooling", sampled(POOLINGS, POOLINGS[1:3]), ids=str)
+def test_agrees_with_its_definition(pooling: Pooling) -> None:
+    image = np.random.default_rng(0).standard_normal((2, *pooling.size, 8)).astype(np.float32)
+    image[0, 0, 0, 0], image[1, -1, -1, 1] = -np.inf, np.inf
+    program = winograd.load(compile_rewritten(pooling.text, "vulkan"), "vulkan")
+    np.testing.assert_array_equal(program(image), pooling.pooled(image))

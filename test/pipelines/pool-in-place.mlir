@@ -1,0 +1,79 @@
+// RUN: winograd-opt --winograd-pool-in-place --split-input-file %s 2>%t | filecheck %s
+// RUN: filecheck %s --check-prefix=REMARK --input-file=%t
+
+util.global private @device = #hal.device.target<"cuda", [#hal.executable.target<"cuda", "cuda-nvptx-fb">]> : !hal.device
+
+// Elements outside of the image are the nearest ones inside: row and column 0 of the first window.
+// CHECK-LABEL: func.func @padded
+// CHECK-SAME: (%[[X:.*]]: tensor<1x16x16x8xf32>)
+// CHECK-NOT: tensor.pad
+// CHECK: linalg.generic {{.*}} outs(%{{.*}} : tensor<1x8x8x8xf32>)
+// CHECK-DAG: %[[N:.*]] = linalg.index 0
+// CHECK-DAG: %[[H:.*]] = linalg.index 1
+// CHECK-DAG: %[[C:.*]] = linalg.index 3
+// CHECK: %[[SECOND:.*]] = arith.muli %[[H]], %{{.*}} : index
+// CHECK: %[[FIRST:.*]] = arith.addi %[[SECOND]], %{{.*}} : index
+// CHECK: %[[ROW:.*]] = arith.maxsi %[[FIRST]], %{{.*}} : index
+// CHECK-NOT: arith.minsi
+// CHECK: tensor.extract %[[X]][%[[N]], %[[ROW]], %{{.*}}, %[[C]]]
+// CHECK-COUNT-8: arith.maximumf
+// CHECK-NOT: linalg.pooling
+func.func @padded(%x: tensor<1x16x16x8xf32>) -> tensor<1x8x8x8xf32> {
+  %lowest = arith.constant 0xFF800000 : f32
+  %p = tensor.pad %x low[0, 1, 1, 0] high[0, 1, 1, 0] {
+  ^bb0(%n: index, %h: index, %w: index, %c: index):
+    tensor.yield %lowest : f32
+  } : tensor<1x16x16x8xf32> to tensor<1x18x18x8xf32>
+  %window = tensor.empty() : tensor<3x3xf32>
+  %empty = tensor.empty() : tensor<1x8x8x8xf32>
+  %init = linalg.fill ins(%lowest : f32) outs(%empty : tensor<1x8x8x8xf32>) -> tensor<1x8x8x8xf32>
+  %r = linalg.pooling_nhwc_max {dilations = dense<1> : tensor<2xi64>, strides = dense<2> : tensor<2xi64>} ins(%p, %window : tensor<1x18x18x8xf32>, tensor<3x3xf32>) outs(%init : tensor<1x8x8x8xf32>) -> tensor<1x8x8x8xf32>
+  return %r : tensor<1x8x8x8xf32>
+}
+
+// The nearest element inside of the image may not be one of a window with gaps.
+// CHECK-LABEL: func.func @dilated
+// CHECK: linalg.pooling_nhwc_max
+// REMARK: remark: {{.*}}its windows have gaps
+func.func @dilated(%x: tensor<1x16x16x8xf32>) -> tensor<1x12x12x8xf32> {
+  %lowest = arith.constant 0xFF800000 : f32
+  %window = tensor.empty() : tensor<3x3xf32>
+  %empty = tensor.empty() : tensor<1x12x12x8xf32>
+  %init = linalg.fill ins(%lowest : f32) outs(%empty : tensor<1x12x12x8xf32>) -> tensor<1x12x12x8xf32>
+  %r = linalg.pooling_nhwc_max {dilations = dense<2> : tensor<2xi64>, strides = dense<1> : tensor<2xi64>} ins(%x, %window : tensor<1x16x16x8xf32>, tensor<3x3xf32>) outs(%init : tensor<1x12x12x8xf32>) -> tensor<1x12x12x8xf32>
+  return %r : tensor<1x12x12x8xf32>
+}
+
+// Padding with another number counts.
+// CHECK-LABEL: func.func @zeros
+// CHECK: linalg.pooling_nhwc_max
+// REMARK: remark: {{.*}}its padding is not -inf
+func.func @zeros(%x: tensor<1x16x16x8xf32>) -> tensor<1x8x8x8xf32> {
+  %zero = arith.constant 0.0 : f32
+  %lowest = arith.constant 0xFF800000 : f32
+  %p = tensor.pad %x low[0, 1, 1, 0] high[0, 1, 1, 0] {
+  ^bb0(%n: index, %h: index, %w: index, %c: index):
+    tensor.yield %zero : f32
+  } : tensor<1x16x16x8xf32> to tensor<1x18x18x8xf32>
+  %window = tensor.empty() : tensor<3x3xf32>
+  %empty = tensor.empty() : tensor<1x8x8x8xf32>
+  %init = linalg.fill ins(%lowest : f32) outs(%empty : tensor<1x8x8x8xf32>) -> tensor<1x8x8x8xf32>
+  %r = linalg.pooling_nhwc_max {dilations = dense<1> : tensor<2xi64>, strides = dense<2> : tensor<2xi64>} ins(%p, %window : tensor<1x18x18x8xf32>, tensor<3x3xf32>) outs(%init : tensor<1x8x8x8xf32>) -> tensor<1x8x8x8xf32>
+  return %r : tensor<1x8x8x8xf32>
+}
+
+// -----
+
+util.global private @device = #hal.device.target<"local", [#hal.executable.target<"llvm-cpu", "embedded-elf-x86_64">]> : !hal.device
+
+// On CPUs IREE vectorizes it.
+// CHECK-LABEL: func.func @cpu
+// CHECK: linalg.pooling_nhwc_max
+func.func @cpu(%x: tensor<1x16x16x8xf32>) -> tensor<1x8x8x8xf32> {
+  %lowest = arith.constant 0xFF800000 : f32
+  %window = tensor.empty() : tensor<2x2xf32>
+  %empty = tensor.empty() : tensor<1x8x8x8xf32>
+  %init = linalg.fill ins(%lowest : f32) outs(%empty : tensor<1x8x8x8xf32>) -> tensor<1x8x8x8xf32>
+  %r = linalg.pooling_nhwc_max {dilations = dense<1> : tensor<2xi64>, strides = dense<2> : tensor<2xi64>} ins(%x, %window : tensor<1x16x16x8xf32>, tensor<2x2xf32>) outs(%init : tensor<1x8x8x8xf32>) -> tensor<1x8x8x8xf32>
+  return %r : tensor<1x8x8x8xf32>
+}
