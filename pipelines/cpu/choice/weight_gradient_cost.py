@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
 from math import prod
 
 from iree.winograd.dialect.algebra.recipe import Recipe
+from iree.winograd.dialect.decomposition import Decomposition
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.schedules.weight_gradient import WeightGradientSchedule
 from iree.winograd.pipelines.emission.vocabulary import vector_width_for
@@ -45,18 +48,14 @@ def weight_gradient_seconds(
     tiles, points = shape.tiles or prod(shape.tiles_per_image), shape.transform_size
     tile_blocks = -(-tiles // schedule.tile_block)
     cycle = 1 / machine.clock
-    found = decomposition.gradient_transforms
+    found = _operations(decomposition)
     outputs, taps = prod(decomposition.output_tile), prod(decomposition.part_size)
     image_lanes = vector_width_for(shape.group_inputs, target.vector_width)
     image_vectors = decomposition.view_count * shape.groups * -(-shape.group_inputs // image_lanes)
     gradient_lanes = vector_width_for(shape.output_channels, target.vector_width)
     gradient_vectors = -(-shape.output_channels // gradient_lanes)
-    per_image = INPUT_OPERATION_CYCLES * _nested_operations([each.input for each in found]) + (
-        ELEMENT_CYCLES * 2 * points
-    )
-    per_gradient = INPUT_OPERATION_CYCLES * _nested_operations([each.filter for each in found]) + (
-        ELEMENT_CYCLES * (points + outputs)
-    )
+    per_image = INPUT_OPERATION_CYCLES * found.input + (ELEMENT_CYCLES * 2 * points)
+    per_gradient = INPUT_OPERATION_CYCLES * found.gradient + (ELEMENT_CYCLES * (points + outputs))
     bytes_ = shape.element_types.input_bytes * points * tiles
     image_bytes, gradient_bytes = bytes_ * shape.groups * shape.reduction, bytes_ * shape.output_channels
     transforming = Workers(machine, threads, tile_blocks)
@@ -83,9 +82,7 @@ def weight_gradient_seconds(
     accumulating = workers.load * points * register_blocks * tile_blocks * sums * ACCUMULATE_CYCLES * cycle
     read = workers.share * bytes_ * (schedule.row_block + schedule.channel_block)
     reading = read / workers.shared_bandwidth(image_bytes + gradient_bytes)
-    per_output = OUTPUT_OPERATION_CYCLES * _nested_operations([each.output for each in found]) + (
-        points + taps
-    )
+    per_output = OUTPUT_OPERATION_CYCLES * found.output + (points + taps)
     output_vectors = schedule.row_block * schedule.channel_block // schedule.vector_width
     products = complete(
         {
@@ -103,6 +100,25 @@ def weight_gradient_seconds(
 def _transform_seconds(work: float, size: int, workers: Workers) -> float:
     """Of a thread's part of `work` seconds whose results are `size` bytes."""
     return workers.load / workers.workgroups * work + size / workers.count / workers.shared_bandwidth(size)
+
+
+@dataclass(frozen=True)
+class _Operations:
+    """On one tile of one channel, or the sums of a pair of channels."""
+
+    input: int
+    gradient: int
+    output: int
+
+
+@cache
+def _operations(decomposition: Decomposition) -> _Operations:
+    found = decomposition.gradient_transforms
+    return _Operations(
+        _nested_operations([each.input for each in found]),
+        _nested_operations([each.filter for each in found]),
+        _nested_operations([each.output for each in found]),
+    )
 
 
 def _nested_operations(recipes: Sequence[Recipe]) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
 
 from iree.winograd.pipelines.cpu.processor.product import RegisterBlock
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
@@ -13,30 +14,54 @@ from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
 TILE_BLOCKS = (64, 128)
 REGISTER_VECTORS = (1, 2, 4)
-REGISTER_ROWS = (3, 4, 6, 8)
-"""Beside as many as registers hold: the input channels of a filter are seldom a multiple of these."""
 BLOCKS = (1, 2, 4, 8, 16)
 """Register blocks along one side of what a workgroup computes."""
 
 
 def weight_gradient_schedules(shape: ConvolutionShape, target: CpuTarget) -> Iterator[WeightGradientSchedule]:
-    """Those that fit; none where the batch is known only at run time."""
+    """Those of the register block that wastes least; none where the batch is known only at run time."""
     if shape.tiles is None:
         return
     width = vector_width_for(shape.group_outputs, target.vector_width)
-    for vectors in REGISTER_VECTORS:
-        most = min(shape.group_inputs, RegisterBlock.most_rows(vectors, target))
-        for rows in sorted({most, *(each for each in REGISTER_ROWS if each < most)}):
-            for row_blocks in BLOCKS:
-                for channel_blocks in BLOCKS:
-                    for tile_block in sorted({min(each, shape.tiles) for each in TILE_BLOCKS}):
-                        schedule = WeightGradientSchedule(
-                            vector_width=width,
-                            tile_block=tile_block,
-                            row_block=rows * row_blocks,
-                            channel_block=vectors * width * channel_blocks,
-                            register_rows=rows,
-                            register_vectors=vectors,
-                        )
-                        if misfit(schedule, shape, target) is None:
-                            yield schedule
+    rows, vectors = _register_block(shape, width, target)
+    tile_blocks = sorted({min(each, shape.tiles) for each in TILE_BLOCKS})
+    for row_blocks, channel_blocks, tile_block in product(BLOCKS, BLOCKS, tile_blocks):
+        schedule = WeightGradientSchedule(
+            vector_width=width,
+            tile_block=tile_block,
+            row_block=rows * row_blocks,
+            channel_block=vectors * width * channel_blocks,
+            register_rows=rows,
+            register_vectors=vectors,
+        )
+        if misfit(schedule, shape, target) is None:
+            yield schedule
+
+
+def _register_block(shape: ConvolutionShape, width: int, target: CpuTarget) -> tuple[int, int]:
+    """Rows and vectors of the block that takes least for all channels, those that overlap included."""
+    inputs, outputs = shape.group_inputs, shape.group_outputs
+
+    def cycles(block: tuple[int, int]) -> float:
+        rows, vectors = block
+        passes = -(-inputs // rows) * -(-outputs // (vectors * width))
+        # Two multiply-adds or loads a cycle, four cycles until a sum can be added to, and the loop's own.
+        return passes * (max(rows * vectors / 2, (rows + vectors) / 2, 4) + 1)
+
+    blocks = [
+        (rows, vectors)
+        for vectors in REGISTER_VECTORS
+        if vectors * width <= outputs
+        for rows in _rows(inputs, RegisterBlock.most_rows(vectors, target))
+    ]
+    return min(blocks, key=cycles)
+
+
+def _rows(inputs: int, most: int) -> list[int]:
+    """Of a register block, at most so many: those that divide the input channels, if they are half as many.
+
+    Blocks of channels that overlap are fewer, and each reads all tiles of the other operand.
+    """
+    rows = range(1, min(inputs, most) + 1)
+    dividing = [each for each in rows if inputs % each == 0 and 2 * each >= len(rows)]
+    return dividing or list(rows)
