@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -12,9 +13,16 @@ from iree.winograd.dialect.algebra.measurement import (
     measured_error,
     measured_tile_error,
 )
-from iree.winograd.dialect.algebra.numerics import Accumulation, amplification, error_bound, predicted_error
+from iree.winograd.dialect.algebra.numerics import (
+    Accumulation,
+    amplification,
+    error_bound,
+    gradient_error_bound,
+    predicted_error,
+    predicted_gradient_error,
+)
 from iree.winograd.dialect.algebra.points import measured_points
-from iree.winograd.dialect.algebra.transforms import apply, as_array, transforms
+from iree.winograd.dialect.algebra.transforms import apply, as_array, gradient_transforms, transforms
 
 
 def mean_error(m: int, r: int, rank: int, channels: int, block: int | None, **options: object) -> float:
@@ -41,6 +49,34 @@ def test_prediction(m: int, r: int, rank: int, channels: int, block: int | None,
     predicted = predicted_error((m,) * rank, (r,) * rank, channels, reduction_block=block)
     measured = mean_error(m, r, rank, channels, block, distribution=distribution)
     assert predicted / 1.5 <= measured <= predicted * 1.5
+
+
+@pytest.mark.parametrize("block", [None, 32])
+@pytest.mark.parametrize(("m", "r"), [(2, 3), (4, 3), (6, 3), (4, 2), (3, 5)])
+def test_prediction_of_gradients_of_filters(m: int, r: int, block: int | None) -> None:
+    """Both transforms and the sums over tiles in float32, one rounding after the other."""
+    found, tiles, samples = gradient_transforms(m, r), 128, 400
+    generator = np.random.default_rng(0)
+    images = generator.standard_normal((tiles, samples, found.alpha))
+    gradients = generator.standard_normal((tiles, samples, m))
+
+    def taps(dtype: type, sum_block: int | None, fma: Callable) -> np.ndarray:
+        left = apply(found.input, images.astype(np.float32).astype(dtype), [-1], fma)
+        right = apply(found.filter, gradients.astype(np.float32).astype(dtype), [-1], fma)
+        total = np.zeros(left.shape[1:], dtype)
+        for first in range(0, tiles, sum_block or tiles):
+            sums = np.zeros(left.shape[1:], dtype)
+            for tile in range(first, first + (sum_block or tiles)):
+                sums = fma(left[tile], right[tile], sums)
+            total = total + sums
+        return apply(found.output, total, [-1], fma)
+
+    exact = taps(np.float64, None, lambda constant, a, b: constant * a + b)
+    measured = np.abs(taps(np.float32, block, fused_multiply_add) - exact).mean() / np.abs(exact).mean()
+    predicted = predicted_gradient_error((m,), (r,), tiles, tile_block=block)
+    assert predicted / 1.5 <= measured <= predicted * 1.5
+    bound = gradient_error_bound((m,), (r,), tiles, tile_block=block)
+    assert measured * np.abs(exact).mean() < bound * np.abs(images).max() * np.abs(gradients).max()
 
 
 @pytest.mark.parametrize("block", [None, 144])

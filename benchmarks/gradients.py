@@ -1,0 +1,191 @@
+"""Times both gradients of ResNet's 3 x 3 convolutions against oneDNN through torch, side by side.
+
+    python -m benchmarks.gradients --batch 8 32 --threads 1 --output benchmarks/results/gradients.json
+
+Each gradient is a program of its own, with tensors as torch has them: channels first, or last, filters too.
+The speed-up of each is the smaller median of torch's in both layouts over its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+from collections.abc import Callable
+from pathlib import Path
+from statistics import geometric_mean
+from typing import Any
+
+from iree.winograd.tuning.measuring.outcome import Timing
+
+from benchmarks.convolutions import ConvolutionLayer, resnet_layers
+from benchmarks.timing import Contender, time_interleaved
+
+GRADIENTS = {"image": [True, False, False], "weight": [False, True, False]}
+"""By what each is, and the operator's mask that asks for it."""
+LAYOUTS = ("nchw", "nhwc")
+_CHANNELS_LAST = (0, 2, 3, 1)
+_CHANNELS_FIRST = (0, 3, 1, 2)
+
+
+def main() -> None:
+    options = _parse_arguments()
+    # Read by OpenMP when torch is loaded.
+    os.environ["OMP_NUM_THREADS"] = str(options.threads)
+    records = []
+    for batch in options.batch:
+        for layer in resnet_layers(batch):
+            for gradient in options.gradient:
+                records.append(_measure(layer, gradient, options))
+                _print(records[-1])
+    for gradient in options.gradient:
+        best = [max(each["speedups"].values()) for each in records if each["gradient"] == gradient]
+        print(f"{gradient} gradients: {geometric_mean(best):.2f} times as fast, at least {min(best):.2f}")
+    if options.output is not None:
+        report = {
+            "machine": platform.processor() or platform.machine(),
+            "threads": options.threads,
+            "layers": records,
+        }
+        options.output.parent.mkdir(parents=True, exist_ok=True)
+        options.output.write_text(json.dumps(report, indent=1))
+
+
+def _parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--batch", nargs="+", type=int, default=[8, 32])
+    parser.add_argument("--gradient", nargs="+", choices=GRADIENTS, default=list(GRADIENTS))
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--burst", type=float, default=0.05, help="seconds of a contender's turn in a round")
+    parser.add_argument("--output", type=Path, help="a JSON file, e.g. benchmarks/results/gradients.json")
+    return parser.parse_args()
+
+
+def _measure(layer: ConvolutionLayer, gradient: str, options: argparse.Namespace) -> dict[str, Any]:
+    import torch
+
+    torch.set_num_threads(options.threads)
+    found, errors = contenders(gradient, random_operands(layer), options.threads)
+    timings = time_interleaved(found, rounds=options.rounds, burst_seconds=options.burst)
+    return {
+        "layer": layer.name,
+        "gradient": gradient,
+        "contenders": {
+            name: {
+                "milliseconds": 1e3 * timing.median,
+                "spread": timing.spread,
+                "gflops": layer.flops / timing.median / 1e9,
+                "error": errors[name],
+            }
+            for name, timing in timings.items()
+        },
+        "speedups": speedups(timings),
+    }
+
+
+def random_operands(layer: ConvolutionLayer) -> tuple[Any, ...]:
+    """The gradient of the outputs, the image and the weight of a layer as torch's tensors, channels first."""
+    import torch
+
+    torch.manual_seed(0)
+    image = torch.randn(layer.batch, layer.channels, layer.height, layer.width)
+    weight = torch.randn(layer.filters, layer.channels, 3, 3)
+    return torch.randn(layer.batch, layer.filters, layer.height, layer.width), image, weight
+
+
+def contenders(
+    gradient: str, operands: tuple[Any, ...], threads: int
+) -> tuple[list[Contender], dict[str, float]]:
+    """Torch and our programs in both layouts, and the mean error of each, relative, by name."""
+    exact = _backward(gradient)(*(each.double() for each in operands))
+    found, errors = [], {}
+    for name, run, result in (*_torch(gradient, operands), *_ours(gradient, operands, threads)):
+        found.append(Contender(name, run))
+        errors[name] = float((result.double() - exact).abs().mean() / exact.abs().mean())
+    return found, errors
+
+
+def speedups(timings: dict[str, Timing]) -> dict[str, float]:
+    """How many times faster each program of ours is than torch's fastest."""
+    best = min(timing.median for name, timing in timings.items() if name.startswith("torch"))
+    return {name: best / timing.median for name, timing in timings.items() if name.startswith("ours")}
+
+
+def _torch(gradient: str, operands: tuple[Any, ...]) -> list[tuple[str, Callable[[], Any], Any]]:
+    import torch
+
+    found = []
+    for layout, memory_format in zip(LAYOUTS, (torch.contiguous_format, torch.channels_last), strict=True):
+        given = [each.contiguous(memory_format=memory_format) for each in operands]
+        backward = _backward(gradient)
+        found.append(
+            (f"torch-{layout}", lambda given=given, backward=backward: backward(*given), backward(*given))
+        )
+    return found
+
+
+def _ours(gradient: str, operands: tuple[Any, ...], threads: int) -> list[tuple[str, Callable[[], Any], Any]]:
+    import iree.winograd
+    import torch
+
+    found = []
+    for layout in LAYOUTS:
+        is_last = layout == "nhwc"
+        given = [each.permute(_CHANNELS_LAST).contiguous() if is_last else each for each in operands]
+        model = iree.winograd.import_torch(torch.export.export(_module(gradient, is_last), tuple(given)))
+        compiled = iree.winograd.compile(model, target="cpu:host", threads=threads)
+        device = "local-sync" if threads == 1 else f"local-task://?task_topology_group_count={threads}"
+        program = iree.winograd.load(compiled, device=device)
+        result = torch.as_tensor(program(*given))
+        found.append(
+            (
+                f"ours-{layout}",
+                lambda program=program, given=given: program(*given),
+                result.permute(_CHANNELS_FIRST) if is_last else result,
+            )
+        )
+    return found
+
+
+def _backward(gradient: str) -> Callable[..., Any]:
+    import torch
+
+    mask = GRADIENTS[gradient]
+
+    def run(of_outputs: Any, image: Any, weight: Any) -> Any:
+        window = ([1, 1], [1, 1], [1, 1], False, [0, 0], 1)
+        results = torch.ops.aten.convolution_backward(of_outputs, image, weight, None, *window, mask)
+        return next(result for result, is_wanted in zip(results, mask, strict=True) if is_wanted)
+
+    return run
+
+
+def _module(gradient: str, is_last: bool) -> Any:
+    """A module that computes one gradient; its tensors are channels last in memory if `is_last`."""
+    import torch
+
+    class Backward(torch.nn.Module):
+        def forward(self, *operands: torch.Tensor) -> torch.Tensor:
+            if not is_last:
+                return _backward(gradient)(*operands)
+            given = (each.permute(_CHANNELS_FIRST) for each in operands)
+            return _backward(gradient)(*given).permute(_CHANNELS_LAST)
+
+    return Backward()
+
+
+def _print(record: dict[str, Any]) -> None:
+    times = "  ".join(
+        f"{name} {each['milliseconds']:.2f} ms ({each['error']:.1e})"
+        for name, each in record["contenders"].items()
+    )
+    factors = "  ".join(f"{name} {factor:.2f}" for name, factor in record["speedups"].items())
+    print(f"{record['layer']} by {record['gradient']}: {times}; speed-up {factors}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

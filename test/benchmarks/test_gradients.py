@@ -1,0 +1,21 @@
+import pytest
+from iree.winograd.tuning.measuring.outcome import Timing
+
+from benchmarks.convolutions import ConvolutionLayer
+from benchmarks.gradients import GRADIENTS, contenders, random_operands, speedups
+
+
+def test_speedups_are_over_the_faster_layout_of_torch() -> None:
+    medians = {"torch-nchw": 4.0, "torch-nhwc": 3.0, "ours-nchw": 2.0, "ours-nhwc": 1.5}
+    timings = {name: Timing((median,)) for name, median in medians.items()}
+    assert speedups(timings) == {"ours-nchw": 1.5, "ours-nhwc": 2.0}
+
+
+@pytest.mark.parametrize("gradient", GRADIENTS)
+def test_all_contenders_compute_the_gradient(gradient: str) -> None:
+    layer = ConvolutionLayer("test", batch=2, height=6, width=5, channels=4, filters=8)
+    found, errors = contenders(gradient, random_operands(layer), threads=1)
+    assert [each.name for each in found] == ["torch-nchw", "torch-nhwc", "ours-nchw", "ours-nhwc"]
+    assert max(errors.values()) < 4e-6
+    for each in found:
+        each.run()
