@@ -51,10 +51,15 @@ _OUTPUT_FORMATS = ("vm-bytecode", "vm-c", "vm-asm")
 _ACCEPTED = 42
 
 
-def main(arguments: Sequence[str] | None = None, read_onnx: _OnnxReader = import_onnx) -> int:
+def main(
+    arguments: Sequence[str] | None = None,
+    read_onnx: _OnnxReader = import_onnx,
+    program: str = STANDARD_STREAM,
+) -> int:
     """Entry point of the `iree-compile` that stands in front of the stock one; returns its exit code.
 
-    `read_onnx` reads an input that is an ONNX model.
+    `read_onnx` reads an input that is an ONNX model. Without `-o` what the runtime loads is written to the
+    file `program`, and anything else to the standard output.
     """
     arguments = list(expand_response_files(sys.argv[1:] if arguments is None else arguments))
     try:
@@ -83,7 +88,7 @@ def main(arguments: Sequence[str] | None = None, read_onnx: _OnnxReader = import
     except OptionFileError as error:
         print(f"{_PROGRAM}: for the --{flag_of(error.name)} option: {error}", file=sys.stderr)
         return 1
-    code = _compile(command_line, stages, read_onnx)
+    code = _compile(command_line, stages, read_onnx, program)
     sys.stdout.flush()
     sys.stderr.flush()
     # The compiler's threads and global state need no orderly end.
@@ -174,13 +179,14 @@ def _is_accepted(command_line: CommandLine) -> bool:
     return os.WIFEXITED(status) and os.WEXITSTATUS(status) == _ACCEPTED
 
 
-def _compile(command_line: CommandLine, stages: Stages, read_onnx: _OnnxReader) -> int:
+def _compile(command_line: CommandLine, stages: Stages, read_onnx: _OnnxReader, program: str) -> int:
     # Python would wait for the compiler to return before it ends the process.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     dumps, library = take_ir_dumps(command_line.library)
     flags = (*session_flags(command_line.options), *library)
     embedding.setup_command_line(str(embedding.stock_tool(_PROGRAM)), flags)
-    output = command_line.main.get("o", STANDARD_STREAM)
+    default = program if _writes_program(command_line.main) else STANDARD_STREAM
+    output = command_line.main.get("o", default)
     session = api.Session()
     with Compilation(
         session,
@@ -281,14 +287,19 @@ def _compile_parts(
             raise _CompileError(str(error)) from None
 
 
+def _writes_program(main_flags: Mapping[str, str]) -> bool:
+    """Whether flags of the main program ask for what the runtime loads."""
+    return _is_complete(main_flags) and main_flags.get("output-format", "vm-bytecode") == "vm-bytecode"
+
+
+def _is_complete(main_flags: Mapping[str, str]) -> bool:
+    return main_flags.get("compile-to", "end") == "end" and main_flags.get("compile-mode", "std") == "std"
+
+
 def _write(invocation: api.Invocation, file: api.Output, main_flags: Mapping[str, str]) -> None:
-    output_format = main_flags.get("output-format", "vm-bytecode")
-    is_complete = (
-        main_flags.get("compile-to", "end") == "end" and main_flags.get("compile-mode", "std") == "std"
-    )
-    if is_complete and output_format == "vm-bytecode":
+    if _writes_program(main_flags):
         invocation.output_vm_bytecode(file)
-    elif is_complete and output_format == "vm-c":
+    elif _is_complete(main_flags) and main_flags.get("output-format") == "vm-c":
         embedding.write_c_source(invocation, file)
     elif main_flags.get("emit-mlir-bytecode") == "true":
         invocation.output_ir_bytecode(file, int(main_flags.get("emit-mlir-bytecode-version", "-1")))

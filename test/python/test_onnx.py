@@ -72,6 +72,15 @@ def test_sizes_are_settled_by_the_compile_command(tmp_path: Path) -> None:
     assert not (tmp_path / "other.vmfb").exists()
 
 
+def test_what_is_no_program_goes_to_the_standard_output(tmp_path: Path) -> None:
+    onnx.save(convolution_model(), tmp_path / "net.onnx")
+    command = [sys.executable, "-m", "iree.winograd.cli", "compile", "net.onnx", "--compile-to=flow"]
+    outcome = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (outcome.returncode, outcome.stderr) == (0, "")
+    assert "flow.dispatch" in outcome.stdout
+    assert [path.name for path in tmp_path.iterdir()] == ["net.onnx"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [

@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from iree.winograd.atomic_file import STANDARD_STREAM
 from iree.winograd.commands import onnx_options
 from iree.winograd.errors import InvalidOptionError
 from iree.winograd.flags import ENABLE, HELP_FLAGS, expand_response_files
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
 _WITH_VALUE = ("--target", "--size")
 _WITHOUT_VALUE = ("--dynamic-batch",)
-_OUTPUTS = ("-o", "--o")
 _TARGET_FLAGS = ("iree-hal-target-", "iree-hal-local-target-")
 """What flags that say what to compile for contain."""
 
@@ -35,7 +35,8 @@ def run(arguments: Sequence[str]) -> int:
     """Runs the subcommand with flags of `iree-compile` and those of `_own_parser`; returns its exit code.
 
     Without a flag that says what to compile for it is the CPU of this machine. An ONNX model becomes a
-    `.vmfb` of its name in the current folder, unless `-o` says otherwise.
+    `.vmfb` of its name in the current folder, unless `-o` says otherwise; anything else that is asked for
+    goes to the standard output.
     """
     from iree.winograd import driver
 
@@ -56,9 +57,8 @@ def run(arguments: Sequence[str]) -> int:
     if HELP_FLAGS & set(rest):
         _own_parser().print_help()
         print(flush=True)
-    has_output = any(argument.partition("=")[0] in _OUTPUTS for argument in rest)
-    output = ("-o", f"{Path(models[0]).stem}.vmfb") if models and not has_output else ()
-    return driver.main([f"--{ENABLE}", *flags, *rest, *output], partial(import_onnx, **of_model))
+    program = f"{Path(models[0]).stem}.vmfb" if models else STANDARD_STREAM
+    return driver.main([f"--{ENABLE}", *flags, *rest], partial(import_onnx, **of_model), program)
 
 
 def _own_parser() -> argparse.ArgumentParser:

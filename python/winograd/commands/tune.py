@@ -8,10 +8,14 @@ import signal
 import sys
 from typing import TYPE_CHECKING, NoReturn
 
-from iree.winograd.errors import WinogradError
+from iree.winograd.commands import onnx_options
+from iree.winograd.errors import InvalidOptionError, WinogradError
+from iree.winograd.importers import import_onnx, is_onnx
 from iree.winograd.targets import TARGET_OF_DRIVER, driver_name
 
 if TYPE_CHECKING:
+    from iree.winograd.program import Source
+
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
 
 INTERRUPTED = 130
@@ -34,7 +38,9 @@ def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
         "interrupted at any time; the next run goes on from there. Flags after -- are those that the program "
         "is going to be compiled with.",
     )
-    parser.add_argument("program", metavar="PROGRAM", help="MLIR text or bytecode, or - for standard input")
+    parser.add_argument(
+        "program", metavar="PROGRAM", help="MLIR text or bytecode, - for standard input, or an .onnx"
+    )
     parser.add_argument(
         "--device",
         required=True,
@@ -72,6 +78,7 @@ def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
         metavar="ADDRESS",
         help="compile and measure by the workers of the Dask cluster there, e.g. tcp://head:8786",
     )
+    onnx_options.add_arguments(parser)
     parser.set_defaults(run=lambda options: run(options, parser))
     return parser
 
@@ -90,7 +97,7 @@ def run(options: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     signal.signal(signal.SIGTERM, _exit)
     try:
         tune(
-            sys.stdin.buffer.read() if options.program == "-" else options.program,
+            _source(options),
             target=options.target or TARGET_OF_DRIVER[driver],
             device=options.device,
             flags=options.flags,
@@ -111,6 +118,19 @@ def run(options: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
         return INTERRUPTED
     print(f"recorded in {options.database}, for --iree-winograd-tuning-database")
     return 0
+
+
+def _source(options: argparse.Namespace) -> Source:
+    """The program. Raises `WinogradError`s."""
+    of_model = onnx_options.import_arguments(options)
+    if of_model and not is_onnx(options.program):
+        raise InvalidOptionError(onnx_options.ONLY_ONNX)
+    if of_model:
+        return import_onnx(options.program, **of_model)
+    if options.program == "-":
+        return sys.stdin.buffer.read()
+    path: str = options.program
+    return path
 
 
 def _exit(number: int, frame: object) -> NoReturn:
