@@ -1,12 +1,14 @@
 """`torch.compile` with this project's backend beside Inductor and eager: calls, and the time to the first.
 
     python -m benchmarks.torch_compile --networks resnet18 mobilenetv2 --output build/torch-compile.json
+    python -m benchmarks.torch_compile --device cuda --machine benchmarks/results/machine-h200.json
 
 For each network and number of threads, each backend compiles it in a process of its own with empty caches,
 and again in another with those that the first left. In a third process all of them are loaded from their
-caches, compared with eager in double precision, and timed in interleaved rounds. Inductor is timed by default
-and with `max_autotune` and `freezing`, in both memory formats; the ratio is of the fastest of the others and
-ours.
+caches, compared with eager in double precision, and timed in interleaved rounds, until the device is done.
+On CPUs Inductor is timed by default and with `max_autotune` and `freezing`, on GPUs with CUDA graphs, with
+and without `freezing`, TF32 off and cuDNN's own search on; in both memory formats. The ratio is of the
+fastest of the others and ours.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,13 +39,16 @@ _SUBJECTS = {
     "efficientnet": member("efficientnet_b0", (3, 224, 224)),
 }
 _OURS = "winograd"
-_INDUCTORS: dict[str, dict[str, bool]] = {
-    "inductor": {},
-    "inductor-max-autotune": {"max_autotune": True, "freezing": True},
+_INDUCTORS: dict[str, dict[str, dict[str, bool]]] = {
+    "cpu": {"inductor": {}, "inductor-max-autotune": {"max_autotune": True, "freezing": True}},
+    "cuda": {
+        "inductor-graphs": {"triton.cudagraphs": True},
+        "inductor-graphs-freezing": {"triton.cudagraphs": True, "freezing": True},
+    },
 }
-_COMPILED = (_OURS, *_INDUCTORS)
 _EAGER = "eager"
-_CHANNELS_LAST = "-channels-last"
+_LAYOUTS = {"nchw": "contiguous_format", "nhwc": "channels_last"}
+"""Torch's names of the layouts."""
 
 
 @dataclass(frozen=True)
@@ -53,8 +59,16 @@ class Task:
     threads: int
     batch: int
     rounds: int
+    layouts: tuple[str, ...]
+    device: str
+    machine: str | None
     folder: str
     backend: str | None = None
+
+    @property
+    def backends(self) -> tuple[str, ...]:
+        """Those that compile."""
+        return (_OURS, *_INDUCTORS[self.device])
 
 
 def main() -> None:
@@ -67,14 +81,29 @@ def main() -> None:
     parser.add_argument("--threads", nargs="+", type=int, default=[1, 2])
     parser.add_argument("--batch", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--layouts", nargs="+", choices=_LAYOUTS, default=list(_LAYOUTS))
+    parser.add_argument("--device", choices=_INDUCTORS, default="cpu")
+    parser.add_argument("--machine", help="what times are predicted for, as `calibrate` wrote it")
+    parser.add_argument("--caches", type=Path, help="keep the caches in this folder")
+    parser.add_argument("--only-times", action="store_true", help="time what an earlier run left in --caches")
     parser.add_argument("--output", type=Path)
     options = parser.parse_args()
     rows: list[dict[str, Any]] = []
     for network in options.networks:
         for threads in options.threads:
-            with tempfile.TemporaryDirectory() as folder:
-                task = Task(network, threads, options.batch, options.rounds, folder)
-                rows.append(_row(task))
+            with tempfile.TemporaryDirectory() as temporary:
+                folder = options.caches / f"{network}-{threads}" if options.caches else temporary
+                task = Task(
+                    network,
+                    threads,
+                    options.batch,
+                    options.rounds,
+                    tuple(options.layouts),
+                    options.device,
+                    options.machine,
+                    str(folder),
+                )
+                rows.append(_row(task, options.only_times))
             print(_line(rows[-1]), flush=True)
             if options.output is not None:
                 options.output.write_text(json.dumps({"torch_compile": rows}, indent=1) + "\n")
@@ -83,12 +112,17 @@ def main() -> None:
         print(f"geometric mean of {len(ratios)}: {statistics.geometric_mean(ratios):.2f}x")
 
 
-def _row(task: Task) -> dict[str, Any]:
-    row: dict[str, Any] = {"network": task.network, "threads": task.threads, "batch": task.batch}
-    for order in ("first", "second"):
+def _row(task: Task, only_times: bool) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "network": task.network,
+        "threads": task.threads,
+        "batch": task.batch,
+        "device": task.device,
+    }
+    for order in () if only_times else ("first", "second"):
         row[f"{order}_seconds"] = {
             backend: _run(Task(**{**asdict(task), "backend": backend})).get("seconds")
-            for backend in _COMPILED
+            for backend in task.backends
         }
     row.update(_run(task))
     medians = row.get("milliseconds")
@@ -111,6 +145,7 @@ def _line(row: dict[str, Any]) -> str:
         f"{order} process "
         + ", ".join(f"{name} {value:.1f}" for name, value in row[f"{order}_seconds"].items() if value)
         for order in ("first", "second")
+        if f"{order}_seconds" in row
     )
     ratio = f"{row['ratio']:.2f}x" if "ratio" in row else "failed"
     return (
@@ -125,22 +160,25 @@ def _work(task: Task) -> dict[str, Any]:
 
     torch.set_num_threads(task.threads)
     with torch.no_grad():
-        model = _SUBJECTS[task.network].calibrated()
-        images = _SUBJECTS[task.network].input(task.batch)
+        torch.backends.cudnn.allow_tf32 = False
+        torch.backends.cudnn.benchmark = True
+        model = _SUBJECTS[task.network].calibrated().to(task.device)
+        images = _SUBJECTS[task.network].input(task.batch).to(task.device)
         if task.backend is None:
             return _time(task, model, images)
         begin = time.perf_counter()
-        _compile(task.backend, model)(images)
+        _compile(task, task.backend, model)(images).cpu()
         return {"seconds": time.perf_counter() - begin}
 
 
-def _compile(backend: str, model: torch.nn.Module) -> Callable[..., Any]:
+def _compile(task: Task, backend: str, model: torch.nn.Module) -> Callable[..., Any]:
     import torch
 
     if backend == _OURS:
-        compiled: Callable[..., Any] = torch.compile(model, backend=_OURS)
+        options = {} if task.machine is None else {"machine": task.machine}
+        compiled: Callable[..., Any] = torch.compile(model, backend=_OURS, options=options)
         return compiled
-    return torch.compile(model, options=_INDUCTORS[backend])
+    return torch.compile(model, options=_INDUCTORS[task.device][backend])
 
 
 def _time(task: Task, model: torch.nn.Module, images: torch.Tensor) -> dict[str, Any]:
@@ -149,26 +187,30 @@ def _time(task: Task, model: torch.nn.Module, images: torch.Tensor) -> dict[str,
     import torch
 
     # All contenders are of one class, which torch would give up on after a few.
-    torch._dynamo.config.recompile_limit = 8 * len(_COMPILED)
+    torch._dynamo.config.recompile_limit = 8 * len(task.backends)
+    wait = torch.cuda.synchronize if task.device == "cuda" else lambda: None
     exact = copy.deepcopy(model).double()(images.double())
     contenders, errors = [], {}
-    for name in (_EAGER, *_COMPILED):
-        for suffix, memory_format in (("", torch.contiguous_format), (_CHANNELS_LAST, torch.channels_last)):
-            if suffix and images.dim() != 4:
-                continue
-            laid_out = copy.deepcopy(model).to(memory_format=memory_format)  # type: ignore[call-overload]
+    for name in (_EAGER, *task.backends):
+        for layout in task.layouts:
+            memory_format = getattr(torch, _LAYOUTS[layout])
+            laid_out = copy.deepcopy(model).to(memory_format=memory_format)
             arguments = images.to(memory_format=memory_format)
-            function = laid_out if name == _EAGER else _compile(name, laid_out)
+            function = laid_out if name == _EAGER else _compile(task, name, laid_out)
             result = function(arguments)
-            errors[name + suffix] = float((result - exact).abs().max() / exact.abs().max())
-            contenders.append(
-                Contender(name + suffix, lambda run=function, given=arguments: run(given))  # type: ignore[misc]
-            )
+            contender = f"{name}-{layout}"
+            errors[contender] = float((result - exact).abs().max() / exact.abs().max())
+            contenders.append(Contender(contender, partial(_call, function, arguments, wait)))
     timings = time_interleaved(contenders, rounds=task.rounds)
     return {
         "milliseconds": {name: 1e3 * timing.median for name, timing in timings.items()},
         "errors": errors,
     }
+
+
+def _call(function: Callable[..., Any], arguments: torch.Tensor, wait: Callable[[], None]) -> None:
+    function(arguments)
+    wait()
 
 
 if __name__ == "__main__":

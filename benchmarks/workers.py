@@ -85,7 +85,7 @@ def _open(task: Task) -> Device:
         f"--task_worker_local_memory={_WORKER_MEMORY}",
     )
     hal = binding.create_hal_driver("local-task").create_default_device(allocators=["caching"])
-    return Device(hal, in_host_memory=True, crowded=task.batch_work)
+    return Device("local-task", hal, in_host_memory=True, crowded=task.batch_work)
 
 
 def _measure(task: Task) -> dict[str, float]:

@@ -61,8 +61,9 @@ _STAGING_USAGE = int(runtime.BufferUsage.TRANSFER_TARGET) | int(runtime.BufferUs
 
 @dataclass(frozen=True)
 class Device:
-    """A device: `hal` is the runtime's own object."""
+    """A device: `hal` is the runtime's own object, `uri` its name of it."""
 
+    uri: str
     hal: Any
     in_host_memory: bool
     """Whether programs can use the memory of arrays."""
@@ -102,22 +103,32 @@ class Device:
 
     def copy_to_host(self, view: Any, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
         """What a buffer view of the runtime holds on the device, which need not be host memory."""
+        staging = self._copied(view, _STAGING_MEMORY, _STAGING_USAGE)
+        # The array doesn't keep the memory of a buffer that was mapped without a view.
+        result: npt.NDArray[Any] = np.array(staging.map().asarray(view.shape, dtype))
+        return result
+
+    def copy(self, view: Any) -> Any:
+        """A copy of a buffer view of the runtime, in memory of the device that programs may write to."""
+        memory, usage = int(runtime.MemoryType.DEVICE_LOCAL), int(runtime.BufferUsage.DEFAULT)
+        return runtime.HalBufferView(self._copied(view, memory, usage), view.shape, view.element_type)
+
+    def _copied(self, view: Any, memory: int, usage: int) -> Any:
+        """A buffer of the runtime that holds what `view` does."""
         source = view.get_buffer()
-        staging = self.hal.allocator.allocate_buffer(
-            memory_type=_STAGING_MEMORY, allowed_usage=_STAGING_USAGE, allocation_size=source.byte_length()
+        target = self.hal.allocator.allocate_buffer(
+            memory_type=memory, allowed_usage=usage, allocation_size=source.byte_length()
         )
         semaphore = self.hal.create_semaphore(0)
         done = runtime.HalFence.create_at(semaphore, 1)
         self.hal.queue_copy(
             source,
-            staging,
+            target,
             wait_semaphores=runtime.HalFence.create_at(semaphore, 0),
             signal_semaphores=done,
         )
         done.wait()
-        # The array doesn't keep the memory of a buffer that was mapped without a view.
-        result: npt.NDArray[Any] = np.array(staging.map().asarray(view.shape, dtype))
-        return result
+        return target
 
 
 class BorrowedArrays:
@@ -183,12 +194,7 @@ _OPENING = threading.Lock()
 
 def open_device(device: str, threads: int | None = None) -> Device:
     """The runtime's device for a URI, the same for each call. Raises `LoadError` if there is none."""
-    with _OPENING:
-        return _open_device(device, threads)
-
-
-def _open_device(device: str, threads: int | None) -> Device:
-    try:
+    with _OPENING, _reporting(device):
         if driver_name(device) not in _HOST_DRIVERS:
             return _open_gpu(device)
         workers = (threads or physical_cores()) if driver_name(device) == "local-task" else 1
@@ -196,6 +202,22 @@ def _open_device(device: str, threads: int | None) -> Device:
             # A single worker would be woken for every call, and may have to share a core with its caller.
             return _open_host_device("local-sync", 1)
         return _open_host_device(device, workers)
+
+
+def open_sharing_gpu(device: str) -> Device:
+    """A GPU through CUDA whose results other libraries of this process can use where they are.
+
+    The same for each call. Raises `LoadError` if there is none of this URI.
+    """
+    with _OPENING, _reporting(device):
+        return _open_sharing_gpu(device)
+
+
+@contextmanager
+def _reporting(device: str) -> Iterator[None]:
+    """Raises what the runtime raises as `LoadError`."""
+    try:
+        yield
     except RUNTIME_ERRORS as error:
         drivers = ", ".join(sorted(runtime.query_available_drivers()))
         raise LoadError(f"no device {device!r} (drivers: {drivers}): {error}") from error
@@ -234,7 +256,7 @@ def _open_host_device(device: str, threads: int) -> Device:
     )
     # Results come from a cache: large ones would otherwise be mapped, and faulted in, anew on each call.
     hal = binding.create_hal_driver(device).create_default_device(allocators=["caching"])
-    return Device(hal, in_host_memory=True, crowded=crowded)
+    return Device(device, hal, in_host_memory=True, crowded=crowded)
 
 
 def _keep_freed_memory() -> None:
@@ -255,7 +277,19 @@ def _keep_freed_memory() -> None:
 @cache
 def _open_gpu(device: str) -> Device:
     # IREE's own cache would keep it open.
-    return Device(runtime.get_device(device, cache=False), in_host_memory=False, crowded=False)
+    return Device(device, runtime.get_device(device, cache=False), in_host_memory=False, crowded=False)
+
+
+@cache
+def _open_sharing_gpu(device: str) -> Device:
+    # The runtime exports no memory of CUDA's own pools. Without these it would ask CUDA for memory, and so
+    # wait for the GPU, in every call.
+    runtime.flags.parse_flags("--cuda_async_allocations=false")
+    try:
+        hal = binding.create_hal_driver(device).create_device_by_uri(device, allocators=["caching"])
+    finally:
+        runtime.flags.parse_flags("--cuda_async_allocations=true")
+    return Device(device, hal, in_host_memory=False, crowded=False)
 
 
 def close_gpus() -> None:
@@ -264,6 +298,7 @@ def close_gpus() -> None:
     While one is open, threads of IREE's wait for it, and each takes a core where a Vulkan driver polls.
     """
     _open_gpu.cache_clear()
+    _open_sharing_gpu.cache_clear()
 
 
 # A Vulkan driver of NVIDIA's crashes on a device that is freed with the modules of the interpreter. Those of

@@ -98,7 +98,11 @@ def load(
     """
     if threads is not None and (threads < 1 or driver_name(device) != "local-task"):
         raise InvalidOptionError(f"threads must be positive and for local-task, got {threads} for {device!r}")
-    opened = open_device(device, threads)
+    return load_on(program, open_device(device, threads))
+
+
+def load_on(program: bytes | str | PathLike[str], device: Device) -> LoadedProgram:
+    """As `load`, on a device that is open. Raises `LoadError`."""
     name = "the program" if isinstance(program, bytes) else repr(fspath(program))
     try:
         if isinstance(program, bytes):
@@ -111,11 +115,11 @@ def load(
     except RUNTIME_ERRORS as error:
         raise LoadError(f"{name} is not a program compiled by IREE: {error}") from error
     try:
-        hal_module = runtime.create_hal_module(_INSTANCE, opened.hal)
+        hal_module = runtime.create_hal_module(_INSTANCE, device.hal)
         context = runtime.VmContext(_INSTANCE, [hal_module, module])
     except RUNTIME_ERRORS as error:
-        raise LoadError(f"{name} can't run on {device!r}: {error}") from error
-    return LoadedProgram(context, module, opened)
+        raise LoadError(f"{name} can't run on {device.uri!r}: {error}") from error
+    return LoadedProgram(context, module, device)
 
 
 class LoadedProgram:

@@ -13,12 +13,19 @@ import pytest
 import torch
 from iree.winograd import cli, program, torch_lowering
 from iree.winograd.errors import InvalidOptionError
+from iree.winograd.pipelines.selection.tuning_database import TuningDatabase
 from iree.winograd.torch_compile import backend, fallback
+from iree.winograd.torch_compile.division import divide
 from iree.winograd.torch_compile.fallback import FallbackWarning
+from iree.winograd.torch_compile.part_device import part_device
 from iree.winograd.torch_compile.program_key import program_key
+from iree.winograd.torch_compile.settings import read_settings
+from iree.winograd.tuning import tuner
 from torch._dynamo.exc import BackendCompilerFailed
 from torch._inductor import cpp_builder
 from torch._inductor.exc import InvalidCxxCompiler
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx.experimental.proxy_tensor import make_fx
 
 UNIT_ROUNDOFF = 2.0**-24
 THREADS = {"threads": 1}
@@ -131,6 +138,25 @@ def test_weights_whose_memory_is_replaced_are_seen(images: torch.Tensor) -> None
     check(model, function, images)
 
 
+@pytest.mark.parametrize("rest", ["inductor", "eager"])
+def test_a_part_that_cannot_take_its_weights_is_left_to_the_fallback(
+    images: torch.Tensor, monkeypatch: pytest.MonkeyPatch, rest: str
+) -> None:
+    def fail(*arguments: Any, **options: Any) -> None:
+        raise winograd.CompilationError("out of luck")
+
+    model = Network()
+    function = compiled(model, fallback=rest, cache=False)
+    check(model, function, images)
+    monkeypatch.setattr(program, "compile", fail)
+    for expected in ([f"left to {rest}, since weights changed: a part of the model (out of luck)"], []):
+        model.load_state_dict(Network().state_dict())
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            check(model, function, images)
+        assert [str(each.message) for each in caught if each.category is FallbackWarning] == expected
+
+
 def test_any_batch_is_compiled_once(images: torch.Tensor, monkeypatch: pytest.MonkeyPatch) -> None:
     model = Network()
     function = compiled(model, dynamic=True)
@@ -166,7 +192,7 @@ def test_without_a_compiler_inductor_is_not_asked(
     [
         ({"thread": 1}, "option 'thread' is not known"),
         ({"threads": 0}, "threads must be None or a positive integer"),
-        ({"target": "cuda"}, "target must be cpu"),
+        ({"target": "vulkan"}, "target must be cpu or cuda"),
         ({"fallback": "onnx"}, "fallback must be inductor or eager"),
         ({"tuning_database": "missing.db"}, "missing.db"),
     ],
@@ -209,6 +235,53 @@ def test_compiled_parts_are_kept_within_a_size(
 
     assert cli.main(["cache", "clear", "--folder", str(folder)]) == 0
     assert list(folder.iterdir()) == []
+
+
+def test_a_target_that_the_tensors_are_not_on_is_named(images: torch.Tensor) -> None:
+    model = Network()
+    with pytest.warns(FallbackWarning, match="its tensors are on cpu, not cuda"):
+        check(model, compiled(model, target="cuda", fallback="eager"), images)
+
+
+def test_parts_on_a_gpu_are_lowered_for_it() -> None:
+    """What precedes the GPU itself: fake tensors need none."""
+
+    def convolution(image: torch.Tensor, filters: torch.Tensor) -> torch.Tensor:
+        sums = torch.ops.aten.convolution.default(image, filters, None, [1], [1], [1], False, [0], 1)
+        return torch.relu(sums)
+
+    with FakeTensorMode():
+        image, filters = (torch.empty(2, 4, size, device="cuda:0") for size in (12, 3))
+        graph = make_fx(convolution)(image, filters)
+    names = [node.name for node in graph.graph.find_nodes(op="placeholder")]
+    known = {names[1]: torch.randn(2, 4, 3)}
+    device = part_device(torch.device("cuda", 0), "cuda:sm_80")
+    division = divide(graph, known, device.torch, 1, True, lambda part: False)
+    assert (division.rejections, division.rest, device.uri) == ((), (), "cuda://0")
+    (part,) = division.parts
+    assert part.model is not None and part.program.device == device.torch
+    assert winograd.compile(part.model, target=device.target, strict=True)
+
+
+def test_tuned_parts_are_measured_once(
+    images: torch.Tensor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, options = Network(), {"tuning_budget": 20.0, "cache_folder": tmp_path}
+    check(model, compiled(model, **options), images)
+    with TuningDatabase(tmp_path / "tuning.db", report=print, read_only=True) as database:
+        layers = {entry.problem for entry in database.entries()}
+    assert any("3->8 kernel 3x3" in layer for layer in layers)
+    monkeypatch.setattr(tuner, "tune", None)
+    monkeypatch.setattr(program, "compile", None)
+    torch._dynamo.reset()
+    check(model, compiled(model, **options), images)
+
+
+def test_modes_of_torch_stand_for_options() -> None:
+    assert read_settings("default", None).tuning_budget is None
+    assert read_settings("max-autotune", None).tuning_budget == 60
+    with pytest.raises(InvalidOptionError, match=r"mode must be one of 'default', 'max-autotune'"):
+        read_settings("reduce-overhead", None)
 
 
 def test_values_in_double_precision_are_left_to_the_fallback(images: torch.Tensor) -> None:

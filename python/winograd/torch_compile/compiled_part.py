@@ -2,39 +2,53 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from iree.winograd.errors import LoadError
+from iree.winograd.device import Device, open_device, open_sharing_gpu
+from iree.winograd.errors import CompilationError, LoadError, ModelImportError, TuningError
 from iree.winograd.report.schema import DecisionReport
-from iree.winograd.runtime import LoadedProgram, load
+from iree.winograd.runtime import LoadedProgram, load_on
 from iree.winograd.torch_compile.cache import Entry, ProgramCache, default_folder
 from iree.winograd.torch_compile.division import Part, lower_program
-from iree.winograd.torch_compile.fallback import warn_once
+from iree.winograd.torch_compile.fallback import Function, compile_rest, warn, warn_once
 from iree.winograd.torch_compile.loaded_part import LoadedPart, WeightState
+from iree.winograd.torch_compile.part_device import PartDevice
 from iree.winograd.torch_compile.part_program import ENTRY, PartProgram, part_program
 from iree.winograd.torch_compile.program_key import program_key
 from iree.winograd.torch_compile.settings import TorchCompileOptions
+from torch.utils._python_dispatch import _disable_current_modes
 
 if TYPE_CHECKING:
     from iree.winograd.imported_model import ImportedModel
 
 _MEBIBYTE = 2**20
+_TUNING_DATABASE = "tuning.db"
+
+PART_ERRORS = (CompilationError, LoadError, ModelImportError)
+"""What parts that can't be compiled here raise."""
 
 
 class PartCompiler:
     """Compiles the programs of parts, or finds them in the user's cache."""
 
-    def __init__(self, settings: TorchCompileOptions) -> None:
+    def __init__(self, settings: TorchCompileOptions, device: PartDevice) -> None:
         self._settings = settings
+        self._device = device
         # A key takes reading all weights.
         self._keys: dict[PartProgram, str] = {}
         # A graph may have a program several times, but for weights in it.
         self._loaded: dict[str, tuple[LoadedProgram, DecisionReport]] = {}
+
+    @property
+    def fallback(self) -> Literal["inductor", "eager"]:
+        """What runs the operators that aren't compiled here."""
+        return self._settings.fallback
 
     def is_kept(self, program: PartProgram) -> bool:
         """Whether `program` is loaded, or the cache holds it compiled."""
@@ -80,20 +94,47 @@ class PartCompiler:
         from iree.winograd.program import compile
 
         options = self._settings.compile_options()
-        target = self._settings.target
+        if self._settings.tuning_budget is not None:
+            options["tuning_database"] = self._tune(model, entry.program.parent, options)
+        target = self._device.target
         compile(model, target=target, output=entry.program, report=entry.report, **options)
 
+    def _tune(self, model: ImportedModel, folder: Path, options: Mapping[str, Any]) -> str | None:
+        """Measure the layers of `model`; returns the database, None where nothing could be measured."""
+        from iree.winograd.tuning.tuner import tune
+
+        database = self._settings.tuning_database or str(folder / _TUNING_DATABASE)
+        try:
+            tune(
+                model,
+                target=self._device.target,
+                device=self._device.uri,
+                database=database,
+                budget=self._settings.tuning_budget or 0,
+                **{**options, "tuning_database": None},
+            )
+        except TuningError as error:
+            warn(f"a part of the model isn't tuned: {error}")
+        return database if os.path.exists(database) else None
+
     def _load(self, entry: Entry) -> tuple[LoadedProgram, DecisionReport]:
-        threads = self._settings.worker_threads
-        path = entry.program
-        loaded = load(path, "local-sync") if threads == 1 else load(path, threads=threads)
-        return loaded, entry.decisions()
+        return load_on(entry.program, self._open_device()), entry.decisions()
+
+    def _open_device(self) -> Device:
+        if self._device.torch.type != "cpu":
+            return open_sharing_gpu(self._device.uri)
+        return open_device("local-task", self._settings.worker_threads)
 
     def _key(self, program: PartProgram) -> str:
         if program not in self._keys:
             settings = self._settings
-            flags = (settings.target, *map(str, settings.compile_options().items()))
-            files = (settings.machine, settings.tuning_database)
+            flags = (self._device.target, *map(str, settings.compile_options().items()))
+            files = [settings.machine]
+            if settings.tuning_budget is None:
+                files.append(settings.tuning_database)
+            else:
+                # What was tuned is kept as it is: its own measurements would make it another program.
+                flags = (*flags, f"tuned for {settings.tuning_budget} s")
             self._keys[program] = program_key(program.graph, flags, files)
         return self._keys[program]
 
@@ -114,7 +155,7 @@ class PartCompiler:
 
 
 class CompiledPart:
-    """A function on the arguments of `part`. Raises `CompilationError` when it is made, `CallError` later.
+    """A function on the arguments of `part`. Raises one of `PART_ERRORS` when it is made, `CallError` later.
 
     `decisions` says what its convolutions became.
     """
@@ -125,7 +166,7 @@ class CompiledPart:
         self._part = part
         self._compiler = compiler
         self._lock = threading.Lock()
-        self._call = self._load(part.program, part.model)
+        self._call: Function = self._load(part.program, part.model)
         folded = freezing and bool(part.weights)
         self._folded = WeightState(list(part.weights.values())) if folded else None
         self._numbers = tuple(part.weights)
@@ -141,10 +182,18 @@ class CompiledPart:
     def _pass_weights(self) -> None:
         """From here on take the weights from the arguments: they may change again."""
         with self._lock:
-            if self._folded is not None:
-                self._call = self._load(part_program(self._part.graph, {}), None)
-                self._folded = None
+            if self._folded is None:
+                return
+            graph = self._part.graph
+            try:
+                self._call = self._load(part_program(graph, {}, self._part.program.device), None)
+            except PART_ERRORS as error:
+                fallback = self._compiler.fallback
+                warn(f"left to {fallback}, since weights changed: a part of the model ({error})")
+                with _disable_current_modes():
+                    self._call = compile_rest(graph, fallback)
+            self._folded = None
 
     def _load(self, program: PartProgram, model: ImportedModel | None) -> LoadedPart:
         loaded, self.decisions = self._compiler.load(program, model)
-        return LoadedPart(getattr(loaded, ENTRY), program.arguments, program.results, self._part.weights)
+        return LoadedPart(getattr(loaded, ENTRY), program, self._part.weights)

@@ -96,17 +96,18 @@ class Division:
 def divide(
     graph: GraphModule,
     weights: Mapping[str, torch.Tensor],
+    device: torch.device,
     minimum_convolutions: int,
     freezing: bool,
     is_compiled: Callable[[PartProgram], bool],
 ) -> Division:
-    """Divide `graph`, which torch has functionalised and decomposed for torch-mlir.
+    """Divide `graph`, which torch has functionalised and decomposed for torch-mlir, into parts on `device`.
 
     `weights` are those of its arguments that stay as they are from call to call, by their names. With
     `freezing` they are constants of the parts' programs. Torch-mlir is asked to lower a program unless it
     `is_compiled`.
     """
-    support = _Support()
+    support = _Support(device)
     while True:
         divided, names = _fuse(graph, support, minimum_convolutions)
         parts = []
@@ -134,7 +135,8 @@ def called_modules(graph: Graph) -> tuple[str, ...]:
 class _Support(OperatorSupportBase):
     """Which nodes go to parts that are compiled here."""
 
-    def __init__(self) -> None:
+    def __init__(self, device: torch.device) -> None:
+        self.device = device
         # By operator, since one that torch-mlir rejects it usually does so elsewhere.
         self._rejected: dict[Any, str] = {}
         self._left: dict[str, str] = {}
@@ -158,7 +160,7 @@ class _Support(OperatorSupportBase):
             return self._left[node.name]
         if node.target is operator.getitem:
             return self.reason(node.all_input_nodes[0])
-        return self._rejected.get(node.target) or unsupported(node)
+        return self._rejected.get(node.target) or unsupported(node, self.device)
 
     def rejections(self, graph: Graph) -> Iterator[Rejection]:
         """Why the nodes of `graph` aren't compiled here that aren't, those of one reason together."""
@@ -173,8 +175,8 @@ class _Support(OperatorSupportBase):
             yield Rejection(tuple(names), reason)
 
 
-def unsupported(node: Node) -> str | None:
-    """Why the operator `node` can't be part of a program, if that is known beforehand."""
+def unsupported(node: Node, device: torch.device) -> str | None:
+    """Why the operator `node` can't be part of a program on `device`, if that is known beforehand."""
     target = node.target
     if not isinstance(target, OpOverload):
         return "it is none of torch's operators on tensors"
@@ -185,8 +187,8 @@ def unsupported(node: Node) -> str | None:
         return "it takes a number that is known only when it runs"
     values = [node.meta["val"], *inputs]
     for tensor in _tensors(values):
-        if tensor.device.type != "cpu":
-            return f"its tensors are on {tensor.device}"
+        if tensor.device != device:
+            return f"its tensors are on {tensor.device}, not {device}"
         if tensor.dtype not in _ELEMENT_TYPES:
             return f"its elements are {tensor.dtype}"
         if free_unbacked_symbols(tensor) or 0 in tensor.shape:
@@ -206,7 +208,8 @@ def _is_size(node: Node) -> bool:
     return isinstance(node.meta.get("val"), (torch.SymInt, torch.SymFloat, torch.SymBool))
 
 
-def _is_convolution(node: Node) -> bool:
+def is_convolution(node: Node) -> bool:
+    """Whether a node of a decomposed graph is one that parts are made for."""
     return node.target is CONVOLUTION and node.meta["val"].dtype == torch.float32
 
 
@@ -217,7 +220,7 @@ def _fuse(
     divided = copy_graph(graph)
     partitioner = CapabilityBasedPartitioner(divided, support, allows_single_node_partition=True)
     partitions = partitioner.propose_partitions()
-    kept = [each for each in partitions if sum(map(_is_convolution, each.nodes)) >= minimum_convolutions]
+    kept = [each for each in partitions if sum(map(is_convolution, each.nodes)) >= minimum_convolutions]
     for partition in partitions:
         if partition not in kept:
             support.leave(iter(partition.nodes), f"not with {minimum_convolutions} convolutions or more")
@@ -243,7 +246,7 @@ def _part(
         if isinstance(node, Node) and (value := _known_value(divided, node, weights)) is not None
     }
     try:
-        program = part_program(graph, known if freezing else {})
+        program = part_program(graph, known if freezing else {}, support.device)
         return Part(name, graph, program, None if is_compiled(program) else lower_program(program), known)
     except ModelImportError as error:
         if not _reject_nodes(graph.graph, support):

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import torch
-from iree.winograd.errors import CompilationError, LoadError, ModelImportError
-from iree.winograd.torch_compile.compiled_part import CompiledPart, PartCompiler
-from iree.winograd.torch_compile.division import Division, Part, Rejection, divide, operator_names
+from iree.winograd.torch_compile.compiled_part import PART_ERRORS, CompiledPart, PartCompiler
+from iree.winograd.torch_compile.division import (
+    Division,
+    Part,
+    Rejection,
+    divide,
+    is_convolution,
+    operator_names,
+)
 from iree.winograd.torch_compile.explanation import ExplainedGraph, ExplainedPart, GraphKind, explain_part
 from iree.winograd.torch_compile.fallback import compile_elsewhere, compile_rest, warn
 from iree.winograd.torch_compile.gain import reason_to_leave
+from iree.winograd.torch_compile.part_device import PartDevice, part_device
 from iree.winograd.torch_compile.settings import TorchCompileOptions
 from iree.winograd.torch_compile.training_division import divide_training
 from iree.winograd.torch_graphs import decompositions
@@ -59,19 +67,27 @@ class GraphCompiler:
         settings = self._settings
         weights = _weights(graph, inputs, given)
         with _disable_current_modes():
-            compiler = PartCompiler(settings)
+            device = _device(graph, settings.target)
+            compiler = PartCompiler(settings, device)
             division = divide(
-                graph, weights, settings.minimum_convolutions, settings.freezing, compiler.is_kept
+                graph,
+                weights,
+                device.torch,
+                settings.minimum_convolutions,
+                settings.freezing,
+                compiler.is_kept,
             )
             return self._link(division, compiler, "inference")
 
     def compile_training(self, graph: GraphModule, inputs: Sequence[Any], kind: GraphKind) -> Function:
         """`graph`, functional and not decomposed, as a function of the list of its arguments."""
-        settings = self._settings
+        # Programs that may not be worth it aren't tuned.
+        settings = replace(self._settings, tuning_budget=None)
         with _disable_current_modes(), torch.no_grad():
-            compiler = PartCompiler(settings)
+            device = part_device(torch.device("cpu"), settings.target)
+            compiler = PartCompiler(settings, device)
             division = divide_training(
-                graph, settings.deny, compiler.is_kept, partial(_reason_to_leave, compiler)
+                graph, device.torch, settings.deny, compiler.is_kept, partial(_reason_to_leave, compiler)
             )
             return self._link(division, compiler, kind)
 
@@ -84,7 +100,7 @@ class GraphCompiler:
             operators = operator_names(part.graph.graph)
             try:
                 compiled = CompiledPart(part, compiler, self._settings.freezing)
-            except (CompilationError, LoadError, ModelImportError) as error:
+            except PART_ERRORS as error:
                 rejections.append(Rejection(operators, str(error)))
                 setattr(division.graph, part.name, _Call(compile_rest(part.graph, fallback)))
             else:
@@ -133,7 +149,7 @@ def _reason_to_leave(compiler: PartCompiler, part: Part) -> str | None:
     """Why the fallback is to compute `part`, if it is."""
     try:
         return reason_to_leave(CompiledPart(part, compiler, freezing=False).decisions)
-    except (CompilationError, LoadError, ModelImportError) as error:
+    except PART_ERRORS as error:
         return str(error)
 
 
@@ -145,6 +161,12 @@ def _may_need_gradients(inputs: Sequence[Any]) -> bool:
     return torch.is_grad_enabled() and any(
         isinstance(each, torch.Tensor) and each.requires_grad for each in inputs
     )
+
+
+def _device(graph: GraphModule, target: str | None) -> PartDevice:
+    """That of the first convolution, which those of a graph usually share."""
+    devices = (node.meta["val"].device for node in graph.graph.nodes if is_convolution(node))
+    return part_device(next(devices, torch.device("cpu")), target)
 
 
 def _weights(graph: GraphModule, inputs: Sequence[Any], given: Sequence[Any]) -> dict[str, torch.Tensor]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from operator import attrgetter
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -12,33 +14,38 @@ from iree import runtime
 from iree.winograd.device import RUNTIME_ERRORS
 from iree.winograd.errors import CallError
 from iree.winograd.runtime import BUFFER_ALIGNMENT, LoadedFunction
-from iree.winograd.torch_compile.part_program import Argument, Order
+from iree.winograd.torch_compile.part_program import Order, PartProgram
 from torch.utils.dlpack import from_dlpack, to_dlpack  # type: ignore[attr-defined]
 
-_DLPACK_CPU = 1
-_HOST = 0
+_DLPACK_DEVICES: Mapping[str, int] = MappingProxyType({"cpu": 1, "cuda": 2})
+"""DLPack's numbers for kinds of devices, by torch's names."""
 
 
 class LoadedPart:
-    """A function on buffers as one on tensors: `arguments` and `results` are those of its `PartProgram`.
+    """A function on buffers as one on tensors: the one that `program` was compiled to.
+
+    On a GPU a call waits for all that torch has begun there, since results of earlier calls are used in place
+    until torch lets go of them, and returns when its own results are there.
 
     `fixed` are the numbers of the arguments that are usually the same tensors from call to call.
     """
 
-    def __init__(
-        self,
-        function: LoadedFunction,
-        arguments: Sequence[Argument],
-        results: Sequence[Order | None],
-        fixed: Collection[int] = (),
-    ) -> None:
+    def __init__(self, function: LoadedFunction, program: PartProgram, fixed: Collection[int] = ()) -> None:
         self._function = function
-        self._arguments = tuple((argument.number, argument.order) for argument in arguments)
-        self._results = tuple(results)
+        self._device = program.device
+        self._on_gpu = self._device.type != "cpu"
+        self._dlpack_device = (_DLPACK_DEVICES[self._device.type], self._device.index or 0)
+        self._arguments = tuple((argument.number, argument.order) for argument in program.arguments)
+        self._results = program.results
         self._fixed: dict[int, _LentMemory | None] = dict.fromkeys(fixed)
 
     def __call__(self, *arguments: Any) -> Any:
         """The results, one or a tuple of them, in memory of their own. Raises `CallError`."""
+        # The runtime launches on the device that is the calling thread's.
+        with torch.cuda.device(self._device) if self._on_gpu else nullcontext():
+            return self._run(arguments)
+
+    def _run(self, arguments: Sequence[Any]) -> Any:
         hal = self._function.device.hal
         views: list[Any] = []
         taken: list[tuple[int, int]] = []
@@ -50,13 +57,14 @@ class LoadedPart:
                     fixed = self._lend(index, number, tensor, order)
                 views.append(fixed.view)
                 taken.append(fixed.memory)
+            self._wait_for_torch()
             outputs = self._function.invoke(views)
         except RUNTIME_ERRORS as error:
             raise CallError(f"a part of the model failed: {error}") from error
         results = []
         for index, order in enumerate(self._results):
             view = outputs.get_as_object(index, runtime.HalBufferView)
-            result = from_dlpack(hal.create_dlpack_capsule(view, _DLPACK_CPU, _HOST))
+            result = from_dlpack(hal.create_dlpack_capsule(view, *self._dlpack_device))
             pointer = result.data_ptr()
             # A program may return an argument, or a result twice.
             if any(begin <= pointer < end for begin, end in taken):
@@ -69,17 +77,20 @@ class LoadedPart:
     def _lend(self, index: int, number: int, tensor: torch.Tensor, order: Order | None) -> _LentMemory:
         lent = _in_memory_order(tensor, order)
         pointer = lent.data_ptr()
-        if not self._function.is_read_only(index):
-            # What a result is left in is the copy.
-            return _LentMemory(
-                self._function.device.copy_from_host(lent.detach().numpy()), (pointer, pointer)
-            )
         # The buffer keeps the tensor's memory as long as something uses it.
         view = self._function.device.hal.from_dlpack_capsule(to_dlpack(lent))
+        if not self._function.is_read_only(index):
+            # What a result is left in is the copy.
+            self._wait_for_torch()
+            return _LentMemory(self._function.device.copy(view), (pointer, pointer))
         argument = _LentMemory(view, (pointer, pointer + lent.nbytes))
         if number in self._fixed and pointer == tensor.data_ptr():
             self._fixed[number] = argument
         return argument
+
+    def _wait_for_torch(self) -> None:
+        if self._on_gpu:
+            torch.cuda.synchronize(self._device)
 
 
 @dataclass(frozen=True)

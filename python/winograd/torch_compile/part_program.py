@@ -33,7 +33,7 @@ class Argument:
 
 @dataclass(frozen=True, eq=False)
 class PartProgram:
-    """The program of a part, as a graph; an order of None is row-major.
+    """The program of a part on `device`, as a graph; an order of None is row-major.
 
     Tensors among the arguments of the graph's nodes are weights. `results` holds how to permute a result of
     the program, dense in memory, to the part's.
@@ -42,6 +42,7 @@ class PartProgram:
     graph: Graph
     arguments: tuple[Argument, ...]
     results: tuple[Order | None, ...]
+    device: torch.device
 
     @property
     def has_weights(self) -> bool:
@@ -53,8 +54,8 @@ class PartProgram:
         )
 
 
-def part_program(part: GraphModule, weights: Mapping[int, torch.Tensor]) -> PartProgram:
-    """The program of `part`, in which `weights`, by the numbers of the arguments, are constants.
+def part_program(part: GraphModule, weights: Mapping[int, torch.Tensor], device: torch.device) -> PartProgram:
+    """The program of `part` on `device`, in which `weights`, by the numbers of the arguments, are constants.
 
     Arguments that are sizes are read from the tensors. Raises `ModelImportError` when a size is in no
     tensor's shape, or a result isn't dense in memory.
@@ -74,7 +75,7 @@ def part_program(part: GraphModule, weights: Mapping[int, torch.Tensor]) -> Part
         else:
             arguments.append(Argument(number, _take_in_memory_order(graph, node)))
     results = _give_in_memory_order(graph)
-    return PartProgram(copy.graph, tuple(arguments), results)
+    return PartProgram(copy.graph, tuple(arguments), results, device)
 
 
 def memory_order(tensor: torch.Tensor) -> Order | None:

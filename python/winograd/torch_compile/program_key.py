@@ -53,7 +53,7 @@ def _add_graph(digest: hashlib._Hash, graph: Graph) -> None:
         facts = (node.op, _target(node), arguments, types, layer_name(node))
         _add(digest, repr(facts).encode())
         for weight in _weights(node):
-            _add(digest, weight.detach().contiguous().flatten().view(torch.uint8).numpy().data)
+            _add(digest, weight.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data)
 
 
 def _argument(numbers: dict[Node, int], value: Any) -> Any:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any, Literal
 
 import torch
@@ -19,26 +20,39 @@ from iree.winograd.passes.frame.option import (
     shared_values,
 )
 from iree.winograd.pipelines.selection.options import WinogradOptions
-from iree.winograd.targets import TARGET_OF_DRIVER, target_flags
+from iree.winograd.targets import target_flags
 
-_HOST_TARGET = TARGET_OF_DRIVER["local-task"]
+_TARGETS = ("cpu", "cuda")
+
+_MODES: Mapping[str | None, Mapping[str, object]] = MappingProxyType(
+    {None: {}, "default": {}, "max-autotune": {"tuning_budget": 60.0}}
+)
+"""The options that torch's modes stand for."""
 
 
 @dataclass(frozen=True)
 class TorchCompileOptions:
     """What a user may say of how a model is compiled. Raises ValueError when a field is out of range."""
 
-    target: str = option(
-        _HOST_TARGET,
-        "cpu or cpu: and a processor",
-        "the processor to compile for",
-        accepts=lambda target: target.partition(":")[0] == _HOST_TARGET,
+    target: str | None = option(
+        None,
+        "cpu or cuda, or one of them, a colon and a chip",
+        "what to compile for",
+        auto="the device of the model's tensors",
+        accepts=lambda target: target.partition(":")[0] in _TARGETS,
     )
     threads: int | None = same_option(WinogradOptions, "threads")
     max_relative_error: float | None = same_option(WinogradOptions, "max_relative_error")
     deny: tuple[str, ...] = same_option(WinogradOptions, "deny")
     machine: str | None = same_option(WinogradOptions, "machine")
     tuning_database: str | None = same_option(WinogradOptions, "tuning_database")
+    tuning_budget: float | None = option(
+        None,
+        "a positive number",
+        "seconds of measuring the layers of each part before it is compiled, for the tuning database",
+        auto="none",
+        accepts=is_positive,
+    )
     freezing: bool = option(
         True, purpose="compile weights into the program, until they change, instead of passing them to it"
     )
@@ -69,7 +83,7 @@ class TorchCompileOptions:
         return self.threads or torch.get_num_threads()
 
     def compile_options(self) -> dict[str, Any]:
-        """The keywords of `iree.winograd.compile` for parts of the model."""
+        """The keywords of `iree.winograd.compile` for parts of the model, apart from what tuning finds."""
         shared = {each.name for each in options_of(type(self))} & {
             each.name for each in options_of(WinogradOptions)
         }
@@ -79,10 +93,20 @@ class TorchCompileOptions:
 
 def read_settings(mode: str | None, options: Mapping[str, Any] | None) -> TorchCompileOptions:
     """What `torch.compile` was given. Raises `InvalidOptionError` for what isn't known or has a bad value."""
-    if mode not in (None, "default"):
-        raise InvalidOptionError(f"mode must be 'default' for backend 'winograd', got {mode!r}")
-    settings = make_options(TorchCompileOptions, options or {})
-    target_flags(settings.target)
+    if mode not in _MODES:
+        known = ", ".join(repr(each) for each in _MODES if each)
+        raise InvalidOptionError(f"mode must be one of {known} for backend 'winograd', got {mode!r}")
+    settings = make_options(TorchCompileOptions, {**_MODES[mode], **(options or {})})
+    if settings.target is not None:
+        target_flags(settings.target)
+    checked = WinogradOptions(**settings.compile_options())
+    if settings.tuning_budget is not None:
+        # Processes that don't tune need nothing of the tuner.
+        from iree.winograd.tuning.schedule_sampler import require_optuna
+
+        require_optuna()
+        # Tuning makes the database.
+        checked = replace(checked, tuning_database=None)
     # Of a damaged database the compilation of each part warns.
-    check_option_files(WinogradOptions(**settings.compile_options()), lambda message: None)
+    check_option_files(checked, lambda message: None)
     return settings

@@ -40,11 +40,12 @@ _CONVOLUTIONS = (CONVOLUTION, CONVOLUTION_BACKWARD)
 
 def divide_training(
     graph: GraphModule,
+    device: torch.device,
     deny: Sequence[str],
     is_compiled: Callable[[PartProgram], bool],
     reason_to_leave: Callable[[Part], str | None],
 ) -> Division:
-    """Divide `graph`, which torch has functionalised and not decomposed.
+    """Divide `graph`, which torch has functionalised and not decomposed, into parts on `device`.
 
     Torch-mlir is asked to lower a program unless it `is_compiled`. Parts with a `reason_to_leave`, and layers
     whose names match patterns of `deny`, go to the rest, of which only convolutions count as rejected.
@@ -57,22 +58,22 @@ def divide_training(
             *(node for node in forward if node.name not in left),
             *split_gradients(divided.graph, left),
         ]
-        refused = {node.name: why for node in convolutions if (why := _refusal(node, deny))}
+        refused = {node.name: why for node in convolutions if (why := _refusal(node, device, deny))}
         left.update(refused)
         if refused:
             continue
-        fuse_by_partitions(divided, _groups(convolutions, left), prefix=PART_PREFIX)
+        fuse_by_partitions(divided, _groups(convolutions, device, left), prefix=PART_PREFIX)
         names = called_modules(divided.graph)
-        parts = [_part(divided, name, left, is_compiled, reason_to_leave) for name in names]
+        parts = [_part(divided, name, device, left, is_compiled, reason_to_leave) for name in names]
         complete = tuple(part for part in parts if part is not None)
         if len(complete) == len(names):
             return Division(divided, complete, fuse_rest(divided, names), _by_reason(left.values()))
 
 
-def _refusal(convolution: Node, deny: Sequence[str]) -> Rejection | None:
+def _refusal(convolution: Node, device: torch.device, deny: Sequence[str]) -> Rejection | None:
     """Why `convolution` can't be a part, if that is known beforehand."""
     role = _role(convolution)
-    reason = unsupported(convolution)
+    reason = unsupported(convolution, device)
     if any(fnmatchcase(role.layer, pattern) for pattern in deny):
         reason = "the layer patterns exclude it"
     return None if reason is None else Rejection((str(role),), reason)
@@ -89,7 +90,9 @@ def _by_reason(rejections: Iterable[Rejection]) -> tuple[Rejection, ...]:
     return tuple(Rejection(tuple(names), reason) for reason, names in operators.items())
 
 
-def _groups(convolutions: Iterable[Node], left: Container[str]) -> list[dict[Node, int | None]]:
+def _groups(
+    convolutions: Iterable[Node], device: torch.device, left: Container[str]
+) -> list[dict[Node, int | None]]:
     """The nodes of the parts that hold `convolutions`."""
     taken: set[Node] = set()
     groups = []
@@ -98,7 +101,7 @@ def _groups(convolutions: Iterable[Node], left: Container[str]) -> list[dict[Nod
         if convolution.target is CONVOLUTION_BACKWARD:
             group.extend(convolution.users)
         # Where two are added, one of them adds.
-        while (follower := _follower(group[-1])) is not None and follower not in taken:
+        while (follower := _follower(group[-1], device)) is not None and follower not in taken:
             if follower.name in left:
                 break
             group.append(follower)
@@ -107,7 +110,7 @@ def _groups(convolutions: Iterable[Node], left: Container[str]) -> list[dict[Nod
     return groups
 
 
-def _follower(node: Node) -> Node | None:
+def _follower(node: Node, device: torch.device) -> Node | None:
     """What does arithmetic on each element that `node` computes, if nothing else reads that."""
     if len(node.users) != 1:
         return None
@@ -116,12 +119,13 @@ def _follower(node: Node) -> Node | None:
         return None
     value, result = node.meta["val"], user.meta["val"]
     is_alike = isinstance(result, torch.Tensor) and (result.shape, result.dtype) == (value.shape, value.dtype)
-    return user if is_alike and unsupported(user) is None else None
+    return user if is_alike and unsupported(user, device) is None else None
 
 
 def _part(
     divided: GraphModule,
     name: str,
+    device: torch.device,
     left: dict[str, Rejection],
     is_compiled: Callable[[PartProgram], bool],
     reason_to_leave: Callable[[Part], str | None],
@@ -134,7 +138,7 @@ def _part(
     for node in graph.graph.nodes:
         _forget_layer(node)
     try:
-        program = part_program(_decompose(graph), {})
+        program = part_program(_decompose(graph), {}, device)
         part = Part(name, graph, program, None if is_compiled(program) else lower_program(program), {}, role)
     except ModelImportError as error:
         # It may be due to what follows the convolution.
