@@ -1,4 +1,4 @@
-"""Prints results of `benchmarks.layers`, `benchmarks.models`, `.threads` or `.zoo` as Markdown tables.
+"""Prints results as Markdown tables: of `layers`, `models`, `threads`, `zoo` and `torch_compile`.
 
 python -m benchmarks.report benchmarks/results/layers.json
 """
@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.threads_report import threads_table
+from benchmarks.torch_compile_report import torch_compile_table, torch_compile_zoo_table
 from benchmarks.zoo_report import zoo_table
 
 _OURS = {"speedup": ".2f", "error": ".1e"}
@@ -25,6 +26,10 @@ def main() -> None:
 def _table(results: Any) -> list[str]:
     if "zoo" in results:
         return zoo_table(results["zoo"])
+    if "torch_compile" in results:
+        return torch_compile_table(results["torch_compile"])
+    if "torch_compile_zoo" in results:
+        return torch_compile_zoo_table(results["torch_compile_zoo"])
     if "threads" in results:
         return threads_table(results["threads"])
     return layer_table(results) if "layers" in results else model_table(results)

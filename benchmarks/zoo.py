@@ -14,10 +14,8 @@ is in there holds no weights: they are random.
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import queue
-import threading
 import time
 import warnings
 from collections.abc import Callable, Iterable
@@ -26,10 +24,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from iree.winograd.atomic_file import atomic_file
 from iree.winograd.pipelines.machines.host import one_processor_per_core
 
 from benchmarks.isolation import Limits, answer_task, run_isolated, tell
+from benchmarks.results_file import ResultsFile
 
 _BURST_SECONDS = 0.1
 
@@ -45,25 +43,6 @@ class Task:
     store: str | None
 
 
-class Results:
-    """The rows of a JSON file by network, which is written anew with each row."""
-
-    def __init__(self, path: Path | None) -> None:
-        self._path = path
-        self._lock = threading.Lock()
-        self.rows: dict[str, Any] = json.loads(path.read_text())["zoo"] if path and path.exists() else {}
-
-    def add(self, network: str, row: dict[str, Any]) -> None:
-        with self._lock:
-            self.rows = dict(sorted({**self.rows, network: row}.items()))
-            print(f"{network}: {_summary(row)}", flush=True)
-            if self._path is None:
-                return
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            with atomic_file(str(self._path)) as unfinished:
-                Path(unfinished).write_text(json.dumps({"zoo": self.rows}, indent=1) + "\n")
-
-
 def main() -> None:
     if answer_task(lambda task: _work(Task(**task))):
         return
@@ -73,11 +52,15 @@ def main() -> None:
         networks = [name for name in options.networks if not _program(options.store, name).exists()]
         _side_by_side(networks, options, lambda name, processors: _store(name, options, processors))
         return
-    results = Results(options.output)
+    results = ResultsFile(options.output, "zoo")
     networks = [name for name in options.networks if name not in results.rows]
-    _side_by_side(
-        networks, options, lambda name, processors: results.add(name, _row(name, options, processors))
-    )
+
+    def compare(name: str, processors: frozenset[int]) -> None:
+        row = _row(name, options, processors)
+        results.add(name, row)
+        print(f"{name}: {_summary(row)}", flush=True)
+
+    _side_by_side(networks, options, compare)
 
 
 def _parse_arguments() -> argparse.Namespace:

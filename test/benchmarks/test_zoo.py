@@ -8,6 +8,7 @@ import pytest
 from benchmarks import zoo
 from benchmarks.isolation import Outcome
 from benchmarks.networks.zoo import ZOO
+from benchmarks.results_file import ResultsFile
 from benchmarks.zoo_report import findings, zoo_table
 
 
@@ -97,8 +98,8 @@ def test_a_network_that_takes_too_long_to_time_has_its_errors(monkeypatch: pytes
 
 def test_results_are_complete_after_each_row(tmp_path: Path) -> None:
     path = tmp_path / "results" / "zoo.json"
-    zoo.Results(path).add("good", ROWS["good"])
-    again = zoo.Results(path)
+    ResultsFile(path, "zoo").add("good", ROWS["good"])
+    again = ResultsFile(path, "zoo")
     assert again.rows == {"good": ROWS["good"]}
     again.add("broken", ROWS["broken"])
     assert list(json.loads(path.read_text())["zoo"]) == ["broken", "good"]
