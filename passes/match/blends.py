@@ -14,19 +14,18 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 from iree.winograd.dialect.bindings import ir
+from iree.winograd.passes.match.elements import constant_elements
 from iree.winograd.passes.match.elementwise import Elementwise, match_elementwise
 from iree.winograd.passes.match.evaluate import spread
-from iree.winograd.passes.match.index_arithmetic import (
-    MAX_CONSTANT_ELEMENTS,
-    compute,
-    constant_elements,
-)
+from iree.winograd.passes.match.index_arithmetic import compute
 from iree.winograd.passes.match.navigation import defining_operation
 from iree.winograd.passes.match.sizes import is_dynamic
 from iree.winograd.passes.match.slices import match_slice
 
 Array = npt.NDArray[Any]
 
+MAX_CONSTANT_ELEMENTS = 1 << 16
+"""Tables of indices and weights are shorter; what is longer isn't looked at."""
 MAX_POSITIONS = 1 << 22
 """Positions in an image up to which what is computed for each of them is evaluated."""
 MAX_WEIGHTS = 4 * MAX_POSITIONS
@@ -88,7 +87,7 @@ class Blends:
             definition = defining_operation(value)
             if definition is None or definition.name != "arith.constant":
                 return None
-            self._values[value] = constant_elements(definition)
+            self._values[value] = constant_elements(definition, MAX_CONSTANT_ELEMENTS)
         return self._values[value]
 
     def _evaluate(self, operation: ir.Operation) -> Known:
@@ -140,7 +139,7 @@ def _compute(operation: ir.Operation, operands: Sequence[Known], shape: tuple[in
     if operation.name == "linalg.index":
         return _along(operation.attributes["dim"].value, shape)
     if operation.name == "arith.constant":
-        return _in_body(operation.results[0], constant_elements(operation), len(shape))
+        return _in_body(operation.results[0], constant_elements(operation, MAX_CONSTANT_ELEMENTS), len(shape))
     if operation.name == "tensor.extract":
         return _extract(operation, operands)
     if any(isinstance(operand, Blend) for operand in operands):

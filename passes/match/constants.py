@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from iree.winograd.dialect.bindings import ir
-from iree.winograd.dialect.resource_data import resource_data
+from iree.winograd.passes.match.elements import constant_elements
 from iree.winograd.passes.match.elementwise import Elementwise, match_elementwise
 from iree.winograd.passes.match.evaluate import can_evaluate, evaluate_body
 from iree.winograd.passes.match.navigation import defining_operation
@@ -118,7 +118,7 @@ def uniform_constant(value: ir.Value) -> float | None:
 def _constant_array(value: ir.Value) -> Array | None:
     operation = value.owner.operation
     if operation.name == "arith.constant":
-        return _attribute_array(operation)
+        return constant_elements(operation)
     if operation.name == "linalg.transpose":
         source = _constant_array(operation.operands[0])
         return None if source is None else source.transpose(list(operation.attributes["permutation"]))
@@ -147,20 +147,6 @@ def _reversed(source: Array, reversal: Reversal) -> Array:
     steps = tuple(slice(None, None, -1 if is_reversed else 1) for is_reversed in reversal.reversed)
     reversed_: Array = source.transpose(reversal.permutation)[steps]
     return reversed_
-
-
-def _attribute_array(operation: ir.Operation) -> Array | None:
-    attribute = operation.attributes["value"]
-    if not isinstance(attribute, ir.DenseElementsAttr):
-        try:
-            return resource_data(operation, np.float32)
-        except ValueError:
-            # A module that was printed without its resources is still a module.
-            return None
-    if attribute.is_splat:
-        shape = ir.RankedTensorType(operation.results[0].type).shape
-        return np.broadcast_to(np.float32(attribute.get_splat_value().value), shape)
-    return np.asarray(attribute)
 
 
 def _is_dense(attribute: ir.Attribute) -> bool:

@@ -12,13 +12,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from iree.winograd.dialect.bindings import ir
-from iree.winograd.dialect.resource_data import resource_data
+from iree.winograd.passes.match.elements import number_type
 from iree.winograd.passes.match.evaluate import evaluate_operation
 
 Array = npt.NDArray[Any]
-
-MAX_CONSTANT_ELEMENTS = 1 << 16
-"""Tables of indices and weights are shorter; what is longer isn't looked at."""
 
 _OPERATIONS: dict[str, Callable[..., Any]] = {
     "arith.addi": np.add,
@@ -57,37 +54,6 @@ _INTEGER_COMPARISONS: tuple[Callable[..., Any], ...] = (
     np.greater,
     np.greater_equal,
 )
-
-
-def number_type(type_: ir.Type) -> npt.DTypeLike | None:
-    """The type of numpy's that holds an element of this type; None for any that isn't known here."""
-    if isinstance(type_, ir.IndexType):
-        return np.int64
-    names = {"f16": np.float16, "f32": np.float32, "f64": np.float64, "i1": np.bool_}
-    names |= {"i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64}
-    return names.get(str(type_))
-
-
-def constant_elements(constant: ir.Operation) -> Array | None:
-    """The scalar, or the elements of the tensor, that an `arith.constant` is; None where that is too long."""
-    type_, attribute = constant.results[0].type, constant.attributes["value"]
-    is_tensor = isinstance(type_, ir.RankedTensorType)
-    dtype = number_type(type_.element_type if is_tensor else type_)
-    if dtype is None:
-        return None
-    if not is_tensor:
-        return np.array(attribute.value, dtype)
-    shape = tuple(type_.shape)
-    if isinstance(attribute, ir.DenseElementsAttr) and attribute.is_splat:
-        return np.broadcast_to(np.array(attribute.get_splat_value().value, dtype), shape)
-    if np.prod(shape, dtype=np.int64) > MAX_CONSTANT_ELEMENTS:
-        return None
-    if isinstance(attribute, ir.DenseElementsAttr):
-        return np.asarray(attribute).astype(dtype)
-    try:
-        return None if dtype == np.bool_ else resource_data(constant, dtype)
-    except ValueError:
-        return None
 
 
 def compute(operation: ir.Operation, operands: list[Array]) -> Array | None:

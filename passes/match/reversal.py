@@ -33,7 +33,10 @@ def match_reversal(operation: ir.Operation) -> Reversal | None:
     if len(indices) != result_type.rank:
         return None
     dimensions = {}
+    only_element = [axis for axis, size in enumerate(source.type.shape) if size == 1]
     for axis, index in enumerate(indices):
+        if axis in only_element:
+            continue
         read = _match_index(index, result_type.shape)
         if read is None:
             return None
@@ -41,8 +44,11 @@ def match_reversal(operation: ir.Operation) -> Reversal | None:
         if source.type.shape[axis] != result_type.shape[dimension]:
             return None
         dimensions[dimension] = (axis, is_reversed)
-    if sorted(dimensions) != list(range(result_type.rank)):
+    # Whether an index is that of a loop or a constant, there is but one element to read.
+    left = [dimension for dimension in range(result_type.rank) if dimension not in dimensions]
+    if len(left) != len(only_element) or any(result_type.shape[dimension] != 1 for dimension in left):
         return None
+    dimensions |= {dimension: (axis, False) for dimension, axis in zip(left, only_element, strict=True)}
     reads = [dimensions[dimension] for dimension in range(result_type.rank)]
     return Reversal(source, tuple(axis for axis, _ in reads), tuple(flag for _, flag in reads))
 

@@ -45,6 +45,35 @@ func.func @argument(%w: tensor<3x1x1xf32>) -> tensor<4x1x1xf32> {
 
 // -----
 
+#f2 = {dilation = array<i64: 1>, kernel_size = array<i64: 3>, output_tile = array<i64: 2>, part_size = array<i64: 3>, spacing = array<i64: 1>, step = array<i64: 1>, views = [array<i64: 0>]}
+#reversed = affine_map<(d0, d1, d2) -> (d0, d1, d2)>
+
+// A flipped filter of one channel, whose only index there is a constant: the elements of [1, 2, 3] are read from
+// the last one, 3, on.
+// CHECK-LABEL: @reversed
+// CHECK: arith.constant dense_resource<winograd_filter> : tensor<4x1x1xf32>
+// CHECK-NOT: "winograd.filter_transform"
+// CHECK: winograd_filter: "0x04000000{{[0-9A-F]*}}0000803F"
+func.func @reversed() -> tensor<4x1x1xf32> {
+  %w = arith.constant dense_resource<w> : tensor<3x1x1xf32>
+  %c0 = arith.constant 0 : index
+  %c2 = arith.constant 2 : index
+  %e = tensor.empty() : tensor<3x1x1xf32>
+  %r = linalg.generic {indexing_maps = [#reversed], iterator_types = ["parallel", "parallel", "parallel"]} outs(%e : tensor<3x1x1xf32>) {
+  ^bb0(%out: f32):
+    %i = linalg.index 0 : index
+    %k = linalg.index 2 : index
+    %j = arith.subi %c2, %i : index
+    %x = tensor.extract %w[%j, %c0, %k] : tensor<3x1x1xf32>
+    linalg.yield %x : f32
+  } -> tensor<3x1x1xf32>
+  %u = "winograd.filter_transform"(%r) {decomposition = #f2, groups = 1 : i64} : (tensor<3x1x1xf32>) -> tensor<4x1x1xf32>
+  return %u : tensor<4x1x1xf32>
+}
+{-# dialect_resources: { builtin: { w: "0x040000000000803F0000004000004040" } } #-}
+
+// -----
+
 // The transposition of a constant filter is done for a convolution that stays one, too.
 // CHECK-LABEL: @convolution
 // CHECK-NOT: linalg.transpose
