@@ -20,17 +20,18 @@ from iree.winograd.dialect.algebra.scaling import short_output_scale
 Array = npt.NDArray[Any]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Transforms:
-    """F(m, r) with a recipe for each of its matrices: `output` A^T, `filter` G, `input` B^T.
-
-    Equal only to itself, since what is cached of it would hash all its fractions each time.
-    """
+    """F(m, r) with a recipe for each of its matrices: `output` A^T, `filter` G, `input` B^T."""
 
     algorithm: CookToom
     output: Recipe
     filter: Recipe
     input: Recipe
+
+    def __hash__(self) -> int:
+        # Of all its fractions it would take longer than what is cached of it.
+        return hash((self.m, self.r))
 
     @property
     def m(self) -> int:
