@@ -67,9 +67,17 @@ class VectorEpilogue:
 
 
 def epilogue_text(transform: OutputTransformOp) -> str:
-    """What distinguishes one epilogue from another."""
-    operations = [view.operation.get_asm(use_local_scope=True) for view in transform.body.operations]
-    return "\n".join([*operations, str(transform.attributes["indexing_maps"])])
+    """What distinguishes one epilogue from another, whatever the names of its values in the program."""
+    body = transform.body
+    numbers = {argument: number for number, argument in enumerate(body.arguments)}
+    lines = [" ".join(str(argument.type) for argument in body.arguments)]
+    for operation in (view.operation for view in body.operations):
+        operands = [numbers[operand] for operand in operation.operands]
+        attributes = {name: str(operation.attributes[name]) for name in operation.attributes}
+        types = [str(result.type) for result in operation.results]
+        lines.append(f"{operation.name} {operands} {attributes} {types}")
+        numbers |= {result: len(numbers) + n for n, result in enumerate(operation.results)}
+    return "\n".join([*lines, str(transform.attributes["indexing_maps"])])
 
 
 def reads_along_channels(indexing_map: ir.AffineMap) -> bool:
