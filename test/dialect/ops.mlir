@@ -60,3 +60,16 @@ func.func @channels_first(%x: tensor<1x8x14x12xf32>, %m: tensor<36x12x4xf32>, %b
     : (tensor<36x12x4xf32>, tensor<4xf32>) -> tensor<1x4x14x12xf32>
   return %v, %y : tensor<36x12x8xf32>, tensor<1x4x14x12xf32>
 }
+
+// The transposes of the output's and the filter's transform, for the gradient of a filter.
+// CHECK-LABEL: @weight_gradient
+// CHECK: "winograd.gradient_transform"
+// CHECK: "winograd.filter_gradient"
+func.func @weight_gradient(%dy: tensor<2x14x14x4xf32>, %sums: tensor<36x8x4xf32>)
+    -> (tensor<36x32x4xf32>, tensor<3x3x8x4xf32>) {
+  %z = "winograd.gradient_transform"(%dy) {decomposition = {dilation = array<i64: 1, 1>, kernel_size = array<i64: 3, 3>, output_tile = array<i64: 4, 4>, part_size = array<i64: 3, 3>, spacing = array<i64: 1, 1>, step = array<i64: 1, 1>, views = [array<i64: 0, 0>]},
+    groups = 1 : i64} : (tensor<2x14x14x4xf32>) -> tensor<36x32x4xf32>
+  %dw = "winograd.filter_gradient"(%sums) {decomposition = {dilation = array<i64: 1, 1>, kernel_size = array<i64: 3, 3>, output_tile = array<i64: 4, 4>, part_size = array<i64: 3, 3>, spacing = array<i64: 1, 1>, step = array<i64: 1, 1>, views = [array<i64: 0, 0>]},
+    groups = 1 : i64} : (tensor<36x8x4xf32>) -> tensor<3x3x8x4xf32>
+  return %z, %dw : tensor<36x32x4xf32>, tensor<3x3x8x4xf32>
+}

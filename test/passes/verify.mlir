@@ -390,3 +390,30 @@ func.func @channels_first(%x: tensor<1x16x16x8xf32>) {
     padding_low = array<i64: 0, 0>, padding_high = array<i64: 0, 0>, groups = 1 : i64} : (tensor<1x16x16x8xf32>) -> tensor<36x16x8xf32>
   return
 }
+
+// -----
+
+func.func @gradient_tiles(%dy: tensor<2x14x14x4xf32>) {
+  // expected-error @below {{'winograd.gradient_transform' op result must be tensor<36x32x4xf32>, but is tensor<36x16x4xf32>}}
+  %z = "winograd.gradient_transform"(%dy) {decomposition = {dilation = array<i64: 1, 1>, kernel_size = array<i64: 3, 3>, output_tile = array<i64: 4, 4>, part_size = array<i64: 3, 3>, spacing = array<i64: 1, 1>, step = array<i64: 1, 1>, views = [array<i64: 0, 0>]},
+    groups = 1 : i64} : (tensor<2x14x14x4xf32>) -> tensor<36x16x4xf32>
+  return
+}
+
+// -----
+
+func.func @filter_gradient_kernel(%sums: tensor<36x8x4xf32>) {
+  // expected-error @below {{'winograd.filter_gradient' op result tensor<3x5x8x4xf32> must have the kernel size (3, 3)}}
+  %dw = "winograd.filter_gradient"(%sums) {decomposition = {dilation = array<i64: 1, 1>, kernel_size = array<i64: 3, 3>, output_tile = array<i64: 4, 4>, part_size = array<i64: 3, 3>, spacing = array<i64: 1, 1>, step = array<i64: 1, 1>, views = [array<i64: 0, 0>]},
+    groups = 1 : i64} : (tensor<36x8x4xf32>) -> tensor<3x5x8x4xf32>
+  return
+}
+
+// -----
+
+func.func @filter_gradient_sums(%sums: tensor<36x4x4xf32>) {
+  // expected-error @below {{'winograd.filter_gradient' op accumulator must be tensor<36x8x4xf32>, but is tensor<36x4x4xf32>}}
+  %dw = "winograd.filter_gradient"(%sums) {decomposition = {dilation = array<i64: 1, 1>, kernel_size = array<i64: 3, 3>, output_tile = array<i64: 4, 4>, part_size = array<i64: 3, 3>, spacing = array<i64: 1, 1>, step = array<i64: 1, 1>, views = [array<i64: 0, 0>]},
+    groups = 1 : i64} : (tensor<36x4x4xf32>) -> tensor<3x3x8x4xf32>
+  return
+}

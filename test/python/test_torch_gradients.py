@@ -12,10 +12,17 @@ import torch
 from iree.winograd.importers import import_torch
 from iree.winograd.pipelines.cpu.backend import CpuBackend
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
+from iree.winograd.pipelines.gpu.backend import GpuBackend
+from iree.winograd.pipelines.gpu.device.target import GpuTarget
 from iree.winograd.program import compile
 from iree.winograd.runtime import load
+from wide import sampled
 
-MAX_RELATIVE_ERROR = CpuBackend(CpuTarget.of("", "")).search_space().max_relative_errors["f32"]
+SPACES = {
+    "cpu:host": CpuBackend(CpuTarget.of("", "")).search_space(),
+    "vulkan": GpuBackend(GpuTarget(1024, 65536)).search_space(),
+}
+"""By target, what says the error that an algorithm may have. A driver for Vulkan needs no GPU."""
 
 
 @dataclass(frozen=True)
@@ -72,18 +79,20 @@ class Backward(torch.nn.Module):
         return self.problem.gradients(gradient, image, weight)
 
 
-def expect_gradients(problem: Problem) -> None:
+def expect_gradients(problem: Problem, target: str = "cpu:host") -> None:
     """All three are as near to those in float64 as their error budget says."""
     image, weight = problem.operands()
     gradient = torch.randn_like(problem.convolve(image, weight))
     operands = (gradient, image, weight)
-    program = load(compile(import_torch(torch.export.export(Backward(problem), operands)), target="cpu:host"))
+    model = import_torch(torch.export.export(Backward(problem), operands))
+    program = load(compile(model, target=target), device="vulkan" if target == "vulkan" else "local-task")
+    budget = SPACES[target].max_relative_errors["f32"]
     exact = problem.gradients(*(operand.double() for operand in operands))
     for name, result, expected in zip(("image", "weight", "bias"), program(*operands), exact, strict=True):
         errors = (torch.as_tensor(result).double() - expected).abs()
         # The budget is for the mean; of n errors the largest is about sqrt(pi ln n) times that.
         largest = 2 * sqrt(pi * log(max(2, errors.numel())))
-        assert errors.max() <= largest * MAX_RELATIVE_ERROR * expected.abs().mean().clamp_min(1), name
+        assert errors.max() <= largest * budget * expected.abs().mean().clamp_min(1), name
 
 
 PROBLEMS = (
@@ -102,6 +111,11 @@ PROBLEMS = (
 @pytest.mark.parametrize("problem", PROBLEMS, ids=str)
 def test_gradients_are_torchs(problem: Problem) -> None:
     expect_gradients(problem)
+
+
+@pytest.mark.parametrize("problem", sampled(PROBLEMS, (PROBLEMS[0], PROBLEMS[3])), ids=str)
+def test_gradients_on_a_gpu_are_torchs(problem: Problem) -> None:
+    expect_gradients(problem, "vulkan")
 
 
 def random_problem(seed: int) -> Problem | None:
