@@ -43,19 +43,37 @@ def convolution_backward(
     if not (needs_image or needs_bias or transposed) and len(stride) > 1:
         return NotImplemented
     of_image = of_weight = of_bias = None
-    if needs_image:
-        rest = (
-            [0] * len(stride) if transposed else _unread(gradient, image, weight, stride, padding, dilation)
-        )
-        of_image = _CONVOLUTION(
-            gradient, weight, None, stride, padding, dilation, not transposed, rest, groups
-        )
+    if needs_image and transposed:
+        unpadded = [0] * len(stride)
+        of_image = _CONVOLUTION(gradient, weight, None, stride, padding, dilation, False, unpadded, groups)
+    elif needs_image:
+        of_image = _of_image(gradient, image, weight, stride, padding, dilation, groups)
     if needs_weight:
         outputs, inputs = (image, gradient) if transposed else (gradient, image)
         of_weight = _of_weight(outputs, inputs, weight, stride, padding, dilation, groups)
     if needs_bias:
         of_bias = gradient.sum([0, *range(2, gradient.dim())])
     return of_image, of_weight, of_bias
+
+
+def _of_image(
+    gradient: Any,
+    image: Any,
+    weight: Any,
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    groups: int,
+) -> Any:
+    """A transposed convolution, cropped here: torch-mlir may read beyond it where padding exceeds filters."""
+    extents = [d * (taps - 1) for d, taps in zip(dilation, weight.shape[2:], strict=True)]
+    taken = [min(p, extent) for p, extent in zip(padding, extents, strict=True)]
+    unread = _unread(gradient, image, weight, stride, padding, dilation)
+    of_image = _CONVOLUTION(gradient, weight, None, stride, taken, dilation, True, unread, groups)
+    for dimension, (p, own) in enumerate(zip(padding, taken, strict=True), start=2):
+        if p > own:
+            of_image = of_image.narrow(dimension, p - own, image.shape[dimension])
+    return of_image
 
 
 def _unread(
