@@ -31,7 +31,7 @@ def _table(results: Any) -> list[str]:
     if "torch_compile_zoo" in results:
         return torch_compile_zoo_table(results["torch_compile_zoo"])
     if "threads" in results:
-        return threads_table(results["threads"])
+        return threads_table(list(results["threads"].values()))
     return layer_table(results) if "layers" in results else model_table(results)
 
 

@@ -1,4 +1,4 @@
-"""The figure and the tables of `benchmarks.threads`: times over the number of threads, a panel per subject.
+"""The figure of `benchmarks.threads`: times over the number of threads, a panel per subject.
 
 python -m benchmarks.threads_figure benchmarks/results/threads.json docs/threads.svg
 """
@@ -7,17 +7,15 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from math import ceil, floor, log2
 from pathlib import Path
-from statistics import geometric_mean
-from typing import Any
 from xml.etree.ElementTree import Element
 
 from iree.winograd.figure import figure, legend, text
 from iree.winograd.markup import element
 
-Row = Mapping[str, Any]
+from benchmarks.threads_report import Row, kernel_table, threads_table
 
 CURVES = {
     "ours": ("ours, load", "#1f4e8c"),
@@ -38,7 +36,7 @@ def main() -> None:
     stored = json.loads(Path(sys.argv[1]).read_text())["threads"].values()
     rows = [row for panel in _panels(list(stored)).values() for row in panel]
     Path(sys.argv[2]).write_text(scaling_figure(rows))
-    print("\n".join([*scaling_table(rows), "", *kernel_table(rows)]))
+    print("\n".join([*threads_table(rows), "", *kernel_table(rows)]))
 
 
 def curve(row: Row, name: str) -> float | None:
@@ -104,70 +102,6 @@ def _panel(left: float, top: float, title: str, rows: Sequence[Row]) -> Iterator
             path = "M" + "L".join(drawn)
             caption = element("title", f"{label}, {title}")
             yield element("path", caption, d=path, stroke=color, fill="none", stroke_width=2)
-
-
-def scaling_table(rows: Sequence[Row]) -> list[str]:
-    """A row per subject and number of threads: milliseconds, and the best peer's time over ours."""
-    lines = [
-        "| subject | batch | threads | ours | aligned | stock runner | best peer | | IREE | data-tiled"
-        " | peer / ours | peer / runner |",
-        "|" + " --- |" * 12,
-    ]
-    for row in rows:
-        contenders = row["contenders"]
-        names = ["ours", "ours-aligned", "ours-runner", row["best"], None, "iree", "iree-tiled"]
-        cells = [row["name"], str(row["batch"]), str(row["threads"])]
-        for name in names:
-            values = {} if name is None else contenders.get(name, {})
-            cells.append(str(row["best"]) if name is None else _milliseconds(values))
-        cells += [f"{row['ratios'][name]:.2f}" for name in ("ours", "ours-runner")]
-        lines.append(f"| {' | '.join(cells)} |")
-    for batch, threads in sorted({(int(row["batch"]), int(row["threads"])) for row in rows}):
-        ratios = [row["ratios"]["ours"] for row in rows if (row["batch"], row["threads"]) == (batch, threads)]
-        lines.append(
-            f"| all | {batch} | {threads} |"
-            + " |" * 7
-            + f" {geometric_mean(ratios):.2f} (least {min(ratios):.2f}) | |"
-        )
-    return lines
-
-
-def kernel_table(rows: Sequence[Row]) -> list[str]:
-    """Where the time of a call goes, in microseconds: its kernels, the rest, and how even workgroups are."""
-    lines = [
-        "| subject | batch | threads | call, us | kernels | the rest | dispatches | an empty one"
-        " | workgroups | cores at work | program, MB |",
-        "|" + " --- |" * 11,
-    ]
-    for row in rows:
-        kernels = row["kernels"]
-        if not kernels:
-            continue
-        call = 1e3 * row["contenders"]["ours-runner"]["milliseconds"]
-        inside = 1e6 * sum(kernel["seconds"] for kernel in kernels)
-        busy = 1e6 * sum(kernel["busy_seconds"] for kernel in kernels)
-        count = sum(kernel["dispatches"] for kernel in kernels)
-        workgroups = sorted({round(kernel["workgroups"]) for kernel in kernels})
-        shown = [str(each) for each in workgroups]
-        cells = [
-            row["name"],
-            str(row["batch"]),
-            str(row["threads"]),
-            f"{call:.0f}",
-            f"{inside:.0f}",
-            f"{call - inside:.0f}",
-            f"{count:.0f}",
-            f"{1e6 * row['empty_dispatch_seconds']:.0f}",
-            ", ".join(shown) if len(shown) < 4 else f"{shown[0]} to {shown[-1]}",
-            f"{busy / inside:.1f}",
-            f"{row['program_bytes'] / 1e6:.1f}",
-        ]
-        lines.append(f"| {' | '.join(cells)} |")
-    return lines
-
-
-def _milliseconds(values: Mapping[str, Any]) -> str:
-    return f"{values['milliseconds']:.3f}" if "milliseconds" in values else ""
 
 
 if __name__ == "__main__":

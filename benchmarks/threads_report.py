@@ -1,10 +1,12 @@
-"""What `benchmarks.threads` measured, as a Markdown table."""
+"""What `benchmarks.threads` measured, as Markdown tables."""
 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
+
+Row = Mapping[str, Any]
 
 _COLUMNS = (
     "subject",
@@ -23,14 +25,48 @@ _COLUMNS = (
 _CONTENDERS = ("ours", "ours-aligned", "ours-runner")
 
 
-def threads_table(rows: dict[str, dict[str, Any]]) -> list[str]:
+def threads_table(rows: Sequence[Row]) -> list[str]:
     """A row of milliseconds per subject, batch size and number of threads, then means of the ratios."""
     lines = [f"| {' | '.join(_COLUMNS)} |", "|" + " --- |" * len(_COLUMNS)]
-    lines += [f"| {' | '.join(_cells(row))} |" for row in rows.values()]
+    lines += [f"| {' | '.join(_cells(row))} |" for row in rows]
     return [*lines, *(f"| {' | '.join(cells)} |" for cells in _means(rows))]
 
 
-def _cells(row: dict[str, Any]) -> list[str]:
+def kernel_table(rows: Sequence[Row]) -> list[str]:
+    """Where the time of a call goes, in microseconds: its kernels, the rest, and how even workgroups are."""
+    lines = [
+        "| subject | batch | threads | call, us | kernels | the rest | dispatches | an empty one"
+        " | workgroups | cores at work | program, MB |",
+        "|" + " --- |" * 11,
+    ]
+    for row in rows:
+        kernels = row["kernels"]
+        if not kernels:
+            continue
+        call = 1e3 * row["contenders"]["ours-runner"]["milliseconds"]
+        inside = 1e6 * sum(kernel["seconds"] for kernel in kernels)
+        busy = 1e6 * sum(kernel["busy_seconds"] for kernel in kernels)
+        count = sum(kernel["dispatches"] for kernel in kernels)
+        workgroups = sorted({round(kernel["workgroups"]) for kernel in kernels})
+        shown = [str(each) for each in workgroups]
+        cells = [
+            row["name"],
+            str(row["batch"]),
+            str(row["threads"]),
+            f"{call:.0f}",
+            f"{inside:.0f}",
+            f"{call - inside:.0f}",
+            f"{count:.0f}",
+            f"{1e6 * row['empty_dispatch_seconds']:.0f}",
+            ", ".join(shown) if len(shown) < 4 else f"{shown[0]} to {shown[-1]}",
+            f"{busy / inside:.1f}",
+            f"{row['program_bytes'] / 1e6:.1f}",
+        ]
+        lines.append(f"| {' | '.join(cells)} |")
+    return lines
+
+
+def _cells(row: Row) -> list[str]:
     def milliseconds(name: str) -> str:
         contender = row["contenders"].get(name, {})
         return f"{contender['milliseconds']:.3f}" if "milliseconds" in contender else ""
@@ -47,9 +83,9 @@ def _cells(row: dict[str, Any]) -> list[str]:
     ]
 
 
-def _means(rows: dict[str, dict[str, Any]]) -> Iterator[list[str]]:
+def _means(rows: Sequence[Row]) -> Iterator[list[str]]:
     groups: dict[tuple[int, int], list[dict[str, Any]]] = {}
-    for row in rows.values():
+    for row in rows:
         groups.setdefault((row["batch"], row["threads"]), []).append(row["ratios"])
     for (batch, threads), ratios in sorted(groups.items()):
         means = []

@@ -51,7 +51,7 @@ def test_threads_have_a_row_each_and_means_of_their_ratios() -> None:
         named = {"name": "layer", "batch": 1, "threads": 16, "best": "torch", "ratios": ratios}
         return {**named, "contenders": {**contenders, "iree-tiled": {"failure": "no such flag"}}}
 
-    _, _, first, _, means = threads_table({"a": row(1.0, 0.5), "b": row(4.0, 2.0)})
+    _, _, first, _, means = threads_table([row(1.0, 0.5), row(4.0, 2.0)])
     times = "1.000 | 1.000 | 0.500 | 4.000 | torch | 8.000 | "
     assert first == f"| layer | 1 | 16 | {times} | 4.00 | 8.00 |"
     assert means.endswith("| 2.00 (least 1.00) | 4.00 (least 2.00) |")

@@ -8,7 +8,8 @@ import pytest
 from benchmarks.stock_runner import DispatchTime, parse_statistics, runner_flags
 from benchmarks.thread_tools import TOOLS
 from benchmarks.threads import OURS, Results, Rows, Tools, measure_row
-from benchmarks.threads_figure import CURVES, curve, kernel_table, scaling_figure, scaling_table
+from benchmarks.threads_figure import CURVES, curve, scaling_figure
+from benchmarks.threads_report import kernel_table, threads_table
 
 STATISTICS = """
   host_queue p=0 q=0 execute  count=430 total=129.167 us avg=300 ns operations=1720
@@ -72,7 +73,7 @@ def test_the_figure_has_a_curve_for_each_tool() -> None:
 
 
 def test_tables_have_a_row_for_each_number_of_threads() -> None:
-    *_, one, two = scaling_table(ROWS)
+    *_, one, two = threads_table(ROWS)
     assert "2.00 (least 2.00)" in one
     assert "3.00 (least 3.00)" in two
     _, _, first, _ = kernel_table(ROWS)
