@@ -145,7 +145,8 @@ def explain_part(
     operators: int, decisions: DecisionReport, role: ConvolutionRole | None = None
 ) -> ExplainedPart:
     """The part whose program has this report; `role` is that of its only convolution, if it has one."""
-    return ExplainedPart(operators, tuple(_convolution(each, role) for each in convolutions(decisions)))
+    layers = convolutions(decisions) if role is None else decisions["layers"]
+    return ExplainedPart(operators, tuple(_convolution(each, role) for each in layers))
 
 
 def _convolution(report: LayerReport, role: ConvolutionRole | None) -> ExplainedConvolution:

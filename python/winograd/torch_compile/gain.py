@@ -5,9 +5,9 @@ from __future__ import annotations
 from iree.winograd.report.schema import (
     DecisionReport,
     LayerReport,
+    LimitsReport,
     best_known_seconds,
     choice,
-    is_direct,
     is_left_to_iree,
 )
 
@@ -18,23 +18,23 @@ CALL_SECONDS = 1e-4
 def reason_to_leave(decisions: DecisionReport) -> str | None:
     """Why the fallback is to compute what the program of this report does, if it is.
 
-    Torch's convolutions are direct ones, which are taken to be as fast as direct ones of this project.
+    Torch's convolutions are direct ones. How far from the limits of the processor they are isn't predicted,
+    but none is beyond them.
     """
-    layers = decisions["layers"]
-    if not layers:
+    limits = decisions["limits"]
+    if limits is None:
         return "it is lowered to no convolution"
     saved = 0.0
-    for layer in layers:
+    for layer in decisions["layers"]:
         chosen = choice(layer)
         if chosen is None or is_left_to_iree(layer):
             return layer["reason"]
-        saved += _direct_seconds(layer, decisions) - best_known_seconds(chosen)
-    return None if saved > CALL_SECONDS else "a program of its own is predicted to save no time"
+        saved += _least_direct_seconds(layer, limits) - best_known_seconds(chosen)
+    return None if saved > CALL_SECONDS else "a direct convolution may be as fast as a program of its own"
 
 
-def _direct_seconds(layer: LayerReport, decisions: DecisionReport) -> float:
-    direct = [best_known_seconds(each) for each in layer["candidates"] if is_direct(each)]
-    if direct:
-        return min(direct)
-    limits, operations = decisions["limits"], layer["direct_operations"]
-    return 0.0 if limits is None or operations is None else operations / limits["operations_per_second"]
+def _least_direct_seconds(layer: LayerReport, limits: LimitsReport) -> float:
+    operations, bytes_ = layer["direct_operations"], layer["least_bytes"]
+    assert operations is not None and bytes_ is not None, "a layer with a choice has a size"
+    memory = limits["bandwidths"][-1]["bytes_per_second"]
+    return max(operations / limits["operations_per_second"], bytes_ / memory)
