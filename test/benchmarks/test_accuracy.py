@@ -51,7 +51,8 @@ def test_largest_errors(distribution: Distribution) -> None:
     assert winograd(record, 6, 3).maximum < 1e-4
 
 
-@pytest.mark.parametrize("distribution", sampled(DISTRIBUTIONS, ["normal"]))
+@pytest.mark.wide
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS)
 def test_winograd_is_as_accurate_as_a_direct_convolution_in_one_sum(distribution: Distribution) -> None:
     record = measured(3, 128, distribution)
     direct = record["direct"]["iree"]
@@ -59,7 +60,8 @@ def test_winograd_is_as_accurate_as_a_direct_convolution_in_one_sum(distribution
     assert winograd(record, 4, 3).maximum <= 1.5 * direct["maximum"]
 
 
-@pytest.mark.parametrize("distribution", sampled(DISTRIBUTIONS, ["normal"]))
+@pytest.mark.wide
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS)
 def test_kernels_of_five_taps_are_within_three_times_a_direct_convolution(distribution: Distribution) -> None:
     record = measured(5, 64, distribution)
     direct = record["direct"]["iree"]

@@ -26,6 +26,7 @@ from torch._inductor import cpp_builder
 from torch._inductor.exc import InvalidCxxCompiler
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.proxy_tensor import make_fx
+from wide import wide
 
 UNIT_ROUNDOFF = 2.0**-24
 THREADS = {"threads": 1}
@@ -138,7 +139,7 @@ def test_weights_whose_memory_is_replaced_are_seen(images: torch.Tensor) -> None
     check(model, function, images)
 
 
-@pytest.mark.parametrize("rest", ["inductor", "eager"])
+@pytest.mark.parametrize("rest", ["eager", *wide(["inductor"])])
 def test_a_part_that_cannot_take_its_weights_is_left_to_the_fallback(
     images: torch.Tensor, monkeypatch: pytest.MonkeyPatch, rest: str
 ) -> None:
@@ -263,6 +264,7 @@ def test_parts_on_a_gpu_are_lowered_for_it() -> None:
     assert winograd.compile(part.model, target=device.target, strict=True)
 
 
+@pytest.mark.wide
 def test_tuned_parts_are_measured_once(
     images: torch.Tensor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -222,6 +222,7 @@ def start_workers(address: str, *options: Sequence[str]) -> list[subprocess.Pope
     return workers
 
 
+@pytest.mark.wide
 def test_a_cluster_completes_a_batch_although_a_worker_is_killed(cluster: str) -> None:
     measurer, survivor, lost = start_workers(cluster, ["--resources", "device=1"], [], [])
     scheduler = DaskScheduler(cluster)
