@@ -14,29 +14,41 @@ from benchmarks.threads_report import threads_table
 from benchmarks.torch_compile_report import torch_compile_table, torch_compile_zoo_table
 from benchmarks.zoo_report import zoo_table
 
+_LAYOUTS = ("ours-nhwc", "ours-nchw")
 _OURS = {"speedup": ".2f", "error": ".1e"}
 
 
 def main() -> None:
-    for path in sys.argv[1:]:
-        results = json.loads(Path(path).read_text())
-        print("\n".join(_table(results)))
+    for path in map(Path, sys.argv[1:]):
+        lines = table(json.loads(path.read_text()))
+        if lines is None:
+            raise SystemExit(f"{path}: results of a benchmark that has no table here")
+        print("\n".join(lines))
 
 
-def _table(results: Any) -> list[str]:
-    if "zoo" in results:
-        return zoo_table(results["zoo"])
-    if "torch_compile" in results:
-        return torch_compile_table(results["torch_compile"])
-    if "torch_compile_zoo" in results:
-        return torch_compile_zoo_table(results["torch_compile_zoo"])
-    if "threads" in results:
-        return threads_table(list(results["threads"].values()))
-    return layer_table(results) if "layers" in results else model_table(results)
+def table(results: Any) -> list[str] | None:
+    """The lines of a table of what a benchmark wrote, None for one that this module has no table for."""
+    if isinstance(results, list):
+        return model_table(results) if all("tools" in record for record in results) else None
+    match results:
+        case {"zoo": rows}:
+            return zoo_table(rows)
+        case {"torch_compile": rows}:
+            return torch_compile_table(rows)
+        case {"torch_compile_zoo": rows}:
+            return torch_compile_zoo_table(rows)
+        case {"threads": dict(rows)}:
+            return threads_table(list(rows.values()))
+        case {"layers": [{"contenders": _, "height": _}, *_]}:
+            return layer_table(results)
+    return None
 
 
 def layer_table(results: dict[str, Any]) -> list[str]:
-    """A row per layer: our times in both layouts, those of the best other tool, and the errors of both."""
+    """A row per layer: our times in both layouts, those of the best other tool, and the errors of both.
+
+    Cells of a layout that wasn't timed are empty.
+    """
     lines = [
         "| N x H x W, C -> K | best other | ms | ours NHWC, ms | ours NCHW, ms | speed-up NHWC | NCHW "
         "| effective GFLOP/s | machine's | error, ours | other |",
@@ -50,19 +62,18 @@ def layer_table(results: dict[str, Any]) -> list[str]:
             if not name.startswith(("ours", "iree", "onednn"))
         }
         best = min(others, key=lambda name: float(others[name]["milliseconds"]))
-        nhwc, nchw = contenders["ours-nhwc"], contenders["ours-nchw"]
+        ours = [contenders.get(name, {}) for name in _LAYOUTS]
+        timed = ours[0] or ours[1]
         shape = f"{layer['batch']} x {layer['height']} x {layer['width']}"
         cells = [
             f"{shape}, {layer['channels']} -> {layer['filters']}",
             best,
             f"{others[best]['milliseconds']:.3f}",
-            f"{nhwc['milliseconds']:.3f}",
-            f"{nchw['milliseconds']:.3f}",
-            f"{layer['speedups']['ours-nhwc']:.2f}",
-            f"{layer['speedups']['ours-nchw']:.2f}",
-            f"{nhwc['gflops']:.0f}",
+            *(f"{each['milliseconds']:.3f}" if each else "" for each in ours),
+            *(f"{layer['speedups'][name]:.2f}" if name in contenders else "" for name in _LAYOUTS),
+            f"{timed['gflops']:.0f}",
             f"{layer['limits']['flops'] / 1e9:.0f}",
-            f"{nhwc['error']:.1e}",
+            f"{timed['error']:.1e}",
             f"{others[best]['error']:.1e}",
         ]
         lines.append(f"| {' | '.join(cells)} |")

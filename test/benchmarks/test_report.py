@@ -1,6 +1,10 @@
+import json
+from pathlib import Path
 from typing import Any
 
-from benchmarks.report import layer_table, model_table
+import pytest
+
+from benchmarks.report import layer_table, model_table, table
 from benchmarks.threads_report import threads_table
 
 
@@ -55,3 +59,15 @@ def test_threads_have_a_row_each_and_means_of_their_ratios() -> None:
     times = "1.000 | 1.000 | 0.500 | 4.000 | torch | 8.000 | "
     assert first == f"| layer | 1 | 16 | {times} | 4.00 | 8.00 |"
     assert means.endswith("| 2.00 (least 1.00) | 4.00 (least 2.00) |")
+
+
+RESULTS = Path(__file__).parents[2] / "benchmarks" / "results"
+
+
+@pytest.mark.parametrize("path", sorted(RESULTS.glob("*.json")), ids=lambda path: path.stem)
+def test_stored_results_have_the_table_of_their_benchmark(path: Path) -> None:
+    lines = table(json.loads(path.read_text()))
+    has_table = path.stem.startswith(
+        ("layers", "models", "networks-server", "threads", "torch-compile", "zoo")
+    )
+    assert (lines is not None and len(lines) > 2) == has_table
