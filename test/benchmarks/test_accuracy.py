@@ -35,7 +35,8 @@ def winograd(record: dict[str, Any], output_tile: int, part_size: int) -> Error:
     return Error(found["relative"], found["maximum"])
 
 
-@pytest.mark.parametrize("distribution", sampled(DISTRIBUTIONS, ["normal"]))
+@pytest.mark.wide
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS)
 def test_predictions_are_within_a_factor_of_two(distribution: Distribution) -> None:
     for taps in (3, 5):
         for each in measured(taps, 64, distribution)["winograd"]:

@@ -63,6 +63,7 @@ def test_run_program_names_what_is_wrong(tmp_path: Path) -> None:
     assert result.stderr == "error: can't read 'missing.vmfb': No such file or directory\n"
 
 
+@pytest.mark.wide
 def test_torch_compile_is_right_and_explained(tmp_path: Path) -> None:
     result = run_sample("torch_compile.py", folder=tmp_path)
     assert result.returncode == 0, result.stderr

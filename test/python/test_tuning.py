@@ -124,6 +124,7 @@ def test_a_tuned_program_takes_what_was_measured_to_be_fastest(tmp_path: Path) -
     assert resumed == tuned
 
 
+@pytest.mark.wide
 def test_a_fully_connected_layer_is_tuned(tmp_path: Path) -> None:
     database = tmp_path / "tuning.db"
     source = FULLY_CONNECTED.replace("MATRIX", f'dense<"0x{MATRIX.tobytes().hex()}">')

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import sys
+import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from zlib import crc32
 
 import pytest
@@ -255,5 +258,23 @@ def test_a_process_survives_errors_and_is_replaced_after_a_crash() -> None:
         with pytest.raises(WorkerLostError, match="took more than 2 s"):
             process.call(time.sleep, 3600, timeout=2)
         assert process.call(divmod, 7, 2, timeout=60) == (3, 1)
+    finally:
+        process.close()
+
+
+@pytest.mark.parametrize("killed", [True, False])
+def test_temporary_files_of_a_process_end_with_it(killed: bool) -> None:
+    process = WorkerProcess()
+    try:
+        name = Path(process.call(tempfile.mkdtemp, timeout=60))
+        assert name.is_dir()
+        if killed:
+            process.kill()
+            with pytest.raises(WorkerLostError, match="SIGKILL"):
+                process.call(divmod, 7, 2, timeout=60)
+        else:
+            with pytest.raises(WorkerLostError, match="ended with exit code 3"):
+                process.call(sys.exit, 3, timeout=60)
+        assert not name.parent.exists()
     finally:
         process.close()

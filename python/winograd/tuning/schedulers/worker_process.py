@@ -6,6 +6,8 @@ Run as a module it is that process; its argument is the file descriptor of its e
 from __future__ import annotations
 
 import multiprocessing
+import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -29,13 +31,15 @@ class WorkerProcess:
     """The process is started by the first call, and anew by the next one after it was lost.
 
     It has no part in the terminal's signals: an interrupt there is for this process to handle. It ends when
-    this process does. Only `kill` may be called by other threads.
+    this process does. Its temporary files, which a compiler that is killed leaves behind, are in a folder of
+    its own, which is gone with it. Only `kill` may be called by other threads.
     """
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
         self._connection: Connection | None = None
         self._errors: IO[bytes] | None = None
+        self._folder: str | None = None
 
     def call(self, function: Callable[..., Result], *arguments: Any, timeout: float) -> Result:
         """`function(*arguments)`; all of it has to be picklable. `timeout` is in seconds.
@@ -77,11 +81,14 @@ class WorkerProcess:
             self._connection.close()
         if self._errors is not None:
             self._errors.close()
-        self._process = self._connection = self._errors = None
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+        self._process = self._connection = self._errors = self._folder = None
 
     def _start(self) -> None:
         self._connection, theirs = multiprocessing.Pipe()
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the process)
+        self._folder = tempfile.mkdtemp(prefix="winograd-")
         self._process = subprocess.Popen(
             [sys.executable, "-m", __name__, str(theirs.fileno())],
             pass_fds=[theirs.fileno()],
@@ -89,6 +96,7 @@ class WorkerProcess:
             stdout=self._errors,
             stderr=self._errors,
             start_new_session=True,
+            env={**os.environ, "TMPDIR": self._folder},
         )
         theirs.close()
 
@@ -119,4 +127,8 @@ def _serve(connection: Connection) -> None:
 
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _serve(Connection(int(sys.argv[1])))
+    try:
+        _serve(Connection(int(sys.argv[1])))
+    finally:
+        # The process that would remove it may have been killed.
+        shutil.rmtree(os.environ["TMPDIR"], ignore_errors=True)
