@@ -153,15 +153,6 @@ class FilterGradientOp(TransformOp):
         return self.operands[0]
 
 
-TRANSFORM_OPS: tuple[type[TransformOp], ...] = (
-    InputTransformOp,
-    FilterTransformOp,
-    OutputTransformOp,
-    GradientTransformOp,
-    FilterGradientOp,
-)
-
-
 def register_dialect(context: ir.Context) -> None:
     """Lets `context` hold winograd ops."""
     context.allow_unregistered_dialects = True

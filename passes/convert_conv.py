@@ -11,11 +11,11 @@ from iree.winograd.passes.build.epilogue_operand import build_epilogue_operand
 from iree.winograd.passes.build.groups import merged, split
 from iree.winograd.passes.build.tensors import size_of, zero_filled
 from iree.winograd.passes.build.transpositions import inverse_permutation, permuted_map, transposed
-from iree.winograd.passes.frame.algorithm import Algorithm, algorithm_of, hand_over_schedule
+from iree.winograd.passes.frame.algorithm import Algorithm, annotated_algorithm, hand_over_schedule
 from iree.winograd.passes.frame.containment import rewrite_each
 from iree.winograd.passes.frame.registry import PassError, register_pass
 from iree.winograd.passes.frame.remarks import remark_applied
-from iree.winograd.passes.frame.unit import Unit, origin_of, set_origin
+from iree.winograd.passes.frame.unit import Unit, keep_origin
 from iree.winograd.passes.match.constants import is_zero
 from iree.winograd.passes.match.convolution import Convolution, match_convolution
 from iree.winograd.passes.match.convolution_form import convolutions
@@ -61,15 +61,10 @@ class ConvertConv:
 
 def _convert(numbered: tuple[int, ir.Operation]) -> None:
     number, operation = numbered
-    try:
-        algorithm = algorithm_of(operation)
-    except ValueError as error:
-        operation.location.emit_error(f"winograd.algorithm: {error}")
-        raise PassError from None
+    algorithm = annotated_algorithm(operation)
     if algorithm is None:
         return
-    if origin_of(operation) is None:
-        set_origin(operation, Unit(PASS_NAME, "convolution", number))
+    keep_origin(operation, Unit(PASS_NAME, "convolution", number))
     _convert_annotated(operation, number, algorithm)
 
 

@@ -12,7 +12,7 @@ from iree.winograd.passes.build.tensors import zero_filled
 from iree.winograd.passes.frame.algorithm import ATTRIBUTE_NAME, copy_annotations
 from iree.winograd.passes.frame.containment import rewrite_each
 from iree.winograd.passes.frame.registry import PassError, register_pass
-from iree.winograd.passes.frame.unit import Unit, origin_of, set_origin
+from iree.winograd.passes.frame.unit import Unit, keep_origin
 from iree.winograd.passes.match.matmul import Matmul, match_matmul, matmuls
 from iree.winograd.passes.match.no_match import NoMatch
 from iree.winograd.passes.rewrite.before_collapse import compute_before_collapse
@@ -60,8 +60,7 @@ def _convert(number: int, operation: ir.Operation, matmul: Matmul | NoMatch) -> 
     if isinstance(matmul, NoMatch):
         operation.location.emit_error(f"an annotated product can't be converted: {matmul}")
         raise PassError
-    if origin_of(operation) is None:
-        set_origin(operation, Unit(PASS_NAME, "matmul", number))
+    keep_origin(operation, Unit(PASS_NAME, "matmul", number))
     with operation.location, ir.InsertionPoint(operation):
         convolution = _build_convolution(matmul)
         copy_annotations(operation, convolution.owner)

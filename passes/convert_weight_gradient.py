@@ -9,11 +9,11 @@ from iree.winograd.dialect import ops
 from iree.winograd.dialect.bindings import ir, linalg
 from iree.winograd.passes.build.groups import merged, split
 from iree.winograd.passes.build.tensors import zero_filled
-from iree.winograd.passes.frame.algorithm import Algorithm, algorithm_of, hand_over_schedule
+from iree.winograd.passes.frame.algorithm import Algorithm, annotated_algorithm, hand_over_schedule
 from iree.winograd.passes.frame.containment import rewrite_each
 from iree.winograd.passes.frame.registry import PassError, register_pass
 from iree.winograd.passes.frame.remarks import remark_applied
-from iree.winograd.passes.frame.unit import Unit, origin_of, set_origin
+from iree.winograd.passes.frame.unit import Unit, keep_origin
 from iree.winograd.passes.match.no_match import NoMatch
 from iree.winograd.passes.match.padding import Padding
 from iree.winograd.passes.match.weight_gradient import (
@@ -62,15 +62,10 @@ class ConvertWeightGradient:
 
 def _convert(numbered: tuple[int, ir.Operation]) -> None:
     number, operation = numbered
-    try:
-        algorithm = algorithm_of(operation)
-    except ValueError as error:
-        operation.location.emit_error(f"winograd.algorithm: {error}")
-        raise PassError from None
+    algorithm = annotated_algorithm(operation)
     if algorithm is None:
         return
-    if origin_of(operation) is None:
-        set_origin(operation, Unit(PASS_NAME, "weight gradient", number))
+    keep_origin(operation, Unit(PASS_NAME, "weight gradient", number))
     operation = rewrite_weight_gradient(operation)
     found = match_weight_gradient(operation)
     if isinstance(found, NoMatch) or len(algorithm.output_tile) != found.spatial_rank:

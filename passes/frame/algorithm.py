@@ -9,6 +9,7 @@ from typing import Protocol
 from iree.winograd.dialect.attributes import sizes_attribute, sizes_of
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.dialect.decomposition import Decomposition, decompose
+from iree.winograd.passes.frame.registry import PassError
 from iree.winograd.passes.frame.unit import ORIGIN_ATTRIBUTE_NAME
 
 ATTRIBUTE_NAME = "winograd.algorithm"
@@ -95,6 +96,15 @@ def algorithm_of(operation: ir.Operation) -> Algorithm | None:
     }:
         raise ValueError(f"expected a dictionary of output_tile and part_size, got {attribute}")
     return Algorithm(sizes_of(attribute["output_tile"]), sizes_of(attribute["part_size"]))
+
+
+def annotated_algorithm(operation: ir.Operation) -> Algorithm | None:
+    """As `algorithm_of`. Raises `PassError`, after a diagnostic, when the annotation is malformed."""
+    try:
+        return algorithm_of(operation)
+    except ValueError as error:
+        operation.location.emit_error(f"{ATTRIBUTE_NAME}: {error}")
+        raise PassError from None
 
 
 def copy_annotations(operation: ir.Operation, replacement: ir.Operation) -> None:

@@ -41,6 +41,12 @@ def set_origin(operation: ir.Operation, unit: Unit) -> None:
     )
 
 
+def keep_origin(operation: ir.Operation, unit: Unit) -> None:
+    """As `set_origin`, where `operation` has no origin."""
+    if origin_of(operation) is None:
+        set_origin(operation, unit)
+
+
 def origin_of(operation: ir.Operation) -> Unit | None:
     """The origin of an operation, or of the product that a transform belongs to; None where there is none."""
     operation = product_of(operation) or operation

@@ -80,15 +80,9 @@ class Stages:
         point = PHASES.index(REWRITE_PHASE)
         return PHASES.index(self.compile_from) <= point <= PHASES.index(self.compile_to)
 
-    def contain_commands(self) -> bool:
-        """Whether the program is made commands of, which are then compiled further."""
-        point = PHASES.index(_COMMANDS_PHASE)
-        is_standard = self.mode == PipelineType.IREE_COMPILER_PIPELINE_STD
-        return is_standard and PHASES.index(self.compile_from) < point < PHASES.index(self.compile_to)
-
-    def contain_binaries(self) -> bool:
-        """Whether kernels become what is loaded, and the program is compiled further."""
-        point = PHASES.index(_BINARIES_PHASE)
+    def go_beyond(self, phase: str) -> bool:
+        """Whether the program is compiled to the end of `phase`, and then further."""
+        point = PHASES.index(phase)
         is_standard = self.mode == PipelineType.IREE_COMPILER_PIPELINE_STD
         return is_standard and PHASES.index(self.compile_from) < point < PHASES.index(self.compile_to)
 
@@ -305,7 +299,7 @@ class Compilation:
         Raises `RewriteFailuresError` when a pass failed on the program's commands, which are as they were.
         """
         says_writes = kernels or not self._only_rewritten
-        if says_writes and replace(self._stages, compile_from=compile_from).contain_commands():
+        if says_writes and replace(self._stages, compile_from=compile_from).go_beyond(_COMMANDS_PHASE):
             bodies: KernelBodies | None = None
             if kernels:
                 if self._execute(invocation, compile_from, _CONSTANTS_PHASE) is None:
@@ -320,7 +314,7 @@ class Compilation:
                 bodies.put_back(module)
             run_passes(module, command_pipeline(), self._dumps, containment)
         assembles = self._options is not None and self._options.ptxas is not None
-        if assembles and replace(self._stages, compile_from=compile_from).contain_binaries():
+        if assembles and replace(self._stages, compile_from=compile_from).go_beyond(_BINARIES_PHASE):
             if self._execute(invocation, compile_from, _BINARIES_PHASE) is None:
                 return None
             compile_from = _BINARIES_PHASE
@@ -330,9 +324,7 @@ class Compilation:
     def _assemble(self, invocation: api.Invocation) -> None:
         """Have kernels for CUDA assembled, in a program after IREE's phase `hal`."""
         assert self._options is not None and self._options.ptxas is not None
-        module = invocation.export_module()
-        invocation.import_module(module)
-        assemble_kernels(module, self._options.ptxas, self._warn)
+        assemble_kernels(_program(invocation), self._options.ptxas, self._warn)
 
     def _report_all(self, diagnostics: Sequence[Diagnostic]) -> None:
         for diagnostic in diagnostics:

@@ -31,37 +31,28 @@ from iree.winograd.pipelines.gpu.device.matrix_unit import (
     wait_for_copies,
 )
 from iree.winograd.pipelines.gpu.device.memory import QUAD, GlobalBuffer, select_index, thread_id
-from iree.winograd.pipelines.gpu.packing.split import LOW_PART, SplitPacking
+from iree.winograd.pipelines.gpu.packing.split import LOW_PART
 from iree.winograd.pipelines.gpu.schedules.matrix import STAGE_ROW
 from iree.winograd.pipelines.gpu.schedules.split import SplitSchedule
 
 from .matrix_sums import MatrixSums
 from .products import Block, Blocks, StoreQuad, Storing
-from .split_operands import SplitFilterKernel, SplitInputKernel, stage_place
+from .split_operands import OfSplitOperands, stage_place
 
 _SQUARE = 8
 """Rows and columns of the matrices that fragments are loaded by."""
 
 
 @dataclass(frozen=True)
-class SplitProduct:
+class SplitProduct(OfSplitOperands):
     """Three products of fp16 numbers for each of fp32, or one of rounded numbers."""
 
-    packing: SplitPacking
     schedule: SplitSchedule
     """That of the packing."""
 
     @property
     def walking_workgroups(self) -> None:
         return None
-
-    @property
-    def input_kernel(self) -> SplitInputKernel:
-        return SplitInputKernel(self.packing)
-
-    @property
-    def filter_kernel(self) -> SplitFilterKernel:
-        return SplitFilterKernel(self.packing)
 
     def emit(
         self, blocks: Blocks, batch: Index, left: GlobalBuffer, filters: GlobalBuffer, storing: Storing

@@ -263,6 +263,21 @@ class SplitFilterKernel:
         emit_unrolled(recipes, load, store, True)
 
 
+@dataclass(frozen=True)
+class OfSplitOperands:
+    """A product of what the kernels here write."""
+
+    packing: SplitPacking
+
+    @property
+    def input_kernel(self) -> SplitInputKernel:
+        return SplitInputKernel(self.packing)
+
+    @property
+    def filter_kernel(self) -> SplitFilterKernel:
+        return SplitFilterKernel(self.packing)
+
+
 def stage_place(line: Index, position: Index) -> Index:
     """Where the high part of a position of a stage's row lies, in fp16; the low one is `LOW_PART` from it.
 

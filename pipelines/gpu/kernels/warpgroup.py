@@ -36,13 +36,12 @@ from iree.winograd.pipelines.gpu.device.warpgroup import (
     publish_barriers,
     wait_for_products,
 )
-from iree.winograd.pipelines.gpu.packing.split import SplitPacking
 from iree.winograd.pipelines.gpu.schedules.matrix import HALF_BYTES, STAGE_ROW_BYTES
 from iree.winograd.pipelines.gpu.schedules.warpgroup import STAGE_BARRIERS, WarpgroupSchedule
 
 from .matrix_sums import MatrixSums
 from .products import Block, Blocks, Storing
-from .split_operands import SplitFilterKernel, SplitInputKernel
+from .split_operands import OfSplitOperands
 
 _WARPS = WARPGROUP_THREADS // WARP_THREADS
 """Of a warpgroup."""
@@ -55,24 +54,15 @@ _PAIR_ROWS = 8
 
 
 @dataclass(frozen=True)
-class WarpgroupProduct:
+class WarpgroupProduct(OfSplitOperands):
     """Products of numbers that are split or rounded, with an operand layout as `SplitProduct` has it."""
 
-    packing: SplitPacking
     schedule: WarpgroupSchedule
     """That of the packing."""
 
     @property
     def walking_workgroups(self) -> int | None:
         return self.schedule.walking_workgroups
-
-    @property
-    def input_kernel(self) -> SplitInputKernel:
-        return SplitInputKernel(self.packing)
-
-    @property
-    def filter_kernel(self) -> SplitFilterKernel:
-        return SplitFilterKernel(self.packing)
 
     def emit(
         self, blocks: Blocks, batch: Index, left: GlobalBuffer, filters: GlobalBuffer, storing: Storing
