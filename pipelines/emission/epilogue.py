@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from iree.winograd.dialect.bindings import arith, ir
 from iree.winograd.dialect.ops import OutputTransformOp
 
-from .vocabulary import Buffer, Index, broadcast, splat
+from .vocabulary import Buffer, Index, broadcast, splat, unflatten
 
 
 @dataclass(frozen=True)
@@ -22,6 +22,8 @@ class VectorEpilogue:
     operands: Sequence[Buffer]
     functions: Mapping[str, Callable[[ir.Value], ir.Value]] = field(default_factory=dict)
     """By name of the operation: how a target computes it on a vector. The others are IREE's to expand."""
+    lined_up: tuple[int, ...] | None = None
+    """The spatial sizes of images whose pixels are numbered: a position is zeros and then that number."""
 
     def emit(
         self, accumulated: ir.Value, image: Index, position: tuple[Index, ...], channel: Index
@@ -31,12 +33,12 @@ class VectorEpilogue:
         The position has to exist: operands are read there without conditions.
         """
         width = ir.VectorType(accumulated.type).shape[0]
-        indices = [image, *position, channel]
         body = self.transform.body
         values: dict[ir.Value, ir.Value] = {body.arguments[0]: accumulated}
         for argument, operand, indexing_map in zip(
             list(body.arguments)[1:], self.operands, self.transform.indexing_maps, strict=True
         ):
+            indices = self._indices(indexing_map, image, position, channel)
             values[argument] = _load_operand(operand, indexing_map, indices, width)
         *operations, terminator = [view.operation for view in body.operations]
         for operation in operations:
@@ -60,10 +62,18 @@ class VectorEpilogue:
 
     def prefetch(self, image: Index, position: tuple[Index, ...], channel: Index) -> None:
         """Brings near what `emit` will read there, but for what every position reads."""
-        indices = [image, *position, channel]
         for operand, indexing_map in zip(self.operands, self.transform.indexing_maps, strict=True):
-            if len(indexing_map.results) == len(indices):
+            if len(indexing_map.results) == indexing_map.n_dims:
+                indices = self._indices(indexing_map, image, position, channel)
                 operand.prefetch(_operand_offset(operand, indexing_map, indices))
+
+    def _indices(
+        self, indexing_map: ir.AffineMap, image: Index, position: tuple[Index, ...], channel: Index
+    ) -> list[Index]:
+        """What an operand's map is applied to. In most operands pixels lie as they are numbered."""
+        if self.lined_up is not None and not _reads_whole_images(indexing_map):
+            position = unflatten(position[-1], self.lined_up)
+        return [image, *position, channel]
 
 
 def epilogue_text(transform: OutputTransformOp) -> str:
@@ -87,6 +97,19 @@ def reads_along_channels(indexing_map: ir.AffineMap) -> bool:
         isinstance(expression, ir.AffineDimExpr) and expression.position == channel
         for expression in indexing_map.results
     )
+
+
+def _reads_whole_images(indexing_map: ir.AffineMap) -> bool:
+    """Whether an operand has all spatial dimensions side by side in order, or none."""
+    spatial = list(range(1, indexing_map.n_dims - 1))
+    read = [
+        expression.position if isinstance(expression, ir.AffineDimExpr) else -1
+        for expression in indexing_map.results
+    ]
+    if not set(spatial) & set(read):
+        return True
+    first = read.index(spatial[0]) if spatial[0] in read else 0
+    return read[first : first + len(spatial)] == spatial
 
 
 def _load_operand(operand: Buffer, indexing_map: ir.AffineMap, indices: list[Index], width: int) -> ir.Value:

@@ -16,7 +16,7 @@ from iree.winograd.pipelines.cpu.processor.product import Product
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.schedules.channel_blocks import ChannelBlocks
 from iree.winograd.pipelines.cpu.schedules.depthwise import DepthwiseSchedule
-from iree.winograd.pipelines.cpu.schedules.direct import DirectSchedule, staged_elements
+from iree.winograd.pipelines.cpu.schedules.direct import DirectSchedule, in_lines, staged_elements
 from iree.winograd.pipelines.cpu.schedules.fit import CpuSchedule
 from iree.winograd.pipelines.cpu.schedules.weight_gradient import WeightGradientSchedule
 from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule
@@ -135,6 +135,7 @@ def _direct_seconds(
     shape: ConvolutionShape, schedule: DirectSchedule, target: CpuTarget, machine: CpuMachine, threads: int
 ) -> Mapping[str, float]:
     """Seconds of the stages of `DirectKernel`: products, the reading of filters, staging and stores."""
+    shape = in_lines(shape)
     batch, rows, pixels = shape.batch or 1, shape.output_rows, shape.output_size[-1]
     tasks = batch * -(-rows // schedule.row_block) * -(-pixels // schedule.pixel_block)
     parts, channel_blocks = _channel_parts(shape, schedule.product.channels, schedule.channel_splits)

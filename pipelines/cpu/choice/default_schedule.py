@@ -13,7 +13,7 @@ from iree.winograd.pipelines.cpu.processor.product import RegisterBlock
 from iree.winograd.pipelines.cpu.processor.target import ROW_PADDING, CpuTarget
 from iree.winograd.pipelines.cpu.schedules.channel_blocks import ChannelBlocks
 from iree.winograd.pipelines.cpu.schedules.depthwise import DepthwiseSchedule
-from iree.winograd.pipelines.cpu.schedules.direct import DirectSchedule, direct_workgroup_bytes
+from iree.winograd.pipelines.cpu.schedules.direct import DirectSchedule, direct_workgroup_bytes, in_lines
 from iree.winograd.pipelines.cpu.schedules.fit import CpuSchedule, misfit
 from iree.winograd.pipelines.cpu.schedules.weight_gradient import WeightGradientSchedule
 from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule
@@ -37,7 +37,8 @@ SHORT_REDUCTION = 512
 """Channels up to which a direct convolution's one sum is so accurate that ours has to be more so."""
 INTERLEAVING_COST = 1.1
 """How many times as long interleaved sums may take, as predicted: fewer reduction blocks save what is not."""
-MAX_PIXEL_BLOCK = 112
+MAX_PIXEL_BLOCKS = (112, 224, 448)
+"""Pixels of a workgroup of the direct kernel: more read filters less often, fewer leave L2 to filters."""
 MAX_DEPTHWISE_PIXELS = 16
 MIN_DEPTHWISE_PIXELS = 8
 """Sums of a depthwise convolution that hide the latency of multiply-adds, whatever it takes in registers."""
@@ -213,6 +214,7 @@ def _direct_schedules(shape: ConvolutionShape, target: CpuTarget, threads: int) 
     Rows, then channels, are divided among workgroups, or channels alone: then fewer read all filters. L2
     holds the input of a workgroup if it is copied.
     """
+    shape = in_lines(shape)
     group_outputs = shape.group_outputs
     width = vector_width_for(group_outputs, target.vector_width)
     pixels, rows = shape.output_size[-1], shape.output_rows
@@ -229,14 +231,12 @@ def _direct_schedules(shape: ConvolutionShape, target: CpuTarget, threads: int) 
         for register_pixels in range(1, min(pixels, RegisterBlock.most_rows(vectors, target)) + 1)
     ]
     most_pixels, register_vectors = min(blocks, key=cycles)
-    pixel_blocks = -(-pixels // MAX_PIXEL_BLOCK)
-    most_block = min(pixels, -(-pixels // pixel_blocks // most_pixels) * most_pixels)
-    most_rows = min(rows, max(1, MAX_PIXEL_BLOCK // most_block))
-    blocks_per_row = (shape.batch or 1) * -(-pixels // most_block)
-    for count, divided in product(_workgroups(threads), (True, False)):
-        wanted_rows = min(most_rows, max(1, rows * blocks_per_row // count)) if divided else most_rows
+    for count, divided, most in product(_workgroups(threads), (True, False), MAX_PIXEL_BLOCKS):
+        share = max(1, (shape.batch or 1) * rows * pixels // count) if divided else most
+        wanted_pixels = _pixel_block(pixels, most_pixels, most if rows > 1 else min(most, share))
+        wanted_rows = min(rows, max(1, min(most, share) // wanted_pixels))
         row_block, pixel_block, register_pixels = _within_l2(
-            shape, target, wanted_rows, most_block, most_pixels
+            shape, target, wanted_rows, wanted_pixels, most_pixels
         )
         tasks = (shape.batch or 1) * -(-rows // row_block) * -(-pixels // pixel_block)
         yield DirectSchedule(
@@ -247,6 +247,16 @@ def _direct_schedules(shape: ConvolutionShape, target: CpuTarget, threads: int) 
             pixel_block=pixel_block,
             channel_splits=_parts(count, tasks, shape, width * register_vectors),
         )
+
+
+def _pixel_block(pixels: int, register_pixels: int, most: int) -> int:
+    """About `most` of a row's pixels: the whole register blocks of which a row takes the fewest."""
+    fewest = -(-pixels // max(most, register_pixels))
+
+    def block(count: int) -> int:
+        return min(pixels, -(-pixels // count // register_pixels) * register_pixels)
+
+    return min(map(block, range(fewest, fewest + 4)), key=lambda size: -(-pixels // size) * size)
 
 
 def _within_l2(

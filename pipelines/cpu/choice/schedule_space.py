@@ -9,12 +9,12 @@ from itertools import product
 from iree.winograd.pipelines.cpu.processor.product import RegisterBlock
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.schedules.depthwise import DepthwiseSchedule
-from iree.winograd.pipelines.cpu.schedules.direct import DirectSchedule, direct_workgroup_bytes
+from iree.winograd.pipelines.cpu.schedules.direct import DirectSchedule, direct_workgroup_bytes, in_lines
 from iree.winograd.pipelines.cpu.schedules.fit import misfit
 from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
-from .default_schedule import MAX_PIXEL_BLOCK, MAX_TILE_BLOCK
+from .default_schedule import MAX_PIXEL_BLOCKS, MAX_TILE_BLOCK
 
 MAX_REGISTER_VECTORS = 4
 REDUCTION_BLOCKS = (32, 64, 128)
@@ -70,6 +70,7 @@ def direct_schedules(
     shape: ConvolutionShape, target: CpuTarget, threads: int, default: DirectSchedule
 ) -> Iterator[DirectSchedule]:
     """The `default` with other register blocks, rows, pixels and splits, as far as L2 holds them."""
+    shape = in_lines(shape)
     pixels = shape.output_size[-1]
     rows = shape.output_rows
     channel_vectors = shape.group_outputs // default.vector_width
@@ -78,7 +79,14 @@ def direct_schedules(
         even = -(-pixels // -(-pixels // most))
         for register_pixels in sorted({most, even, max(1, most - 1)}):
             for pixel_block, row_block, prefetch, split in product(
-                sorted({min(pixels, MAX_PIXEL_BLOCK), min(pixels, 2 * register_pixels), register_pixels}),
+                sorted(
+                    {
+                        *(min(pixels, most) for most in MAX_PIXEL_BLOCKS),
+                        min(pixels, 2 * register_pixels),
+                        register_pixels,
+                        default.pixel_block,
+                    }
+                ),
                 sorted({1, min(2, rows), min(4, rows), min(8, rows), default.row_block}),
                 FILTER_PREFETCHES,
                 _channel_splits(threads, channel_vectors),

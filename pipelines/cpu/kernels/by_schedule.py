@@ -5,7 +5,7 @@ from __future__ import annotations
 from iree.winograd.passes.match.no_match import Reason
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.schedules.depthwise import DepthwiseSchedule
-from iree.winograd.pipelines.cpu.schedules.direct import DirectSchedule
+from iree.winograd.pipelines.cpu.schedules.direct import DirectSchedule, in_lines
 from iree.winograd.pipelines.cpu.schedules.fit import CpuSchedule, misfit
 from iree.winograd.pipelines.cpu.schedules.weight_gradient import WeightGradientSchedule
 from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule
@@ -39,7 +39,7 @@ def kernel_for(shape: ConvolutionShape, target: CpuTarget, schedule: object) -> 
     if isinstance(schedule, DepthwiseSchedule):
         return DepthwiseKernel(shape, schedule, target)
     assert isinstance(schedule, DirectSchedule)
-    return DirectKernel(shape, schedule, target)
+    return DirectKernel(in_lines(shape), schedule, target)
 
 
 def weight_gradient_kernel(

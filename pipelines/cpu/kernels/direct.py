@@ -61,6 +61,7 @@ class DirectKernel:
     """
 
     shape: ConvolutionShape
+    """`in_lines`."""
     schedule: DirectSchedule
     target: CpuTarget
 
@@ -98,6 +99,10 @@ class DirectKernel:
         or N x K x OH....
         """
         schedule = self.schedule
+        size = image.extents[1:-1]
+        if size != self.shape.input_size:
+            epilogue = replace(epilogue, lined_up=size)
+            image, output = self._in_lines(image, 1), self._in_lines(output, self._spatial_position)
         with named("first_output"):
             outputs = self._outputs(workgroup[0])
         source = self._stage(image, outputs) if self._stages(image) else self._in_place(image)
@@ -120,6 +125,11 @@ class DirectKernel:
                     store.emit(sums, outputs.number, position, channel, pixel)
                 row_start = (*output_row, outputs.first_pixel)
                 store.finish_row(outputs.number, row_start, channel, self.target.vector_width)
+
+    def _in_lines(self, buffer: Buffer, position: int) -> Buffer:
+        """An image whose spatial dimensions, from `position` on, are those of `shape`."""
+        rest = buffer.extents[position + self.shape.spatial_rank :]
+        return replace(buffer, extents=(*buffer.extents[:position], *self.shape.output_size, *rest))
 
     def _outputs(self, number: Index) -> OutputBlock:
         """The outputs of a workgroup."""
@@ -213,6 +223,11 @@ class DirectKernel:
         for coordinate, stride in zip(taps, tap_strides, strict=True):
             offset = offset + coordinate * stride
         return offset
+
+    @property
+    def _spatial_position(self) -> int:
+        """The first spatial dimension of the output."""
+        return 2 if self.shape.output_channels_first else 1
 
     @property
     def _channel_parts(self) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 from iree.winograd.pipelines.cpu.processor.product import Product, RegisterBlock
@@ -16,7 +16,8 @@ class DirectSchedule(Schedule):
     """How one workgroup of the direct kernel works through its rows of outputs.
 
     `register_pixels` x `register_vectors` sums of `vector_width` lanes are kept in registers. `row_block`
-    rows of `pixel_block` outputs share each block of filters while it is in the L2 cache. `filter_prefetch`
+    rows of `pixel_block` outputs share each block of filters while it is in the L2 cache; rows are those of
+    `in_lines`. `filter_prefetch`
     and `channel_splits` are as in `WinogradSchedule`.
 
     Raises ValueError for sizes that are not positive.
@@ -46,6 +47,24 @@ class DirectSchedule(Schedule):
     def channel_block(self) -> int:
         """Output channels of one pass over the pixels."""
         return self.product.channels
+
+
+def in_lines(shape: ConvolutionShape) -> ConvolutionShape:
+    """The same convolution of rows that are as long as possible.
+
+    One that takes every pixel by itself has no use for where rows of the image end: a register block of a
+    whole image's pixels fits as well as it can.
+    """
+    one = (1,) * len(shape.kernel_size)
+    decomposition = shape.decomposition
+    if (decomposition.output_tile, shape.kernel_size, shape.strides) != (one, one, one) or shape.pads:
+        return shape
+    # What is beyond the last output is read by none.
+    if shape.output_size != shape.input_size:
+        return shape
+    line = (*one[1:], prod(shape.input_size))
+    none = (0,) * len(one)
+    return replace(shape, input_size=line, padding_low=none, padding_high=none)
 
 
 def direct_workgroup_bytes(

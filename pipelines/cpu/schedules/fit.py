@@ -7,7 +7,7 @@ from iree.winograd.pipelines.cpu.processor.target import ROW_PADDING, CpuTarget
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
 from .depthwise import DepthwiseSchedule
-from .direct import DirectSchedule, direct_workgroup_bytes
+from .direct import DirectSchedule, direct_workgroup_bytes, in_lines
 from .weight_gradient import WeightGradientSchedule
 from .winograd import WinogradSchedule
 
@@ -89,6 +89,7 @@ def _weight_gradient_misfit(
 
 
 def _direct_misfit(schedule: DirectSchedule, shape: ConvolutionShape, target: CpuTarget) -> Reason | None:
+    shape = in_lines(shape)
     if schedule.pixel_block > shape.output_size[-1]:
         return f"pixel_block {schedule.pixel_block} exceeds the {shape.output_size[-1]} outputs of a row"
     if schedule.register_pixels > schedule.pixel_block:

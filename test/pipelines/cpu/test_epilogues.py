@@ -8,6 +8,18 @@ import pytest
 from convolution_program import Program, compile_rewritten
 from wide import wide
 
+OPERANDS = {
+    "n, h, w, k": (2, 7, 9, 40),
+    "n, w, h, k": (2, 9, 7, 40),
+    "h, w, k": (7, 9, 40),
+    "n, h, w": (2, 7, 9),
+    "h, k": (7, 40),
+    "w, k": (9, 40),
+    "n, k": (2, 40),
+    "h": (7,),
+    "k": (40,),
+}
+
 KERNELS = {
     "winograd": Program((14, 13), 5, 20, (3, 3), (4, 4), (3, 3), low=(1, 1), high=(1, 1)),
     "direct": Program((9, 30), 20, 50, (1, 1), (1, 1), (1, 1)),
@@ -64,3 +76,50 @@ def test_exponential_over_all_exponents(cpu: str) -> None:
     np.testing.assert_allclose(result.ravel()[: ordinary.size], exact, rtol=two_units)
     powers = result.ravel()[ordinary.size :][: extreme.size]
     np.testing.assert_array_equal(powers, [np.inf, 0, np.nan, 1, 1, 1, np.inf, 0, np.inf, 0])
+
+
+@pytest.mark.parametrize("channels_first", [False, True])
+@pytest.mark.parametrize("dimensions", OPERANDS)
+def test_pointwise_convolutions_add_operands_of_any_dimensions(dimensions: str, channels_first: bool) -> None:
+    """Their kernel counts the pixels of an image, whose rows an operand of only some dimensions needs."""
+    shape = OPERANDS[dimensions]
+    operand = f"tensor<{'x'.join(map(str, shape))}xf32>"
+    result = "tensor<2x40x7x9xf32>" if channels_first else "tensor<2x7x9x40xf32>"
+    to_first = """
+      %first = tensor.empty() : tensor<2x40x7x9xf32>
+      %moved = linalg.transpose ins(%sum : tensor<2x7x9x40xf32>) outs(%first : tensor<2x40x7x9xf32>)
+        permutation = [0, 3, 1, 2]"""
+    source = f"""
+    func.func @main(%image: tensor<2x7x9x20xf32>, %filter: tensor<1x1x20x40xf32>, %operand: {operand})
+        -> {result} {{
+      %zero = arith.constant 0.0 : f32
+      %empty = tensor.empty() : tensor<2x7x9x40xf32>
+      %zeros = linalg.fill ins(%zero : f32) outs(%empty : tensor<2x7x9x40xf32>) -> tensor<2x7x9x40xf32>
+      %products = linalg.conv_2d_nhwc_hwcf ins(%image, %filter : tensor<2x7x9x20xf32>, tensor<1x1x20x40xf32>)
+        outs(%zeros : tensor<2x7x9x40xf32>) -> tensor<2x7x9x40xf32>
+      %sum = linalg.generic {{
+        indexing_maps = [affine_map<(n, h, w, k) -> (n, h, w, k)>, affine_map<(n, h, w, k) -> ({dimensions})>,
+                         affine_map<(n, h, w, k) -> (n, h, w, k)>],
+        iterator_types = ["parallel", "parallel", "parallel", "parallel"]
+      }} ins(%products, %operand : tensor<2x7x9x40xf32>, {operand}) outs(%empty : tensor<2x7x9x40xf32>) {{
+      ^bb0(%product: f32, %element: f32, %unused: f32):
+        %total = arith.addf %product, %element : f32
+        linalg.yield %total : f32
+      }} -> tensor<2x7x9x40xf32>{to_first if channels_first else ""}
+      return {"%moved" if channels_first else "%sum"} : {result}
+    }}"""
+    program = iree.winograd.load(compile_rewritten(source, "cpu"))
+    random = np.random.default_rng(0)
+    image, weights, other = (
+        random.standard_normal(size).astype(np.float32) for size in ((2, 7, 9, 20), (1, 1, 20, 40), shape)
+    )
+    letters = dimensions.replace(", ", "")
+    # Einstein's summation broadcasts the operand over the dimensions that it lacks.
+    everywhere = np.einsum(f"{letters},nhwk->nhwk", other.astype(np.float64), np.ones((2, 7, 9, 40)))
+    exact = image.astype(np.float64) @ weights[0, 0].astype(np.float64) + everywhere
+    magnitude = np.abs(image).astype(np.float64) @ np.abs(weights[0, 0]) + np.abs(everywhere)
+    actual = np.asarray(program(image, weights, other))
+    if channels_first:
+        actual = actual.transpose(0, 2, 3, 1)
+    # A sum of 21 terms rounds 21 times at most.
+    assert np.all(np.abs(actual - exact) <= 21 * 2.0**-24 * magnitude)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
+from math import prod
 
 import pytest
 from iree.winograd.dialect.decomposition import decompose
@@ -14,7 +15,7 @@ from iree.winograd.pipelines.cpu.schedules.channel_blocks import ChannelBlocks
 from iree.winograd.pipelines.cpu.schedules.direct import DirectSchedule, staged_elements
 from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule
 from iree.winograd.pipelines.emission.vocabulary import Index
-from iree.winograd.pipelines.selection.candidates import convolution_shape
+from iree.winograd.pipelines.selection.candidates import convolution_shape, direct_algorithm
 from iree.winograd.pipelines.selection.prediction import predict
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
@@ -131,3 +132,16 @@ def test_kernels_compute_large_convolutions_by_what_is_predicted_for_them(
             implementation = candidate.implementation
             convolution = convolution_shape(problem, implementation.algorithm)
             assert space.refusal(convolution, implementation.schedule) is None
+
+
+@pytest.mark.parametrize("size", [(7, 7), (14, 14), (19, 19), (37, 37), (3, 5, 7)])
+def test_register_blocks_of_pointwise_convolutions_run_over_the_ends_of_rows(size: tuple[int, ...]) -> None:
+    """Rows of 7 or 19 pixels would leave a part of the registers, or of a block, empty."""
+    one, none = (1,) * len(size), (0,) * len(size)
+    problem = ConvolutionProblem(1, size, none, none, one, one, one, 1, 256, 256)
+    space = CpuSearchSpace(TARGETS[0], CpuBackend(TARGETS[0]).default_machine)
+    schedule = space.default_schedule(convolution_shape(problem, direct_algorithm(problem)))
+    assert isinstance(schedule, DirectSchedule)
+    blocks = -(-prod(size) // schedule.pixel_block)
+    computed = blocks * -(-schedule.pixel_block // schedule.register_pixels) * schedule.register_pixels
+    assert computed <= 1.1 * prod(size)
