@@ -23,6 +23,12 @@ MAX_EPILOGUE_OPERANDS = 8
 CHANNELS_FIRST = "channels_first"
 """The attribute, a unit, of transforms whose image has its channels before its spatial dimensions."""
 
+FILTER_PERMUTATION = "permutation"
+"""The attribute of filter transforms: which dimension of the filter each of R... x C/g x K is."""
+
+FLIPPED = "flipped"
+"""The attribute, a unit, of filter transforms that read taps from the last to the first in each dimension."""
+
 
 # The bindings import a module for the dialect of each operation that they meet, and try again until there is
 # one: ours is the package itself.
@@ -86,14 +92,31 @@ class InputTransformOp(TransformOp):
 
 @dialect_registry.register_operation(WinogradDialect)
 class FilterTransformOp(TransformOp):
-    """`winograd.filter_transform`: R... x C/g x K -> [A*g, V*C/g, K/g]."""
+    """`winograd.filter_transform`: R... x C/g x K, maybe permuted or flipped, -> [A*g, V*C/g, K/g]."""
 
     OPERATION_NAME = "winograd.filter_transform"
 
     @property
     def filter(self) -> ir.Value:
-        """The convolution's filter, output channels last."""
+        """The convolution's filter, as it lies in memory."""
         return self.operands[0]
+
+    @property
+    def permutation(self) -> tuple[int, ...]:
+        """Of each dimension of R... x C/g x K, which one of the filter it is."""
+        if FILTER_PERMUTATION in self.attributes:
+            return sizes_of(self.attributes[FILTER_PERMUTATION])
+        return tuple(range(ir.RankedTensorType(self.filter.type).rank))
+
+    @property
+    def flipped(self) -> bool:
+        """Whether tap `r` of a dimension of R is the filter's `R - 1 - r`."""
+        return FLIPPED in self.attributes
+
+    @property
+    def filter_type(self) -> ir.RankedTensorType:
+        """The type of the filter with its output channels last, R... x C/g x K."""
+        return _permuted_type(self.filter.type, self.permutation)
 
 
 @dialect_registry.register_operation(WinogradDialect)
@@ -164,6 +187,11 @@ def _channels_last_type(image: ir.Type, channels_first: bool) -> ir.RankedTensor
         return image
     batch, channels, *spatial = image.shape
     return ir.RankedTensorType.get([batch, *spatial, channels], image.element_type)
+
+
+def _permuted_type(type_: ir.Type, permutation: Sequence[int]) -> ir.RankedTensorType:
+    tensor_type = ir.RankedTensorType(type_)
+    return ir.RankedTensorType.get([tensor_type.shape[d] for d in permutation], tensor_type.element_type)
 
 
 def input_transform_type(
@@ -237,10 +265,25 @@ def input_transform(
     )
 
 
-def filter_transform(weights: ir.Value, decomposition: Decomposition, groups: int = 1) -> FilterTransformOp:
-    """Builds a `winograd.filter_transform` of `weights`, at the current insertion point and location."""
-    result_type = filter_transform_type(ir.RankedTensorType(weights.type), decomposition, groups)
+def filter_transform(
+    weights: ir.Value,
+    decomposition: Decomposition,
+    groups: int = 1,
+    *,
+    permutation: Sequence[int] | None = None,
+    flipped: bool = False,
+) -> FilterTransformOp:
+    """Builds a `winograd.filter_transform` of `weights`, at the current insertion point and location.
+
+    Without a `permutation` they are R... x C/g x K.
+    """
+    order = list(range(ir.RankedTensorType(weights.type).rank)) if permutation is None else list(permutation)
+    result_type = filter_transform_type(_permuted_type(weights.type, order), decomposition, groups)
     attributes = _shared_attributes(decomposition, groups)
+    if order != sorted(order):
+        attributes[FILTER_PERMUTATION] = sizes_attribute(order)
+    if flipped:
+        attributes[FLIPPED] = ir.UnitAttr.get()
     return FilterTransformOp(
         ir.Operation.create(FilterTransformOp.OPERATION_NAME, [result_type], [weights], attributes)
     )

@@ -53,7 +53,10 @@ def _verify_filter_transform(operation: ir.Operation) -> None:
     transform = ops.FilterTransformOp(operation)
     _check_counts(operation, operands=1, results=1, regions=0)
     decomposition, groups = _decomposition(operation), _groups(operation)
-    filter_type = _filter_type("filter", transform.filter.type, decomposition, groups)
+    _tensor_type("filter", transform.filter.type, decomposition.spatial_rank + 2)
+    _check_unit(operation, ops.FLIPPED)
+    _check_permutation(operation, decomposition.spatial_rank + 2)
+    filter_type = _filter_type("filter", transform.filter_type, decomposition, groups)
     expected = ops.filter_transform_type(filter_type, decomposition, groups)
     _check_type("result", expected, operation.results[0].type)
 
@@ -180,9 +183,24 @@ def _decomposition(operation: ir.Operation) -> Decomposition:
 
 
 def _check_layout(operation: ir.Operation) -> None:
-    layout = operation.attributes.get(ops.CHANNELS_FIRST, None)
-    if layout is not None and not isinstance(layout, ir.UnitAttr):
-        raise InvalidOperationError(f"attribute '{ops.CHANNELS_FIRST}' must be a unit, but is {layout}")
+    _check_unit(operation, ops.CHANNELS_FIRST)
+
+
+def _check_unit(operation: ir.Operation, name: str) -> None:
+    unit = operation.attributes.get(name, None)
+    if unit is not None and not isinstance(unit, ir.UnitAttr):
+        raise InvalidOperationError(f"attribute '{name}' must be a unit, but is {unit}")
+
+
+def _check_permutation(operation: ir.Operation, rank: int) -> None:
+    permutation = operation.attributes.get(ops.FILTER_PERMUTATION, None)
+    if permutation is None:
+        return
+    if not isinstance(permutation, ir.DenseI64ArrayAttr) or sorted(permutation) != list(range(rank)):
+        raise InvalidOperationError(
+            f"attribute '{ops.FILTER_PERMUTATION}' must be a permutation of {rank} dimensions, "
+            f"but is {permutation}"
+        )
 
 
 def _groups(operation: ir.Operation) -> int:

@@ -1,4 +1,4 @@
-"""Have kernels read and write channels-first images as they are."""
+"""Have kernels read and write channels-first images, and read filters, as they are."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from iree.winograd.passes.frame.registry import register_pass
 from iree.winograd.passes.frame.remarks import remark_left
 from iree.winograd.passes.match.navigation import defining_operation, only_user, transforms
 from iree.winograd.passes.match.no_match import NoMatch
+from iree.winograd.passes.match.reversal import Reversal, match_reversal
 from iree.winograd.passes.rewrite.channels_last import permutation
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 from iree.winograd.pipelines.backends.schedules import schedule_of
@@ -29,20 +30,26 @@ PASS_NAME = "winograd-fold-layout"
 @register_pass(PASS_NAME)
 @dataclass(frozen=True)
 class FoldLayout:
-    """Have kernels read and write channels-first images as they are.
+    """Have kernels read and write channels-first images, and read filters, as they are.
 
     Where convolutions are channels last but the program is not, its images are transposed: the input of its
     first convolution, the output of its last one. A transposition that only an input transform reads, or that
     is all that reads an output transform, becomes part of the transform, if the target's kernels take such an
-    image by the schedule that they have. The maps of an epilogue stay those of `(n, spatial..., k)`.
+    image by the schedule that they have. The maps of an epilogue stay those of `(n, spatial..., k)`. A
+    filter's transposition, and its reversal, which the gradient of an image has, become part of its
+    transform, too.
 
         %t = linalg.transpose ins(%x : tensor<1x32x14x14xf32>) permutation = [0, 2, 3, 1]
         %v = "winograd.input_transform"(%t) : (tensor<1x14x14x32xf32>) -> tensor<36x9x32xf32>
+        %f = linalg.transpose ins(%w : tensor<32x32x3x3xf32>) permutation = [2, 3, 1, 0]
+        %u = "winograd.filter_transform"(%f) : (tensor<3x3x32x32xf32>) -> tensor<36x32x32xf32>
         %m = linalg.batch_matmul {winograd.schedule = ...} ins(%v, %u : ...)
         %r = "winograd.output_transform"(%m) ({...}) : (tensor<36x9x32xf32>) -> tensor<1x12x12x32xf32>
         %s = linalg.transpose ins(%r) permutation = [0, 3, 1, 2]
       becomes
         %v = "winograd.input_transform"(%x) {channels_first} : (tensor<1x32x14x14xf32>) -> tensor<36x9x32xf32>
+        %u = "winograd.filter_transform"(%w) {permutation = array<i64: 2, 3, 1, 0>}
+               : (tensor<32x32x3x3xf32>) -> tensor<36x32x32xf32>
         %m = linalg.batch_matmul {winograd.schedule = ...} ins(%v, %u : ...)
         %s = "winograd.output_transform"(%m) ({...}) {channels_first}
                : (tensor<36x9x32xf32>) -> tensor<1x32x12x12xf32>
@@ -54,6 +61,8 @@ class FoldLayout:
             return
         space = module_space(module, machine=None, threads=1)
         rewrite_each("output transform", outputs, lambda transform: _fold(transform, space))
+        if space.reads_filters_in_place:
+            rewrite_each("filter transform", transforms(module, ops.FilterTransformOp), _fold_filter)
 
 
 def _fold(output_transform: ops.OutputTransformOp, space: SearchSpace) -> None:
@@ -148,3 +157,40 @@ def _fold_output(transform: ops.OutputTransformOp, transposition: ir.Operation) 
             ops.yield_value(output)
     transposition.results[0].replace_all_uses_with(folded.result)
     erase_if_unused([transposition])
+
+
+def _fold_filter(transform: ops.FilterTransformOp) -> None:
+    permutation, flipped = transform.permutation, transform.flipped
+    filters = transform.filter
+    while (moved := _match_moved(filters, len(permutation))) is not None:
+        *spatial, inputs, outputs = (moved.reversed[d] for d in permutation)
+        if any((*spatial, inputs, outputs)):
+            # A single tap is as well reversed as not.
+            sizes = transform.decomposition.kernel_size
+            if (
+                inputs
+                or outputs
+                or any(size > 1 and not each for each, size in zip(spatial, sizes, strict=True))
+            ):
+                break
+            flipped = not flipped
+        permutation = tuple(moved.permutation[d] for d in permutation)
+        filters = moved.source
+    if filters == transform.filter:
+        return
+    with transform.location, ir.InsertionPoint(transform):
+        folded = ops.filter_transform(
+            filters, transform.decomposition, transform.groups, permutation=permutation, flipped=flipped
+        )
+    transform.result.replace_all_uses_with(folded.result)
+    erase_if_unused([transform.operation])
+
+
+def _match_moved(filters: ir.Value, rank: int) -> Reversal | None:
+    """What a filter is a transposition or a reversal of, of all taps or none."""
+    operation = defining_operation(filters)
+    if operation is None:
+        return None
+    if operation.name == "linalg.transpose":
+        return Reversal(operation.operands[0], tuple(operation.attributes["permutation"]), (False,) * rank)
+    return match_reversal(operation)

@@ -1,12 +1,12 @@
 """The rounding error of a Winograd layer: what to expect, and what it can't exceed.
 
 Both follow a kernel step by step: the input transform's recipe per dimension, a filter transformed in
-float64 and rounded once, a sum over channels in blocks (one fused multiply-add after the other in a
-block, then one addition per block), and the output transform's recipe per dimension. The model of the
-expected error takes data and filters independent with zero mean and roundings independent of each other,
-so that variances add; it is exact in how values of the transforms correlate. The bound is componentwise
-(Higham, Accuracy and Stability of Numerical Algorithms, section 3; Barabasz et al., Error analysis and
-improving the accuracy of Winograd convolution, 2018).
+float64 and rounded once, or by its recipe where it is known only at run time, a sum over channels in blocks
+(one fused multiply-add after the other in a block, then one addition per block), and the output transform's
+recipe per dimension. The model of the expected error takes data and filters independent with zero mean and
+roundings independent of each other, so that variances add; it is exact in how values of the transforms
+correlate. The bound is componentwise (Higham, Accuracy and Stability of Numerical Algorithms, section 3;
+Barabasz et al., Error analysis and improving the accuracy of Winograd convolution, 2018).
 """
 
 from __future__ import annotations
@@ -130,11 +130,13 @@ def predicted_error(
     data_type: str = "float32",
     reduction_block: int | None = None,
     matrix_products: int = 0,
+    exact_filter: bool = True,
 ) -> float:
     """The expected relative error, in the 1-norm, of a layer of tiles F(m, p) with `m` and `p` per dimension.
 
     `channels` (of a group) times `views` products are summed in blocks of `reduction_block`, all in one
-    block by default, or as `Accumulation` says of `matrix_products`. The largest error of n outputs is
+    block by default, or as `Accumulation` says of `matrix_products`. Without an `exact_filter` its transform
+    is rounded after each operation, as one that is known only at run time. The largest error of n outputs is
     about sqrt(pi ln n) times the mean error. m = p = (1, ..., 1) with one view per filter tap is the direct
     convolution.
 
@@ -143,9 +145,8 @@ def predicted_error(
     if len(m) != len(p):
         raise ValueError(f"m = {tuple(m)} and p = {tuple(p)} must have the same rank")
     found = [transforms(tile, part) for tile, part in zip(m, p, strict=True)]
-    return predicted_error_of(
-        found, Accumulation(channels * views, reduction_block, matrix_products), data_type
-    )
+    accumulation = Accumulation(channels * views, reduction_block, matrix_products)
+    return predicted_error_of(found, accumulation, data_type, exact_filter=exact_filter)
 
 
 def predicted_gradient_error(
@@ -214,6 +215,7 @@ def error_bound(
     views: int = 1,
     data_type: str = "float32",
     reduction_block: int | None = None,
+    exact_filter: bool = True,
 ) -> float:
     """A bound on the absolute error of every output, per unit of max|input| and of max|filter|.
 
@@ -224,7 +226,7 @@ def error_bound(
         raise ValueError(f"m = {tuple(m)} and p = {tuple(p)} must have the same rank")
     found = [transforms(tile, part) for tile, part in zip(m, p, strict=True)]
     accumulation = Accumulation(channels * views, reduction_block)
-    return _error_bound(found, accumulation, _unit_roundoff(data_type), exact_filter=True)
+    return _error_bound(found, accumulation, _unit_roundoff(data_type), exact_filter=exact_filter)
 
 
 def gradient_error_bound(

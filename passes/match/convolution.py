@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 
 from iree.winograd.dialect.bindings import ir
+from iree.winograd.passes.match.constants import is_known_at_load
 from iree.winograd.passes.match.convolution_form import ConvolutionForm, match_form
 from iree.winograd.passes.match.element_types import ElementTypes
 from iree.winograd.passes.match.no_match import NoMatch
@@ -33,6 +34,7 @@ class Convolution(ConvolutionProblem):
         if isinstance(padding, Padding) and len(padding.low) == self.spatial_rank:
             stated |= {"padding_low": padding.low, "padding_high": padding.high}
             stated["input_size"] = tuple(padding.source.type.shape[1:-1])
+        stated["runtime_filter"] = not is_known_at_load(self.filter)
         return ConvolutionProblem(**stated)
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from math import prod
 from typing import Any
@@ -13,7 +13,8 @@ from iree.winograd.passes.match.element_types import F32, ElementTypes
 _TEXT = re.compile(
     r"(?P<batch>\d+|\?)x(?P<input_size>\d+(?:x\d+)*)x(?P<input_channels>\d+)->(?P<output_channels>\d+)"
     r" kernel (?P<kernel_size>[\dx]+) stride (?P<strides>[\dx]+) dilation (?P<dilations>[\dx]+)"
-    r" padding (?P<padding_low>[\dx]+) (?P<padding_high>[\dx]+) groups (?P<groups>\d+) (?P<element_types>\S+)"
+    r" padding (?P<padding_low>[\dx]+) (?P<padding_high>[\dx]+) groups (?P<groups>\d+)"
+    r" (?P<element_types>[^\s,]+)(?P<runtime_filter>, filter known at run time)?"
 )
 _MATMUL_TEXT = re.compile(
     r"(?P<pixels>\d+(?:x\d+)+)x(?P<channels>\d+)->(?P<output_channels>\d+) matmul (?P<element_types>\S+)"
@@ -27,7 +28,8 @@ class ConvolutionProblem:
     """The sizes of one convolution: `N x H... x C` to `N x OH... x K`, whatever its layout.
 
     Its text, `1x56x56x64->64 kernel 3x3 stride 1x1 dilation 1x1 padding 1x1 1x1 groups 1 f32`, names it in
-    databases and reports; `parse` reads it back. A batch known only at run time is `?`.
+    databases and reports; `parse` reads it back. A batch known only at run time is `?`, and so is a filter
+    said to be, behind a comma.
 
     Raises ValueError for sizes that differ in rank, are below their least, or groups that don't divide the
     channels.
@@ -48,6 +50,8 @@ class ConvolutionProblem:
     output_channels: int
     """Of all groups."""
     element_types: ElementTypes = F32
+    runtime_filter: bool = False
+    """Whether the filter is known only when the program runs, which then transforms it in each call."""
 
     def __post_init__(self) -> None:
         for name in ("padding_low", "padding_high", "kernel_size", "strides", "dilations"):
@@ -75,7 +79,9 @@ class ConvolutionProblem:
             f"kernel {text(self.kernel_size)} stride {text(self.strides)} dilation {text(self.dilations)}"
         )
         padding = f"padding {text(self.padding_low)} {text(self.padding_high)}"
-        return f"{image}->{self.output_channels} {window} {padding} groups {self.groups} {self.element_types}"
+        known = ", filter known at run time" if self.runtime_filter else ""
+        types = f"groups {self.groups} {self.element_types}"
+        return f"{image}->{self.output_channels} {window} {padding} {types}{known}"
 
     @staticmethod
     def parse(text: str) -> ConvolutionProblem:
@@ -110,7 +116,13 @@ class ConvolutionProblem:
             input_channels=int(numbers["input_channels"]),
             output_channels=int(numbers["output_channels"]),
             element_types=ElementTypes.parse(numbers["element_types"]),
+            runtime_filter=numbers["runtime_filter"] is not None,
         )
+
+    @property
+    def with_constant_filter(self) -> ConvolutionProblem:
+        """What is measured of it: the same, its filter transformed beforehand."""
+        return replace(self, runtime_filter=False)
 
     @property
     def spatial_rank(self) -> int:

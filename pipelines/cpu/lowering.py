@@ -13,7 +13,12 @@ from iree.winograd.passes.match.channel_slice import ChannelSlice, match_insert
 from iree.winograd.passes.match.constants import constant_array
 from iree.winograd.passes.match.navigation import defining_operation
 from iree.winograd.pipelines.cpu.kernels.by_schedule import kernel_for, weight_gradient_kernel
-from iree.winograd.pipelines.cpu.kernels.filters import CpuKernel, emit_filter_transform, pack_filters
+from iree.winograd.pipelines.cpu.kernels.filters import (
+    CpuKernel,
+    FilterLayout,
+    FilterTransformKernel,
+    pack_filters,
+)
 from iree.winograd.pipelines.cpu.kernels.weight_gradient import WeightGradientKernel
 from iree.winograd.pipelines.cpu.kernels.winograd import WinogradKernel
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
@@ -192,17 +197,18 @@ class CpuLowering:
             dynamic_batch=False,
         )
 
-        def body(function: KernelFunction[Buffer]) -> None:
-            filters, packed = function.buffers
-            emit_filter_transform(kernel, function.workgroup[0], filters, packed)
-
+        transforming = FilterTransformKernel(
+            kernel,
+            FilterLayout(transform.permutation, transform.flipped),
+            exact=not kernel.shape.runtime_filter,
+        )
         name = self._executable(
-            ("filters", kernel),
+            transforming,
             kernel_name(kernel.shape, "filter"),
             signature,
             1,
-            lambda _: (Index(kernel.blocks.count), Index(1)),
-            body,
+            transforming.workgroups,
+            lambda function: transforming.emit(function.workgroup, *function.buffers),
         )
         return emit_dispatch(name, signature, [transform.filter], None)
 

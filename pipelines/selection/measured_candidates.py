@@ -7,6 +7,7 @@ from collections.abc import Callable, Sized
 from iree.winograd.passes.frame.algorithm import Algorithm
 from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.backends.search_space import SearchSpace
+from iree.winograd.pipelines.specification.schedule import FILTER_TRANSFORM_STAGE
 
 from .candidates import candidate_algorithms, convolution_shape
 from .decision import Candidate
@@ -26,12 +27,14 @@ def measured_candidates(
     Of kernels that split products, which round otherwise, it is one more, and so is IREE's own code, beside
     our kernels for the direct convolution.
 
-    `ignore` is told in a clause which measurements of the problem don't count, and why.
+    A filter that is known only at run time adds what its transform is predicted to
+    take. `ignore` is told in a clause which measurements of the problem don't count, and why.
     """
     algorithms = set(candidate_algorithms(problem, output_tile))
     found: dict[tuple[Algorithm, bool, int], Candidate] = {}
     refused: list[str] = []
-    for measurement in database.measurements(problem, space.key):
+    constant = problem.with_constant_filter
+    for measurement in database.measurements(constant, space.key):
         implementation = measurement.implementation
         algorithm = implementation.algorithm
         if algorithm not in algorithms or implementation.arithmetic in found:
@@ -40,12 +43,16 @@ def measured_candidates(
         if not implementation.is_left_to_iree and (reason := space.refusal(shape, implementation.schedule)):
             refused.append(f"{algorithm}: {reason}")
             continue
-        found[implementation.arithmetic] = candidate(problem, space, implementation, measurement.seconds)
+        seconds = measurement.seconds
+        if not implementation.is_left_to_iree:
+            stages = space.stage_seconds(shape, implementation.schedule)
+            seconds += stages.get(FILTER_TRANSFORM_STAGE, 0.0)
+        found[implementation.arithmetic] = candidate(problem, space, implementation, seconds)
     if refused:
         ignore(f"{_count(refused)} the target has no kernel for: {refused[0]}")
-    if others := database.others(problem, space.key):
+    if others := database.others(constant, space.key):
         ignore(f"{_count(others)} of other versions, targets or machines")
-    return tuple(found.values())
+    return tuple(sorted(found.values(), key=lambda each: each.measured_seconds or 0.0))
 
 
 def _count(measurements: Sized) -> str:

@@ -121,6 +121,7 @@ def algorithm_error(
         views,
         reduction_block,
         matrix_products,
+        not problem.runtime_filter,
     )
 
 
@@ -139,6 +140,7 @@ def _cached_error(
     views: int,
     reduction_block: int | None,
     matrix_products: int,
+    exact_filter: bool,
 ) -> float:
     return predicted_error(
         m,
@@ -147,4 +149,5 @@ def _cached_error(
         views=views,
         reduction_block=reduction_block,
         matrix_products=matrix_products,
+        exact_filter=exact_filter,
     )

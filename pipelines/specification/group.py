@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.dialect.ops import FilterTransformOp, InputTransformOp, OutputTransformOp
 from iree.winograd.passes.match.channel_slice import ChannelSlice, match_extract, match_insert, overlap
-from iree.winograd.passes.match.constants import is_zero
+from iree.winograd.passes.match.constants import is_known_at_load, is_zero
 from iree.winograd.passes.match.element_types import ElementTypes
 from iree.winograd.passes.match.navigation import defining_operation, only_user
 from iree.winograd.passes.match.no_match import NoMatch
@@ -73,6 +73,7 @@ class ConvolutionGroup:
         batch, *input_size, input_channels = image.shape
         _, *output_size, output_channels = self.output_transform.image_type.shape
         decomposition = self.output_transform.decomposition
+        transform = self.filter_transform
         shape = ConvolutionShape(
             batch=None if is_dynamic(batch) else batch,
             input_size=tuple(input_size),
@@ -85,6 +86,7 @@ class ConvolutionGroup:
             input_channels=input_channels,
             output_channels=output_channels,
             element_types=ElementTypes.all_of(str(image.element_type)),
+            runtime_filter=transform is not None and not is_known_at_load(transform.filter),
             decomposition=decomposition,
             input_channels_first=self.input_transform.channels_first,
             output_channels_first=self.output_transform.channels_first,

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+FILTER_TRANSFORM_STAGE = "filter transform"
+"""The name of the stage that transforms a filter which is known only when the program runs."""
+
 
 @dataclass(frozen=True)
 class Schedule:

@@ -111,7 +111,10 @@ def run_winograd(op, operands: list) -> np.ndarray:
             channels_first=op.channels_first,
         )
     if isinstance(op, ops.FilterTransformOp):
-        return reference.filter_transform(operands[0], op.decomposition, op.groups)
+        weights = operands[0].transpose(op.permutation)
+        if op.flipped:
+            weights = np.flip(weights, axis=tuple(range(op.decomposition.spatial_rank)))
+        return reference.filter_transform(weights, op.decomposition, op.groups)
     if isinstance(op, ops.GradientTransformOp):
         return reference.gradient_transform(operands[0], op.decomposition, op.groups)
     if isinstance(op, ops.FilterGradientOp):

@@ -180,6 +180,33 @@ func.func @filter_groups(%w: tensor<3x3x8x4xf32>) {
 
 // -----
 
+func.func @filter_permutation(%w: tensor<4x8x3x3xf32>) {
+  // expected-error @below {{'winograd.filter_transform' op attribute 'permutation' must be a permutation of 4 dimensions, but is array<i64: 2, 3, 1, 1>}}
+  %u = "winograd.filter_transform"(%w) {decomposition = {dilation = array<i64: 1, 1>, kernel_size = array<i64: 3, 3>, output_tile = array<i64: 4, 4>, part_size = array<i64: 3, 3>, spacing = array<i64: 1, 1>, step = array<i64: 1, 1>, views = [array<i64: 0, 0>]},
+    groups = 1 : i64, permutation = array<i64: 2, 3, 1, 1>} : (tensor<4x8x3x3xf32>) -> tensor<36x8x4xf32>
+  return
+}
+
+// -----
+
+func.func @permuted_filter_size(%w: tensor<4x8x3x3xf32>) {
+  // expected-error @below {{'winograd.filter_transform' op filter tensor<3x4x3x8xf32> must have the kernel size (3, 3)}}
+  %u = "winograd.filter_transform"(%w) {decomposition = {dilation = array<i64: 1, 1>, kernel_size = array<i64: 3, 3>, output_tile = array<i64: 4, 4>, part_size = array<i64: 3, 3>, spacing = array<i64: 1, 1>, step = array<i64: 1, 1>, views = [array<i64: 0, 0>]},
+    groups = 1 : i64, permutation = array<i64: 2, 0, 3, 1>} : (tensor<4x8x3x3xf32>) -> tensor<36x8x4xf32>
+  return
+}
+
+// -----
+
+func.func @flipped_filter(%w: tensor<3x3x8x4xf32>) {
+  // expected-error @below {{'winograd.filter_transform' op attribute 'flipped' must be a unit, but is true}}
+  %u = "winograd.filter_transform"(%w) {decomposition = {dilation = array<i64: 1, 1>, kernel_size = array<i64: 3, 3>, output_tile = array<i64: 4, 4>, part_size = array<i64: 3, 3>, spacing = array<i64: 1, 1>, step = array<i64: 1, 1>, views = [array<i64: 0, 0>]},
+    flipped = true, groups = 1 : i64} : (tensor<3x3x8x4xf32>) -> tensor<36x8x4xf32>
+  return
+}
+
+// -----
+
 func.func @filter_result(%w: tensor<3x3x8x4xf32>) {
   // expected-error @below {{'winograd.filter_transform' op result must be tensor<36x8x4xf32>, but is tensor<16x8x4xf32>}}
   %u = "winograd.filter_transform"(%w) {decomposition = {dilation = array<i64: 1, 1>, kernel_size = array<i64: 3, 3>, output_tile = array<i64: 4, 4>, part_size = array<i64: 3, 3>, spacing = array<i64: 1, 1>, step = array<i64: 1, 1>, views = [array<i64: 0, 0>]},

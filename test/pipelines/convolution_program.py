@@ -268,7 +268,9 @@ func.func @main({arguments}) -> {result} {{
             self.kernel, self.m, strides=self.strides, dilations=self.dilations, part_size=self.p
         )
         inputs = self.channels // self.groups
-        convolution_bound = error_bound(self.m, self.p, inputs, views=decomposition.view_count)
+        convolution_bound = error_bound(
+            self.m, self.p, inputs, views=decomposition.view_count, exact_filter=self.constant_filter
+        )
         largest = prod(self.kernel) * inputs + 1
         activation = 0 if self.activation == "relu" else 8 * largest * 2.0**-24
         slope = ACTIVATIONS[self.activation].slope

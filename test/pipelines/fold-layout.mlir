@@ -82,3 +82,35 @@ func.func @direct(%x: tensor<1x12x7x8xf32>, %u: tensor<1x12x8xf32>) -> tensor<1x
   %r = linalg.transpose ins(%y : tensor<1x7x8x8xf32>) outs(%f : tensor<1x8x7x8xf32>) permutation = [0, 2, 1, 3]
   return %r : tensor<1x8x7x8xf32>
 }
+
+// So are filters: transposed, and reversed as for the gradient of an image.
+// CHECK-LABEL: func.func @gradient_filter
+// CHECK-SAME: (%{{.*}}: tensor<1x8x10x8xf32>, %[[W:.*]]: tensor<8x4x3x3xf32>)
+// CHECK-NOT: tensor.extract
+// CHECK: "winograd.filter_transform"(%[[W]]) {{.*}}flipped{{.*}}permutation = array<i64: 2, 3, 0, 1>} : (tensor<8x4x3x3xf32>) -> tensor<16x8x4xf32>
+func.func @gradient_filter(%x: tensor<1x8x10x8xf32>, %w: tensor<8x4x3x3xf32>) -> tensor<1x6x8x4xf32> {
+  %zeros = arith.constant dense<0.0> : tensor<16x12x4xf32>
+  %e = tensor.empty() : tensor<4x8x3x3xf32>
+  %c2 = arith.constant 2 : index
+  %flipped = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2, d3) -> (d0, d1, d2, d3)>], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} outs(%e : tensor<4x8x3x3xf32>) {
+  ^bb0(%out: f32):
+    %0 = linalg.index 0 : index
+    %1 = linalg.index 1 : index
+    %2 = linalg.index 2 : index
+    %3 = linalg.index 3 : index
+    %4 = arith.subi %c2, %2 : index
+    %5 = arith.subi %c2, %3 : index
+    %6 = tensor.extract %w[%1, %0, %4, %5] : tensor<8x4x3x3xf32>
+    linalg.yield %6 : f32
+  } -> tensor<4x8x3x3xf32>
+  %f = tensor.empty() : tensor<3x3x8x4xf32>
+  %t = linalg.transpose ins(%flipped : tensor<4x8x3x3xf32>) outs(%f : tensor<3x3x8x4xf32>) permutation = [2, 3, 1, 0]
+  %u = "winograd.filter_transform"(%t) {decomposition = #f2, groups = 1 : i64} : (tensor<3x3x8x4xf32>) -> tensor<16x8x4xf32>
+  %v = "winograd.input_transform"(%x) {decomposition = #f2, groups = 1 : i64, padding_low = array<i64: 0, 0>, padding_high = array<i64: 0, 0>} : (tensor<1x8x10x8xf32>) -> tensor<16x12x8xf32>
+  %m = linalg.batch_matmul ins(%v, %u : tensor<16x12x8xf32>, tensor<16x8x4xf32>) outs(%zeros : tensor<16x12x4xf32>) -> tensor<16x12x4xf32>
+  %y = "winograd.output_transform"(%m) ({
+  ^bb0(%a: f32):
+    vector.yield %a : f32
+  }) {decomposition = #f2, groups = 1 : i64, indexing_maps = [], operandSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0>} : (tensor<16x12x4xf32>) -> tensor<1x6x8x4xf32>
+  return %y : tensor<1x6x8x4xf32>
+}

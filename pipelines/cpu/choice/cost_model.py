@@ -37,6 +37,7 @@ from .rates import (
     TAP_ROW_CYCLES,
     UNHIDDEN,
 )
+from .transform_cost import filter_transform_seconds
 from .weight_gradient_cost import weight_gradient_seconds
 from .workers import Workers, complete
 
@@ -49,13 +50,16 @@ def stage_seconds(
     Each stage takes what one of the threads has to do of it on average; "waiting" is for threads to start and
     for the last one to be done. A batch known only at run time counts as 1.
     """
-    if isinstance(schedule, DirectSchedule):
-        return _direct_seconds(shape, schedule, target, machine, threads)
-    if isinstance(schedule, DepthwiseSchedule):
-        return _depthwise_seconds(shape, schedule, target, machine, threads)
     if isinstance(schedule, WeightGradientSchedule):
         return weight_gradient_seconds(shape, schedule, target, machine, threads)
-    return _winograd_seconds(shape, schedule, target, machine, threads)
+    if isinstance(schedule, DirectSchedule):
+        stages = _direct_seconds(shape, schedule, target, machine, threads)
+    elif isinstance(schedule, DepthwiseSchedule):
+        stages = _depthwise_seconds(shape, schedule, target, machine, threads)
+    else:
+        stages = _winograd_seconds(shape, schedule, target, machine, threads)
+    before = filter_transform_seconds(shape, schedule.channel_block, target, machine, threads)
+    return {name: before.get(name, 0.0) + stages.get(name, 0.0) for name in (*before, *stages)}
 
 
 def _winograd_seconds(

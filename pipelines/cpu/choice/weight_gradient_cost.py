@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from math import prod
 
-from iree.winograd.dialect.algebra.recipe import Recipe
 from iree.winograd.dialect.decomposition import Decomposition
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.schedules.weight_gradient import WeightGradientSchedule
@@ -24,6 +23,7 @@ from .rates import (
     PRODUCT_EFFICIENCY,
     UNHIDDEN,
 )
+from .transform_cost import nested_operations, transform_seconds
 from .workers import Workers, complete
 
 
@@ -60,12 +60,12 @@ def weight_gradient_seconds(
     image_bytes, gradient_bytes = bytes_ * shape.groups * shape.reduction, bytes_ * shape.output_channels
     transforming = Workers(machine, threads, tile_blocks)
     images = complete(
-        {"input": _transform_seconds(tiles * image_vectors * per_image * cycle, image_bytes, transforming)},
+        {"input": transform_seconds(tiles * image_vectors * per_image * cycle, image_bytes, transforming)},
         transforming,
     )
     gradients = complete(
         {
-            "gradient": _transform_seconds(
+            "gradient": transform_seconds(
                 tiles * gradient_vectors * per_gradient * cycle, gradient_bytes, transforming
             )
         },
@@ -97,11 +97,6 @@ def weight_gradient_seconds(
     }
 
 
-def _transform_seconds(work: float, size: int, workers: Workers) -> float:
-    """Of a thread's part of `work` seconds whose results are `size` bytes."""
-    return workers.load / workers.workgroups * work + size / workers.count / workers.shared_bandwidth(size)
-
-
 @dataclass(frozen=True)
 class _Operations:
     """On one tile of one channel, or the sums of a pair of channels."""
@@ -115,17 +110,7 @@ class _Operations:
 def _operations(decomposition: Decomposition) -> _Operations:
     found = decomposition.gradient_transforms
     return _Operations(
-        _nested_operations([each.input for each in found]),
-        _nested_operations([each.filter for each in found]),
-        _nested_operations([each.output for each in found]),
+        nested_operations([each.input for each in found]),
+        nested_operations([each.filter for each in found]),
+        nested_operations([each.output for each in found]),
     )
-
-
-def _nested_operations(recipes: Sequence[Recipe]) -> int:
-    """Operations on one tile of one channel: each dimension in turn transforms all lines of the tile."""
-    sizes = [recipe.inputs for recipe in recipes]
-    operations = 0
-    for dimension, recipe in enumerate(recipes):
-        operations += len(recipe.operations) * prod(sizes) // sizes[dimension]
-        sizes[dimension] = len(recipe.outputs)
-    return operations

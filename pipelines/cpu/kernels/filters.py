@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from functools import partial
+from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from iree.winograd.dialect.bindings import arith, ir
+from iree.winograd.dialect.bindings import arith, ir, vector
 from iree.winograd.pipelines.emission.recipe import Position, emit_unrolled, flattened
 from iree.winograd.pipelines.emission.vocabulary import (
     Buffer,
     Index,
+    IndexLike,
     for_each_vector,
     loop,
     splat,
@@ -24,6 +25,9 @@ from .direct import DirectKernel
 from .winograd import WinogradKernel
 
 CpuKernel = WinogradKernel | DirectKernel | DepthwiseKernel
+
+INPUT_CHANNELS = 32
+"""Of a workgroup that transforms filters: neighbours of one tap share cache lines in some layouts."""
 
 
 def pack_filters(kernel: CpuKernel, transformed: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
@@ -44,44 +48,90 @@ def pack_filters(kernel: CpuKernel, transformed: npt.NDArray[Any]) -> npt.NDArra
     return packed
 
 
-def emit_filter_transform(kernel: CpuKernel, block: Index, filters: Buffer, packed: Buffer) -> None:
-    """packed[block, a, v*C/g + c, k] = (G g)[a] for view v, in float64 and rounded once as compile time does.
+@dataclass(frozen=True)
+class FilterTransformKernel:
+    """packed[block, a, v*C/g + c, k] = (G g)[a] for view v, of filters in memory as `layout` says.
 
-    `filters` is R... x C/g x K, `packed` is `packed_filter_shape`; one workgroup packs one block of channels.
+    With `exact` in float64 and rounded once, as when compiling: for filters that are transformed when the
+    program is loaded. Else in float32: for those that a program is called with.
     """
-    shape = kernel.shape
-    decomposition = shape.decomposition
-    group_channels = shape.group_inputs
-    recipes = [each.filter for each in decomposition.transforms]
-    width = kernel.schedule.vector_width
-    double = vector_type(width, ir.F64Type.get())
-    first_channel = kernel.blocks.first(block)
-    for order, number in enumerate(kernel.view_order):
+
+    kernel: CpuKernel
+    layout: FilterLayout
+    exact: bool
+
+    def workgroups(self, batch: Index) -> tuple[Index, Index]:
+        """Blocks of output channels, and of the input channels of a group."""
+        return (
+            Index(self.kernel.blocks.count),
+            Index(-(-self.kernel.shape.group_inputs // INPUT_CHANNELS)),
+        )
+
+    def emit(self, workgroup: tuple[Index, ...], filters: Buffer, packed: Buffer) -> None:
+        """Emits the work of one workgroup: `filters` as `layout` says, `packed` as `packed_filter_shape`."""
+        block, width = workgroup[0], self.kernel.schedule.vector_width
+        count = min(INPUT_CHANNELS, self.kernel.shape.group_inputs)
+        # The last workgroup overlaps its neighbour: both write the same.
+        first = (workgroup[1] * INPUT_CHANNELS).minimum(self.kernel.shape.group_inputs - count)
+        for position, view in enumerate(self.kernel.view_order):
+
+            def transform_vectors(k: Index, position: int = position, view: int = view) -> None:
+                with loop(count, name="c") as c:
+                    self._transform((position, view), block, first + c, k, filters, packed)
+
+            for_each_vector(self.kernel.schedule.channel_block, width, transform_vectors, "k")
+
+    def _transform(
+        self, view: tuple[int, int], block: Index, c: Index, k: Index, filters: Buffer, packed: Buffer
+    ) -> None:
+        """Transforms a vector of output channels from `k` on of the block, by one input channel and view."""
+        position, number = view
+        decomposition, width = self.kernel.shape.decomposition, self.kernel.schedule.vector_width
         parts = product(*map(range, decomposition.part_size))
         taps = dict(zip(parts, decomposition.taps(decomposition.views[number]), strict=True))
+        element = ir.F64Type.get() if self.exact else packed.element
+        channels = c, self.kernel.blocks.first(block) + k
+        first = packed.offset([block, 0, c + position * self.kernel.shape.group_inputs, k])
 
-        def load(tap: tuple[int, ...] | None, c: Index, k: Index) -> ir.Value:
+        def load(place: Position) -> ir.Value:
+            tap = taps[tuple(i.known or 0 for i in place)]
             if tap is None:
-                return splat(0.0, width, ir.F64Type.get())
-            return arith.extf(double, filters.load(filters.offset([*tap, c, first_channel + k]), width))
+                return splat(0.0, width, element)
+            value = self.layout.load(filters, tap, channels, width)
+            return arith.extf(vector_type(width, element), value) if self.exact else value
 
-        def transform_vector(
-            c: Index, k: Index, taps: dict[tuple[int, ...], tuple[int, ...] | None] = taps, order: int = order
-        ) -> None:
-            first = packed.offset([block, 0, c + order * group_channels, k])
+        def store(place: Position, value: ir.Value) -> None:
+            if self.exact:
+                value = arith.truncf(vector_type(width, packed.element), value)
+            packed.store(value, first + flattened(place, decomposition.alpha) * packed.stride(1))
 
-            def store(position: Position, value: ir.Value) -> None:
-                number = flattened(position, decomposition.alpha)
-                packed.store(
-                    arith.truncf(vector_type(width, packed.element), value), first + number * packed.stride(1)
-                )
+        recipes = [each.filter for each in decomposition.transforms]
+        emit_unrolled(recipes, load, store, self.kernel.target.fused_multiply_add)
 
-            emit_unrolled(
-                recipes,
-                lambda position: load(taps[tuple(i.known or 0 for i in position)], c, k),
-                store,
-                kernel.target.fused_multiply_add,
-            )
 
-        with loop(group_channels, name="c") as c:
-            for_each_vector(kernel.schedule.channel_block, width, partial(transform_vector, c), "k")
+@dataclass(frozen=True)
+class FilterLayout:
+    """How filters lie in memory: dimension `i` of R... x C/g x K is their dimension `permutation[i]`.
+
+    With `flipped` the taps of each dimension R are there from the last to the first.
+    """
+
+    permutation: tuple[int, ...]
+    flipped: bool
+
+    def load(
+        self, filters: Buffer, tap: tuple[int, ...], channels: tuple[Index, Index], width: int
+    ) -> ir.Value:
+        """The weights of one tap by an input channel and `width` output channels from the second on."""
+        *spatial, _, outputs = self.permutation
+        if self.flipped:
+            tap = tuple(filters.extents[d] - 1 - i for d, i in zip(spatial, tap, strict=True))
+        place: list[IndexLike] = [0] * len(self.permutation)
+        indices: tuple[IndexLike, ...] = (*tap, *channels)
+        for dimension, index in zip(self.permutation, indices, strict=True):
+            place[dimension] = index
+        first, stride = filters.offset(place), filters.stride(outputs)
+        if stride == 1:
+            return filters.load(first, width)
+        lanes = [filters.load_scalar(first + lane * stride) for lane in range(width)]
+        return vector.from_elements(vector_type(width, filters.element), lanes)

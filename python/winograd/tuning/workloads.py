@@ -81,6 +81,7 @@ def _workloads(module: ir.Operation, options: WinogradOptions) -> tuple[Workload
         # There is no program to measure gradients of filters with.
         if problem is None or decision.chosen is None or isinstance(problem, WeightGradientProblem):
             return
+        problem = problem.with_constant_filter
         limit = error_limit(problem, decision.space, options.max_relative_error, options.output_tile)
         known = found.get(problem, Workload(problem, decision.space, decision.chosen, limit, 0))
         found[problem] = replace(known, count=known.count + 1)

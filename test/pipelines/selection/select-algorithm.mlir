@@ -22,12 +22,12 @@ func.func @large_image(%x: tensor<1x58x58x64xf32>, %w: tensor<3x3x64x64xf32>, %y
 // CHECK: winograd.algorithm = {output_tile = array<i64: 4, 5>, part_size = array<i64: 3, 3>}
 // FORCED-LABEL: @few_rows
 // FORCED: winograd.algorithm = {output_tile = array<i64: 6, 6>, part_size = array<i64: 3, 3>}
-func.func @few_rows(%x: tensor<8x64x6x12xf32>, %w: tensor<64x64x3x3xf32>, %y: tensor<8x64x4x10xf32>)
-    -> tensor<8x64x4x10xf32> {
+func.func @few_rows(%x: tensor<64x64x6x12xf32>, %w: tensor<64x64x3x3xf32>, %y: tensor<64x64x4x10xf32>)
+    -> tensor<64x64x4x10xf32> {
   %r = linalg.conv_2d_nchw_fchw {dilations = dense<1> : tensor<2xi64>, strides = dense<1> : tensor<2xi64>}
-    ins(%x, %w : tensor<8x64x6x12xf32>, tensor<64x64x3x3xf32>)
-    outs(%y : tensor<8x64x4x10xf32>) -> tensor<8x64x4x10xf32>
-  return %r : tensor<8x64x4x10xf32>
+    ins(%x, %w : tensor<64x64x6x12xf32>, tensor<64x64x3x3xf32>)
+    outs(%y : tensor<64x64x4x10xf32>) -> tensor<64x64x4x10xf32>
+  return %r : tensor<64x64x4x10xf32>
 }
 
 // -----
@@ -67,12 +67,12 @@ func.func @strided(%x: tensor<8x59x59x128xf32>, %w: tensor<5x5x128x128xf32>, %y:
     outs(%y : tensor<8x28x28x128xf32>) -> tensor<8x28x28x128xf32>
   return %r : tensor<8x28x28x128xf32>
 }
-func.func @large_kernel(%x: tensor<1x14x14x64xf32>, %w: tensor<7x7x64x64xf32>, %y: tensor<1x8x8x64xf32>)
-    -> tensor<1x8x8x64xf32> {
+func.func @large_kernel(%x: tensor<16x14x14x64xf32>, %w: tensor<7x7x64x64xf32>, %y: tensor<16x8x8x64xf32>)
+    -> tensor<16x8x8x64xf32> {
   %r = linalg.conv_2d_nhwc_hwcf
-    ins(%x, %w : tensor<1x14x14x64xf32>, tensor<7x7x64x64xf32>)
-    outs(%y : tensor<1x8x8x64xf32>) -> tensor<1x8x8x64xf32>
-  return %r : tensor<1x8x8x64xf32>
+    ins(%x, %w : tensor<16x14x14x64xf32>, tensor<7x7x64x64xf32>)
+    outs(%y : tensor<16x8x8x64xf32>) -> tensor<16x8x8x64xf32>
+  return %r : tensor<16x8x8x64xf32>
 }
 
 // -----

@@ -63,6 +63,10 @@ func.func @main(%x: tensor<1x14x14x32xf32>, %w: tensor<3x3x32x48xf32>) -> tensor
   return %r : tensor<1x12x12x48xf32>
 }
 """
+CONSTANT = SOURCE.replace(", %w: tensor<3x3x32x48xf32>)", ")").replace(
+    "  %zero =", "  %w = arith.constant dense<0.5> : tensor<3x3x32x48xf32>\n  %zero ="
+)
+"""The same, its filter known when it is compiled."""
 
 
 def algorithm(size: int) -> Algorithm:
@@ -87,12 +91,12 @@ class Selection:
     remarks: list[str]
 
 
-def select(path: Path, **options: Any) -> Selection:
+def select(path: Path, source: str = CONSTANT, **options: Any) -> Selection:
     decisions: list[Decision] = []
     remarks: list[Diagnostic] = []
     with ir.Context() as context:
         capture_remarks(context, remarks.append)
-        module = ir.Module.parse(SOURCE).operation
+        module = ir.Module.parse(source).operation
         SelectAlgorithm(tuning_database=str(path), observe=decisions.append, **options).run(module)
         context.finalize_remarks()
         (operation,) = convolutions(module)
@@ -166,6 +170,16 @@ def test_where_only_iree_alone_was_measured_our_direct_kernel_is_still_a_candida
     record(path, [measured_iree(1e-6)])
     candidates = [each.implementation for each in select(path).decision.candidates]
     assert [each.is_left_to_iree for each in candidates if each.algorithm == algorithm(1)] == [True, False]
+
+
+def test_transforms_at_run_time_are_added_to_what_was_measured(path: Path) -> None:
+    """Tiles of 4 save less than their larger filters take to be transformed."""
+    record(path, [measured(4, 1.0e-6), measured(2, 1.1e-6)])
+    assert select(path).algorithm == algorithm(4)
+    found = select(path, SOURCE)
+    assert found.algorithm == algorithm(2) and found.decision.tuned
+    assert found.decision.chosen is not None and found.decision.chosen.measured_seconds is not None
+    assert found.decision.chosen.measured_seconds > 2e-6
 
 
 def test_inaccurate_algorithms_are_not_chosen_however_fast(path: Path) -> None:
