@@ -28,6 +28,22 @@ def member(name: str, input_shape: tuple[int, ...], **options: Any) -> Network:
     return Network(build, input_shape)
 
 
+def flattening(name: str, input_shape: tuple[int, ...]) -> Network:
+    """The network of this name, of features that are flattened and an output, in any memory format."""
+    return Network(lambda: _Flattening(member(name, input_shape).build()), input_shape)
+
+
+class _Flattening(nn.Module):
+    """A network of pytorchcv whose features may be channels-last: pytorchcv would ask for a view of them."""
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.features, self.output = model.get_submodule("features"), model.get_submodule("output")
+
+    def forward(self, x: torch.Tensor) -> Any:
+        return self.output(self.features(x).flatten(1))
+
+
 class _FixedArguments(nn.Module):
     """A network whose further arguments stay as they are; `arguments` makes them for a batch."""
 

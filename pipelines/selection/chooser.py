@@ -13,7 +13,7 @@ from .decision import Candidate, Decision
 from .layer import Layer, match_problem
 from .layer_filter import is_layer_allowed, location_names
 from .measured_candidates import measured_candidates
-from .prediction import TIME_TOLERANCE, error_limit, predict
+from .prediction import TIME_TOLERANCE, attainable_limit, error_limit, predict
 from .tuning_database import TuningDatabase
 
 
@@ -42,7 +42,8 @@ class Chooser:
         candidates = self._candidates(problem, ignore)
         if all(candidate.implementation.is_left_to_iree for candidate in candidates):
             return self.leave(layer, "a workgroup has not the memory for any algorithm", problem)
-        limit = error_limit(problem, self.space, self.max_relative_error, self.output_tile)
+        asked = error_limit(problem, self.space, self.max_relative_error, self.output_tile)
+        limit = attainable_limit(problem, asked, candidates)
         accurate = [each for each in candidates if each.keeps(limit)]
         if not accurate:
             best = min(candidates, key=lambda candidate: candidate.predicted_error)
@@ -50,6 +51,8 @@ class Chooser:
                 f"of all algorithms {best.implementation.algorithm} has the least predicted relative error, "
                 f"{best.predicted_error:.1e}, which exceeds {limit:.1e}"
             )
+            if limit != asked:
+                reason += ", a direct convolution's"
             return self.leave(layer, reason, problem, candidates)
         measured = [each for each in accurate if each.measured_seconds is not None]
         if measured:
@@ -57,6 +60,8 @@ class Chooser:
             reason = f"{which} is the fastest of those measured that are accurate enough"
             return self._decision(layer, problem, candidates, measured[0], reason, tuned=True)
         chosen, reason = _choose_predicted(accurate)
+        if limit != asked:
+            reason += f"; none keeps within {asked:.1e}, nor does a direct convolution"
         return self._decision(layer, problem, candidates, chosen, reason)
 
     def leave(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from math import prod
 
@@ -94,8 +94,24 @@ def error_limit(
     """
     if max_relative_error is not None or output_tile is not None:
         return max_relative_error
-    direct = algorithm_error(problem, direct_algorithm(problem))
-    return max(space.max_relative_errors[str(problem.element_types)], direct)
+    return max(space.max_relative_errors[str(problem.element_types)], direct_error(problem))
+
+
+def attainable_limit(
+    problem: ConvolutionProblem, limit: float | None, candidates: Iterable[Candidate]
+) -> float | None:
+    """`limit`, or the error of the direct convolution where no candidate keeps it.
+
+    IREE sums as that does, so that a layer that is left to it has this error anyway.
+    """
+    if limit is None or any(each.keeps(limit) for each in candidates):
+        return limit
+    return max(limit, direct_error(problem))
+
+
+def direct_error(problem: ConvolutionProblem) -> float:
+    """The predicted error of the direct convolution, one running sum for each output."""
+    return algorithm_error(problem, direct_algorithm(problem))
 
 
 def algorithm_error(

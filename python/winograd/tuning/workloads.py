@@ -20,7 +20,7 @@ from iree.winograd.pipelines.backends.search_space import SearchSpace
 from iree.winograd.pipelines.compile_pipeline import compile_pipeline
 from iree.winograd.pipelines.selection.decision import Candidate, Decision
 from iree.winograd.pipelines.selection.options import WinogradOptions
-from iree.winograd.pipelines.selection.prediction import error_limit
+from iree.winograd.pipelines.selection.prediction import attainable_limit, error_limit
 from iree.winograd.pipelines.selection.select_algorithm import SelectAlgorithm
 from iree.winograd.program import Source, compilation_error, open_session, open_source
 from iree.winograd.stored_machine import with_stored_machine
@@ -82,7 +82,8 @@ def _workloads(module: ir.Operation, options: WinogradOptions) -> tuple[Workload
         if problem is None or decision.chosen is None or isinstance(problem, WeightGradientProblem):
             return
         problem = problem.with_constant_filter
-        limit = error_limit(problem, decision.space, options.max_relative_error, options.output_tile)
+        asked = error_limit(problem, decision.space, options.max_relative_error, options.output_tile)
+        limit = attainable_limit(problem, asked, decision.candidates)
         known = found.get(problem, Workload(problem, decision.space, decision.chosen, limit, 0))
         found[problem] = replace(known, count=known.count + 1)
 
