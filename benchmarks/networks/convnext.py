@@ -54,9 +54,7 @@ class ConvNeXt(nn.Module):
                 layers += [_ChannelNorm(narrow), nn.Conv2d(narrow, width, 2, stride=2)]
             layers += [_Block(width) for _ in range(depth)]
         self.features = nn.Sequential(*layers)
-        self.classifier = nn.Sequential(
-            nn.LayerNorm(_WIDTHS[-1], eps=_EPSILON), nn.Linear(_WIDTHS[-1], 1000)
-        )
+        self.classifier = nn.Sequential(nn.LayerNorm(_WIDTHS[-1], eps=_EPSILON), nn.Linear(_WIDTHS[-1], 1000))
         for module in self.modules():
             if isinstance(module, (nn.Conv2d, nn.Linear)):
                 nn.init.trunc_normal_(module.weight, std=0.02)

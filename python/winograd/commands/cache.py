@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from iree.winograd.report.schema import convolutions
-from iree.winograd.torch_compile.cache import Usage, default_folder, usage
+from iree.winograd.torch_compile.cache import Usage, default_folder, graph_files, usage
 
 if TYPE_CHECKING:
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -52,6 +52,8 @@ def _clear(options: argparse.Namespace) -> int:
     try:
         for each in entries:
             each.entry.remove()
+        for path in graph_files(_folder(options)):
+            path.unlink(missing_ok=True)
     except OSError as error:
         print(f"iree-winograd cache: {error.filename}: {error.strerror}", file=sys.stderr)
         return 1

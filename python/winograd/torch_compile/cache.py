@@ -10,13 +10,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from iree.winograd.atomic_file import atomic_file
+
 if TYPE_CHECKING:
     from iree.winograd.report.schema import DecisionReport
 
 FOLDER_VARIABLE = "XDG_CACHE_HOME"
 """Names the folder for what may be computed anew, `~/.cache` where it is unset."""
 
-_PROGRAM, _REPORT = ".vmfb", ".json"
+_PROGRAM, _REPORT, _GRAPH = ".vmfb", ".json", ".graph"
+
+MOST_GRAPHS = 4096
+"""That are kept: each takes some kilobytes, whatever its program takes."""
 
 
 def default_folder() -> Path:
@@ -73,6 +78,19 @@ class ProgramCache:
         """Where the program of this key is, or is to be written."""
         return _entry(self._folder, key)
 
+    def read_graph(self, key: str) -> str:
+        """What is kept of the graph of this key, which counts as used. Raises OSError."""
+        path = self._folder / f"{key}{_GRAPH}"
+        text = path.read_text(encoding="utf-8")
+        with suppress(OSError):
+            os.utime(path)
+        return text
+
+    def write_graph(self, key: str, text: str) -> None:
+        """Keep `text` of the graph of this key. Raises OSError."""
+        with atomic_file(str(self._folder / f"{key}{_GRAPH}")) as path:
+            Path(path).write_text(text, encoding="utf-8")
+
     def shrink(self, limit: int) -> None:
         """Remove entries, those used least recently first, so that all take at most `limit` bytes."""
         used = sorted(usage(self._folder), key=lambda each: each.seconds, reverse=True)
@@ -82,6 +100,8 @@ class ProgramCache:
                 each.entry.remove()
             else:
                 total += each.size
+        for path in sorted(graph_files(self._folder), key=_modified, reverse=True)[MOST_GRAPHS:]:
+            path.unlink(missing_ok=True)
 
 
 @dataclass(frozen=True)
@@ -107,6 +127,19 @@ def usage(folder: Path) -> Iterator[Usage]:
             yield Usage(
                 entry, sum(state.st_size for state in states), max(state.st_mtime for state in states)
             )
+
+
+def graph_files(folder: Path) -> Iterator[Path]:
+    """What is kept of graphs in `folder`, if it is there."""
+    return folder.glob(f"*{_GRAPH}")
+
+
+def _modified(path: Path) -> float:
+    """In seconds since the epoch, 0 where another process removed it."""
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return 0.0
 
 
 def _entry(folder: Path, key: str) -> Entry:

@@ -6,7 +6,7 @@ import os
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -17,11 +17,13 @@ from iree.winograd.runtime import LoadedProgram, load_on
 from iree.winograd.torch_compile.cache import Entry, ProgramCache, default_folder
 from iree.winograd.torch_compile.division import Part, lower_program
 from iree.winograd.torch_compile.fallback import Function, compile_rest, warn, warn_once
+from iree.winograd.torch_compile.kept_graph import KeptGraph, read_graph
 from iree.winograd.torch_compile.loaded_part import LoadedPart, WeightState
 from iree.winograd.torch_compile.part_device import PartDevice
 from iree.winograd.torch_compile.part_program import ENTRY, PartProgram, part_program
-from iree.winograd.torch_compile.program_key import program_key
+from iree.winograd.torch_compile.program_key import program_key, structure_key
 from iree.winograd.torch_compile.settings import TorchCompileOptions
+from torch.fx import Graph
 from torch.utils._python_dispatch import _disable_current_modes
 
 if TYPE_CHECKING:
@@ -64,23 +66,41 @@ class PartCompiler:
 
         `model` is what `lower_program` makes of it, None where that wasn't asked for.
         """
-        if program.has_weights:
+        if program.weights:
             return self._load_or_compile(program, model)
         key = self._key(program)
         if key not in self._loaded:
             self._loaded[key] = self._load_or_compile(program, model)
         return self._loaded[key]
 
+    def read_graph(self, key: str) -> KeptGraph | None:
+        """What the cache holds of the graph of this key."""
+        if not self._settings.cache:
+            return None
+        with self._cache() as cache:
+            return read_graph(cache, key)
+
+    def write_graph(self, key: str, kept: KeptGraph) -> None:
+        """Have the cache hold what is `kept` of a graph."""
+        if self._settings.cache:
+            with self._cache() as cache, suppress(OSError):
+                kept.write(cache, key)
+
+    def load_kept(self, key: str) -> tuple[LoadedProgram, DecisionReport] | None:
+        """The program of this `program_key` and what was decided of it, if the cache holds it."""
+        with self._cache() as cache:
+            entry = cache.entry(key)
+            result = self._load_kept(entry)
+            if result is not None:
+                entry.touch()
+            return result
+
     def _load_or_compile(
         self, program: PartProgram, model: ImportedModel | None
     ) -> tuple[LoadedProgram, DecisionReport]:
         with self._cache() as cache:
             entry = cache.entry(self._key(program))
-            try:
-                result = self._load(entry) if entry.is_complete else None
-            except (LoadError, OSError, ValueError):
-                # Another process removed it, or it is damaged.
-                result = None
+            result = self._load_kept(entry)
             if result is None:
                 self._compile(lower_program(program) if model is None else model, entry)
                 result = self._load(entry)
@@ -117,6 +137,13 @@ class PartCompiler:
             warn(f"a part of the model isn't tuned: {error}")
         return database if os.path.exists(database) else None
 
+    def _load_kept(self, entry: Entry) -> tuple[LoadedProgram, DecisionReport] | None:
+        try:
+            return self._load(entry) if entry.is_complete else None
+        except (LoadError, OSError, ValueError):
+            # Another process removed it, or it is damaged.
+            return None
+
     def _load(self, entry: Entry) -> tuple[LoadedProgram, DecisionReport]:
         return load_on(entry.program, self._open_device()), entry.decisions()
 
@@ -127,16 +154,20 @@ class PartCompiler:
 
     def _key(self, program: PartProgram) -> str:
         if program not in self._keys:
-            settings = self._settings
-            flags = (self._device.target, *map(str, settings.compile_options().items()))
-            files = [settings.machine]
-            if settings.tuning_budget is None:
-                files.append(settings.tuning_database)
-            else:
-                # What was tuned is kept as it is: its own measurements would make it another program.
-                flags = (*flags, f"tuned for {settings.tuning_budget} s")
-            self._keys[program] = program_key(program.graph, flags, files)
+            self._keys[program] = program_key(self.structure_key(program.graph), program.weights)
         return self._keys[program]
+
+    def structure_key(self, graph: Graph, *flags: str) -> str:
+        """The `structure_key` of a graph on this device, with these settings and further `flags`."""
+        settings = self._settings
+        flags = (self._device.target, *map(str, settings.compile_options().items()), *flags)
+        files = [settings.machine]
+        if settings.tuning_budget is None:
+            files.append(settings.tuning_database)
+        else:
+            # What was tuned is kept as it is: its own measurements would make it another program.
+            flags = (*flags, f"tuned for {settings.tuning_budget} s")
+        return structure_key(graph, flags, files)
 
     @contextmanager
     def _cache(self) -> Iterator[ProgramCache]:
@@ -186,7 +217,7 @@ class CompiledPart:
                 return
             graph = self._part.graph
             try:
-                self._call = self._load(part_program(graph, {}, self._part.program.device), None)
+                self._call = self._load(part_program(graph, {}, self._part.program.signature.device), None)
             except PART_ERRORS as error:
                 fallback = self._compiler.fallback
                 warn(f"left to {fallback}, since weights changed: a part of the model ({error})")
@@ -196,4 +227,4 @@ class CompiledPart:
 
     def _load(self, program: PartProgram, model: ImportedModel | None) -> LoadedPart:
         loaded, self.decisions = self._compiler.load(program, model)
-        return LoadedPart(getattr(loaded, ENTRY), program, self._part.weights)
+        return LoadedPart(getattr(loaded, ENTRY), program.signature, self._part.weights)

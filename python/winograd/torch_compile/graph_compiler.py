@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -20,13 +20,19 @@ from iree.winograd.torch_compile.division import (
 from iree.winograd.torch_compile.explanation import ExplainedGraph, ExplainedPart, GraphKind, explain_part
 from iree.winograd.torch_compile.fallback import compile_elsewhere, compile_rest, warn
 from iree.winograd.torch_compile.gain import reason_to_leave
+from iree.winograd.torch_compile.kept_function import KeptFunction
+from iree.winograd.torch_compile.kept_graph import describe, kept_graph
+from iree.winograd.torch_compile.loaded_part import LoadedPart
 from iree.winograd.torch_compile.part_device import PartDevice, part_device
+from iree.winograd.torch_compile.part_program import ENTRY
+from iree.winograd.torch_compile.program_key import program_key
 from iree.winograd.torch_compile.settings import TorchCompileOptions
 from iree.winograd.torch_compile.training_division import divide_training
 from iree.winograd.torch_graphs import decompositions
 from torch._dynamo.backends.common import aot_autograd
 from torch._functorch.partitioners import default_partition
-from torch._guards import TracingContext
+from torch._guards import TracingContext, tracing
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx import GraphModule
 from torch.fx.graph import _BoxedCodeGen
 from torch.utils._python_dispatch import _disable_current_modes
@@ -56,14 +62,60 @@ class GraphCompiler:
                 # What torch saves for the backward graph is what it saves eagerly.
                 partition_fn=default_partition,
             )
-        else:
-            backend = aot_autograd(
-                fw_compiler=partial(self._compile_inference, given=inputs), decompositions=decompositions()
+            compiled: Function = backend(graph, inputs)
+            return compiled
+        key = self._graph_key(graph, inputs)
+        kept = None if key is None else self._load_kept(key, graph, inputs)
+        return self._compile_functional(graph, inputs, key) if kept is None else kept
+
+    def _graph_key(self, graph: GraphModule, inputs: Sequence[Any]) -> str | None:
+        """What a graph for inference is kept by; None where its text and its inputs' types don't tell."""
+        settings = self._settings
+        facts = describe(graph, inputs)
+        if facts is None or len({each.device for each in inputs}) != 1 or not settings.cache:
+            return None
+        compiler = PartCompiler(settings, part_device(inputs[0].device, settings.target))
+        parts = (str(settings.freezing), str(settings.minimum_convolutions))
+        return compiler.structure_key(graph.graph, *parts, *facts)
+
+    def _load_kept(self, key: str, graph: GraphModule, inputs: Sequence[Any]) -> Function | None:
+        """The function that a graph of this key was compiled to in another process, if it is kept."""
+        device = part_device(inputs[0].device, self._settings.target)
+        compiler = PartCompiler(self._settings, device)
+        kept = compiler.read_graph(key)
+        if kept is None:
+            return None
+        with _disable_current_modes():
+            weights = [inputs[number] for number in kept.weights]
+            loaded = compiler.load_kept(program_key(kept.structure, weights))
+            if loaded is None:
+                return None
+            program, decisions = loaded
+            self._report("inference", [explain_part(kept.operators, decisions)], ())
+            changing = GraphCompiler(replace(self._settings, freezing=False), lambda explained: None)
+            return KeptFunction(
+                LoadedPart(getattr(program, ENTRY), kept.signature(device.torch), kept.fixed),
+                kept.outputs,
+                {number: inputs[number] for number in kept.weights},
+                partial(changing.compile_alone, graph),
             )
+
+    def compile_alone(self, graph: GraphModule, inputs: Sequence[Any]) -> Function:
+        """`graph`, which torch traced before, as a function that is called on tensors like `inputs`."""
+        with tracing(TracingContext(FakeTensorMode())):
+            return self._compile_functional(graph, inputs, None)
+
+    def _compile_functional(self, graph: GraphModule, inputs: Sequence[Any], key: str | None) -> Function:
+        backend = aot_autograd(
+            fw_compiler=partial(self._compile_inference, given=inputs, key=key),
+            decompositions=decompositions(),
+        )
         compiled: Function = backend(graph, inputs)
         return compiled
 
-    def _compile_inference(self, graph: GraphModule, inputs: Sequence[Any], given: Sequence[Any]) -> Function:
+    def _compile_inference(
+        self, graph: GraphModule, inputs: Sequence[Any], given: Sequence[Any], key: str | None
+    ) -> Function:
         settings = self._settings
         weights = _weights(graph, inputs, given)
         with _disable_current_modes():
@@ -77,7 +129,27 @@ class GraphCompiler:
                 settings.freezing,
                 compiler.is_kept,
             )
-            return self._link(division, compiler, "inference")
+            function = self._link(division, compiler, "inference")
+            if key is not None:
+                self._keep(key, division, compiler, weights, given)
+            return function
+
+    def _keep(
+        self,
+        key: str,
+        division: Division,
+        compiler: PartCompiler,
+        fixed: Mapping[str, torch.Tensor],
+        given: Sequence[Any],
+    ) -> None:
+        """Have later processes find what became of a graph by its `key`."""
+        metadata = TracingContext.get().fw_metadata
+        if metadata is None or len(division.parts) != 1:
+            return
+        structure = compiler.structure_key(division.parts[0].program.graph)
+        kept = kept_graph(division, structure, metadata, fixed, given)
+        if kept is not None:
+            compiler.write_graph(key, kept)
 
     def compile_training(self, graph: GraphModule, inputs: Sequence[Any], kind: GraphKind) -> Function:
         """`graph`, functional and not decomposed, as a function of the list of its arguments."""

@@ -14,7 +14,7 @@ from iree import runtime
 from iree.winograd.device import RUNTIME_ERRORS
 from iree.winograd.errors import CallError
 from iree.winograd.runtime import BUFFER_ALIGNMENT, LoadedFunction
-from iree.winograd.torch_compile.part_program import Order, PartProgram
+from iree.winograd.torch_compile.part_program import Order, PartSignature
 from torch.utils.dlpack import from_dlpack, to_dlpack  # type: ignore[attr-defined]
 
 _DLPACK_DEVICES: Mapping[str, int] = MappingProxyType({"cpu": 1, "cuda": 2})
@@ -22,7 +22,7 @@ _DLPACK_DEVICES: Mapping[str, int] = MappingProxyType({"cpu": 1, "cuda": 2})
 
 
 class LoadedPart:
-    """A function on buffers as one on tensors: the one that `program` was compiled to.
+    """A function on buffers as one on tensors: that of a program with this `signature`.
 
     On a GPU a call waits for all that torch has begun there, since results of earlier calls are used in place
     until torch lets go of them, and returns when its own results are there.
@@ -30,13 +30,15 @@ class LoadedPart:
     `fixed` are the numbers of the arguments that are usually the same tensors from call to call.
     """
 
-    def __init__(self, function: LoadedFunction, program: PartProgram, fixed: Collection[int] = ()) -> None:
+    def __init__(
+        self, function: LoadedFunction, signature: PartSignature, fixed: Collection[int] = ()
+    ) -> None:
         self._function = function
-        self._device = program.device
+        self._device = signature.device
         self._on_gpu = self._device.type != "cpu"
         self._dlpack_device = (_DLPACK_DEVICES[self._device.type], self._device.index or 0)
-        self._arguments = tuple((argument.number, argument.order) for argument in program.arguments)
-        self._results = program.results
+        self._arguments = tuple((argument.number, argument.order) for argument in signature.arguments)
+        self._results = signature.results
         self._fixed: dict[int, _LentMemory | None] = dict.fromkeys(fixed)
 
     def __call__(self, *arguments: Any) -> Any:

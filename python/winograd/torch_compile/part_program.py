@@ -31,27 +31,30 @@ class Argument:
     order: Order | None
 
 
-@dataclass(frozen=True, eq=False)
-class PartProgram:
-    """The program of a part on `device`, as a graph; an order of None is row-major.
+@dataclass(frozen=True)
+class PartSignature:
+    """How a part's program on `device` is called; an order of None is row-major.
 
-    Tensors among the arguments of the graph's nodes are weights. `results` holds how to permute a result of
-    the program, dense in memory, to the part's.
+    `results` holds how to permute a result of the program, dense in memory, to the part's.
     """
 
-    graph: Graph
     arguments: tuple[Argument, ...]
     results: tuple[Order | None, ...]
     device: torch.device
 
+
+@dataclass(frozen=True, eq=False)
+class PartProgram:
+    """The program of a part, as a graph. Tensors among the arguments of its nodes are weights."""
+
+    graph: Graph
+    signature: PartSignature
+
     @property
-    def has_weights(self) -> bool:
-        """Whether the program holds tensors."""
-        return any(
-            isinstance(leaf, torch.Tensor)
-            for node in self.graph.nodes
-            for leaf in pytree.tree_leaves((node.args, dict(node.kwargs)))
-        )
+    def weights(self) -> tuple[torch.Tensor, ...]:
+        """The tensors that the program holds, in the order of the nodes."""
+        leaves = (pytree.tree_leaves((node.args, dict(node.kwargs))) for node in self.graph.nodes)
+        return tuple(leaf for each in leaves for leaf in each if isinstance(leaf, torch.Tensor))
 
 
 def part_program(part: GraphModule, weights: Mapping[int, torch.Tensor], device: torch.device) -> PartProgram:
@@ -75,7 +78,7 @@ def part_program(part: GraphModule, weights: Mapping[int, torch.Tensor], device:
         else:
             arguments.append(Argument(number, _take_in_memory_order(graph, node)))
     results = _give_in_memory_order(graph)
-    return PartProgram(copy.graph, tuple(arguments), results, device)
+    return PartProgram(copy.graph, PartSignature(tuple(arguments), results, device))
 
 
 def memory_order(tensor: torch.Tensor) -> Order | None:

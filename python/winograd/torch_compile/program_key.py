@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import platform
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -22,11 +22,11 @@ _WHEELS = ("iree-base-compiler", "torch", "torch-mlir")
 _PACKAGES = ("iree.winograd", "iree.winograd.dialect", "iree.winograd.passes", "iree.winograd.pipelines")
 
 
-def program_key(graph: Graph, flags: Sequence[str], files: Sequence[str | None]) -> str:
-    """A digest of all that decides about a compiled program.
+def structure_key(graph: Graph, flags: Sequence[str], files: Sequence[str | None]) -> str:
+    """A digest of all that decides about a compiled program, but what its weights hold.
 
-    That is its `graph` with the weights among its nodes' arguments, `flags`, the contents of `files`, this
-    processor and the machines that were calibrated on it, the compilers, and this package.
+    That is its `graph`, `flags`, the contents of `files`, this processor and the machines that were
+    calibrated on it, the compilers, and this package.
     """
     digest = hashlib.sha256()
     for text in (*flags, _processor(), *map(version, _WHEELS), _sources_digest()):
@@ -35,6 +35,14 @@ def program_key(graph: Graph, flags: Sequence[str], files: Sequence[str | None])
     machines = sorted(map(str, machine_path("any").parent.glob("*.json")))
     for path in (*machines, *filter(None, files)):
         _add(digest, Path(path).read_bytes())
+    return digest.hexdigest()
+
+
+def program_key(structure: str, weights: Iterable[torch.Tensor]) -> str:
+    """A digest of the program of this `structure_key` with these `weights`."""
+    digest = hashlib.sha256(structure.encode())
+    for weight in weights:
+        _add(digest, weight.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data)
     return digest.hexdigest()
 
 
@@ -49,25 +57,19 @@ def _add_graph(digest: hashlib._Hash, graph: Graph) -> None:
     for node in graph.nodes:
         arguments = pytree.tree_map(lambda value: _argument(numbers, value), (node.args, dict(node.kwargs)))
         # Some operators' results have types that their arguments don't tell, as torch's default one.
-        types = pytree.tree_map(_type, node.meta.get("val"))
+        types = pytree.tree_map(tensor_type, node.meta.get("val"))
         facts = (node.op, _target(node), arguments, types, layer_name(node))
         _add(digest, repr(facts).encode())
-        for weight in _weights(node):
-            _add(digest, weight.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data)
 
 
 def _argument(numbers: dict[Node, int], value: Any) -> Any:
     if isinstance(value, Node):
         return f"%{numbers[value]}"
-    return _type(value) if isinstance(value, torch.Tensor) else value
+    return tensor_type(value) if isinstance(value, torch.Tensor) else value
 
 
-def _weights(node: Node) -> Iterator[torch.Tensor]:
-    leaves = pytree.tree_leaves((node.args, dict(node.kwargs)))
-    return (leaf for leaf in leaves if isinstance(leaf, torch.Tensor))
-
-
-def _type(value: Any) -> str:
+def tensor_type(value: Any) -> str:
+    """What programs are compiled for of a tensor; the text of another value."""
     if not isinstance(value, torch.Tensor):
         return str(value)
     return f"{value.dtype} {tuple(value.shape)} {value.stride()}"

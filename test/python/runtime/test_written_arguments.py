@@ -14,7 +14,7 @@ import torch
 from iree.winograd.device import Device
 from iree.winograd.runtime import load
 from iree.winograd.torch_compile.loaded_part import LoadedPart
-from iree.winograd.torch_compile.part_program import Argument, PartProgram
+from iree.winograd.torch_compile.part_program import Argument, PartSignature
 from loaded_programs import Array, aligned
 from small_programs import INSERTION, compile_convolution
 
@@ -122,8 +122,7 @@ def test_torch_tensors_are_as_they_were() -> None:
 def test_torch_compile_leaves_tensors_as_they_were(is_weight: bool) -> None:
     program = load(iree.winograd.compile(PRODUCT, strict=True), "local-sync")
     arguments, cpu = (Argument(0, None), Argument(1, None)), torch.device("cpu")
-    part_program = PartProgram(torch.fx.Graph(), arguments, (None,), cpu)
-    part = LoadedPart(program.main, part_program, [1] if is_weight else [])
+    part = LoadedPart(program.main, PartSignature(arguments, (None,), cpu), [1] if is_weight else [])
     y, target = torch.randn(16, 16), torch.randn(16, 16)
     before = target.clone()
     expected = before.double() + y.double() @ y.double()
