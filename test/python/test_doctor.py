@@ -73,7 +73,8 @@ def test_versions_that_do_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_files_that_are_damaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    for variable in ("XDG_DATA_HOME", "XDG_CACHE_HOME"):
+        monkeypatch.setenv(variable, str(tmp_path))
     machines = tmp_path / "iree-winograd" / "machines"
     machines.mkdir(parents=True)
     (machines / "cpu.json").write_text("{")
