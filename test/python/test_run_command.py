@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -120,11 +121,30 @@ def test_dispatches_are_measured(folder: Path, capsys: pytest.CaptureFixture[str
     )
     assert "dispatches" not in said
     events = json.loads(trace.read_text())["traceEvents"]
-    measured = profile(folder / "net.vmfb", "main", [np.zeros(SHAPE, np.float32)], 1)
+    measured = profile(folder / "net.vmfb", "main", [np.zeros(SHAPE, np.float32)], "local-sync", 1)
     assert any("winograd" in each.kernel for each in measured.dispatches)
     # All calls have the same dispatches, also where the batch is known only at run time.
     assert len(events) == len(measured.events) == 20 * len(measured.dispatches)
     assert all(event["ph"] == "X" and event["dur"] > 0 for event in events)
+
+
+@pytest.mark.wide
+def test_dispatches_of_a_gpu_are_measured(
+    folder: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    program, trace = folder / "gpu.vmfb", tmp_path / "trace.json"
+    iree.winograd.compile(folder / "net.onnx", output=program, target="vulkan")
+    options = ("--device=vulkan", "--seconds=0", f"--input={'x'.join(map(str, SHAPE))}", f"--trace={trace}")
+    record = json.loads(run(capsys, program, *options, "--profile", "--json"))
+    dispatches = record["dispatches"]
+    assert any("winograd" in each["kernel"] for each in dispatches)
+    assert all(each["seconds"] > 0 for each in dispatches)
+    events = json.loads(trace.read_text())["traceEvents"]
+    assert len(events) == 20 * len(dispatches)
+    assert min(event["ts"] for event in events) == 0
+    # One begins after the other has ended.
+    ordered = sorted(events, key=lambda event: event["ts"])
+    assert all(one["ts"] < other["ts"] for one, other in pairwise(ordered))
 
 
 def test_the_table_of_dispatches() -> None:
@@ -151,10 +171,6 @@ def test_percentiles() -> None:
         (["missing.vmfb"], "can't read 'missing.vmfb': No such file or directory"),
         (["missing.onnx"], "cannot open 'missing.onnx': No such file or directory"),
         (["net.vmfb", "--device", "abacus"], "--device must be one of local-task, local-sync, cuda"),
-        (
-            ["net.vmfb", "--device", "cuda", "--profile"],
-            "dispatches can be measured on CPUs only, not on cuda",
-        ),
         (["net.vmfb", "--function", "other"], "the program has no function 'other', only main"),
         (["net.vmfb", "--input", "photo"], "input image: 'photo' is neither a .npy file nor sizes like"),
         (["net.vmfb", "--input", "photo=1"], "the program has no input 'photo', only image"),

@@ -72,7 +72,7 @@ def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
         metavar="MODEL",
         help="compare with this .onnx in ONNX Runtime or .pt2 in torch; by default with PROGRAM, an .onnx",
     )
-    parser.add_argument("--profile", action="store_true", help="measure each dispatch; on CPUs only")
+    parser.add_argument("--profile", action="store_true", help="measure each dispatch")
     parser.add_argument("--trace", metavar="FILE.json", help="the same as a trace that Perfetto shows")
     parser.add_argument("--json", action="store_true", help="print all as one JSON object, times in seconds")
     parser.set_defaults(run=_run)
@@ -107,8 +107,6 @@ def _results(options: argparse.Namespace, folder: Path) -> tuple[dict[str, Any],
             f"--device must be one of {', '.join(TARGET_OF_DRIVER)}, not {options.device}"
         )
     profiles = options.profile or options.trace is not None
-    if profiles and TARGET_OF_DRIVER[driver] != "cpu":
-        raise InvalidOptionError(f"dispatches can be measured on CPUs only, not on {options.device}")
     if onnx_options.import_arguments(options) and not is_onnx(options.program):
         raise InvalidOptionError(onnx_options.ONLY_ONNX)
     record: dict[str, Any] = {"program": options.program, "device": options.device}
@@ -118,8 +116,9 @@ def _results(options: argparse.Namespace, folder: Path) -> tuple[dict[str, Any],
             path = _compiled(options, folder)
     loaded = load(path, options.device, threads=options.threads)
     function = _function(loaded, options.function)
+    on_cpu = TARGET_OF_DRIVER[driver] == "cpu"
     threads = 1 if driver == "local-sync" else options.threads or physical_cores()
-    if TARGET_OF_DRIVER[driver] == "cpu":
+    if on_cpu:
         record["threads"] = threads
     if function.signature is None:
         raise InvalidOptionError(f"{path} doesn't tell what {function.name} takes: compile it from its model")
@@ -136,7 +135,7 @@ def _results(options: argparse.Namespace, folder: Path) -> tuple[dict[str, Any],
     if options.compare is not None:
         text += _compare(options, arguments, results, threads, record)
     if profiles:
-        text += _profile(options, path, function.name, arguments, threads, record)
+        text += _profile(options, path, function.name, arguments, threads if on_cpu else None, record)
     return record, text
 
 
@@ -254,12 +253,12 @@ def _profile(
     path: Path,
     function: str,
     arguments: Sequence[Any],
-    threads: int,
+    threads: int | None,
     record: dict[str, Any],
 ) -> list[str]:
     from iree.winograd.running.profile import profile
 
-    measured = profile(path, function, arguments, threads)
+    measured = profile(path, function, arguments, options.device, threads)
     if options.trace is not None:
         with _written(options.trace) as temporary:
             Path(temporary).write_text(json.dumps(measured.trace()), encoding="utf-8")

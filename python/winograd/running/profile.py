@@ -49,7 +49,6 @@ class Profile:
 
     def trace(self) -> dict[str, Any]:
         """The events in the format of Chrome's traces, which Perfetto shows."""
-        start = min((event["start_host_time_ns"] for event in self.events), default=0)
         return {
             "displayTimeUnit": "ns",
             "traceEvents": [
@@ -57,23 +56,28 @@ class Profile:
                     "name": event["key"],
                     "cat": "dispatch",
                     "ph": "X",
-                    "ts": (event["start_host_time_ns"] - start) / 1e3,
+                    "ts": start / 1e3,
                     "dur": event["duration_ns"] / 1e3,
                     "pid": event["physical_device_ordinal"],
                     "tid": event["queue_ordinal"],
                     "args": {"workgroups": event["workgroup_count"]},
                 }
-                for event in self.events
+                for event, start in zip(self.events, _starts(self.events), strict=True)
             ],
         }
 
 
-def profile(program: Path, function: str, arguments: Sequence[npt.NDArray[Any]], threads: int) -> Profile:
-    """Measures the dispatches of a function in some calls of it, on so many threads of this machine.
+def profile(
+    program: Path, function: str, arguments: Sequence[npt.NDArray[Any]], device: str, threads: int | None
+) -> Profile:
+    """Measures the dispatches of a function in some calls of it: on `threads` of this machine, or on a GPU.
 
-    Raises `CallError` when IREE's tools fail.
+    That is what `device` names where there are no threads.
+    Raises `CallError` when IREE's tools fail, or the device doesn't tell when it runs what.
     """
-    device = "local-sync" if threads == 1 else "local-task"
+    on_cpu = threads is not None
+    if on_cpu:
+        device = "local-sync" if threads == 1 else "local-task"
     with tempfile.TemporaryDirectory() as folder:
         bundle = Path(folder, "profile.ireeprof")
         inputs = []
@@ -86,17 +90,33 @@ def profile(program: Path, function: str, arguments: Sequence[npt.NDArray[Any]],
             f"--module={program}",
             f"--function={function}",
             f"--device={device}",
-            f"--task_topology_group_count={threads}",
-            f"--task_worker_local_memory={WORKER_MEMORY}",
+            *_workers(threads),
             f"--benchmark_min_time={_CALLS}x",
-            "--device_profiling_mode=host-execution",
+            f"--device_profiling_mode={'host-execution' if on_cpu else 'dispatch-events'}",
             f"--device_profiling_output={bundle}",
             *inputs,
         )
         lines = _run("iree-profile", "dispatch", "--dispatch_events", "--format=jsonl", str(bundle))
     rows = map(json.loads, lines.splitlines())
-    events = tuple(row for row in rows if row["type"] == "host_dispatch_event" and row["valid"])
+    kind = "host_dispatch_event" if on_cpu else "dispatch_event"
+    events = tuple(row for row in rows if row["type"] == kind and row["valid"])
+    if not events:
+        raise CallError(f"device {device} doesn't tell when it runs which dispatch")
     return Profile(dispatch_times(events), events)
+
+
+def _workers(threads: int | None) -> tuple[str, ...]:
+    if threads is None:
+        return ()
+    return (f"--task_topology_group_count={threads}", f"--task_worker_local_memory={WORKER_MEMORY}")
+
+
+def _starts(events: Sequence[Mapping[str, Any]]) -> list[float]:
+    """Nanoseconds from the first event to each; GPUs count ticks, which durations tell the length of."""
+    ticks = sum(event.get("duration_ticks", 0) for event in events)
+    length = sum(event["duration_ns"] for event in events) / ticks if ticks else 1.0
+    times = [event.get("start_host_time_ns", event.get("start_tick", 0)) for event in events]
+    return [(time - min(times)) * length for time in times]
 
 
 def dispatch_times(events: Sequence[Mapping[str, Any]]) -> tuple[DispatchTime, ...]:
