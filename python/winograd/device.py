@@ -192,16 +192,20 @@ _OPENING = threading.Lock()
 """Held while a device is opened: flags of the process say how many workers the next one gets."""
 
 
-def open_device(device: str, threads: int | None = None) -> Device:
-    """The runtime's device for a URI, the same for each call. Raises `LoadError` if there is none."""
+def open_device(device: str, threads: int | None = None, *, caching: bool = True) -> Device:
+    """The runtime's device for a URI, the same for each call. Raises `LoadError` if there is none.
+
+    One in host memory keeps what programs free for allocations of the same size, or, without `caching`,
+    returns it to the C library: other libraries of the process, torch for one, can use it then.
+    """
     with _OPENING, _reporting(device):
         if driver_name(device) not in _HOST_DRIVERS:
             return _open_gpu(device)
         workers = (threads or physical_cores()) if driver_name(device) == "local-task" else 1
         if workers == 1:
             # A single worker would be woken for every call, and may have to share a core with its caller.
-            return _open_host_device("local-sync", 1)
-        return _open_host_device(device, workers)
+            return _open_host_device("local-sync", 1, caching)
+        return _open_host_device(device, workers, caching)
 
 
 def open_sharing_gpu(device: str) -> Device:
@@ -237,11 +241,11 @@ begin the next call. Waking workers up takes 50 to 100."""
 
 
 @cache
-def _open_host_device(device: str, threads: int) -> Device:
+def _open_host_device(device: str, threads: int, caching: bool) -> Device:
     has_workers = driver_name(device) == "local-task"
     available = available_processors()
     crowded = has_workers and (threads > available or threads == available <= _FEW_CORES)
-    if has_workers:
+    if has_workers or not caching:
         _keep_freed_memory()
     # Without a number IREE keeps a worker on each core of the machine: systems may leave two that work for
     # microseconds on the same one. Where many take all there is, a caller has to find its way between them.
@@ -254,8 +258,9 @@ def _open_host_device(device: str, threads: int) -> Device:
         f"--task_worker_local_memory={WORKER_MEMORY}",
         f"--task_worker_spin_us={0 if crowded else _SPIN_MICROSECONDS}",
     )
-    # Results come from a cache: large ones would otherwise be mapped, and faulted in, anew on each call.
-    hal = binding.create_hal_driver(device).create_default_device(allocators=["caching"])
+    # With a cache results aren't mapped, and faulted in, anew on each call, however large.
+    allocators = ["caching"] if caching else []
+    hal = binding.create_hal_driver(device).create_default_device(allocators=allocators)
     return Device(device, hal, in_host_memory=True, crowded=crowded)
 
 
@@ -263,8 +268,9 @@ def _keep_freed_memory() -> None:
     """Has the C library keep freed blocks of up to a gibibyte, as it does those of up to 32 MiB unasked.
 
     What a program computes between its arguments and its results, the device with workers allocates for each
-    call, past 64 MiB directly from the C library. Memory from the system comes a page at a time, each of
-    which the first access faults in: a tenth of the time of a network with a batch of images.
+    call, past 64 MiB directly from the C library. Without a cache all devices do, results too. Memory from
+    the system comes a page at a time, each of which the first access faults in: a tenth of the time of a
+    network with a batch of images.
     """
     if sys.platform != "linux":
         return

@@ -68,6 +68,12 @@ def _of_image(
     """A transposed convolution, cropped here: torch-mlir may read beyond it where padding exceeds filters."""
     extents = [d * (taps - 1) for d, taps in zip(dilation, weight.shape[2:], strict=True)]
     taken = [min(p, extent) for p, extent in zip(padding, extents, strict=True)]
+    if groups == gradient.shape[1] == image.shape[1] > 1 and set(stride) == {1} and taken == list(padding):
+        # torch-mlir takes no transposed convolution of groups of one channel.
+        low = [extent - p for p, extent in zip(padding, extents, strict=True)]
+        flipped = weight.flip(list(range(2, weight.dim())))
+        unpadded = [0] * len(stride)
+        return _CONVOLUTION(gradient, flipped, None, stride, low, dilation, False, unpadded, groups)
     unread = _unread(gradient, image, weight, stride, padding, dilation)
     of_image = _CONVOLUTION(gradient, weight, None, stride, taken, dilation, True, unread, groups)
     for dimension, (p, own) in enumerate(zip(padding, taken, strict=True), start=2):

@@ -186,6 +186,45 @@ def test_what_is_not_taken_falls_back_and_is_named(monkeypatch: pytest.MonkeyPat
         check_gradients(model, compiled(model, deny=["0"]), images)
 
 
+@pytest.mark.filterwarnings("ignore::iree.winograd.FallbackWarning")
+def test_depthwise_and_grouped_gradients_are_right(images: torch.Tensor) -> None:
+    """Gradients of depthwise filters are left to the fallback, those of groups aren't."""
+    model = torch.nn.Sequential(
+        torch.nn.Conv2d(3, 16, 3, padding=1),
+        torch.nn.Conv2d(16, 16, 3, padding=1, groups=2),
+        torch.nn.ReLU(),
+        torch.nn.Conv2d(16, 16, 3, padding=1, groups=16),
+    )
+    check_gradients(model, compiled(model), images)
+    explanation = winograd.explain(model, images, options=OPTIONS, training=True)
+    taken = {
+        str(each.role) for graph in explanation.graphs for part in graph.parts for each in part.convolutions
+    }
+    assert {"weight gradient of 1", "input gradient of 1", "input gradient of 3"} <= taken
+    assert "weight gradient of 3" not in taken
+    assert "gradient of a depthwise filter" in str(explanation)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
+def test_autocast_is_left_to_the_fallback_and_named(images: torch.Tensor, dtype: torch.dtype) -> None:
+    model = Network()
+
+    def step(function: Callable[..., Any]) -> dict[str, torch.Tensor]:
+        model.zero_grad()
+        with torch.autocast("cpu", dtype=dtype):
+            loss = function(images).float().square().mean()
+        loss.backward()
+        return {name: value.grad for name, value in model.named_parameters() if value.grad is not None}
+
+    expected = {name: value.clone() for name, value in step(model).items()}
+    with pytest.warns(FallbackWarning, match="elements are torch.bfloat16|different element types"):
+        ours = step(compiled(model))
+    for name, gradient in ours.items():
+        distance = float((gradient - expected[name]).norm() / expected[name].norm())
+        # Sums in another order, of values that are rounded to this type.
+        assert distance <= 8 * torch.finfo(dtype).eps, name
+
+
 def test_layers_that_gain_nothing_are_left(images: torch.Tensor, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gain, "CALL_SECONDS", 1e-3)
     model = Network()

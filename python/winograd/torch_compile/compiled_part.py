@@ -150,7 +150,9 @@ class PartCompiler:
     def _open_device(self) -> Device:
         if self._device.torch.type != "cpu":
             return open_sharing_gpu(self._device.uri)
-        return open_device("local-task", self._settings.worker_threads)
+        # Programs of a model have results and temporaries of as many sizes as layers: a cache would keep one
+        # of each, of which torch's own tensors take nothing.
+        return open_device("local-task", self._settings.worker_threads, caching=False)
 
     def _key(self, program: PartProgram) -> str:
         if program not in self._keys:

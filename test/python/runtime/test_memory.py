@@ -67,6 +67,29 @@ def test_a_part_of_a_copied_result_outlives_the_rest() -> None:
         del others
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="asks Linux what memory the process has")
+def test_without_a_cache_freed_memory_is_used_for_other_sizes() -> None:
+    """A cache would keep an allocation of each size."""
+    script = """
+import numpy as np
+from iree.winograd.device import open_device
+
+def mebibytes():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) / 256
+
+device = open_device("local-task", 1, caching=False)
+assert device is not open_device("local-task", 1)
+array = np.ones(2**22, np.float32)
+device.copy_from_host(array)
+before = mebibytes()
+for size in range(40):
+    device.copy_from_host(array[: 2**22 - 2**12 * size])
+assert mebibytes() - before < 3 * 16, mebibytes() - before
+"""
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
 @pytest.mark.parametrize("device", ["local-sync", "local-task", "vulkan"])
 def test_results_may_live_until_the_interpreter_ends(tmp_path: Path, device: str) -> None:
     backend = "vulkan" if device == "vulkan" else "local"

@@ -105,7 +105,7 @@ def test_workers_spin_and_stay_where_it_helps(
     monkeypatch.setattr(os, "cpu_count", lambda: processors)
     monkeypatch.setattr(iree.runtime.flags, "parse_flags", lambda *flags: parsed.extend(flags))
     monkeypatch.setattr("iree.winograd.device.binding.create_hal_driver", MagicMock())
-    _open_host_device.__wrapped__("local-task", threads)
+    _open_host_device.__wrapped__("local-task", threads, caching=True)
     assert f"--task_topology_group_count={groups}" in parsed
     assert ("--task_worker_spin_us=0" not in parsed) == spin
 
