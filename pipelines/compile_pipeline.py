@@ -35,6 +35,7 @@ from .pool_in_place import PoolInPlace
 from .selection.assign_schedule import AssignSchedule
 from .selection.decision import Decision
 from .selection.select_algorithm import SelectAlgorithm
+from .transpose_images import TransposeImages
 
 
 def compile_pipeline(
@@ -67,6 +68,7 @@ def compile_pipeline(
         PoolInPlace(),
         AssignSchedule(**shared_values(options, AssignSchedule)),
         FoldLayout(),
+        TransposeImages(),
         KeepNan(),
         LowerToDispatch(),
         NoteUnaligned(),

@@ -25,6 +25,12 @@ class Lowering(Protocol):
         tensor. Raises ValueError for a group that the kernels don't compute by `schedule`.
         """
 
+    def channels_last(self, image: ir.Value) -> ir.Value:
+        """Emits the dispatch that makes `N x C x H...` of f32 `N x H... x C`, at the insertion point.
+
+        Only N may be dynamic. Raises ValueError where the backend transposes no images.
+        """
+
 
 class Backend(Protocol):
     """The kernels for one kind of processor, as the passes see them: what to choose from, and how to emit it.
@@ -59,6 +65,10 @@ class Backend(Protocol):
     @property
     def pools_in_place(self) -> bool:
         """Whether threads that read all elements of a window pool faster than IREE's loops over these."""
+
+    @property
+    def transposes_images(self) -> bool:
+        """Whether there is a kernel that makes images channels last."""
 
     @property
     def extrema_lose_nan(self) -> bool:

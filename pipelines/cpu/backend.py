@@ -64,6 +64,10 @@ class CpuBackend:
         return False
 
     @property
+    def transposes_images(self) -> bool:
+        return True
+
+    @property
     def extrema_lose_nan(self) -> bool:
         return False
 

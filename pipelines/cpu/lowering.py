@@ -19,6 +19,7 @@ from iree.winograd.pipelines.cpu.kernels.filters import (
     FilterTransformKernel,
     pack_filters,
 )
+from iree.winograd.pipelines.cpu.kernels.image_transposition import ImageTransposition
 from iree.winograd.pipelines.cpu.kernels.weight_gradient import WeightGradientKernel
 from iree.winograd.pipelines.cpu.kernels.winograd import WinogradKernel
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
@@ -64,6 +65,24 @@ class CpuLowering:
         if isinstance(group, WeightGradientGroup):
             return self._weight_gradient(group, schedule)
         return self._convolution(group, schedule)
+
+    def channels_last(self, image: ir.Value) -> ir.Value:
+        """Emits the dispatch that makes `N x C x H...` of f32 `N x H... x C`, at the insertion point."""
+        type_ = ir.RankedTensorType(image.type)
+        batch, channels, *size = type_.shape
+        dynamic = type_.is_dynamic_dim(0)
+        kernel = ImageTransposition.of(type_, self.target)
+        result = ir.RankedTensorType.get([batch, *size, channels], type_.element_type)
+        signature = DispatchSignature((type_,), result, dynamic_batch=dynamic)
+        name = self._executable(
+            (kernel, signature),
+            kernel.name,
+            signature,
+            None if dynamic else batch,
+            kernel.workgroups,
+            lambda function: kernel.emit(function.workgroup, *function.buffers),
+        )
+        return emit_dispatch(name, signature, [image], _as_value(size_of(image, 0)) if dynamic else None)
 
     def _convolution(self, group: ConvolutionGroup, schedule: Schedule) -> ir.Value:
         shape = group.shape

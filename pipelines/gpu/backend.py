@@ -61,6 +61,10 @@ class GpuBackend:
         return True
 
     @property
+    def transposes_images(self) -> bool:
+        return False
+
+    @property
     def extrema_lose_nan(self) -> bool:
         return self.target.extrema_lose_nan
 

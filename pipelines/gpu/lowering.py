@@ -72,6 +72,10 @@ class GpuLowering:
             return lowering.direct()
         return lowering.transformed()
 
+    def channels_last(self, image: ir.Value) -> ir.Value:
+        """Raises ValueError."""
+        raise ValueError("GPUs have no kernel that makes images channels last")
+
 
 @dataclass(frozen=True)
 class _Lowering:

@@ -1,0 +1,51 @@
+"""The kernel that makes channels-first arguments channels last, through `load`."""
+
+from __future__ import annotations
+
+import iree.winograd
+import numpy as np
+import pytest
+from convolution_program import compile_rewritten
+from iree.winograd.pipelines.specification.reflection import UNALIGNED_KEY
+from iree.winograd.runtime import BUFFER_ALIGNMENT
+
+SHAPES = [(1, 3, 40, 33), (2, 1, 7, 9), (3, 20, 5, 3), (1, 130, 9, 30), (2, 5, 1, 1)]
+
+
+@pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic batch"])
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_takes_an_image_anywhere(shape: tuple[int, ...], dynamic: bool) -> None:
+    """A strided convolution of a single tap of ones sums the channels of every other pixel, exactly."""
+    batch, channels, height, width = shape
+    rows, columns = -(-height // 2), -(-width // 2)
+    count = "?" if dynamic else str(batch)
+    image, last = f"{count}x{channels}x{height}x{width}xf32", f"{count}x{height}x{width}x{channels}xf32"
+    result, size = f"{count}x{rows}x{columns}x8xf32", "%batch" if dynamic else ""
+    compiled = compile_rewritten(
+        f"""
+    func.func @main(%x: tensor<{image}>) -> tensor<{result}> {{
+      %zero = arith.constant 0.0 : f32
+      %first = arith.constant 0 : index
+      %batch = tensor.dim %x, %first : tensor<{image}>
+      %ones = arith.constant dense<1.0> : tensor<1x1x{channels}x8xf32>
+      %e = tensor.empty({size}) : tensor<{last}>
+      %t = linalg.transpose ins(%x : tensor<{image}>) outs(%e : tensor<{last}>) permutation = [0, 2, 3, 1]
+      %f = tensor.empty({size}) : tensor<{result}>
+      %z = linalg.fill ins(%zero : f32) outs(%f : tensor<{result}>) -> tensor<{result}>
+      %r = linalg.conv_2d_nhwc_hwcf {{strides = dense<2> : tensor<2xi64>}}
+        ins(%t, %ones : tensor<{last}>, tensor<1x1x{channels}x8xf32>)
+        outs(%z : tensor<{result}>) -> tensor<{result}>
+      return %r : tensor<{result}>
+    }}""",
+        "cpu",
+        [],
+    )
+    numbers = np.random.default_rng(0).integers(-100, 100, shape).astype(np.float32)
+    memory = np.empty(numbers.nbytes + 2 * BUFFER_ALIGNMENT, np.uint8)
+    first = -memory.ctypes.data % BUFFER_ALIGNMENT + 4
+    array = memory[first : first + numbers.nbytes].view(np.float32).reshape(shape)
+    array[...] = numbers
+    program = iree.winograd.load(compiled)
+    expected = np.repeat(numbers.sum(1)[:, ::2, ::2, None], 8, axis=-1)
+    np.testing.assert_array_equal(np.asarray(program(array)), expected)
+    assert UNALIGNED_KEY.encode() in compiled
