@@ -20,6 +20,7 @@ from iree.winograd.passes.fuse_pad import FusePad
 from iree.winograd.passes.merge_elementwise import MergeElementwise
 from iree.winograd.passes.normalize_layout import NormalizeLayout
 from iree.winograd.passes.separate_resampling import SeparateResampling
+from iree.winograd.passes.split_pooling import SplitPooling
 from iree.winograd.passes.split_results import SplitResults
 from iree.winograd.passes.split_transposed import SplitTransposed
 from iree.winograd.passes.unroll_pooling import UnrollPooling
@@ -64,6 +65,7 @@ def compile_pipeline(
         *([FoldFilter()] if options.fold_filters == "compile" else []),
         ConcatInPlace(),
         UnrollPooling(),
+        SplitPooling(),
         SeparateResampling(),
         PoolInPlace(),
         AssignSchedule(**shared_values(options, AssignSchedule)),

@@ -68,6 +68,7 @@ class Network(torch.nn.Module):
         self.stem = torch.nn.Conv2d(3, 8, 3, padding=1, bias=False)
         self.norm = torch.nn.BatchNorm2d(8)
         self.local = torch.nn.LocalResponseNorm(3)
+        self.film = torch.nn.Conv3d(3, 8, (1, 3, 3))
         self.grouped = torch.nn.Conv2d(8, 8, 3, padding=1, groups=2)
         self.up = torch.nn.ConvTranspose2d(8, 4, 2, stride=2)
         self.left = torch.nn.Conv2d(4, 8, 1)
@@ -80,6 +81,7 @@ class Network(torch.nn.Module):
         pooled = torch.nn.functional.max_pool2d(normal, 3, 1, 1)
         x = torch.tanh(self.up(self.grouped(pooled)))
         x = x + torch.nn.functional.interpolate(image[:, :1], scale_factor=2, mode="bilinear")
+        frames = torch.nn.functional.max_pool3d(self.film(image[:, :, None]), (1, 2, 2))
         x = torch.cat([torch.relu(self.left(x)), torch.relu(self.right(x))], 1)
         _, of_stem, _ = torch.ops.aten.convolution_backward(
             normal,
@@ -94,7 +96,7 @@ class Network(torch.nn.Module):
             1,
             [False, True, False],
         )
-        return self.head(x.mean((2, 3))) + of_stem.mean()
+        return self.head(x.mean((2, 3))) + of_stem.mean() + frames.mean()
 
 
 @cache
