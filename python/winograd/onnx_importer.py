@@ -24,6 +24,7 @@ from iree.compiler.extras import onnx_importer
 from iree.winograd.dialect.bindings import PassManager, ir
 from iree.winograd.errors import InvalidOptionError, ModelImportError
 from iree.winograd.imported_model import ImportedModel, Weights, imported_model, resource_name
+from iree.winograd.onnx_convolutions import SLICE_OPERATOR_SET, crop_transposed_convolutions
 from iree.winograd.passes.match.navigation import walk
 from iree.winograd.pipelines.specification.reflection import INPUTS_KEY, OUTPUTS_KEY
 from onnx import GraphProto, ModelProto, TensorProto, ValueInfoProto, numpy_helper
@@ -123,12 +124,12 @@ def _prepared(model: ModelProto) -> ModelProto:
     try:
         if model.functions:
             model = onnx.inliner.inline_local_functions(model)
-        if any(
-            each.domain in ("", "ai.onnx") and each.version < _OPERATOR_SET for each in model.opset_import
-        ):
+        if _operator_set(model) < _OPERATOR_SET:
             # What can't be converted torch-mlir may know as it is.
             with suppress(onnx.version_converter.ConvertError, RuntimeError):
                 model = onnx.version_converter.convert_version(model, _OPERATOR_SET)
+        if _operator_set(model) >= SLICE_OPERATOR_SET:
+            crop_transposed_convolutions(model.graph)
         model = onnx.shape_inference.infer_shapes(model, data_prop=True)
     except Exception as error:
         raise ModelImportError(f"ONNX could not infer the shapes of the model: {error}") from error
@@ -136,6 +137,12 @@ def _prepared(model: ModelProto) -> ModelProto:
         if tensor.name in data:
             tensor.raw_data = data[tensor.name]
     return model
+
+
+def _operator_set(model: ModelProto) -> int:
+    """The version of ONNX's own operators."""
+    versions = [each.version for each in model.opset_import if each.domain in ("", "ai.onnx")]
+    return min(versions, default=_OPERATOR_SET)
 
 
 def _detach(graph: GraphProto) -> dict[str, bytes]:

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
+from iree.winograd.torch_convolutions import CONVOLUTION
 
 _BACKWARD = torch.ops.aten.convolution_backward.default
-_CONVOLUTION = torch.ops.aten.convolution.default
 
 LOWERED_WHOLE = "aten.convolution_backward"
 """What torch-mlir is to lower as it is, which is left for gradients of filters: to one convolution.
@@ -45,7 +45,7 @@ def convolution_backward(
     of_image = of_weight = of_bias = None
     if needs_image and transposed:
         unpadded = [0] * len(stride)
-        of_image = _CONVOLUTION(gradient, weight, None, stride, padding, dilation, False, unpadded, groups)
+        of_image = CONVOLUTION(gradient, weight, None, stride, padding, dilation, False, unpadded, groups)
     elif needs_image:
         of_image = _of_image(gradient, image, weight, stride, padding, dilation, groups)
     if needs_weight:
@@ -65,21 +65,15 @@ def _of_image(
     dilation: Sequence[int],
     groups: int,
 ) -> Any:
-    """A transposed convolution, cropped here: torch-mlir may read beyond it where padding exceeds filters."""
     extents = [d * (taps - 1) for d, taps in zip(dilation, weight.shape[2:], strict=True)]
-    taken = [min(p, extent) for p, extent in zip(padding, extents, strict=True)]
-    if groups == gradient.shape[1] == image.shape[1] > 1 and set(stride) == {1} and taken == list(padding):
+    low = [extent - p for p, extent in zip(padding, extents, strict=True)]
+    if groups == gradient.shape[1] == image.shape[1] > 1 and set(stride) == {1} and min(low) >= 0:
         # torch-mlir takes no transposed convolution of groups of one channel.
-        low = [extent - p for p, extent in zip(padding, extents, strict=True)]
         flipped = weight.flip(list(range(2, weight.dim())))
         unpadded = [0] * len(stride)
-        return _CONVOLUTION(gradient, flipped, None, stride, low, dilation, False, unpadded, groups)
+        return CONVOLUTION(gradient, flipped, None, stride, low, dilation, False, unpadded, groups)
     unread = _unread(gradient, image, weight, stride, padding, dilation)
-    of_image = _CONVOLUTION(gradient, weight, None, stride, taken, dilation, True, unread, groups)
-    for dimension, (p, own) in enumerate(zip(padding, taken, strict=True), start=2):
-        if p > own:
-            of_image = of_image.narrow(dimension, p - own, image.shape[dimension])
-    return of_image
+    return CONVOLUTION(gradient, weight, None, stride, padding, dilation, True, unread, groups)
 
 
 def _unread(

@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 from iree.winograd.errors import ModelImportError
+from iree.winograd.torch_convolutions import convolution
 from iree.winograd.torch_gradients import convolution_backward
 from torch._prims_common import make_contiguous_strides_for
 from torch.fx.experimental.symbolic_shapes import statically_known_true
@@ -70,6 +71,7 @@ def decompositions() -> dict[Any, Any]:
     return {
         **get_decomposition_table(),
         torch.ops.aten.as_strided.default: _contiguous_view,
+        torch.ops.aten.convolution.default: convolution,
         torch.ops.aten.convolution_backward.default: convolution_backward,
     }
 

@@ -1,0 +1,64 @@
+"""Convolutions of ONNX models in the operators that torch-mlir lowers rightly."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from onnx import AttributeProto, GraphProto, NodeProto, TensorProto, helper
+
+SLICE_OPERATOR_SET = 10
+"""The first in which `Slice` takes its bounds as operands."""
+
+
+def crop_transposed_convolutions(graph: GraphProto) -> None:
+    """Has `Slice` do what padding of a `ConvTranspose` does that torch-mlir lowers wrongly.
+
+    It is the padding that `torch_convolutions.convolution` tells of. `graph` is changed.
+    """
+    shapes = {tensor.name: tuple(tensor.dims) for tensor in graph.initializer}
+    nodes = list(graph.node)
+    del graph.node[:]
+    for node in nodes:
+        for attribute in node.attribute:
+            if attribute.type == AttributeProto.GRAPH:
+                crop_transposed_convolutions(attribute.g)
+        if node.op_type == "ConvTranspose" and node.domain in ("", "ai.onnx"):
+            graph.node.extend(_cropped(node, shapes.get(node.input[1], ()), graph))
+        else:
+            graph.node.append(node)
+
+
+def _cropped(node: NodeProto, filter_shape: Sequence[int], graph: GraphProto) -> Iterator[NodeProto]:
+    attributes = {each.name: helper.get_attribute_value(each) for each in node.attribute}
+    taps = attributes.get("kernel_shape", filter_shape[2:])
+    pads = attributes.get("pads", [0] * 2 * len(taps))
+    low, high = pads[: len(taps)], pads[len(taps) :]
+    dilations = attributes.get("dilations", [1] * len(taps))
+    output_padding = attributes.get("output_padding", [0] * len(taps))
+    extents = [d * (size - 1) for d, size in zip(dilations, taps, strict=True)]
+    crops = [
+        p - extent if extent < p < extent + more else 0
+        for p, extent, more in zip(low, extents, output_padding, strict=True)
+    ]
+    is_explicit = "output_shape" not in attributes and attributes.get("auto_pad", b"NOTSET") == b"NOTSET"
+    # torch-mlir says of other padding that it can't lower it.
+    if not any(crops) or not is_explicit or low != high:
+        yield node
+        return
+    del node.attribute[:]
+    kept = [p - crop for p, crop in zip(low, crops, strict=True)]
+    for name, value in {**attributes, "pads": [*kept, *kept]}.items():
+        node.attribute.append(helper.make_attribute(name, value))
+    (result,) = node.output
+    node.output[0] = f"{result}.uncropped"
+    yield node
+    bounds = {
+        "starts": [crop for crop in crops if crop],
+        "ends": [-crop for crop in crops if crop],
+        "axes": [2 + d for d, crop in enumerate(crops) if crop],
+    }
+    for name, values in bounds.items():
+        tensor = helper.make_tensor(f"{result}.{name}", TensorProto.INT64, [len(values)], values)
+        graph.initializer.append(tensor)
+    operands = [node.output[0], *(f"{result}.{name}" for name in bounds)]
+    yield helper.make_node("Slice", operands, [result], name=node.name)

@@ -1,0 +1,139 @@
+"""Transposed convolutions, imported from torch and from ONNX, and computed by compiled programs."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+import numpy.typing as npt
+import onnx
+import pytest
+import torch
+from iree.winograd.dialect.algebra.numerics import UNIT_ROUNDOFF
+from iree.winograd.importers import import_onnx, import_torch
+from iree.winograd.program import compile
+from iree.winograd.runtime import load
+
+CHANNELS, OUTPUTS = 2, 3
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Of images of CHANNELS x size..., with padding on both sides."""
+
+    size: tuple[int, ...]
+    kernel: tuple[int, ...]
+    strides: tuple[int, ...]
+    padding: tuple[int, ...]
+    output_padding: tuple[int, ...]
+    dilations: tuple[int, ...]
+
+    def __str__(self) -> str:
+        return "-".join("x".join(map(str, each)) for each in vars(self).values())
+
+    @property
+    def output_size(self) -> Sequence[int]:
+        return [
+            (size - 1) * stride - 2 * padding + dilation * (taps - 1) + more + 1
+            for size, taps, stride, padding, more, dilation in zip(*vars(self).values(), strict=True)
+        ]
+
+    def operands(self) -> tuple[torch.Tensor, torch.Tensor]:
+        torch.manual_seed(0)
+        return torch.randn(2, CHANNELS, *self.size), torch.randn(CHANNELS, OUTPUTS, *self.kernel)
+
+    def convolve(self, image: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+        window = [list(each) for each in (self.strides, self.padding, self.dilations)]
+        return torch.ops.aten.convolution(image, weight, None, *window, True, list(self.output_padding), 1)
+
+    def expect(self, result: npt.NDArray[np.float32]) -> None:
+        """`result` is that of the operands, within the error of sums in any order."""
+        image, weight = (operand.double() for operand in self.operands())
+        terms = CHANNELS * prod(self.kernel)
+        bound = terms * UNIT_ROUNDOFF["float32"] * self.convolve(image.abs(), weight.abs()).max()
+        # The least tiles are the only ones that so few products are worth.
+        assert (torch.as_tensor(result).double() - self.convolve(image, weight)).abs().max() <= 8 * bound
+
+
+class Layer(torch.nn.Module):
+    def __init__(self, problem: Problem) -> None:
+        super().__init__()
+        self.problem = problem
+        self.weight = torch.nn.Parameter(problem.operands()[1])
+
+    def forward(self, image: torch.Tensor) -> torch.Tensor:
+        return self.problem.convolve(image, self.weight)
+
+
+PROBLEMS = (
+    # torch-mlir read beyond the image where padding exceeds the filter's extent by less than output padding.
+    Problem((4, 6), (1, 3), (3, 1), (1, 1), (2, 0), (1, 1)),
+    Problem((9, 7), (3, 3), (3, 3), (5, 3), (2, 1), (2, 2)),
+    Problem((9,), (3,), (3,), (5,), (2,), (2,)),
+    Problem((3, 4, 4), (1, 2, 2), (1, 3, 2), (0, 2, 0), (0, 2, 1), (1, 1, 1)),
+    # Padding alone, output padding alone, and as much of it.
+    Problem((8, 6), (1, 2), (2, 2), (2, 4), (1, 0), (1, 2)),
+    Problem((6, 7), (2, 4), (2, 3), (1, 1), (1, 2), (1, 1)),
+)
+
+
+@pytest.mark.parametrize("problem", PROBLEMS, ids=str)
+def test_transposed_convolutions_of_torch(problem: Problem) -> None:
+    image, _ = problem.operands()
+    problem.expect(load(compile(import_torch(Layer(problem), image), strict=True))(image))
+
+
+def random_problem(seed: int) -> Problem | None:
+    """One whose padding exceeds the filter; None where it has no outputs."""
+    generator = random.Random(seed)
+    rank = generator.choice([1, 2, 2, 2, 3])
+
+    def sizes(low: int, high: int) -> tuple[int, ...]:
+        return tuple(generator.randint(low, high) for _ in range(rank))
+
+    strides, dilations, kernel = sizes(1, 3), sizes(1, 3), sizes(1, 3)
+    more = [
+        generator.randint(0, max(stride, dilation) - 1)
+        for stride, dilation in zip(strides, dilations, strict=True)
+    ]
+    padding = [
+        dilation * (taps - 1) + generator.randint(0, 2)
+        for dilation, taps in zip(dilations, kernel, strict=True)
+    ]
+    problem = Problem(sizes(2, 9), kernel, strides, tuple(padding), tuple(more), dilations)
+    return problem if min(problem.output_size) > 0 else None
+
+
+@pytest.mark.wide
+@pytest.mark.parametrize("seed", range(60))
+def test_random_transposed_convolutions_of_torch(seed: int) -> None:
+    problem = random_problem(seed)
+    if problem is not None:
+        test_transposed_convolutions_of_torch(problem)
+
+
+@pytest.mark.parametrize("problem", PROBLEMS[:2], ids=str)
+def test_transposed_convolutions_of_onnx(problem: Problem) -> None:
+    image, weight = problem.operands()
+    node = onnx.helper.make_node(
+        "ConvTranspose",
+        ["image", "weight"],
+        ["result"],
+        strides=problem.strides,
+        pads=[*problem.padding, *problem.padding],
+        output_padding=problem.output_padding,
+        dilations=problem.dilations,
+    )
+    float_type = onnx.TensorProto.FLOAT
+    graph = onnx.helper.make_graph(
+        [node],
+        "transposed",
+        [onnx.helper.make_tensor_value_info("image", float_type, image.shape)],
+        [onnx.helper.make_tensor_value_info("result", float_type, None)],
+        [onnx.numpy_helper.from_array(weight.numpy(), "weight")],
+    )
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)])
+    problem.expect(load(compile(import_onnx(model), strict=True))(image))
