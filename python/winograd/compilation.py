@@ -312,7 +312,9 @@ class Compilation:
             module = _program(invocation)
             if bodies is not None:
                 bodies.put_back(module)
-            run_passes(module, command_pipeline(), self._dumps, containment)
+            # What IREE makes of a program may not verify: it then says so itself, or goes on if told to.
+            verify = self._stages.verify
+            run_passes(module, command_pipeline(), self._dumps, containment, verify=verify)
         assembles = self._options is not None and self._options.ptxas is not None
         if assembles and replace(self._stages, compile_from=compile_from).go_beyond(_BINARIES_PHASE):
             if self._execute(invocation, compile_from, _BINARIES_PHASE) is None:

@@ -69,9 +69,16 @@ def build_pass_manager(elements: Iterable[str], context: ir.Context) -> PassMana
 
 
 def run_passes(
-    module: ir.Operation, passes: Iterable[Pass], dumps: IRDumps, containment: Containment
+    module: ir.Operation,
+    passes: Iterable[Pass],
+    dumps: IRDumps,
+    containment: Containment,
+    *,
+    verify: bool = True,
 ) -> None:
     """Run `passes` on `module` but for what `containment` leaves out, printing it as `dumps` say.
+
+    With `verify` each is followed by the verifier.
 
     Raises `RewriteFailuresError` for failures of the first pass that has some, and `PassError` when the
     program is in error, after diagnostics.
@@ -87,6 +94,7 @@ def run_passes(
         raised: list[BaseException] = []
         manager = PassManager(_ANCHOR, module.context)
         _add_own_pass(manager, pass_, containment, raised.append)
+        manager.enable_verifier(verify)
         dumps.enable(manager, name)
         try:
             manager.run(module)

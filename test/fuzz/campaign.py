@@ -126,9 +126,12 @@ def _explore(campaign: Campaign, number: int, claims: str, queue: Any) -> None:
         with Checker() as checker:
             job = _Job(campaign, number, claims, queue, checker)
             while time.monotonic() < job.deadline:
-                job.round()
-    except Exception:
-        queue.put(Reproduction("harness", traceback.format_exc(), f"harness {number}", "", "", ""))
+                try:
+                    job.round()
+                except Exception:
+                    # The programs of other rounds are others.
+                    trace = traceback.format_exc()
+                    queue.put(Reproduction("harness", trace, f"harness {number}", "", "", ""))
     finally:
         queue.put(None)
 

@@ -119,9 +119,13 @@ class Checker:
 def _serve(connection: Connection, said: str) -> None:
     """Answer requests; what the process prints goes to the file `said`."""
     import faulthandler
+    import gc
     import traceback
 
     import checking
+
+    # What is imported stays.
+    gc.freeze()
 
     with open(said, "ab", buffering=0) as file:
         os.dup2(file.fileno(), 1)

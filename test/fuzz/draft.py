@@ -23,6 +23,16 @@ class Image:
     layout: str
 
 
+@dataclass(frozen=True)
+class Layer:
+    """What a step added to a draft: operations, the first of their results, what they read and give."""
+
+    operations: tuple[p.Operation, ...]
+    first: int
+    image: Image
+    result: Image
+
+
 @dataclass
 class Draft:
     """A block that is being drawn: its operations so far, and the types of all values that it sees."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import prod
 from typing import Any
 
@@ -10,10 +11,11 @@ import expressions as e
 import operations as o
 import program as p
 from building import POOLINGS
-from draft import MAX_TENSOR, Draft, Image
+from draft import MAX_TENSOR, Draft, Image, Layer
 from draw_convolution import same_convolution
 from draw_elementwise import a, apply, elementwise, epilogue
 from draw_operands import pad, without_unread
+from shrinking import renumbered
 
 
 def pooling(draft: Draft, image: Image) -> Image | None:
@@ -61,6 +63,9 @@ def concatenation(draft: Draft, image: Image, images: Sequence[Image]) -> Image 
 
 def sliced(draft: Draft, image: Image) -> Image:
     of = draft.types[image.value]
+    if 0 in of.shape:
+        # A slice has elements, which a batch of no images doesn't.
+        return image
     offsets, sizes, steps = [], [], []
     for d, size in enumerate(of.shape):
         if (d == 0 and of.dynamic) or not draft.chance(2):
@@ -78,6 +83,8 @@ def sliced(draft: Draft, image: Image) -> Image:
 def insertion(draft: Draft, image: Image) -> Image:
     """A part of the image overwritten by another of its parts."""
     part = sliced(draft, image)
+    if part == image:
+        return image
     of, whole = draft.types[part.value], draft.types[image.value]
     offsets = tuple(
         0 if d == 0 and whole.dynamic else draft.number(0, size - kept)
@@ -176,6 +183,20 @@ def residual(draft: Draft, image: Image, images: Sequence[Image]) -> Image:
     inner = same_convolution(draft, image)
     inner = epilogue(draft, inner, [image])
     return elementwise(draft, inner, [image], "image")
+
+
+def repeated(draft: Draft, layer: Layer, image: Image) -> Image:
+    """`layer` on an `image` of the same type, with constants and arguments of its own.
+
+    As blocks of networks do, it asks for the kernels that there are.
+    """
+    count, shift = len(draft.types), draft.number(1, 1000)
+    numbers = {value: value for value in range(layer.first)} | {layer.image.value: image.value}
+    for operation in layer.operations:
+        if isinstance(operation, o.Constant):
+            operation = replace(operation, seed=(operation.seed + shift) % 1001)
+        draft.add(renumbered(operation, numbers, layer.first, count))
+    return Image(layer.result.value - layer.first + count, layer.result.layout)
 
 
 def _block(draft: Draft, image: Image) -> p.Block:

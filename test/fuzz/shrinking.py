@@ -7,7 +7,7 @@ place of others' results arguments.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, replace
 from typing import Any, TypeVar
 
@@ -106,18 +106,18 @@ def without_unused(function: p.Function) -> p.Function:
             kept.append(number)
             needed.update(used_values(function.operations[number]))
     kept.reverse()
-    renumbered: dict[int, int] = {}
+    numbers: dict[int, int] = {}
     count = 0
     operations: list[p.Operation] = []
     for number in kept:
-        operations.append(_renumbered(function.operations[number], renumbered, starts[number], count))
+        operations.append(renumbered(function.operations[number], numbers, starts[number], count))
         for value in range(starts[number], ends[number]):
-            renumbered[value] = count
+            numbers[value] = count
             count += 1
     return replace(
         function,
         operations=tuple(operations),
-        results=tuple(renumbered[result] for result in function.results),
+        results=tuple(numbers[result] for result in function.results),
     )
 
 
@@ -133,17 +133,17 @@ def used_values(operation: p.Operation) -> list[int]:
     return found
 
 
-def _renumbered(node: Node, renumbered: dict[int, int], former: int, count: int) -> Node:
-    """`node` with other values: those from `former` on, which are its blocks' own, start at `count`."""
+def renumbered(node: Node, numbers: Mapping[int, int], former: int, count: int) -> Node:
+    """`node` with other values: those from `former` on start at `count`, those before have new `numbers`."""
 
     def value(number: int) -> int:
-        return number - former + count if number >= former else renumbered[number]
+        return number - former + count if number >= former else numbers[number]
 
     if isinstance(node, e.Captured):
         return e.Captured(value(node.value))
     if isinstance(node, e.Apply):
         return replace(
-            node, operands=tuple(_renumbered(each, renumbered, former, count) for each in node.operands)
+            node, operands=tuple(renumbered(each, numbers, former, count) for each in node.operands)
         )
     changes: dict[str, Any] = {}
     for field in fields(node):
@@ -151,9 +151,9 @@ def _renumbered(node: Node, renumbered: dict[int, int], former: int, count: int)
         if field.name in VALUES and content is not None:
             changes[field.name] = tuple(map(value, content)) if isinstance(content, tuple) else value(content)
         elif isinstance(content, p.Block):
-            changes[field.name] = _renumbered(content, renumbered, former, count)
+            changes[field.name] = renumbered(content, numbers, former, count)
         elif field.name in ("operations", "body") and isinstance(content, tuple):
-            changes[field.name] = tuple(_renumbered(each, renumbered, former, count) for each in content)
+            changes[field.name] = tuple(renumbered(each, numbers, former, count) for each in content)
     return replace(node, **changes) if changes else node
 
 

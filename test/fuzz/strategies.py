@@ -6,7 +6,7 @@ from math import prod
 
 import operations as o
 import program as p
-from draft import MAX_TENSOR, Draft, Image
+from draft import MAX_TENSOR, Draft, Image, Layer
 from draw_convolution import convolution
 from draw_elementwise import elementwise
 from draw_layers import (
@@ -15,6 +15,7 @@ from draw_layers import (
     insertion,
     loop,
     pooling,
+    repeated,
     residual,
     shuffle,
     sliced,
@@ -94,7 +95,7 @@ def _results(draft: Draft) -> tuple[int, ...]:
     used = {operand for operation in draft.operations for operand in used_values(operation)}
     computed = [value for value in range(len(draft.types)) if not _is_given(draft.producer(value))]
     unused = [value for value in computed if value not in used]
-    results = (unused or [len(draft.types) - 1])[-6:]
+    results = unused or [len(draft.types) - 1]
     if draft.chance(8):
         results.append(draft.number(0, len(draft.types) - 1))
     return tuple(results)
@@ -125,6 +126,7 @@ STEPS = (
 def _step(draft: Draft, images: list[Image]) -> None:
     """Add a layer to `images`, those that may be read."""
     image = images[-1] if not draft.chance(4) else draft.choice(images)
+    first, before = len(draft.types), len(draft.operations)
     kind = "convolution" if draft.only_convolutions else draft.choice(STEPS)
     result: Image | None
     if kind == "convolution":
@@ -153,5 +155,15 @@ def _step(draft: Draft, images: list[Image]) -> None:
         result = insertion(draft, image)
     else:
         result = elementwise(draft, image, images)
-    if result is not None:
-        images.append(result)
+    if result is None:
+        return
+    images.append(result)
+    layer = Layer(tuple(draft.operations[before:]), first, image, result)
+    # Of layers that ask for the same kernels, each costs a fraction of what others do.
+    for _ in range(draft.choice((0, 2, 4, 8)) if draft.convolutions else 0):
+        same = [other for other in images if _has_type(draft, other, image)]
+        images.append(repeated(draft, layer, draft.choice(same[-3:])))
+
+
+def _has_type(draft: Draft, image: Image, other: Image) -> bool:
+    return (image.layout, draft.types[image.value]) == (other.layout, draft.types[other.value])

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import expressions as e
@@ -116,6 +117,23 @@ FOUND: dict[str, tuple[Program, Configuration]] = {
     "a function that accumulates into an argument is called": (
         Program((ACCUMULATION, Function((*ACCUMULATION.inputs, Call((0, 1), ACCUMULATION)), (2,)))),
         PREDICTED,
+    ),
+    # Commands of IREE's that don't verify were laid to the pass that reads them.
+    "calls that IREE disagrees with itself about": (
+        Program(
+            (
+                Function(
+                    (
+                        *ACCUMULATION.inputs,
+                        Call((0, 1), ACCUMULATION),
+                        Elementwise((2,), ((0, 1, 2),), (e.Number(0.5, captured=True),), (2, 3, 8)),
+                        Call((0, 3), ACCUMULATION),
+                    ),
+                    (4,),
+                ),
+            )
+        ),
+        replace(PREDICTED, verifies=False),
     ),
 }
 
