@@ -119,7 +119,7 @@ class CpuLowering:
             (kernel, signature, source.first, epilogue_text(transform)),
             kernel_name(shape),
             signature,
-            shape.batch,
+            kernel.shape.batch,
             kernel.workgroups,
             body,
         )

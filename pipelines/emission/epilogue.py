@@ -23,7 +23,8 @@ class VectorEpilogue:
     functions: Mapping[str, Callable[[ir.Value], ir.Value]] = field(default_factory=dict)
     """By name of the operation: how a target computes it on a vector. The others are IREE's to expand."""
     lined_up: tuple[int, ...] | None = None
-    """The spatial sizes of images whose pixels are numbered: a position is zeros and then that number."""
+    """The spatial sizes of images whose pixels are numbered, or the number of images and these where all are
+    numbered as one: a position is zeros and then that number."""
 
     def emit(
         self, accumulated: ir.Value, image: Index, position: tuple[Index, ...], channel: Index
@@ -71,9 +72,11 @@ class VectorEpilogue:
         self, indexing_map: ir.AffineMap, image: Index, position: tuple[Index, ...], channel: Index
     ) -> list[Index]:
         """What an operand's map is applied to. In most operands pixels lie as they are numbered."""
-        if self.lined_up is not None and not _reads_whole_images(indexing_map):
-            position = unflatten(position[-1], self.lined_up)
-        return [image, *position, channel]
+        outer = indexing_map.n_dims - 1
+        if self.lined_up is None or _reads_in_order(indexing_map, range(outer - len(self.lined_up), outer)):
+            return [image, *position, channel]
+        coordinates = unflatten(position[-1], self.lined_up)
+        return [*coordinates, channel] if len(coordinates) == outer else [image, *coordinates, channel]
 
 
 def epilogue_text(transform: OutputTransformOp) -> str:
@@ -99,9 +102,9 @@ def reads_along_channels(indexing_map: ir.AffineMap) -> bool:
     )
 
 
-def _reads_whole_images(indexing_map: ir.AffineMap) -> bool:
-    """Whether an operand has all spatial dimensions side by side in order, or none."""
-    spatial = list(range(1, indexing_map.n_dims - 1))
+def _reads_in_order(indexing_map: ir.AffineMap, dimensions: range) -> bool:
+    """Whether an operand has all of these dimensions side by side in order, or none."""
+    spatial = list(dimensions)
     read = [
         expression.position if isinstance(expression, ir.AffineDimExpr) else -1
         for expression in indexing_map.results

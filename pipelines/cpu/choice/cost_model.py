@@ -16,7 +16,12 @@ from iree.winograd.pipelines.cpu.processor.product import Product
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.schedules.channel_blocks import ChannelBlocks
 from iree.winograd.pipelines.cpu.schedules.depthwise import DepthwiseSchedule
-from iree.winograd.pipelines.cpu.schedules.direct import DirectSchedule, in_lines, staged_elements
+from iree.winograd.pipelines.cpu.schedules.direct import (
+    DirectSchedule,
+    copies_input,
+    in_lines,
+    staged_elements,
+)
 from iree.winograd.pipelines.cpu.schedules.fit import CpuSchedule
 from iree.winograd.pipelines.cpu.schedules.weight_gradient import WeightGradientSchedule
 from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule
@@ -153,11 +158,15 @@ def _direct_seconds(
     sums = schedule.register_pixels * schedule.register_vectors
     stores = register_blocks * channel_blocks * (sums * STORE_CYCLES + tap_rows * TAP_ROW_CYCLES)
     staged = 0.0
-    if shape.pads:
+    if copies_input(shape, shape.strides[-1] * shape.input_channels, channel_blocks):
         elements = staged_elements(shape, schedule.row_block, schedule.pixel_block)
-        staged = shape.element_types.input_bytes * elements / STAGED_BYTES_PER_CYCLE
+        staged = shape.element_types.input_bytes * elements * (cycle / STAGED_BYTES_PER_CYCLE)
+        if workers.count > 1 and prod(shape.kernel_size) == 1:
+            # What other threads have written comes from the cache that they share, once for each part.
+            size = batch * shape.image_bytes
+            staged += shape.element_types.input_bytes * elements / workers.shared_bandwidth(size)
     stages = {
-        "staging": workers.load * staged * cycle,
+        "staging": workers.load * staged,
         "products": products,
         "filters": filters,
         "output": workers.load * stores * cycle,

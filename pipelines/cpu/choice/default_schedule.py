@@ -26,6 +26,8 @@ from .weight_gradient_schedules import weight_gradient_schedules
 
 WORKGROUPS_PER_THREAD = (1, 2, 3)
 """That dispatches may have, more only to keep within the caches."""
+ROW_WORKGROUPS_PER_THREAD = 4
+"""That dispatches may have beside where a row is divided, which costs no more than their start."""
 MAX_TILE_BLOCK = 64
 INTERLEAVED_BLOCK = 32
 """Channels of a reduction block of interleaved sums."""
@@ -215,31 +217,14 @@ def _direct_schedules(shape: ConvolutionShape, target: CpuTarget, threads: int) 
     holds the input of a workgroup if it is copied.
     """
     shape = in_lines(shape)
-    group_outputs = shape.group_outputs
-    width = vector_width_for(group_outputs, target.vector_width)
-    pixels, rows = shape.output_size[-1], shape.output_rows
+    width = vector_width_for(shape.group_outputs, target.vector_width)
+    images, pixels, rows = shape.batch or 1, shape.output_size[-1], shape.output_rows
 
-    def cycles(block: tuple[int, int]) -> float:
-        register_pixels, vectors = block
-        passes = -(-pixels // register_pixels) * -(-group_outputs // (vectors * width))
-        # Two multiply-adds or loads a cycle, four cycles until a sum can be added to, and the loop's own.
-        return passes * (max(register_pixels * vectors / 2, (register_pixels + vectors) / 2, 4) + 1)
-
-    blocks = [
-        (register_pixels, vectors)
-        for vectors in range(1, min(4, group_outputs // width) + 1)
-        for register_pixels in range(1, min(pixels, RegisterBlock.most_rows(vectors, target)) + 1)
-    ]
-    most_pixels, register_vectors = min(blocks, key=cycles)
-    for count, divided, most in product(_workgroups(threads), (True, False), MAX_PIXEL_BLOCKS):
-        share = max(1, (shape.batch or 1) * rows * pixels // count) if divided else most
-        wanted_pixels = _pixel_block(pixels, most_pixels, most if rows > 1 else min(most, share))
-        wanted_rows = min(rows, max(1, min(most, share) // wanted_pixels))
-        row_block, pixel_block, register_pixels = _within_l2(
-            shape, target, wanted_rows, wanted_pixels, most_pixels
-        )
-        tasks = (shape.batch or 1) * -(-rows // row_block) * -(-pixels // pixel_block)
-        yield DirectSchedule(
+    def schedule(register_block: tuple[int, int], block: tuple[int, int], count: int) -> DirectSchedule:
+        register_pixels, register_vectors = register_block
+        row_block, pixel_block, register_pixels = _within_l2(shape, target, *block, register_pixels)
+        tasks = images * -(-rows // row_block) * -(-pixels // pixel_block)
+        return DirectSchedule(
             vector_width=width,
             register_pixels=register_pixels,
             register_vectors=register_vectors,
@@ -247,6 +232,42 @@ def _direct_schedules(shape: ConvolutionShape, target: CpuTarget, threads: int) 
             pixel_block=pixel_block,
             channel_splits=_parts(count, tasks, shape, width * register_vectors),
         )
+
+    fitting = _register_block(shape, pixels, target)
+    for count, divided, most in product(_workgroups(threads), (True, False), MAX_PIXEL_BLOCKS):
+        share = max(1, images * rows * pixels // count) if divided else most
+        wanted_pixels = _pixel_block(pixels, fitting[0], most if rows > 1 else min(most, share))
+        wanted_rows = min(rows, max(1, min(most, share) // wanted_pixels))
+        yield schedule(fitting, (wanted_rows, wanted_pixels), count)
+    if rows > 1 or threads == 1:
+        return
+    # Blocks of a row are equally many for each thread, and register blocks of a block equal.
+    least = images * -(-pixels // MAX_PIXEL_BLOCKS[0])
+    for count in (*_workgroups(threads), ROW_WORKGROUPS_PER_THREAD * threads, -(-least // threads) * threads):
+        for parts in _powers_of_two(count):
+            share = -(-pixels // -(-max(count // parts, least) // images))
+            most_pixels, register_vectors = _register_block(shape, share, target)
+            register_pixels = -(-share // -(-share // most_pixels))
+            wanted_pixels = min(pixels, -(-share // register_pixels) * register_pixels)
+            yield schedule((register_pixels, register_vectors), (1, wanted_pixels), count)
+
+
+def _register_block(shape: ConvolutionShape, pixels: int, target: CpuTarget) -> tuple[int, int]:
+    """Pixels and vectors of channels whose multiply-adds take least for so many neighbouring pixels."""
+    width = vector_width_for(shape.group_outputs, target.vector_width)
+
+    def cycles(block: tuple[int, int]) -> float:
+        register_pixels, vectors = block
+        passes = -(-pixels // register_pixels) * -(-shape.group_outputs // (vectors * width))
+        # Two multiply-adds or loads a cycle, four cycles until a sum can be added to, and the loop's own.
+        return passes * (max(register_pixels * vectors / 2, (register_pixels + vectors) / 2, 4) + 1)
+
+    blocks = [
+        (register_pixels, vectors)
+        for vectors in range(1, min(4, shape.group_outputs // width) + 1)
+        for register_pixels in range(1, min(pixels, RegisterBlock.most_rows(vectors, target)) + 1)
+    ]
+    return min(blocks, key=cycles)
 
 
 def _pixel_block(pixels: int, register_pixels: int, most: int) -> int:

@@ -11,7 +11,7 @@ from iree.winograd.dialect.bindings import ir
 from iree.winograd.pipelines.cpu.processor.product import Panel, Rows
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.schedules.channel_blocks import ChannelBlocks
-from iree.winograd.pipelines.cpu.schedules.direct import DirectSchedule
+from iree.winograd.pipelines.cpu.schedules.direct import DirectSchedule, copies_input
 from iree.winograd.pipelines.emission.epilogue import VectorEpilogue
 from iree.winograd.pipelines.emission.vocabulary import (
     Buffer,
@@ -25,9 +25,6 @@ from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
 from .staging import OutputBlock, Staging
 from .store import RegisterBlockStore
-
-CACHE_SET_PERIOD = 2048
-"""Bytes apart, or a multiple, at which the elements of a register block share one or two sets of L1."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +98,8 @@ class DirectKernel:
         schedule = self.schedule
         size = image.extents[1:-1]
         if size != self.shape.input_size:
-            epilogue = replace(epilogue, lined_up=size)
+            images = image.extents[:1] if self.shape.batch == 1 and image.extents[0] > 1 else ()
+            epilogue = replace(epilogue, lined_up=(*images, *size))
             image, output = self._in_lines(image, 1), self._in_lines(output, self._spatial_position)
         with named("first_output"):
             outputs = self._outputs(workgroup[0])
@@ -134,7 +132,8 @@ class DirectKernel:
     def _outputs(self, number: Index) -> OutputBlock:
         """The outputs of a workgroup."""
         schedule = self.schedule
-        image = number // (self._row_blocks * self._pixel_blocks)
+        blocks = self._row_blocks * self._pixel_blocks
+        image = Index(0) if self.shape.batch == 1 else number // blocks
         first_row = number // self._pixel_blocks % self._row_blocks * schedule.row_block
         rows = Index(schedule.row_block)
         if self.shape.output_rows % schedule.row_block:
@@ -147,9 +146,8 @@ class DirectKernel:
 
     def _stages(self, image: Buffer) -> bool:
         """Whether the input is copied: it is padded, or its pixels would share few sets of the cache."""
-        distance = self.shape.element_types.input_bytes * self.shape.strides[-1] * image.stride(-2)
-        in_few_sets = distance % CACHE_SET_PERIOD == 0 and self.shape.decomposition.kernel_size[-1] == 1
-        return self.shape.pads or (in_few_sets and self._channel_parts == 1)
+        passes = -(-self.blocks.count // self._channel_parts)
+        return copies_input(self.shape, self.shape.strides[-1] * image.stride(-2), passes)
 
     def _stage(self, image: Buffer, outputs: OutputBlock) -> _Source:
         staged = Staging(self.shape, self.schedule, self.target).emit(image, outputs)

@@ -10,6 +10,11 @@ from iree.winograd.pipelines.cpu.processor.target import ROW_PADDING, CpuTarget
 from iree.winograd.pipelines.specification.schedule import Schedule
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
+CACHE_SET_PERIOD = 2048
+"""Bytes apart, or a multiple, at which the elements of a register block share one or two sets of L1."""
+MAX_JOINED_PIXELS = 112
+"""Of an image, up to which pointwise convolutions join those of a batch."""
+
 
 @dataclass(frozen=True)
 class DirectSchedule(Schedule):
@@ -53,7 +58,8 @@ def in_lines(shape: ConvolutionShape) -> ConvolutionShape:
     """The same convolution of rows that are as long as possible.
 
     One that takes every pixel by itself has no use for where rows of the image end: a register block of a
-    whole image's pixels fits as well as it can.
+    whole image's pixels fits as well as it can. Nor has it for where images end that have fewer pixels than a
+    workgroup takes: their pixels are those of a single one, and filters are read once for all of them.
     """
     one = (1,) * len(shape.kernel_size)
     decomposition = shape.decomposition
@@ -62,9 +68,24 @@ def in_lines(shape: ConvolutionShape) -> ConvolutionShape:
     # What is beyond the last output is read by none.
     if shape.output_size != shape.input_size:
         return shape
-    line = (*one[1:], prod(shape.input_size))
+    pixels, batch = prod(shape.input_size), shape.batch
+    # Pixels of channels-first images lie apart from those of the next image.
+    if batch is not None and pixels < MAX_JOINED_PIXELS and not shape.output_channels_first:
+        pixels, batch = batch * pixels, 1
+    line = (*one[1:], pixels)
     none = (0,) * len(one)
-    return replace(shape, input_size=line, padding_low=none, padding_high=none)
+    return replace(shape, batch=batch, input_size=line, padding_low=none, padding_high=none)
+
+
+def copies_input(shape: ConvolutionShape, pixel_distance: int, passes: int) -> bool:
+    """Whether a workgroup copies its input, whose neighbouring outputs read `pixel_distance` elements apart.
+
+    It does where the convolution pads, and where the elements of a register block would be in each other's
+    way in the cache in more than one of `passes` over the pixels.
+    """
+    distance = shape.element_types.input_bytes * pixel_distance
+    in_few_sets = distance % CACHE_SET_PERIOD == 0 and shape.decomposition.kernel_size[-1] == 1
+    return shape.pads or (in_few_sets and passes > 1)
 
 
 def direct_workgroup_bytes(
