@@ -233,6 +233,9 @@ WORKER_MEMORY = 2 << 20
 
 _FEW_CORES = 4
 """Cores up to which no worker is likely to sleep already when the caller is woken."""
+_LARGE_BLOCK = 32 << 20
+"""Bytes from which on blocks go back to the system where memory is shared: kept, they would lie between
+others, where seldom one as large fits again."""
 _SPIN_MICROSECONDS = 1000
 """That workers wait for the next dispatch or call before they sleep.
 
@@ -246,7 +249,7 @@ def _open_host_device(device: str, threads: int, caching: bool) -> Device:
     available = available_processors()
     crowded = has_workers and (threads > available or threads == available <= _FEW_CORES)
     if has_workers or not caching:
-        _keep_freed_memory()
+        _keep_freed_memory(GIBIBYTE if caching else _LARGE_BLOCK)
     # Without a number IREE keeps a worker on each core of the machine: systems may leave two that work for
     # microseconds on the same one. Where many take all there is, a caller has to find its way between them.
     all_cores = threads == physical_cores() and available == os.cpu_count()
@@ -264,8 +267,8 @@ def _open_host_device(device: str, threads: int, caching: bool) -> Device:
     return Device(device, hal, in_host_memory=True, crowded=crowded)
 
 
-def _keep_freed_memory() -> None:
-    """Has the C library keep freed blocks of up to a gibibyte, as it does those of up to 32 MiB unasked.
+def _keep_freed_memory(limit: int) -> None:
+    """Has the C library keep freed blocks of less than `limit` bytes, up to a gibibyte of them at the end.
 
     What a program computes between its arguments and its results, the device with workers allocates for each
     call, past 64 MiB directly from the C library. Without a cache all devices do, results too. Memory from
@@ -277,7 +280,7 @@ def _keep_freed_memory() -> None:
     set_option = getattr(ctypes.CDLL(None), "mallopt", None)
     if set_option is not None:
         set_option(_MALLOC_TRIM_THRESHOLD, GIBIBYTE)
-        set_option(_MALLOC_MMAP_THRESHOLD, GIBIBYTE)
+        set_option(_MALLOC_MMAP_THRESHOLD, limit)
 
 
 @cache

@@ -24,8 +24,13 @@ def small_layers_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.filterwarnings("ignore::iree.winograd.FallbackWarning")
 @pytest.mark.parametrize(
     ("kernel", "options"),
-    [((3, 3), {"padding": 1}), ((3, 2), {"stride": (2, 1), "padding": (1, 2), "dilation": 2, "groups": 2})],
-    ids=["plain", "strided"],
+    [
+        ((3, 3), {"padding": 1}),
+        ((3, 2), {"stride": (2, 1), "padding": (1, 2), "dilation": 2, "groups": 2}),
+        ((5, 5), {"stride": 2, "padding": 2}),
+        ((3, 3), {"padding": 1, "groups": 4}),
+    ],
+    ids=["plain", "strided", "large", "depthwise"],
 )
 def test_gradients_are_those_that_differences_tell(kernel: tuple[int, int], options: dict[str, Any]) -> None:
     channels = 4 // options.get("groups", 1)
@@ -36,8 +41,8 @@ def test_gradients_are_those_that_differences_tell(kernel: tuple[int, int], opti
         return conv2d(*(tensor.float() for tensor in tensors), **options).double()
 
     # The function is linear in each tensor, so differences over any distance are exact but for rounding: of
-    # sums of at most 36 products of values below 4, enlarged by less than ten by the transforms.
-    bound = 10 * 36 * 16 * UNIT_ROUNDOFF
+    # sums of at most 100 products of values below 4, enlarged by less than ten by the transforms.
+    bound = 10 * 100 * 16 * UNIT_ROUNDOFF
     assert torch.autograd.gradcheck(in_single_precision, tensors, eps=1.0, atol=bound, rtol=0.0)
     exact = torch.nn.functional.conv2d(*tensors, **options)
     torch.testing.assert_close(in_single_precision(*tensors), exact, atol=bound, rtol=0.0)

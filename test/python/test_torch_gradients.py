@@ -163,6 +163,45 @@ def test_gradients_of_random_convolutions_are_torchs(seed: int) -> None:
         expect_gradients(problem)
 
 
+class Forward(torch.nn.Module):
+    def __init__(self, problem: Problem) -> None:
+        super().__init__()
+        self.problem = problem
+
+    def forward(self, image: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+        return self.problem.convolve(image, weight)
+
+
+@pytest.mark.parametrize("seed", sampled(range(40), (3,)))
+def test_errors_of_gradients_are_within_twice_the_forwards(seed: int) -> None:
+    """Or within the error budget, where the convolution itself makes less of it."""
+    problem = random_problem(seed)
+    if problem is None:
+        return
+    image, weight = problem.operands()
+    gradient = torch.randn_like(problem.convolve(image, weight))
+
+    def relative_errors(model: torch.nn.Module, *operands: torch.Tensor) -> list[float]:
+        exported = torch.export.export(model, operands)
+        program = load(compile(import_torch(exported), target="cpu:host", threads=1), device="local-sync")
+        exact = model(*(operand.double() for operand in operands))
+        results, exacts = program(*operands), exact
+        if isinstance(exact, torch.Tensor):
+            results, exacts = (results,), (exact,)
+        pairs = zip(results, exacts, strict=True)
+        return [
+            float((torch.as_tensor(result).double() - expected).abs().sum() / expected.abs().sum())
+            for result, expected in pairs
+        ]
+
+    (forward,) = relative_errors(Forward(problem), image, weight)
+    limit = max(2 * forward, SPACES["cpu:host"].max_relative_errors["f32"])
+    for name, error in zip(
+        ("image", "weight"), relative_errors(Backward(problem), gradient, image, weight), strict=False
+    ):
+        assert error <= limit, name
+
+
 def test_one_gradient_alone() -> None:
     """Programs ask for the gradients that they need."""
 

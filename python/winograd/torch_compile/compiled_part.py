@@ -37,11 +37,18 @@ PART_ERRORS = (CompilationError, LoadError, ModelImportError)
 
 
 class PartCompiler:
-    """Compiles the programs of parts, or finds them in the user's cache."""
+    """Compiles the programs of parts, or finds them in the user's cache.
 
-    def __init__(self, settings: TorchCompileOptions, device: PartDevice) -> None:
+    Without `keeps_memory`, what a program frees on the CPU is for torch to use: where there are as many sizes
+    of results and temporaries as layers, the runtime would keep one of each.
+    """
+
+    def __init__(
+        self, settings: TorchCompileOptions, device: PartDevice, *, keeps_memory: bool = True
+    ) -> None:
         self._settings = settings
         self._device = device
+        self._keeps_memory = keeps_memory
         # A key takes reading all weights.
         self._keys: dict[PartProgram, str] = {}
         # A graph may have a program several times, but for weights in it.
@@ -150,9 +157,7 @@ class PartCompiler:
     def _open_device(self) -> Device:
         if self._device.torch.type != "cpu":
             return open_sharing_gpu(self._device.uri)
-        # Programs of a model have results and temporaries of as many sizes as layers: a cache would keep one
-        # of each, of which torch's own tensors take nothing.
-        return open_device("local-task", self._settings.worker_threads, caching=False)
+        return open_device("local-task", self._settings.worker_threads, caching=self._keeps_memory)
 
     def _key(self, program: PartProgram) -> str:
         if program not in self._keys:

@@ -157,7 +157,7 @@ class GraphCompiler:
         settings = replace(self._settings, tuning_budget=None)
         with _disable_current_modes(), torch.no_grad():
             device = part_device(torch.device("cpu"), settings.target)
-            compiler = PartCompiler(settings, device)
+            compiler = PartCompiler(settings, device, keeps_memory=False)
             division = divide_training(
                 graph, device.torch, settings.deny, compiler.is_kept, partial(_reason_to_leave, compiler)
             )
