@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
-from iree.winograd.pipelines.cpu.processor.target import ROW_PADDING, CpuTarget
-from iree.winograd.pipelines.cpu.schedules.direct import DirectSchedule, input_columns
+from iree.winograd.pipelines.cpu.processor.target import CpuTarget
+from iree.winograd.pipelines.cpu.schedules.direct import DirectSchedule, column_padding, input_columns
 from iree.winograd.pipelines.emission.vocabulary import (
     Buffer,
     Condition,
@@ -46,13 +46,11 @@ class Staging:
         """Emits the copy of N x H... x C: rows x outer taps x columns x (C, padded)."""
         decomposition = self.shape.decomposition
         outer_taps = decomposition.kernel_size[:-1]
-        # Only where all taps of a row lie in one column may columns lie apart.
-        padding = ROW_PADDING if decomposition.kernel_size[-1] == 1 else 0
         extents = (
             self.schedule.row_block,
             prod(outer_taps),
             self._columns,
-            self.shape.input_channels + padding,
+            self.shape.input_channels + column_padding(self.shape),
         )
         staged = scratch(extents, image.element, "staged_rows")
         first_column = outputs.first_pixel * decomposition.step[-1] - self.shape.padding_low[-1]

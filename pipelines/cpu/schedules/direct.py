@@ -102,7 +102,12 @@ def direct_workgroup_bytes(
 def staged_elements(shape: ConvolutionShape, row_block: int, pixel_block: int) -> int:
     """Elements that a copy of a block's input has at most, a row for each row of outputs and outer tap."""
     rows = row_block * prod(shape.decomposition.kernel_size[:-1])
-    return rows * input_columns(shape, pixel_block) * (shape.input_channels + ROW_PADDING)
+    return rows * input_columns(shape, pixel_block) * (shape.input_channels + column_padding(shape))
+
+
+def column_padding(shape: ConvolutionShape) -> int:
+    """Elements between columns of the copy, which may lie apart only where all taps of a row are in one."""
+    return ROW_PADDING if shape.decomposition.kernel_size[-1] == 1 else 0
 
 
 def input_columns(shape: ConvolutionShape, pixel_block: int) -> int:

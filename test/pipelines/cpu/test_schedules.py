@@ -145,3 +145,12 @@ def test_register_blocks_of_pointwise_convolutions_run_over_the_ends_of_rows(siz
     blocks = -(-prod(size) // schedule.pixel_block)
     computed = blocks * -(-schedule.pixel_block // schedule.register_pixels) * schedule.register_pixels
     assert computed <= 1.1 * prod(size)
+
+
+def test_copies_of_few_channels_count_as_large_as_they_are() -> None:
+    """Columns of the copy lie apart for taps in one column alone: sixteen elements beside three are many."""
+    convolution = shape(1, 224, 3, 64, 1)
+    assert staged_elements(convolution, 1, 224) == 3 * 226 * 3
+    across = ConvolutionProblem(1, (9, 9), (1, 0), (1, 0), (3, 1), (1, 1), (1, 1), 1, 3, 64)
+    apart = convolution_shape(across, direct_algorithm(across))
+    assert staged_elements(apart, 1, 9) == 3 * 9 * (3 + 16)
