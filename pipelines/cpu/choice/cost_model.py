@@ -158,7 +158,8 @@ def _direct_seconds(
     sums = schedule.register_pixels * schedule.register_vectors
     stores = register_blocks * channel_blocks * (sums * STORE_CYCLES + tap_rows * TAP_ROW_CYCLES)
     staged = 0.0
-    if copies_input(shape, shape.strides[-1] * shape.input_channels, channel_blocks):
+    distance = shape.strides[-1] * shape.input_channels
+    if copies_input(shape, distance, parts, channel_blocks):
         elements = staged_elements(shape, schedule.row_block, schedule.pixel_block)
         staged = shape.element_types.input_bytes * elements * (cycle / STAGED_BYTES_PER_CYCLE)
         if workers.count > 1 and prod(shape.kernel_size) == 1:

@@ -147,7 +147,8 @@ class DirectKernel:
     def _stages(self, image: Buffer) -> bool:
         """Whether the input is copied: it is padded, or its pixels would share few sets of the cache."""
         passes = -(-self.blocks.count // self._channel_parts)
-        return copies_input(self.shape, self.shape.strides[-1] * image.stride(-2), passes)
+        distance = self.shape.strides[-1] * image.stride(-2)
+        return copies_input(self.shape, distance, self._channel_parts, passes)
 
     def _stage(self, image: Buffer, outputs: OutputBlock) -> _Source:
         staged = Staging(self.shape, self.schedule, self.target).emit(image, outputs)

@@ -77,15 +77,17 @@ def in_lines(shape: ConvolutionShape) -> ConvolutionShape:
     return replace(shape, batch=batch, input_size=line, padding_low=none, padding_high=none)
 
 
-def copies_input(shape: ConvolutionShape, pixel_distance: int, passes: int) -> bool:
+def copies_input(shape: ConvolutionShape, pixel_distance: int, parts: int, passes: int) -> bool:
     """Whether a workgroup copies its input, whose neighbouring outputs read `pixel_distance` elements apart.
 
     It does where the convolution pads, and where the elements of a register block would be in each other's
-    way in the cache in more than one of `passes` over the pixels.
+    way in the cache. Workgroups of one of several `parts` of the channels copy as much for less work: only
+    those of more than one of the `passes` over the pixels, and none that skip pixels, whose blocks are small.
     """
     distance = shape.element_types.input_bytes * pixel_distance
     in_few_sets = distance % CACHE_SET_PERIOD == 0 and shape.decomposition.kernel_size[-1] == 1
-    return shape.pads or (in_few_sets and passes > 1)
+    gains = parts == 1 or (passes > 1 and shape.strides[-1] == 1)
+    return shape.pads or (in_few_sets and gains)
 
 
 def direct_workgroup_bytes(
