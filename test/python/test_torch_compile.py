@@ -120,6 +120,39 @@ def test_results_and_their_strides_are_those_of_eager(
     assert torch.equal(largest, features.argmax(dim=1))
 
 
+def test_means_of_images_are_sums_of_sums() -> None:
+    """In one running sum none of the elements would count that are half a roundoff of the first."""
+
+    class Mean(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.copy = torch.nn.Conv2d(1, 4, 1, bias=False)
+            torch.nn.init.ones_(self.copy.weight)
+
+        def forward(self, image: torch.Tensor) -> torch.Tensor:
+            return torch.relu(self.copy(image)).mean((2, 3))
+
+    size = 64
+    image = torch.full((1, 1, size, size), UNIT_ROUNDOFF / 2)
+    image[0, 0, 0, 0] = 1
+    exact = float(image.double().mean())
+    result = compiled(Mean())(image).double()
+    # Two sums of so many elements, and two divisions.
+    assert float((result - exact).abs().max()) < 2 * (size + 1) * UNIT_ROUNDOFF * exact
+
+
+def test_no_layer_errs_more_than_networks_may(images: torch.Tensor) -> None:
+    wide = torch.nn.Sequential(torch.nn.Conv2d(64, 64, 3), torch.nn.ReLU())
+    image = torch.randn(1, 64, 30, 30)
+    errors = []
+    for options in ({}, {"max_relative_error": 2e-6}):
+        (graph,) = winograd.explain(wide, image, options={**THREADS, **options}).graphs
+        errors.append(graph.parts[0].convolutions[0].predicted_error)
+        torch._dynamo.reset()
+    assert errors[0] is not None and errors[1] is not None
+    assert errors[0] <= 4e-7 < errors[1]
+
+
 def test_changed_weights_are_seen(images: torch.Tensor) -> None:
     model = Network()
     function = compiled(model)

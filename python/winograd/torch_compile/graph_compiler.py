@@ -74,14 +74,14 @@ class GraphCompiler:
         facts = describe(graph, inputs)
         if facts is None or len({each.device for each in inputs}) != 1 or not settings.cache:
             return None
-        compiler = PartCompiler(settings, part_device(inputs[0].device, settings.target))
+        compiler = _inference_compiler(settings, part_device(inputs[0].device, settings.target))
         parts = (str(settings.freezing), str(settings.minimum_convolutions))
         return compiler.structure_key(graph.graph, *parts, *facts)
 
     def _load_kept(self, key: str, graph: GraphModule, inputs: Sequence[Any]) -> Function | None:
         """The function that a graph of this key was compiled to in another process, if it is kept."""
         device = part_device(inputs[0].device, self._settings.target)
-        compiler = PartCompiler(self._settings, device)
+        compiler = _inference_compiler(self._settings, device)
         kept = compiler.read_graph(key)
         if kept is None:
             return None
@@ -120,7 +120,7 @@ class GraphCompiler:
         weights = _weights(graph, inputs, given)
         with _disable_current_modes():
             device = _device(graph, settings.target)
-            compiler = PartCompiler(settings, device)
+            compiler = _inference_compiler(settings, device)
             division = divide(
                 graph,
                 weights,
@@ -239,6 +239,10 @@ def _device(graph: GraphModule, target: str | None) -> PartDevice:
     """That of the first convolution, which those of a graph usually share."""
     devices = (node.meta["val"].device for node in graph.graph.nodes if is_convolution(node))
     return part_device(next(devices, torch.device("cpu")), target)
+
+
+def _inference_compiler(settings: TorchCompileOptions, device: PartDevice) -> PartCompiler:
+    return PartCompiler(settings.for_inference(device.torch.type), device)
 
 
 def _weights(graph: GraphModule, inputs: Sequence[Any], given: Sequence[Any]) -> dict[str, torch.Tensor]:

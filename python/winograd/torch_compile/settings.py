@@ -30,6 +30,10 @@ _MODES: Mapping[str | None, Mapping[str, object]] = MappingProxyType(
 """The options that torch's modes stand for."""
 
 
+_INFERENCE_ERRORS = MappingProxyType({"cpu": 4e-7})
+"""By the kind of device, predicted errors of layers that keep networks within twice eager's error."""
+
+
 @dataclass(frozen=True)
 class TorchCompileOptions:
     """What a user may say of how a model is compiled. Raises ValueError when a field is out of range."""
@@ -81,6 +85,12 @@ class TorchCompileOptions:
     def worker_threads(self) -> int:
         """Threads that programs run on: as many as torch's operators unless the user says otherwise."""
         return self.threads or torch.get_num_threads()
+
+    def for_inference(self, kind: str) -> TorchCompileOptions:
+        """These, with the limit on errors that holds on devices of a `kind` unless the user gave one."""
+        if self.max_relative_error is not None:
+            return self
+        return replace(self, max_relative_error=_INFERENCE_ERRORS.get(kind))
 
     def compile_options(self) -> dict[str, Any]:
         """The keywords of `iree.winograd.compile` for parts of the model, apart from what tuning finds."""
