@@ -5,9 +5,9 @@
 
 Batch 1, options as they are by default, an empty cache, each network in a process of its own. Errors are
 those of the outputs for four images as one vector, |result - exact| / |exact| in the 2-norm, against eager in
-double precision: that of one image, of ten scores for some networks, scatters by half. Of several real outputs
-the one with the largest error counts. Networks that the output already has are skipped, so that a run can be
-continued.
+double precision: that of one image, of ten scores for some networks, scatters by half. Of several real
+outputs the one with the largest error counts. Networks that the output already has are skipped, so that a
+run can be continued.
 """
 
 from __future__ import annotations
