@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import iree.winograd as winograd
+import numpy as np
 import pytest
 import torch
 from iree.winograd import cli, program, torch_lowering
@@ -326,6 +327,20 @@ def test_a_kept_graph_is_found_as_torch_traces_it(
                 rtol=0,
                 atol=10 * 30 * UNIT_ROUNDOFF * float(exact["all"][1].abs().max()),
             )
+
+
+def test_functions_of_numpy_are_not_kept(images: torch.Tensor, tmp_path: Path) -> None:
+    """Torch traces a call of an object whose text doesn't say which function it is."""
+
+    class Rooted(Network):
+        def between(self, features: torch.Tensor) -> torch.Tensor:
+            return features * torch.as_tensor(np.sqrt(torch.ones(1).numpy()))
+
+    model = Rooted()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FallbackWarning)
+        check(model, compiled(model, cache_folder=tmp_path, fallback="eager"), images)
+    assert not list(tmp_path.glob("*.graph"))
 
 
 def test_a_graph_is_not_taken_for_another(images: torch.Tensor, tmp_path: Path) -> None:

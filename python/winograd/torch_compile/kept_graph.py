@@ -111,6 +111,9 @@ def _is_plain(node: Node) -> bool:
         return False
     if isinstance(target, (OpOverload, OpOverloadPacket)):
         return str(target).startswith(("aten.", "prims."))
+    if not isinstance(getattr(target, "__qualname__", None), str):
+        # An object that can be called, such as dynamo's for functions of numpy, may hold anything.
+        return False
     module = getattr(target, "__module__", None) or ""
     return module.partition(".")[0] in ("torch", "_operator", "math", "builtins")
 
