@@ -57,6 +57,7 @@ _3X3 = "kernel 3x3 stride 1x1 dilation 1x1 padding 1x1 1x1 groups"
 _1X1 = "kernel 1x1 stride 1x1 dilation 1x1 padding 0x0 0x0 groups"
 _STRIDED = "kernel 3x3 stride 2x2 dilation 1x1 padding 1x1 1x1 groups 1 f32"
 _5X5 = "kernel 5x5 stride 1x1 dilation 1x1 padding 2x2 2x2 groups 1 f32"
+_STEM = "kernel 7x7 stride 2x2 dilation 1x1 padding 3x3 3x3 groups 1 f32"
 _1X7 = "kernel 1x7 stride 1x1 dilation 1x1 padding 0x3 0x3 groups 1 f32"
 
 
@@ -80,6 +81,12 @@ def _warpgroup(rows: int = 64, columns: int = 64, stages: int = 4, **fields: int
     return {"kind": "warpgroup", "block_rows": rows, "block_columns": columns, "stages": stages, **fields}
 
 
+def _implicit_gemm(columns: int = 64, **fields: int) -> dict[str, int | str]:
+    sizes = {"block_rows": 64, "block_columns": columns, "warpgroups": 3, "walking_workgroups": 132}
+    return {"kind": "implicit-gemm", **sizes, **fields}
+
+
+_DIRECT = (1, 1), (1, 1)
 CASES = (
     *(Case(f"4x14x14x64->64 {_3X3} 1 f32", (m, m), (3, 3), _split()) for m in (2, 4, 6)),
     Case(f"4x28x28x128->192 {_3X3} 1 f32", (4, 4), (3, 3), _split(128, 64, 3)),
@@ -127,6 +134,20 @@ CASES = (
         (1, 1),
         _warpgroup(128, 256, products=1, walking_workgroups=132),
     ),
+    Case(f"2x14x14x64->64 {_3X3} 1 f32", *_DIRECT, _implicit_gemm()),
+    Case(f"2x14x14x64->64 {_3X3} 1 f32", *_DIRECT, _implicit_gemm(channel_blocks=2)),
+    Case(f"2x24x20x64->64 {_3X3} 1 f32", *_DIRECT, _implicit_gemm(walking_workgroups=7)),
+    Case(f"2x14x14x128->128 {_3X3} 1 f32", *_DIRECT, _implicit_gemm(warpgroups=2, products=1)),
+    Case(f"?x14x14x64->64 {_3X3} 1 f32", *_DIRECT, _implicit_gemm()),
+    Case(f"4x11x9x16->20 {_3X3} 1 f32", *_DIRECT, _implicit_gemm(32)),
+    Case(f"2x28x28x32->48 {_STRIDED}", *_DIRECT, _implicit_gemm(48)),
+    Case(f"2x28x28x64->48 {_STRIDED}", *_DIRECT, _implicit_gemm(48, channel_blocks=4, warpgroups=2)),
+    Case(f"4x20x20x16->16 {_5X5}", *_DIRECT, _implicit_gemm(16, warpgroups=4)),
+    Case(f"2x14x14x512->128 {_1X1} 1 f32", *_DIRECT, _implicit_gemm(channel_blocks=8)),
+    Case(f"2x14x14x64->256 {_1X1} 1 f32", *_DIRECT, _implicit_gemm(256, warpgroups=2, products=1)),
+    Case(f"2x56x56x3->64 {_STEM}", *_DIRECT, _implicit_gemm()),
+    Case(f"2x24x24x3->64 {_3X3} 1 f32", *_DIRECT, _implicit_gemm()),
+    Case(f"2x24x24x4->20 {_5X5}", *_DIRECT, _implicit_gemm(32, products=1)),
 )
 
 

@@ -12,6 +12,7 @@ from iree.winograd.pipelines.gpu.device.target import EXECUTABLE_BACKENDS, GpuTa
 from iree.winograd.pipelines.gpu.schedules.depthwise import GpuDepthwiseSchedule
 from iree.winograd.pipelines.gpu.schedules.fused import FusedSchedule
 from iree.winograd.pipelines.gpu.schedules.gemm import GemmSchedule
+from iree.winograd.pipelines.gpu.schedules.implicit_gemm import ImplicitGemmSchedule
 from iree.winograd.pipelines.gpu.schedules.split import SplitSchedule
 from iree.winograd.pipelines.gpu.schedules.warpgroup import WarpgroupSchedule
 from iree.winograd.pipelines.machines.defaults import default_gpu_machine
@@ -41,7 +42,14 @@ class GpuBackend:
     @staticmethod
     def schedules() -> Sequence[type[Schedule]]:
         """The kinds of schedules that there are kernels for."""
-        return (GemmSchedule, SplitSchedule, WarpgroupSchedule, FusedSchedule, GpuDepthwiseSchedule)
+        return (
+            GemmSchedule,
+            SplitSchedule,
+            WarpgroupSchedule,
+            ImplicitGemmSchedule,
+            FusedSchedule,
+            GpuDepthwiseSchedule,
+        )
 
     @property
     def name(self) -> str:

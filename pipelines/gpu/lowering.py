@@ -19,6 +19,7 @@ from iree.winograd.pipelines.gpu.device.target import GpuTarget
 from iree.winograd.pipelines.gpu.kernels.depthwise import DepthwiseKernel
 from iree.winograd.pipelines.gpu.kernels.fused import FusedKernel
 from iree.winograd.pipelines.gpu.kernels.gemm import MultiplyAddProduct
+from iree.winograd.pipelines.gpu.kernels.implicit_gemm import ImplicitGemmKernel
 from iree.winograd.pipelines.gpu.kernels.products import Product, ProductKernel
 from iree.winograd.pipelines.gpu.kernels.split import SplitProduct
 from iree.winograd.pipelines.gpu.kernels.transforms import (
@@ -29,12 +30,14 @@ from iree.winograd.pipelines.gpu.kernels.transforms import (
 )
 from iree.winograd.pipelines.gpu.kernels.warpgroup import WarpgroupProduct
 from iree.winograd.pipelines.gpu.packing.fused import FusedPacking
+from iree.winograd.pipelines.gpu.packing.implicit_gemm import ImplicitGemmPacking
 from iree.winograd.pipelines.gpu.packing.products import MultiplyAddPacking, ProductPacking
 from iree.winograd.pipelines.gpu.packing.split import SplitPacking
 from iree.winograd.pipelines.gpu.schedules.depthwise import GpuDepthwiseSchedule
 from iree.winograd.pipelines.gpu.schedules.fit import refusal
 from iree.winograd.pipelines.gpu.schedules.fused import FusedSchedule
 from iree.winograd.pipelines.gpu.schedules.gemm import GemmSchedule
+from iree.winograd.pipelines.gpu.schedules.implicit_gemm import ImplicitGemmSchedule
 from iree.winograd.pipelines.gpu.schedules.matrix import MatrixSchedule
 from iree.winograd.pipelines.gpu.schedules.split import SplitSchedule
 from iree.winograd.pipelines.gpu.schedules.warpgroup import WarpgroupSchedule
@@ -66,6 +69,9 @@ class GpuLowering:
             return _FusedLowering(self._launcher, group).fused(FusedPacking(shape, schedule))
         if isinstance(schedule, GpuDepthwiseSchedule):
             return _DepthwiseLowering(self._launcher, group).depthwise(DepthwiseKernel(shape, schedule))
+        if isinstance(schedule, ImplicitGemmSchedule):
+            packing = ImplicitGemmPacking(shape, schedule)
+            return _ImplicitGemmLowering(self._launcher, group).direct(packing)
         assert isinstance(schedule, GemmSchedule | MatrixSchedule)
         lowering = _SeparateLowering(self._launcher, group, _product(shape, schedule))
         if shape.transform_size == 1 and schedule.reduction_parts == 1:
@@ -279,6 +285,24 @@ class _FusedLowering(_Lowering):
             kernel.emit,
             packing.output_by_quads,
             schedule.resident_threads,
+        )
+
+
+@dataclass(frozen=True)
+class _ImplicitGemmLowering(_Lowering):
+    """One kernel that splits or rounds the image as it multiplies."""
+
+    def direct(self, packing: ImplicitGemmPacking) -> ir.Value:
+        kernel = ImplicitGemmKernel(packing)
+        return self._finish(
+            kernel,
+            "direct",
+            packing.schedule.threads,
+            [self._image(packing.image_by_quads), self._filters(packing, kernel.filter_kernel)],
+            kernel.workgroups,
+            kernel.emit,
+            True,
+            packing.schedule.resident_threads,
         )
 
 

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice, product
 from math import prod
 
+from iree.winograd.pipelines.gpu.device.memory import QUAD
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
+from iree.winograd.pipelines.gpu.device.warpgroup import WARPGROUP_ROWS, WARPGROUP_THREADS
 from iree.winograd.pipelines.gpu.schedules.depthwise import GpuDepthwiseSchedule
 from iree.winograd.pipelines.gpu.schedules.fit import GpuSchedule, fits, is_depthwise, refusal
 from iree.winograd.pipelines.gpu.schedules.fused import FusedSchedule
 from iree.winograd.pipelines.gpu.schedules.gemm import GemmSchedule
+from iree.winograd.pipelines.gpu.schedules.implicit_gemm import ImplicitGemmSchedule
 from iree.winograd.pipelines.gpu.schedules.matrix import ROUNDED_PRODUCTS, SPLIT_PRODUCTS, MatrixSchedule
 from iree.winograd.pipelines.gpu.schedules.split import SplitSchedule
 from iree.winograd.pipelines.gpu.schedules.warpgroup import WarpgroupSchedule
@@ -19,6 +23,7 @@ from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
 from .cost_model import DYNAMIC_BATCH, depthwise_seconds, gemm_seconds
 from .fused_cost import fused_seconds
+from .implicit_gemm_cost import implicit_gemm_seconds
 from .rates import FUSED_RATES
 
 GEMM_SCHEDULES = (
@@ -44,6 +49,15 @@ WARPGROUP_SCHEDULES = (
     WarpgroupSchedule(128, 128, stages=6),
 )
 """As many of their workgroups as are resident walk over all blocks. The first has least columns."""
+IMPLICIT_GEMM_BLOCKS = tuple(
+    (columns, warpgroups) for columns in (64, 32, 128) for warpgroups in (4, 3, 2, 1)
+)
+"""Columns of a block, and warpgroups."""
+CHANNEL_BLOCKS = (1, 2, 4, 8, 16)
+REGISTERS = 65536
+"""Of a multiprocessor."""
+SPARE_REGISTERS = 64
+"""A thread's for what is neither sums nor loaded."""
 DEPTHWISE_SCHEDULES = tuple(
     GpuDepthwiseSchedule(threads, quads) for threads in (128, 64, 256) for quads in (16, 8, 32)
 )
@@ -107,8 +121,8 @@ def matrix_schedules(
         return
     # Wide blocks take longer to finish the results of direct convolutions than they gain.
     warpgroup = WARPGROUP_SCHEDULES[:1] if shape.transform_size == 1 else WARPGROUP_SCHEDULES
-    kept = (each for each in _matrix_schedules(warpgroup, machine) if refusal(shape, target, each) is None)
-    yield from kept
+    candidates = (*_matrix_schedules(warpgroup, machine), *_implicit_gemm_schedules(shape, target, machine))
+    yield from (each for each in candidates if refusal(shape, target, each) is None)
 
 
 def _matrix_schedules(
@@ -121,10 +135,49 @@ def _matrix_schedules(
             yield replace(each, products=products, walking_workgroups=walking)
 
 
+def _implicit_gemm_schedules(
+    shape: ConvolutionShape, target: GpuTarget, machine: GpuMachine
+) -> Iterator[ImplicitGemmSchedule]:
+    """As many workgroups as there are multiprocessors, as few blocks of channels as there is room for."""
+    if set(shape.strides) != {1} and shape.input_channels > QUAD:
+        # 56 x 56 x 64 to 28 x 28 x 128 at batch 32 takes 59 us by them, 43 by separate kernels.
+        return
+    accuracies = (SPLIT_PRODUCTS, ROUNDED_PRODUCTS)
+    for products, (columns, warpgroups) in product(accuracies, IMPLICIT_GEMM_BLOCKS):
+        walking = max(1, machine.multiprocessors // -(-shape.group_outputs // columns))
+        blocked = (
+            ImplicitGemmSchedule(
+                WARPGROUP_ROWS,
+                columns,
+                warpgroups,
+                walking_workgroups=walking,
+                channel_blocks=channel_blocks,
+                products=products,
+            )
+            for channel_blocks in CHANNEL_BLOCKS
+        )
+        fitting = (
+            each for each in blocked if refusal(shape, target, each) is None and _has_registers(shape, each)
+        )
+        yield from islice(fitting, 1)
+
+
+def _has_registers(shape: ConvolutionShape, schedule: ImplicitGemmSchedule) -> bool:
+    """Whether a multiprocessor has registers for the sums of all threads, and for what they load beside."""
+    patch = schedule.patch(shape)
+    assert patch is not None
+    loaded = QUAD * -(-prod(patch.extents) * patch.channel_quads // WARPGROUP_THREADS)
+    # With one block of channels there are no sums yet when it is loaded.
+    kept = max(schedule.sums, loaded) if schedule.channel_blocks == 1 else schedule.sums + loaded
+    return schedule.threads * (kept + SPARE_REGISTERS) <= REGISTERS
+
+
 def stage_seconds(shape: ConvolutionShape, schedule: GpuSchedule, machine: GpuMachine) -> Mapping[str, float]:
     """Seconds that each stage is predicted to take."""
     if isinstance(schedule, FusedSchedule):
         return fused_seconds(shape, schedule, machine)
+    if isinstance(schedule, ImplicitGemmSchedule):
+        return implicit_gemm_seconds(shape, schedule, machine)
     if isinstance(schedule, GpuDepthwiseSchedule):
         return depthwise_seconds(shape, machine)
     return gemm_seconds(shape, schedule, machine)

@@ -63,12 +63,31 @@ class SharedBytes:
             _integer(size),
         )
 
+    def store(self, value: ir.Value, offset: IndexLike) -> None:
+        """Writes a scalar or a vector, at a multiple of its size."""
+        llvm.StoreOp(value, _pointer(self.address + offset, _SHARED))
+
+    def load(self, type_: ir.Type, offset: IndexLike) -> ir.Value:
+        """The scalar or vector at a multiple of its size."""
+        return llvm.LoadOp(type_, _pointer(self.address + offset, _SHARED)).result
+
     def operand(self, offset: IndexLike) -> Operand:
         """Rows of an operand of a product, from an offset on, a multiple of eight of them."""
-        number = arith.index_cast(_long_type(), ((self.address + offset) // _DESCRIPTOR_UNIT).value)
-        distance = _SWIZZLED_ROWS * SWIZZLED_ROW // _DESCRIPTOR_UNIT
+        distance = _SWIZZLED_ROWS * SWIZZLED_ROW
         # Swizzled rows have no use for the other distance, which is set to one as it is elsewhere.
-        return Operand(arith.ori(number, arith.constant(_long_type(), _SWIZZLE | distance << 32 | 1 << 16)))
+        return self._operand(offset, _DESCRIPTOR_UNIT, distance, _SWIZZLE)
+
+    def gathered_operand(self, offset: IndexLike, between_chunks: int, between_rows: int) -> Operand:
+        """Rows of 16 bytes, eight of which lie one after the other, from an offset on.
+
+        The next eight rows are `between_rows` bytes on, the next 16 bytes of all of them `between_chunks`.
+        """
+        return self._operand(offset, between_chunks, between_rows, 0)
+
+    def _operand(self, offset: IndexLike, leading: int, stride: int, layout: int) -> Operand:
+        number = arith.index_cast(_long_type(), ((self.address + offset) // _DESCRIPTOR_UNIT).value)
+        distances = leading // _DESCRIPTOR_UNIT << 16 | stride // _DESCRIPTOR_UNIT << 32
+        return Operand(arith.ori(number, arith.constant(_long_type(), layout | distances)))
 
 
 @dataclass(frozen=True)
@@ -79,10 +98,20 @@ class Operand:
 
     def step(self, number: int) -> Operand:
         """From the given 16 numbers of each row on."""
-        if number == 0:
+        return self.behind(number * 2 * REDUCTION)
+
+    def here(self) -> Operand:
+        """The same; the compiler doesn't compute what follows from it earlier, and keep it in registers."""
+        copied = llvm.inline_asm(
+            _long_type(), [self.descriptor], "mov.b64 $0, $1;", "=l,l", has_side_effects=True
+        )
+        return Operand(copied)
+
+    def behind(self, size: int) -> Operand:
+        """The same rows so many bytes on, a multiple of 16."""
+        if size == 0:
             return self
-        units = number * 2 * REDUCTION // _DESCRIPTOR_UNIT
-        return Operand(arith.addi(self.descriptor, arith.constant(_long_type(), units)))
+        return Operand(arith.addi(self.descriptor, arith.constant(_long_type(), size // _DESCRIPTOR_UNIT)))
 
 
 @dataclass(frozen=True)
@@ -96,7 +125,7 @@ class Barrier:
         return _pointer(self.address, _SHARED)
 
     def initialize(self, arrivals: int) -> None:
-        """For so many threads to arrive in each phase; done by one thread, before `publish_barriers`."""
+        """For so many threads to arrive in each phase; done by one thread, before `publish`."""
         nvvm.MBarrierInitOp(self.pointer, _integer(arrivals))
 
     def arrive(self) -> None:
@@ -112,12 +141,19 @@ class Barrier:
         nvvm.MBarrierTryWaitParityOp(self.pointer, number, _integer(_NANOSECONDS))
 
 
-def publish_barriers() -> None:
-    """Has copies see the barriers that this thread has initialized."""
+def publish() -> None:
+    """Has copies and products see what this thread wrote to shared memory."""
     nvvm.FenceProxyOp(
         ir.Attribute.parse("#nvvm.proxy_kind<async.shared>"),
         space=ir.Attribute.parse("#nvvm.shared_space<cta>"),
     )
+
+
+def warpgroup_barrier(warpgroup: Index) -> None:
+    """Waits until all threads of one of the workgroup's warpgroups are here and see what the others wrote."""
+    # The first barrier is that of the workgroup.
+    number = arith.index_cast(_integer_type(), (warpgroup + 1).value)
+    nvvm.BarrierOp(barrierId=number, numberOfThreads=_integer(WARPGROUP_THREADS))
 
 
 @dataclass(frozen=True)
@@ -130,6 +166,15 @@ class WarpgroupSums:
     @staticmethod
     def zero(columns: int) -> WarpgroupSums:
         return WarpgroupSums(llvm.mlir_zero(sums_type(columns)), columns)
+
+    @staticmethod
+    def of(sums: Sequence[ir.Value]) -> WarpgroupSums:
+        """Those that a thread holds, one by one."""
+        columns = len(sums) * WARPGROUP_THREADS // WARPGROUP_ROWS
+        value = llvm.mlir_poison(sums_type(columns))
+        for number, each in enumerate(sums):
+            value = llvm.insertvalue(value, each, [number])
+        return WarpgroupSums(value, columns)
 
     def at(self, value: ir.Value) -> WarpgroupSums:
         """The same sums later on."""

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import product
 
-from iree.winograd.dialect.bindings import arith, gpu, ir, memref, vector
+from iree.winograd.dialect.bindings import arith, gpu, ir, memref
 from iree.winograd.pipelines.emission.recipe import Position, emit_unrolled, flattened
 from iree.winograd.pipelines.emission.tiles import Tile, clamped_element, input_positions, locate_tile
 from iree.winograd.pipelines.emission.vocabulary import (
@@ -17,7 +16,6 @@ from iree.winograd.pipelines.emission.vocabulary import (
     ceildiv,
     loop,
     loop_carried,
-    vector_type,
     when,
 )
 from iree.winograd.pipelines.gpu.device.matrix_unit import WARP_THREADS
@@ -26,29 +24,31 @@ from iree.winograd.pipelines.gpu.device.memory import (
     GlobalBuffer,
     SharedBuffer,
     barrier,
-    constant_quad,
     lane,
     quad_type,
     thread_id,
 )
 from iree.winograd.pipelines.gpu.packing.split import (
     CHUNK,
-    LOW_BITS,
     LOW_PART,
-    MAX_EXPONENT_FIELD,
-    MIN_EXPONENT_FIELD,
     PERMUTED,
     SplitPacking,
     filter_growth,
     input_growth,
-    scale_offset,
 )
 from iree.winograd.pipelines.gpu.schedules.matrix import STAGE_ROW
 
+from .splitting import (
+    integer,
+    integer_type,
+    integers,
+    largest_of,
+    largest_of_quad,
+    magnitude,
+    parts_of,
+    scales_for,
+)
 from .transforms import TRANSFORM_THREADS, filter_taps
-
-_MANTISSA_BITS = 23
-_EXPONENT_BIAS = 127
 
 Elements = dict[tuple[int, ...], ir.Value]
 
@@ -94,11 +94,11 @@ class SplitInputKernel:
 
         def larger(i: Index, found: list[ir.Value]) -> list[ir.Value]:
             loaded = once or self._load(source, tile, group, quad + i * self.packing.tile_threads)
-            return [_largest([*found, *map(_magnitude, loaded.values())])]
+            return [largest_of([*found, *map(magnitude, loaded.values())])]
 
-        (largest,) = loop_carried(rounds, 1, [_integers(0)], larger, "round")
-        largest = self._over_tile(_largest_of_quad(largest))
-        scale, inverse = _scales(largest, input_growth(packing.shape))
+        (largest,) = loop_carried(rounds, 1, [integers(0)], larger, "round")
+        largest = self._over_tile(largest_of_quad(largest))
+        scale, inverse = scales_for(largest, input_growth(packing.shape))
         writes_scale = exists & quad.less_than(1)
         scales = packed.viewed_as(ir.F32Type.get())
         place = packing.input_scale(block, group, row)
@@ -135,14 +135,14 @@ class SplitInputKernel:
         threads = self.packing.tile_threads
         offset = 1
         while offset < min(threads, WARP_THREADS):
-            other = gpu.shuffle(largest, _integer(offset), _integer(WARP_THREADS), gpu.ShuffleMode.XOR)[0]
+            other = gpu.shuffle(largest, integer(offset), integer(WARP_THREADS), gpu.ShuffleMode.XOR)[0]
             largest = arith.maxui(largest, other)
             offset *= 2
         if threads <= WARP_THREADS:
             return largest
         space = ir.Attribute.parse("#gpu.address_space<workgroup>")
         warps = threads // WARP_THREADS
-        type_ = ir.MemRefType.get([self.threads // WARP_THREADS], _integer_type(), memory_space=space)
+        type_ = ir.MemRefType.get([self.threads // WARP_THREADS], integer_type(), memory_space=space)
         with ir.Location.name("largest_of_warp"):
             shared = memref.AllocOp(type_, [], []).result
         warp = thread_id() // WARP_THREADS
@@ -175,7 +175,7 @@ class SplitInputKernel:
         def store(element: Position, value: ir.Value) -> None:
             number = flattened(element, shape.decomposition.alpha) * shape.groups + group
             origin = packing.input_stage(block, number)
-            parts = _parts(value, packing.schedule.parts)
+            parts = parts_of(value, packing.schedule.parts)
             for part, at in zip(parts, (place, place ^ LOW_PART), strict=False):
                 _store(part, halves, (origin + at) // QUAD)
 
@@ -206,10 +206,10 @@ class SplitFilterKernel:
 
         def larger(i: Index, found: list[ir.Value]) -> list[ir.Value]:
             load = filter_taps(packing, i + thread, column, group, source)
-            return [_largest([*found, *(_magnitude(load(tap)) for tap in taps)])]
+            return [largest_of([*found, *(magnitude(load(tap)) for tap in taps)])]
 
-        (largest,) = loop_carried(packing.padded_reduction, self.threads, [_integers(0)], larger, "row")
-        scale, inverse = _scales(self._over_workgroup(largest), filter_growth(shape))
+        (largest,) = loop_carried(packing.padded_reduction, self.threads, [integers(0)], larger, "row")
+        scale, inverse = scales_for(self._over_workgroup(largest), filter_growth(shape))
         place = packing.filter_scale(group, column)
         when(thread.less_than(1), lambda: packed.store(scale, place))
         halves = packed.viewed_as(ir.F16Type.get())
@@ -254,7 +254,7 @@ class SplitFilterKernel:
         def store(element: Position, value: ir.Value) -> None:
             number = flattened(element, shape.decomposition.alpha) * shape.groups + group
             origin = packing.filter_stage(column, number)
-            parts = _parts(value, packing.schedule.parts)
+            parts = parts_of(value, packing.schedule.parts)
             for part, other in zip(parts, (0, LOW_PART), strict=False):
                 for i, place in enumerate(places):
                     _store(lane(part, i), halves, origin + (place ^ other))
@@ -285,70 +285,6 @@ def stage_place(line: Index, position: Index) -> Index:
     """
     chunk = (position // CHUNK) ^ (line % CHUNK)
     return line * STAGE_ROW + chunk * CHUNK + position % CHUNK
-
-
-def _parts(scaled: ir.Value, count: int) -> list[ir.Value]:
-    """The high and the low parts of a quad within fp16's range, or its rounded numbers alone."""
-    halves = vector_type(QUAD, ir.F16Type.get())
-    high = arith.truncf(halves, scaled)
-    if count == 1:
-        return [high]
-    rest = arith.subf(scaled, arith.extf(scaled.type, high))
-    return [high, arith.truncf(halves, arith.mulf(rest, constant_quad(2.0**LOW_BITS)))]
-
-
-# Magnitudes are compared as integers, in the order of which floating-point numbers without a sign are.
-
-
-def _integer_type() -> ir.Type:
-    return ir.IntegerType.get_signless(32)
-
-
-def _integer(value: int) -> ir.Value:
-    return arith.constant(_integer_type(), value)
-
-
-def _integers(value: int, like: ir.Type | None = None) -> ir.Value:
-    """A constant of the type `like`, which is that of one integer or of a quad; of a quad by default."""
-    type_ = vector_type(QUAD, _integer_type()) if like is None else like
-    if not isinstance(type_, ir.VectorType):
-        return _integer(value)
-    attribute = ir.IntegerAttr.get(_integer_type(), value)
-    return arith.constant(type_, ir.DenseElementsAttr.get_splat(type_, attribute))
-
-
-def _magnitude(quad: ir.Value) -> ir.Value:
-    """The bits of a quad's elements without their signs."""
-    bits = arith.bitcast(vector_type(QUAD, _integer_type()), quad)
-    return arith.andi(bits, _integers(0x7FFFFFFF))
-
-
-def _largest(magnitudes: Sequence[ir.Value]) -> ir.Value:
-    """Of each lane."""
-    return reduce(arith.maxui, magnitudes)
-
-
-def _largest_of_quad(magnitudes: ir.Value) -> ir.Value:
-    """Of all lanes."""
-    return reduce(arith.maxui, [vector.extract(magnitudes, [], [i]) for i in range(QUAD)])
-
-
-def _scales(largest: ir.Value, growth: int) -> tuple[ir.Value, ir.Value]:
-    """The scale for elements up to a magnitude before transforms, and its inverse; or quads."""
-    type_ = largest.type
-    is_quad = isinstance(type_, ir.VectorType)
-    floats = quad_type() if is_quad else ir.F32Type.get()
-    exponent = arith.shrui(largest, _integers(_MANTISSA_BITS, type_))
-    exponent = arith.maxui(exponent, _integers(MIN_EXPONENT_FIELD, type_))
-    exponent = arith.minui(exponent, _integers(MAX_EXPONENT_FIELD, type_))
-    offset = scale_offset(growth)
-
-    def power_of_two(field: ir.Value) -> ir.Value:
-        return arith.bitcast(floats, arith.shli(field, _integers(_MANTISSA_BITS, type_)))
-
-    scale = arith.addi(exponent, _integers(_EXPONENT_BIAS - offset, type_))
-    inverse = arith.subi(_integers(_EXPONENT_BIAS + offset, type_), exponent)
-    return power_of_two(scale), power_of_two(inverse)
 
 
 def _store(value: ir.Value, target: ir.Value, index: Index) -> None:

@@ -266,10 +266,9 @@ def filter_taps(
     Zeros where either is of the padding. `filters` is R... x C/g x K.
     """
     decomposition = packing.shape.decomposition
-    view = (row // packing.padded_channels).minimum(packing.views - 1)
-    offsets = packing.view_offsets(view)
+    offsets, is_of_view = packing.offsets_of(row)
     channel = row % packing.padded_channels
-    inside = all_of([row.less_than(packing.reduction), channel.less_than(packing.group_channels)])
+    inside = is_of_view & channel.less_than(packing.group_channels)
     first = group * packing.group_filters + column
 
     def load(element: Position) -> ir.Value:

@@ -33,7 +33,7 @@ from iree.winograd.pipelines.gpu.device.warpgroup import (
     begin_products,
     commit_products,
     landed_sums,
-    publish_barriers,
+    publish,
     wait_for_products,
 )
 from iree.winograd.pipelines.gpu.schedules.matrix import HALF_BYTES, STAGE_ROW_BYTES
@@ -43,13 +43,13 @@ from .matrix_sums import MatrixSums
 from .products import Block, Blocks, Storing
 from .split_operands import OfSplitOperands
 
-_WARPS = WARPGROUP_THREADS // WARP_THREADS
+WARPS = WARPGROUP_THREADS // WARP_THREADS
 """Of a warpgroup."""
-_WARP_ROWS = WARPGROUP_ROWS // _WARPS
+WARP_ROWS = WARPGROUP_ROWS // WARPS
 """Whose sums a warp holds."""
-_PAIR_COLUMNS = 16
+PAIR_COLUMNS = 16
 """Of which a thread holds four neighbours in each of two rows."""
-_PAIR_ROWS = 8
+PAIR_ROWS = 8
 """Between these rows."""
 
 
@@ -96,7 +96,7 @@ class _Workgroup:
     def emit(self, blocks: Blocks, storing: Storing) -> None:
         when(self._thread.less_than(1), self._initialize)
         barrier()
-        warps = self._schedule.warpgroups * _WARPS
+        warps = self._schedule.warpgroups * WARPS
         when(
             self._warp.less_than(warps),
             lambda: self._multiply_blocks(blocks, storing),
@@ -106,8 +106,8 @@ class _Workgroup:
     def _initialize(self) -> None:
         for place in range(self._places):
             self._full(Index(place)).initialize(arrivals=1)
-            self._empty(Index(place)).initialize(arrivals=self._schedule.warpgroups * _WARPS)
-        publish_barriers()
+            self._empty(Index(place)).initialize(arrivals=self._schedule.warpgroups * WARPS)
+        publish()
 
     def _full(self, place: Index) -> Barrier:
         """That a stage has come to a place."""
@@ -178,7 +178,7 @@ class _Workgroup:
     def _multiply(self, place: Index, sums: list[WarpgroupSums]) -> list[WarpgroupSums]:
         """Starts the products of the stage at a place; all that were started before are done then."""
         first = place * self._schedule.stage_bytes
-        warpgroup = self._warp // _WARPS
+        warpgroup = self._warp // WARPS
         rows = self._shared.operand(first + warpgroup * (WARPGROUP_ROWS * STAGE_ROW_BYTES))
         columns = self._shared.operand(first + self._row_bytes)
         steps = self._schedule.block_reduction // REDUCTION
@@ -200,14 +200,14 @@ class _Workgroup:
         sums = MatrixSums(self._packing, block, self._left, self._filters)
         store = storing(block)
         first = self._lane % QUAD * QUAD
-        columns = [first + j * _PAIR_COLUMNS for j in range(self._schedule.block_columns // _PAIR_COLUMNS)]
+        columns = [first + j * PAIR_COLUMNS for j in range(self._schedule.block_columns // PAIR_COLUMNS)]
         column_scales = [sums.column_scale(column) for column in columns]
         row_scale = sums.row_scales()
         for half in range(2):
-            row = self._warp * _WARP_ROWS + self._lane // QUAD + half * _PAIR_ROWS
+            row = self._warp * WARP_ROWS + self._lane // QUAD + half * PAIR_ROWS
             scale = row_scale(row)
             for j, column in enumerate(columns):
-                quads = [_quad(each, j, half) for each in scalars]
+                quads = [quad_of_sums(each, j, half) for each in scalars]
                 large, small = quads[0], quads[1] if len(quads) > 1 else None
                 store(row, column, sums.restored(large, small, scale, column_scales[j]))
 
@@ -216,6 +216,6 @@ def _first_position() -> list[ir.Value]:
     return [Index(0).value, Index(0).value]
 
 
-def _quad(sums: list[ir.Value], pair: int, half: int) -> ir.Value:
+def quad_of_sums(sums: list[ir.Value], pair: int, half: int) -> ir.Value:
     """Of a thread's sums those in one of its rows of a pair of products."""
     return quad_of([sums[8 * pair + 4 * j + 2 * half + i] for j in range(2) for i in range(2)])

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from math import prod
 
-from iree.winograd.pipelines.emission.vocabulary import Index
+from iree.winograd.pipelines.emission.vocabulary import Condition, Index
 from iree.winograd.pipelines.gpu.device.memory import QUAD, select_index
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
 
 @dataclass(frozen=True)
-class ConvolutionPacking:
+class ConvolutionPacking(ABC):
     """The channels, views and tiles of a convolution, as the layouts count them."""
 
     shape: ConvolutionShape
@@ -53,6 +54,21 @@ class ConvolutionPacking:
             _entry(view, [offsets[d] for offsets in decomposition.views])
             for d in range(decomposition.spatial_rank)
         )
+
+    @property
+    @abstractmethod
+    def padded_channels(self) -> int:
+        """Positions along the reduction dimension of one view."""
+
+    @property
+    @abstractmethod
+    def reduction(self) -> int:
+        """The reduction dimension without the padding at its end."""
+
+    def offsets_of(self, row: Index) -> tuple[tuple[Index, ...], Condition]:
+        """The offset of the view that a position along the reduction dimension is of, if it is of one."""
+        view = (row // self.padded_channels).minimum(self.views - 1)
+        return self.view_offsets(view), row.less_than(self.reduction)
 
 
 def _entry(position: Index, entries: list[int]) -> Index:

@@ -10,6 +10,7 @@ from iree.winograd.pipelines.specification.shape import ConvolutionShape
 from .depthwise import GpuDepthwiseSchedule
 from .fused import FusedSchedule
 from .gemm import GemmSchedule
+from .implicit_gemm import ImplicitGemmSchedule
 from .matrix import MatrixSchedule
 from .warpgroup import WarpgroupSchedule
 
@@ -38,7 +39,14 @@ def refusal(shape: ConvolutionShape, target: GpuTarget, schedule: object) -> Rea
     if isinstance(schedule, GpuDepthwiseSchedule) != is_depthwise(shape):
         kind = "a depthwise convolution" if is_depthwise(shape) else "one that is not depthwise"
         return f"{schedule} is no schedule for {kind}"
-    if isinstance(schedule, WarpgroupSchedule) and not target.has_warpgroup_products:
+    if isinstance(schedule, ImplicitGemmSchedule):
+        needed = schedule.bytes_for(shape)
+        if needed is None:
+            return f"{schedule} is for direct convolutions of one group and few channels or whole sixteens"
+        if needed > target.shared_memory_bytes:
+            return f"{schedule} takes {needed} bytes of shared memory, the target has fewer"
+    of_warpgroups = isinstance(schedule, WarpgroupSchedule | ImplicitGemmSchedule)
+    if of_warpgroups and not target.has_warpgroup_products:
         return f"the target has no matrix units that warpgroups use for {schedule}"
     if isinstance(schedule, MatrixSchedule) and not target.has_matrix_units:
         return f"the target has no matrix units for {schedule}"

@@ -23,24 +23,19 @@ STAGE_ROW_BYTES = HALF_BYTES * STAGE_ROW
 class MatrixSchedule(Schedule, ABC):
     """How a workgroup multiplies fp16 numbers on matrix units, and what these are of fp32's.
 
-    A workgroup computes blocks of `block_rows` x `block_columns` sums, for which `stages` of the operands lie
-    in shared memory: while one is multiplied the others are copied. A multiprocessor should have registers
-    for `resident_workgroups`. For each product of fp32's there are so many `products`: three of numbers that
-    are split into two, with fp32's accuracy, or one of rounded ones.
+    A workgroup computes blocks of `block_rows` x `block_columns` sums. For each product of fp32's there are
+    so many `products`: three of numbers that are split into two, with fp32's accuracy, or one of rounded
+    numbers.
 
-    Raises ValueError for sizes that are not positive, less than two stages, and other numbers of products.
+    Raises ValueError for sizes that are not positive, and other numbers of products.
     """
 
     block_rows: int
     block_columns: int
-    stages: int = field(kw_only=True)
-    resident_workgroups: int = field(default=1, kw_only=True)
     products: int = field(default=SPLIT_PRODUCTS, kw_only=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.stages < 2:
-            raise ValueError(f"stages must be at least 2, not {self.stages}")
         if self.products not in (ROUNDED_PRODUCTS, SPLIT_PRODUCTS):
             raise ValueError(f"products must be {ROUNDED_PRODUCTS} or {SPLIT_PRODUCTS}, not {self.products}")
 
@@ -67,6 +62,34 @@ class MatrixSchedule(Schedule, ABC):
     @abstractmethod
     def threads(self) -> int:
         """Threads of a workgroup."""
+
+    @property
+    @abstractmethod
+    def resident_threads(self) -> int:
+        """Threads for which a multiprocessor should have registers."""
+
+    @abstractmethod
+    def shared_memory_bytes(self, types: ElementTypes) -> int:
+        """Of a workgroup, whatever the convolution."""
+
+
+@dataclass(frozen=True)
+class StagedSchedule(MatrixSchedule, ABC):
+    """How a workgroup multiplies operands that a kernel before it left as they lie in shared memory.
+
+    `stages` of them are there: while one is multiplied the others are copied. A multiprocessor should have
+    registers for `resident_workgroups`.
+
+    Raises ValueError as `MatrixSchedule` does, and for less than two stages.
+    """
+
+    stages: int = field(kw_only=True)
+    resident_workgroups: int = field(default=1, kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.stages < 2:
+            raise ValueError(f"stages must be at least 2, not {self.stages}")
 
     @property
     def resident_threads(self) -> int:

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from iree.winograd.pipelines.gpu.device.matrix_unit import MATRIX_ROWS, WARP_THREADS
 from iree.winograd.pipelines.gpu.device.memory import QUAD_BYTES
 
-from .matrix import STAGE_ROW_BYTES, MatrixSchedule
+from .matrix import STAGE_ROW_BYTES, StagedSchedule
 
 
 @dataclass(frozen=True)
-class SplitSchedule(MatrixSchedule):
+class SplitSchedule(StagedSchedule):
     """How the warps of a workgroup multiply on matrix units: `warp_rows` x `warp_columns` sums each.
 
-    Raises ValueError as `MatrixSchedule` does, for blocks that don't divide into such parts, and those that
+    Raises ValueError as `StagedSchedule` does, for blocks that don't divide into such parts, and those that
     the threads can't copy in equal shares.
     """
 

@@ -8,7 +8,7 @@ from iree.winograd.passes.match.element_types import ElementTypes
 from iree.winograd.pipelines.gpu.device.matrix_unit import WARP_THREADS
 from iree.winograd.pipelines.gpu.device.warpgroup import BARRIER_BYTES, WARPGROUP_ROWS, WARPGROUP_THREADS
 
-from .matrix import MatrixSchedule
+from .matrix import StagedSchedule
 
 COLUMNS = 16
 """What the columns of a block are a multiple of."""
@@ -19,13 +19,13 @@ STAGE_BARRIERS = 2
 
 
 @dataclass(frozen=True)
-class WarpgroupSchedule(MatrixSchedule):
+class WarpgroupSchedule(StagedSchedule):
     """How the warpgroups of a workgroup multiply: four warps each for 64 rows and all columns of its blocks.
 
     One more warp has the stages copied. With `walking_workgroups` at most so many walk over all blocks, and
     the copies of the next one begin before the last one is stored.
 
-    Raises ValueError as `MatrixSchedule` does, for rows that are no multiple of 64 and columns that are none
+    Raises ValueError as `StagedSchedule` does, for rows that are no multiple of 64 and columns that are none
     of 16, and for more than 128 sums of a thread.
     """
 

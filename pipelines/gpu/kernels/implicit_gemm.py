@@ -1,0 +1,332 @@
+"""Direct convolutions as implicit matrix products on matrix units, which split or round the image on the way.
+
+A workgroup copies all filters of its output channels to shared memory once. Then its warpgroups, each on
+its own, take one tile of 64 outputs after the other. A warpgroup loads the patch of the image that the tile
+reads, scales it by a power of two, leaves it in shared memory as high and low parts, and has matrix units
+multiply it, for each tap from where that is in the patch. While one warpgroup loads or stores, others
+multiply.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import reduce
+from itertools import product
+from math import prod
+
+from iree.winograd.dialect.bindings import arith, gpu, ir
+from iree.winograd.pipelines.emission.vocabulary import (
+    Condition,
+    Index,
+    broadcast,
+    ceildiv,
+    loop,
+    unflatten,
+    when,
+)
+from iree.winograd.pipelines.gpu.device.matrix_unit import WARP_THREADS
+from iree.winograd.pipelines.gpu.device.memory import (
+    QUAD,
+    GlobalBuffer,
+    barrier,
+    constant_quad,
+    lane,
+    thread_id,
+)
+from iree.winograd.pipelines.gpu.device.warpgroup import (
+    BARRIER_BYTES,
+    REDUCTION,
+    WARPGROUP_THREADS,
+    SharedBytes,
+    WarpgroupSums,
+    address_of,
+    begin_products,
+    commit_products,
+    landed_sums,
+    publish,
+    wait_for_products,
+    warpgroup_barrier,
+)
+from iree.winograd.pipelines.gpu.packing.implicit_gemm import ImplicitGemmPacking
+from iree.winograd.pipelines.gpu.schedules.implicit_gemm import WARP_MAXIMA_BYTES, ImplicitGemmSchedule
+from iree.winograd.pipelines.gpu.schedules.matrix import HALF_BYTES
+
+from .matrix_sums import MatrixSums
+from .products import Block
+from .split_operands import SplitFilterKernel
+from .splitting import (
+    finite_magnitude,
+    integer,
+    integer_type,
+    largest_of,
+    largest_of_quad,
+    parts_of,
+    scales_for,
+)
+from .transforms import Epilogue
+from .warpgroup import PAIR_COLUMNS, PAIR_ROWS, WARP_ROWS, WARPS, quad_of_sums
+
+_INTEGER_BYTES = 4
+
+
+@dataclass(frozen=True)
+class ImplicitGemmKernel:
+    """output[n, o..., k] = epilogue(sum over taps and c of image[n, o + tap, c] * filters[tap, c, k])."""
+
+    packing: ImplicitGemmPacking
+
+    @property
+    def filter_kernel(self) -> SplitFilterKernel:
+        return SplitFilterKernel(self.packing)
+
+    def workgroups(self, batch: Index) -> tuple[Index, Index]:
+        """Those that walk over tiles, blocks of output channels."""
+        packing = self.packing
+        walking = packing.tile_count(batch).minimum(packing.schedule.walking_workgroups)
+        return walking, ceildiv(packing.group_filters, packing.schedule.block_columns)
+
+    def emit(
+        self,
+        workgroup: tuple[Index, ...],
+        batch: Index,
+        image: GlobalBuffer,
+        filters: GlobalBuffer,
+        output: GlobalBuffer,
+        epilogue: Epilogue,
+    ) -> None:
+        """`image` is N x H... x C, `filters` is packed, `output` is N x OH... x K."""
+        _Workgroup(self.packing, workgroup, batch, image, filters).emit(output, epilogue)
+
+
+@dataclass(frozen=True)
+class _Sums:
+    """A thread's sums one by one, of large products and of small ones, and what they are to be scaled by."""
+
+    scalars: list[list[ir.Value]]
+    largest: ir.Value | None
+    """The magnitude that the scale is for; None before there are any."""
+
+    @staticmethod
+    def zero(schedule: ImplicitGemmSchedule) -> _Sums:
+        zero = lane(constant_quad(0.0), 0)
+        return _Sums([[zero] * (schedule.sums // schedule.parts)] * schedule.parts, None)
+
+
+class _Workgroup:
+    """One workgroup of the kernel, as one of its threads sees it."""
+
+    def __init__(
+        self,
+        packing: ImplicitGemmPacking,
+        workgroup: tuple[Index, ...],
+        batch: Index,
+        image: GlobalBuffer,
+        filters: GlobalBuffer,
+    ) -> None:
+        schedule = packing.schedule
+        self._packing, self._schedule = packing, schedule
+        self._image, self._filters = image, filters
+        self._tiles = packing.tile_count(batch)
+        self._workgroup = workgroup[0]
+        first_column = workgroup[1] * schedule.block_columns
+        if packing.padded_filters == schedule.block_columns:
+            first_column = Index(0)
+        self._block = Block(Index(0), first_column, Index(0), Index(0))
+        thread = thread_id()
+        self._thread, self._warpgroup = thread % WARPGROUP_THREADS, thread // WARPGROUP_THREADS
+        self._lane, self._warp = self._thread % WARP_THREADS, self._thread // WARP_THREADS
+        self._shared = SharedBytes.allocate(packing.barrier_begin + BARRIER_BYTES, "filters_and_patches")
+        self._filters_are_there = self._shared.barrier(packing.barrier_begin)
+        self._patch = self._warpgroup * packing.patch.bytes + packing.patches_begin
+        self._maxima = self._warpgroup * WARP_MAXIMA_BYTES + packing.maxima_begin
+
+    def emit(self, output: GlobalBuffer, epilogue: Epilogue) -> None:
+        is_first = (self._warpgroup * WARPGROUP_THREADS + self._thread).less_than(1)
+        when(is_first, self._initialize)
+        barrier()
+        when(is_first, self._copy_filters)
+        walking = self._schedule.walking_workgroups
+        first, step = self._warpgroup * walking + self._workgroup, walking * self._schedule.warpgroups
+        with loop(self._tiles - first, step, "tile") as ahead:
+            tile = first + ahead
+            sums = _Sums.zero(self._schedule)
+            loaded = self._load(tile, 0)
+            for block in range(self._schedule.channel_blocks):
+                sums = self._split(loaded, sums)
+                if block == 0:
+                    self._filters_are_there.wait(Index(0))
+                if block + 1 < self._schedule.channel_blocks:
+                    # It comes while matrix units multiply.
+                    loaded = self._load(tile, block + 1)
+                sums = self._multiply(block, sums)
+            self._store(tile, sums, output, epilogue)
+
+    def _initialize(self) -> None:
+        self._filters_are_there.initialize(arrivals=1)
+        publish()
+
+    def _copy_filters(self) -> None:
+        packing = self._packing
+        self._filters_are_there.arrive_expecting(packing.patches_begin)
+        stage = packing.filter_stage(self._block.first_column, Index(0))
+        source = address_of(self._filters) + stage * HALF_BYTES
+        for offset in range(0, packing.patches_begin, packing.stage_bytes):
+            self._shared.copy(offset, source + offset, packing.stage_bytes, self._filters_are_there)
+
+    # The image
+
+    def _own_quads(self) -> list[tuple[Index, Index, Index]]:
+        """Row, column and quad of channels of what this thread loads of a patch.
+
+        The threads of a pixel, and those beside it, go from row to row, whose numbers are known; what is left
+        of the columns is theirs as it comes, the last quads several times.
+        """
+        packing, quads = self._packing, self._packing.patch.channel_quads
+        rows, columns = packing.patch.extents
+        pixels = WARPGROUP_THREADS // quads
+        whole = columns // pixels * pixels if pixels * quads == WARPGROUP_THREADS else 0
+        pixel, quad = self._thread // quads, self._thread % quads
+        own = [
+            (Index(row), pixel + first, quad) for row in range(rows) for first in range(0, whole, pixels or 1)
+        ]
+        left = (rows, columns - whole, quads)
+        for first in range(0, prod(left), WARPGROUP_THREADS):
+            row, column, quad = unflatten((self._thread + first).minimum(prod(left) - 1), left)
+            own.append((row, column + whole, quad))
+        return own
+
+    def _load(self, tile: Index, block: int) -> list[ir.Value]:
+        """This thread's quads of a block of channels of a tile's patch; zeros where the convolution pads."""
+        packing, shape = self._packing, self._packing.shape
+        image, *first = self._place(tile)
+        origin = [
+            at * stride - low for at, stride, low in zip(first, shape.strides, shape.padding_low, strict=True)
+        ]
+        quads = []
+        for row, column, quad in self._own_quads():
+            exists, position = Condition(True), []
+            for at, size in zip(
+                (origin[0] + row, origin[1] + column), packing.patch.input_plane, strict=True
+            ):
+                exists = exists & at.at_least(0) & at.less_than(size)
+                position.append(at.maximum(0).minimum(size - 1))
+            channel = (quad + block * self._packing.patch.channel_quads) * QUAD
+            offset = self._image.offset([image, *position, channel])
+            remaining = Index(self._packing.group_channels) - channel
+            quads.append(self._image.load_first(offset, remaining, exists))
+        return quads
+
+    def _place(self, tile: Index) -> tuple[Index, Index, Index]:
+        """The image of a tile, and the first of its outputs."""
+        down, across = self._packing.patch.tiles_per_image
+        rows, columns = self._packing.patch.tile
+        image, row, column = unflatten(tile, (1, down, across))
+        return image, row * rows, column * columns
+
+    def _split(self, loaded: list[ir.Value], sums: _Sums) -> _Sums:
+        """Leaves a patch in shared memory; gives the sums before it for its scale, which is no less."""
+        patch, largest = self._packing.patch, self._largest(loaded)
+        if sums.largest is not None:
+            largest = arith.maxui(largest, sums.largest)
+        _, inverse = scales_for(largest, 0)
+        factor = broadcast(inverse, QUAD)
+        for value, own in zip(loaded, self._own_quads(), strict=True):
+            parts = parts_of(arith.mulf(value, factor), self._schedule.parts)
+            for place, (number, part) in product(patch.places(*own), enumerate(parts)):
+                self._shared.store(part, place + self._patch + number * patch.part_bytes)
+        publish()
+        warpgroup_barrier(self._warpgroup)
+        if sums.largest is None:
+            return _Sums(sums.scalars, largest)
+        before, _ = scales_for(sums.largest, 0)
+        ratio = arith.mulf(before, inverse)
+        return _Sums([[arith.mulf(each, ratio) for each in part] for part in sums.scalars], largest)
+
+    def _largest(self, loaded: list[ir.Value]) -> ir.Value:
+        """The largest magnitude of a patch, of all threads of the warpgroup; infinities don't count.
+
+        When it is known, all of them are done with the patch before.
+        """
+        found = largest_of_quad(largest_of([finite_magnitude(quad) for quad in loaded]))
+        offset = 1
+        while offset < WARP_THREADS:
+            other = gpu.shuffle(found, integer(offset), integer(WARP_THREADS), gpu.ShuffleMode.XOR)[0]
+            found = arith.maxui(found, other)
+            offset *= 2
+        self._shared.store(found, self._maxima + self._warp * _INTEGER_BYTES)
+        warpgroup_barrier(self._warpgroup)
+        return reduce(
+            arith.maxui,
+            [
+                self._shared.load(integer_type(), self._maxima + number * _INTEGER_BYTES)
+                for number in range(WARPS)
+            ],
+        )
+
+    # The products
+
+    def _multiply(self, block: int, before: _Sums) -> _Sums:
+        packing, schedule, geometry = self._packing, self._schedule, self._packing.patch
+        sums = [WarpgroupSums.of(each) for each in before.scalars]
+        distances = geometry.pair_bytes, geometry.line_bytes
+        patch = self._shared.gathered_operand(self._patch, *distances).here()
+        filters = self._shared.operand(0).here()
+        per_stage = schedule.block_reduction // REDUCTION
+        begin_products()
+        for step, place in geometry.steps(block):
+            stage, within = divmod(step, per_stage)
+            rows, columns = patch.behind(place), filters.behind(stage * packing.stage_bytes)
+            high_columns = columns.step(within)
+            if schedule.parts == 2:
+                low_rows, low_columns = rows.behind(geometry.part_bytes), columns.step(per_stage + within)
+                sums[1] = sums[1].add(rows, low_columns).add(low_rows, high_columns)
+            sums[0] = sums[0].add(rows, high_columns)
+        commit_products()
+        wait_for_products(pending=0)
+        return _Sums(landed_sums(sums), before.largest)
+
+    # The results
+
+    def _store(
+        self,
+        tile: Index,
+        sums: _Sums,
+        output: GlobalBuffer,
+        epilogue: Epilogue,
+    ) -> None:
+        packing = self._packing
+        assert sums.largest is not None
+        scale, _ = scales_for(sums.largest, 0)
+        restoring = MatrixSums(packing, self._block, self._image, self._filters)
+        first = self._lane % QUAD * QUAD
+        pairs = range(self._schedule.block_columns // PAIR_COLUMNS)
+        columns = [first + j * PAIR_COLUMNS for j in pairs]
+        column_scales = [restoring.column_scale(column) for column in columns]
+        row_scale = broadcast(scale, QUAD)
+        image, *origin = self._place(tile)
+        for half, j in product(range(2), pairs):
+            number = self._warp * WARP_ROWS + self._lane // QUAD + half * PAIR_ROWS
+            within = unflatten(number, packing.patch.tile)
+            at = [begin + i for begin, i in zip(origin, within, strict=True)]
+            exists = Condition(True)
+            for index, size, extent in zip(at, packing.patch.output_plane, packing.patch.tile, strict=True):
+                exists = exists & (index.less_than(size) if size % extent else Condition(True))
+            channel = self._block.first_column + columns[j]
+            if packing.group_filters != packing.padded_filters:
+                exists = exists & channel.less_than(packing.group_filters)
+            quads = [quad_of_sums(each, j, half) for each in sums.scalars]
+            small = quads[1] if len(quads) > 1 else None
+
+            def finish(
+                at: list[Index] = at,
+                channel: Index = channel,
+                large: ir.Value = quads[0],
+                small: ir.Value | None = small,
+                column_scale: ir.Value = column_scales[j],
+            ) -> None:
+                position = packing.patch.output_position((at[0], at[1]))
+                value = restoring.restored(large, small, row_scale, column_scale)
+                finished = epilogue(value, image, position, channel)
+                output.store(finished, output.offset([image, *position, channel]))
+
+            when(exists, finish)

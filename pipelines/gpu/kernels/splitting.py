@@ -1,0 +1,92 @@
+"""How quads become fp16 numbers: scaled by powers of two, as high and low parts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+
+from iree.winograd.dialect.bindings import arith, ir, vector
+from iree.winograd.pipelines.emission.vocabulary import vector_type
+from iree.winograd.pipelines.gpu.device.memory import QUAD, constant_quad, quad_type
+from iree.winograd.pipelines.gpu.packing.split import (
+    LOW_BITS,
+    MAX_EXPONENT_FIELD,
+    MIN_EXPONENT_FIELD,
+    scale_offset,
+)
+
+MANTISSA_BITS = 23
+_EXPONENT_BIAS = 127
+_INFINITY = 0x7F800000
+"""Its bits."""
+
+
+def parts_of(scaled: ir.Value, count: int) -> list[ir.Value]:
+    """The high and the low parts of a quad within fp16's range, or its rounded numbers alone."""
+    halves = vector_type(QUAD, ir.F16Type.get())
+    high = arith.truncf(halves, scaled)
+    if count == 1:
+        return [high]
+    rest = arith.subf(scaled, arith.extf(scaled.type, high))
+    return [high, arith.truncf(halves, arith.mulf(rest, constant_quad(2.0**LOW_BITS)))]
+
+
+# Magnitudes are compared as integers, in the order of which floating-point numbers without a sign are.
+
+
+def integer_type() -> ir.Type:
+    return ir.IntegerType.get_signless(32)
+
+
+def integer(value: int) -> ir.Value:
+    return arith.constant(integer_type(), value)
+
+
+def integers(value: int, like: ir.Type | None = None) -> ir.Value:
+    """A constant of the type `like`, which is that of one integer or of a quad; of a quad by default."""
+    type_ = vector_type(QUAD, integer_type()) if like is None else like
+    if not isinstance(type_, ir.VectorType):
+        return integer(value)
+    attribute = ir.IntegerAttr.get(integer_type(), value)
+    return arith.constant(type_, ir.DenseElementsAttr.get_splat(type_, attribute))
+
+
+def magnitude(quad: ir.Value) -> ir.Value:
+    """The bits of a quad's elements without their signs."""
+    bits = arith.bitcast(vector_type(QUAD, integer_type()), quad)
+    return arith.andi(bits, integers(0x7FFFFFFF))
+
+
+def finite_magnitude(quad: ir.Value) -> ir.Value:
+    """The same, zeros for infinities and what is not a number."""
+    bits = magnitude(quad)
+    is_finite = arith.cmpi(arith.CmpIPredicate.ult, bits, integers(_INFINITY))
+    return arith.select(is_finite, bits, integers(0))
+
+
+def largest_of(magnitudes: Sequence[ir.Value]) -> ir.Value:
+    """Of each lane."""
+    return reduce(arith.maxui, magnitudes)
+
+
+def largest_of_quad(magnitudes: ir.Value) -> ir.Value:
+    """Of all lanes."""
+    return reduce(arith.maxui, [vector.extract(magnitudes, [], [i]) for i in range(QUAD)])
+
+
+def scales_for(largest: ir.Value, growth: int) -> tuple[ir.Value, ir.Value]:
+    """The scale for elements up to a magnitude before transforms, and its inverse; or quads."""
+    type_ = largest.type
+    is_quad = isinstance(type_, ir.VectorType)
+    floats = quad_type() if is_quad else ir.F32Type.get()
+    exponent = arith.shrui(largest, integers(MANTISSA_BITS, type_))
+    exponent = arith.maxui(exponent, integers(MIN_EXPONENT_FIELD, type_))
+    exponent = arith.minui(exponent, integers(MAX_EXPONENT_FIELD, type_))
+    offset = scale_offset(growth)
+
+    def power_of_two(field: ir.Value) -> ir.Value:
+        return arith.bitcast(floats, arith.shli(field, integers(MANTISSA_BITS, type_)))
+
+    scale = arith.addi(exponent, integers(_EXPONENT_BIAS - offset, type_))
+    inverse = arith.subi(integers(_EXPONENT_BIAS + offset, type_), exponent)
+    return power_of_two(scale), power_of_two(inverse)

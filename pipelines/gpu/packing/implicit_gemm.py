@@ -1,0 +1,83 @@
+"""The layout of implicit matrix products: filters as `split.py` has them, and patches of the image."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from iree.winograd.pipelines.emission.vocabulary import Condition, Index
+from iree.winograd.pipelines.gpu.device.memory import QUAD
+from iree.winograd.pipelines.gpu.schedules.implicit_gemm import WARP_MAXIMA_BYTES, ImplicitGemmSchedule
+from iree.winograd.pipelines.gpu.schedules.matrix import STAGE_ROW_BYTES
+from iree.winograd.pipelines.gpu.schedules.patch import Patch, PixelPatch
+
+from .split import SplitPacking
+
+
+@dataclass(frozen=True)
+class ImplicitGemmPacking(SplitPacking):
+    """The tiles, patches and filters of a direct convolution for a schedule of implicit products."""
+
+    schedule: ImplicitGemmSchedule
+
+    @cached_property
+    def patch(self) -> Patch:
+        patch = self.schedule.patch(self.shape)
+        if patch is None:
+            raise ValueError(f"{self.schedule} has no patches for {self.shape}")
+        return patch
+
+    def tile_count(self, batch: Index) -> Index:
+        return batch * prod(self.patch.tiles_per_image)
+
+    # The reduction dimension
+
+    @property
+    def reduction(self) -> int:
+        return self.patch.reduction
+
+    def offsets_of(self, row: Index) -> tuple[tuple[Index, ...], Condition]:
+        if not isinstance(self.patch, PixelPatch):
+            return super().offsets_of(row)
+        tap = row // QUAD
+        position = tap // self.patch.row_taps, tap % self.patch.row_taps
+        exists = position[0].less_than(self.shape.kernel_size[0])
+        return position, exists & position[1].less_than(self.shape.kernel_size[1])
+
+    def by_quads(self, transformed: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
+        if not isinstance(self.patch, PixelPatch):
+            return super().by_quads(transformed)
+        rows, columns = self.shape.kernel_size
+        taps = np.zeros((rows, self.patch.row_taps, QUAD, self.padded_filters), np.float32)
+        filters = transformed.reshape(self.views, self.group_channels, self.group_filters)
+        taps[:, :columns, : self.group_channels, : self.group_filters] = filters[
+            self.shape.views_by_tap
+        ].reshape(rows, columns, self.group_channels, self.group_filters)
+        padded = np.zeros((1, self.padded_reduction, self.padded_filters), np.float32)
+        padded[0, : self.reduction] = taps.reshape(self.reduction, self.padded_filters)
+        return padded
+
+    # Shared memory
+
+    @property
+    def stage_bytes(self) -> int:
+        """The filters of one stage."""
+        return self.schedule.block_columns * STAGE_ROW_BYTES
+
+    @property
+    def patches_begin(self) -> int:
+        """Behind the filters."""
+        return self.stages * self.stage_bytes
+
+    @property
+    def maxima_begin(self) -> int:
+        """Behind the patches."""
+        return self.patches_begin + self.schedule.warpgroups * self.patch.bytes
+
+    @property
+    def barrier_begin(self) -> int:
+        return self.maxima_begin + self.schedule.warpgroups * WARP_MAXIMA_BYTES

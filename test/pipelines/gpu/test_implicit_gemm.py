@@ -1,0 +1,203 @@
+"""Direct convolutions as implicit matrix products: what they multiply, their code, and when they are chosen.
+
+No GPU of NVIDIA takes part: `benchmarks/gpu_split.py` checks the kernels on one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from convolution_program import compile_rewritten
+from iree.winograd.dialect.decomposition import decompose
+from iree.winograd.dialect.reference import convolution
+from iree.winograd.passes.match.problem import ConvolutionProblem
+from iree.winograd.pipelines.emission.vocabulary import Index
+from iree.winograd.pipelines.gpu.choice.default_schedule import default_schedules, schedules
+from iree.winograd.pipelines.gpu.device.target import GpuTarget
+from iree.winograd.pipelines.gpu.packing.implicit_gemm import ImplicitGemmPacking
+from iree.winograd.pipelines.gpu.schedules.fit import refusal
+from iree.winograd.pipelines.gpu.schedules.implicit_gemm import ImplicitGemmSchedule
+from iree.winograd.pipelines.gpu.schedules.patch import CELL
+from iree.winograd.pipelines.machines.defaults import default_gpu_machine
+from iree.winograd.pipelines.specification.shape import ConvolutionShape
+from scheduled_program import ScheduledProgram
+from wide import sampled
+
+HOPPER = GpuTarget(
+    1024, 232448, "nvvm.minctasm", "sm_90a", has_matrix_units=True, has_warpgroup_products=True
+)
+SCHEDULE = ImplicitGemmSchedule(64, 64, warpgroups=2, walking_workgroups=132)
+PLAIN = ScheduledProgram(
+    (14, 14), 64, 64, (3, 3), (1, 1), (1, 1), batch=4, low=(1, 1), high=(1, 1), schedule=SCHEDULE
+)
+STEM = replace(PLAIN, size=(30, 30), channels=3, kernel=(7, 7), strides=(2, 2), low=(3, 3), high=(3, 3))
+PROGRAMS = [
+    PLAIN,
+    STEM,
+    replace(STEM, constant_filter=False),
+    replace(PLAIN, channels=4, schedule=replace(SCHEDULE, products=1)),
+    replace(PLAIN, channels=32, strides=(2, 2), dynamic_batch=True, constant_filter=False),
+    replace(
+        PLAIN, kernel=(1, 1), low=None, high=None, outputs=20, schedule=replace(SCHEDULE, block_columns=32)
+    ),
+]
+X3 = "kernel 3x3 stride 1x1 dilation 1x1 padding 1x1 1x1 groups"
+
+
+def _shape(text: str) -> ConvolutionShape:
+    problem = ConvolutionProblem.parse(text)
+    ones = (1,) * len(problem.kernel_size)
+    direct = decompose(
+        problem.kernel_size, ones, strides=problem.strides, dilations=problem.dilations, part_size=ones
+    )
+    return ConvolutionShape.decomposed(problem, direct)
+
+
+@pytest.mark.parametrize("program", sampled(PROGRAMS, PROGRAMS[:3]), ids=str)
+def test_is_one_kernel_of_warpgroups(program: ScheduledProgram, tmp_path: Path) -> None:
+    generator = np.random.default_rng(0)
+    filters = generator.standard_normal(program.filter_shape).astype(np.float32)
+    flags = [f"--iree-hal-dump-executable-binaries-to={tmp_path}"]
+    compile_rewritten(program.text(filters if program.constant_filter else None), "cuda:sm_90a", flags)
+    kernels = "".join(path.read_text() for path in tmp_path.glob("*.ptx")).split(".visible .entry")[1:]
+    (multiplying,) = (each for each in kernels if "wgmma.mma_async" in each)
+    assert [each for each in kernels if "input" in each.split("(")[0]] == []
+    schedule = program.schedule
+    assert isinstance(schedule, ImplicitGemmSchedule)
+    products = multiplying.count(f"wgmma.mma_async.sync.aligned.m64n{schedule.block_columns}k16.f32.f16.f16")
+    assert products and products % schedule.products == 0
+    for instruction in ("cp.async.bulk.shared::cluster.global.mbarrier", "fence.proxy.async", "bar.sync"):
+        assert instruction in multiplying
+    assert ".local" not in multiplying, "registers are spilled"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"1x8x8x32->4 {X3} 1 f32",
+        "1x16x16x16->4 kernel 3x3 stride 2x2 dilation 1x1 padding 1x0 1x1 groups 1 f32",
+        "1x8x8x16->4 kernel 3x3 stride 1x1 dilation 2x2 padding 2x2 2x2 groups 1 f32",
+        "1x8x8x48->4 kernel 1x1 stride 1x1 dilation 1x1 padding 0x0 0x0 groups 1 f32",
+        "1x16x16x3->4 kernel 7x7 stride 2x2 dilation 1x1 padding 3x3 3x3 groups 1 f32",
+        "1x8x8x4->4 kernel 5x5 stride 1x1 dilation 1x1 padding 2x2 2x2 groups 1 f32",
+        f"1x8x8x1->4 {X3} 1 f32",
+        "1x16x8x2->4 kernel 3x2 stride 2x1 dilation 1x1 padding 1x0 1x1 groups 1 f32",
+    ],
+)
+def test_cells_of_a_patch_are_what_a_tile_multiplies(text: str) -> None:
+    """The first tile, of integers, multiplied as matrix units do: cells at the distances they are told."""
+    shape = _shape(text)
+    channel_blocks = 3 if shape.input_channels == 48 else 2 if shape.input_channels == 32 else 1
+    packing = ImplicitGemmPacking(shape, replace(SCHEDULE, channel_blocks=channel_blocks))
+    patch = packing.patch
+    generator = np.random.default_rng(0)
+    image = generator.integers(-9, 10, (1, *shape.input_size, shape.input_channels)).astype(np.float64)
+    filters = generator.integers(-9, 10, (*shape.kernel_size, shape.input_channels, 4)).astype(np.float64)
+    exact = convolution(
+        image, filters, shape.strides, shape.dilations, shape.padding_low, shape.padding_high, 1
+    )
+    plane = image.reshape(*patch.input_plane, -1)
+    views = shape.decomposition.views
+    by_view = np.stack([filters[tuple(np.array(view) // shape.dilations)] for view in views])
+    columns = packing.by_quads(by_view.reshape(1, -1, 4))[0].astype(np.float64)
+    sums = np.zeros((64, packing.padded_filters))
+    multiplied = set()
+    for block in range(channel_blocks):
+        memory = np.full((patch.part_bytes // 2,), np.nan)
+        for row, column, quad in np.ndindex(*patch.extents, patch.channel_quads):
+            y, x = (at - low for at, low in zip((row, column), shape.padding_low, strict=True))
+            inside = 0 <= y < plane.shape[0] and 0 <= x < plane.shape[1]
+            first = 4 * (quad + block * patch.channel_quads)
+            values = np.zeros(4)
+            if inside:
+                channels = plane[y, x, first : first + 4]
+                values[: len(channels)] = channels
+            for place in patch.places(Index(row), Index(column), Index(quad)):
+                assert place.known is not None
+                memory[place.known // 2 : place.known // 2 + 4] = values
+        for step, begin in patch.steps(block):
+            multiplied.add(step)
+            for output, half in np.ndindex(64, 2):
+                line, within = divmod(output, 8)
+                place_of_cell = begin + line * patch.line_bytes + within * 16 + half * patch.pair_bytes
+                cell = memory[place_of_cell // 2 : place_of_cell // 2 + CELL]
+                sums[output] += cell @ columns[16 * step + 8 * half :][:CELL]
+    assert multiplied == set(range(packing.reduction // 16))
+    tile = sums[:, :4].reshape(*patch.tile, 4)
+    expected = exact.reshape(*patch.output_plane, 4)[: patch.tile[0], : patch.tile[1]]
+    np.testing.assert_array_equal(tile, expected)
+
+
+def test_filters_of_few_channels_are_padded_by_taps() -> None:
+    packing = ImplicitGemmPacking(
+        _shape("1x16x16x3->8 kernel 7x7 stride 2x2 dilation 1x1 padding 3x3 3x3 groups 1 f32"), SCHEDULE
+    )
+    assert packing.reduction == 7 * 8 * 4
+    for row in range(packing.reduction):
+        tap, exists = packing.offsets_of(Index(row))
+        assert [each.known for each in tap] == [row // 32, row // 4 % 8]
+        assert exists.known == (row // 4 % 8 < 7)
+
+
+@pytest.mark.parametrize("batch", [32, 128])
+def test_they_are_chosen_for_64_channels_and_for_images(batch: int) -> None:
+    machine = default_gpu_machine("sm_90a")
+    stem = "kernel 7x7 stride 2x2 dilation 1x1 padding 3x3 3x3 groups 1 f32"
+    for text in (f"{batch}x56x56x64->64 {X3} 1 f32", f"{batch}x224x224x3->64 {stem}"):
+        for each in default_schedules(_shape(text), HOPPER, machine):
+            assert isinstance(each, ImplicitGemmSchedule) or not each.matrix_products
+
+
+def test_all_that_are_offered_fit_in_registers_and_memory() -> None:
+    shape = _shape(f"32x56x56x64->64 {X3} 1 f32")
+    offered = [
+        each
+        for each in schedules(shape, HOPPER, default_gpu_machine("sm_90a"))
+        if isinstance(each, ImplicitGemmSchedule)
+    ]
+    assert {each.products for each in offered} == {1, 3}
+    for each in offered:
+        needed = each.bytes_for(shape)
+        assert needed is not None and needed <= HOPPER.shared_memory_bytes
+        assert each.threads * (each.sums + 64) <= 65536
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (f"4x14x14x64->64 {X3} 2 f32", "one group"),
+        (f"4x14x14x24->64 {X3} 1 f32", "few channels or whole sixteens"),
+        (f"4x14x14x64->62 {X3} 1 f32", "few channels or whole sixteens"),
+        (f"4x14x14x256->64 {X3} 1 f32", "the target has fewer"),
+        ("4x14x14x64->64 kernel 1x1 stride 2x2 dilation 1x1 padding 0x0 0x0 groups 1 f32", "one group"),
+        ("4x14x64->64 kernel 3 stride 1 dilation 1 padding 1 1 groups 1 f32", "one group"),
+    ],
+)
+def test_other_convolutions_are_refused(text: str, reason: str) -> None:
+    assert reason in (refusal(_shape(text), HOPPER, SCHEDULE) or "")
+
+
+def test_only_sm_90a_has_them() -> None:
+    target = replace(HOPPER, architecture="sm_80", has_warpgroup_products=False)
+    assert "no matrix units that warpgroups use" in (
+        refusal(_shape(f"4x14x14x64->64 {X3} 1 f32"), target, SCHEDULE) or ""
+    )
+
+
+@pytest.mark.parametrize(
+    ("sizes", "fields", "message"),
+    [
+        ((128, 64), {}, "block_rows must be 64, not 128"),
+        ((64, 72), {}, "block_columns 72 must be a multiple of 16"),
+        ((64, 256), {}, "at most 128 sums, not the 256"),
+        ((64, 64), {"warpgroups": 5}, "warpgroups must be at most 4, not 5"),
+    ],
+)
+def test_blocks_that_do_not_fit_are_an_error(
+    sizes: tuple[int, int], fields: dict[str, int], message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        ImplicitGemmSchedule(*sizes, **{"warpgroups": 2, "walking_workgroups": 132} | fields)
