@@ -86,7 +86,14 @@ def transposed(quads: Sequence[ir.Value]) -> list[ir.Value]:
 
 
 def span(argument: ir.Value, element: ir.Type, count: Index) -> ir.Value:
-    """The memory of a kernel's argument as a 1-D memref of `count` elements."""
+    """The memory of a kernel's argument as a 1-D memref of `count` elements.
+
+    Raises ValueError within loops and branches: IREE moves buffers of a program into one, and changes where
+    they are bound in the first block of a kernel, which is all that it has of it by then.
+    """
+    parent = ir.InsertionPoint.current.block.owner.operation.name
+    if parent != "func.func":
+        raise ValueError(f"a buffer is bound in {parent}, not in the first block of a kernel")
     dynamic = ir.ShapedType.get_dynamic_size()
     layout = ir.StridedLayoutAttr.get(ir.ShapedType.get_dynamic_stride_or_offset(), [1])
     type_ = ir.MemRefType.get([dynamic if count.known is None else count.known], element, layout)

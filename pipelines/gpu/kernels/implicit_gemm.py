@@ -297,7 +297,7 @@ class _Workgroup:
         packing = self._packing
         assert sums.largest is not None
         scale, _ = scales_for(sums.largest, 0)
-        restoring = MatrixSums(packing, self._block, self._image, self._filters)
+        restoring = MatrixSums(packing, self._block, self._filters)
         first = self._lane % QUAD * QUAD
         pairs = range(self._schedule.block_columns // PAIR_COLUMNS)
         columns = [first + j * PAIR_COLUMNS for j in pairs]

@@ -15,20 +15,21 @@ from .products import Block
 
 @dataclass(frozen=True)
 class MatrixSums:
-    """The sums of one block, of what `left` and `filters` hold."""
+    """The sums of one block, of what the left operand and `filters` hold."""
 
     packing: SplitPacking
     block: Block
-    left: GlobalBuffer
     filters: GlobalBuffer
 
-    def row_scales(self) -> Callable[[Index], ir.Value]:
-        """What loads the scale of a row of the block, as a quad of equal elements."""
-        scales = self.left.viewed_as(ir.F32Type.get())
+    def row_scales(self, left: ir.Value) -> Callable[[Index], ir.Value]:
+        """What loads the scale of a row of the block, as a quad of equal elements.
+
+        `left` is the memory of the left operand as a memref of f32.
+        """
 
         def load(row: Index) -> ir.Value:
             place = self.packing.input_scale(self.block.row_block, self._group, row)
-            return broadcast(memref.load(scales, [place.value]), QUAD)
+            return broadcast(memref.load(left, [place.value]), QUAD)
 
         return load
 

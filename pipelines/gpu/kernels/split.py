@@ -213,9 +213,9 @@ class _Workgroup:
         thread_row = self._warp_row + self._lane // QUAD
         thread_column = self._warp_column + self._lane % QUAD * QUAD
         columns = [thread_column + j * MATRIX_ROWS for j in range(self._tiles_across // 2)]
-        sums = MatrixSums(self._packing, self._block, self._left, self._filters)
+        sums = MatrixSums(self._packing, self._block, self._filters)
         column_scales = [sums.column_scale(column) for column in columns]
-        row_scale = sums.row_scales()
+        row_scale = sums.row_scales(self._left.viewed_as(ir.F32Type.get()))
         for i in range(self._tiles_down):
             rows = [thread_row + (i * MATRIX_ROWS + half * _SQUARE) for half in range(2)]
             scales = [row_scale(row) for row in rows]

@@ -82,7 +82,7 @@ class _Workgroup:
     def __init__(self, product: WarpgroupProduct, left: GlobalBuffer, filters: GlobalBuffer) -> None:
         schedule, packing = product.schedule, product.packing
         self._schedule, self._packing = schedule, packing
-        self._left, self._filters = left, filters
+        self._scales, self._filters = left.viewed_as(ir.F32Type.get()), filters
         thread = thread_id()
         self._thread, self._lane, self._warp = thread, thread % WARP_THREADS, thread // WARP_THREADS
         walks = schedule.walking_workgroups is not None
@@ -197,12 +197,12 @@ class _Workgroup:
         when(self._lane.less_than(1), self._empty(place).arrive)
 
     def _store(self, block: Block, scalars: list[list[ir.Value]], storing: Storing) -> None:
-        sums = MatrixSums(self._packing, block, self._left, self._filters)
+        sums = MatrixSums(self._packing, block, self._filters)
         store = storing(block)
         first = self._lane % QUAD * QUAD
         columns = [first + j * PAIR_COLUMNS for j in range(self._schedule.block_columns // PAIR_COLUMNS)]
         column_scales = [sums.column_scale(column) for column in columns]
-        row_scale = sums.row_scales()
+        row_scale = sums.row_scales(self._scales)
         for half in range(2):
             row = self._warp * WARP_ROWS + self._lane // QUAD + half * PAIR_ROWS
             scale = row_scale(row)

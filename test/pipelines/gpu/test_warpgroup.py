@@ -11,10 +11,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from convolution_program import compile_rewritten
+from iree.winograd.dialect.bindings import func, ir
 from iree.winograd.dialect.decomposition import decompose
 from iree.winograd.passes.match.element_types import F32
 from iree.winograd.passes.match.problem import ConvolutionProblem
+from iree.winograd.pipelines.emission.vocabulary import Index, loop
 from iree.winograd.pipelines.gpu.choice.default_schedule import default_schedules, schedules
+from iree.winograd.pipelines.gpu.device.memory import span
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
 from iree.winograd.pipelines.gpu.schedules.fit import refusal
 from iree.winograd.pipelines.gpu.schedules.warpgroup import WarpgroupSchedule
@@ -71,6 +74,19 @@ def test_becomes_bulk_copies_and_products_of_warpgroups(program: ScheduledProgra
     assert ".local" not in multiplying, "registers are spilled"
     # IREE's code for ReLU would be this, of a NaN and zero zero.
     assert "max.f32" not in code
+
+
+def test_buffers_are_not_bound_in_loops() -> None:
+    """IREE would not find them where it moves buffers: walking kernels read the scales of another place."""
+    with ir.Context(), ir.Location.unknown():
+        index = ir.IndexType.get()
+        with ir.InsertionPoint(ir.Module.create().body):
+            function = func.FuncOp("kernel", ([ir.Type.parse("!stream.binding"), index], []))
+        block = function.add_entry_block()
+        with ir.InsertionPoint(block):
+            span(block.arguments[0], ir.F32Type.get(), Index(block.arguments[1]))
+            with loop(Index(block.arguments[1])), pytest.raises(ValueError, match=r"bound in scf\.for"):
+                span(block.arguments[0], ir.F32Type.get(), Index(4))
 
 
 def test_only_sm_90a_has_them() -> None:
