@@ -47,7 +47,7 @@ class Trainer:
         self.network = network
         self.seconds: list[float] = []
         self._function = function
-        self._optimizer = torch.optim.SGD(network.parameters(), lr=0.05, momentum=0.9)
+        self._optimizer = torch.optim.SGD(network.parameters(), lr=0.02, momentum=0.9)
 
     def step(self, images: torch.Tensor, classes: torch.Tensor) -> float:
         """One step of the optimizer; returns the loss before it."""
