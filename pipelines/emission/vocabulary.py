@@ -378,9 +378,9 @@ class Buffer:
         """Writes the lanes of a vector for which the mask holds, the first one at `offset`."""
         vector.maskedstore(self.memref, [Index.of(offset).value], mask.value, value)
 
-    def prefetch(self, offset: IndexLike, *, to_write: bool = False) -> None:
-        """Brings the cache line of an element near; the offset need not be within the buffer."""
-        memref.prefetch(self.memref, [Index.of(offset).value], to_write, 3, True)
+    def prefetch(self, offset: IndexLike, *, to_write: bool = False, to_l2: bool = False) -> None:
+        """Brings the cache line of an element into L1, or L2; the offset need not be within the buffer."""
+        memref.prefetch(self.memref, [Index.of(offset).value], to_write, 2 if to_l2 else 3, True)
 
     def load_scalar(self, offset: IndexLike) -> ir.Value:
         return memref.load(self.memref, [Index.of(offset).value])

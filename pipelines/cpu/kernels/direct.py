@@ -44,6 +44,8 @@ class _Pixels:
     number: Index
     position: tuple[Index, ...]
     block: Index
+    register_block: Index
+    """Number of those of the workgroup with the same channels."""
 
 
 @dataclass(frozen=True)
@@ -116,7 +118,8 @@ class DirectKernel:
                 with loop(schedule.pixel_block, schedule.register_pixels, "pixel") as start:
                     pixel = start.minimum(schedule.pixel_block - schedule.register_pixels)
                     position = (*output_row, outputs.first_pixel + pixel)
-                    pixels = _Pixels(outputs.number, position, block)
+                    register_block = row * self._register_blocks_of_row + start // schedule.register_pixels
+                    pixels = _Pixels(outputs.number, position, block, register_block)
                     with named("origin"):
                         origin = self._origin(source, pixels, row, pixel)
                     sums = self._sum(source, origin, filters, pixels, store)
@@ -175,13 +178,21 @@ class DirectKernel:
         first = origin + self.blocks.group(pixels.block) * shape.group_inputs
         panel_origin = filters.offset([pixels.block, 0, 0, 0])
         pixel_stride = shape.decomposition.step[-1] * source.buffer.stride(-2)
-        tap_row_filters = shape.decomposition.kernel_size[-1] * shape.group_inputs * product.channels
-        prefetch = partial(self._prefetch, source, origin, pixels, store)
+        tap_row_channels = shape.decomposition.kernel_size[-1] * shape.group_inputs
+        ahead = panel_origin + (
+            (pixels.register_block * self._filters_ahead + product.channels) * shape.reduction
+        )
+
+        def prefetch(number: Index, c: Index) -> None:
+            self._prefetch(source, origin, pixels, store, c)
+            if self._filters_ahead:
+                filters.prefetch(ahead + (number + c) * self._filters_ahead, to_l2=True)
 
         def add_tap_row(tap_row: Index, sums: list[ir.Value]) -> list[ir.Value]:
             rows = Rows(source.buffer, first + self._tap_offset(tap_row, source.tap_strides), pixel_stride)
-            panel = Panel(filters, panel_origin + tap_row * tap_row_filters)
-            return self._add_tap_row(sums, rows, panel, prefetch)
+            number = tap_row * tap_row_channels
+            panel = Panel(filters, panel_origin + number * product.channels)
+            return self._add_tap_row(sums, rows, panel, partial(prefetch, number))
 
         zeros = product.zeros(shape.group_inputs, shape.element_types.accumulator_type)
         return product.finished(loop_carried(self._outer_taps, 1, zeros, add_tap_row, "tap_row"))
@@ -239,6 +250,17 @@ class DirectKernel:
     @property
     def _pixel_blocks(self) -> int:
         return -(-self.shape.output_size[-1] // self.schedule.pixel_block)
+
+    @property
+    def _register_blocks_of_row(self) -> int:
+        return -(-self.schedule.pixel_block // self.schedule.register_pixels)
+
+    @property
+    def _filters_ahead(self) -> int:
+        """Filters of the next block of channels that are fetched for each channel of a register block."""
+        if self.blocks.count == 1:
+            return 0
+        return self.schedule.product.filters_ahead(self.schedule.row_block * self._register_blocks_of_row)
 
     @property
     def _outer_taps(self) -> int:

@@ -38,10 +38,18 @@ def emit_products(
         with named("product_offset"):
             product_offset = products.offset([a, t, 0])
 
+        panel_origin = filters.offset([filter_block, a, 0, 0])
+        filters_ahead = product.filters_ahead(schedule.tile_block // product.rows)
+        ahead = panel_origin + (product.channels + t // product.rows * filters_ahead) * reduction
+
         def add_block(first: Index, extent: int) -> None:
+            def prefetch(c: Index) -> None:
+                if filters_ahead:
+                    filters.prefetch(ahead + (first + c) * filters_ahead, to_l2=True)
+
             rows = Rows(tiles, tile_offset + first, tiles.stride(0))
-            panel = Panel(filters, filters.offset([filter_block, a, first, 0]))
-            sums = product.add(product.zeros(extent, products.element), rows, panel, extent, target)
+            panel = Panel(filters, panel_origin + first * product.channels)
+            sums = product.add(product.zeros(extent, products.element), rows, panel, extent, target, prefetch)
             is_first = first.known == 0
             _accumulate(products, product_offset, product.finished(sums), schedule, first_block=is_first)
 

@@ -26,6 +26,9 @@ from iree.winograd.pipelines.emission.vocabulary import (
 
 from .target import CpuTarget
 
+CACHE_LINE = 16
+"""f32 elements of one."""
+
 
 @dataclass(frozen=True)
 class Rows:
@@ -82,6 +85,13 @@ class Product(Protocol):
     @property
     def channel_work(self) -> ChannelWork:
         """What the time is predicted from."""
+
+    def filters_ahead(self, blocks: int) -> int:
+        """Of a further panel, the filters that are fetched for each input channel of so many blocks.
+
+        All blocks of rows that share a panel fetch the next one together: the first to multiply with it would
+        wait for memory, if it alone did. None where there is but one block.
+        """
 
     def zeros(self, extent: int, element: ir.Type) -> list[ir.Value]:
         """The block before `extent` channels are added, with sums of the given type."""
@@ -144,6 +154,9 @@ class RegisterBlock:
     def channel_work(self) -> ChannelWork:
         return ChannelWork(self._sums, self.rows + self.vectors, self.interleaved_sums)
 
+    def filters_ahead(self, blocks: int) -> int:
+        return -(-self.channels // blocks) if blocks > 1 else 0
+
     def zeros(self, extent: int, element: ir.Type) -> list[ir.Value]:
         """One set of sums, or as many as are interleaved if these divide `extent`."""
         interleaved = self.interleaved_sums if extent % self.interleaved_sums == 0 else 1
@@ -182,8 +195,8 @@ class RegisterBlock:
         first = panel.first + c * step
         with named("filter"):
             filters = [panel.buffer.load(first + v * self.width, self.width) for v in range(self.vectors)]
-        for v in range(self.vectors):
-            panel.buffer.prefetch(first + (v * self.width + self.filter_prefetch * step))
+        for lane in range(0, self.channels, CACHE_LINE):
+            panel.buffer.prefetch(first + (lane + self.filter_prefetch * step))
         if beside is not None:
             beside(c)
         position = rows.first + c * rows.step

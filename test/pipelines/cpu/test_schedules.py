@@ -10,6 +10,7 @@ from iree.winograd.dialect.decomposition import decompose
 from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.cpu.backend import CpuBackend
 from iree.winograd.pipelines.cpu.choice.search_space import CpuSearchSpace
+from iree.winograd.pipelines.cpu.processor.product import RegisterBlock
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.schedules.channel_blocks import ChannelBlocks
 from iree.winograd.pipelines.cpu.schedules.direct import DirectSchedule, staged_elements
@@ -154,3 +155,10 @@ def test_copies_of_few_channels_count_as_large_as_they_are() -> None:
     across = ConvolutionProblem(1, (9, 9), (1, 0), (1, 0), (3, 1), (1, 1), (1, 1), 1, 3, 64)
     apart = convolution_shape(across, direct_algorithm(across))
     assert staged_elements(apart, 1, 9) == 3 * 9 * (3 + 16)
+
+
+def test_register_blocks_that_share_filters_fetch_all_of_the_next_ones() -> None:
+    for width, vectors in product((4, 8, 16), (1, 2, 3)):
+        block = RegisterBlock(rows=4, vectors=vectors, width=width, filter_prefetch=96)
+        assert block.filters_ahead(1) == 0, "it has no time to do so"
+        assert all(count * block.filters_ahead(count) >= block.channels for count in range(2, 40))
