@@ -1,14 +1,16 @@
 """The data of `dense_resource` attributes.
 
-The bindings create these attributes from a buffer but can't read them back, so the data is taken from the
-bytecode of an operation that holds the attribute. In MLIR's bytecode format a resource is the last thing in
-its section, as it is.
+The bindings create these attributes from a buffer but can't read them back. An array that one was created of
+here is remembered as long as the attribute keeps it; other data is taken from the bytecode of an operation
+that holds the attribute. In MLIR's bytecode format a resource is the last thing in its section, as it is.
 """
 
 from __future__ import annotations
 
+import ctypes
 import io
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -20,11 +22,45 @@ _ALIGNED = 0x80
 _PADDING = 0xCB
 
 
+_arrays: WeakValueDictionary[tuple[int, str], npt.NDArray[Any]] = WeakValueDictionary()
+"""What attributes were created of, by the address of their context and their text."""
+
+_capsule_name = ctypes.pythonapi.PyCapsule_GetName
+_capsule_name.restype, _capsule_name.argtypes = ctypes.c_char_p, [ctypes.py_object]
+_capsule_pointer = ctypes.pythonapi.PyCapsule_GetPointer
+_capsule_pointer.restype, _capsule_pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+
+
+def resource_attribute(
+    array: npt.NDArray[Any], name: str, type_: ir.RankedTensorType
+) -> ir.DenseResourceElementsAttr:
+    """A `dense_resource` of `type_` on the memory of `array`, contiguous, which it keeps.
+
+    Nobody else has this view of it: it is remembered until the attribute's context is gone.
+    """
+    kept = array.view()
+    attribute = ir.DenseResourceElementsAttr.get_from_buffer(kept, name, type_)
+    _arrays[_key(attribute)] = kept
+    return attribute
+
+
+def _key(attribute: ir.Attribute) -> tuple[int, str]:
+    # Objects of Python that stand for a context come and go.
+    capsule = attribute.context._CAPIPtr
+    return _capsule_pointer(capsule, _capsule_name(capsule)), str(attribute)
+
+
 def resource_data(constant: ir.Operation, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
     """The elements of the `dense_resource` that `constant` holds as its only one, in the shape of its result.
 
     The result is read-only. Raises ValueError when the bytecode doesn't hold data of that size.
     """
+    remembered = _arrays.get(_key(constant.attributes["value"]))
+    if remembered is not None:
+        known: npt.NDArray[Any] = remembered.reshape(-1).view(dtype)
+        known = known.reshape(ir.RankedTensorType(constant.results[0].type).shape)
+        known.flags.writeable = False
+        return known
     with constant.location:
         module = ir.Module.create()
         module.body.append(constant.clone(ip=False))

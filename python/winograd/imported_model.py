@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from iree.winograd.atomic_file import atomic_file
 from iree.winograd.dialect.bindings import ir
+from iree.winograd.dialect.resource_data import resource_attribute
 from iree.winograd.errors import ModelImportError
 from iree.winograd.passes.match.navigation import walk
 from iree.winograd.signatures import TensorSignature, named
@@ -49,9 +50,8 @@ class ImportedModel:
             for constant in [each for each in walk(module.operation) if WEIGHT_ATTRIBUTE in each.attributes]:
                 name = ir.StringAttr(constant.attributes[WEIGHT_ATTRIBUTE]).value
                 del constant.attributes[WEIGHT_ATTRIBUTE]
-                constant.attributes["value"] = ir.DenseResourceElementsAttr.get_from_buffer(
-                    self.weights[name], name, constant.results[0].type
-                )
+                type_ = ir.RankedTensorType(constant.results[0].type)
+                constant.attributes["value"] = resource_attribute(self.weights[name], name, type_)
         return module
 
     def save(self, path: str | PathLike[str]) -> None:
