@@ -118,8 +118,8 @@ class DirectKernel:
                 with loop(schedule.pixel_block, schedule.register_pixels, "pixel") as start:
                     pixel = start.minimum(schedule.pixel_block - schedule.register_pixels)
                     position = (*output_row, outputs.first_pixel + pixel)
-                    register_block = row * self._register_blocks_of_row + start // schedule.register_pixels
-                    pixels = _Pixels(outputs.number, position, block, register_block)
+                    place = row * self._register_blocks_of_row + start // schedule.register_pixels
+                    pixels = _Pixels(outputs.number, position, block, place)
                     with named("origin"):
                         origin = self._origin(source, pixels, row, pixel)
                     sums = self._sum(source, origin, filters, pixels, store)
