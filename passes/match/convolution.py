@@ -30,7 +30,9 @@ class Convolution(ConvolutionProblem):
     def problem(self) -> ConvolutionProblem:
         """What is to be computed, padding with zeros in front of it included."""
         stated = {each.name: getattr(self, each.name) for each in fields(ConvolutionProblem)}
-        padding = match_padding(self.input) if self.is_channels_last else None
+        # Whatever the layouts of filter and output, `winograd-fuse-pad` finds the padding of such an input.
+        is_channels_last_image = self.input_layout == self.channels_last_layouts[0]
+        padding = match_padding(self.input) if is_channels_last_image else None
         if isinstance(padding, Padding) and len(padding.low) == self.spatial_rank:
             stated |= {"padding_low": padding.low, "padding_high": padding.high}
             stated["input_size"] = tuple(padding.source.type.shape[1:-1])

@@ -89,6 +89,31 @@ def test_epilogue_operands_of_some_dimensions(size: tuple[int, int]) -> None:
     np.testing.assert_allclose(actual, expected, rtol=0, atol=bound)
 
 
+def test_padding_is_seen_whatever_the_layout_of_the_filter() -> None:
+    """A schedule of all pixels as one row doesn't fit once padding is read as a part of the convolution."""
+    source = """
+    func.func @main(%image: tensor<2x5x6x16xf32>, %filter: tensor<24x1x1x16xf32>) -> tensor<2x7x9x24xf32> {
+      %zero = arith.constant 0.0 : f32
+      %padded = tensor.pad %image low[0, 1, 2, 0] high[0, 1, 1, 0] {
+      ^bb0(%n: index, %h: index, %w: index, %c: index):
+        tensor.yield %zero : f32
+      } : tensor<2x5x6x16xf32> to tensor<2x7x9x16xf32>
+      %empty = tensor.empty() : tensor<2x7x9x24xf32>
+      %zeros = linalg.fill ins(%zero : f32) outs(%empty : tensor<2x7x9x24xf32>) -> tensor<2x7x9x24xf32>
+      %result = linalg.conv_2d_nhwc_fhwc
+        ins(%padded, %filter : tensor<2x7x9x16xf32>, tensor<24x1x1x16xf32>)
+        outs(%zeros : tensor<2x7x9x24xf32>) -> tensor<2x7x9x24xf32>
+      return %result : tensor<2x7x9x24xf32>
+    }"""
+    program = iree.winograd.load(compile_rewritten(source, "cpu", []))
+    generator = np.random.default_rng(0)
+    image = generator.uniform(-1, 1, (2, 5, 6, 16)).astype(np.float32)
+    filters = generator.uniform(-1, 1, (24, 1, 1, 16)).astype(np.float32)
+    actual = np.asarray(program(image, filters))
+    padded = np.pad(image.astype(np.float64), ((0, 0), (1, 1), (2, 1), (0, 0)))
+    np.testing.assert_allclose(actual, padded @ filters[:, 0, 0].T, rtol=0, atol=16 * 16 * 2.0**-24)
+
+
 def pointwise(batch: int | None, size: tuple[int, ...], channels: int, outputs: int) -> ConvolutionShape:
     zeros, ones = (0,) * len(size), (1,) * len(size)
     problem = ConvolutionProblem(batch, size, zeros, zeros, ones, ones, ones, 1, channels, outputs)
