@@ -68,7 +68,9 @@ class Comparison:
             }
 
     def time_within(self, seconds: float, burst_seconds: float) -> None:
-        """`time` in as many rounds as fit into `seconds`, at least one."""
+        """`time` in as many rounds as fit into `seconds`, at least one, what there is to time."""
+        if not self._prepared:
+            return
         round_seconds = sum(_round_seconds(prepared, burst_seconds) for prepared in self._prepared.values())
         self.time(min(_MAX_ROUNDS, max(1, math.floor(seconds / round_seconds))), burst_seconds)
 

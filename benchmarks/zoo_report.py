@@ -89,23 +89,28 @@ def findings(rows: Rows) -> Iterator[str]:
         yield f"On {len(mobile)} networks for phones: {statistics.geometric_mean(mobile):.2f}"
     slow = sorted((speedup, network) for network, speedup in speedups.items() if speedup < MIN_SPEEDUP)
     yield _listed(f"Below {MIN_SPEEDUP}", [f"{network} ({speedup:.2f})" for speedup, network in slow])
-    slower = [
-        f"{network} ({ratio:.2f})" for network, row in rows.items() if (ratio := over_iree(row) or 1) < 1
-    ]
-    yield _listed("Slower than stock IREE", slower)
     yield _listed("Less accurate", [network for network, row in rows.items() if not is_accurate(row)])
-    long = [
-        f"{network} ({ratio:.2f})"
-        for network, row in rows.items()
-        if (ratio := compile_ratio(row) or 1) > COMPILE_FACTOR
-    ]
-    yield _listed(f"Compiled in more than {COMPILE_FACTOR} times stock's processor time", long)
+    if any("iree" in row["tools"] for row in rows.values()):
+        yield from _findings_beside_iree(rows)
     for network, row in rows.items():
         for reason, count in _ours(row).get("convolutions", {}).get("left", {}).items():
             yield f"{network} leaves {count} to IREE: {reason}"
         stock = row["tools"].get("iree", {}).get("failure")
         if failure := _ours(row).get("failure") or row.get("failure"):
             yield f"{network} failed: {failure}" + (f"; stock IREE failed: {stock}" if stock else "")
+
+
+def _findings_beside_iree(rows: Rows) -> Iterator[str]:
+    slower = [
+        f"{network} ({ratio:.2f})" for network, row in rows.items() if (ratio := over_iree(row) or 1) < 1
+    ]
+    yield _listed("Slower than stock IREE", slower)
+    long = [
+        f"{network} ({ratio:.2f})"
+        for network, row in rows.items()
+        if (ratio := compile_ratio(row) or 1) > COMPILE_FACTOR
+    ]
+    yield _listed(f"Compiled in more than {COMPILE_FACTOR} times stock's processor time", long)
 
 
 def is_accurate(row: dict[str, Any]) -> bool:
