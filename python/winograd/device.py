@@ -302,14 +302,13 @@ def _open_sharing_gpu(device: str) -> Device:
 
 
 def close_gpus() -> None:
-    """Close all GPUs, those that programs are still loaded on when the last of these is gone.
+    """Close GPUs of `open_device`, those that programs are still loaded on when the last of these is gone.
 
     While one is open, threads of IREE's wait for it, and each takes a core where a Vulkan driver polls.
     """
     _open_gpu.cache_clear()
-    _open_sharing_gpu.cache_clear()
 
 
 # A Vulkan driver of NVIDIA's crashes on a device that is freed with the modules of the interpreter. Those of
-# the host have to stay: results are in their memory, and may live as long.
+# the host, and those that share results, have to stay: results are in their memory, and may live as long.
 atexit.register(close_gpus)

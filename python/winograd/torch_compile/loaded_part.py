@@ -15,6 +15,7 @@ from iree.winograd.device import RUNTIME_ERRORS
 from iree.winograd.errors import CallError
 from iree.winograd.runtime import BUFFER_ALIGNMENT, LoadedFunction
 from iree.winograd.torch_compile.part_program import Order, PartSignature
+from iree.winograd.torch_compile.shared_memory import RESULTS
 from torch.utils.dlpack import from_dlpack, to_dlpack  # type: ignore[attr-defined]
 
 _DLPACK_DEVICES: Mapping[str, int] = MappingProxyType({"cpu": 1, "cuda": 2})
@@ -72,6 +73,7 @@ class LoadedPart:
             if any(begin <= pointer < end for begin, end in taken):
                 result = result.clone()
             else:
+                RESULTS.add(result)
                 taken.append((pointer, pointer + result.nbytes))
             results.append(result if order is None else result.permute(order))
         return results[0] if len(results) == 1 else tuple(results)
