@@ -9,13 +9,14 @@ import numpy as np
 from iree.winograd.calibration.programs import compile_module
 from iree.winograd.dialect.bindings import func, ir
 from iree.winograd.pipelines.cpu.lowering import translation
+from iree.winograd.pipelines.emission.buffer import Buffer
 from iree.winograd.pipelines.emission.dispatch import (
     DispatchSignature,
     KernelFunction,
     emit_dispatch,
     emit_executable,
 )
-from iree.winograd.pipelines.emission.vocabulary import Buffer, Index
+from iree.winograd.pipelines.emission.index import Index
 from iree.winograd.runtime import load
 
 from benchmarks.timing import Contender, time_interleaved

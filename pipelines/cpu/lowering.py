@@ -23,6 +23,7 @@ from iree.winograd.pipelines.cpu.kernels.image_transposition import ImageTranspo
 from iree.winograd.pipelines.cpu.kernels.weight_gradient import WeightGradientKernel
 from iree.winograd.pipelines.cpu.kernels.winograd import WinogradKernel
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
+from iree.winograd.pipelines.emission.buffer import Buffer
 from iree.winograd.pipelines.emission.dispatch import (
     DispatchSignature,
     KernelFunction,
@@ -32,7 +33,7 @@ from iree.winograd.pipelines.emission.dispatch import (
 )
 from iree.winograd.pipelines.emission.epilogue import VectorEpilogue, epilogue_text
 from iree.winograd.pipelines.emission.functions import exponential
-from iree.winograd.pipelines.emission.vocabulary import Buffer, Index
+from iree.winograd.pipelines.emission.index import Index
 from iree.winograd.pipelines.specification.group import ConvolutionGroup
 from iree.winograd.pipelines.specification.schedule import Schedule
 from iree.winograd.pipelines.specification.weight_gradient_group import WeightGradientGroup

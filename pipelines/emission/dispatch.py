@@ -15,7 +15,9 @@ from typing import Generic, TypeVar
 from iree.winograd.dialect.bindings import flow, func, ir, stream
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
-from .vocabulary import Buffer, Index, named, shared_constants
+from .buffer import Buffer
+from .control_flow import named
+from .index import Index, shared_constants
 
 WorkgroupId = tuple[Index, Index, Index]
 

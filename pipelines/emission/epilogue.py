@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 from iree.winograd.dialect.bindings import arith, ir
 from iree.winograd.dialect.ops import OutputTransformOp
 
-from .vocabulary import Buffer, Index, broadcast, splat, unflatten
+from .buffer import Buffer
+from .index import Index, unflatten
+from .vectors import broadcast, splat
 
 
 @dataclass(frozen=True)

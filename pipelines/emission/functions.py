@@ -6,7 +6,7 @@ import math
 
 from iree.winograd.dialect.bindings import arith, ir
 
-from .vocabulary import multiply_add, splat, vector_type
+from .vectors import multiply_add, splat, vector_type
 
 _LOG2_E = 1.4426950408889634
 _LN2_HIGH = 0.693359375

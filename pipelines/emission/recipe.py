@@ -10,7 +10,10 @@ from typing import TypeVar
 from iree.winograd.dialect.algebra.recipe import Operation, Recipe
 from iree.winograd.dialect.bindings import arith, ir
 
-from .vocabulary import Buffer, Index, loop, multiply_add, named, splat
+from .buffer import Buffer
+from .control_flow import loop, named
+from .index import Index
+from .vectors import multiply_add, splat
 
 Position = tuple[Index, ...]
 """The position of an element within a tile."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
-from .vocabulary import Condition, Index, IndexLike, all_of
+from .index import Condition, Index, IndexLike, all_of
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from math import prod
 from iree.winograd.dialect.algebra.recipe import Recipe
 from iree.winograd.pipelines.cpu.kernels.filters import INPUT_CHANNELS
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
-from iree.winograd.pipelines.emission.vocabulary import vector_width_for
+from iree.winograd.pipelines.emission.vectors import vector_width_for
 from iree.winograd.pipelines.machines.model import CpuMachine
 from iree.winograd.pipelines.specification.schedule import FILTER_TRANSFORM_STAGE
 from iree.winograd.pipelines.specification.shape import ConvolutionShape

@@ -10,7 +10,7 @@ from math import prod
 from iree.winograd.dialect.decomposition import Decomposition
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.schedules.weight_gradient import WeightGradientSchedule
-from iree.winograd.pipelines.emission.vocabulary import vector_width_for
+from iree.winograd.pipelines.emission.vectors import vector_width_for
 from iree.winograd.pipelines.machines.model import CpuMachine
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
 

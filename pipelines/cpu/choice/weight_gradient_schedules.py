@@ -9,7 +9,7 @@ from iree.winograd.pipelines.cpu.processor.product import RegisterBlock
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.schedules.fit import misfit
 from iree.winograd.pipelines.cpu.schedules.weight_gradient import WeightGradientSchedule
-from iree.winograd.pipelines.emission.vocabulary import vector_width_for
+from iree.winograd.pipelines.emission.vectors import vector_width_for
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
 TILE_BLOCKS = (64, 128)

@@ -11,20 +11,11 @@ from iree.winograd.dialect.bindings import ir, vector
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.schedules.channel_blocks import ChannelBlocks
 from iree.winograd.pipelines.cpu.schedules.depthwise import DepthwiseSchedule
+from iree.winograd.pipelines.emission.buffer import Buffer
+from iree.winograd.pipelines.emission.control_flow import loop, loop_carried, named
 from iree.winograd.pipelines.emission.epilogue import VectorEpilogue
-from iree.winograd.pipelines.emission.vocabulary import (
-    Buffer,
-    Condition,
-    Index,
-    ceildiv,
-    loop,
-    loop_carried,
-    multiply_add,
-    named,
-    splat,
-    unflatten,
-    vector_width_for,
-)
+from iree.winograd.pipelines.emission.index import Condition, Index, ceildiv, unflatten
+from iree.winograd.pipelines.emission.vectors import multiply_add, splat, vector_width_for
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
 from .store import RegisterBlockStore

@@ -12,15 +12,10 @@ from iree.winograd.pipelines.cpu.processor.product import Panel, Rows
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.schedules.channel_blocks import ChannelBlocks
 from iree.winograd.pipelines.cpu.schedules.direct import DirectSchedule, copies_input
+from iree.winograd.pipelines.emission.buffer import Buffer
+from iree.winograd.pipelines.emission.control_flow import loop, loop_carried, named
 from iree.winograd.pipelines.emission.epilogue import VectorEpilogue
-from iree.winograd.pipelines.emission.vocabulary import (
-    Buffer,
-    Index,
-    loop,
-    loop_carried,
-    named,
-    unflatten,
-)
+from iree.winograd.pipelines.emission.index import Index, unflatten
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
 from .staging import OutputBlock, Staging

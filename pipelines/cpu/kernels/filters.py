@@ -9,16 +9,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from iree.winograd.dialect.bindings import arith, ir, vector
+from iree.winograd.pipelines.emission.buffer import Buffer
+from iree.winograd.pipelines.emission.control_flow import loop
+from iree.winograd.pipelines.emission.index import Index, IndexLike
 from iree.winograd.pipelines.emission.recipe import Position, emit_unrolled, flattened
-from iree.winograd.pipelines.emission.vocabulary import (
-    Buffer,
-    Index,
-    IndexLike,
-    for_each_vector,
-    loop,
-    splat,
-    vector_type,
-)
+from iree.winograd.pipelines.emission.vectors import for_each_vector, splat, vector_type
 
 from .depthwise import DepthwiseKernel
 from .direct import DirectKernel

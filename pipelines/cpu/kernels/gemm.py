@@ -8,7 +8,9 @@ from iree.winograd.dialect.bindings import arith, ir
 from iree.winograd.pipelines.cpu.processor.product import Panel, Rows
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule
-from iree.winograd.pipelines.emission.vocabulary import Buffer, Index, loop, named
+from iree.winograd.pipelines.emission.buffer import Buffer
+from iree.winograd.pipelines.emission.control_flow import loop, named
+from iree.winograd.pipelines.emission.index import Index
 
 
 def emit_products(

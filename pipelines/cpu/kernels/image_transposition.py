@@ -8,7 +8,8 @@ from math import prod
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.processor.transposition import Lines, copy_transposed
-from iree.winograd.pipelines.emission.vocabulary import Buffer, Index
+from iree.winograd.pipelines.emission.buffer import Buffer
+from iree.winograd.pipelines.emission.index import Index
 
 BLOCK_ELEMENTS = 4096
 """Of a workgroup: what it reads and what it writes stay in L1 while it does so."""

@@ -7,18 +7,9 @@ from math import prod
 
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.schedules.direct import DirectSchedule, column_padding, input_columns
-from iree.winograd.pipelines.emission.vocabulary import (
-    Buffer,
-    Condition,
-    Index,
-    all_of,
-    clear_elements,
-    copy_elements,
-    loop,
-    scratch,
-    unflatten,
-    when,
-)
+from iree.winograd.pipelines.emission.buffer import Buffer, clear_elements, copy_elements, scratch
+from iree.winograd.pipelines.emission.control_flow import loop, when
+from iree.winograd.pipelines.emission.index import Condition, Index, all_of, unflatten
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
 

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.pipelines.cpu.processor.transposition import Lines, copy_transposed
+from iree.winograd.pipelines.emission.buffer import Buffer, scratch
+from iree.winograd.pipelines.emission.control_flow import loop, named
 from iree.winograd.pipelines.emission.epilogue import VectorEpilogue
-from iree.winograd.pipelines.emission.vocabulary import Buffer, Index, loop, named, scratch
+from iree.winograd.pipelines.emission.index import Index
 
 
 @dataclass(frozen=True)

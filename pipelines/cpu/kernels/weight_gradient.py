@@ -14,18 +14,12 @@ from iree.winograd.pipelines.cpu.processor.target import ROW_PADDING, CpuTarget
 from iree.winograd.pipelines.cpu.schedules.channel_blocks import ChannelBlocks
 from iree.winograd.pipelines.cpu.schedules.weight_gradient import WeightGradientSchedule
 from iree.winograd.pipelines.cpu.tiles.transforms import GradientTransform, InputTransform
+from iree.winograd.pipelines.emission.buffer import Buffer, clear_elements, scratch
+from iree.winograd.pipelines.emission.control_flow import loop, named, when
+from iree.winograd.pipelines.emission.index import Index
 from iree.winograd.pipelines.emission.recipe import Position, emit_unrolled, flattened
 from iree.winograd.pipelines.emission.tiles import locate_tile
-from iree.winograd.pipelines.emission.vocabulary import (
-    Buffer,
-    Index,
-    clear_elements,
-    for_each_vector,
-    loop,
-    named,
-    scratch,
-    when,
-)
+from iree.winograd.pipelines.emission.vectors import for_each_vector
 from iree.winograd.pipelines.specification.shape import WeightGradientShape
 
 

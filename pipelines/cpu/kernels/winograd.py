@@ -10,9 +10,11 @@ from iree.winograd.pipelines.cpu.processor.target import ROW_PADDING, CpuTarget
 from iree.winograd.pipelines.cpu.schedules.channel_blocks import ChannelBlocks
 from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule
 from iree.winograd.pipelines.cpu.tiles.transforms import InputTransform, OutputTransform
+from iree.winograd.pipelines.emission.buffer import Buffer, scratch
+from iree.winograd.pipelines.emission.control_flow import loop
 from iree.winograd.pipelines.emission.epilogue import VectorEpilogue
+from iree.winograd.pipelines.emission.index import Index, ceildiv
 from iree.winograd.pipelines.emission.tiles import Tile, locate_tile
-from iree.winograd.pipelines.emission.vocabulary import Buffer, Index, ceildiv, loop, scratch
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
 from .gemm import emit_products

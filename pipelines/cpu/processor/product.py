@@ -13,16 +13,10 @@ from typing import Protocol
 from iree.winograd.dialect.bindings import arith, ir
 from iree.winograd.passes.match.element_types import F32, ElementTypes
 from iree.winograd.passes.match.no_match import Reason
-from iree.winograd.pipelines.emission.vocabulary import (
-    Buffer,
-    Index,
-    IndexLike,
-    broadcast,
-    loop_carried,
-    multiply_add,
-    named,
-    splat,
-)
+from iree.winograd.pipelines.emission.buffer import Buffer
+from iree.winograd.pipelines.emission.control_flow import loop_carried, named
+from iree.winograd.pipelines.emission.index import Index, IndexLike
+from iree.winograd.pipelines.emission.vectors import broadcast, multiply_add, splat
 
 from .target import CpuTarget
 

@@ -6,14 +6,10 @@ from dataclasses import dataclass
 from functools import partial
 
 from iree.winograd.dialect.bindings import ir, vector
-from iree.winograd.pipelines.emission.vocabulary import (
-    Buffer,
-    Index,
-    LaneMask,
-    for_each_vector,
-    named,
-    vector_width_for,
-)
+from iree.winograd.pipelines.emission.buffer import Buffer
+from iree.winograd.pipelines.emission.control_flow import named
+from iree.winograd.pipelines.emission.index import Index
+from iree.winograd.pipelines.emission.vectors import LaneMask, for_each_vector, vector_width_for
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from iree.winograd.pipelines.emission.vocabulary import Index
+from iree.winograd.pipelines.emission.index import Index
 
 
 @dataclass(frozen=True)

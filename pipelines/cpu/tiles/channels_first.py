@@ -8,18 +8,12 @@ from dataclasses import dataclass
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.pipelines.cpu.processor.transposition import Lines, Span, copy_transposed
+from iree.winograd.pipelines.emission.buffer import Buffer, clear_elements, scratch
+from iree.winograd.pipelines.emission.control_flow import loop, named, when
 from iree.winograd.pipelines.emission.epilogue import VectorEpilogue
+from iree.winograd.pipelines.emission.index import Index
 from iree.winograd.pipelines.emission.recipe import Load, Position, Store
 from iree.winograd.pipelines.emission.tiles import Positions, Tile, clamped_element
-from iree.winograd.pipelines.emission.vocabulary import (
-    Buffer,
-    Index,
-    clear_elements,
-    loop,
-    named,
-    scratch,
-    when,
-)
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
 from .tile_access import LoadTile, StoreTile

@@ -7,10 +7,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from iree.winograd.dialect.bindings import ir
+from iree.winograd.pipelines.emission.buffer import Buffer
+from iree.winograd.pipelines.emission.control_flow import named
 from iree.winograd.pipelines.emission.epilogue import VectorEpilogue
+from iree.winograd.pipelines.emission.index import Index
 from iree.winograd.pipelines.emission.recipe import Position, Store
 from iree.winograd.pipelines.emission.tiles import Positions, Tile, clamped_element
-from iree.winograd.pipelines.emission.vocabulary import Buffer, Index, named
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
 from .tile_access import LoadTile, StoreTile

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Protocol
 
+from iree.winograd.pipelines.emission.index import Index
 from iree.winograd.pipelines.emission.recipe import Load, Store
 from iree.winograd.pipelines.emission.tiles import Positions, Tile
-from iree.winograd.pipelines.emission.vocabulary import Index
 
 LoadTile = Callable[[Index], Load]
 """From a channel to what loads a tile's elements, of each a vector of channels from that one on."""

@@ -10,7 +10,10 @@ from math import prod
 from iree.winograd.dialect.algebra.recipe import Recipe
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
+from iree.winograd.pipelines.emission.buffer import Buffer, scratch
+from iree.winograd.pipelines.emission.control_flow import loop, when
 from iree.winograd.pipelines.emission.epilogue import VectorEpilogue
+from iree.winograd.pipelines.emission.index import Index
 from iree.winograd.pipelines.emission.recipe import (
     Load,
     Position,
@@ -26,15 +29,7 @@ from iree.winograd.pipelines.emission.tiles import (
     input_positions,
     output_positions,
 )
-from iree.winograd.pipelines.emission.vocabulary import (
-    Buffer,
-    Index,
-    for_each_vector,
-    loop,
-    scratch,
-    vector_width_for,
-    when,
-)
+from iree.winograd.pipelines.emission.vectors import for_each_vector, vector_width_for
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
 from .channels_first import ChannelsFirstReader, ChannelsFirstWriter

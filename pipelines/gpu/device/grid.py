@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from math import prod
 
-from iree.winograd.pipelines.emission.vocabulary import Index, ceildiv
+from iree.winograd.pipelines.emission.index import Index, ceildiv
 
 UNLIMITED = 2**31 - 1
 """An extent that nobody reaches."""

@@ -8,7 +8,7 @@ from math import prod
 
 from iree.winograd.dialect.bindings import flow, ir
 from iree.winograd.pipelines.emission.dispatch import DispatchSignature, KernelFunction, emit_executable
-from iree.winograd.pipelines.emission.vocabulary import Index
+from iree.winograd.pipelines.emission.index import Index
 
 from .grid import Grid
 from .memory import QUAD, GlobalBuffer, quad_type, span

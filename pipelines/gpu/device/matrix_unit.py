@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from iree.winograd.dialect.bindings import arith, gpu, ir, memref, vector
-from iree.winograd.pipelines.emission.vocabulary import Index, IndexLike, vector_type
+from iree.winograd.pipelines.emission.index import Index, IndexLike
+from iree.winograd.pipelines.emission.vectors import vector_type
 
 WARP_THREADS = 32
 MATRIX_ROWS = 16

@@ -11,15 +11,10 @@ from dataclasses import dataclass
 
 from iree.winograd.dialect.bindings import arith, gpu, ir, memref, stream, vector
 from iree.winograd.passes.match.element_types import element_bytes
-from iree.winograd.pipelines.emission.vocabulary import (
-    Buffer,
-    Condition,
-    Index,
-    IndexLike,
-    splat,
-    vector_type,
-    when,
-)
+from iree.winograd.pipelines.emission.buffer import Buffer
+from iree.winograd.pipelines.emission.control_flow import when
+from iree.winograd.pipelines.emission.index import Condition, Index, IndexLike
+from iree.winograd.pipelines.emission.vectors import splat, vector_type
 
 QUAD_BYTES = 16
 """What a thread loads or stores at once."""

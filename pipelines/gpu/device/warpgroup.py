@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from iree.winograd.dialect.bindings import arith, ir, llvm, memref, nvvm
-from iree.winograd.pipelines.emission.vocabulary import Index, IndexLike
+from iree.winograd.pipelines.emission.index import Index, IndexLike
 
 from .memory import GlobalBuffer
 

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from itertools import product
 
 from iree.winograd.dialect.bindings import vector
+from iree.winograd.pipelines.emission.control_flow import when
+from iree.winograd.pipelines.emission.index import Index
 from iree.winograd.pipelines.emission.tiles import clamped_element, input_positions, locate_tile
-from iree.winograd.pipelines.emission.vocabulary import Index, when
 from iree.winograd.pipelines.gpu.device.memory import QUAD, GlobalBuffer, constant_quad
 from iree.winograd.pipelines.gpu.schedules.depthwise import GpuDepthwiseSchedule
 from iree.winograd.pipelines.gpu.schedules.fit import is_depthwise

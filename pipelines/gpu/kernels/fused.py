@@ -15,9 +15,11 @@ from dataclasses import dataclass
 from itertools import product
 
 from iree.winograd.dialect.bindings import arith, ir, scf
+from iree.winograd.pipelines.emission.control_flow import when
+from iree.winograd.pipelines.emission.index import Condition, Index, ceildiv
 from iree.winograd.pipelines.emission.recipe import Position, emit_unrolled, flattened
 from iree.winograd.pipelines.emission.tiles import Tile, clamped_element, input_positions, locate_tile
-from iree.winograd.pipelines.emission.vocabulary import Condition, Index, broadcast, ceildiv, when
+from iree.winograd.pipelines.emission.vectors import broadcast
 from iree.winograd.pipelines.gpu.device.memory import (
     QUAD,
     GlobalBuffer,

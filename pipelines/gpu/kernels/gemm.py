@@ -11,8 +11,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from iree.winograd.dialect.bindings import ir, scf, vector
+from iree.winograd.pipelines.emission.control_flow import when
+from iree.winograd.pipelines.emission.index import Condition, Index
 from iree.winograd.pipelines.emission.tiles import clamped_element, input_positions, locate_tile
-from iree.winograd.pipelines.emission.vocabulary import Condition, Index, broadcast, when
+from iree.winograd.pipelines.emission.vectors import broadcast
 from iree.winograd.pipelines.gpu.device.memory import (
     QUAD,
     GlobalBuffer,

@@ -15,15 +15,9 @@ from itertools import product
 from math import prod
 
 from iree.winograd.dialect.bindings import arith, gpu, ir
-from iree.winograd.pipelines.emission.vocabulary import (
-    Condition,
-    Index,
-    broadcast,
-    ceildiv,
-    loop,
-    unflatten,
-    when,
-)
+from iree.winograd.pipelines.emission.control_flow import loop, when
+from iree.winograd.pipelines.emission.index import Condition, Index, ceildiv, unflatten
+from iree.winograd.pipelines.emission.vectors import broadcast
 from iree.winograd.pipelines.gpu.device.matrix_unit import WARP_THREADS
 from iree.winograd.pipelines.gpu.device.memory import (
     QUAD,

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from iree.winograd.dialect.bindings import arith, ir, memref, vector
-from iree.winograd.pipelines.emission.vocabulary import Condition, Index, broadcast
+from iree.winograd.pipelines.emission.index import Condition, Index
+from iree.winograd.pipelines.emission.vectors import broadcast
 from iree.winograd.pipelines.gpu.device.memory import QUAD, GlobalBuffer, constant_quad
 from iree.winograd.pipelines.gpu.packing.split import LOW_BITS, MAX_EXPONENT, SplitPacking
 

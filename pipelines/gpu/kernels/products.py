@@ -8,8 +8,9 @@ from functools import partial
 from typing import Protocol
 
 from iree.winograd.dialect.bindings import ir
+from iree.winograd.pipelines.emission.control_flow import loop_carried, when
+from iree.winograd.pipelines.emission.index import Condition, Index, ceildiv
 from iree.winograd.pipelines.emission.tiles import locate_tile, output_positions
-from iree.winograd.pipelines.emission.vocabulary import Condition, Index, ceildiv, loop_carried, when
 from iree.winograd.pipelines.gpu.device.memory import GlobalBuffer
 from iree.winograd.pipelines.gpu.packing.products import ProductPacking
 

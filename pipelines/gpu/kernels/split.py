@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from itertools import product
 
 from iree.winograd.dialect.bindings import ir, scf
-from iree.winograd.pipelines.emission.vocabulary import Index, when
+from iree.winograd.pipelines.emission.control_flow import when
+from iree.winograd.pipelines.emission.index import Index
 from iree.winograd.pipelines.gpu.device.matrix_unit import (
     COPIED,
     MATRIX_ROWS,

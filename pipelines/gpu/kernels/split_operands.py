@@ -7,17 +7,11 @@ from functools import reduce
 from itertools import product
 
 from iree.winograd.dialect.bindings import arith, gpu, ir, memref
+from iree.winograd.pipelines.emission.control_flow import loop, loop_carried, when
+from iree.winograd.pipelines.emission.index import Condition, Index, ceildiv
 from iree.winograd.pipelines.emission.recipe import Position, emit_unrolled, flattened
 from iree.winograd.pipelines.emission.tiles import Tile, clamped_element, input_positions, locate_tile
-from iree.winograd.pipelines.emission.vocabulary import (
-    Condition,
-    Index,
-    broadcast,
-    ceildiv,
-    loop,
-    loop_carried,
-    when,
-)
+from iree.winograd.pipelines.emission.vectors import broadcast
 from iree.winograd.pipelines.gpu.device.matrix_unit import WARP_THREADS
 from iree.winograd.pipelines.gpu.device.memory import (
     QUAD,

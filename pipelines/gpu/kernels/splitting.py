@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import reduce
 
 from iree.winograd.dialect.bindings import arith, ir, vector
-from iree.winograd.pipelines.emission.vocabulary import vector_type
+from iree.winograd.pipelines.emission.vectors import vector_type
 from iree.winograd.pipelines.gpu.device.memory import QUAD, constant_quad, quad_type
 from iree.winograd.pipelines.gpu.packing.split import (
     LOW_BITS,

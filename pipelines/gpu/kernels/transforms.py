@@ -9,6 +9,8 @@ from itertools import product
 from typing import Protocol
 
 from iree.winograd.dialect.bindings import arith, ir
+from iree.winograd.pipelines.emission.control_flow import when
+from iree.winograd.pipelines.emission.index import Condition, Index, all_of, ceildiv
 from iree.winograd.pipelines.emission.recipe import Load, Position, emit_unrolled, flattened
 from iree.winograd.pipelines.emission.tiles import (
     Tile,
@@ -17,7 +19,6 @@ from iree.winograd.pipelines.emission.tiles import (
     locate_tile,
     output_positions,
 )
-from iree.winograd.pipelines.emission.vocabulary import Condition, Index, all_of, ceildiv, when
 from iree.winograd.pipelines.gpu.device.memory import QUAD, GlobalBuffer, constant_quad, thread_id
 from iree.winograd.pipelines.gpu.packing.convolution import ConvolutionPacking
 from iree.winograd.pipelines.gpu.packing.fused import FusedPacking

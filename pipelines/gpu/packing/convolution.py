@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from math import prod
 
-from iree.winograd.pipelines.emission.vocabulary import Condition, Index
+from iree.winograd.pipelines.emission.index import Condition, Index
 from iree.winograd.pipelines.gpu.device.memory import QUAD, select_index
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
 

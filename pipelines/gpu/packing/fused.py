@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from iree.winograd.pipelines.emission.vocabulary import Buffer, Index
+from iree.winograd.pipelines.emission.buffer import Buffer
+from iree.winograd.pipelines.emission.index import Index
 from iree.winograd.pipelines.gpu.schedules.fused import FusedSchedule
 
 from .convolution import ConvolutionPacking

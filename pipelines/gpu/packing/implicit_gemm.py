@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from iree.winograd.pipelines.emission.vocabulary import Condition, Index
+from iree.winograd.pipelines.emission.index import Condition, Index
 from iree.winograd.pipelines.gpu.device.memory import QUAD
 from iree.winograd.pipelines.gpu.schedules.implicit_gemm import WARP_MAXIMA_BYTES, ImplicitGemmSchedule
 from iree.winograd.pipelines.gpu.schedules.matrix import STAGE_ROW_BYTES

@@ -17,7 +17,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from iree.winograd.pipelines.emission.vocabulary import Buffer, Index, ceildiv
+from iree.winograd.pipelines.emission.buffer import Buffer
+from iree.winograd.pipelines.emission.index import Index, ceildiv
 from iree.winograd.pipelines.gpu.device.memory import QUAD
 from iree.winograd.pipelines.gpu.schedules.gemm import GemmSchedule
 from iree.winograd.pipelines.gpu.schedules.matrix import MatrixSchedule

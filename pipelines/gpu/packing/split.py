@@ -28,7 +28,7 @@ import numpy as np
 import numpy.typing as npt
 from iree.winograd.dialect.algebra.transforms import as_array
 from iree.winograd.passes.match.element_types import element_bytes
-from iree.winograd.pipelines.emission.vocabulary import Index
+from iree.winograd.pipelines.emission.index import Index
 from iree.winograd.pipelines.gpu.device.memory import QUAD
 from iree.winograd.pipelines.gpu.schedules.matrix import HALF_BYTES, STAGE_ROW, MatrixSchedule
 from iree.winograd.pipelines.specification.shape import ConvolutionShape

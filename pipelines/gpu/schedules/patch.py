@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from math import prod
 
-from iree.winograd.pipelines.emission.vocabulary import Index, unflatten
+from iree.winograd.pipelines.emission.index import Index, unflatten
 from iree.winograd.pipelines.gpu.device.memory import QUAD
 from iree.winograd.pipelines.gpu.device.warpgroup import REDUCTION
 from iree.winograd.pipelines.specification.shape import ConvolutionShape

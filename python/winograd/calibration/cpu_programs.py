@@ -9,20 +9,16 @@ from iree.winograd.dialect.bindings import arith, func, ir, tensor, vector
 from iree.winograd.passes.build.tensors import index_constant
 from iree.winograd.pipelines.cpu.lowering import translation
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
+from iree.winograd.pipelines.emission.buffer import Buffer
+from iree.winograd.pipelines.emission.control_flow import loop_carried
 from iree.winograd.pipelines.emission.dispatch import (
     DispatchSignature,
     KernelFunction,
     emit_dispatch,
     emit_executable,
 )
-from iree.winograd.pipelines.emission.vocabulary import (
-    Buffer,
-    Index,
-    broadcast,
-    loop_carried,
-    multiply_add,
-    splat,
-)
+from iree.winograd.pipelines.emission.index import Index
+from iree.winograd.pipelines.emission.vectors import broadcast, multiply_add, splat
 
 ITERATIONS = 200_000
 """Of the loop of multiply-adds."""

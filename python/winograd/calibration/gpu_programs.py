@@ -8,8 +8,10 @@ from functools import reduce
 
 from iree.winograd.dialect.bindings import arith, func, ir, tensor
 from iree.winograd.passes.build.tensors import index_constant
+from iree.winograd.pipelines.emission.control_flow import loop_carried
 from iree.winograd.pipelines.emission.dispatch import KernelFunction
-from iree.winograd.pipelines.emission.vocabulary import Index, loop_carried, multiply_add
+from iree.winograd.pipelines.emission.index import Index
+from iree.winograd.pipelines.emission.vectors import multiply_add
 from iree.winograd.pipelines.gpu.device.launch import Launcher, TensorArgument
 from iree.winograd.pipelines.gpu.device.memory import QUAD, GlobalBuffer, thread_id
 from iree.winograd.pipelines.gpu.device.target import GpuTarget

@@ -15,7 +15,7 @@ from iree.winograd.pipelines.cpu.backend import CpuBackend
 from iree.winograd.pipelines.cpu.kernels.by_schedule import kernel_for
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.schedules.direct import in_lines
-from iree.winograd.pipelines.emission.vocabulary import Index
+from iree.winograd.pipelines.emission.index import Index
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
 from wide import wide
 

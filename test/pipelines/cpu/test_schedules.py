@@ -15,7 +15,7 @@ from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.schedules.channel_blocks import ChannelBlocks
 from iree.winograd.pipelines.cpu.schedules.direct import DirectSchedule, staged_elements
 from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule
-from iree.winograd.pipelines.emission.vocabulary import Index
+from iree.winograd.pipelines.emission.index import Index
 from iree.winograd.pipelines.selection.candidates import convolution_shape, direct_algorithm
 from iree.winograd.pipelines.selection.prediction import predict
 from iree.winograd.pipelines.specification.shape import ConvolutionShape

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import product
 
 import pytest
-from iree.winograd.pipelines.emission.vocabulary import Index
+from iree.winograd.pipelines.emission.index import Index
 from iree.winograd.pipelines.gpu.device.grid import Grid
 
 LIMITS = (10, 7, 5)

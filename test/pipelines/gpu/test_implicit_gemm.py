@@ -14,7 +14,7 @@ from convolution_program import compile_rewritten
 from iree.winograd.dialect.decomposition import decompose
 from iree.winograd.dialect.reference import convolution
 from iree.winograd.passes.match.problem import ConvolutionProblem
-from iree.winograd.pipelines.emission.vocabulary import Index
+from iree.winograd.pipelines.emission.index import Index
 from iree.winograd.pipelines.gpu.choice.default_schedule import default_schedules, schedules
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
 from iree.winograd.pipelines.gpu.packing.implicit_gemm import ImplicitGemmPacking

@@ -15,7 +15,8 @@ from iree.winograd.dialect.bindings import func, ir
 from iree.winograd.dialect.decomposition import decompose
 from iree.winograd.passes.match.element_types import F32
 from iree.winograd.passes.match.problem import ConvolutionProblem
-from iree.winograd.pipelines.emission.vocabulary import Index, loop
+from iree.winograd.pipelines.emission.control_flow import loop
+from iree.winograd.pipelines.emission.index import Index
 from iree.winograd.pipelines.gpu.choice.default_schedule import default_schedules, schedules
 from iree.winograd.pipelines.gpu.device.memory import span
 from iree.winograd.pipelines.gpu.device.target import GpuTarget

@@ -12,7 +12,7 @@ def test_the_version_follows_what_determines_kernels() -> None:
         "dialect/decomposition.py",
         "pipelines/cpu/kernels/gemm.py",
         "pipelines/cpu/lowering.py",
-        "pipelines/emission/vocabulary.py",
+        "pipelines/emission/index.py",
         "pipelines/gpu/kernels/gemm.py",
         "pipelines/gpu/lowering.py",
     ):

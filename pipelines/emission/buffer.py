@@ -1,0 +1,111 @@
+"""Arrays of elements in memory, read and written by vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from math import prod
+
+from iree.winograd.dialect.bindings import ir, memref, vector
+
+from .control_flow import loop, named
+from .index import Condition, Index, IndexLike
+from .vectors import LaneMask, broadcast, splat, vector_type
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """A dense row-major array in a 1-D memref, addressed by element offsets.
+
+    Kernels compute one offset per tile and add known distances to it, which become displacements of the
+    machine's addressing modes; a memref of full rank would leave that to be rediscovered by the optimiser.
+    """
+
+    memref: ir.Value
+    extents: tuple[int, ...]
+    origin: IndexLike = field(default=0, kw_only=True)
+    """Elements before the first one: a slice of a larger array starts there, and has that one's extents."""
+
+    @property
+    def element(self) -> ir.Type:
+        """The type of the elements."""
+        return ir.MemRefType(self.memref.type).element_type
+
+    def stride(self, dimension: int) -> int:
+        """Elements between neighbours along a dimension; the first extent, maybe dynamic, has no part."""
+        return prod(self.extents[dimension % len(self.extents) + 1 :])
+
+    def offset(self, indices: Sequence[IndexLike]) -> Index:
+        """The element offset of a position."""
+        result = Index.of(self.origin)
+        for dimension, index in enumerate(indices):
+            result = result + Index.of(index) * self.stride(dimension)
+        return result
+
+    def load(self, offset: IndexLike, width: int, valid: Condition | None = None) -> ir.Value:
+        """The `width` elements from `offset` on, or zeros where the condition does not hold."""
+        index = [Index.of(offset).value]
+        if valid is None or valid.known:
+            return vector.load(vector_type(width, self.element), self.memref, index)
+        if valid.known is False:
+            return splat(0.0, width, self.element)
+        mask, zeros = broadcast(valid.value, width), splat(0.0, width, self.element)
+        return vector.maskedload(vector_type(width, self.element), self.memref, index, mask, zeros)
+
+    def store(self, value: ir.Value, offset: IndexLike, valid: Condition | None = None) -> None:
+        """Writes a vector from `offset` on where the condition holds."""
+        index = [Index.of(offset).value]
+        if valid is None or valid.known:
+            vector.store(value, self.memref, index)
+        elif valid.known is None:
+            mask = broadcast(valid.value, ir.VectorType(value.type).shape[0])
+            vector.maskedstore(self.memref, index, mask, value)
+
+    def load_lanes(self, offset: IndexLike, mask: LaneMask) -> ir.Value:
+        """The elements from `offset` on, one a lane, or zeros where the mask does not hold."""
+        width = ir.VectorType(mask.value.type).shape[0]
+        index, zeros = [Index.of(offset).value], splat(0.0, width, self.element)
+        return vector.maskedload(vector_type(width, self.element), self.memref, index, mask.value, zeros)
+
+    def store_lanes(self, value: ir.Value, offset: IndexLike, mask: LaneMask) -> None:
+        """Writes the lanes of a vector for which the mask holds, the first one at `offset`."""
+        vector.maskedstore(self.memref, [Index.of(offset).value], mask.value, value)
+
+    def prefetch(self, offset: IndexLike, *, to_write: bool = False, to_l2: bool = False) -> None:
+        """Brings the cache line of an element into L1, or L2; the offset need not be within the buffer."""
+        memref.prefetch(self.memref, [Index.of(offset).value], to_write, 2 if to_l2 else 3, True)
+
+    def load_scalar(self, offset: IndexLike) -> ir.Value:
+        return memref.load(self.memref, [Index.of(offset).value])
+
+
+def copy_elements(
+    source: Buffer, source_offset: Index, target: Buffer, target_offset: Index, count: Index, width: int
+) -> None:
+    """Copies `count` neighbouring elements, by vectors and then one by one."""
+    _by_vectors(
+        count,
+        width,
+        lambda i, lanes: target.store(source.load(source_offset + i, lanes), target_offset + i),
+    )
+
+
+def clear_elements(target: Buffer, offset: Index, count: Index, width: int) -> None:
+    """Sets `count` neighbouring elements to zero, by vectors and then one by one."""
+    _by_vectors(count, width, lambda i, lanes: target.store(splat(0.0, lanes, target.element), offset + i))
+
+
+def _by_vectors(count: Index, width: int, body: Callable[[Index, int], None]) -> None:
+    whole = count // width * width
+    with loop(whole, width) as i:
+        body(i, width)
+    with loop(count - whole) as i:
+        body(whole + i, 1)
+
+
+def scratch(extents: tuple[int, ...], element: ir.Type, name: str) -> Buffer:
+    """Memory of one workgroup for elements of a type, supplied by the runtime."""
+    space = ir.Attribute.parse("#iree_codegen.workgroup_local")
+    with named(name):
+        allocation = memref.AllocOp(ir.MemRefType.get([prod(extents)], element, memory_space=space), [], [])
+    return Buffer(allocation.result, extents)

@@ -1,0 +1,209 @@
+"""Index arithmetic that folds, and conditions.
+
+Everything emits at the current insertion point. An `Index` that is known while the kernel is built stays a
+Python integer until an op needs it, so a kernel written for any shape prints as if it had been written for
+its shape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+
+from iree.winograd.dialect.bindings import arith, ir
+
+
+@dataclass(frozen=True)
+class Index:
+    """An index: an integer known while the kernel is built, or an SSA value of type `index`."""
+
+    content: int | ir.Value
+
+    @staticmethod
+    def of(value: IndexLike) -> Index:
+        return value if isinstance(value, Index) else Index(value)
+
+    @property
+    def known(self) -> int | None:
+        return self.content if isinstance(self.content, int) else None
+
+    @property
+    def value(self) -> ir.Value:
+        """The SSA value; a known index becomes a constant here, or is one of `shared_constants`."""
+        if not isinstance(self.content, int):
+            return self.content
+        shared = _shared_constants.get()
+        if shared is None:
+            return arith.constant(ir.IndexType.get(), self.content, loc=_unnamed_location())
+        return shared.index(self.content)
+
+    def __add__(self, other: IndexLike) -> Index:
+        other = Index.of(other)
+        if self.known is not None and other.known is not None:
+            return Index(self.known + other.known)
+        if self.known == 0:
+            return other
+        if other.known == 0:
+            return self
+        return Index(arith.addi(self.value, other.value))
+
+    __radd__ = __add__
+
+    def __sub__(self, other: IndexLike) -> Index:
+        other = Index.of(other)
+        if self.known is not None and other.known is not None:
+            return Index(self.known - other.known)
+        if other.known == 0:
+            return self
+        return Index(arith.subi(self.value, other.value))
+
+    def __mul__(self, other: IndexLike) -> Index:
+        other = Index.of(other)
+        if self.known is not None and other.known is not None:
+            return Index(self.known * other.known)
+        if self.known == 0 or other.known == 0:
+            return Index(0)
+        if self.known == 1:
+            return other
+        if other.known == 1:
+            return self
+        return Index(arith.muli(self.value, other.value))
+
+    __rmul__ = __mul__
+
+    def __floordiv__(self, divisor: IndexLike) -> Index:
+        """The quotient of an index that is not negative."""
+        divisor = Index.of(divisor)
+        if self.known is not None and divisor.known is not None:
+            return Index(self.known // divisor.known)
+        return self if divisor.known == 1 else Index(arith.divui(self.value, divisor.value))
+
+    def __mod__(self, divisor: IndexLike) -> Index:
+        """The remainder of an index that is not negative."""
+        divisor = Index.of(divisor)
+        if self.known is not None and divisor.known is not None:
+            return Index(self.known % divisor.known)
+        return Index(0) if divisor.known == 1 else Index(arith.remui(self.value, divisor.value))
+
+    def __xor__(self, other: IndexLike) -> Index:
+        other = Index.of(other)
+        if self.known is not None and other.known is not None:
+            return Index(self.known ^ other.known)
+        return Index(arith.xori(self.value, other.value))
+
+    def minimum(self, other: IndexLike) -> Index:
+        other = Index.of(other)
+        if self.known is not None and other.known is not None:
+            return Index(min(self.known, other.known))
+        return Index(arith.minsi(self.value, other.value))
+
+    def maximum(self, other: IndexLike) -> Index:
+        other = Index.of(other)
+        if self.known is not None and other.known is not None:
+            return Index(max(self.known, other.known))
+        return Index(arith.maxsi(self.value, other.value))
+
+    def at_least(self, other: IndexLike) -> Condition:
+        other = Index.of(other)
+        if self.known is not None and other.known is not None:
+            return Condition(self.known >= other.known)
+        return Condition(arith.cmpi(arith.CmpIPredicate.sge, self.value, other.value))
+
+    def equals(self, other: IndexLike) -> Condition:
+        other = Index.of(other)
+        if self.known is not None and other.known is not None:
+            return Condition(self.known == other.known)
+        return Condition(arith.cmpi(arith.CmpIPredicate.eq, self.value, other.value))
+
+    def less_than(self, other: IndexLike) -> Condition:
+        other = Index.of(other)
+        if self.known is not None and other.known is not None:
+            return Condition(self.known < other.known)
+        return Condition(arith.cmpi(arith.CmpIPredicate.slt, self.value, other.value))
+
+
+IndexLike = Index | int
+
+
+@dataclass(frozen=True)
+class _SharedConstants:
+    """Indices that are constants at the beginning of a block, each of them once."""
+
+    block: ir.Block
+    indices: dict[int, ir.Value] = field(default_factory=dict)
+
+    def index(self, number: int) -> ir.Value:
+        if number not in self.indices:
+            with ir.InsertionPoint.at_block_begin(self.block):
+                self.indices[number] = arith.constant(ir.IndexType.get(), number, loc=_unnamed_location())
+        return self.indices[number]
+
+
+_shared_constants: ContextVar[_SharedConstants | None] = ContextVar("shared constants", default=None)
+
+
+@contextmanager
+def shared_constants(function: ir.Block) -> Iterator[None]:
+    """Has indices that are known be constants of `function`, its first block, for all that is emitted in it.
+
+    One for each use would be a third of a kernel.
+    """
+    token = _shared_constants.set(_SharedConstants(function))
+    try:
+        yield
+    finally:
+        _shared_constants.reset(token)
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A truth value: known while the kernel is built, or an SSA value of type `i1`."""
+
+    content: bool | ir.Value
+
+    @property
+    def known(self) -> bool | None:
+        return self.content if isinstance(self.content, bool) else None
+
+    @property
+    def value(self) -> ir.Value:
+        if isinstance(self.content, bool):
+            return arith.constant(ir.IntegerType.get_signless(1), int(self.content))
+        return self.content
+
+    def __and__(self, other: Condition) -> Condition:
+        if self.known is not None:
+            return other if self.known else self
+        if other.known is not None:
+            return self if other.known else other
+        return Condition(arith.andi(self.value, other.value))
+
+
+def all_of(conditions: Sequence[Condition]) -> Condition:
+    result = Condition(True)
+    for condition in conditions:
+        result = result & condition
+    return result
+
+
+def ceildiv(dividend: IndexLike, divisor: IndexLike) -> Index:
+    return (Index.of(dividend) + (Index.of(divisor) - 1)) // divisor
+
+
+def unflatten(number: Index, sizes: Sequence[int]) -> tuple[Index, ...]:
+    """The row-major coordinates of a position that is numbered within `sizes`."""
+    coordinates: list[Index] = []
+    for size in reversed(sizes[1:]):
+        coordinates.insert(0, number % size)
+        number = number // size
+    return (number, *coordinates) if sizes else ()
+
+
+def _unnamed_location() -> ir.Location:
+    """The current location without the names of values: that of constants, which print as what they are."""
+    location = ir.Location.current
+    while isinstance(location, ir.NameLoc) and location.child_loc != ir.Location.unknown():
+        location = location.child_loc
+    return location
