@@ -36,6 +36,7 @@ from .pool_in_place import PoolInPlace
 from .selection.assign_schedule import AssignSchedule
 from .selection.decision import Decision
 from .selection.select_algorithm import SelectAlgorithm
+from .separate_reductions import SeparateReductions
 from .transpose_images import TransposeImages
 
 
@@ -72,6 +73,7 @@ def compile_pipeline(
         FoldLayout(),
         TransposeImages(),
         KeepNan(),
+        SeparateReductions(),
         LowerToDispatch(),
         NoteUnaligned(),
     ]

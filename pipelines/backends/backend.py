@@ -74,6 +74,10 @@ class Backend(Protocol):
     def extrema_lose_nan(self) -> bool:
         """Whether IREE compiles `arith.maximumf` and `arith.minimumf` to give the other number for a NaN."""
 
+    @property
+    def reductions_race(self) -> bool:
+        """Whether IREE's code reads what other threads reduced without waiting for them."""
+
     def search_space(self, machine: Machine | None = None, threads: int = 1) -> SearchSpace:
         """The implementations to choose from, and their times on `machine`, the default one unless given.
 

@@ -71,6 +71,10 @@ class CpuBackend:
     def extrema_lose_nan(self) -> bool:
         return False
 
+    @property
+    def reductions_race(self) -> bool:
+        return False
+
     def search_space(self, machine: Machine | None = None, threads: int = 1) -> CpuSearchSpace:
         """Raises ValueError for the machine of another kind of target."""
         machine = self.default_machine if machine is None else machine

@@ -76,6 +76,10 @@ class GpuBackend:
     def extrema_lose_nan(self) -> bool:
         return self.target.extrema_lose_nan
 
+    @property
+    def reductions_race(self) -> bool:
+        return self.target.reductions_race
+
     def search_space(self, machine: Machine | None = None, threads: int = 1) -> GpuSearchSpace:
         """Raises ValueError for the machine of another kind of target."""
         machine = self.default_machine if machine is None else machine

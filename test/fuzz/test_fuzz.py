@@ -19,7 +19,7 @@ from checker_process import Checker
 from configuration import Configuration, configurations
 from guarded import GuardedArray
 from hypothesis import HealthCheck, assume, given, settings
-from operations import Collapse, Constant, Convolution, Elementwise, Expansion, Fill, Input, Pad
+from operations import Collapse, Constant, Convolution, Elementwise, Expansion, Fill, Input, Pad, Reduction
 from program import Call, Function, Program
 from shrinking import shrink
 from strategies import programs
@@ -35,6 +35,27 @@ ACCUMULATION = Function(
     ),
     (3,),
 )
+
+
+def _softmax(dimension: int) -> Function:
+    """Of a convolution's outputs."""
+    shape, others = (1, 16, 4, 5), tuple(each for each in range(4) if each != dimension)
+    maps = ((0, 1, 2, 3), others)
+    difference = e.Apply("sub", (e.Argument(0), e.Argument(1)))
+    return Function(
+        (
+            Input((1, 8, 6, 15)),
+            Constant((16, 8, 3, 3), 106, 0.1),
+            Fill(0.0, shape),
+            Convolution(0, 1, 2, ("nc01", "fc01", "nf01"), (1, 3), (1, 1), named=True),
+            Reduction(3, (dimension,), "max"),
+            Elementwise((3, 4), maps, (e.Apply("exp", (difference,)),), shape),
+            Reduction(5, (dimension,), "sum"),
+            Elementwise((5, 6), maps, (e.Apply("div", (e.Argument(0), e.Argument(1))),), shape),
+        ),
+        (7,),
+    )
+
 
 FOUND: dict[str, tuple[Program, Configuration]] = {
     # IREE moved a transposition of one of several results into the operation, as if that had no other.
@@ -134,6 +155,11 @@ FOUND: dict[str, tuple[Program, Configuration]] = {
             )
         ),
         replace(PREDICTED, verifies=False),
+    ),
+    # IREE's code for Vulkan reads what other threads reduced without waiting for them.
+    "a softmax of a convolution": (
+        Program(tuple(map(_softmax, (1, 2, 3)))),
+        replace(PREDICTED, target="vulkan"),
     ),
 }
 

@@ -50,6 +50,8 @@ class GpuTarget:
     """Whether four warps multiply 64 x 16 by 16 x n fp16 numbers in shared memory, as sm_90a does."""
     extrema_lose_nan: bool = False
     """Whether IREE compiles `arith.maximumf` and `arith.minimumf` to give the other number for a NaN."""
+    reductions_race: bool = False
+    """Whether IREE's code reads what other threads reduced without waiting for them."""
 
     def __post_init__(self) -> None:
         if self.max_threads < _MIN_THREADS or self.shared_memory_bytes < _MIN_SHARED_MEMORY:
@@ -84,6 +86,7 @@ class GpuTarget:
             has_warpgroup_products=target.backend == "cuda" and name == _WARPGROUP_PRODUCTS,
             # IREE reads no number in the name, and takes the GPU for one without such instructions.
             extrema_lose_nan=target.backend == "cuda" and name == _WARPGROUP_PRODUCTS,
+            reductions_race=target.backend == "vulkan-spirv",
         )
 
     def least(self, other: GpuTarget) -> GpuTarget:
@@ -101,6 +104,7 @@ class GpuTarget:
             self.has_matrix_units and other.has_matrix_units,
             self.has_warpgroup_products and other.has_warpgroup_products,
             self.extrema_lose_nan or other.extrema_lose_nan,
+            self.reductions_race or other.reductions_race,
         )
 
 

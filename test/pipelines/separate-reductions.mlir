@@ -1,0 +1,64 @@
+// RUN: winograd-opt --winograd-separate-reductions --split-input-file %s | filecheck %s
+
+util.global private @device = #hal.device.target<"vulkan", [#hal.executable.target<"vulkan-spirv", "vulkan-spirv-fb">]> : !hal.device
+
+#direct = {dilation = array<i64: 1, 1>, kernel_size = array<i64: 1, 1>, output_tile = array<i64: 1, 1>, part_size = array<i64: 1, 1>, spacing = array<i64: 1, 1>, step = array<i64: 1, 1>, views = [array<i64: 0, 0>]}
+
+// What lies between a reduction and the operation that reads it many times changes nothing.
+// CHECK-LABEL: func.func @columns
+// CHECK: %[[SUM:.*]] = linalg.generic {{.*}}"reduction"
+// CHECK: %[[READ:.*]] = util.optimization_barrier %[[SUM]] : tensor<1x8x64xf32>
+// CHECK: linalg.generic {{.*}} ins(%[[READ]] : tensor<1x8x64xf32>)
+func.func @columns(%m: tensor<1x512x64xf32>, %e: tensor<1x8x64x64xf32>, %i: tensor<1x8x64xf32>) -> tensor<1x8x64x64xf32> {
+  %y = "winograd.output_transform"(%m) ({
+  ^bb0(%a: f32):
+    vector.yield %a : f32
+  }) {decomposition = #direct, groups = 1 : i64, indexing_maps = [], operandSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0>} : (tensor<1x512x64xf32>) -> tensor<1x8x64x64xf32>
+  %sum = linalg.generic {indexing_maps = [affine_map<(n, h, w, k) -> (n, h, w, k)>, affine_map<(n, h, w, k) -> (n, h, k)>], iterator_types = ["parallel", "parallel", "reduction", "parallel"]} ins(%y : tensor<1x8x64x64xf32>) outs(%i : tensor<1x8x64xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %s = arith.addf %in, %out : f32
+    linalg.yield %s : f32
+  } -> tensor<1x8x64xf32>
+  %mean = linalg.generic {indexing_maps = [affine_map<(n, h, k) -> (n, h, k)>, affine_map<(n, h, k) -> (n, h, k)>], iterator_types = ["parallel", "parallel", "parallel"]} ins(%sum : tensor<1x8x64xf32>) outs(%i : tensor<1x8x64xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %s = math.sqrt %in : f32
+    linalg.yield %s : f32
+  } -> tensor<1x8x64xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(n, h, w, k) -> (n, h, w, k)>, affine_map<(n, h, w, k) -> (n, h, k)>, affine_map<(n, h, w, k) -> (n, h, w, k)>], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%y, %mean : tensor<1x8x64x64xf32>, tensor<1x8x64xf32>) outs(%e : tensor<1x8x64x64xf32>) {
+  ^bb0(%in: f32, %of: f32, %out: f32):
+    %s = arith.divf %in, %of : f32
+    linalg.yield %s : f32
+  } -> tensor<1x8x64x64xf32>
+  return %r : tensor<1x8x64x64xf32>
+}
+
+// Subgroups reduce rows, but not those of a transposed image; and nothing reads the last sum many times.
+// CHECK-LABEL: func.func @rows
+// CHECK-NOT: util.optimization_barrier
+// CHECK: linalg.transpose
+// CHECK: %[[SUM:.*]] = linalg.generic {{.*}}"reduction"
+// CHECK: util.optimization_barrier %[[SUM]] : tensor<1x8x64xf32>
+// CHECK: %[[LAST:.*]] = linalg.generic {{.*}}"reduction"
+// CHECK-NOT: util.optimization_barrier
+// CHECK: return
+func.func @rows(%x: tensor<1x8x64x64xf32>, %e: tensor<1x8x64x64xf32>, %i: tensor<1x8x64xf32>) -> (tensor<1x8x64x64xf32>, tensor<1x8x64x64xf32>, tensor<1x8x64xf32>) {
+  %sum = linalg.generic {indexing_maps = [affine_map<(n, h, w, k) -> (n, h, w, k)>, affine_map<(n, h, w, k) -> (n, h, w)>], iterator_types = ["parallel", "parallel", "parallel", "reduction"]} ins(%x : tensor<1x8x64x64xf32>) outs(%i : tensor<1x8x64xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %s = arith.addf %in, %out : f32
+    linalg.yield %s : f32
+  } -> tensor<1x8x64xf32>
+  %r = linalg.broadcast ins(%sum : tensor<1x8x64xf32>) outs(%e : tensor<1x8x64x64xf32>) dimensions = [3]
+  %t = linalg.transpose ins(%x : tensor<1x8x64x64xf32>) outs(%e : tensor<1x8x64x64xf32>) permutation = [0, 1, 3, 2]
+  %sum2 = linalg.generic {indexing_maps = [affine_map<(n, h, w, k) -> (n, h, w, k)>, affine_map<(n, h, w, k) -> (n, h, w)>], iterator_types = ["parallel", "parallel", "parallel", "reduction"]} ins(%t : tensor<1x8x64x64xf32>) outs(%i : tensor<1x8x64xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %s = arith.addf %in, %out : f32
+    linalg.yield %s : f32
+  } -> tensor<1x8x64xf32>
+  %r2 = linalg.broadcast ins(%sum2 : tensor<1x8x64xf32>) outs(%e : tensor<1x8x64x64xf32>) dimensions = [3]
+  %last = linalg.generic {indexing_maps = [affine_map<(n, h, w, k) -> (n, h, w, k)>, affine_map<(n, h, w, k) -> (n, h, k)>], iterator_types = ["parallel", "parallel", "reduction", "parallel"]} ins(%x : tensor<1x8x64x64xf32>) outs(%i : tensor<1x8x64xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %s = arith.addf %in, %out : f32
+    linalg.yield %s : f32
+  } -> tensor<1x8x64xf32>
+  return %r, %r2, %last : tensor<1x8x64x64xf32>, tensor<1x8x64x64xf32>, tensor<1x8x64xf32>
+}
