@@ -39,11 +39,11 @@ class SeparateReductions:
     """
 
     def run(self, module: ir.Operation) -> None:
-        if not transforms(module, ops.OutputTransformOp) or unsupported_target(module) is not None:
+        if not transforms(module, ops.OutputTransformOp):
             return
-        if module_backend(module).reductions_race:
-            reductions = [each for each in walk(module) if _is_reduction(each)]
-            rewrite_each("reduction", reductions, _separate)
+        reductions = [each for each in walk(module) if _is_reduction(each)]
+        race = unsupported_target(module) is None and module_backend(module).reductions_race
+        rewrite_each("reduction", reductions, lambda each: _separate(each) if race else None)
 
 
 def _separate(reduction: ir.Operation) -> None:
