@@ -68,7 +68,8 @@ class Checker:
             # The verifier may say what of the program crashes the compiler.
             verified = self._ask(("check", program, replace(configuration, verifies=True), with_stock))
             outcome = outcome if verified.finding is None else verified
-        if outcome.finding is not None and outcome.finding.kind in ("crash", "hang"):
+        # What IREE alone can't compile may fail in a kernel or in the program, in turn.
+        if outcome.finding is not None and outcome.finding.kind in ("crash", "hang", "pass"):
             alone = self._ask(("stock", program, configuration, with_stock)).finding
             if alone is not None:
                 finding = Finding("stock", f"{alone.kind} without this project: {alone.message}")
