@@ -15,7 +15,10 @@ def crop_transposed_convolutions(graph: GraphProto) -> None:
 
     It is the padding that `torch_convolutions.convolution` tells of. `graph` is changed.
     """
-    shapes = {tensor.name: tuple(tensor.dims) for tensor in graph.initializer}
+    shapes = {
+        value.name: tuple(d.dim_value for d in value.type.tensor_type.shape.dim) for value in graph.input
+    }
+    shapes |= {tensor.name: tuple(tensor.dims) for tensor in graph.initializer}
     nodes = list(graph.node)
     del graph.node[:]
     for node in nodes:
@@ -35,6 +38,10 @@ def _cropped(node: NodeProto, filter_shape: Sequence[int], graph: GraphProto) ->
     low, high = pads[: len(taps)], pads[len(taps) :]
     dilations = attributes.get("dilations", [1] * len(taps))
     output_padding = attributes.get("output_padding", [0] * len(taps))
+    if 0 in taps or any(len(each) != len(taps) for each in (low, high, dilations, output_padding)):
+        # The filter's shape isn't known here, or ONNX's own checks name what is wrong.
+        yield node
+        return
     extents = [d * (size - 1) for d, size in zip(dilations, taps, strict=True)]
     crops = [
         p - extent if extent < p < extent + more else 0
