@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from iree.winograd.transposed_padding import uncovered_padding
 from onnx import AttributeProto, GraphProto, NodeProto, TensorProto, helper
 
 SLICE_OPERATOR_SET = 10
@@ -13,7 +14,7 @@ SLICE_OPERATOR_SET = 10
 def crop_transposed_convolutions(graph: GraphProto) -> None:
     """Has `Slice` do what padding of a `ConvTranspose` does that torch-mlir lowers wrongly.
 
-    It is the padding that `torch_convolutions.convolution` tells of. `graph` is changed.
+    It is the padding that `uncovered_padding` tells of. `graph` is changed.
     """
     shapes = {
         value.name: tuple(d.dim_value for d in value.type.tensor_type.shape.dim) for value in graph.input
@@ -42,11 +43,7 @@ def _cropped(node: NodeProto, filter_shape: Sequence[int], graph: GraphProto) ->
         # The filter's shape isn't known here, or ONNX's own checks name what is wrong.
         yield node
         return
-    extents = [d * (size - 1) for d, size in zip(dilations, taps, strict=True)]
-    crops = [
-        p - extent if extent < p < extent + more else 0
-        for p, extent, more in zip(low, extents, output_padding, strict=True)
-    ]
+    crops = uncovered_padding(low, taps, dilations, output_padding)
     is_explicit = "output_shape" not in attributes and attributes.get("auto_pad", b"NOTSET") == b"NOTSET"
     # torch-mlir says of other padding that it can't lower it.
     if not any(crops) or not is_explicit or low != high:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
+from iree.winograd.transposed_padding import uncovered_padding
 
 CONVOLUTION = torch.ops.aten.convolution.default
 
@@ -21,24 +22,15 @@ def convolution(
     output_padding: Sequence[int],
     groups: int,
 ) -> Any:
-    """`aten.convolution` where torch-mlir lowers it wrongly, else NotImplemented.
-
-    Padding of a transposed convolution takes results away, at both ends, and output padding adds some at the
-    end. torch-mlir has fewer zeros around the image instead. Where these don't suffice for the padding, it
-    cuts off the image at both ends, and reads beyond it if output padding makes up for that at the one. So
-    what the filter's extent doesn't cover of such padding is cropped here.
-    """
+    """`aten.convolution` where torch-mlir lowers it wrongly, else NotImplemented: see `uncovered_padding`."""
     if not transposed:
         return NotImplemented
-    extents = [d * (taps - 1) for d, taps in zip(dilation, weight.shape[2:], strict=True)]
-    covered = [
-        extent if extent < p < extent + more else p
-        for p, extent, more in zip(padding, extents, output_padding, strict=True)
-    ]
-    if covered == list(padding):
+    crops = uncovered_padding(padding, weight.shape[2:], dilation, output_padding)
+    if not any(crops):
         return NotImplemented
+    covered = [p - crop for p, crop in zip(padding, crops, strict=True)]
     result = CONVOLUTION(image, weight, bias, stride, covered, dilation, True, output_padding, groups)
-    for dimension, (p, taken) in enumerate(zip(padding, covered, strict=True), start=2):
-        if p > taken:
-            result = result.narrow(dimension, p - taken, result.shape[dimension] - 2 * (p - taken))
+    for dimension, crop in enumerate(crops, start=2):
+        if crop:
+            result = result.narrow(dimension, crop, result.shape[dimension] - 2 * crop)
     return result
