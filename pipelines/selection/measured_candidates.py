@@ -27,8 +27,8 @@ def measured_candidates(
     Of kernels that split products, which round otherwise, it is one more, and so is IREE's own code, beside
     our kernels for the direct convolution.
 
-    A filter that is known only at run time adds what its transform is predicted to
-    take. `ignore` is told in a clause which measurements of the problem don't count, and why.
+    A filter that is known only at run time adds what its transform is predicted to take. `ignore` is told in
+    a clause which measurements of the problem don't count, and why.
     """
     algorithms = set(candidate_algorithms(problem, output_tile))
     found: dict[tuple[Algorithm, bool, int], Candidate] = {}

@@ -22,8 +22,7 @@ class DirectSchedule(Schedule):
 
     `register_pixels` x `register_vectors` sums of `vector_width` lanes are kept in registers. `row_block`
     rows of `pixel_block` outputs share each block of filters while it is in the L2 cache; rows are those of
-    `in_lines`. `filter_prefetch`
-    and `channel_splits` are as in `WinogradSchedule`.
+    `in_lines`. `filter_prefetch` and `channel_splits` are as in `WinogradSchedule`.
 
     Raises ValueError for sizes that are not positive.
     """
