@@ -81,5 +81,5 @@ def bind_program(
 ) -> tuple[Callable[[], Any], Callable[[], tuple[npt.NDArray[Any], ...]]]:
     """Function `main` of a compiled program as a call on `image`, and as one that also gives its results."""
     device = open_device("local-task", threads)
-    bound = BoundProgram(program, device.copy_from_host(image), device)
+    bound = BoundProgram(program, [device.copy_from_host(image)], device)
     return bound.run, bound.results

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import statistics
 import tempfile
 import time
@@ -25,7 +24,16 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.isolation import answer_task, run_isolated
+from benchmarks.compile_contenders import (
+    EAGER,
+    OURS,
+    allow_compilations,
+    answer_of,
+    keep_inductors_cache_in,
+    keep_our_cache_in,
+    ratio,
+)
+from benchmarks.isolation import answer_task
 from benchmarks.networks.catalog import NETWORKS
 from benchmarks.networks.convnext import ConvNeXt
 from benchmarks.networks.network import Network
@@ -42,7 +50,6 @@ _SUBJECTS = {
     "efficientnet": member("efficientnet_b0", (3, 224, 224)),
     "vgg16": flattening("vgg16", (3, 224, 224)),
 }
-_OURS = "winograd"
 _INDUCTORS: dict[str, dict[str, dict[str, bool]]] = {
     "cpu": {"inductor": {}, "inductor-max-autotune": {"max_autotune": True, "freezing": True}},
     "cuda": {
@@ -50,7 +57,6 @@ _INDUCTORS: dict[str, dict[str, dict[str, bool]]] = {
         "inductor-graphs-freezing": {"triton.cudagraphs": True, "freezing": True},
     },
 }
-_EAGER = "eager"
 _LAYOUTS = {"nchw": "contiguous_format", "nhwc": "channels_last"}
 """Torch's names of the layouts."""
 
@@ -72,7 +78,7 @@ class Task:
     @property
     def backends(self) -> tuple[str, ...]:
         """Those that compile."""
-        return (_OURS, *_INDUCTORS[self.device])
+        return (OURS, *_INDUCTORS[self.device])
 
 
 def main() -> None:
@@ -129,18 +135,14 @@ def _row(task: Task, only_times: bool) -> dict[str, Any]:
             for backend in task.backends
         }
     row.update(_run(task))
-    medians = row.get("milliseconds")
-    if medians is not None:
-        best = min(value for name, value in medians.items() if not name.startswith(_OURS))
-        row["ratio"] = best / min(value for name, value in medians.items() if name.startswith(_OURS))
+    if (found := ratio(row.get("milliseconds", {}))) is not None:
+        row["ratio"] = found
     return row
 
 
 def _run(task: Task) -> dict[str, Any]:
-    outcome = run_isolated("benchmarks.torch_compile", asdict(task), threads=task.threads)
-    if outcome.failure is not None:
-        print(f"{task.network}, {task.backend or 'timing'}: {outcome.failure}", flush=True)
-    return outcome.messages[-1] if outcome.messages else {}
+    subject = f"{task.network}, {task.backend or 'timing'}"
+    return answer_of("benchmarks.torch_compile", asdict(task), task.threads, subject)
 
 
 def _line(row: dict[str, Any]) -> str:
@@ -158,7 +160,7 @@ def _line(row: dict[str, Any]) -> str:
 
 
 def _work(task: Task) -> dict[str, Any]:
-    os.environ["XDG_CACHE_HOME"] = str(Path(task.folder, _OURS))
+    keep_our_cache_in(task.folder)
     import torch
 
     torch.set_num_threads(task.threads)
@@ -177,11 +179,10 @@ def _work(task: Task) -> dict[str, Any]:
 def _compile(task: Task, backend: str, model: torch.nn.Module) -> Callable[..., Any]:
     import torch
 
-    # One that finds another's kernels in its cache is quicker than in a first process.
-    os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(Path(task.folder, backend))
-    if backend == _OURS:
+    keep_inductors_cache_in(task.folder, backend)
+    if backend == OURS:
         options = {} if task.machine is None else {"machine": task.machine}
-        compiled: Callable[..., Any] = torch.compile(model, backend=_OURS, options=options)
+        compiled: Callable[..., Any] = torch.compile(model, backend=OURS, options=options)
         return compiled
     return torch.compile(model, options=_INDUCTORS[task.device][backend])
 
@@ -191,17 +192,16 @@ def _time(task: Task, model: torch.nn.Module, images: torch.Tensor) -> dict[str,
 
     import torch
 
-    # All contenders are of one class, which torch would give up on after a few.
-    torch._dynamo.config.recompile_limit = 8 * len(task.backends)
+    allow_compilations(len(task.backends))
     wait = torch.cuda.synchronize if task.device == "cuda" else lambda: None
     exact = copy.deepcopy(model).double()(images.double())
     contenders, errors = [], {}
-    for name in (_EAGER, *task.backends):
+    for name in (EAGER, *task.backends):
         for layout in task.layouts:
             memory_format = getattr(torch, _LAYOUTS[layout])
             laid_out = copy.deepcopy(model).to(memory_format=memory_format)
             arguments = images.to(memory_format=memory_format)
-            function = laid_out if name == _EAGER else _compile(task, name, laid_out)
+            function = laid_out if name == EAGER else _compile(task, name, laid_out)
             result = function(arguments)
             contender = f"{name}-{layout}"
             errors[contender] = float((result - exact).abs().max() / exact.abs().max())

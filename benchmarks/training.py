@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import copy
 import json
-import os
 import resource
 import statistics
 import tempfile
@@ -23,23 +22,30 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.isolation import answer_task, run_isolated
+from benchmarks.compile_contenders import (
+    EAGER,
+    OURS,
+    allow_compilations,
+    answer_of,
+    keep_inductors_cache_in,
+    keep_our_cache_in,
+    ratio,
+)
+from benchmarks.isolation import answer_task
 from benchmarks.networks.catalog import NETWORKS
 from benchmarks.timing import Contender, time_interleaved
 
 if TYPE_CHECKING:
     import torch
 
-_OURS = "winograd"
-_EAGER = "eager"
 _CHANNELS_LAST = "-channels-last"
 _COMPILED: dict[str, dict[str, Any]] = {
     "inductor": {"backend": "inductor"},
-    _OURS: {"backend": _OURS},
-    f"{_OURS}-and-eager": {"backend": _OURS, "options": {"fallback": "eager"}},
+    OURS: {"backend": OURS},
+    f"{OURS}-and-eager": {"backend": OURS, "options": {"fallback": "eager"}},
 }
 """Arguments of `torch.compile`."""
-_CONTENDERS = tuple(name + layout for name in (_EAGER, *_COMPILED) for layout in ("", _CHANNELS_LAST))
+_CONTENDERS = tuple(name + layout for name in (EAGER, *_COMPILED) for layout in ("", _CHANNELS_LAST))
 _STEPS = 3
 """Of a process that tells its memory."""
 
@@ -90,20 +96,14 @@ def _row(task: Task) -> dict[str, Any]:
         _run(own)
         memory[contender] = _run(own).get("mebibytes")
     row = {**asdict(task), "mebibytes": memory, **_run(task)}
-    medians = row.get("milliseconds")
-    if medians is not None:
-        ours = [value for name, value in medians.items() if name.startswith(_OURS)]
-        others = [value for name, value in medians.items() if not name.startswith(_OURS)]
-        if ours and others:
-            row["ratio"] = min(others) / min(ours)
+    if (found := ratio(row.get("milliseconds", {}))) is not None:
+        row["ratio"] = found
     return row
 
 
 def _run(task: Task) -> dict[str, Any]:
-    outcome = run_isolated("benchmarks.training", asdict(task), threads=task.threads)
-    if outcome.failure is not None:
-        print(f"{task.network}, {task.contender or 'timing'}: {outcome.failure}", flush=True)
-    return outcome.messages[-1] if outcome.messages else {}
+    subject = f"{task.network}, {task.contender or 'timing'}"
+    return answer_of("benchmarks.training", asdict(task), task.threads, subject)
 
 
 def _line(row: dict[str, Any]) -> str:
@@ -118,8 +118,8 @@ def _line(row: dict[str, Any]) -> str:
 
 
 def _work(task: Task) -> dict[str, Any]:
-    os.environ["XDG_CACHE_HOME"] = str(Path(task.folder, _OURS))
-    os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(Path(task.folder, "inductor"))
+    keep_our_cache_in(task.folder)
+    keep_inductors_cache_in(task.folder, "inductor")
     import torch
 
     torch.set_num_threads(task.threads)
@@ -146,7 +146,7 @@ class Trainer:
         self.images = torch.randn(task.batch, *network.input_shape).to(memory_format=layout)
         self._optimizer = torch.optim.SGD(self.model.parameters(), lr=1e-3, momentum=0.9)
         self._function: Callable[..., Any] = self.model
-        if name != _EAGER:
+        if name != EAGER:
             self._function = torch.compile(self.model, **_COMPILED[name])
 
     def step(self) -> None:
@@ -168,10 +168,7 @@ class Trainer:
 
 
 def _time(task: Task) -> dict[str, Any]:
-    import torch
-
-    # All contenders are of one class, which torch would give up on after a few.
-    torch._dynamo.config.recompile_limit = 8 * len(task.contenders)
+    allow_compilations(len(task.contenders))
     trainers = {name: Trainer(task, name) for name in task.contenders}
     exact = _exact_gradients(next(iter(trainers.values())))
     errors = {}

@@ -96,7 +96,7 @@ def _measure(task: Task) -> dict[str, float]:
         shape = f"{layer.height}x{layer.width}x{layer.channels}"
         image = layer.random_operands().image
         program = Path(task.folder, f"{shape}-1-ours-{task.threads}.vmfb")
-        bound = BoundProgram(program, device.copy_from_host(image), device)
+        bound = BoundProgram(program, [device.copy_from_host(image)], device)
         contenders.append(Contender(shape, bound.run))
     timings = time_interleaved(contenders, rounds=3, burst_seconds=0.03)
     return {name: round(1e3 * timing.median, 4) for name, timing in timings.items()}

@@ -129,10 +129,22 @@ class CpuLowering:
 
     def _weight_gradient(self, group: WeightGradientGroup, schedule: Schedule) -> ir.Value:
         kernel = weight_gradient_kernel(group.shape, self.target, schedule)
+        image, gradient = group.input_transform.input, group.gradient_transform.gradient
+        result_shape = tuple(group.filter_gradient.result.type.shape)
+        if kernel.schedule.tile_slices is not None:
+            taps_shape = result_shape if kernel.slices == 1 else kernel.sliced_taps_shape
+            taps = self._stage(
+                kernel, "slices", [image, gradient], taps_shape, kernel.slice_workgroups, kernel.emit_slice
+            )
+            if kernel.slices == 1:
+                return taps
+            return self._stage(
+                kernel, "total", [taps], result_shape, kernel.total_workgroups, kernel.emit_total
+            )
         images = self._stage(
             kernel,
             "images",
-            [group.input_transform.input],
+            [image],
             kernel.transformed_images_shape,
             kernel.transform_workgroups,
             kernel.emit_images,
@@ -140,12 +152,11 @@ class CpuLowering:
         gradients = self._stage(
             kernel,
             "gradients",
-            [group.gradient_transform.gradient],
+            [gradient],
             kernel.transformed_gradients_shape,
             kernel.transform_workgroups,
             kernel.emit_gradients,
         )
-        result_shape = tuple(group.filter_gradient.result.type.shape)
         return self._stage(
             kernel, "weights", [images, gradients], result_shape, kernel.workgroups, kernel.emit
         )
@@ -156,7 +167,7 @@ class CpuLowering:
         stage: str,
         operands: list[ir.Value],
         result_shape: tuple[int, ...],
-        workgroups: Callable[[Index], tuple[Index, Index]],
+        workgroups: Callable[[Index], tuple[Index, ...]],
         emit: Callable[..., None],
     ) -> ir.Value:
         """The dispatch of one stage of a weight gradient; `emit` takes its buffers."""
@@ -238,7 +249,7 @@ class CpuLowering:
         name: str,
         signature: DispatchSignature,
         batch: int | None,
-        workgroups: Callable[[Index], tuple[Index, Index]],
+        workgroups: Callable[[Index], tuple[Index, ...]],
         body: Callable[[KernelFunction[Buffer]], None],
     ) -> str:
         if key not in self._executables:

@@ -188,6 +188,13 @@ def all_of(conditions: Sequence[Condition]) -> Condition:
     return result
 
 
+def select_index(condition: Condition, yes: IndexLike, no: IndexLike) -> Index:
+    """`yes` where the condition holds, `no` elsewhere."""
+    if condition.known is not None:
+        return Index.of(yes if condition.known else no)
+    return Index(arith.select(condition.value, Index.of(yes).value, Index.of(no).value))
+
+
 def ceildiv(dividend: IndexLike, divisor: IndexLike) -> Index:
     return (Index.of(dividend) + (Index.of(divisor) - 1)) // divisor
 

@@ -20,6 +20,6 @@ func.func @main(%x: tensor<2xf32>) -> (tensor<2xf32>, tensor<2xi64>, tensor<2xi8
 def test_results_have_the_types_of_the_program() -> None:
     device = open_device("local-sync")
     argument = device.copy_from_host(np.array([1.25, -3], np.float32))
-    results = BoundProgram(compile(PROGRAM), argument, device).results()
+    results = BoundProgram(compile(PROGRAM), [argument], device).results()
     assert [result.dtype for result in results] == [np.float32, np.int64, np.int8]
     assert [result.tolist() for result in results] == [[2.5, -6], [2, -6], [2, -6]]

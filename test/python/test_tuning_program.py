@@ -30,6 +30,8 @@ PROBLEMS = (
     "1x12x12x32->32 kernel 3x3 stride 1x1 dilation 1x1 padding 1x1 1x1 groups 32 f32",
     "1x37x20->30 matmul f32",
     "2x5x7x16->24 matmul f32",
+    "weight gradient of 2x10x10x16->16 kernel 3x3 stride 1x1 dilation 1x1 padding 1x1 1x1 groups 1 f32",
+    "weight gradient of 2x11x9x16->32 kernel 3x2 stride 2x1 dilation 1x2 padding 1x0 0x2 groups 2 f32",
 )
 
 

@@ -67,7 +67,7 @@ def default_schedule(
     if needed is WinogradSchedule:
         candidates = {each.schedule(shape, target): each for each in _divisions(shape, target, threads)}
     elif needed is WeightGradientSchedule:
-        candidates = dict.fromkeys(weight_gradient_schedules(shape, target))
+        candidates = dict.fromkeys(weight_gradient_schedules(shape, target, threads))
     elif needed is DepthwiseSchedule:
         candidates = dict.fromkeys(_depthwise_schedules(shape, target, threads))
     else:

@@ -98,7 +98,7 @@ class CpuSearchSpace:
         if isinstance(default, DirectSchedule):
             found = direct_schedules(shape, self.target, self.threads, default)
         elif isinstance(default, WeightGradientSchedule):
-            found = weight_gradient_schedules(shape, self.target)
+            found = weight_gradient_schedules(shape, self.target, self.threads)
         elif isinstance(default, WinogradSchedule):
             found = winograd_schedules(shape, self.target, self.threads, default)
         else:

@@ -42,59 +42,146 @@ def weight_gradient_seconds(
                    both once for each block of the other's channels isn't hidden
         output   = V*C * K/lanes * (2.3 * operations + A + P) cycles
 
-    in the symbols of docs/architecture.md, with M outputs and P taps of a part.
+    in the symbols of docs/architecture.md, with M outputs and P taps of a part. Workgroups that transform
+    slices of the tiles themselves do so for each block of the other's channels, but leave them in cache; the
+    taps of several slices are read again for their total.
     """
-    decomposition = shape.decomposition
-    tiles, points = shape.tiles or prod(shape.tiles_per_image), shape.transform_size
-    tile_blocks = -(-tiles // schedule.tile_block)
-    cycle = 1 / machine.clock
-    found = _operations(decomposition)
-    outputs, taps = prod(decomposition.output_tile), prod(decomposition.part_size)
-    image_lanes = vector_width_for(shape.group_inputs, target.vector_width)
-    image_vectors = decomposition.view_count * shape.groups * -(-shape.group_inputs // image_lanes)
-    gradient_lanes = vector_width_for(shape.output_channels, target.vector_width)
-    gradient_vectors = -(-shape.output_channels // gradient_lanes)
-    per_image = INPUT_OPERATION_CYCLES * found.input + (ELEMENT_CYCLES * 2 * points)
-    per_gradient = INPUT_OPERATION_CYCLES * found.gradient + (ELEMENT_CYCLES * (points + outputs))
-    bytes_ = shape.element_types.input_bytes * points * tiles
-    image_bytes, gradient_bytes = bytes_ * shape.groups * shape.reduction, bytes_ * shape.output_channels
-    transforming = Workers(machine, threads, tile_blocks)
-    images = complete(
-        {"input": transform_seconds(tiles * image_vectors * per_image * cycle, image_bytes, transforming)},
-        transforming,
-    )
-    gradients = complete(
-        {
-            "gradient": transform_seconds(
-                tiles * gradient_vectors * per_gradient * cycle, gradient_bytes, transforming
-            )
-        },
-        transforming,
-    )
-    row_blocks = shape.groups * decomposition.view_count * -(-shape.group_inputs // schedule.row_block)
-    channel_blocks = -(-shape.group_outputs // schedule.channel_block)
-    workers = Workers(machine, threads, row_blocks * channel_blocks)
-    product = schedule.product
-    register_blocks = schedule.row_block // product.rows * (schedule.channel_block // product.channels)
-    sums = schedule.register_rows * schedule.register_vectors
-    per_channel = channel_seconds(product, target, machine) / PRODUCT_EFFICIENCY
-    multiplying = workers.load * points * register_blocks * tiles * per_channel
-    accumulating = workers.load * points * register_blocks * tile_blocks * sums * ACCUMULATE_CYCLES * cycle
-    read = workers.share * bytes_ * (schedule.row_block + schedule.channel_block)
-    reading = read / workers.shared_bandwidth(image_bytes + gradient_bytes)
-    per_output = OUTPUT_OPERATION_CYCLES * found.output + (points + taps)
-    output_vectors = schedule.row_block * schedule.channel_block // schedule.vector_width
-    products = complete(
-        {
+    cost = _Cost(shape, schedule, target, machine, threads)
+    return cost.apart() if schedule.tile_slices is None else cost.in_slices(schedule.tile_slices)
+
+
+@dataclass(frozen=True)
+class _Cost:
+    """Of one weight gradient by one schedule."""
+
+    shape: ConvolutionShape
+    schedule: WeightGradientSchedule
+    target: CpuTarget
+    machine: CpuMachine
+    threads: int
+
+    def apart(self) -> dict[str, float]:
+        """Where dispatches of their own transform all tiles."""
+        shape = self.shape
+        workers = Workers(self.machine, self.threads, -(-self._tiles // self.schedule.tile_block))
+        images = complete(
+            {
+                "input": transform_seconds(
+                    self._tiles
+                    * shape.groups
+                    * shape.decomposition.view_count
+                    * self._image_seconds(shape.group_inputs),
+                    self._image_bytes,
+                    workers,
+                )
+            },
+            workers,
+        )
+        gradients = complete(
+            {
+                "gradient": transform_seconds(
+                    self._tiles * self._gradient_seconds(shape.output_channels), self._gradient_bytes, workers
+                )
+            },
+            workers,
+        )
+        workers = Workers(self.machine, self.threads, self._blocks)
+        read = workers.share * self._element_bytes * (self.schedule.row_block + self.schedule.channel_block)
+        reading = read / workers.shared_bandwidth(self._image_bytes + self._gradient_bytes)
+        products = complete(self._products(workers, self._tiles, reading), workers)
+        return _sums(images, gradients, products)
+
+    def in_slices(self, slices: int) -> dict[str, float]:
+        """Where workgroups transform the tiles of a slice themselves."""
+        workers = Workers(self.machine, self.threads, slices * self._blocks)
+        blocks = -(-self._tiles // self.schedule.tile_block)
+        tiles = min(self._tiles, -(-blocks // slices) * self.schedule.tile_block)
+        found = {
+            "input": workers.load * tiles * self._image_seconds(self.schedule.row_block),
+            "gradient": workers.load * tiles * self._gradient_seconds(self.schedule.channel_block),
+            **self._products(workers, tiles, reading=0.0),
+        }
+        if slices == 1:
+            return complete(found, workers)
+        total = Workers(self.machine, self.threads, prod(self.shape.kernel_size))
+        taps = self.shape.element_types.result_bytes * (
+            prod(self.shape.kernel_size) * self.shape.group_inputs * self.shape.output_channels
+        )
+        read = (slices + 1) * taps / total.count / total.shared_bandwidth(slices * taps)
+        return _sums(complete(found, workers), complete({"total": read}, total))
+
+    def _products(self, workers: Workers, tiles: int, reading: float) -> dict[str, float]:
+        """Of workgroups that sum over so many tiles, and take so long to read them."""
+        schedule, points, cycle = self.schedule, self.shape.transform_size, 1 / self.machine.clock
+        product = schedule.product
+        register_blocks = schedule.row_block // product.rows * (schedule.channel_block // product.channels)
+        sums = schedule.register_rows * schedule.register_vectors
+        per_channel = channel_seconds(product, self.target, self.machine) / PRODUCT_EFFICIENCY
+        multiplying = workers.load * points * register_blocks * tiles * per_channel
+        tile_blocks = -(-tiles // schedule.tile_block)
+        accumulating = (
+            workers.load * points * register_blocks * tile_blocks * sums * ACCUMULATE_CYCLES * cycle
+        )
+        taps = prod(self.shape.decomposition.part_size)
+        operations = _operations(self.shape.decomposition)
+        per_output = OUTPUT_OPERATION_CYCLES * operations.output + (points + taps)
+        output_vectors = schedule.row_block * schedule.channel_block // schedule.vector_width
+        return {
             "products": max(multiplying, reading) + UNHIDDEN * min(multiplying, reading) + accumulating,
             "output": workers.load * output_vectors * per_output * cycle,
-        },
-        workers,
-    )
-    return {
-        name: images.get(name, 0) + gradients.get(name, 0) + products.get(name, 0)
-        for name in (*images, "gradient", "products", "output")
-    }
+        }
+
+    def _image_seconds(self, channels: int) -> float:
+        """To transform a tile of one view of neighbouring channels of the image."""
+        operations = _operations(self.shape.decomposition).input
+        return (
+            self._vectors(channels)
+            * (INPUT_OPERATION_CYCLES * operations + ELEMENT_CYCLES * 2 * self.shape.transform_size)
+            / self.machine.clock
+        )
+
+    def _gradient_seconds(self, channels: int) -> float:
+        """To transform a tile of neighbouring channels of the gradients."""
+        operations = _operations(self.shape.decomposition).gradient
+        elements = self.shape.transform_size + prod(self.shape.decomposition.output_tile)
+        return (
+            self._vectors(channels)
+            * (INPUT_OPERATION_CYCLES * operations + ELEMENT_CYCLES * elements)
+            / self.machine.clock
+        )
+
+    def _vectors(self, channels: int) -> int:
+        return -(-channels // vector_width_for(channels, self.target.vector_width))
+
+    @property
+    def _tiles(self) -> int:
+        return self.shape.tiles or prod(self.shape.tiles_per_image)
+
+    @property
+    def _blocks(self) -> int:
+        """Of input channels of all groups and views, by those of output channels."""
+        shape, schedule = self.shape, self.schedule
+        rows = shape.groups * shape.decomposition.view_count * -(-shape.group_inputs // schedule.row_block)
+        return rows * -(-shape.group_outputs // schedule.channel_block)
+
+    @property
+    def _element_bytes(self) -> int:
+        """Of all transformed tiles of one channel."""
+        return self.shape.element_types.input_bytes * self.shape.transform_size * self._tiles
+
+    @property
+    def _image_bytes(self) -> int:
+        return self._element_bytes * self.shape.groups * self.shape.reduction
+
+    @property
+    def _gradient_bytes(self) -> int:
+        return self._element_bytes * self.shape.output_channels
+
+
+def _sums(*dispatches: Mapping[str, float]) -> dict[str, float]:
+    """The stages of all of them, those of one name together."""
+    names = dict.fromkeys(name for stages in dispatches for name in stages)
+    return {name: sum(stages.get(name, 0.0) for stages in dispatches) for name in names}
 
 
 @dataclass(frozen=True)

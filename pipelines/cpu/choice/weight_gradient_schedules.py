@@ -13,19 +13,24 @@ from iree.winograd.pipelines.emission.vectors import vector_width_for
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
 TILE_BLOCKS = (64, 128)
+SLICED_TILE_BLOCKS = (16, 32, 64, 128)
+"""Those of a workgroup that transforms them itself: with its sums they have to fit in L2."""
 REGISTER_VECTORS = (1, 2, 4)
 BLOCKS = (1, 2, 4, 8, 16)
 """Register blocks along one side of what a workgroup computes."""
 
 
-def weight_gradient_schedules(shape: ConvolutionShape, target: CpuTarget) -> Iterator[WeightGradientSchedule]:
+def weight_gradient_schedules(
+    shape: ConvolutionShape, target: CpuTarget, threads: int
+) -> Iterator[WeightGradientSchedule]:
     """Those of the register block that wastes least; none where the batch is known only at run time."""
     if shape.tiles is None:
         return
     width = vector_width_for(shape.group_outputs, target.vector_width)
     rows, vectors = _register_block(shape, width, target)
-    tile_blocks = sorted({min(each, shape.tiles) for each in TILE_BLOCKS})
-    for row_blocks, channel_blocks, tile_block in product(BLOCKS, BLOCKS, tile_blocks):
+    for row_blocks, channel_blocks, (tile_block, slices) in product(
+        BLOCKS, BLOCKS, _tile_blocks(shape, threads)
+    ):
         schedule = WeightGradientSchedule(
             vector_width=width,
             tile_block=tile_block,
@@ -33,9 +38,25 @@ def weight_gradient_schedules(shape: ConvolutionShape, target: CpuTarget) -> Ite
             channel_block=vectors * width * channel_blocks,
             register_rows=rows,
             register_vectors=vectors,
+            tile_slices=slices,
         )
         if misfit(schedule, shape, target) is None:
             yield schedule
+
+
+def _tile_blocks(shape: ConvolutionShape, threads: int) -> list[tuple[int, int | None]]:
+    """Tiles of a block, and slices: None where dispatches of their own transform all tiles."""
+    tiles = shape.tiles or 1
+    found: list[tuple[int, int | None]] = [(min(each, tiles), None) for each in TILE_BLOCKS]
+    if shape.transform_size > 1:
+        # Equal blocks, equally many for each slice.
+        found += [
+            (-(-tiles // (slices * -(-tiles // (slices * most)))), slices)
+            for slices in (1, threads)
+            for most in SLICED_TILE_BLOCKS
+            if slices <= tiles
+        ]
+    return list(dict.fromkeys(found))
 
 
 def _register_block(shape: ConvolutionShape, width: int, target: CpuTarget) -> tuple[int, int]:

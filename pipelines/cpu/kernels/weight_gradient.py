@@ -13,9 +13,9 @@ from iree.winograd.pipelines.cpu.processor.product import Panel, Rows
 from iree.winograd.pipelines.cpu.processor.target import ROW_PADDING, CpuTarget
 from iree.winograd.pipelines.cpu.schedules.channel_blocks import ChannelBlocks
 from iree.winograd.pipelines.cpu.schedules.weight_gradient import WeightGradientSchedule
-from iree.winograd.pipelines.cpu.tiles.transforms import GradientTransform, InputTransform
+from iree.winograd.pipelines.cpu.tiles.transforms import Channels, GradientTransform, InputTransform
 from iree.winograd.pipelines.emission.buffer import Buffer, clear_elements, scratch
-from iree.winograd.pipelines.emission.control_flow import loop, named, when
+from iree.winograd.pipelines.emission.control_flow import loop, loop_carried, named, when
 from iree.winograd.pipelines.emission.index import Index
 from iree.winograd.pipelines.emission.recipe import Position, emit_unrolled, flattened
 from iree.winograd.pipelines.emission.tiles import locate_tile
@@ -27,10 +27,12 @@ from iree.winograd.pipelines.specification.shape import WeightGradientShape
 class WeightGradientKernel:
     """The gradient of one convolution's filter, how to compute it, and for which CPU.
 
-    Dispatches of their own transform the tiles of all images, and of the gradients of their outputs, in
-    blocks of `tile_block` tiles. A workgroup then computes the gradients of `row_block` input channels of a
-    view by `channel_block` output channels, of all elements of the Winograd domain: registers hold sums over
-    the tiles of a block, memory of the workgroup sums of these, which are transformed to taps at last.
+    A workgroup computes the gradients of `row_block` input channels of a view by `channel_block` output
+    channels, of all elements of the Winograd domain: registers hold sums over the tiles of a block, memory of
+    the workgroup sums of these, which are transformed to taps at last. Dispatches of their own transform
+    the tiles of all images, and of the gradients of their outputs, in blocks of `tile_block` beforehand.
+    Or a workgroup has a slice of the tiles and transforms those of its channels itself, each block of tiles
+    to memory of its own, where the products find them in cache; taps of several slices are summed at last.
     """
 
     shape: WeightGradientShape
@@ -64,6 +66,17 @@ class WeightGradientKernel:
         """tile blocks x A x tile_block x (K, padded)."""
         return self._transformed_shape(self.shape.output_channels)
 
+    @property
+    def slices(self) -> int:
+        """Of the blocks of tiles."""
+        return self.schedule.tile_slices or 1
+
+    @property
+    def sliced_taps_shape(self) -> tuple[int, ...]:
+        """slices x R... x C/g x K."""
+        shape = self.shape
+        return (self.slices, *shape.kernel_size, shape.group_inputs, shape.output_channels)
+
     def transform_workgroups(self, batch: Index) -> tuple[Index, Index]:
         """Blocks of tiles."""
         return Index(self.tile_blocks), Index(1)
@@ -71,6 +84,14 @@ class WeightGradientKernel:
     def workgroups(self, batch: Index) -> tuple[Index, Index]:
         """Blocks of input channels of all groups and views, and of the output channels of a group."""
         return Index(self.rows.count), Index(self.channels.blocks_per_group)
+
+    def slice_workgroups(self, batch: Index) -> tuple[Index, Index, Index]:
+        """As `workgroups`, and slices of the tiles."""
+        return (*self.workgroups(batch), Index(self.slices))
+
+    def total_workgroups(self, batch: Index) -> tuple[Index, Index]:
+        """Taps."""
+        return Index(prod(self.shape.kernel_size)), Index(1)
 
     def emit_images(self, workgroup: tuple[Index, ...], batch: Index, image: Buffer, tiles: Buffer) -> None:
         """Emits the transform of one block of tiles of the images: N x H... x C to theirs."""
@@ -86,25 +107,100 @@ class WeightGradientKernel:
         self, workgroup: tuple[Index, ...], batch: Index, images: Buffer, gradients: Buffer, filters: Buffer
     ) -> None:
         """Emits the work of one workgroup: both transformed to the gradients of R... x C/g x K taps."""
-        schedule = self.schedule
-        sums = scratch(
-            (self.shape.transform_size, schedule.row_block, schedule.channel_block), images.element, "sums"
-        )
-        clear_elements(sums, Index(0), Index(prod(sums.extents)), schedule.vector_width)
-        group_and_view = self.rows.group(workgroup[0])
-        group = group_and_view // self.shape.decomposition.view_count
-        per_group = self.channels.blocks_per_group
-        channel = self.channels.first(group * per_group + workgroup[1])
-        row = self.rows.first(workgroup[0])
+        sums = self._cleared_sums(images.element)
+        row, channel = self.rows.first(workgroup[0]), self._first_channel(workgroup)
         with loop(self.tile_blocks, name="tile_block") as block, loop(images.extents[1], name="a") as a:
-            self._add_products(images, gradients, sums, (block, a), row, channel)
-        first_row = self.rows.first_in_group(workgroup[0])
-        view = group_and_view % self.shape.decomposition.view_count
-        for number in range(self.shape.decomposition.view_count):
-            when(
-                view.equals(number),
-                partial(self._store_taps, sums, filters, number, first_row, channel),
+            with named("first"):
+                rows = Rows(images, images.offset([block, a, 0, row]), 1, images.stride(2))
+                panel = Panel(gradients, gradients.offset([block, a, 0, channel]), gradients.stride(2))
+            self._add_products(rows, panel, sums, a, self._tiles_of(block))
+        self._store_taps(workgroup, sums, filters)
+
+    def emit_slice(
+        self, workgroup: tuple[Index, ...], batch: Index, image: Buffer, gradients: Buffer, taps: Buffer
+    ) -> None:
+        """Emits the work of one workgroup: N x H... x C and N x OH... x K to the taps of a slice.
+
+        `taps` are as `sliced_taps_shape`; those of a single slice are the gradients of R... x C/g x K.
+        """
+        sums = self._cleared_sums(image.element)
+        image_tiles, gradient_tiles = (
+            scratch((self.shape.transform_size, self._padded(size)), image.element, name)
+            for size, name in (
+                (self.schedule.row_block, "image_tiles"),
+                (self.schedule.channel_block, "gradient_tiles"),
             )
+        )
+        blocks = -(-self.tile_blocks // self.slices)
+        first_block = workgroup[2] * blocks
+        with loop((Index(self.tile_blocks) - first_block).minimum(blocks), name="tile_block") as number:
+            with named("block"):
+                block = first_block + number
+            self._transform_block(workgroup, block, image, image_tiles, gradients, gradient_tiles)
+            with loop(self.shape.transform_size, name="a") as a:
+                rows = Rows(image_tiles, image_tiles.offset([a, 0]), 1, self.schedule.row_block)
+                panel = Panel(gradient_tiles, gradient_tiles.offset([a, 0]), self.schedule.channel_block)
+                self._add_products(rows, panel, sums, a, self._tiles_of(block))
+        if self.slices > 1:
+            taps = replace(taps, extents=taps.extents[1:], origin=workgroup[2] * taps.stride(0))
+        self._store_taps(workgroup, sums, taps)
+
+    def emit_total(self, workgroup: tuple[Index, ...], batch: Index, taps: Buffer, filters: Buffer) -> None:
+        """Emits the sum of all slices of one tap: `sliced_taps_shape` to R... x C/g x K."""
+        width, count = self.schedule.vector_width, self.shape.group_inputs * self.shape.output_channels
+        first = workgroup[0] * count
+
+        def add(i: Index) -> None:
+            def add_slice(number: Index, sums: list[ir.Value]) -> list[ir.Value]:
+                others = taps.load((number + 1) * taps.stride(0) + first + i, width)
+                return [arith.addf(sums[0], others)]
+
+            sums = [taps.load(first + i, width)]
+            filters.store(loop_carried(self.slices - 1, 1, sums, add_slice, "slice")[0], first + i)
+
+        for_each_vector(count, width, add, "i")
+
+    def _cleared_sums(self, element: ir.Type) -> Buffer:
+        """Memory of the workgroup for the sums of all elements of the Winograd domain, zeros."""
+        schedule = self.schedule
+        extents = (self.shape.transform_size, schedule.row_block, schedule.channel_block)
+        sums = scratch(extents, element, "sums")
+        clear_elements(sums, Index(0), Index(prod(extents)), schedule.vector_width)
+        return sums
+
+    def _view(self, workgroup: tuple[Index, ...]) -> Index:
+        return self.rows.group(workgroup[0]) % self.shape.decomposition.view_count
+
+    def _first_channel(self, workgroup: tuple[Index, ...]) -> Index:
+        """The first output channel of a workgroup."""
+        group = self.rows.group(workgroup[0]) // self.shape.decomposition.view_count
+        return self.channels.first(group * self.channels.blocks_per_group + workgroup[1])
+
+    def _transform_block(
+        self,
+        workgroup: tuple[Index, ...],
+        block: Index,
+        image: Buffer,
+        image_tiles: Buffer,
+        gradients: Buffer,
+        gradient_tiles: Buffer,
+    ) -> None:
+        """Transforms the tiles of a block, of the channels of a workgroup."""
+        shape, schedule = self.shape, self.schedule
+        group = self.rows.group(workgroup[0]) // shape.decomposition.view_count
+        first_row = group * shape.group_inputs + self.rows.first_in_group(workgroup[0])
+        rows = Channels(first_row, schedule.row_block)
+        channels = Channels(self._first_channel(workgroup), schedule.channel_block)
+        with loop(self._tiles_of(block), name="tile") as number:
+            tile = locate_tile(shape, block * schedule.tile_block + number)
+            own_image, own_gradient = (
+                replace(tiles, origin=number * size, extents=(1, *tiles.extents))
+                for tiles, size in ((image_tiles, rows.count), (gradient_tiles, channels.count))
+            )
+            images = InputTransform(shape, self.target, image, own_image)
+            images.emit_channels(tile, Index(0), self._view(workgroup), rows)
+            of_outputs = GradientTransform(shape, self.target, gradients, own_gradient)
+            of_outputs.emit_channels(tile, Index(0), channels)
 
     def _for_tiles(
         self, block: Index, tiles: Buffer, transform: Callable[[Buffer], InputTransform | GradientTransform]
@@ -124,37 +220,30 @@ class WeightGradientKernel:
             return Index(tile_block)
         return (Index(tiles) - block * tile_block).minimum(tile_block)
 
-    def _add_products(
-        self,
-        images: Buffer,
-        gradients: Buffer,
-        sums: Buffer,
-        place: tuple[Index, Index],
-        row: Index,
-        channel: Index,
-    ) -> None:
-        """Adds the products of one element of the tiles of one block to `sums`."""
+    def _add_products(self, rows: Rows, panel: Panel, sums: Buffer, a: Index, tiles: Index) -> None:
+        """Adds the products of one element of so many tiles to `sums`."""
         schedule = self.schedule
-        block, a = place
-        with named("first"):
-            first_image = images.offset([block, a, 0, row])
-            first_gradient = gradients.offset([block, a, 0, channel])
-        count = self._tiles_of(block)
         with (
             loop(schedule.row_block, schedule.product.rows, "row") as i,
             loop(schedule.channel_block, schedule.product.channels, "k") as k,
         ):
-            rows = Rows(images, first_image + i, 1, step=images.stride(2))
-            panel = Panel(gradients, first_gradient + k, step=gradients.stride(2))
             zeros = schedule.product.zeros(1, sums.element)
-            added = schedule.product.add(zeros, rows, panel, count, self.target)
+            block = replace(rows, first=rows.first + i), replace(panel, first=panel.first + k)
+            added = schedule.product.add(zeros, *block, tiles, self.target)
             target = sums.offset([a, i, k])
             for position, value in enumerate(added):
                 r, v = divmod(position, schedule.register_vectors)
                 offset = target + (r * sums.stride(1) + v * schedule.vector_width)
                 sums.store(arith.addf(sums.load(offset, schedule.vector_width), value), offset)
 
-    def _store_taps(self, sums: Buffer, filters: Buffer, view: int, first_row: Index, channel: Index) -> None:
+    def _store_taps(self, workgroup: tuple[Index, ...], sums: Buffer, filters: Buffer) -> None:
+        """Transforms the sums of a workgroup to taps R... x C/g x K."""
+        view = self._view(workgroup)
+        row, channel = self.rows.first_in_group(workgroup[0]), self._first_channel(workgroup)
+        for number in range(self.shape.decomposition.view_count):
+            when(view.equals(number), partial(self._store_view, sums, filters, number, row, channel))
+
+    def _store_view(self, sums: Buffer, filters: Buffer, view: int, first_row: Index, channel: Index) -> None:
         """Transforms the sums of one view to its taps, but for those beyond the kernel."""
         schedule, decomposition = self.schedule, self.shape.decomposition
         recipes = [each.output for each in decomposition.gradient_transforms]
@@ -178,6 +267,10 @@ class WeightGradientKernel:
         with loop(schedule.row_block, name="row") as row:
             width = schedule.vector_width
             for_each_vector(schedule.channel_block, width, partial(transform_vector, row), "k")
+
+    def _padded(self, channels: int) -> int:
+        """Elements of all tiles of a block: those of another one aren't a power of two apart."""
+        return self.schedule.tile_block * channels + ROW_PADDING
 
     def _transformed_shape(self, columns: int) -> tuple[int, int, int, int]:
         tile_block = self.schedule.tile_block

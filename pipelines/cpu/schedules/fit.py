@@ -84,8 +84,19 @@ def _weight_gradient_misfit(
             return f"{name} {block} exceeds the {whole} channels that there are"
         if block % part:
             return f"{name} {block} is no multiple of the {part} of a register block"
-    sums = shape.transform_size * schedule.row_block * schedule.channel_block
-    return _memory_misfit(shape.element_types.accumulator_bytes * sums, target)
+    return _memory_misfit(weight_gradient_workgroup_bytes(schedule, shape, target), target)
+
+
+def weight_gradient_workgroup_bytes(
+    schedule: WeightGradientSchedule, shape: ConvolutionShape, target: CpuTarget
+) -> int:
+    """The memory of a workgroup: sums, and of slices the tiles of a block, and one between passes."""
+    rows, channels = schedule.row_block, schedule.channel_block
+    elements = rows * channels
+    if schedule.tile_slices is not None:
+        elements += schedule.tile_block * (rows + channels) + 2 * ROW_PADDING
+        elements += (1 + shape.input_channels_first) * target.vector_width
+    return shape.element_types.accumulator_bytes * shape.transform_size * elements
 
 
 def _direct_misfit(schedule: DirectSchedule, shape: ConvolutionShape, target: CpuTarget) -> Reason | None:

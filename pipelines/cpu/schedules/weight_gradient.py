@@ -17,6 +17,9 @@ class WeightGradientSchedule(Schedule):
     tiles, and adds them to those of the blocks before: sums of sums, which round less than one long sum.
     Gradients are fetched `gradient_prefetch` tiles ahead.
 
+    Dispatches of their own transform all tiles beforehand. Or, with `tile_slices`, a workgroup does so itself
+    for one of so many slices of the tiles, block by block; what slices sum is summed at last, in their order.
+
     Raises ValueError for sizes that are not positive.
     """
 
@@ -29,6 +32,7 @@ class WeightGradientSchedule(Schedule):
     register_rows: int
     register_vectors: int
     gradient_prefetch: int = 8
+    tile_slices: int | None = None
 
     @property
     def product(self) -> Product:

@@ -30,6 +30,7 @@ from iree.winograd.pipelines.emission.tiles import (
     output_positions,
 )
 from iree.winograd.pipelines.emission.vectors import for_each_vector, vector_width_for
+from iree.winograd.pipelines.emission.views import view_offsets
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
 from .channels_first import ChannelsFirstReader, ChannelsFirstWriter
@@ -38,6 +39,14 @@ from .tile_access import LoadTile, StoreTile, TileReader, TileWriter
 
 Nested = Callable[[Load, Store], None]
 """Emits the transform of a tile of vectors, all dimensions of it."""
+
+
+@dataclass(frozen=True)
+class Channels:
+    """`count` neighbouring channels of an image."""
+
+    first: Index
+    count: int
 
 
 @dataclass(frozen=True)
@@ -55,46 +64,53 @@ class InputTransform:
 
     def emit(self, tile: Tile, row: Index) -> None:
         """Emits the transform of one tile to a row of `tiles`."""
-        recipes = [each.input for each in self.shape.decomposition.transforms]
-        nested = _nested(recipes, self._width, self.tiles.element, self.target)
-        reader = self._reader()
-        for number in range(self.shape.decomposition.view_count):
-            self._transform_view(nested, reader, tile, row, number)
+        shape = self.shape
+        width = vector_width_for(shape.group_inputs, self.target.vector_width)
+        nested, reader = self._nested(width), self._reader(width)
+        for number, offsets in enumerate(shape.decomposition.views):
+            column = number * shape.group_inputs
 
-    def _transform_view(
-        self, nested: Nested, reader: TileReader, tile: Tile, row: Index, number: int
+            def transform(load_tile: LoadTile, column: int = column) -> None:
+                with loop(shape.groups, name="group") as group:
+                    columns = self.tiles.offset([row, 0, group * shape.reduction]) + column
+                    channels = Channels(group * shape.group_inputs, shape.group_inputs)
+                    self._transform(nested, load_tile, columns, channels, width)
+
+            _for_tile(reader, tile, input_positions(shape, tile, offsets), transform)
+
+    def emit_channels(self, tile: Tile, row: Index, view: Index, channels: Channels) -> None:
+        """Emits the transform of some channels of a view to a row of `tiles`, which has no others."""
+        width = vector_width_for(channels.count, self.target.vector_width)
+        nested, reader = self._nested(width), self._reader(width)
+        offsets = view_offsets(self.shape.decomposition, view)
+
+        def transform(load_tile: LoadTile) -> None:
+            self._transform(nested, load_tile, self.tiles.offset([row, 0, 0]), channels, width)
+
+        _for_tile(reader, tile, input_positions(self.shape, tile, offsets), transform)
+
+    def _transform(
+        self, nested: Nested, load_tile: LoadTile, columns: Index, channels: Channels, width: int
     ) -> None:
-        positions = input_positions(self.shape, tile, self.shape.decomposition.views[number])
-        column = number * self.shape.group_inputs
-        _for_positions(
-            positions,
-            lambda: self._transform(nested, reader.inside(tile, positions), row, column),
-            lambda: self._transform(nested, reader.on_the_edge(tile, positions), row, column),
-        )
+        """Transforms the vectors of some channels to the columns from an offset in `tiles` on."""
 
-    def _transform(self, nested: Nested, load_tile: LoadTile, row: Index, column: int) -> None:
-        """Transforms the vectors of one view, which begins at `column` of each group."""
-        shape, tiles = self.shape, self.tiles
+        def transform_vector(c: Index) -> None:
+            nested(load_tile(channels.first + c), partial(self._store, columns + c))
 
-        def transform_vector(group: Index, c: Index) -> None:
-            first = tiles.offset([row, 0, group * shape.reduction + c]) + column
-            nested(load_tile(group * shape.group_inputs + c), partial(self._store, first))
-
-        with loop(shape.groups, name="group") as group:
-            for_each_vector(shape.group_inputs, self._width, partial(transform_vector, group), "c")
+        for_each_vector(channels.count, width, transform_vector, "c")
 
     def _store(self, first: Index, element: Position, value: ir.Value) -> None:
         number = flattened(element, self.shape.decomposition.alpha)
         self.tiles.store(value, first + number * self.tiles.stride(1))
 
-    def _reader(self) -> TileReader:
-        if self.shape.input_channels_first:
-            return ChannelsFirstReader.of(self.shape, self.image, self._width)
-        return ChannelsLastReader(self.shape, self.image, self._width)
+    def _nested(self, width: int) -> Nested:
+        recipes = [each.input for each in self.shape.decomposition.transforms]
+        return _nested(recipes, width, self.tiles.element, self.target)
 
-    @property
-    def _width(self) -> int:
-        return vector_width_for(self.shape.group_inputs, self.target.vector_width)
+    def _reader(self, width: int) -> TileReader:
+        if self.shape.input_channels_first:
+            return ChannelsFirstReader.of(self.shape, self.image, width)
+        return ChannelsLastReader(self.shape, self.image, width)
 
 
 @dataclass(frozen=True)
@@ -111,17 +127,23 @@ class GradientTransform:
 
     def emit(self, tile: Tile, row: Index) -> None:
         """Emits the transform of one tile to a row of `tiles`."""
-        positions = output_positions(self.shape, tile)
-        recipes = [each.filter for each in self.shape.decomposition.gradient_transforms]
-        nested = _nested(recipes, self._width, self.tiles.element, self.target)
-        reader = ChannelsLastReader(self.shape, self.gradient, self._width)
-        _for_positions(
-            positions,
-            lambda: self._transform(nested, reader.inside(tile, positions), row),
-            lambda: self._transform(nested, reader.on_the_edge(tile, positions), row),
-        )
+        self.emit_channels(tile, row, Channels(Index(0), self.shape.output_channels))
 
-    def _transform(self, nested: Nested, load_tile: LoadTile, row: Index) -> None:
+    def emit_channels(self, tile: Tile, row: Index, channels: Channels) -> None:
+        """Emits the transform of some channels of one tile to a row of `tiles`, which has no others."""
+        width = vector_width_for(channels.count, self.target.vector_width)
+        recipes = [each.filter for each in self.shape.decomposition.gradient_transforms]
+        nested = _nested(recipes, width, self.tiles.element, self.target)
+        reader = ChannelsLastReader(self.shape, self.gradient, width)
+
+        def transform(load_tile: LoadTile) -> None:
+            self._transform(nested, load_tile, row, channels, width)
+
+        _for_tile(reader, tile, output_positions(self.shape, tile), transform)
+
+    def _transform(
+        self, nested: Nested, load_tile: LoadTile, row: Index, channels: Channels, width: int
+    ) -> None:
         tiles, alpha = self.tiles, self.shape.decomposition.alpha
 
         def transform_vector(k: Index) -> None:
@@ -130,13 +152,9 @@ class GradientTransform:
             def store(element: Position, value: ir.Value) -> None:
                 tiles.store(value, first + flattened(element, alpha) * tiles.stride(1))
 
-            nested(load_tile(k), store)
+            nested(load_tile(channels.first + k), store)
 
-        for_each_vector(self.shape.output_channels, self._width, transform_vector, "k")
-
-    @property
-    def _width(self) -> int:
-        return vector_width_for(self.shape.output_channels, self.target.vector_width)
+        for_each_vector(channels.count, width, transform_vector, "k")
 
 
 @dataclass(frozen=True)
@@ -184,6 +202,17 @@ class OutputTransform:
         if self.shape.output_channels_first:
             return ChannelsFirstWriter.of(self.shape, self.image, self.epilogue, self.width)
         return ChannelsLastWriter(self.shape, self.image, self.epilogue)
+
+
+def _for_tile(
+    reader: TileReader, tile: Tile, positions: list[Positions], transform: Callable[[LoadTile], None]
+) -> None:
+    """Emits `transform` with what loads a tile that lies at `positions`."""
+    _for_positions(
+        positions,
+        lambda: transform(reader.inside(tile, positions)),
+        lambda: transform(reader.on_the_edge(tile, positions)),
+    )
 
 
 def _for_positions(

@@ -39,13 +39,6 @@ def barrier() -> None:
     gpu.barrier()
 
 
-def select_index(condition: Condition, yes: IndexLike, no: IndexLike) -> Index:
-    """`yes` where the condition holds, `no` elsewhere."""
-    if condition.known is not None:
-        return Index.of(yes if condition.known else no)
-    return Index(arith.select(condition.value, Index.of(yes).value, Index.of(no).value))
-
-
 def quad_type() -> ir.VectorType:
     """The type of a quad, whose elements are f32."""
     return vector_type(QUAD, ir.F32Type.get())

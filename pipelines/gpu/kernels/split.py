@@ -18,7 +18,7 @@ from itertools import product
 
 from iree.winograd.dialect.bindings import ir, scf
 from iree.winograd.pipelines.emission.control_flow import when
-from iree.winograd.pipelines.emission.index import Index
+from iree.winograd.pipelines.emission.index import Index, select_index
 from iree.winograd.pipelines.gpu.device.matrix_unit import (
     COPIED,
     MATRIX_ROWS,
@@ -31,7 +31,7 @@ from iree.winograd.pipelines.gpu.device.matrix_unit import (
     sum_quads,
     wait_for_copies,
 )
-from iree.winograd.pipelines.gpu.device.memory import QUAD, GlobalBuffer, select_index, thread_id
+from iree.winograd.pipelines.gpu.device.memory import QUAD, GlobalBuffer, thread_id
 from iree.winograd.pipelines.gpu.packing.split import LOW_PART
 from iree.winograd.pipelines.gpu.schedules.matrix import STAGE_ROW
 from iree.winograd.pipelines.gpu.schedules.split import SplitSchedule

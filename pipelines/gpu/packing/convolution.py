@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from math import prod
 
 from iree.winograd.pipelines.emission.index import Condition, Index
-from iree.winograd.pipelines.gpu.device.memory import QUAD, select_index
+from iree.winograd.pipelines.emission.views import view_offsets
+from iree.winograd.pipelines.gpu.device.memory import QUAD
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
 
@@ -47,13 +48,7 @@ class ConvolutionPacking(ABC):
 
     def view_offsets(self, view: Index) -> tuple[Index, ...]:
         """The offset of a view that is known only when the kernel runs."""
-        decomposition = self.shape.decomposition
-        if view.known is not None:
-            return tuple(map(Index, decomposition.views[view.known]))
-        return tuple(
-            _entry(view, [offsets[d] for offsets in decomposition.views])
-            for d in range(decomposition.spatial_rank)
-        )
+        return view_offsets(self.shape.decomposition, view)
 
     @property
     @abstractmethod
@@ -69,24 +64,3 @@ class ConvolutionPacking(ABC):
         """The offset of the view that a position along the reduction dimension is of, if it is of one."""
         view = (row // self.padded_channels).minimum(self.views - 1)
         return self.view_offsets(view), row.less_than(self.reduction)
-
-
-def _entry(position: Index, entries: list[int]) -> Index:
-    """The entry of a table at a position; arithmetic where the table repeats, selection elsewhere."""
-    period = next(p for p in range(1, len(entries) + 1) if entries == _tiled(entries[:p], len(entries)))
-    if period < len(entries):
-        return _entry(position % period, entries[:period])
-    run = next((i for i, entry in enumerate(entries) if entry != entries[0]), len(entries))
-    if run > 1 and all(entries[i] == entries[i - i % run] for i in range(len(entries))):
-        return _entry(position // run, entries[::run])
-    step = entries[1] - entries[0] if len(entries) > 1 else 0
-    if entries == [entries[0] + i * step for i in range(len(entries))] and step >= 0:
-        return position * step + entries[0]
-    result = Index(entries[-1])
-    for i in reversed(range(len(entries) - 1)):
-        result = select_index(position.less_than(i + 1), entries[i], result)
-    return result
-
-
-def _tiled(entries: list[int], length: int) -> list[int]:
-    return [entries[i % len(entries)] for i in range(length)]

@@ -14,7 +14,7 @@ from iree.winograd.ir_dumps import IRDumps
 from iree.winograd.pass_pipeline import run_passes
 from iree.winograd.passes.frame.containment import Containment, RewriteFailuresError
 from iree.winograd.passes.frame.registry import Pass, PassError
-from iree.winograd.passes.match.problem import ConvolutionProblem, WeightGradientProblem
+from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.backends.module_backend import unsupported_target
 from iree.winograd.pipelines.backends.search_space import SearchSpace
 from iree.winograd.pipelines.compile_pipeline import compile_pipeline
@@ -78,8 +78,7 @@ def _workloads(module: ir.Operation, options: WinogradOptions) -> tuple[Workload
 
     def observe(decision: Decision) -> None:
         problem = decision.problem
-        # There is no program to measure gradients of filters with.
-        if problem is None or decision.chosen is None or isinstance(problem, WeightGradientProblem):
+        if problem is None or decision.chosen is None:
             return
         problem = problem.with_constant_filter
         asked = error_limit(problem, decision.space, options.max_relative_error, options.output_tile)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import iree.winograd
 import numpy as np
@@ -11,6 +11,7 @@ from agreement import expect_within
 from convolution_program import compile_rewritten
 from iree.winograd.dialect.algebra.numerics import gradient_error_bound
 from iree.winograd.dialect.decomposition import decompose
+from iree.winograd.pipelines.cpu.schedules.weight_gradient import WeightGradientSchedule
 from weight_gradient_source import WeightGradientSource
 from wide import sampled, wide
 
@@ -31,6 +32,8 @@ class WeightGradientProgram:
     padding: tuple[int, ...] = field(default=(), kw_only=True)
     groups: int = field(default=1, kw_only=True)
     channels_last: bool = field(default=True, kw_only=True)
+    schedule: WeightGradientSchedule | None = field(default=None, kw_only=True)
+    """That which is predicted to be the fastest, unless stated."""
 
     def __str__(self) -> str:
         parts = [
@@ -44,7 +47,8 @@ class WeightGradientProgram:
             if getattr(self, name)
         ]
         layout = "" if self.channels_last else "-channels-first"
-        return f"{'-'.join(parts)}-{self.outputs}-groups={self.groups}{layout}"
+        slices = f"-slices={self.schedule.tile_slices}" if self.schedule else ""
+        return f"{'-'.join(parts)}-{self.outputs}-groups={self.groups}{layout}{slices}"
 
     @property
     def source(self) -> WeightGradientSource:
@@ -67,8 +71,13 @@ class WeightGradientProgram:
         source = self.source
         tile = ", ".join(map(str, self.m))
         part = ", ".join(map(str, self.p))
-        algorithm = f"{{output_tile = array<i64: {tile}>, part_size = array<i64: {part}>}}"
-        text = source.text(f"attrs = {{winograd.algorithm = {algorithm}}}")
+        annotations = (
+            f"winograd.algorithm = {{output_tile = array<i64: {tile}>, part_size = array<i64: {part}>}}"
+        )
+        if self.schedule is not None:
+            stated = (f"{name} = {value}" for name, value in vars(self.schedule).items() if value is not None)
+            annotations += f', winograd.schedule = {{kind = "{self.schedule.kind}", {", ".join(stated)}}}'
+        text = source.text(f"attrs = {{{annotations}}}")
         image, gradient = (np.clip(each / 4, -1, 1) for each in source.operands())
         program = iree.winograd.load(compile_rewritten(text, target), device=device)
         exact = source.exact(image, gradient)
@@ -113,8 +122,41 @@ OTHERS = [
     WeightGradientProgram((33,), (5,), (4,), (5,), 16, 24, padding=(2,)),
     WeightGradientProgram((6, 7, 8), (3, 3, 3), (2, 2, 2), (3, 3, 3), 8, 16, padding=(1, 1, 1)),
 ]
-ALL = [*TILES, *CHANNELS, *VIEWS, *DIRECT, *OTHERS]
-SAMPLE = [TILES[1], CHANNELS[0], CHANNELS[2], VIEWS[1], VIEWS[3], DIRECT[1], OTHERS[0], OTHERS[1], OTHERS[4]]
+SLICED = WeightGradientSchedule(
+    vector_width=4,
+    tile_block=6,
+    row_block=4,
+    channel_block=8,
+    register_rows=2,
+    register_vectors=1,
+    tile_slices=3,
+)
+"""Of which blocks of tiles, of rows and of channels don't divide what there is; for all targets."""
+SLICES = [
+    WeightGradientProgram((14, 13), (3, 3), (4, 4), (3, 3), 6, 12, batch=3, padding=(1, 1), schedule=SLICED),
+    WeightGradientProgram(
+        (14, 13), (3, 3), (4, 4), (3, 3), 6, 12, padding=(1, 1), schedule=replace(SLICED, tile_slices=1)
+    ),
+    WeightGradientProgram(
+        (17, 16), (5, 5), (2, 2), (2, 2), 5, 9, strides=(2, 2), padding=(2, 2), groups=2, schedule=SLICED
+    ),
+    WeightGradientProgram(
+        (12, 11), (3, 3), (4, 4), (3, 3), 6, 12, padding=(1, 1), channels_last=False, schedule=SLICED
+    ),
+]
+ALL = [*TILES, *CHANNELS, *VIEWS, *DIRECT, *OTHERS, *SLICES]
+SAMPLE = [
+    TILES[1],
+    CHANNELS[0],
+    CHANNELS[2],
+    VIEWS[1],
+    VIEWS[3],
+    DIRECT[1],
+    OTHERS[0],
+    OTHERS[1],
+    OTHERS[4],
+    *SLICES,
+]
 
 
 @pytest.mark.parametrize("program", sampled(ALL, SAMPLE), ids=str)
@@ -123,10 +165,11 @@ def test_agrees_with_float64(program: WeightGradientProgram) -> None:
 
 
 @pytest.mark.parametrize("cpu", ["x86-64", "haswell"])
-@pytest.mark.parametrize("program", [TILES[1], *wide([TILES[2], VIEWS[1], DIRECT[1]])], ids=str)
+@pytest.mark.parametrize("program", [TILES[1], SLICES[0], *wide([TILES[2], VIEWS[1], DIRECT[1]])], ids=str)
 def test_agrees_with_float64_on_lesser_targets(program: WeightGradientProgram, cpu: str) -> None:
     program.check(target=f"cpu:{cpu}")
 
 
 def test_workgroups_run_in_parallel() -> None:
     CHANNELS[2].check(device="local-task")
+    SLICES[0].check(device="local-task")

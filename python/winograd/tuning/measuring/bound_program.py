@@ -1,7 +1,8 @@
-"""A compiled program bound to its device and argument, so that a call of it is nothing but the call."""
+"""A compiled program bound to its device and arguments, so that a call of it is nothing but the call."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,9 @@ _DTYPES = {int(element_type): dtype for dtype, element_type in ELEMENT_TYPES.ite
 
 
 class BoundProgram:
-    """Function `main` of a .vmfb, with one f32 argument, a buffer view, that stays on the device."""
+    """Function `main` of a .vmfb, with f32 arguments, buffer views, that stay on the device."""
 
-    def __init__(self, program: bytes | Path, argument: Any, device: Device) -> None:
+    def __init__(self, program: bytes | Path, arguments: Sequence[Any], device: Device) -> None:
         instance = runtime.VmInstance()
         module = (
             runtime.VmModule.copy_buffer(instance, program)
@@ -30,8 +31,9 @@ class BoundProgram:
         self._device = device
         self._context = runtime.VmContext(instance, [runtime.create_hal_module(instance, device.hal), module])
         self._function = module.lookup_function("main")
-        self._arguments = runtime.VmVariantList(1)
-        self._arguments.push_ref(argument)
+        self._arguments = runtime.VmVariantList(len(arguments))
+        for argument in arguments:
+            self._arguments.push_ref(argument)
 
     def run(self) -> Any:
         """Call the function; returns what holds the result, when it is there."""

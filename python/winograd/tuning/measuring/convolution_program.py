@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from iree.winograd.dialect import reference
-from iree.winograd.dialect.bindings import arith, ir
+from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.build.constants import resource_constant
 from iree.winograd.passes.build.convolution import build_convolution
-from iree.winograd.passes.build.slices import padded
 from iree.winograd.passes.build.tensors import zero_filled
 
-from .layer_program import DYNAMIC_BATCH, Array, LayerProgram, Sizes, f32
+from .constant_filter_program import ConstantFilterProgram
+from .layer_program import DYNAMIC_BATCH, Array, Sizes, f32
+from .padding import padded_image
 
 
-class ConvolutionProgram(LayerProgram):
+class ConvolutionProgram(ConstantFilterProgram):
     """Groups are a dimension of their own before the channels of each."""
 
     # The letters of dimensions are those of `Convolution`.
@@ -45,7 +46,7 @@ class ConvolutionProgram(LayerProgram):
             problem.groups,
         )
 
-    def build_sums(self, image: ir.Value, sizes: Sizes) -> ir.Value:
+    def build_sums_of(self, image: ir.Value, sizes: Sizes) -> ir.Value:
         spatial = "".join(map(str, range(self.problem.spatial_rank)))
         layouts = (
             "n" + spatial + self._image_channels,
@@ -53,7 +54,7 @@ class ConvolutionProgram(LayerProgram):
             "n" + spatial + self._output_channels,
         )
         operands = (
-            self._padded(image),
+            padded_image(image, self.problem),
             resource_constant(self.filters, "filters"),
             zero_filled(sizes, f32()),
         )
@@ -88,13 +89,3 @@ class ConvolutionProgram(LayerProgram):
         problem = self.problem
         sizes = {"c": problem.group_inputs, "g": problem.groups, "f": problem.group_outputs}
         return tuple(sizes[letter] for letter in letters)
-
-    def _padded(self, image: ir.Value) -> ir.Value:
-        problem = self.problem
-        if not any((*problem.padding_low, *problem.padding_high)):
-            return image
-        channels = [0] * len(self._image_channels)
-        low, high = [0, *problem.padding_low, *channels], [0, *problem.padding_high, *channels]
-        # What isn't padded keeps its size, also one that is known only at run time.
-        shape = [sum(sizes) for sizes in zip(image.type.shape, low, high, strict=True)]
-        return padded(image, shape, low, high, arith.constant(f32(), 0.0))

@@ -11,10 +11,11 @@ from iree.winograd.passes.build.groups import rows_of_image
 from iree.winograd.passes.build.tensors import zero_filled
 from iree.winograd.passes.match.problem import MatmulProblem
 
-from .layer_program import Array, LayerProgram, Sizes, f32
+from .constant_filter_program import ConstantFilterProgram
+from .layer_program import Array, Sizes, f32
 
 
-class MatmulProgram(LayerProgram):
+class MatmulProgram(ConstantFilterProgram):
     """The argument is the image, or the rows themselves where they are a line."""
 
     def __init__(self, problem: MatmulProblem) -> None:
@@ -44,7 +45,7 @@ class MatmulProgram(LayerProgram):
         products: Array = rows @ self.filters.astype(np.float64)
         return products
 
-    def build_sums(self, image: ir.Value, sizes: Sizes) -> ir.Value:
+    def build_sums_of(self, image: ir.Value, sizes: Sizes) -> ir.Value:
         rows = image if len(self.image_shape) == len(sizes) else rows_of_image(image)
         matrix = resource_constant(self.filters, "filters")
         return linalg.matmul(rows, matrix, outs=[zero_filled(sizes, f32())])

@@ -1,9 +1,9 @@
 """The measurement of the candidates for one layer, against each other and in the state of a network.
 
 Calls go round robin, one of each candidate a round, so that a slow spell of the machine hits all alike.
-Before a call the caches are filled with something else, and then another candidate runs on the same image: in
-a network, filters come from memory, but the runtime and all threads are at work, and the image comes from the
-layer before.
+Before a call the caches are filled with something else, and then another candidate runs on the same
+arguments: in a network, filters come from memory, but the runtime and all threads are at work, and the image
+comes from the layer before.
 """
 
 from __future__ import annotations
@@ -58,12 +58,12 @@ class MeasurementJob:
         is_threaded = driver_name(self.device) == "local-task"
         device = open_device(self.device, self.threads if is_threaded else None)
         layer = layer_program(self.problem)
-        expected, image = layer.expected(), device.copy_from_host(layer.image)
+        expected, arguments = layer.expected(), [device.copy_from_host(each) for each in layer.arguments]
         bound: dict[int, BoundProgram] = {}
         results: dict[int, Timing | Failure] = {}
         for index, candidate in enumerate(self.programs):
             try:
-                program = BoundProgram(candidate.program, image, device)
+                program = BoundProgram(candidate.program, arguments, device)
                 (result,) = program.results()
                 error = _relative_error(result, expected)
             except (RuntimeError, ValueError) as failure:
