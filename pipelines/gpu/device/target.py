@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from iree.winograd.pipelines.machines.units import KIBIBYTE
 from iree.winograd.pipelines.specification.executable_target import ExecutableTarget
@@ -25,6 +27,8 @@ _WARPGROUP_PRODUCTS = "sm_90a"
 """The only architecture that has them; later ones multiply otherwise."""
 # What drivers for Vulkan commonly admit, whatever the multiprocessor has and IREE's targets say.
 _MAX_VULKAN_SHARED_MEMORY = 48 * KIBIBYTE
+_MAX_SHARED_MEMORY: Mapping[str, int] = MappingProxyType({"sm_86": 99 * KIBIBYTE})
+"""By the names of architectures that have less than IREE's targets say."""
 
 
 @dataclass(frozen=True)
@@ -72,11 +76,11 @@ class GpuTarget:
         architecture = re.search(r'\barch = "([^"]+)"', target.configuration)
         name = "" if architecture is None else architecture[1]
         shared = limit("max_workgroup_memory_bytes", _MIN_SHARED_MEMORY)
+        if target.backend == "vulkan-spirv":
+            shared = min(shared, _MAX_VULKAN_SHARED_MEMORY)
         return GpuTarget(
             max_threads=limit("max_thread_count_per_workgroup", _MIN_THREADS),
-            shared_memory_bytes=(
-                min(shared, _MAX_VULKAN_SHARED_MEMORY) if target.backend == "vulkan-spirv" else shared
-            ),
+            shared_memory_bytes=min(shared, _MAX_SHARED_MEMORY.get(name, shared)),
             residency_attribute="nvvm.minctasm" if target.backend == "cuda" else None,
             architecture=name,
             max_workgroups=(

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import torch
 from iree.winograd.targets import DEFAULT_DRIVERS
 
-_NEWEST_CUDA = (8, 0)
-"""The compute capability that this project's kernels for newer GPUs are compiled for."""
+_CUDA_TARGETS = ((6, 0), (7, 0), (7, 5), (8, 0), (8, 6), (8, 9))
+"""The compute capabilities that IREE compiles for, in order. GPUs run code for an older one."""
+_OWN_CUDA_TARGETS: Mapping[tuple[int, int], str] = MappingProxyType({(9, 0): "sm_90a"})
+"""Targets whose code runs on GPUs of one compute capability only, by that."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +38,13 @@ def part_device(device: torch.device, target: str | None) -> PartDevice:
     if kind != device.type:
         return PartDevice(torch.device(kind), kind)
     if kind == "cuda" and target in (None, kind):
-        major, minor = min(torch.cuda.get_device_capability(device), _NEWEST_CUDA)
-        return PartDevice(device, f"{kind}:sm_{major}{minor}")
+        return PartDevice(device, f"{kind}:{_architecture(torch.cuda.get_device_capability(device))}")
     return PartDevice(device, target or kind)
+
+
+def _architecture(capability: tuple[int, int]) -> str:
+    """That to compile for on a GPU of this compute capability."""
+    if capability in _OWN_CUDA_TARGETS:
+        return _OWN_CUDA_TARGETS[capability]
+    major, minor = max((each for each in _CUDA_TARGETS if each <= capability), default=capability)
+    return f"sm_{major}{minor}"

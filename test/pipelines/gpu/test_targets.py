@@ -74,6 +74,14 @@ def test_limits_are_read_from_the_target() -> None:
     assert vulkan == GpuTarget(128, 16384, reductions_race=True)
 
 
+def test_an_architecture_may_have_less_memory_than_irees_target_says() -> None:
+    """Consumers' Ampere has 100 KiB for a multiprocessor, one of which each workgroup takes for itself."""
+    text = (
+        'arch = "sm_86", wgp = <max_thread_count_per_workgroup = 1024, max_workgroup_memory_bytes = 166912>'
+    )
+    assert GpuTarget.of(ExecutableTarget("cuda", "cuda-nvptx-fb", text)).shared_memory_bytes == 99 << 10
+
+
 def test_the_least_target_has_blocks_that_fit() -> None:
     least = GpuTarget(128, 16384)
     assert any(fits(schedule, least) for schedule in GEMM_SCHEDULES)
