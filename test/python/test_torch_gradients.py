@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
-from dataclasses import dataclass
 from math import log, pi, sqrt
 
 import pytest
@@ -16,6 +14,7 @@ from iree.winograd.pipelines.gpu.backend import GpuBackend
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
 from iree.winograd.program import compile
 from iree.winograd.runtime import load
+from torch_problem import Problem
 from wide import sampled
 
 SPACES = {
@@ -25,49 +24,13 @@ SPACES = {
 """By target, what says the error that an algorithm may have. A driver for Vulkan needs no GPU."""
 
 
-@dataclass(frozen=True)
-class Problem:
-    """A convolution of N x C x size..., transposed or not, with padding on both sides."""
-
-    size: tuple[int, ...]
-    kernel: tuple[int, ...]
-    strides: tuple[int, ...]
-    padding: tuple[int, ...]
-    dilations: tuple[int, ...]
-    channels: int = 4
-    outputs: int = 6
-    groups: int = 1
-    batch: int = 2
-    transposed: bool = False
-    output_padding: tuple[int, ...] = ()
-
-    def __str__(self) -> str:
-        parts = [
-            "x".join(map(str, each))
-            for each in (self.size, self.kernel, self.strides, self.padding, self.dilations)
-        ]
-        kind = "transposed-" if self.transposed else ""
-        return f"{kind}{self.batch}x{self.channels}x{'-'.join(parts)}-{self.outputs}-groups-{self.groups}"
-
-    def operands(self) -> tuple[torch.Tensor, torch.Tensor]:
-        torch.manual_seed(0)
-        first, second = self.outputs, self.channels
-        if self.transposed:
-            first, second = second, first
-        image = torch.randn(self.batch, self.channels, *self.size)
-        return image, torch.randn(first, second // self.groups, *self.kernel)
-
-    def convolve(self, image: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
-        window = (list(self.strides), list(self.padding), list(self.dilations), self.transposed)
-        more = list(self.output_padding) or [0] * len(self.size)
-        return torch.ops.aten.convolution(image, weight, None, *window, more, self.groups)
-
-    def gradients(self, gradient: torch.Tensor, image: torch.Tensor, weight: torch.Tensor):
-        window = (list(self.strides), list(self.padding), list(self.dilations), self.transposed)
-        more = list(self.output_padding) or [0] * len(self.size)
-        return torch.ops.aten.convolution_backward(
-            gradient, image, weight, [self.outputs], *window, more, self.groups, [True, True, True]
-        )
+def gradients(
+    problem: Problem, gradient: torch.Tensor, image: torch.Tensor, weight: torch.Tensor
+) -> tuple[torch.Tensor, ...]:
+    """Of the image, the filter and a bias."""
+    return torch.ops.aten.convolution_backward(
+        gradient, image, weight, [problem.outputs], *problem.window, [True, True, True]
+    )
 
 
 class Backward(torch.nn.Module):
@@ -76,7 +39,7 @@ class Backward(torch.nn.Module):
         self.problem = problem
 
     def forward(self, gradient: torch.Tensor, image: torch.Tensor, weight: torch.Tensor):
-        return self.problem.gradients(gradient, image, weight)
+        return gradients(self.problem, gradient, image, weight)
 
 
 def expect_gradients(problem: Problem, target: str = "cpu:host") -> None:
@@ -87,7 +50,7 @@ def expect_gradients(problem: Problem, target: str = "cpu:host") -> None:
     model = import_torch(torch.export.export(Backward(problem), operands))
     program = load(compile(model, target=target), device="vulkan" if target == "vulkan" else "local-task")
     budget = SPACES[target].max_relative_errors["f32"]
-    exact = problem.gradients(*(operand.double() for operand in operands))
+    exact = gradients(problem, *(operand.double() for operand in operands))
     for name, result, expected in zip(("image", "weight", "bias"), program(*operands), exact, strict=True):
         errors = (torch.as_tensor(result).double() - expected).abs()
         # The budget is for the mean; of n errors the largest is about sqrt(pi ln n) times that.
@@ -143,16 +106,7 @@ def random_problem(seed: int) -> Problem | None:
         transposed,
         more,
     )
-    return problem if min(_output_size(problem)) > 0 else None
-
-
-def _output_size(problem: Problem) -> Sequence[int]:
-    windows = zip(
-        problem.size, problem.kernel, problem.strides, problem.padding, problem.dilations, strict=True
-    )
-    if problem.transposed:
-        return [(size - 1) * s - 2 * p + d * (taps - 1) + 1 for size, taps, s, p, d in windows]
-    return [(size + 2 * p - d * (taps - 1) - 1) // s + 1 for size, taps, s, p, d in windows]
+    return problem if min(problem.output_size) > 0 else None
 
 
 @pytest.mark.wide

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
 
 import numpy as np
@@ -16,46 +14,37 @@ from iree.winograd.dialect.algebra.numerics import UNIT_ROUNDOFF
 from iree.winograd.importers import import_onnx, import_torch
 from iree.winograd.program import compile
 from iree.winograd.runtime import load
+from torch_problem import Problem
 
-CHANNELS, OUTPUTS = 2, 3
+
+def transposed(
+    size: tuple[int, ...],
+    kernel: tuple[int, ...],
+    strides: tuple[int, ...],
+    padding: tuple[int, ...],
+    output_padding: tuple[int, ...],
+    dilations: tuple[int, ...],
+) -> Problem:
+    return Problem(
+        size,
+        kernel,
+        strides,
+        padding,
+        dilations,
+        channels=2,
+        outputs=3,
+        transposed=True,
+        output_padding=output_padding,
+    )
 
 
-@dataclass(frozen=True)
-class Problem:
-    """Of images of CHANNELS x size..., with padding on both sides."""
-
-    size: tuple[int, ...]
-    kernel: tuple[int, ...]
-    strides: tuple[int, ...]
-    padding: tuple[int, ...]
-    output_padding: tuple[int, ...]
-    dilations: tuple[int, ...]
-
-    def __str__(self) -> str:
-        return "-".join("x".join(map(str, each)) for each in vars(self).values())
-
-    @property
-    def output_size(self) -> Sequence[int]:
-        return [
-            (size - 1) * stride - 2 * padding + dilation * (taps - 1) + more + 1
-            for size, taps, stride, padding, more, dilation in zip(*vars(self).values(), strict=True)
-        ]
-
-    def operands(self) -> tuple[torch.Tensor, torch.Tensor]:
-        torch.manual_seed(0)
-        return torch.randn(2, CHANNELS, *self.size), torch.randn(CHANNELS, OUTPUTS, *self.kernel)
-
-    def convolve(self, image: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
-        window = [list(each) for each in (self.strides, self.padding, self.dilations)]
-        return torch.ops.aten.convolution(image, weight, None, *window, True, list(self.output_padding), 1)
-
-    def expect(self, result: npt.NDArray[np.float32]) -> None:
-        """`result` is that of the operands, within the error of sums in any order."""
-        image, weight = (operand.double() for operand in self.operands())
-        terms = CHANNELS * prod(self.kernel)
-        bound = terms * UNIT_ROUNDOFF["float32"] * self.convolve(image.abs(), weight.abs()).max()
-        # The least tiles are the only ones that so few products are worth.
-        assert (torch.as_tensor(result).double() - self.convolve(image, weight)).abs().max() <= 8 * bound
+def expect(problem: Problem, result: npt.NDArray[np.float32]) -> None:
+    """`result` is that of the operands, within the error of sums in any order."""
+    image, weight = (operand.double() for operand in problem.operands())
+    terms = problem.channels * prod(problem.kernel)
+    bound = terms * UNIT_ROUNDOFF["float32"] * problem.convolve(image.abs(), weight.abs()).max()
+    # The least tiles are the only ones that so few products are worth.
+    assert (torch.as_tensor(result).double() - problem.convolve(image, weight)).abs().max() <= 8 * bound
 
 
 class Layer(torch.nn.Module):
@@ -70,20 +59,20 @@ class Layer(torch.nn.Module):
 
 PROBLEMS = (
     # torch-mlir read beyond the image where padding exceeds the filter's extent by less than output padding.
-    Problem((4, 6), (1, 3), (3, 1), (1, 1), (2, 0), (1, 1)),
-    Problem((9, 7), (3, 3), (3, 3), (5, 3), (2, 1), (2, 2)),
-    Problem((9,), (3,), (3,), (5,), (2,), (2,)),
-    Problem((3, 4, 4), (1, 2, 2), (1, 3, 2), (0, 2, 0), (0, 2, 1), (1, 1, 1)),
+    transposed((4, 6), (1, 3), (3, 1), (1, 1), (2, 0), (1, 1)),
+    transposed((9, 7), (3, 3), (3, 3), (5, 3), (2, 1), (2, 2)),
+    transposed((9,), (3,), (3,), (5,), (2,), (2,)),
+    transposed((3, 4, 4), (1, 2, 2), (1, 3, 2), (0, 2, 0), (0, 2, 1), (1, 1, 1)),
     # Padding alone, output padding alone, and as much of it.
-    Problem((8, 6), (1, 2), (2, 2), (2, 4), (1, 0), (1, 2)),
-    Problem((6, 7), (2, 4), (2, 3), (1, 1), (1, 2), (1, 1)),
+    transposed((8, 6), (1, 2), (2, 2), (2, 4), (1, 0), (1, 2)),
+    transposed((6, 7), (2, 4), (2, 3), (1, 1), (1, 2), (1, 1)),
 )
 
 
 @pytest.mark.parametrize("problem", PROBLEMS, ids=str)
 def test_transposed_convolutions_of_torch(problem: Problem) -> None:
     image, _ = problem.operands()
-    problem.expect(load(compile(import_torch(Layer(problem), image), strict=True))(image))
+    expect(problem, load(compile(import_torch(Layer(problem), image), strict=True))(image))
 
 
 def random_problem(seed: int) -> Problem | None:
@@ -103,7 +92,7 @@ def random_problem(seed: int) -> Problem | None:
         dilation * (taps - 1) + generator.randint(0, 2)
         for dilation, taps in zip(dilations, kernel, strict=True)
     ]
-    problem = Problem(sizes(2, 9), kernel, strides, tuple(padding), tuple(more), dilations)
+    problem = transposed(sizes(2, 9), kernel, strides, tuple(padding), tuple(more), dilations)
     return problem if min(problem.output_size) > 0 else None
 
 
@@ -115,25 +104,35 @@ def test_random_transposed_convolutions_of_torch(seed: int) -> None:
         test_transposed_convolutions_of_torch(problem)
 
 
-@pytest.mark.parametrize("problem", PROBLEMS[:2], ids=str)
-def test_transposed_convolutions_of_onnx(problem: Problem) -> None:
+@pytest.mark.parametrize("origin", ["constant", "input", "computed"])
+@pytest.mark.parametrize("problem", [*PROBLEMS[:2], PROBLEMS[-1]], ids=str)
+def test_transposed_convolutions_of_onnx(problem: Problem, origin: str) -> None:
+    """With a filter that the model holds, is given, or computes."""
     image, weight = problem.operands()
-    node = onnx.helper.make_node(
-        "ConvTranspose",
-        ["image", "weight"],
-        ["result"],
-        strides=problem.strides,
-        pads=[*problem.padding, *problem.padding],
-        output_padding=problem.output_padding,
-        dilations=problem.dilations,
-    )
+    nodes = [
+        onnx.helper.make_node(
+            "ConvTranspose",
+            ["image", "weight"],
+            ["result"],
+            strides=problem.strides,
+            pads=[*problem.padding, *problem.padding],
+            output_padding=problem.output_padding,
+            dilations=problem.dilations,
+        )
+    ]
+    operands = {"image": image}
+    if origin == "input":
+        operands["weight"] = weight
+    elif origin == "computed":
+        nodes.insert(0, onnx.helper.make_node("Neg", ["negative"], ["weight"]))
+        operands["negative"] = -weight
     float_type = onnx.TensorProto.FLOAT
     graph = onnx.helper.make_graph(
-        [node],
+        nodes,
         "transposed",
-        [onnx.helper.make_tensor_value_info("image", float_type, image.shape)],
+        [onnx.helper.make_tensor_value_info(name, float_type, each.shape) for name, each in operands.items()],
         [onnx.helper.make_tensor_value_info("result", float_type, None)],
-        [onnx.numpy_helper.from_array(weight.numpy(), "weight")],
+        [onnx.numpy_helper.from_array(weight.numpy(), "weight")] if origin == "constant" else [],
     )
     model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)])
-    problem.expect(load(compile(import_onnx(model), strict=True))(image))
+    expect(problem, load(compile(import_onnx(model), strict=True))(*operands.values()))

@@ -1,0 +1,50 @@
+"""What precedes the GPU itself where the tensors of a model are on one."""
+
+import iree.winograd as winograd
+import pytest
+import torch
+from iree.winograd.torch_compile.division import divide
+from iree.winograd.torch_compile.part_device import PartDevice, part_device
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx.experimental.proxy_tensor import make_fx
+
+
+@pytest.mark.parametrize("architecture", ["sm_80", "sm_90a"])
+def test_parts_on_a_gpu_are_lowered_for_it(architecture: str) -> None:
+    """What precedes the GPU itself: fake tensors need none."""
+
+    def convolution(image: torch.Tensor, filters: torch.Tensor) -> torch.Tensor:
+        sums = torch.ops.aten.convolution.default(image, filters, None, [1], [1], [1], False, [0], 1)
+        return torch.relu(sums)
+
+    with FakeTensorMode():
+        image, filters = (torch.empty(2, 4, size, device="cuda:0") for size in (12, 3))
+        graph = make_fx(convolution)(image, filters)
+    names = [node.name for node in graph.graph.find_nodes(op="placeholder")]
+    known = {names[1]: torch.randn(2, 4, 3)}
+    device = part_device(torch.device("cuda", 0), f"cuda:{architecture}")
+    division = divide(graph, known, device.torch, 1, True, lambda part: False)
+    assert (division.rejections, division.rest, device.uri) == ((), (), "cuda://0")
+    (part,) = division.parts
+    assert part.model is not None and part.program.signature.device == device.torch
+    assert winograd.compile(part.model, target=device.target, strict=True)
+
+
+@pytest.mark.parametrize(
+    ("capability", "target"),
+    [
+        ((7, 5), "cuda:sm_75"),
+        ((8, 6), "cuda:sm_86"),
+        ((8, 7), "cuda:sm_86"),
+        # Hopper's own products are code that no other GPU runs.
+        ((9, 0), "cuda:sm_90a"),
+        ((12, 0), "cuda:sm_89"),
+    ],
+)
+def test_code_is_for_the_gpu_of_the_tensors(
+    monkeypatch: pytest.MonkeyPatch, capability: tuple[int, int], target: str
+) -> None:
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: capability)
+    gpu = torch.device("cuda", 1)
+    assert part_device(gpu, None) == part_device(gpu, "cuda") == PartDevice(gpu, target)
+    assert part_device(gpu, "cuda:sm_80") == PartDevice(gpu, "cuda:sm_80")

@@ -1,0 +1,114 @@
+"""What `torch.compile` with the backend `winograd` gives, beside eager in double precision."""
+
+import copy
+import warnings
+
+import iree.winograd as winograd
+import pytest
+import torch
+from iree.winograd import program
+from iree.winograd.torch_compile.fallback import FallbackWarning
+from small_networks import THREADS, UNIT_ROUNDOFF, ImageNetwork, Network, check, compiled
+
+
+@pytest.mark.parametrize("memory_format", [torch.contiguous_format, torch.channels_last])
+@pytest.mark.parametrize("freezing", [True, False])
+def test_results_and_their_strides_are_those_of_eager(
+    images: torch.Tensor, memory_format: torch.memory_format, freezing: bool
+) -> None:
+    model = ImageNetwork().to(memory_format=memory_format)  # type: ignore[call-overload]
+    images = images.to(memory_format=memory_format)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", FallbackWarning)
+        features, largest = compiled(model, freezing=freezing)(images)
+    expected, expected_largest = model(images)
+    assert features.stride() == expected.stride() and largest.stride() == expected_largest.stride()
+    check(model.convolution, lambda _: features, images)
+    assert torch.equal(largest, features.argmax(dim=1))
+
+
+def test_means_of_images_are_sums_of_sums() -> None:
+    """In one running sum none of the elements would count that are half a roundoff of the first."""
+
+    class Mean(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.copy = torch.nn.Conv2d(1, 4, 1, bias=False)
+            torch.nn.init.ones_(self.copy.weight)
+
+        def forward(self, image: torch.Tensor) -> torch.Tensor:
+            return torch.relu(self.copy(image)).mean((2, 3))
+
+    size = 64
+    image = torch.full((1, 1, size, size), UNIT_ROUNDOFF / 2)
+    image[0, 0, 0, 0] = 1
+    exact = float(image.double().mean())
+    result = compiled(Mean())(image).double()
+    # Two sums of so many elements, and two divisions.
+    assert float((result - exact).abs().max()) < 2 * (size + 1) * UNIT_ROUNDOFF * exact
+
+
+def test_no_layer_errs_more_than_networks_may(images: torch.Tensor) -> None:
+    wide = torch.nn.Sequential(torch.nn.Conv2d(64, 64, 3), torch.nn.ReLU())
+    image = torch.randn(1, 64, 30, 30)
+    errors = []
+    for options in ({}, {"max_relative_error": 2e-6}):
+        (graph,) = winograd.explain(wide, image, options={**THREADS, **options}).graphs
+        errors.append(graph.parts[0].convolutions[0].predicted_error)
+        torch._dynamo.reset()
+    assert errors[0] is not None and errors[1] is not None
+    assert errors[0] <= 4e-7 < errors[1]
+
+
+def test_changed_weights_are_seen(images: torch.Tensor) -> None:
+    model = Network()
+    function = compiled(model)
+    check(model, function, images)
+    model.load_state_dict(Network().state_dict())
+    check(model, function, images)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
+    for parameter in model.parameters():
+        parameter.grad = torch.ones_like(parameter)
+    optimizer.step()
+    check(model, function, images)
+
+
+def test_weights_whose_memory_is_replaced_are_seen(images: torch.Tensor) -> None:
+    model = Network()
+    function = compiled(model)
+    function(images)
+    model.stem.weight.data = model.stem.weight.data * 2
+    check(model, function, images)
+
+
+def test_any_batch_is_compiled_once(images: torch.Tensor, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = Network()
+    function = compiled(model, dynamic=True)
+    check(model, function, images)
+    monkeypatch.setattr(program, "compile", None)
+    for batch in (3, 5):
+        check(model, function, torch.randn(batch, 3, 12, 12))
+
+
+def test_statistics_and_arguments_that_a_model_changes(images: torch.Tensor) -> None:
+    """Training without gradients; what takes the dynamic batch as a number is left to the fallback."""
+
+    class Changing(Network):
+        def forward(self, image: torch.Tensor) -> torch.Tensor:
+            features = self.normalization(self.stem(image))
+            image.add_(1)
+            return features
+
+    model = Changing()
+    function = compiled(model, dynamic=True, fallback="eager")
+    model.train()
+    for _ in range(2):
+        reference, given, expected_given = copy.deepcopy(model), images.clone(), images.clone()
+        result, expected = function(given), reference(expected_given)
+        # Sums of 27 products, and of the 288 elements of a channel.
+        bound = {"rtol": 2 * 315 * UNIT_ROUNDOFF, "atol": 2 * 315 * UNIT_ROUNDOFF}
+        torch.testing.assert_close(result, expected, **bound)
+        torch.testing.assert_close(
+            model.normalization.running_var, reference.normalization.running_var, **bound
+        )
+        assert torch.equal(given, expected_given)
