@@ -11,13 +11,16 @@ SLICE_OPERATOR_SET = 10
 """The first in which `Slice` takes its bounds as operands."""
 
 
-def crop_transposed_convolutions(graph: GraphProto) -> None:
+def crop_transposed_convolutions(graph: GraphProto) -> bool:
     """Has `Slice` do what padding of a `ConvTranspose` does that torch-mlir lowers wrongly.
 
-    It is the padding that `uncovered_padding` tells of. `graph` is changed.
+    It is the padding that `uncovered_padding` tells of. `graph`, whose values have shapes where these are
+    known, is changed; returns whether it was.
     """
+    changed = False
     shapes = {
-        value.name: tuple(d.dim_value for d in value.type.tensor_type.shape.dim) for value in graph.input
+        value.name: tuple(d.dim_value for d in value.type.tensor_type.shape.dim)
+        for value in (*graph.input, *graph.value_info)
     }
     shapes |= {tensor.name: tuple(tensor.dims) for tensor in graph.initializer}
     nodes = list(graph.node)
@@ -25,11 +28,14 @@ def crop_transposed_convolutions(graph: GraphProto) -> None:
     for node in nodes:
         for attribute in node.attribute:
             if attribute.type == AttributeProto.GRAPH:
-                crop_transposed_convolutions(attribute.g)
+                changed |= crop_transposed_convolutions(attribute.g)
         if node.op_type == "ConvTranspose" and node.domain in ("", "ai.onnx"):
-            graph.node.extend(_cropped(node, shapes.get(node.input[1], ()), graph))
+            cropped = tuple(_cropped(node, shapes.get(node.input[1], ()), graph))
+            changed |= len(cropped) > 1
+            graph.node.extend(cropped)
         else:
             graph.node.append(node)
+    return changed
 
 
 def _cropped(node: NodeProto, filter_shape: Sequence[int], graph: GraphProto) -> Iterator[NodeProto]:

@@ -128,9 +128,9 @@ def _prepared(model: ModelProto) -> ModelProto:
             # What can't be converted torch-mlir may know as it is.
             with suppress(onnx.version_converter.ConvertError, RuntimeError):
                 model = onnx.version_converter.convert_version(model, _OPERATOR_SET)
-        if _operator_set(model) >= SLICE_OPERATOR_SET:
-            crop_transposed_convolutions(model.graph)
         model = onnx.shape_inference.infer_shapes(model, data_prop=True)
+        if _operator_set(model) >= SLICE_OPERATOR_SET and crop_transposed_convolutions(model.graph):
+            model = onnx.shape_inference.infer_shapes(model, data_prop=True)
     except Exception as error:
         raise ModelImportError(f"ONNX could not infer the shapes of the model: {error}") from error
     for tensor in model.graph.initializer:
