@@ -206,14 +206,13 @@ class CompiledPart:
         self._lock = threading.Lock()
         self._call: Function = self._load(part.program, part.model)
         folded = freezing and bool(part.weights)
-        self._folded = WeightState(list(part.weights.values())) if folded else None
-        self._numbers = tuple(part.weights)
+        self._folded = WeightState(part.weights) if folded else None
 
     def __call__(self, *arguments: Any) -> Any:
         """The results, one or a tuple of them."""
         # Another thread may pass the weights at any time.
         folded = self._folded
-        if folded is not None and not folded.is_of([arguments[each] for each in self._numbers]):
+        if folded is not None and not folded.is_in(arguments):
             self._pass_weights()
         return self._call(*arguments)
 

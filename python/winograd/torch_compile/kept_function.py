@@ -27,8 +27,7 @@ class KeptFunction:
     ) -> None:
         self._part = part
         self._outputs = tuple(outputs)
-        self._numbers = tuple(held)
-        self._held = WeightState(list(held.values())) if held else None
+        self._held = WeightState(held) if held else None
         self._compile_graph = compile_graph
         self._compiled: Function | None = None
         self._lock = threading.Lock()
@@ -37,7 +36,7 @@ class KeptFunction:
         """The outputs of the graph."""
         # Another thread may have it compiled at any time.
         held = self._held
-        if held is not None and not held.is_of([arguments[each] for each in self._numbers]):
+        if held is not None and not held.is_in(arguments):
             self._compile_anew(arguments)
         if self._compiled is not None:
             return self._compiled(*arguments)

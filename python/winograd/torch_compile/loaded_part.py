@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from contextlib import nullcontext
-from dataclasses import dataclass
-from operator import attrgetter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from operator import attrgetter, itemgetter
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from iree import runtime
@@ -44,8 +42,10 @@ class LoadedPart:
 
     def __call__(self, *arguments: Any) -> Any:
         """The results, one or a tuple of them, in memory of their own. Raises `CallError`."""
+        if not self._on_gpu:
+            return self._run(arguments)
         # The runtime launches on the device that is the calling thread's.
-        with torch.cuda.device(self._device) if self._on_gpu else nullcontext():
+        with torch.cuda.device(self._device):
             return self._run(arguments)
 
     def _run(self, arguments: Sequence[Any]) -> Any:
@@ -97,8 +97,7 @@ class LoadedPart:
             torch.cuda.synchronize(self._device)
 
 
-@dataclass(frozen=True)
-class _LentMemory:
+class _LentMemory(NamedTuple):
     """An argument as the runtime takes it, and its memory: the first byte, and the one after."""
 
     view: Any
@@ -108,24 +107,36 @@ class _LentMemory:
 class WeightState:
     """What tells whether weights are those of before: where they lie, and how often they were written to.
 
-    Writes by way of `tensor.data` go unseen: torch doesn't count them.
+    `weights` are arguments of a function, by their numbers. Writes by way of `tensor.data` go unseen: torch
+    doesn't count them.
     """
 
-    def __init__(self, weights: Sequence[torch.Tensor]) -> None:
+    def __init__(self, weights: Mapping[int, torch.Tensor]) -> None:
         # As long as these hold the memory, nothing else lies there.
-        self._kept = [weight.detach() for weight in weights]
-        self._pointers = list(map(torch.Tensor.data_ptr, weights))
-        self._versions = list(map(_VERSION, weights))
+        self._kept = [weight.detach() for weight in weights.values()]
+        self._select = _selection(tuple(weights))
+        self._pointers = list(map(_POINTER, weights.values()))
+        self._versions = list(map(_VERSION, weights.values()))
 
-    def is_of(self, weights: Sequence[torch.Tensor]) -> bool:
-        """Whether `weights` are what they were."""
+    def is_in(self, arguments: Sequence[Any]) -> bool:
+        """Whether the weights among `arguments` are what they were."""
+        # There may be hundreds, in a call of a few hundred microseconds: all loops are C's.
+        weights = self._select(arguments)
         return (
-            list(map(torch.Tensor.data_ptr, weights)) == self._pointers
-            and list(map(_VERSION, weights)) == self._versions
+            list(map(_POINTER, weights)) == self._pointers and list(map(_VERSION, weights)) == self._versions
         )
 
 
+_POINTER = torch.Tensor.data_ptr
 _VERSION = attrgetter("_version")
+
+
+def _selection(numbers: Sequence[int]) -> Callable[[Sequence[Any]], Sequence[Any]]:
+    """What takes the elements of these `numbers` from a sequence."""
+    begin, end = numbers[0], numbers[-1] + 1
+    if tuple(range(begin, end)) == tuple(numbers):
+        return itemgetter(slice(begin, end))
+    return itemgetter(*numbers)
 
 
 def _in_memory_order(tensor: torch.Tensor, order: Order | None) -> torch.Tensor:
