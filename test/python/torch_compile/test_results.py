@@ -48,11 +48,11 @@ def test_means_of_images_are_sums_of_sums() -> None:
     assert float((result - exact).abs().max()) < 2 * (size + 1) * UNIT_ROUNDOFF * exact
 
 
-def test_no_layer_errs_more_than_networks_may(images: torch.Tensor) -> None:
+def test_no_layer_errs_more_than_networks_may() -> None:
     wide = torch.nn.Sequential(torch.nn.Conv2d(64, 64, 3), torch.nn.ReLU())
-    image = torch.randn(1, 64, 30, 30)
+    image = torch.randn(1, 64, 58, 58)
     errors = []
-    for options in ({}, {"max_relative_error": 2e-6}):
+    for options in ({}, {"max_relative_error": 1e-4}):
         (graph,) = winograd.explain(wide, image, options={**THREADS, **options}).graphs
         errors.append(graph.parts[0].convolutions[0].predicted_error)
         torch._dynamo.reset()
