@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from iree.compiler import ir
 from iree.compiler.dialects import (
     affine,
@@ -10,10 +13,8 @@ from iree.compiler.dialects import (
     func,
     gpu,
     linalg,
-    llvm,
     math,
     memref,
-    nvvm,
     scf,
     stream,
     tensor,
@@ -23,27 +24,41 @@ from iree.compiler.dialects import (
 from iree.compiler.dialects._ods_common import _cext as dialect_registry
 from iree.compiler.passmanager import PassManager
 
-CREATED_DIALECTS = tuple(
-    module.__name__.rpartition(".")[2]
-    for module in (
-        affine,
-        arith,
-        flow,
-        func,
-        gpu,
-        linalg,
-        llvm,
-        math,
-        memref,
-        nvvm,
-        scf,
-        stream,
-        tensor,
-        util,
-        vector,
-    )
+if TYPE_CHECKING:
+    from iree.compiler.dialects import llvm, nvvm
+
+_DEFERRED = ("llvm", "nvvm")
+"""Those that take long to import, and that only kernels for some GPUs are written in."""
+
+CREATED_DIALECTS = (
+    *(
+        module.__name__.rpartition(".")[2]
+        for module in (
+            affine,
+            arith,
+            flow,
+            func,
+            gpu,
+            linalg,
+            math,
+            memref,
+            scf,
+            stream,
+            tensor,
+            util,
+            vector,
+        )
+    ),
+    *_DEFERRED,
 )
 """The names of all dialects that are imported here, of which passes create operations."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _DEFERRED:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return import_module(f"iree.compiler.dialects.{name}")
+
 
 __all__ = [
     "CREATED_DIALECTS",

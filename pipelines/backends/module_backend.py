@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from iree.winograd.dialect.bindings import ir
-from iree.winograd.pipelines.cpu.backend import CpuBackend
-from iree.winograd.pipelines.gpu.backend import GpuBackend
 from iree.winograd.pipelines.specification.executable_target import ExecutableTarget, executable_targets
 
 from .backend import Backend
 
-BACKENDS: tuple[type[Backend], ...] = (CpuBackend, GpuBackend)
+
+def backends() -> Iterator[type[Backend]]:
+    """Those that there are, each imported when it is its turn: what one target needs the others don't."""
+    from iree.winograd.pipelines.cpu.backend import CpuBackend
+
+    yield CpuBackend
+    from iree.winograd.pipelines.gpu.backend import GpuBackend
+
+    yield GpuBackend
 
 
 def unsupported_target(module: ir.Operation) -> str | None:
@@ -44,4 +52,4 @@ def module_backend(module: ir.Operation) -> Backend:
 
 
 def _match(target: ExecutableTarget) -> type[Backend] | None:
-    return next((backend for backend in BACKENDS if backend.matches(target)), None)
+    return next((backend for backend in backends() if backend.matches(target)), None)

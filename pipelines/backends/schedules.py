@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, get_type_hints
 
@@ -10,7 +10,7 @@ from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.frame.algorithm import SCHEDULE_ATTRIBUTE_NAME
 from iree.winograd.pipelines.specification.schedule import Schedule
 
-from .module_backend import BACKENDS
+from .module_backend import backends
 
 
 @dataclass(frozen=True)
@@ -20,11 +20,11 @@ class IreeSchedule(Schedule):
     kind = "iree"
 
 
-_SCHEDULES: tuple[type[Schedule], ...] = (
-    *(schedule for backend in BACKENDS for schedule in backend.schedules()),
-    IreeSchedule,
-)
-_BY_KIND = {schedule.kind: schedule for schedule in _SCHEDULES}
+def _schedules() -> Iterator[type[Schedule]]:
+    """Those of all backends, which are imported one after the other."""
+    yield IreeSchedule
+    for backend in backends():
+        yield from backend.schedules()
 
 
 def schedule_record(schedule: Schedule) -> dict[str, int | str]:
@@ -38,16 +38,18 @@ def schedule_from_record(record: Mapping[str, Any]) -> Schedule:
     """The schedule of a record. Raises ValueError for a record that is none, naming what is wrong."""
     values = dict(record)
     kind = values.pop("kind", None)
-    if kind not in _BY_KIND:
-        raise ValueError(f"the kind of a schedule must be one of {', '.join(_BY_KIND)}, not {kind!r}")
-    known = {field.name for field in fields(_BY_KIND[kind])}
+    schedule = next((each for each in _schedules() if each.kind == kind), None)
+    if schedule is None:
+        kinds = ", ".join(each.kind for each in _schedules())
+        raise ValueError(f"the kind of a schedule must be one of {kinds}, not {kind!r}")
+    known = {field.name for field in fields(schedule)}
     for name, value in values.items():
         if name not in known:
             raise ValueError(f"a {kind} schedule has no {name!r}")
-        if type(value) is not int and get_type_hints(_BY_KIND[kind])[name] is not bool:
+        if type(value) is not int and get_type_hints(schedule)[name] is not bool:
             raise ValueError(f"{name} of a {kind} schedule must be an integer, not {value!r}")
     try:
-        return _BY_KIND[kind](**values)
+        return schedule(**values)
     except TypeError as error:
         raise ValueError(f"an incomplete {kind} schedule: {error}") from None
 

@@ -11,7 +11,7 @@ import iree.winograd.dialect
 import iree.winograd.passes
 import iree.winograd.pipelines
 from iree.compiler import version as compiler_version
-from iree.winograd.pipelines.backends.module_backend import BACKENDS
+from iree.winograd.pipelines.backends.module_backend import backends
 
 from .imported_names import imported_names
 
@@ -42,7 +42,7 @@ def kernel_version() -> str:
 
 def kernel_sources() -> dict[str, Path]:
     """The sources that emit kernels, and data beside them, by their names relative to the source roots."""
-    pending = [f"{backend.__module__.rpartition('.')[0]}.lowering" for backend in BACKENDS]
+    pending = [f"{backend.__module__.rpartition('.')[0]}.lowering" for backend in backends()]
     found: dict[str, Path] = {}
     while pending:
         module = pending.pop()

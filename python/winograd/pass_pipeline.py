@@ -86,7 +86,8 @@ def run_passes(
     # IREE loads all while it looks for the input's dialect, unless a flag says which one that is. It would
     # crash on operations of one that isn't loaded.
     for dialect in CREATED_DIALECTS:
-        _ = module.context.dialects[dialect]
+        # Not `dialects[dialect]`, which imports the module of Python's for it, too.
+        module.context.get_dialect_descriptor(dialect)
     for pass_ in passes:
         name = pass_name(pass_)
         if Unit(name) in containment.left_out:

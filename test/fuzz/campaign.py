@@ -26,6 +26,8 @@ from strategies import programs
 EXAMPLES_PER_ROUND = 10
 """After these Hypothesis copies parts of programs over others, so that most would repeat what was checked."""
 SHRINKING_SECONDS = 60.0
+LAST_SHRINKING_SECONDS = 20.0
+"""After the time is over."""
 MAX_OF_A_KIND = 12
 """Findings that are shrunk and reported of those that all say the same."""
 STOCK_KINDS = ("stock", "stock result")
@@ -85,7 +87,7 @@ class Report:
 
 
 def run_campaign(campaign: Campaign) -> Report:
-    """Check programs for `campaign.seconds`, and half a minute more where something is being shrunk."""
+    """Check programs for `campaign.seconds`, and less than a minute more where something is being shrunk."""
     context = multiprocessing.get_context("spawn")
     queue = context.Queue()
     start = time.monotonic()
@@ -180,7 +182,7 @@ class _Job:
         if not self._claim(outcome.finding):
             return
         found = outcome.finding
-        deadline = time.monotonic() + SHRINKING_SECONDS
+        deadline = min(time.monotonic() + SHRINKING_SECONDS, self.deadline + LAST_SHRINKING_SECONDS)
 
         def fails(smaller: p.Program) -> bool:
             nonlocal found

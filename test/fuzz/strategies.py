@@ -31,7 +31,7 @@ from tensors import Tensor
 @st.composite
 def programs(draw: st.DrawFn) -> p.Program:
     # Compiling a program costs more than compiling one more function of it.
-    count = draw(st.sampled_from((1, 4, 8, 8, 8)))
+    count = draw(st.sampled_from((1, 4, 4, 6, 8)))
     drawn = [draw(functions()) for _ in range(count)]
     # IREE 3.13 fails on functions of dynamic sizes that are called: "operation's operand is unlinked".
     callable_ = [each for each in drawn if not each.output_argument and not _is_dynamic(each)]
@@ -160,7 +160,7 @@ def _step(draft: Draft, images: list[Image]) -> None:
     images.append(result)
     layer = Layer(tuple(draft.operations[before:]), first, image, result)
     # Of layers that ask for the same kernels, each costs a fraction of what others do.
-    for _ in range(draft.choice((0, 2, 4, 8)) if draft.convolutions else 0):
+    for _ in range(draft.choice((0, 4, 8, 16)) if draft.convolutions else 0):
         same = [other for other in images if _has_type(draft, other, image)]
         images.append(repeated(draft, layer, draft.choice(same[-3:])))
 

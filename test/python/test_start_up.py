@@ -17,6 +17,10 @@ import pytest
         ("from iree.winograd import load", ("iree.compiler",)),
         ("from iree.winograd import compile", ("iree.runtime", "torch")),
         ("from iree.winograd import tune", ("torch", "optuna", "distributed")),
+        (
+            "import iree.winograd.driver",
+            ("iree.winograd.pipelines.gpu.backend", "iree.compiler.dialects.nvvm"),
+        ),
     ],
 )
 def test_what_takes_long_is_imported_where_it_is_needed(statement: str, unneeded: tuple[str, ...]) -> None:
