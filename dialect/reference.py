@@ -111,7 +111,9 @@ def filter_transform(filter: Array, decomposition: Decomposition, groups: int = 
         if len(nested) == 1 and nested[0, 0] == 1:
             # Parts of one tap, for tiles of one output: nothing to compute.
             (row,) = rows
-            _copy(taps[row].reshape(group_channels, groups, -1).swapaxes(0, 1), transformed[0, :, index])
+            copy_matrices(
+                taps[row].reshape(group_channels, groups, -1).swapaxes(0, 1), transformed[0, :, index]
+            )
             continue
         # A few channels at a time, so that the float64 intermediate stays in the cache.
         for first in range(0, group_channels, channels_at_once):
@@ -125,8 +127,8 @@ def filter_transform(filter: Array, decomposition: Decomposition, groups: int = 
     )
 
 
-def _copy(source: Array, target: Array) -> None:
-    """Copy matrices by squares that stay in the cache: one of them may be transposed."""
+def copy_matrices(source: Array, target: Array) -> None:
+    """Copy matrices to others in memory, by squares that stay in the cache: one of them may be transposed."""
     rows, columns = (range(0, size, _SQUARE) for size in source.shape[-2:])
     for row, column in product(rows, columns):
         square = (..., slice(row, row + _SQUARE), slice(column, column + _SQUARE))

@@ -8,7 +8,6 @@ that holds the attribute. In MLIR's bytecode format a resource is the last thing
 from __future__ import annotations
 
 import ctypes
-import io
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -64,16 +63,34 @@ def resource_data(constant: ir.Operation, dtype: npt.DTypeLike) -> npt.NDArray[A
     with constant.location:
         module = ir.Module.create()
         module.body.append(constant.clone(ip=False))
-        buffer = io.BytesIO()
-        module.operation.write_bytecode(buffer)
+        written = _Chunks()
+        module.operation.write_bytecode(written)
     shape = ir.RankedTensorType(constant.results[0].type).shape
     size = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
-    section = _section(buffer.getbuffer(), _RESOURCE_SECTION)
-    if len(section) < size:
-        raise ValueError(f"the resource has {len(section)} bytes, but its type needs {size}")
-    values: npt.NDArray[Any] = np.frombuffer(section[len(section) - size :], dtype).reshape(shape)
+    values: npt.NDArray[Any] = np.frombuffer(written.resource(size), dtype).reshape(shape)
     values.flags.writeable = False
     return values
+
+
+class _Chunks:
+    """A file in memory, as it was written: a resource is a chunk of its own, which isn't copied."""
+
+    def __init__(self) -> None:
+        self._chunks: list[bytes] = []
+
+    def write(self, chunk: bytes) -> None:
+        self._chunks.append(chunk)
+
+    def resource(self, size: int) -> memoryview:
+        """The only resource of a module, of `size` bytes. Raises ValueError where it doesn't have them."""
+        largest = max(self._chunks, key=len)
+        # All that is not the resource is less than it then.
+        if len(largest) == size and 2 * size > sum(map(len, self._chunks)):
+            return memoryview(largest)
+        section = _section(memoryview(b"".join(self._chunks)), _RESOURCE_SECTION)
+        if len(section) < size:
+            raise ValueError(f"the resource has {len(section)} bytes, but its type needs {size}")
+        return section[len(section) - size :]
 
 
 def _section(bytecode: memoryview, wanted: int) -> memoryview:

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from iree.winograd.dialect import ops, reference
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.build.constants import resource_constant
+from iree.winograd.passes.build.groups import merged
 from iree.winograd.passes.frame.containment import rewrite_each
 from iree.winograd.passes.frame.registry import register_pass
-from iree.winograd.passes.match.constants import constant_array
+from iree.winograd.passes.match.constants import constant_array, is_constant
 from iree.winograd.passes.match.convolution_form import convolutions
 from iree.winograd.passes.match.navigation import defining_operation, transforms
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
@@ -22,7 +23,8 @@ class FoldFilter:
 
     A filter that is a constant, also one that is transposed or reshaped, is transformed in float64 and
     rounded once. The result is a resource, which takes alpha^D / kernel size times the memory of the filter.
-    A filter known only at run time keeps its op.
+    One tap for tiles of one output is as it was, in another shape: that is not copied. A filter known only at
+    run time keeps its op.
 
         %w = arith.constant dense_resource<w> : tensor<3x3x8x4xf32>
         %u = "winograd.filter_transform"(%w) : (tensor<3x3x8x4xf32>) -> tensor<36x8x4xf32>
@@ -36,14 +38,34 @@ class FoldFilter:
 
 
 def _fold(transform: ops.FilterTransformOp) -> None:
+    if not is_constant(transform.filter):
+        return
+    with transform.location, ir.InsertionPoint(transform):
+        folded = _reshaped(transform) if _is_identity(transform) else _transformed(transform)
+    if folded is not None:
+        transform.result.replace_all_uses_with(folded)
+        erase_if_unused([transform.operation])
+
+
+def _is_identity(transform: ops.FilterTransformOp) -> bool:
+    """Whether elements stay what and where they are: of one tap, of one group, for tiles of one output."""
+    decomposition = transform.decomposition
+    return decomposition.point_count == decomposition.view_count == transform.groups == 1
+
+
+def _reshaped(transform: ops.FilterTransformOp) -> ir.Value:
+    filters: ir.Value = transform.filter
+    for _ in transform.decomposition.kernel_size[1:]:
+        filters = merged(filters, 0)
+    return filters
+
+
+def _transformed(transform: ops.FilterTransformOp) -> ir.Value | None:
     weights = constant_array(transform.filter)
     if weights is None:
-        return
+        return None
     transformed = reference.filter_transform(weights, transform.decomposition, transform.groups)
-    with transform.location, ir.InsertionPoint(transform):
-        constant = resource_constant(transformed, "winograd_filter")
-    transform.result.replace_all_uses_with(constant)
-    erase_if_unused([transform.operation])
+    return resource_constant(transformed, "winograd_filter")
 
 
 def _fold_layout(convolution: ir.Operation) -> None:

@@ -5,9 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import settings
 from iree.winograd.device import close_gpus
 from iree.winograd.pipelines.machines.store import DATA_FOLDER_VARIABLE
 from iree.winograd.torch_compile.cache import FOLDER_VARIABLE
+
+# How long an example takes says more of the machine than of what is tested.
+settings.register_profile("without a deadline", deadline=None)
+settings.load_profile("without a deadline")
 
 
 @pytest.fixture(autouse=True, scope="session")

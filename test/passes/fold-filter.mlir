@@ -87,3 +87,20 @@ func.func @convolution(%x: tensor<1x4x4x8xf32>, %y: tensor<1x4x4x4xf32>) -> tens
     outs(%y : tensor<1x4x4x4xf32>) -> tensor<1x4x4x4xf32>
   return %r : tensor<1x4x4x4xf32>
 }
+
+// -----
+
+#f1 = {dilation = array<i64: 1, 1>, kernel_size = array<i64: 1, 1>, output_tile = array<i64: 1, 1>, part_size = array<i64: 1, 1>, spacing = array<i64: 1, 1>, step = array<i64: 1, 1>, views = [array<i64: 0, 0>]}
+
+// One tap for tiles of one output is as it was.
+// CHECK-LABEL: @one_tap
+// CHECK: %[[T:.*]] = linalg.transpose
+// CHECK: %[[U:.*]] = tensor.collapse_shape %{{.*}} {{\[}}[0, 1], [2], [3]] : tensor<1x1x8x4xf32> into tensor<1x8x4xf32>
+// CHECK-NEXT: return %[[U]]
+func.func @one_tap() -> tensor<1x8x4xf32> {
+  %w = arith.constant dense_resource<w> : tensor<4x8x1x1xf32>
+  %e = tensor.empty() : tensor<1x1x8x4xf32>
+  %t = linalg.transpose ins(%w : tensor<4x8x1x1xf32>) outs(%e : tensor<1x1x8x4xf32>) permutation = [2, 3, 1, 0]
+  %u = "winograd.filter_transform"(%t) {decomposition = #f1, groups = 1 : i64} : (tensor<1x1x8x4xf32>) -> tensor<1x8x4xf32>
+  return %u : tensor<1x8x4xf32>
+}

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from iree.winograd.dialect.bindings import arith, ir, vector
+from iree.winograd.dialect.reference import copy_matrices
 from iree.winograd.pipelines.emission.buffer import Buffer
 from iree.winograd.pipelines.emission.control_flow import loop
 from iree.winograd.pipelines.emission.index import Index, IndexLike
@@ -39,7 +40,7 @@ def pack_filters(kernel: CpuKernel, transformed: npt.NDArray[Any]) -> npt.NDArra
         assert first is not None
         ordered = block.reshape(shape.transform_size, len(kernel.view_order), group_channels, blocks.size)
         for position, view in enumerate(kernel.view_order):
-            ordered[:, position] = by_view[:, view, :, first : first + blocks.size]
+            copy_matrices(by_view[:, view, :, first : first + blocks.size], ordered[:, position])
     return packed
 
 
