@@ -25,10 +25,10 @@ class ConcatInPlace:
 
     A part that is the result of an output transform, and used by nothing else, is then written to its place
     by the kernel that computes it. Where a concatenation is concatenated with more, as in dense blocks, all
-    parts go to the tensor of the last one, and what uses an earlier one reads a slice of it. Concatenations
-    without a result of an output transform, of other dimensions than the last, or of sizes known only at run
-    time stay. Earlier ones that are used after the later one keep a tensor of their own: the later one's is
-    written by then.
+    parts go to the tensor of the last one, and what uses an earlier one reads a slice of it, as it is by
+    then: later parts leave earlier ones as they are. Concatenations without a result of an output transform,
+    of other dimensions than the last, or of sizes known only at run time stay. Earlier ones that are used in
+    other blocks keep a tensor of their own.
 
         %c = tensor.concat dim(3) %x, %y : (tensor<1x7x7x8xf32>, tensor<1x7x7x4xf32>) -> tensor<1x7x7x12xf32>
         %d = tensor.concat dim(3) %c, %z : (tensor<1x7x7x12xf32>, tensor<1x7x7x4xf32>) -> tensor<1x7x7x16xf32>
@@ -71,7 +71,7 @@ def _match_chain(concatenation: ir.Operation) -> list[ir.Operation] | NoMatch | 
         while (former := defining_operation(chain[0].operands[0])) is not None:
             if former.name != "tensor.concat" or _match_channels(former) is not None:
                 break
-            if not _is_last_use(former, chain[0]):
+            if not _is_used_once_by(chain[0], former):
                 break
             chain.insert(0, former)
     written = [part for part in _parts(chain) if _is_from_convolution(part)]
@@ -95,13 +95,10 @@ def _match_channels(concatenation: ir.Operation) -> NoMatch | None:
     return None
 
 
-def _is_last_use(operation: ir.Operation, user: ir.Operation) -> bool:
-    """Whether the operation's result is used once by `user`, and elsewhere only before it in its block."""
-    uses = [use.owner.operation for use in operation.results[0].uses]
-    others = [use for use in uses if use != user]
-    if len(others) + 1 != len(uses) or operation.block != user.block:
-        return False
-    return all(other.block == user.block and other.is_before_in_block(user) for other in others)
+def _is_used_once_by(user: ir.Operation, operation: ir.Operation) -> bool:
+    """Whether `user` uses the operation's result once, and only others in their block do so, too."""
+    users = [use.owner.operation for use in operation.results[0].uses]
+    return users.count(user) == 1 and all(other.block == operation.block for other in users)
 
 
 def _parts(chain: list[ir.Operation]) -> list[ir.Value]:
@@ -124,7 +121,21 @@ def _write_in_place(chain: list[ir.Operation]) -> None:
             for part in list(concatenation.operands)[min(number, 1) :]:
                 whole = insert_channels(part, ChannelSlice(whole, first_channel))
                 first_channel += ir.RankedTensorType(part.type).shape[-1]
-            result = concatenation.results[0]
-            is_last = number == len(chain) - 1
-            shape = ir.RankedTensorType(result.type).shape
-            result.replace_all_uses_with(whole if is_last else extract_channels(ChannelSlice(whole), shape))
+            if number == len(chain) - 1:
+                concatenation.results[0].replace_all_uses_with(whole)
+            for former in chain[: number + 1]:
+                _read_slices(former.results[0], whole, chain, number)
+
+
+def _read_slices(result: ir.Value, whole: ir.Value, chain: list[ir.Operation], number: int) -> None:
+    """Have what uses `result` up to the concatenation after that `number` read a slice of `whole`."""
+    uses = [(use.owner.operation, use.operand_number) for use in result.uses]
+    # What it is extended by isn't read.
+    uses = [(user, position) for user, position in uses if position > 0 or user not in chain]
+    if number < len(chain) - 1:
+        uses = [use for use in uses if not chain[number + 1].is_before_in_block(use[0])]
+    if not uses:
+        return
+    part = extract_channels(ChannelSlice(whole), ir.RankedTensorType(result.type).shape)
+    for user, position in uses:
+        user.operands[position] = part

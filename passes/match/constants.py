@@ -19,6 +19,8 @@ Array = npt.NDArray[Any]
 
 # Arithmetic on constants is evaluated up to this many elements: per-channel constants, not images.
 MAX_EVALUATED_ELEMENTS = 1 << 16
+# The same where one of the constants has as many, as where filters are binarized or scaled.
+MAX_EVALUATED_CONSTANT = 1 << 24
 
 _OF_SAME_ELEMENTS = ("linalg.fill", "linalg.transpose", "tensor.collapse_shape", "tensor.expand_shape")
 
@@ -163,12 +165,15 @@ def _is_constant_arithmetic(operation: ir.Operation) -> bool:
     if len(operation.results) != 1 or not isinstance(operation.results[0].type, ir.RankedTensorType):
         return False
     result_type = ir.RankedTensorType(operation.results[0].type)
-    if not result_type.has_static_shape or np.prod(result_type.shape) > MAX_EVALUATED_ELEMENTS:
+    if not result_type.has_static_shape or (size := np.prod(result_type.shape)) > MAX_EVALUATED_CONSTANT:
         return False
     elementwise = match_elementwise(operation)
     if isinstance(elementwise, NoMatch) or elementwise.reads_init or not can_evaluate(elementwise.body):
         return False
-    return all(is_constant(value) for value in elementwise.inputs[:-1])
+    read = elementwise.inputs[:-1]
+    if not all(is_constant(value) for value in read):
+        return False
+    return bool(size <= max([MAX_EVALUATED_ELEMENTS, *(np.prod(value.type.shape) for value in read)]))
 
 
 def _evaluate(operation: ir.Operation) -> Array | None:

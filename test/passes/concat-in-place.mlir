@@ -52,12 +52,14 @@ func.func @chain(%x: tensor<1x7x7x8xf32>, %y: tensor<1x7x7x4xf32>, %u: tensor<1x
 
 #direct = {dilation = array<i64: 1, 1>, kernel_size = array<i64: 1, 1>, output_tile = array<i64: 1, 1>, part_size = array<i64: 1, 1>, spacing = array<i64: 1, 1>, step = array<i64: 1, 1>, views = [array<i64: 0, 0>]}
 
-// A concatenation that is used after it was extended keeps its own tensor, and stays if no convolution writes it.
+// A concatenation that is used after it was extended is read from what it was extended to.
 // CHECK-LABEL: @used_later
-// CHECK: %[[C:.*]] = tensor.concat dim(3)
+// CHECK-NOT: tensor.concat
 // CHECK: %[[EMPTY:.*]] = tensor.empty() : tensor<1x7x7x16xf32>
-// CHECK: %[[FIRST:.*]] = tensor.insert_slice %[[C]] into %[[EMPTY]]
-// CHECK: return %{{.*}}, %[[C]]
+// CHECK: %[[Z:.*]] = "winograd.output_transform"
+// CHECK: %[[WHOLE:.*]] = tensor.insert_slice %[[Z]] into %{{.*}}[0, 0, 0, 12]
+// CHECK: %[[C:.*]] = tensor.extract_slice %[[WHOLE]][0, 0, 0, 0] [1, 7, 7, 12] [1, 1, 1, 1]
+// CHECK: return %[[WHOLE]], %[[C]]
 func.func @used_later(%x: tensor<1x7x7x8xf32>, %y: tensor<1x7x7x4xf32>, %m: tensor<1x49x4xf32>) -> (tensor<1x7x7x16xf32>, tensor<1x7x7x12xf32>) {
   %c = tensor.concat dim(3) %x, %y : (tensor<1x7x7x8xf32>, tensor<1x7x7x4xf32>) -> tensor<1x7x7x12xf32>
   %z = "winograd.output_transform"(%m) ({

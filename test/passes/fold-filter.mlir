@@ -104,3 +104,33 @@ func.func @one_tap() -> tensor<1x8x4xf32> {
   %u = "winograd.filter_transform"(%t) {decomposition = #f1, groups = 1 : i64} : (tensor<1x1x8x4xf32>) -> tensor<1x8x4xf32>
   return %u : tensor<1x8x4xf32>
 }
+
+// -----
+
+#f2 = {dilation = array<i64: 1>, kernel_size = array<i64: 3>, output_tile = array<i64: 2>, part_size = array<i64: 3>, spacing = array<i64: 1>, step = array<i64: 1>, views = [array<i64: 0>]}
+
+// A large filter that is computed of a constant as large, element by element; one that grows is left to IREE.
+// CHECK-LABEL: @computed
+// CHECK: arith.constant dense_resource<winograd_filter> : tensor<4x22000x1xf32>
+// CHECK: "winograd.filter_transform"
+func.func @computed() -> (tensor<4x22000x1xf32>, tensor<4x22000x1xf32>) {
+  %w = arith.constant dense<8.0> : tensor<3x22000x1xf32>
+  %tap = arith.constant dense<8.0> : tensor<3x1x1xf32>
+  %zero = arith.constant 0.0 : f32
+  %half = arith.constant 0.5 : f32
+  %e = tensor.empty() : tensor<3x22000x1xf32>
+  %s = linalg.generic {indexing_maps = [affine_map<(i, j, k) -> (i, j, k)>, affine_map<(i, j, k) -> (i, j, k)>], iterator_types = ["parallel", "parallel", "parallel"]} ins(%w : tensor<3x22000x1xf32>) outs(%e : tensor<3x22000x1xf32>) {
+  ^bb0(%a: f32, %b: f32):
+    %positive = arith.cmpf ogt, %a, %zero : f32
+    %r = arith.select %positive, %half, %zero : f32
+    linalg.yield %r : f32
+  } -> tensor<3x22000x1xf32>
+  %g = linalg.generic {indexing_maps = [affine_map<(i, j, k) -> (i, 0, k)>, affine_map<(i, j, k) -> (i, j, k)>], iterator_types = ["parallel", "parallel", "parallel"]} ins(%tap : tensor<3x1x1xf32>) outs(%e : tensor<3x22000x1xf32>) {
+  ^bb0(%a: f32, %b: f32):
+    %r = arith.mulf %a, %half : f32
+    linalg.yield %r : f32
+  } -> tensor<3x22000x1xf32>
+  %u = "winograd.filter_transform"(%s) {decomposition = #f2, groups = 1 : i64} : (tensor<3x22000x1xf32>) -> tensor<4x22000x1xf32>
+  %v = "winograd.filter_transform"(%g) {decomposition = #f2, groups = 1 : i64} : (tensor<3x22000x1xf32>) -> tensor<4x22000x1xf32>
+  return %u, %v : tensor<4x22000x1xf32>, tensor<4x22000x1xf32>
+}

@@ -29,6 +29,8 @@ L2_KIBIBYTES = {
 
 IREE's runtime gives a workgroup as much memory of its own as this cache holds, so a kernel may not need more.
 """
+MATRIX_PROCESSORS = ("sapphirerapids", "emeraldrapids", "graniterapids")
+"""Those with matrix units."""
 
 
 @dataclass(frozen=True)
@@ -46,10 +48,15 @@ class CpuTarget:
 
     @staticmethod
     def of(cpu: str, features: str) -> CpuTarget:
-        """Reads LLVM's names of a processor and its features, e.g. "haswell" and "+avx2,+fma,-avx512f"."""
+        """Reads LLVM's names of a processor and its features, e.g. "haswell" and "+avx2,+fma,-avx512f".
+
+        A virtual machine may go by an older processor's number; what it has more then tells what it is.
+        """
         enabled: set[str] = set()
         for feature in filter(None, features.split(",")):
             (enabled.add if feature[0] == "+" else enabled.discard)(feature[1:])
+        if "amx-tile" in enabled and cpu not in MATRIX_PROCESSORS:
+            cpu = "graniterapids" if "prefetchi" in enabled else "sapphirerapids"
         if "avx512f" in enabled:
             return CpuTarget(16, 32, True, L2_KIBIBYTES.get(cpu, 512) * KIBIBYTE, cpu)
         l2_bytes = L2_KIBIBYTES.get(cpu, 256) * KIBIBYTE

@@ -86,10 +86,19 @@ def branches() -> tuple[Source, str]:
     return source, source.convolution(source.concatenation(parts), 8, 1)
 
 
+def scales() -> tuple[Source, str]:
+    """Layers that append to an image which another one still reads as it was."""
+    source = Source(16)
+    former = source.concatenation(["%x", source.convolution("%x", 16, 3)])
+    fine = source.concatenation([former, source.convolution(former, 16, 3)])
+    finer = source.concatenation([fine, source.convolution(former, 24, 3)])
+    return source, source.concatenation([finer, source.convolution(former, 8, 1), fine])
+
+
 @pytest.mark.parametrize(
     "program",
-    [dense_block(1), dense_block(3), dense_block_without_bottlenecks(), branches()],
-    ids=["dense 1x1", "dense 3x3", "no bottlenecks", "branches"],
+    [dense_block(1), dense_block(3), dense_block_without_bottlenecks(), branches(), scales()],
+    ids=["dense 1x1", "dense 3x3", "no bottlenecks", "branches", "scales"],
 )
 def test_agrees_with_iree(program: tuple[Source, str]) -> None:
     source, result = program
