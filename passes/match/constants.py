@@ -49,20 +49,8 @@ def is_zero(value: ir.Value) -> bool:
 
 def is_constant(value: ir.Value) -> bool:
     """Whether `value` is an f32 tensor that `constant_array` tells, but for failed assertions."""
-    operation = defining_operation(value)
-    if operation is None or not isinstance(value.type, ir.RankedTensorType):
-        return False
-    if not isinstance(value.type.element_type, ir.F32Type):
-        return False
-    if operation.name == "arith.constant":
-        return _is_dense(operation.attributes["value"])
-    if operation.name in _READ_IN_PLACE:
-        is_static = len(operation.operands) == _READ_IN_PLACE[operation.name]
-        return is_static and value.type.has_static_shape and is_constant(operation.operands[0])
-    reversal = match_reversal(operation)
-    if reversal is not None:
-        return is_constant(reversal.source)
-    return _is_constant_arithmetic(operation)
+    is_tensor = isinstance(value.type, ir.RankedTensorType)
+    return is_tensor and isinstance(value.type.element_type, ir.F32Type) and _is_known(value)
 
 
 def is_known_at_load(value: ir.Value) -> bool:
@@ -137,6 +125,24 @@ def _constant_array(value: ir.Value) -> Array | None:
     return _evaluate(operation)
 
 
+def _is_known(value: ir.Value) -> bool:
+    """`is_constant`, also for tensors of truth values, that are compared and selected by."""
+    operation = defining_operation(value)
+    if operation is None or not isinstance(value.type, ir.RankedTensorType):
+        return False
+    if str(value.type.element_type) not in ("f32", "i1"):
+        return False
+    if operation.name == "arith.constant":
+        return _is_dense(operation.attributes["value"])
+    if operation.name in _READ_IN_PLACE:
+        is_static = len(operation.operands) == _READ_IN_PLACE[operation.name]
+        return is_static and value.type.has_static_shape and _is_known(operation.operands[0])
+    reversal = match_reversal(operation)
+    if reversal is not None:
+        return _is_known(reversal.source)
+    return _is_constant_arithmetic(operation)
+
+
 def _is_mutable_global(load: ir.Operation) -> bool:
     module = load
     while module.name != "builtin.module":
@@ -171,7 +177,7 @@ def _is_constant_arithmetic(operation: ir.Operation) -> bool:
     if isinstance(elementwise, NoMatch) or elementwise.reads_init or not can_evaluate(elementwise.body):
         return False
     read = elementwise.inputs[:-1]
-    if not all(is_constant(value) for value in read):
+    if not all(map(_is_known, read)):
         return False
     return bool(size <= max([MAX_EVALUATED_ELEMENTS, *(np.prod(value.type.shape) for value in read)]))
 

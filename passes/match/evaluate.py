@@ -45,7 +45,8 @@ _COMPARISONS: tuple[Callable[..., Any], ...] = (
 def can_evaluate(body: ir.Block) -> bool:
     """Whether `evaluate_body` knows all operations of `body`."""
     known = {*_OPERATIONS, "arith.cmpf", "arith.constant", "cf.assert", "linalg.yield"}
-    return all(view.operation.name in known for view in body.operations)
+    operations = [view.operation for view in body.operations]
+    return all(operation.name in known or _keeps_value(operation) for operation in operations)
 
 
 def evaluate_body(
@@ -83,11 +84,20 @@ def evaluate_body(
             if not np.all(operands[0]):
                 return None
             continue
-        if operation.name == "arith.constant":
+        if _keeps_value(operation):
+            values[operation.results[0]] = operands[0]
+        elif operation.name == "arith.constant":
             values[operation.results[0]] = np.float64(operation.attributes["value"].value)
         else:
             values[operation.results[0]] = evaluate_operation(operation, operands)
     return None
+
+
+def _keeps_value(operation: ir.Operation) -> bool:
+    """Whether it turns f32 into f64 or back, both of which are float64 here."""
+    return operation.name in ("arith.extf", "arith.truncf") and all(
+        str(value.type) in ("f32", "f64") for value in (*operation.operands, *operation.results)
+    )
 
 
 def evaluate_operation(operation: ir.Operation, operands: list[Any]) -> Any:
