@@ -231,6 +231,9 @@ WORKER_MEMORY = 2 << 20
 """Bytes of a worker's own memory: as much as kernels may need, also where the L2 cache's size isn't known."""
 
 
+KEPT_MEMORY_VARIABLES = {"MALLOC_TRIM_THRESHOLD_": str(GIBIBYTE), "MALLOC_MMAP_THRESHOLD_": str(GIBIBYTE)}
+"""Of the environment of a process that is to keep freed memory as programs do: glibc's."""
+
 _FEW_CORES = 4
 """Cores up to which no worker is likely to sleep already when the caller is woken."""
 _LARGE_BLOCK = 32 << 20

@@ -15,6 +15,8 @@ from agreement import expect_within
 from iree.winograd.dialect.algebra.numerics import error_bound
 from iree.winograd.dialect.decomposition import decompose
 from iree.winograd.dialect.reference import convolution
+from iree.winograd.pipelines.backends.schedules import schedule_record
+from iree.winograd.pipelines.specification.schedule import Schedule
 
 Array = npt.NDArray[Any]
 
@@ -79,6 +81,8 @@ class Program:
     activation: str = "relu"
     channels_first: bool = False
     """Whether the program's image and result are channels first; its convolution is channels last."""
+    schedule: Schedule | None = None
+    """The default one where it is None."""
 
     def __str__(self) -> str:
         parts = [f"F({'x'.join(map(str, self.m))},{'x'.join(map(str, self.p))})"]
@@ -182,6 +186,11 @@ func.func @main({arguments}) -> {result} {{
 
     def _convolution(self, padded: str, weights: str, output: str) -> str:
         algorithm = f"winograd.algorithm = {{output_tile = {_array(self.m)}, part_size = {_array(self.p)}}}"
+        if self.schedule is not None:
+            fields = [
+                f"{name} = {_attribute(value)}" for name, value in schedule_record(self.schedule).items()
+            ]
+            algorithm += f", winograd.schedule = {{{', '.join(fields)}}}"
         strides, dilations = self.per_dimension("strides", 1), self.per_dimension("dilations", 1)
         if self.groups == 1:
             attributes = f"{{dilations = {_vector(dilations)}, strides = {_vector(strides)}, {algorithm}}}"
@@ -282,6 +291,10 @@ def compile_rewritten(text: str, target: str, flags: Sequence[str] = (), threads
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         return iree.winograd.compile(text, target=target, flags=flags, threads=threads)
+
+
+def _attribute(value: int | str) -> str:
+    return f'"{value}"' if isinstance(value, str) else f"{value} : i64"
 
 
 def _transposed(

@@ -12,10 +12,11 @@ from functools import cache
 from math import prod
 
 from iree.winograd.dialect.algebra.transforms import transforms
+from iree.winograd.pipelines.cpu.kernels.depthwise import DepthwiseKernel
 from iree.winograd.pipelines.cpu.processor.product import Product
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.schedules.channel_blocks import ChannelBlocks
-from iree.winograd.pipelines.cpu.schedules.depthwise import DepthwiseSchedule
+from iree.winograd.pipelines.cpu.schedules.depthwise import DepthwiseSchedule, depthwise_workgroup_bytes
 from iree.winograd.pipelines.cpu.schedules.direct import (
     DirectSchedule,
     copies_input,
@@ -195,8 +196,18 @@ def _depthwise_seconds(
     cycle = 1 / machine.clock
     size = batch * (shape.image_bytes + shape.result_bytes)
     moved = size / workers.count / workers.shared_bandwidth(size)
-    products = workers.load * outputs * taps * max(cycle, multiply_add_seconds(target, machine))
+    per_product = max(cycle, multiply_add_seconds(target, machine))
+    if not DepthwiseKernel(shape, schedule, target).rereads_in_l1(machine.caches[0].size):
+        vector_bytes = shape.element_types.input_bytes * schedule.vector_width
+        per_product = max(per_product, vector_bytes / machine.caches[1].bandwidth)
+    products = workers.load * outputs * taps * per_product
+    copied = 0.0
+    if schedule.copied_rows is not None:
+        copies = own_vectors * -(-schedule.row_block // schedule.copied_rows)
+        size_of_copy = depthwise_workgroup_bytes(shape, schedule)
+        copied = workers.load * copies * size_of_copy * (cycle / STAGED_BYTES_PER_CYCLE)
     stages = {
+        "staging": copied,
         "products": max(products, moved),
         "output": workers.load * outputs * STORE_CYCLES * cycle,
     }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import product
 from math import inf
@@ -12,7 +12,7 @@ from iree.winograd.pipelines.cpu.kernels.by_schedule import needed_schedule
 from iree.winograd.pipelines.cpu.processor.product import RegisterBlock
 from iree.winograd.pipelines.cpu.processor.target import ROW_PADDING, CpuTarget
 from iree.winograd.pipelines.cpu.schedules.channel_blocks import ChannelBlocks
-from iree.winograd.pipelines.cpu.schedules.depthwise import DepthwiseSchedule
+from iree.winograd.pipelines.cpu.schedules.depthwise import DepthwiseSchedule, can_copy
 from iree.winograd.pipelines.cpu.schedules.direct import DirectSchedule, direct_workgroup_bytes, in_lines
 from iree.winograd.pipelines.cpu.schedules.fit import CpuSchedule, misfit
 from iree.winograd.pipelines.cpu.schedules.weight_gradient import WeightGradientSchedule
@@ -311,13 +311,16 @@ def _depthwise_schedules(
     for count in _workgroups(threads):
         row_block = -(-rows // max(1, min(rows, count // batch)))
         tasks = batch * -(-rows // row_block)
-        yield DepthwiseSchedule(
+        schedule = DepthwiseSchedule(
             vector_width=width,
             register_pixels=-(-pixels // -(-pixels // most_pixels)),
             row_block=row_block,
             vectors_per_pass=VECTORS_PER_PASS,
             channel_splits=max(1, min(passes, count // tasks)),
         )
+        yield schedule
+        if can_copy(shape):
+            yield replace(schedule, copied_rows=row_block)
 
 
 def _workgroups(threads: int) -> list[int]:

@@ -8,7 +8,7 @@ from itertools import product
 
 from iree.winograd.pipelines.cpu.processor.product import RegisterBlock
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
-from iree.winograd.pipelines.cpu.schedules.depthwise import DepthwiseSchedule
+from iree.winograd.pipelines.cpu.schedules.depthwise import DepthwiseSchedule, can_copy
 from iree.winograd.pipelines.cpu.schedules.direct import DirectSchedule, direct_workgroup_bytes, in_lines
 from iree.winograd.pipelines.cpu.schedules.fit import misfit
 from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule
@@ -104,22 +104,27 @@ def direct_schedules(
 
 
 def depthwise_schedules(
-    shape: ConvolutionShape, threads: int, default: DepthwiseSchedule
+    shape: ConvolutionShape, target: CpuTarget, threads: int, default: DepthwiseSchedule
 ) -> Iterator[DepthwiseSchedule]:
-    """The `default` with other register pixels, vectors per pass and splits."""
+    """The `default` with other register pixels, vectors per pass and splits, its input copied or in place."""
     vectors = -(-shape.output_channels // default.vector_width)
     pixels = shape.output_size[-1]
-    for register_pixels, vectors_per_pass, split in product(
+    copies: list[int | None] = [None, *([default.row_block] if can_copy(shape) else [])]
+    for register_pixels, vectors_per_pass, split, copied_rows in product(
         sorted({min(pixels, count) for count in REGISTER_PIXELS}),
         sorted({min(vectors, count) for count in TUNED_VECTORS_PER_PASS}),
         _channel_splits(threads, vectors),
+        copies,
     ):
-        yield replace(
+        schedule = replace(
             default,
             register_pixels=register_pixels,
             vectors_per_pass=vectors_per_pass,
             channel_splits=split,
+            copied_rows=copied_rows,
         )
+        if misfit(schedule, shape, target) is None:
+            yield schedule
 
 
 def _channel_splits(threads: int, channel_vectors: int) -> list[int]:

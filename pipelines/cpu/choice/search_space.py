@@ -102,7 +102,7 @@ class CpuSearchSpace:
         elif isinstance(default, WinogradSchedule):
             found = winograd_schedules(shape, self.target, self.threads, default)
         else:
-            found = depthwise_schedules(shape, self.threads, default)
+            found = depthwise_schedules(shape, self.target, self.threads, default)
         yield from (schedule for schedule in found if schedule != default)
 
     def iree_stage_seconds(self, problem: ConvolutionProblem) -> Mapping[str, float]:

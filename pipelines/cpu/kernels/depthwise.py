@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
+from math import gcd, prod
 
 from iree.winograd.dialect.bindings import ir, vector
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.schedules.channel_blocks import ChannelBlocks
-from iree.winograd.pipelines.cpu.schedules.depthwise import DepthwiseSchedule
-from iree.winograd.pipelines.emission.buffer import Buffer
-from iree.winograd.pipelines.emission.control_flow import loop, loop_carried, named
+from iree.winograd.pipelines.cpu.schedules.depthwise import DepthwiseSchedule, copied_extents
+from iree.winograd.pipelines.emission.buffer import Buffer, clear_elements, scratch
+from iree.winograd.pipelines.emission.control_flow import loop, loop_carried, named, when
 from iree.winograd.pipelines.emission.epilogue import VectorEpilogue
 from iree.winograd.pipelines.emission.index import Condition, Index, ceildiv, unflatten
 from iree.winograd.pipelines.emission.vectors import multiply_add, splat, vector_width_for
@@ -22,6 +23,8 @@ from .store import RegisterBlockStore
 
 MAX_UNROLLED = 2048
 """Multiply-adds that rows of taps are written out to, over the code of all blocks of pixels."""
+L1_WAY_BYTES = 4096
+"""Bytes apart, or a multiple, at which elements share a set of L1."""
 MAX_GROUP_INPUTS = 16
 """Input channels of a group, all of which are written out for each tap."""
 MAX_INPUTS_PER_OUTPUT = 4
@@ -57,6 +60,9 @@ class DepthwiseKernel:
     these sums that it is part of; those of groups of several channels are spread over the lanes of their
     outputs. Where the last dimension is padded, the blocks of pixels at the border have code of their own,
     without the taps that read zeros; outer dimensions have a range of taps for each row.
+
+    By its schedule a workgroup copies its input between zeros, one vector of channels after the other, and
+    computes its rows of that vector from the copy: pixels may lie so that they share few sets of the cache.
     """
 
     shape: ConvolutionShape
@@ -77,6 +83,23 @@ class DepthwiseKernel:
     def view_order(self) -> list[int]:
         """The order of views along the packed filters' reduction dimension."""
         return self.shape.views_by_tap
+
+    def rereads_in_l1(self, l1_bytes: int) -> bool:
+        """Whether a cache of this size holds what each tap of a block of pixels reads anew.
+
+        Rows of taps that are written out read an element once for all of them. Pixels whose channels take
+        a multiple of a large power of two share few sets of the cache.
+        """
+        if self.is_unrolled or self.schedule.copied_rows is not None:
+            return True
+        shape = self.shape
+        span = (self.schedule.register_pixels - 1) * shape.strides[-1] + 1
+        span += (shape.kernel_size[-1] - 1) * shape.dilations[-1]
+        pixel_bytes = shape.element_types.input_bytes * shape.input_channels
+        places = L1_WAY_BYTES // gcd(pixel_bytes, L1_WAY_BYTES)
+        # Filters and outputs take a part of it.
+        lines = (l1_bytes // L1_WAY_BYTES - 2) * places
+        return prod(shape.kernel_size[:-1]) * span <= lines
 
     def workgroups(self, batch: Index) -> tuple[Index, Index]:
         """Blocks of rows of all images, and parts of the channels."""
@@ -104,8 +127,23 @@ class DepthwiseKernel:
         register_block = (schedule.register_pixels, 1, schedule.vector_width)
         accumulator = self.shape.element_types.accumulator_type
         store = RegisterBlockStore.of(output, epilogue, register_block, accumulator)
+        copied_rows = schedule.copied_rows
+        copied = None
+        if copied_rows is not None:
+            extents = (1, *copied_extents(self.shape, copied_rows), schedule.vector_width)
+            copied = scratch(extents, image.element, "copied_vector")
         with loop(passes.steps(workgroup[1], parts), name="pass") as step:
             pass_ = passes.at(workgroup[1], parts, step)
+            if copied is not None and copied_rows is not None:
+                with (
+                    loop(self.blocks.steps(pass_, passes.count), name="vector") as step,
+                    loop(schedule.row_block, copied_rows, name="rows") as start,
+                ):
+                    block = self.blocks.at(pass_, passes.count, step)
+                    row = first_row + start.minimum(schedule.row_block - copied_rows)
+                    self._copy(image, copied, number, row, self.blocks.first(block))
+                    self._compute_copied(copied, filters, number, row, block, store)
+                return
             with loop(schedule.row_block, name="row") as row:
                 position = unflatten(first_row + row, self.shape.output_size[:-1])
 
@@ -116,6 +154,68 @@ class DepthwiseKernel:
                         store.emit(sums, number, (*position, pixel), self.blocks.first(block), pixel)
 
                 self._for_each_pixel_block(compute)
+
+    def _copy(self, image: Buffer, copied: Buffer, number: Index, first_row: Index, channel: Index) -> None:
+        """Copies a vector of channels of what the rows from `first_row` on read, between zeros."""
+        shape, width = self.shape, self.schedule.vector_width
+        *rows, columns = copied.extents[1:-1]
+        low = min(shape.padding_low[-1], columns)
+        end = min(shape.padding_low[-1] + shape.input_size[-1], columns)
+
+        def copy_row(position: list[Index], target: Index) -> None:
+            source = image.offset([number, *position, 0, channel])
+            clear_elements(copied, target, Index(low * width), width)
+            with loop(end - low, name="column") as column:
+                element = source + column * image.stride(-2)
+                # Neighbouring channels are those of the next vector.
+                image.prefetch(element + width, to_l2=True)
+                copied.store(image.load(element, width), target + (column + low) * width)
+            clear_elements(copied, target + end * width, Index((columns - end) * width), width)
+
+        if not rows:
+            copy_row([], Index(0))
+            return
+        with loop(rows[0], name="copied_row") as row:
+            target = row * (columns * width)
+            position = first_row * shape.strides[0] + row - shape.padding_low[0]
+            when(
+                position.at_least(0) & position.less_than(shape.input_size[0]),
+                lambda: copy_row([position], target),
+                lambda: clear_elements(copied, target, Index(columns * width), width),
+            )
+
+    def _compute_copied(
+        self,
+        copied: Buffer,
+        filters: Buffer,
+        number: Index,
+        first_row: Index,
+        block: Index,
+        store: RegisterBlockStore,
+    ) -> None:
+        """The rows from `first_row` on of one vector of channels, from the copy of what they read."""
+        width, none = self.schedule.vector_width, (0,) * self.shape.spatial_rank
+        channels = {"groups": width, "input_channels": width, "output_channels": width}
+        shape = replace(
+            self.shape,
+            batch=1,
+            input_size=copied.extents[1:-1],
+            padding_low=none,
+            padding_high=none,
+            **channels,
+        )
+        kernel = replace(self, shape=shape)
+        own_filters = replace(filters, origin=filters.offset([block, 0, 0, 0]))
+        assert self.schedule.copied_rows is not None
+        with loop(self.schedule.copied_rows, name="row") as row:
+            position = unflatten(first_row + row, self.shape.output_size[:-1])
+            copied_position = unflatten(row, shape.output_size[:-1])
+
+            def compute(pixel: Index) -> None:
+                sums = kernel._sum(copied, own_filters, Index(0), copied_position, pixel, Index(0))
+                store.emit(sums, number, (*position, pixel), self.blocks.first(block), pixel)
+
+            kernel._for_each_pixel_block(compute)
 
     def _for_each_pixel_block(self, body: Callable[[Index], None]) -> None:
         """Blocks that read nothing outside of the image in a loop, the others one by one."""
@@ -145,7 +245,7 @@ class DepthwiseKernel:
         first_channel = self.blocks.first(block) // self.shape.group_outputs * self.shape.group_inputs
         column = pixel * decomposition.step[-1] - shape.padding_low[-1]
         row_of_filters = decomposition.kernel_size[-1] * self.shape.group_inputs * self.schedule.vector_width
-        add_products = self._add_products if self._is_unrolled else self._add_products_by_tap
+        add_products = self._add_products if self.is_unrolled else self._add_products_by_tap
 
         def sum_rows(
             dimension: int, position: list[Index], taps: Index, sums: list[ir.Value]
@@ -286,7 +386,7 @@ class DepthwiseKernel:
         return first >= 0 and last < self.shape.input_size[-1]
 
     @property
-    def _is_unrolled(self) -> bool:
+    def is_unrolled(self) -> bool:
         """Whether rows of taps are short enough to be written out."""
         at_the_border = [start for start in self._pixel_block_starts if not self._is_inside(start)]
         row = (

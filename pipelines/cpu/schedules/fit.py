@@ -6,7 +6,7 @@ from iree.winograd.passes.match.no_match import Reason
 from iree.winograd.pipelines.cpu.processor.target import ROW_PADDING, CpuTarget
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
-from .depthwise import DepthwiseSchedule
+from .depthwise import DepthwiseSchedule, can_copy, depthwise_workgroup_bytes
 from .direct import DirectSchedule, direct_workgroup_bytes, in_lines
 from .weight_gradient import WeightGradientSchedule
 from .winograd import WinogradSchedule
@@ -125,7 +125,13 @@ def _depthwise_misfit(
         )
     if schedule.row_block > shape.output_rows:
         return f"row_block {schedule.row_block} exceeds the {shape.output_rows} rows of outputs"
-    return None
+    if schedule.copied_rows is None:
+        return None
+    if not can_copy(shape):
+        return "the input is copied of images of rows alone, whose channels are groups"
+    if schedule.copied_rows > schedule.row_block:
+        return f"copied_rows {schedule.copied_rows} exceeds row_block {schedule.row_block}"
+    return _memory_misfit(depthwise_workgroup_bytes(shape, schedule), target)
 
 
 def _memory_misfit(needed: int, target: CpuTarget) -> Reason | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import statistics
 import subprocess
 import tempfile
@@ -14,7 +15,7 @@ from typing import Any
 import iree.runtime
 import numpy as np
 import numpy.typing as npt
-from iree.winograd.device import WORKER_MEMORY
+from iree.winograd.device import KEPT_MEMORY_VARIABLES, WORKER_MEMORY
 from iree.winograd.errors import CallError
 
 _CALLS = 20
@@ -134,7 +135,9 @@ def dispatch_times(events: Sequence[Mapping[str, Any]]) -> tuple[DispatchTime, .
 
 
 def _run(tool: str, *arguments: str) -> str:
-    outcome = subprocess.run([_TOOLS / tool, *arguments], capture_output=True, text=True, check=False)
+    command = [_TOOLS / tool, *arguments]
+    environment = {**os.environ, **KEPT_MEMORY_VARIABLES}
+    outcome = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if outcome.returncode != 0:
         reason = (outcome.stderr.strip().splitlines() or ["no reason given"])[-1]
         raise CallError(f"{tool} failed: {reason}")

@@ -127,6 +127,31 @@ def test_agrees_with_float64(program: Program) -> None:
     program.check()
 
 
+COPIED = [
+    (depthwise((200,), 20, (129,), low=(64,), high=(64,)), 1),
+    (depthwise((41,), 35, (5,), strides=(2,), dilations=(3,), low=(1,), high=(9,), batch=2), 1),
+    (depthwise((14, 15), 40, (3, 5), strides=(2, 1), low=(1, 2), high=(1, 2)), 2),
+    (depthwise((3, 3), 16, (3, 3), low=(5, 4), high=(4, 6)), 4),
+    (depthwise((9, 7), 33, (5, 3), dilations=(2, 1), low=(0, 1), dynamic_batch=True, batch=2), 1),
+]
+
+
+@pytest.mark.parametrize(("program", "rows"), COPIED, ids=str)
+def test_agrees_with_float64_where_the_input_is_copied(program: Program, rows: int) -> None:
+    space = CpuSearchSpace(AVX512, CpuBackend(AVX512).default_machine, threads=1)
+    default = space.default_schedule(shape_of(program))
+    assert isinstance(default, DepthwiseSchedule)
+    replace(program, schedule=replace(default, copied_rows=rows)).check()
+
+
+def test_pixels_that_share_sets_of_the_cache_are_copied() -> None:
+    for channels, taps, copied in ((512, 75, 1), (256, 39, 1), (500, 75, None), (512, 9, None)):
+        program = depthwise((320,), channels, (taps,), low=(taps // 2,), high=(taps // 2,))
+        schedule = CpuBackend(AVX512).search_space().default_schedule(shape_of(program))
+        assert isinstance(schedule, DepthwiseSchedule)
+        assert schedule.copied_rows == copied
+
+
 @pytest.mark.parametrize("cpu", ["x86-64", "haswell"])
 @pytest.mark.parametrize(
     "program",
