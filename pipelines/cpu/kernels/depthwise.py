@@ -195,14 +195,15 @@ class DepthwiseKernel:
     ) -> None:
         """The rows from `first_row` on of one vector of channels, from the copy of what they read."""
         width, none = self.schedule.vector_width, (0,) * self.shape.spatial_rank
-        channels = {"groups": width, "input_channels": width, "output_channels": width}
         shape = replace(
             self.shape,
             batch=1,
             input_size=copied.extents[1:-1],
             padding_low=none,
             padding_high=none,
-            **channels,
+            groups=width,
+            input_channels=width,
+            output_channels=width,
         )
         kernel = replace(self, shape=shape)
         own_filters = replace(filters, origin=filters.offset([block, 0, 0, 0]))

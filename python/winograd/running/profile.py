@@ -135,7 +135,7 @@ def dispatch_times(events: Sequence[Mapping[str, Any]]) -> tuple[DispatchTime, .
 
 
 def _run(tool: str, *arguments: str) -> str:
-    command = [_TOOLS / tool, *arguments]
+    command = [str(_TOOLS / tool), *arguments]
     environment = {**os.environ, **KEPT_MEMORY_VARIABLES}
     outcome = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if outcome.returncode != 0:
