@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from iree.compiler import ir
+from iree.compiler.api import ctypes_dl
 from iree.compiler.dialects import (
     affine,
     arith,
@@ -26,6 +28,9 @@ from iree.compiler.passmanager import PassManager
 
 if TYPE_CHECKING:
     from iree.compiler.dialects import llvm, nvvm
+
+c_library = ctypes.PyDLL(ctypes_dl._dylib._name)
+"""MLIR's C API, called with the interpreter's lock held: what it does may refer to Python objects."""
 
 _DEFERRED = ("llvm", "nvvm")
 """Those that take long to import, and that only kernels for some GPUs are written in."""
@@ -65,6 +70,7 @@ __all__ = [
     "PassManager",
     "affine",
     "arith",
+    "c_library",
     "dialect_registry",
     "flow",
     "func",

@@ -2,23 +2,27 @@
 
 The bindings create these attributes from a buffer but can't read them back. An array that one was created of
 here is remembered as long as the attribute keeps it; other data is taken from the bytecode of an operation
-that holds the attribute. In MLIR's bytecode format a resource is the last thing in its section, as it is.
+that holds the attribute. MLIR writes a resource from its place in memory, where large ones are read.
+In its bytecode format a resource is the last thing in its section, as it is.
 """
 
 from __future__ import annotations
 
 import ctypes
+import io
 from typing import Any
 from weakref import WeakValueDictionary
 
 import numpy as np
 import numpy.typing as npt
-from iree.winograd.dialect.bindings import ir
+from iree.winograd.dialect.bindings import c_library, ir
 
 _MAGIC = b"ML\xefR"
 _RESOURCE_SECTION = 5
 _ALIGNED = 0x80
 _PADDING = 0xCB
+_LARGE = 1 << 16
+"""Bytes of a resource that are worth more than what is written beside it."""
 
 
 _arrays: WeakValueDictionary[tuple[int, str], npt.NDArray[Any]] = WeakValueDictionary()
@@ -28,6 +32,17 @@ _capsule_name = ctypes.pythonapi.PyCapsule_GetName
 _capsule_name.restype, _capsule_name.argtypes = ctypes.c_char_p, [ctypes.py_object]
 _capsule_pointer = ctypes.pythonapi.PyCapsule_GetPointer
 _capsule_pointer.restype, _capsule_pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+
+
+class _StringRef(ctypes.Structure):
+    """`MlirStringRef`."""
+
+    _fields_ = (("data", ctypes.c_void_p), ("length", ctypes.c_size_t))
+
+
+_WRITE = ctypes.CFUNCTYPE(None, _StringRef, ctypes.c_void_p)
+_write_bytecode = c_library.mlirOperationWriteBytecode
+_write_bytecode.restype, _write_bytecode.argtypes = None, [ctypes.c_void_p, _WRITE, ctypes.c_void_p]
 
 
 def resource_attribute(
@@ -63,34 +78,49 @@ def resource_data(constant: ir.Operation, dtype: npt.DTypeLike) -> npt.NDArray[A
     with constant.location:
         module = ir.Module.create()
         module.body.append(constant.clone(ip=False))
-        written = _Chunks()
-        module.operation.write_bytecode(written)
     shape = ir.RankedTensorType(constant.results[0].type).shape
     size = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
-    values: npt.NDArray[Any] = np.frombuffer(written.resource(size), dtype).reshape(shape)
+    memory = _in_place(module.operation, size) or _copied(module.operation, size)
+    values: npt.NDArray[Any] = np.frombuffer(memory, dtype).reshape(shape)
     values.flags.writeable = False
     return values
 
 
-class _Chunks:
-    """A file in memory, as it was written: a resource is a chunk of its own, which isn't copied."""
+def _in_place(module: ir.Operation, size: int) -> Any:
+    """The memory of the only resource of `module`, of `size` bytes, or None for one that isn't found so.
 
-    def __init__(self) -> None:
-        self._chunks: list[bytes] = []
+    It is there as long as the context, which the result keeps.
+    """
+    found: list[int] = []
+    others = 0
 
-    def write(self, chunk: bytes) -> None:
-        self._chunks.append(chunk)
+    def write(chunk: _StringRef, _: object) -> None:
+        nonlocal others
+        if chunk.length == size:
+            found.append(chunk.data)
+        else:
+            others += chunk.length
 
-    def resource(self, size: int) -> memoryview:
-        """The only resource of a module, of `size` bytes. Raises ValueError where it doesn't have them."""
-        largest = max(self._chunks, key=len)
-        # All that is not the resource is less than it then.
-        if len(largest) == size and 2 * size > sum(map(len, self._chunks)):
-            return memoryview(largest)
-        section = _section(memoryview(b"".join(self._chunks)), _RESOURCE_SECTION)
-        if len(section) < size:
-            raise ValueError(f"the resource has {len(section)} bytes, but its type needs {size}")
-        return section[len(section) - size :]
+    if size < _LARGE:
+        return None
+    capsule = module._CAPIPtr
+    _write_bytecode(_capsule_pointer(capsule, _capsule_name(capsule)), _WRITE(write), None)
+    # All that isn't the resource is less than it.
+    if len(found) != 1 or others >= size:
+        return None
+    memory = (ctypes.c_byte * size).from_address(found[0])
+    memory.context = module.context  # type: ignore[attr-defined]
+    return memory
+
+
+def _copied(module: ir.Operation, size: int) -> memoryview:
+    """The only resource of `module`, at least `size` bytes. Raises ValueError where it doesn't have them."""
+    buffer = io.BytesIO()
+    module.write_bytecode(buffer)
+    section = _section(buffer.getbuffer(), _RESOURCE_SECTION)
+    if len(section) < size:
+        raise ValueError(f"the resource has {len(section)} bytes, but its type needs {size}")
+    return section[len(section) - size :]
 
 
 def _section(bytecode: memoryview, wanted: int) -> memoryview:

@@ -12,6 +12,7 @@ from pathlib import Path
 from iree.compiler import api
 from iree.compiler.api import ctypes_dl
 from iree.winograd.diagnostics import Diagnostic, Severity, parse_diagnostics
+from iree.winograd.dialect.bindings import c_library
 
 _library = ctypes_dl._dylib
 
@@ -24,8 +25,8 @@ _DIAGNOSTIC_CALLBACK = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_void_p, cty
 # enum iree_compiler_diagnostic_severity_t
 _SEVERITIES: tuple[Severity, ...] = ("note", "warning", "error", "remark")
 
-# Constants in a context refer to Python objects, so the interpreter's lock is held while it is freed.
-_destroy_context = ctypes.PyDLL(_library._name).mlirContextDestroy
+# Constants in a context refer to Python objects.
+_destroy_context = c_library.mlirContextDestroy
 _destroy_context.restype = None
 _destroy_context.argtypes = [ctypes.c_void_p]
 
