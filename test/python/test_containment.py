@@ -199,14 +199,14 @@ def count_kernels(names: Counter[str], emits: bool) -> int:
 def kernels_lost(failure: RewriteFailure, emits: bool) -> int:
     """Without a fold or a fusion a convolution keeps its kernel; one that isn't split into phases is one.
 
-    A weight gradient is three kernels, and one that makes its image channels last.
+    A weight gradient of so few outputs is one kernel, and one that makes its image channels last.
     """
     assert failure.left_out is not None
     if failure.rewrite == "winograd-split-transposed":
         return 3 if "up" in location_names(failure.location) else 0
     if failure.left_out.pass_name != "winograd-select-algorithm":
         return 0
-    return 4 if emits and failure.left_out.kind == "weight gradient" else 1
+    return 2 if emits and failure.left_out.kind == "weight gradient" else 1
 
 
 QUICK_PASSES = ("winograd-select-algorithm", "winograd-convert-conv", "winograd-fuse-epilogue")
