@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import inf
 
 from iree.winograd.passes.match.no_match import NoMatch
 from iree.winograd.passes.match.problem import ConvolutionProblem
@@ -13,7 +14,7 @@ from .decision import Candidate, Decision
 from .layer import Layer, match_problem
 from .layer_filter import is_layer_allowed, location_names
 from .measured_candidates import measured_candidates
-from .prediction import TIME_TOLERANCE, attainable_limit, error_limit, predict
+from .prediction import IREE_TOLERANCE, TIME_TOLERANCE, attainable_limit, error_limit, predict
 from .tuning_database import TuningDatabase
 
 
@@ -112,16 +113,18 @@ class Chooser:
 
 
 def _choose_predicted(accurate: list[Candidate]) -> tuple[Candidate, str]:
-    """The fastest and, of those that are as fast, IREE's own code, else the most accurate; and why."""
-    fastest = min(accurate, key=lambda candidate: candidate.predicted_seconds)
-    limit = fastest.predicted_seconds * (1 + TIME_TOLERANCE)
-    as_fast = [candidate for candidate in accurate if candidate.predicted_seconds <= limit]
-    theirs = next((each for each in as_fast if each.implementation.is_left_to_iree), None)
+    """The fastest, IREE's own code where that is clear, else the most accurate that is as fast; and why."""
+    ours = [each for each in accurate if not each.implementation.is_left_to_iree]
+    theirs = next((each for each in accurate if each.implementation.is_left_to_iree), None)
     if theirs is not None:
-        ours = sorted(each.predicted_seconds for each in accurate if not each.implementation.is_left_to_iree)
-        compared = "".join(f", our kernels {1e6 * seconds:.1f}" for seconds in ours[:1])
-        microseconds = 1e6 * theirs.predicted_seconds
-        return theirs, f"IREE's own code is predicted to take {microseconds:.1f} us{compared}"
+        least = min((each.predicted_seconds for each in ours), default=inf)
+        if (1 + IREE_TOLERANCE) * theirs.predicted_seconds <= least:
+            compared = f", our kernels {1e6 * least:.1f}" if ours else ""
+            microseconds = 1e6 * theirs.predicted_seconds
+            return theirs, f"IREE's own code is predicted to take {microseconds:.1f} us{compared}"
+    fastest = min(ours, key=lambda candidate: candidate.predicted_seconds)
+    limit = fastest.predicted_seconds * (1 + TIME_TOLERANCE)
+    as_fast = [candidate for candidate in ours if candidate.predicted_seconds <= limit]
     chosen = min(as_fast, key=lambda candidate: candidate.predicted_error)
     if chosen is fastest:
         return chosen, "it is predicted to be the fastest that is accurate enough"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import ceil
 
 from iree.winograd.passes.match.problem import MatmulProblem
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
@@ -20,6 +21,8 @@ READING = 0.4
 STRIDED_READING = 0.12
 """The same where the rows of the matrix lie whole pages apart, or aren't pairs of vectors."""
 PAGE = 4 * KIBIBYTE
+TILE_ROWS = 8
+"""That IREE multiplies by the matrix before it reads it again."""
 
 
 def iree_matmul_seconds(
@@ -28,18 +31,20 @@ def iree_matmul_seconds(
     """Seconds of the stages of a product of rows and a matrix.
 
         filters  = bytes of the matrix / (part of memory's bandwidth)
-        products = operations / (part of the peak rate)
+        products = max(operations / (part of the peak rate),
+                       tiles of rows * bytes of the matrix / bandwidth of the cache that holds it)
 
     IREE multiplies strips of the columns of a matrix that lies as the program has it, so that it reads a few
-    vectors of each of its rows, one row after the other.
+    vectors of each of its rows, one row after the other, anew for each tile of rows.
     """
     workers = Workers(machine, threads, threads)
     elements = problem.input_channels * problem.output_channels
     size = problem.element_types.filter_bytes * elements
-    computed = 2 * problem.rows * elements / (RATE * machine.flops * workers.count)
+    computed = 2 * problem.rows * elements / (RATE * machine.flops)
+    read = ceil(problem.rows / TILE_ROWS) * size / machine.bandwidth(size)
     stages = {
         "filters": size / (_reading(problem, target) * workers.memory_bandwidth),
-        "products": workers.load * computed,
+        "products": workers.load * max(computed, read) / workers.count,
     }
     waiting = workers.start_seconds + workers.waiting_seconds(stages["products"])
     return {**stages, "dispatch": machine.dispatch_seconds, "waiting": waiting}

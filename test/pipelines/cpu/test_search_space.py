@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 from iree.winograd.passes.frame.algorithm import Algorithm
-from iree.winograd.passes.match.problem import ConvolutionProblem
+from iree.winograd.passes.match.problem import ConvolutionProblem, MatmulProblem
 from iree.winograd.pipelines.backends.search_space import SearchSpace
 from iree.winograd.pipelines.cpu.backend import CpuBackend
 from iree.winograd.pipelines.cpu.choice.search_space import CpuSearchSpace
@@ -81,6 +81,16 @@ def test_more_threads_take_less_time():
     ]
     assert seconds == sorted(seconds, reverse=True)
     assert seconds[0] > 4 * seconds[-1]
+
+
+def test_a_matrix_beyond_a_cores_caches_is_read_anew_for_each_tile_of_rows():
+    """By IREE's own code. One that fits takes as long as its operations."""
+    space = CpuBackend(CpuTarget.of("emeraldrapids", "+avx512f,+fma")).search_space()
+    bandwidth = space.machine.caches[-1].bandwidth
+    small, large = (MatmulProblem.multiplying((1, 200), 768, columns) for columns in (192, 768))
+    products = [space.iree_stage_seconds(each)["products"] for each in (small, large)]
+    assert products[1] == pytest.approx(200 / 8 * 4 * 768 * 768 / bandwidth)
+    assert products[1] > 4 * products[0]
 
 
 def test_twice_the_images_take_about_twice_the_time():

@@ -98,6 +98,18 @@ func.func @other_types(%x: tensor<3x512xf32>, %none: tensor<0x512xf32>) -> (tens
   return %0, %1, %2 : tensor<3x256xf64>, tensor<3x256xf32>, tensor<0x256xf32>
 }
 
+// IREE's own code isn't left what it is predicted to be a little faster for.
+// CHECK-LABEL: @level
+// CHECK: linalg.matmul {winograd.algorithm
+func.func @level(%x: tensor<196x768xf32>) -> tensor<196x768xf32> {
+  %zero = arith.constant 0.0 : f32
+  %w = arith.constant dense<1.0> : tensor<768x768xf32>
+  %o = tensor.empty() : tensor<196x768xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%o : tensor<196x768xf32>) -> tensor<196x768xf32>
+  %r = linalg.matmul ins(%x, %w : tensor<196x768xf32>, tensor<768x768xf32>) outs(%f : tensor<196x768xf32>) -> tensor<196x768xf32>
+  return %r : tensor<196x768xf32>
+}
+
 // -----
 
 util.global private @device = #hal.device.target<"cuda", [
