@@ -26,6 +26,8 @@ from iree.winograd.passes.split_transposed import SplitTransposed
 from iree.winograd.passes.unroll_pooling import UnrollPooling
 from iree.winograd.pipelines.selection.options import WinogradOptions
 
+from .chain_kernels import ChainKernels
+from .drop_barriers import DropBarriers
 from .fold_layout import FoldLayout
 from .keep_nan import KeepNan
 from .lower_to_dispatch import LowerToDispatch
@@ -75,10 +77,11 @@ def compile_pipeline(
         KeepNan(),
         SeparateReductions(),
         LowerToDispatch(),
+        ChainKernels(**shared_values(options, ChainKernels)),
         NoteUnaligned(),
     ]
 
 
 def command_pipeline() -> list[Pass]:
     """The passes on a program after IREE's `stream` phase, which made commands of it."""
-    return [NoteWrites()]
+    return [NoteWrites(), DropBarriers()]

@@ -68,6 +68,10 @@ class CpuBackend:
         return True
 
     @property
+    def counts_workgroups(self) -> bool:
+        return True
+
+    @property
     def extrema_lose_nan(self) -> bool:
         return False
 

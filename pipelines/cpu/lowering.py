@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from iree.winograd.dialect.bindings import ir
+from iree.winograd.dialect.bindings import arith, ir, stream
 from iree.winograd.passes.build.constants import resource_constant
 from iree.winograd.passes.build.tensors import index_constant, size_of
 from iree.winograd.passes.match.channel_slice import ChannelSlice, match_insert
@@ -22,6 +22,7 @@ from iree.winograd.pipelines.cpu.kernels.filters import (
 from iree.winograd.pipelines.cpu.kernels.image_transposition import ImageTransposition
 from iree.winograd.pipelines.cpu.kernels.weight_gradient import WeightGradientKernel
 from iree.winograd.pipelines.cpu.kernels.winograd import WinogradKernel
+from iree.winograd.pipelines.cpu.processor.arrivals import emit_arrival, emit_wait
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.emission.buffer import Buffer
 from iree.winograd.pipelines.emission.dispatch import (
@@ -34,6 +35,7 @@ from iree.winograd.pipelines.emission.dispatch import (
 from iree.winograd.pipelines.emission.epilogue import VectorEpilogue, epilogue_text
 from iree.winograd.pipelines.emission.functions import exponential
 from iree.winograd.pipelines.emission.index import Index
+from iree.winograd.pipelines.specification.chain import CHAINED_ATTRIBUTE_NAME, COUNT_ELEMENTS
 from iree.winograd.pipelines.specification.group import ConvolutionGroup
 from iree.winograd.pipelines.specification.schedule import Schedule
 from iree.winograd.pipelines.specification.weight_gradient_group import WeightGradientGroup
@@ -84,6 +86,32 @@ class CpuLowering:
             lambda function: kernel.emit(function.workgroup, *function.buffers),
         )
         return emit_dispatch(name, signature, [image], _as_value(size_of(image, 0)) if dynamic else None)
+
+    def count_workgroups(self, executable: ir.Operation, *, has_result: bool) -> None:
+        """Have the workgroups of a kernel of ours wait, and count themselves, in memory that they are given."""
+        (function,) = (each for each in _functions(executable))
+        block = function.regions[0].blocks[0]
+        binding, index = ir.Type.parse("!stream.binding"), ir.IndexType.get()
+        location = function.location
+        if has_result:
+            # The memory of results comes last.
+            result, count = None, block.arguments[len(block.arguments) - 1]
+            first = block.add_argument(index, location)
+            result = block.add_argument(binding, location)
+            count.replace_all_uses_with(result)
+        else:
+            count, first = block.add_argument(binding, location), block.add_argument(index, location)
+        types = [each.type for each in block.arguments]
+        function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(types, []))
+        operations = [view.operation for view in block.operations]
+        type_ = ir.MemRefType.get([COUNT_ELEMENTS], ir.IntegerType.get_signless(32))
+        with location, ir.InsertionPoint(operations[0]):
+            zero = arith.constant(index, 0)
+            counted = Buffer(stream.binding_subspan(type_, count, zero, []), (COUNT_ELEMENTS,))
+            emit_wait(counted, first)
+        with location, ir.InsertionPoint(operations[-1]):
+            emit_arrival(counted)
+        executable.attributes[CHAINED_ATTRIBUTE_NAME] = ir.UnitAttr.get()
 
     def _convolution(self, group: ConvolutionGroup, schedule: Schedule) -> ir.Value:
         shape = group.shape
@@ -259,6 +287,11 @@ class CpuLowering:
             )
             self._executables[key] = unique
         return self._executables[key]
+
+
+def _functions(executable: ir.Operation) -> list[ir.Operation]:
+    modules = [v.operation for v in executable.regions[0].blocks[0].operations if v.operation.name == "builtin.module"]
+    return [v.operation for m in modules for v in m.regions[0].blocks[0].operations if v.operation.name == "func.func"]
 
 
 def _is_empty(value: ir.Value) -> bool:

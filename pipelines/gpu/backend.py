@@ -73,6 +73,10 @@ class GpuBackend:
         return False
 
     @property
+    def counts_workgroups(self) -> bool:
+        return False
+
+    @property
     def extrema_lose_nan(self) -> bool:
         return self.target.extrema_lose_nan
 

@@ -1,0 +1,158 @@
+"""Have kernels wait for each other by a count in memory, rather than be waited for one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import prod
+
+from iree.winograd.dialect.bindings import arith, flow, ir
+from iree.winograd.passes.frame.containment import rewrite_each
+from iree.winograd.passes.frame.option import same_option
+from iree.winograd.passes.frame.registry import register_pass
+from iree.winograd.passes.match.constants import is_known_at_load
+from iree.winograd.passes.match.navigation import KERNEL, defining_operation, walk
+
+from .backends.backend import Lowering
+from .backends.module_backend import module_backend, unsupported_target
+from .selection.options import WinogradOptions
+from .specification.chain import COUNT_ELEMENTS
+
+
+@register_pass("winograd-chain-kernels")
+@dataclass(frozen=True)
+class ChainKernels:
+    """Have kernels wait for each other by a count in memory, on CPUs, in programs for several threads.
+
+    After each dispatch IREE's runtime has all workers wait for the last one, and those that wait for more
+    than some microseconds sleep, so that each dispatch begins with waking them up. Kernels of ours count the
+    workgroups that are done instead, and begin when those of all kernels before are: a worker without work
+    goes on to the next kernel, and is there when that may begin. `winograd-drop-barriers` then takes the
+    barriers between them out of the commands. Workers take workgroups in order, so that whoever is waited for
+    is at work, however many workers there are.
+
+        %y = flow.dispatch @a::@a(%x) : (tensor<64xf32>) -> tensor<64xf32>
+        %z = flow.dispatch @b::@b(%y) : (tensor<64xf32>) -> tensor<64xf32>
+      becomes, where @a has 8 workgroups,
+        %n = flow.tensor.splat %zero : tensor<16xi32>
+        %y:2 = flow.dispatch @a::@a(%x, %n, %c0) : (tensor<64xf32>, tensor<16xi32>, index)
+                 -> (tensor<64xf32>, %n)
+        %z:2 = flow.dispatch @b::@b(%y#0, %y#1, %c8) : (tensor<64xf32>, tensor<16xi32>, index)
+                 -> (tensor<64xf32>, %y#1)
+
+    Each block of a program has a count of its own. Kernels stay as they are whose number of workgroups
+    depends on the batch of a call, that IREE evaluates once, since they read constants only, or that begin a
+    block, as those before the count is zero. So does a program without two kernels in a block.
+    """
+
+    threads: int = same_option(WinogradOptions, "threads", default=1)
+
+    def run(self, module: ir.Operation) -> None:
+        if self.threads == 1 or unsupported_target(module) is not None:
+            return
+        backend = module_backend(module)
+        if not backend.counts_workgroups:
+            return
+        chains = _chains(module)
+        if chains:
+            lowering = backend.lowering(module)
+            rewrite_each(
+                "program", [module], lambda _: _chain(chains, lowering), operation_of=lambda each: each
+            )
+
+
+@dataclass(frozen=True)
+class _Kernel:
+    executable: ir.Operation
+    workgroups: int
+
+
+def _chains(module: ir.Operation) -> list[list[tuple[ir.Operation, _Kernel]]]:
+    """The dispatches of each block that are to wait for each other, with their kernels."""
+    kernels = {
+        ir.StringAttr(each.attributes["sym_name"]).value: _Kernel(each, workgroups)
+        for each in walk(module)
+        if each.name == KERNEL and (workgroups := _workgroups(each)) is not None
+    }
+    dispatches = [each for each in walk(module) if each.name == "flow.dispatch" and _callee(each) in kernels]
+    kept = {_callee(each) for each in dispatches if all(map(_is_constant, each.operands))}
+    blocks: dict[ir.Block, list[ir.Operation]] = {}
+    for each in dispatches:
+        blocks.setdefault(each.block, []).append(each)
+    for block in blocks.values():
+        if sum(_callee(each) == _callee(block[0]) for each in dispatches) == 1:
+            kept.add(_callee(block[0]))
+    chains = [[each for each in block if _callee(each) not in kept] for block in blocks.values()]
+    if all(len(chain) < 2 for chain in chains):
+        return []
+    return [[(each, kernels[_callee(each)]) for each in chain] for chain in chains if chain]
+
+
+def _workgroups(executable: ir.Operation) -> int | None:
+    """How many a kernel has; None where that depends on the call."""
+    (export,) = (
+        view.operation
+        for view in executable.regions[0].blocks[0].operations
+        if view.operation.name == "stream.executable.export"
+    )
+    operations = [view.operation for view in export.regions[0].blocks[0].operations]
+    extents = [defining_operation(each) for each in operations[-1].operands]
+    if any(each is None or each.name != "arith.constant" for each in extents):
+        return None
+    return prod(ir.IntegerAttr(each.attributes["value"]).value for each in extents if each is not None)
+
+
+def _callee(dispatch: ir.Operation) -> str:
+    (entry,) = ir.ArrayAttr(dispatch.attributes["entry_points"])
+    return str(ir.SymbolRefAttr(entry).value[0])
+
+
+def _is_constant(operand: ir.Value) -> bool:
+    definition = defining_operation(operand)
+    is_number = definition is not None and definition.name == "arith.constant"
+    return is_number or is_known_at_load(operand)
+
+
+def _chain(
+    chains: Iterable[Sequence[tuple[ir.Operation, _Kernel]]], lowering: Lowering
+) -> None:
+    counted: set[ir.Operation] = set()
+    for chain in chains:
+        first = chain[0][0]
+        with first.location, ir.InsertionPoint(first):
+            integer = ir.IntegerType.get_signless(32)
+            type_ = ir.RankedTensorType.get([COUNT_ELEMENTS], integer)
+            zero = arith.constant(integer, 0)
+            count = ir.Operation.create("flow.tensor.splat", [type_], [zero]).result
+        done = 0
+        for dispatch, kernel in chain:
+            if kernel.executable not in counted:
+                lowering.count_workgroups(kernel.executable, has_result="tied_operands" not in dispatch.attributes)
+                counted.add(kernel.executable)
+            count = _wait_for(dispatch, count, done)
+            done += kernel.workgroups
+
+
+def _wait_for(dispatch: ir.Operation, count: ir.Value, done: int) -> ir.Value:
+    """Replace a dispatch by one that waits until the count is `done`; gives what stands for it after that."""
+    operands = list(dispatch.operands)
+    tied = [-1]
+    if "tied_operands" in dispatch.attributes:
+        tied = [ir.IntegerAttr(each).value for each in ir.ArrayAttr(dispatch.attributes["tied_operands"])]
+    index = ir.IndexType.get()
+    with dispatch.location, ir.InsertionPoint(dispatch):
+        waiting = flow.DispatchOp(
+            [dispatch.results[0].type, count.type],
+            [],
+            dispatch.attributes["entry_points"],
+            [*operands, count, arith.constant(index, done)],
+            [],
+            [],
+            tied_operands=ir.ArrayAttr.get([ir.IntegerAttr.get(index, each) for each in (*tied, len(operands))]),
+        ).operation
+    for name in dispatch.attributes:
+        if name not in waiting.attributes:
+            waiting.attributes[name] = dispatch.attributes[name]
+    dispatch.results[0].replace_all_uses_with(waiting.results[0])
+    dispatch.erase()
+    return waiting.results[1]
