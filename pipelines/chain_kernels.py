@@ -18,6 +18,9 @@ from .backends.module_backend import module_backend, unsupported_target
 from .selection.options import WinogradOptions
 from .specification.chain import COUNT_ELEMENTS
 
+_UNTIED = -1
+"""IREE's operand of a result that is memory of its own."""
+
 
 @register_pass("winograd-chain-kernels")
 @dataclass(frozen=True)
@@ -67,8 +70,12 @@ class _Kernel:
     workgroups: int
 
 
-def _chains(module: ir.Operation) -> list[list[tuple[ir.Operation, _Kernel]]]:
-    """The dispatches of each block that are to wait for each other, with their kernels."""
+_Chain = Sequence[tuple[ir.Operation, _Kernel]]
+"""Dispatches in order, with their kernels."""
+
+
+def _chains(module: ir.Operation) -> list[_Chain]:
+    """The dispatches of each block that are to wait for each other."""
     kernels = {
         ir.StringAttr(each.attributes["sym_name"]).value: _Kernel(each, workgroups)
         for each in walk(module)
@@ -99,7 +106,7 @@ def _workgroups(executable: ir.Operation) -> int | None:
     extents = [defining_operation(each) for each in operations[-1].operands]
     if any(each is None or each.name != "arith.constant" for each in extents):
         return None
-    return prod(ir.IntegerAttr(each.attributes["value"]).value for each in extents if each is not None)
+    return prod(int(ir.IntegerAttr(each.attributes["value"]).value) for each in extents if each is not None)
 
 
 def _callee(dispatch: ir.Operation) -> str:
@@ -113,33 +120,30 @@ def _is_constant(operand: ir.Value) -> bool:
     return is_number or is_known_at_load(operand)
 
 
-def _chain(
-    chains: Iterable[Sequence[tuple[ir.Operation, _Kernel]]], lowering: Lowering
-) -> None:
-    counted: set[ir.Operation] = set()
+def _chain(chains: Iterable[_Chain], lowering: Lowering) -> None:
+    counting: set[str] = set()
     for chain in chains:
-        first = chain[0][0]
-        with first.location, ir.InsertionPoint(first):
-            integer = ir.IntegerType.get_signless(32)
-            type_ = ir.RankedTensorType.get([COUNT_ELEMENTS], integer)
-            zero = arith.constant(integer, 0)
-            count = ir.Operation.create("flow.tensor.splat", [type_], [zero]).result
-        done = 0
+        count, done = _zero_before(chain[0][0]), 0
         for dispatch, kernel in chain:
-            if kernel.executable not in counted:
-                lowering.count_workgroups(kernel.executable, has_result="tied_operands" not in dispatch.attributes)
-                counted.add(kernel.executable)
-            count = _wait_for(dispatch, count, done)
+            if _callee(dispatch) not in counting:
+                counting.add(_callee(dispatch))
+                lowering.count_workgroups(kernel.executable, result_is_operand=_tied(dispatch) != _UNTIED)
+            count = _wait(dispatch, count, done)
             done += kernel.workgroups
 
 
-def _wait_for(dispatch: ir.Operation, count: ir.Value, done: int) -> ir.Value:
-    """Replace a dispatch by one that waits until the count is `done`; gives what stands for it after that."""
-    operands = list(dispatch.operands)
-    tied = [-1]
-    if "tied_operands" in dispatch.attributes:
-        tied = [ir.IntegerAttr(each).value for each in ir.ArrayAttr(dispatch.attributes["tied_operands"])]
-    index = ir.IndexType.get()
+def _zero_before(dispatch: ir.Operation) -> ir.Value:
+    """Build memory of a count that is zero."""
+    integer = ir.IntegerType.get_signless(32)
+    with dispatch.location, ir.InsertionPoint(dispatch):
+        type_ = ir.RankedTensorType.get([COUNT_ELEMENTS], integer)
+        return ir.Operation.create("flow.tensor.splat", [type_], [arith.constant(integer, 0)]).result
+
+
+def _wait(dispatch: ir.Operation, count: ir.Value, done: int) -> ir.Value:
+    """Replace a dispatch by one that begins when `count` is `done`; gives what the count is after it."""
+    operands, index = list(dispatch.operands), ir.IndexType.get()
+    tied = (_tied(dispatch), len(operands))
     with dispatch.location, ir.InsertionPoint(dispatch):
         waiting = flow.DispatchOp(
             [dispatch.results[0].type, count.type],
@@ -148,7 +152,7 @@ def _wait_for(dispatch: ir.Operation, count: ir.Value, done: int) -> ir.Value:
             [*operands, count, arith.constant(index, done)],
             [],
             [],
-            tied_operands=ir.ArrayAttr.get([ir.IntegerAttr.get(index, each) for each in (*tied, len(operands))]),
+            tied_operands=ir.ArrayAttr.get([ir.IntegerAttr.get(index, operand) for operand in tied]),
         ).operation
     for name in dispatch.attributes:
         if name not in waiting.attributes:
@@ -156,3 +160,11 @@ def _wait_for(dispatch: ir.Operation, count: ir.Value, done: int) -> ir.Value:
     dispatch.results[0].replace_all_uses_with(waiting.results[0])
     dispatch.erase()
     return waiting.results[1]
+
+
+def _tied(dispatch: ir.Operation) -> int:
+    """The operand that its result is."""
+    if "tied_operands" not in dispatch.attributes:
+        return _UNTIED
+    (operand,) = ir.ArrayAttr(dispatch.attributes["tied_operands"])
+    return int(ir.IntegerAttr(operand).value)

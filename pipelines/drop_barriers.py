@@ -42,7 +42,9 @@ class DropBarriers:
             for each in walk(module)
             if each.name == KERNEL and CHAINED_ATTRIBUTE_NAME in each.attributes
         }
-        runs = [run for each in walk(module) if each.name == "stream.cmd.execute" for run in _runs(each, chained)]
+        runs = [
+            run for each in walk(module) if each.name == "stream.cmd.execute" for run in _runs(each, chained)
+        ]
         rewrite_each("chain", runs, _join, operation_of=lambda run: run[0])
 
 

@@ -31,6 +31,13 @@ class Lowering(Protocol):
         Only N may be dynamic. Raises ValueError where the backend transposes no images.
         """
 
+    def count_workgroups(self, executable: ir.Operation, *, result_is_operand: bool) -> None:
+        """Has the workgroups of a kernel wait until a count is as large as a number, and then add to it.
+
+        Its function gets the memory of the count, and the number, as its last operands; its result has memory
+        of its own unless it is an operand. Raises ValueError where the backend counts no workgroups.
+        """
+
 
 class Backend(Protocol):
     """The kernels for one kind of processor, as the passes see them: what to choose from, and how to emit it.
@@ -69,6 +76,10 @@ class Backend(Protocol):
     @property
     def transposes_images(self) -> bool:
         """Whether there is a kernel that makes images channels last."""
+
+    @property
+    def counts_workgroups(self) -> bool:
+        """Whether kernels can wait for those before them by a count in memory: workgroups begin in order."""
 
     @property
     def extrema_lose_nan(self) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from iree.winograd.dialect.bindings import arith, ir, stream
+from iree.winograd.dialect.bindings import ir, stream
 from iree.winograd.passes.build.constants import resource_constant
 from iree.winograd.passes.build.tensors import index_constant, size_of
 from iree.winograd.passes.match.channel_slice import ChannelSlice, match_insert
@@ -87,30 +87,32 @@ class CpuLowering:
         )
         return emit_dispatch(name, signature, [image], _as_value(size_of(image, 0)) if dynamic else None)
 
-    def count_workgroups(self, executable: ir.Operation, *, has_result: bool) -> None:
-        """Have the workgroups of a kernel of ours wait, and count themselves, in memory that they are given."""
-        (function,) = (each for each in _functions(executable))
+    def count_workgroups(self, executable: ir.Operation, *, result_is_operand: bool) -> None:
+        """Has the workgroups of a kernel wait until a count is as large as a number, and then add to it.
+
+        Its function gets the memory of the count and the number as its last operands.
+        """
+        function = _function(executable)
         block = function.regions[0].blocks[0]
         binding, index = ir.Type.parse("!stream.binding"), ir.IndexType.get()
-        location = function.location
-        if has_result:
-            # The memory of results comes last.
-            result, count = None, block.arguments[len(block.arguments) - 1]
-            first = block.add_argument(index, location)
-            result = block.add_argument(binding, location)
-            count.replace_all_uses_with(result)
-        else:
-            count, first = block.add_argument(binding, location), block.add_argument(index, location)
-        types = [each.type for each in block.arguments]
-        function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(types, []))
-        operations = [view.operation for view in block.operations]
-        type_ = ir.MemRefType.get([COUNT_ELEMENTS], ir.IntegerType.get_signless(32))
-        with location, ir.InsertionPoint(operations[0]):
-            zero = arith.constant(index, 0)
-            counted = Buffer(stream.binding_subspan(type_, count, zero, []), (COUNT_ELEMENTS,))
-            emit_wait(counted, first)
-        with location, ir.InsertionPoint(operations[-1]):
-            emit_arrival(counted)
+        with function.location:
+            count = block.arguments[-1]
+            if result_is_operand:
+                count = block.add_argument(binding, function.location)
+            number = block.add_argument(index, function.location)
+            if not result_is_operand:
+                # The memory of a result comes after all operands.
+                count.replace_all_uses_with(block.add_argument(binding, function.location))
+            types = [argument.type for argument in block.arguments]
+            function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(types, []))
+            operations = [view.operation for view in block.operations]
+            type_ = ir.MemRefType.get([COUNT_ELEMENTS], ir.IntegerType.get_signless(32))
+            with ir.InsertionPoint(operations[0]):
+                span = stream.binding_subspan(type_, count, Index(0).value, [])
+                counted = Buffer(span, (COUNT_ELEMENTS,))
+                emit_wait(counted, Index(number))
+            with ir.InsertionPoint(operations[-1]):
+                emit_arrival(counted)
         executable.attributes[CHAINED_ATTRIBUTE_NAME] = ir.UnitAttr.get()
 
     def _convolution(self, group: ConvolutionGroup, schedule: Schedule) -> ir.Value:
@@ -289,9 +291,12 @@ class CpuLowering:
         return self._executables[key]
 
 
-def _functions(executable: ir.Operation) -> list[ir.Operation]:
-    modules = [v.operation for v in executable.regions[0].blocks[0].operations if v.operation.name == "builtin.module"]
-    return [v.operation for m in modules for v in m.regions[0].blocks[0].operations if v.operation.name == "func.func"]
+def _function(executable: ir.Operation) -> ir.Operation:
+    """That of a kernel."""
+    operations = (view.operation for view in executable.regions[0].blocks[0].operations)
+    (module,) = (each for each in operations if each.name == "builtin.module")
+    (function,) = (view.operation for view in module.regions[0].blocks[0].operations)
+    return function
 
 
 def _is_empty(value: ir.Value) -> bool:

@@ -82,6 +82,10 @@ class GpuLowering:
         """Raises ValueError."""
         raise ValueError("GPUs have no kernel that makes images channels last")
 
+    def count_workgroups(self, executable: ir.Operation, *, result_is_operand: bool) -> None:
+        """Raises ValueError."""
+        raise ValueError("workgroups of GPUs wait for no others")
+
 
 @dataclass(frozen=True)
 class _Lowering:

@@ -8,18 +8,18 @@ from __future__ import annotations
 from iree.winograd.dialect.bindings import arith, ir, memref, scf
 from iree.winograd.pipelines.emission.buffer import Buffer
 from iree.winograd.pipelines.emission.control_flow import named
+from iree.winograd.pipelines.emission.index import Index
 
 
-def emit_wait(count: Buffer, first: ir.Value) -> None:
-    """Emits a loop that ends when the count, its one element that is used, is at least the index `first`."""
-    integer = ir.IntegerType.get_signless(32)
+def emit_wait(count: Buffer, number: Index) -> None:
+    """Emits a loop that ends when the first element of `count` is at least `number`."""
     with named("awaited"):
-        awaited = arith.index_cast(integer, first)
+        awaited = arith.index_cast(count.element, number.value)
     wait = scf.WhileOp([], [])
     with ir.InsertionPoint(wait.before.blocks.append()):
-        arrived = count.load_scalar(0)
-        is_early = arith.cmpi(arith.CmpIPredicate.slt, arrived, awaited)
-        scf.condition(is_early, [])
+        with named("arrived"):
+            arrived = count.load_scalar(0)
+        scf.condition(arith.cmpi(arith.CmpIPredicate.slt, arrived, awaited), [])
     with ir.InsertionPoint(wait.after.blocks.append()):
         _order_memory("pause")
         scf.yield_([])
@@ -27,15 +27,13 @@ def emit_wait(count: Buffer, first: ir.Value) -> None:
 
 
 def emit_arrival(count: Buffer) -> None:
-    """Emits the addition of one to the count, after all that has been written."""
-    integer = ir.IntegerType.get_signless(32)
-    one = arith.constant(integer, 1)
-    zero = arith.constant(ir.IndexType.get(), 0)
-    memref.atomic_rmw(arith.AtomicRMWKind.addi, one, count.memref, [zero])
+    """Emits the addition of one to the first element of `count`, after all that was written before."""
+    one = arith.constant(count.element, 1)
+    memref.atomic_rmw(arith.AtomicRMWKind.addi, one, count.memref, [Index(0).value])
 
 
 def _order_memory(instruction: str) -> None:
-    """Emits an instruction that the compiler moves no access to memory across."""
+    """Emits an instruction, or none, that the compiler moves no access to memory across."""
     ir.Operation.create(
         "llvm.inline_asm",
         attributes={

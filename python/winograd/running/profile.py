@@ -7,7 +7,7 @@ import os
 import statistics
 import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -125,13 +125,28 @@ def dispatch_times(events: Sequence[Mapping[str, Any]]) -> tuple[DispatchTime, .
     ordered = sorted(events, key=lambda event: event["event_id"])
     per_call = len(ordered) // _CALLS if len(ordered) % _CALLS == 0 else None
     samples: dict[tuple[int, str], list[float]] = {}
-    for number, event in enumerate(ordered):
+    for number, (event, nanoseconds) in enumerate(zip(ordered, _own_nanoseconds(ordered), strict=True)):
         place = 0 if per_call is None else number % per_call
-        samples.setdefault((place, event["key"]), []).append(1e-9 * event["duration_ns"])
+        samples.setdefault((place, event["key"]), []).append(1e-9 * nanoseconds)
     return tuple(
         DispatchTime(number, kernel, statistics.median(seconds))
         for number, ((_, kernel), seconds) in enumerate(sorted(samples.items()))
     )
+
+
+def _own_nanoseconds(ordered: Sequence[Mapping[str, Any]]) -> Iterator[float]:
+    """Those of each event, on a CPU without what passed before the end of those before it.
+
+    Kernels begin early, and wait for others.
+    """
+    end = 0
+    for event in ordered:
+        finished = event.get("end_host_time_ns")
+        if finished is None:
+            yield event["duration_ns"]
+            continue
+        yield max(0, min(event["duration_ns"], finished - end))
+        end = max(end, finished)
 
 
 def _run(tool: str, *arguments: str) -> str:
