@@ -37,10 +37,10 @@ class ChainKernels:
         %y = flow.dispatch @a::@a(%x) : (tensor<64xf32>) -> tensor<64xf32>
         %z = flow.dispatch @b::@b(%y) : (tensor<64xf32>) -> tensor<64xf32>
       becomes, where @a has 8 workgroups,
-        %n = flow.tensor.splat %zero : tensor<16xi32>
-        %y:2 = flow.dispatch @a::@a(%x, %n, %c0) : (tensor<64xf32>, tensor<16xi32>, index)
+        %n = flow.tensor.splat %zero : tensor<32xi32>
+        %y:2 = flow.dispatch @a::@a(%x, %n, %c0) : (tensor<64xf32>, tensor<32xi32>, index)
                  -> (tensor<64xf32>, %n)
-        %z:2 = flow.dispatch @b::@b(%y#0, %y#1, %c8) : (tensor<64xf32>, tensor<16xi32>, index)
+        %z:2 = flow.dispatch @b::@b(%y#0, %y#1, %c8) : (tensor<64xf32>, tensor<32xi32>, index)
                  -> (tensor<64xf32>, %y#1)
 
     Each block of a program has a count of its own. Kernels stay as they are whose number of workgroups
@@ -127,7 +127,8 @@ def _chain(chains: Iterable[_Chain], lowering: Lowering) -> None:
         for dispatch, kernel in chain:
             if _callee(dispatch) not in counting:
                 counting.add(_callee(dispatch))
-                lowering.count_workgroups(kernel.executable, result_is_operand=_tied(dispatch) != _UNTIED)
+                is_operand = _tied(dispatch) != _UNTIED
+                lowering.count_workgroups(kernel.executable, kernel.workgroups, result_is_operand=is_operand)
             count = _wait(dispatch, count, done)
             done += kernel.workgroups
 

@@ -1,4 +1,4 @@
-"""Write max pooling on GPUs as maxima of elements that are read in place."""
+"""Have max pooling read images in place, without a padded copy."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ from iree.winograd.passes.match.padding import match_pad
 from iree.winograd.passes.match.sizes import is_dynamic
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 
+from .backends.backend import Lowering
 from .backends.module_backend import module_backend, unsupported_target
+from .specification.windows import Windows
 
 PASS_NAME = "winograd-pool-in-place"
 MAX_WINDOW = 25
@@ -30,51 +32,23 @@ _POOLING = "linalg.pooling_nhwc_max"
 
 
 @dataclass(frozen=True)
-class _Windows:
-    """Those that are pooled: where they lie in `source`, N x H x W x C."""
+class _Pooling:
+    """The maxima of windows of `source`; it is a copy of that with padding that is pooled where `copies`."""
 
     source: ir.Value
-    size: tuple[int, ...]
-    strides: tuple[int, ...]
-    low: tuple[int, ...]
-    """Rows and columns that the first one begins before the image."""
-    outputs: tuple[int, ...]
-    """Windows along each dimension."""
-
-    def is_inside(self, dimension: int) -> bool:
-        """Whether each of them has an element of the image."""
-        first, last = self._first(dimension, 0), self._first(dimension, self.outputs[dimension] - 1)
-        return first + self.size[dimension] > 0 and last < self._extent(dimension)
-
-    def position(self, window: ir.Value, dimension: int, element: int) -> ir.Value:
-        """Where the image has an element of a window; the nearest one in place of one outside."""
-        stride, offset = self.strides[dimension], element - self.low[dimension]
-        position = window if stride == 1 else arith.muli(window, index_constant(stride))
-        if offset:
-            position = arith.addi(position, index_constant(offset))
-        if offset < 0:
-            position = arith.maxsi(position, index_constant(0))
-        extent = self._extent(dimension)
-        if self._first(dimension, self.outputs[dimension] - 1) + element >= extent:
-            position = arith.minsi(position, index_constant(extent - 1))
-        return position
-
-    def _first(self, dimension: int, window: int) -> int:
-        return window * self.strides[dimension] - self.low[dimension]
-
-    def _extent(self, dimension: int) -> int:
-        return int(ir.RankedTensorType(self.source.type).shape[1 + dimension])
+    windows: Windows
+    copies: bool
 
 
 @register_pass(PASS_NAME)
 @dataclass(frozen=True)
 class PoolInPlace:
-    """Write max pooling on GPUs as maxima of elements that are read in place.
+    """Have max pooling read images in place, without a padded copy.
 
     IREE copies an image that is padded into a larger one, and then reduces windows one element after the
-    other. Here a thread reads all elements of its windows. An element outside of the image is minus infinity,
-    in place of which the nearest one inside is read, which the window has, too. Rewritten is pooling of f32
-    over windows of at most 25 neighbours of images of static size.
+    other. An element outside of the image is minus infinity, in place of which the nearest one inside can be
+    read, which the window has, too. Rewritten is pooling of f32 over windows of at most 25 neighbours of
+    images of static size. On GPUs a thread reads all elements of its windows.
 
         %p = tensor.pad %x low[0, 1, 1, 0] high[0, 1, 1, 0] { yield -inf } : ... to tensor<1x114x114x64xf32>
         %r = linalg.pooling_nhwc_max {strides = 2} ins(%p, %w : ..., tensor<3x3xf32>) outs(%of_minus_infinity)
@@ -83,48 +57,76 @@ class PoolInPlace:
           %row = ... max(2 * (linalg.index 1) - 1, 0)
           %0 = tensor.extract %x[%n, %row, %column, %c]
           ... arith.maximumf ...
+
+    On CPUs, where IREE fills and copies on few threads, pooling of a padded copy becomes a kernel; what isn't
+    padded stays.
+
+        %r = flow.dispatch @winograd_max_pool_3x3_56x56x64(%x)
     """
 
     def run(self, module: ir.Operation) -> None:
         poolings = [each for each in walk(module) if each.name == _POOLING]
-        in_place = unsupported_target(module) is None and module_backend(module).pools_in_place
-        rewrite_each("pooling", poolings, _pool if in_place else _leave)
+        if not poolings or unsupported_target(module) is not None:
+            return
+        backend = module_backend(module)
+        lowering = None if backend.pools_in_place else backend.lowering(module)
+        rewrite_each("pooling", poolings, lambda pooling: _pool(pooling, lowering))
 
 
-def _leave(pooling: ir.Operation) -> None:
-    """What IREE makes of it on CPUs is vectorized, and as fast."""
-
-
-def _pool(pooling: ir.Operation) -> None:
-    windows = _match(pooling)
-    if isinstance(windows, NoMatch):
-        remark_left(PASS_NAME, windows)
+def _pool(pooling: ir.Operation, lowering: Lowering | None) -> None:
+    matched = _match(pooling)
+    if isinstance(matched, NoMatch):
+        remark_left(PASS_NAME, matched)
+        return
+    if lowering is not None and not matched.copies:
         return
     with pooling.location, ir.InsertionPoint(pooling):
-        channels = ir.RankedTensorType(windows.source.type).shape[-1]
-        element_type = ir.RankedTensorType(windows.source.type).element_type
-        sizes = [size_of(windows.source, 0), *windows.outputs, channels]
-        maxima = build_elementwise([], tensor.empty(sizes, element_type), _maximum_of(windows))
+        if lowering is not None:
+            maxima = lowering.maxima(matched.source, matched.windows)
+        else:
+            maxima = _read_by_thread(matched)
     pooling.results[0].replace_all_uses_with(maxima)
     erase_if_unused([pooling])
 
 
-def _maximum_of(windows: _Windows) -> Callable[[list[ir.Value]], ir.Value]:
+def _read_by_thread(pooling: _Pooling) -> ir.Value:
+    windows, type_ = pooling.windows, ir.RankedTensorType(pooling.source.type)
+    sizes = [size_of(pooling.source, 0), *windows.outputs, windows.channels]
+    return build_elementwise([], tensor.empty(sizes, type_.element_type), _maximum_of(pooling))
+
+
+def _maximum_of(pooling: _Pooling) -> Callable[[list[ir.Value]], ir.Value]:
+    windows = pooling.windows
+
     def body(_: list[ir.Value]) -> ir.Value:
         image, row, column, channel = (linalg.IndexOp(dimension).result for dimension in range(4))
         rows, columns = (
-            [windows.position(window, dimension, element) for element in range(windows.size[dimension])]
+            [_position(windows, window, dimension, element) for element in range(windows.size[dimension])]
             for dimension, window in enumerate((row, column))
         )
         places = product(rows, columns)
         return reduce(
-            arith.maximumf, [tensor.extract(windows.source, [image, h, w, channel]) for h, w in places]
+            arith.maximumf, [tensor.extract(pooling.source, [image, h, w, channel]) for h, w in places]
         )
 
     return body
 
 
-def _match(pooling: ir.Operation) -> _Windows | NoMatch:
+def _position(windows: Windows, window: ir.Value, dimension: int, element: int) -> ir.Value:
+    """Where the image has an element of a window; the nearest one in place of one outside."""
+    stride, offset = windows.strides[dimension], element - windows.low[dimension]
+    position = window if stride == 1 else arith.muli(window, index_constant(stride))
+    if offset:
+        position = arith.addi(position, index_constant(offset))
+    if offset < 0:
+        position = arith.maxsi(position, index_constant(0))
+    extent = windows.extents[dimension]
+    if windows.first(dimension, windows.outputs[dimension] - 1) + element >= extent:
+        position = arith.minsi(position, index_constant(extent - 1))
+    return position
+
+
+def _match(pooling: ir.Operation) -> _Pooling | NoMatch:
     image, window, init = pooling.operands
     body = [view.operation.name for view in pooling.regions[0].blocks[0].operations]
     if body != ["arith.maximumf", "linalg.yield"] or ir.RankedTensorType(
@@ -142,17 +144,18 @@ def _match(pooling: ir.Operation) -> _Windows | NoMatch:
     if not _is_lowest(init):
         return NoMatch(pooling, "it begins with something else than minus infinity")
     strides = tuple(int(each) for each in pooling.attributes["strides"])
-    source, low = image, (0,) * len(size)
+    source, low, copies = image, (0,) * len(size), False
     pad = defining_operation(image)
     if pad is not None and pad.name == "tensor.pad":
         padding = match_pad(pad, -inf)
         if isinstance(padding, NoMatch):
             return padding
-        source, low = padding.source, padding.low
-    windows = _Windows(source, size, strides, low, outputs)
-    if not all(map(windows.is_inside, range(len(size)))):
+        source, low, copies = padding.source, padding.low, True
+    _, *extents, channels = ir.RankedTensorType(source.type).shape
+    windows = Windows(tuple(extents), channels, size, strides, low, outputs)
+    if not all(map(windows.has_element, range(len(size)))):
         return NoMatch(pooling, "a window lies outside of the image")
-    return windows
+    return _Pooling(source, windows, copies)
 
 
 def _is_lowest(init: ir.Value) -> bool:

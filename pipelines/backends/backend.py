@@ -11,6 +11,7 @@ from iree.winograd.pipelines.specification.executable_target import ExecutableTa
 from iree.winograd.pipelines.specification.group import ConvolutionGroup
 from iree.winograd.pipelines.specification.schedule import Schedule
 from iree.winograd.pipelines.specification.weight_gradient_group import WeightGradientGroup
+from iree.winograd.pipelines.specification.windows import Windows
 
 from .search_space import SearchSpace
 
@@ -31,8 +32,14 @@ class Lowering(Protocol):
         Only N may be dynamic. Raises ValueError where the backend transposes no images.
         """
 
-    def count_workgroups(self, executable: ir.Operation, *, result_is_operand: bool) -> None:
-        """Has the workgroups of a kernel wait until a count is as large as a number, and then add to it.
+    def maxima(self, image: ir.Value, windows: Windows) -> ir.Value:
+        """Emits the dispatch that pools windows of f32 `N x H x W x C`, at the insertion point.
+
+        Only N may be dynamic. Raises ValueError where the backend has threads pool in place.
+        """
+
+    def count_workgroups(self, executable: ir.Operation, workgroups: int, *, result_is_operand: bool) -> None:
+        """Has all workgroups of a kernel wait until a count is as large as a number, and then add to it.
 
         Its function gets the memory of the count, and the number, as its last operands; its result has memory
         of its own unless it is an operand. Raises ValueError where the backend counts no workgroups.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -20,6 +20,7 @@ from iree.winograd.pipelines.cpu.kernels.filters import (
     pack_filters,
 )
 from iree.winograd.pipelines.cpu.kernels.image_transposition import ImageTransposition
+from iree.winograd.pipelines.cpu.kernels.pooling import PoolingKernel
 from iree.winograd.pipelines.cpu.kernels.weight_gradient import WeightGradientKernel
 from iree.winograd.pipelines.cpu.kernels.winograd import WinogradKernel
 from iree.winograd.pipelines.cpu.processor.arrivals import emit_arrival, emit_wait
@@ -39,6 +40,7 @@ from iree.winograd.pipelines.specification.chain import CHAINED_ATTRIBUTE_NAME, 
 from iree.winograd.pipelines.specification.group import ConvolutionGroup
 from iree.winograd.pipelines.specification.schedule import Schedule
 from iree.winograd.pipelines.specification.weight_gradient_group import WeightGradientGroup
+from iree.winograd.pipelines.specification.windows import Windows
 
 CODEGEN_PIPELINE = "canonicalize,cse"
 """The passes that the kernels go through before IREE converts them to LLVM: they come as vectors and loops
@@ -71,23 +73,35 @@ class CpuLowering:
 
     def channels_last(self, image: ir.Value) -> ir.Value:
         """Emits the dispatch that makes `N x C x H...` of f32 `N x H... x C`, at the insertion point."""
+        batch, channels, *size = ir.RankedTensorType(image.type).shape
+        kernel = ImageTransposition.of(ir.RankedTensorType(image.type), self.target)
+        return self._of_image(image, (batch, *size, channels), kernel)
+
+    def maxima(self, image: ir.Value, windows: Windows) -> ir.Value:
+        """Emits the dispatch that pools windows of f32 `N x H x W x C`, at the insertion point."""
+        batch = ir.RankedTensorType(image.type).shape[0]
+        kernel = PoolingKernel(windows, self.target)
+        return self._of_image(image, (batch, *windows.outputs, windows.channels), kernel)
+
+    def _of_image(
+        self, image: ir.Value, shape: Sequence[int], kernel: ImageTransposition | PoolingKernel
+    ) -> ir.Value:
+        """The dispatch of a kernel that makes an image of `shape`."""
         type_ = ir.RankedTensorType(image.type)
-        batch, channels, *size = type_.shape
         dynamic = type_.is_dynamic_dim(0)
-        kernel = ImageTransposition.of(type_, self.target)
-        result = ir.RankedTensorType.get([batch, *size, channels], type_.element_type)
+        result = ir.RankedTensorType.get(list(shape), type_.element_type)
         signature = DispatchSignature((type_,), result, dynamic_batch=dynamic)
         name = self._executable(
             (kernel, signature),
             kernel.name,
             signature,
-            None if dynamic else batch,
+            None if dynamic else type_.shape[0],
             kernel.workgroups,
             lambda function: kernel.emit(function.workgroup, *function.buffers),
         )
         return emit_dispatch(name, signature, [image], _as_value(size_of(image, 0)) if dynamic else None)
 
-    def count_workgroups(self, executable: ir.Operation, *, result_is_operand: bool) -> None:
+    def count_workgroups(self, executable: ir.Operation, workgroups: int, *, result_is_operand: bool) -> None:
         """Has the workgroups of a kernel wait until a count is as large as a number, and then add to it.
 
         Its function gets the memory of the count and the number as its last operands.
@@ -112,7 +126,7 @@ class CpuLowering:
                 counted = Buffer(span, (COUNT_ELEMENTS,))
                 emit_wait(counted, Index(number))
             with ir.InsertionPoint(operations[-1]):
-                emit_arrival(counted)
+                emit_arrival(counted, Index(number) + workgroups)
         executable.attributes[CHAINED_ATTRIBUTE_NAME] = ir.UnitAttr.get()
 
     def _convolution(self, group: ConvolutionGroup, schedule: Schedule) -> ir.Value:

@@ -45,6 +45,7 @@ from iree.winograd.pipelines.specification.group import ConvolutionGroup
 from iree.winograd.pipelines.specification.schedule import Schedule
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
 from iree.winograd.pipelines.specification.weight_gradient_group import WeightGradientGroup
+from iree.winograd.pipelines.specification.windows import Windows
 
 
 @dataclass
@@ -82,7 +83,11 @@ class GpuLowering:
         """Raises ValueError."""
         raise ValueError("GPUs have no kernel that makes images channels last")
 
-    def count_workgroups(self, executable: ir.Operation, *, result_is_operand: bool) -> None:
+    def maxima(self, image: ir.Value, windows: Windows) -> ir.Value:
+        """Raises ValueError."""
+        raise ValueError("GPUs have no kernel that pools")
+
+    def count_workgroups(self, executable: ir.Operation, workgroups: int, *, result_is_operand: bool) -> None:
         """Raises ValueError."""
         raise ValueError("workgroups of GPUs wait for no others")
 

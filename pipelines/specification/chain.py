@@ -5,5 +5,9 @@ from __future__ import annotations
 CHAINED_ATTRIBUTE_NAME = "winograd.chained"
 """Of a `stream.executable` whose workgroups wait for those of the kernels before."""
 
-COUNT_ELEMENTS = 16
-"""Integers of 32 bits of the memory that a count has, a cache line; the first one is it."""
+LINE_ELEMENTS = 16
+"""Integers of 32 bits of a cache line."""
+
+COUNT_ELEMENTS = 2 * LINE_ELEMENTS
+"""Those of the memory of a count: it is the first one. The first one of the next line, which workgroups wait
+for, is that of all workgroups of the last kernel that is done."""

@@ -30,18 +30,21 @@ stream.executable private @begin {
 // CHECK-LABEL: stream.executable private @own
 // CHECK-SAME: winograd.chained
 // CHECK: func.func @own(%[[X:.*]]: !stream.binding, %[[N:.*]]: !stream.binding, %[[DONE:.*]]: index, %[[Y:.*]]: !stream.binding)
-// CHECK: %[[COUNT:.*]] = stream.binding.subspan %[[N]]{{.*}} -> memref<16xi32>
+// CHECK: %[[COUNT:.*]] = stream.binding.subspan %[[N]]{{.*}} -> memref<32xi32>
 // CHECK: %[[AWAITED:.*]] = arith.index_cast %[[DONE]] : index to i32
 // CHECK: scf.while
-// CHECK: %[[ARRIVED:.*]] = memref.load %[[COUNT]]
-// CHECK: %[[EARLY:.*]] = arith.cmpi slt, %[[ARRIVED]], %[[AWAITED]] : i32
+// CHECK: %[[NOW:.*]] = memref.load %[[COUNT]][%c16]
+// CHECK: %[[EARLY:.*]] = arith.cmpi slt, %[[NOW]], %[[AWAITED]] : i32
 // CHECK: scf.condition(%[[EARLY]])
 // CHECK: llvm.inline_asm has_side_effects "pause", "~{memory}
 // CHECK: llvm.inline_asm has_side_effects "", "~{memory}
 // CHECK: stream.binding.subspan %[[X]]
 // CHECK: stream.binding.subspan %[[Y]]
-// CHECK: memref.atomic_rmw addi %{{.*}}, %[[COUNT]]
-// CHECK-NEXT: return
+// CHECK: %[[LAST:.*]] = arith.addi %[[DONE]], %c6 : index
+// CHECK: %[[BEFORE:.*]] = memref.atomic_rmw addi %{{.*}}, %[[COUNT]][%c0
+// CHECK: %[[ARRIVED:.*]] = arith.addi %[[BEFORE]]
+// CHECK: scf.if
+// CHECK: memref.store %[[ARRIVED]], %[[COUNT]][%c16
 stream.executable private @own {
   stream.executable.export public @own workgroups() -> (index, index, index) {
     %c2 = arith.constant 2 : index
@@ -61,7 +64,7 @@ stream.executable private @own {
 
 // CHECK-LABEL: stream.executable private @in_place
 // CHECK: func.func @in_place(%[[X:.*]]: !stream.binding, %[[N:.*]]: !stream.binding, %[[DONE:.*]]: index)
-// CHECK: stream.binding.subspan %[[N]]{{.*}} -> memref<16xi32>
+// CHECK: stream.binding.subspan %[[N]]{{.*}} -> memref<32xi32>
 stream.executable private @in_place {
   stream.executable.export public @in_place workgroups() -> (index, index, index) {
     %c1 = arith.constant 1 : index
@@ -104,12 +107,12 @@ stream.executable private @of_constants {
 
 // CHECK-LABEL: util.func public @main
 // CHECK: %[[A:.*]] = flow.dispatch @begin::@begin(%{{.*}}) : (tensor<8xf32>) -> tensor<8xf32>
-// CHECK: %[[ZERO:.*]] = flow.tensor.splat %{{.*}} : tensor<16xi32>
-// CHECK: %[[B:.*]]:2 = flow.dispatch @own::@own(%[[A]], %[[ZERO]], %c0) : (tensor<8xf32>, tensor<16xi32>, index) -> (tensor<8xf32>, %[[ZERO]])
+// CHECK: %[[ZERO:.*]] = flow.tensor.splat %{{.*}} : tensor<32xi32>
+// CHECK: %[[B:.*]]:2 = flow.dispatch @own::@own(%[[A]], %[[ZERO]], %c0) : (tensor<8xf32>, tensor<32xi32>, index) -> (tensor<8xf32>, %[[ZERO]])
 // CHECK: %[[C:.*]] = flow.dispatch @any_batch
 // CHECK: %[[D:.*]] = flow.dispatch @of_constants
-// CHECK: %[[E:.*]]:2 = flow.dispatch @in_place::@in_place(%[[B]]#0, %[[B]]#1, %c6) : (tensor<8xf32>, tensor<16xi32>, index) -> (%[[B]]#0, %[[B]]#1)
-// CHECK: %[[F:.*]]:2 = flow.dispatch @own::@own(%[[E]]#0, %[[E]]#1, %c7) : (tensor<8xf32>, tensor<16xi32>, index) -> (tensor<8xf32>, %[[E]]#1)
+// CHECK: %[[E:.*]]:2 = flow.dispatch @in_place::@in_place(%[[B]]#0, %[[B]]#1, %c6) : (tensor<8xf32>, tensor<32xi32>, index) -> (%[[B]]#0, %[[B]]#1)
+// CHECK: %[[F:.*]]:2 = flow.dispatch @own::@own(%[[E]]#0, %[[E]]#1, %c7) : (tensor<8xf32>, tensor<32xi32>, index) -> (tensor<8xf32>, %[[E]]#1)
 // CHECK: util.return %[[F]]#0, %[[C]], %[[D]]
 util.func public @main(%x: tensor<8xf32>, %n: index) -> (tensor<8xf32>, tensor<?xf32>, tensor<8xf32>) {
   %a = flow.dispatch @begin::@begin(%x) : (tensor<8xf32>) -> tensor<8xf32>

@@ -23,6 +23,7 @@ from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
 from .cost_model import stage_seconds
 from .weight_gradient_schedules import weight_gradient_schedules
+from .workers import WORKGROUPS_AT_A_TIME
 
 WORKGROUPS_PER_THREAD = (1, 2, 3)
 """That dispatches may have, more only to keep within the caches."""
@@ -242,7 +243,9 @@ def _direct_schedules(shape: ConvolutionShape, target: CpuTarget, threads: int) 
     if rows > 1 or threads == 1:
         return
     # Blocks of a row are equally many for each thread, and register blocks of a block equal.
-    least = images * -(-pixels // MAX_PIXEL_BLOCKS[0])
+    # Where there are so many that threads take several at a time, larger ones.
+    blocks = [images * -(-pixels // most) for most in MAX_PIXEL_BLOCKS]
+    least = next((count for count in blocks if count < WORKGROUPS_AT_A_TIME * threads), blocks[0])
     for count in (*_workgroups(threads), ROW_WORKGROUPS_PER_THREAD * threads, -(-least // threads) * threads):
         for parts in _powers_of_two(count):
             share = -(-pixels // -(-max(count // parts, least) // images))

@@ -24,5 +24,5 @@ STORE_CYCLES = 2.9
 TAP_ROW_CYCLES = 8.5
 """Of starting the loop over one row of taps."""
 STAGED_BYTES_PER_CYCLE = 18.0
-STRAGGLING = 0.125
+STRAGGLING = 0.17
 """Of a workgroup's time, by which the last thread is done after the others: for each doubling of threads."""

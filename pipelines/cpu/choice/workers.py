@@ -22,6 +22,10 @@ def complete(stages: Mapping[str, float], workers: Workers) -> dict[str, float]:
     }
 
 
+WORKGROUPS_AT_A_TIME = 8
+"""That IREE's runtime gives a thread of a dispatch with at least so many for each, where there are several."""
+
+
 @dataclass(frozen=True)
 class Workers:
     """`threads` threads of a machine, each of which takes one workgroup of a dispatch after another.
@@ -52,6 +56,11 @@ class Workers:
         return self.share * max(1, self.count / self.machine.cores)
 
     @property
+    def taken(self) -> int:
+        """Workgroups that a thread takes at a time."""
+        return WORKGROUPS_AT_A_TIME if self.workgroups >= WORKGROUPS_AT_A_TIME * self.threads else 1
+
+    @property
     def memory_bandwidth(self) -> float:
         """Bytes per second that all of them read from memory."""
         return min(self.count * self.machine.memory_bandwidth, self.machine.shared_memory_bandwidth)
@@ -76,8 +85,8 @@ class Workers:
         """
         if self.count == 1:
             return 0.0
-        rounds, remaining = divmod(self.workgroups, self.count)
+        rounds, remaining = divmod(-(-self.workgroups // self.taken), self.count)
         cores = self.machine.cores
         last = max(1, remaining / cores) if remaining else 0
-        idle = rounds * max(1, self.count / cores) + last - self.load
-        return work_seconds / self.load * (idle + STRAGGLING * log2(self.count))
+        idle = self.taken * (rounds * max(1, self.count / cores) + last) - self.load
+        return work_seconds / self.load * (idle + self.taken * STRAGGLING * log2(self.count))

@@ -9,27 +9,37 @@ from iree.winograd.dialect.bindings import arith, ir, memref, scf
 from iree.winograd.pipelines.emission.buffer import Buffer
 from iree.winograd.pipelines.emission.control_flow import named
 from iree.winograd.pipelines.emission.index import Index
+from iree.winograd.pipelines.specification.chain import LINE_ELEMENTS
 
 
 def emit_wait(count: Buffer, number: Index) -> None:
-    """Emits a loop that ends when the first element of `count` is at least `number`."""
+    """Emits a loop that ends when workgroups up to `number` are done."""
     with named("awaited"):
         awaited = arith.index_cast(count.element, number.value)
     wait = scf.WhileOp([], [])
     with ir.InsertionPoint(wait.before.blocks.append()):
-        with named("arrived"):
-            arrived = count.load_scalar(0)
-        scf.condition(arith.cmpi(arith.CmpIPredicate.slt, arrived, awaited), [])
+        with named("done"):
+            done = count.load_scalar(LINE_ELEMENTS)
+        scf.condition(arith.cmpi(arith.CmpIPredicate.slt, done, awaited), [])
     with ir.InsertionPoint(wait.after.blocks.append()):
         _order_memory("pause")
         scf.yield_([])
     _order_memory("")
 
 
-def emit_arrival(count: Buffer) -> None:
-    """Emits the addition of one to the first element of `count`, after all that was written before."""
+def emit_arrival(count: Buffer, last: Index) -> None:
+    """Emits the counting of a workgroup, after all that was written before.
+
+    The one that makes the count `last` tells those that wait: who counts isn't held up by who looks.
+    """
     one = arith.constant(count.element, 1)
-    memref.atomic_rmw(arith.AtomicRMWKind.addi, one, count.memref, [Index(0).value])
+    before = memref.atomic_rmw(arith.AtomicRMWKind.addi, one, count.memref, [Index(0).value])
+    arrived = arith.addi(before, one)
+    is_last = arith.cmpi(arith.CmpIPredicate.eq, arrived, arith.index_cast(count.element, last.value))
+    tell = scf.IfOp(is_last)
+    with ir.InsertionPoint(tell.then_block):
+        memref.store(arrived, count.memref, [Index(LINE_ELEMENTS).value])
+        scf.yield_([])
 
 
 def _order_memory(instruction: str) -> None:

@@ -1,0 +1,67 @@
+"""The CPU kernel that pools windows of an image in place, without a padded copy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+
+from iree.winograd.dialect.bindings import arith
+from iree.winograd.pipelines.cpu.processor.target import CpuTarget
+from iree.winograd.pipelines.emission.buffer import Buffer
+from iree.winograd.pipelines.emission.control_flow import loop, named
+from iree.winograd.pipelines.emission.index import Index
+from iree.winograd.pipelines.emission.vectors import for_each_vector, vector_width_for
+from iree.winograd.pipelines.specification.windows import Windows
+
+
+@dataclass(frozen=True)
+class PoolingKernel:
+    """The maxima of windows; a workgroup takes a row of them.
+
+    In place of an element outside of the image the nearest one inside is read, which the window has, too.
+    """
+
+    windows: Windows
+    target: CpuTarget
+
+    @property
+    def name(self) -> str:
+        height, width = self.windows.outputs
+        size = "x".join(map(str, self.windows.size))
+        return f"winograd_max_pool_{size}_{height}x{width}x{self.windows.channels}"
+
+    def workgroups(self, batch: Index) -> tuple[Index, Index]:
+        """Rows of windows of all images."""
+        return batch * self.windows.outputs[0], Index(1)
+
+    def emit(self, workgroup: tuple[Index, ...], image: Buffer, output: Buffer) -> None:
+        """Emits the work of one workgroup at the insertion point: N x H x W x C to N x OH x OW x C."""
+        windows = self.windows
+        width = vector_width_for(windows.channels, self.target.vector_width)
+        number, row = workgroup[0] // windows.outputs[0], workgroup[0] % windows.outputs[0]
+        with named("row"):
+            rows = [self._position(row, 0, element) for element in range(windows.size[0])]
+        with loop(windows.outputs[1], name="column") as column:
+            columns = [self._position(column, 1, element) for element in range(windows.size[1])]
+            with named("element"):
+                elements = [image.offset([number, h, w, 0]) for h, w in product(rows, columns)]
+            target = output.offset([number, row, column, 0])
+
+            def pool(channel: Index, elements: list[Index] = elements, target: Index = target) -> None:
+                first, *others = (image.load(element + channel, width) for element in elements)
+                with named("maximum"):
+                    for each in others:
+                        first = arith.maximumf(first, each)
+                output.store(first, target + channel)
+
+            for_each_vector(windows.channels, width, pool, "channel")
+
+    def _position(self, window: Index, dimension: int, element: int) -> Index:
+        """Where the image has an element of a window, or the nearest one to it."""
+        windows, last = self.windows, self.windows.outputs[dimension] - 1
+        position = window * windows.strides[dimension] + (element - windows.low[dimension])
+        if windows.first(dimension, 0) + element < 0:
+            position = position.maximum(0)
+        if windows.first(dimension, last) + element >= windows.extents[dimension]:
+            position = position.minimum(windows.extents[dimension] - 1)
+        return position
