@@ -18,6 +18,7 @@ from iree.winograd.passes.frame.registry import Pass
 from iree.winograd.passes.fuse_epilogue import FuseEpilogue
 from iree.winograd.passes.fuse_pad import FusePad
 from iree.winograd.passes.merge_elementwise import MergeElementwise
+from iree.winograd.passes.move_strides import MoveStrides
 from iree.winograd.passes.normalize_layout import NormalizeLayout
 from iree.winograd.passes.separate_resampling import SeparateResampling
 from iree.winograd.passes.split_pooling import SplitPooling
@@ -56,6 +57,7 @@ def compile_pipeline(
         SplitTransposed(),
         DropUnitDimensions(),
         NormalizeLayout(),
+        MoveStrides(),
         SelectAlgorithm(**shared_values(options, SelectAlgorithm), observe=observe),
         ConvertMatmul(),
         ConvertConv(),

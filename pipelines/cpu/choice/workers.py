@@ -23,7 +23,7 @@ def complete(stages: Mapping[str, float], workers: Workers) -> dict[str, float]:
 
 
 WORKGROUPS_AT_A_TIME = 8
-"""That IREE's runtime gives a thread of a dispatch with at least so many for each, where there are several."""
+"""That IREE's runtime gives one of several threads of a dispatch that has at least so many for each."""
 
 
 @dataclass(frozen=True)
