@@ -139,11 +139,11 @@ def _match(pooling: ir.Operation) -> _Pooling | NoMatch:
         return NoMatch(pooling, "its sizes are known only at run time")
     if prod(size) > MAX_WINDOW:
         return NoMatch(pooling, f"its window holds more than {MAX_WINDOW} elements")
-    if any(int(each) != 1 for each in pooling.attributes["dilations"]):
+    if any(each != 1 for each in _steps(pooling, "dilations")):
         return NoMatch(pooling, "its windows have gaps")
     if not _is_lowest(init):
         return NoMatch(pooling, "it begins with something else than minus infinity")
-    strides = tuple(int(each) for each in pooling.attributes["strides"])
+    strides = _steps(pooling, "strides")
     source, low, copies = image, (0,) * len(size), False
     pad = defining_operation(image)
     if pad is not None and pad.name == "tensor.pad":
@@ -156,6 +156,11 @@ def _match(pooling: ir.Operation) -> _Pooling | NoMatch:
     if not all(map(windows.has_element, range(len(size)))):
         return NoMatch(pooling, "a window lies outside of the image")
     return _Pooling(source, windows, copies)
+
+
+def _steps(pooling: ir.Operation, name: str) -> tuple[int, ...]:
+    """Strides or dilations, which are 1 where they aren't stated."""
+    return tuple(map(int, pooling.attributes[name])) if name in pooling.attributes else (1, 1)
 
 
 def _is_lowest(init: ir.Value) -> bool:

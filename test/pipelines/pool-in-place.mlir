@@ -77,3 +77,45 @@ func.func @cpu(%x: tensor<1x16x16x8xf32>) -> tensor<1x8x8x8xf32> {
   %r = linalg.pooling_nhwc_max {dilations = dense<1> : tensor<2xi64>, strides = dense<2> : tensor<2xi64>} ins(%x, %window : tensor<1x16x16x8xf32>, tensor<2x2xf32>) outs(%init : tensor<1x8x8x8xf32>) -> tensor<1x8x8x8xf32>
   return %r : tensor<1x8x8x8xf32>
 }
+
+// -----
+
+util.global private @device = #hal.device.target<"local", [
+  #hal.executable.target<"llvm-cpu", "embedded-elf-x86_64", {
+    cpu = "haswell", cpu_features = "+avx2,+fma", target_triple = "x86_64-unknown-unknown-eabi-elf"}>
+]> : !hal.device
+
+// A CPU has a kernel for what is padded: a workgroup for each row of windows.
+// CHECK: stream.executable private @winograd_max_pool_3x3_8x8x8
+// CHECK: %[[ROWS:.*]] = arith.constant 8 : index
+// CHECK: stream.return %[[ROWS]]
+// CHECK-COUNT-9: vector.load {{.*}} vector<8xf32>
+// CHECK-COUNT-8: arith.maximumf {{.*}} vector<8xf32>
+// CHECK: vector.store
+// CHECK-LABEL: func.func @on_cpu
+// CHECK-SAME: (%[[X:.*]]: tensor<1x16x16x8xf32>)
+// CHECK: flow.dispatch @winograd_max_pool_3x3_8x8x8::@winograd_max_pool_3x3_8x8x8(%[[X]]) : (tensor<1x16x16x8xf32>) -> tensor<1x8x8x8xf32>
+// CHECK-NOT: linalg.pooling
+func.func @on_cpu(%x: tensor<1x16x16x8xf32>) -> tensor<1x8x8x8xf32> {
+  %lowest = arith.constant 0xFF800000 : f32
+  %p = tensor.pad %x low[0, 1, 1, 0] high[0, 1, 1, 0] {
+  ^bb0(%n: index, %h: index, %w: index, %c: index):
+    tensor.yield %lowest : f32
+  } : tensor<1x16x16x8xf32> to tensor<1x18x18x8xf32>
+  %window = tensor.empty() : tensor<3x3xf32>
+  %empty = tensor.empty() : tensor<1x8x8x8xf32>
+  %init = linalg.fill ins(%lowest : f32) outs(%empty : tensor<1x8x8x8xf32>) -> tensor<1x8x8x8xf32>
+  %r = linalg.pooling_nhwc_max {dilations = dense<1> : tensor<2xi64>, strides = dense<2> : tensor<2xi64>} ins(%p, %window : tensor<1x18x18x8xf32>, tensor<3x3xf32>) outs(%init : tensor<1x8x8x8xf32>) -> tensor<1x8x8x8xf32>
+  return %r : tensor<1x8x8x8xf32>
+}
+
+// CHECK-LABEL: func.func @without_padding
+// CHECK: linalg.pooling_nhwc_max
+func.func @without_padding(%x: tensor<1x16x16x8xf32>) -> tensor<1x8x8x8xf32> {
+  %lowest = arith.constant 0xFF800000 : f32
+  %window = tensor.empty() : tensor<2x2xf32>
+  %empty = tensor.empty() : tensor<1x8x8x8xf32>
+  %init = linalg.fill ins(%lowest : f32) outs(%empty : tensor<1x8x8x8xf32>) -> tensor<1x8x8x8xf32>
+  %r = linalg.pooling_nhwc_max {dilations = dense<1> : tensor<2xi64>, strides = dense<2> : tensor<2xi64>} ins(%x, %window : tensor<1x16x16x8xf32>, tensor<2x2xf32>) outs(%init : tensor<1x8x8x8xf32>) -> tensor<1x8x8x8xf32>
+  return %r : tensor<1x8x8x8xf32>
+}

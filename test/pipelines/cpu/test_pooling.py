@@ -1,0 +1,80 @@
+"""Max pooling of padded images, which is exact."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import iree.winograd
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+Array = npt.NDArray[np.float32]
+
+
+def program(batch: str, size: tuple[int, int], channels: int, window: int, stride: int, padding: int) -> str:
+    """MLIR of pooling behind a pointwise convolution by the unit matrix."""
+    height, width = size
+    padded = [extent + 2 * padding for extent in size]
+    outputs = [(extent - window) // stride + 1 for extent in padded]
+    image = f"tensor<{batch}x{height}x{width}x{channels}xf32>"
+    larger = f"tensor<{batch}x{padded[0]}x{padded[1]}x{channels}xf32>"
+    result = f"tensor<{batch}x{outputs[0]}x{outputs[1]}x{channels}xf32>"
+    unit = np.eye(channels, dtype=np.float32).tobytes().hex().upper()
+    filters = f"tensor<1x1x{channels}x{channels}xf32>"
+    size_ = "%n" if batch == "?" else ""
+    return f"""
+    func.func @main(%x: {image}) -> {result} {{
+      %zero = arith.constant 0.0 : f32
+      %lowest = arith.constant 0xFF800000 : f32
+      %c0 = arith.constant 0 : index
+      %n = tensor.dim %x, %c0 : {image}
+      %f = arith.constant dense<"0x{unit}"> : {filters}
+      %e = tensor.empty({size_}) : {image}
+      %z = linalg.fill ins(%zero : f32) outs(%e : {image}) -> {image}
+      %c = linalg.conv_2d_nhwc_hwcf ins(%x, %f : {image}, {filters}) outs(%z : {image}) -> {image}
+      %p = tensor.pad %c low[0, {padding}, {padding}, 0] high[0, {padding}, {padding}, 0] {{
+      ^bb0(%i: index, %j: index, %k: index, %l: index):
+        tensor.yield %lowest : f32
+      }} : {image} to {larger}
+      %w = tensor.empty() : tensor<{window}x{window}xf32>
+      %b = tensor.empty({size_}) : {result}
+      %i = linalg.fill ins(%lowest : f32) outs(%b : {result}) -> {result}
+      %r = linalg.pooling_nhwc_max {{strides = dense<{stride}> : tensor<2xi64>}}
+        ins(%p, %w : {larger}, tensor<{window}x{window}xf32>) outs(%i : {result}) -> {result}
+      return %r : {result}
+    }}"""
+
+
+def maxima(image: Array, window: int, stride: int, padding: int) -> Array:
+    around = ((0, 0), (padding, padding), (padding, padding), (0, 0))
+    padded = np.pad(image, around, constant_values=-np.inf)
+    rows, columns = (range(0, padded.shape[axis] - window + 1, stride) for axis in (1, 2))
+    result = np.empty((image.shape[0], len(rows), len(columns), image.shape[3]), np.float32)
+    for (i, row), (j, column) in product(enumerate(rows), enumerate(columns)):
+        result[:, i, j] = padded[:, row : row + window, column : column + window].max(axis=(1, 2))
+    return result
+
+
+@pytest.mark.parametrize("batch", ["2", "?"])
+@pytest.mark.parametrize("channels", [16, 21, 5])
+@pytest.mark.parametrize(("window", "stride", "padding"), [(3, 2, 1), (3, 1, 1), (2, 2, 1), (5, 1, 2)])
+def test_pools_padded_images(batch: str, channels: int, window: int, stride: int, padding: int) -> None:
+    text = program(batch, (11, 8), channels, window, stride, padding)
+    compiled = iree.winograd.compile(text, target="cpu", threads=2, strict=True)
+    assert b"winograd_max_pool" in compiled
+    image = np.random.default_rng(0).uniform(-1, 1, (2, 11, 8, channels)).astype(np.float32)
+    for threads in (1, 2):
+        result = np.asarray(iree.winograd.load(compiled, threads=threads)(image))
+        np.testing.assert_array_equal(result, maxima(image, window, stride, padding))
+
+
+def test_keeps_what_is_not_a_number() -> None:
+    compiled = iree.winograd.compile(program("1", (6, 6), 16, 3, 2, 1), target="cpu", strict=True)
+    image = np.zeros((1, 6, 6, 16), np.float32)
+    # The convolution before spreads it over the channels of a pixel.
+    image[0, 0, 0, 0] = np.nan
+    result = np.asarray(iree.winograd.load(compiled, device="local-sync")(image))
+    expected = np.zeros((1, 3, 3, 16), bool)
+    expected[0, 0, 0] = True
+    np.testing.assert_array_equal(np.isnan(result), expected)
