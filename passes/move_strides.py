@@ -124,7 +124,7 @@ def _elementwise(operation: ir.Operation) -> Elementwise | None:
 
 
 def _is_image(indexing_map: ir.AffineMap) -> bool:
-    return indexing_map == ir.AffineMap.get_identity(_RANK)
+    return bool(indexing_map == ir.AffineMap.get_identity(_RANK))
 
 
 def _is_uniform(indexing_map: ir.AffineMap) -> bool:

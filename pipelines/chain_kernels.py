@@ -16,7 +16,10 @@ from iree.winograd.passes.match.navigation import KERNEL, defining_operation, wa
 from .backends.backend import Lowering
 from .backends.module_backend import module_backend, unsupported_target
 from .selection.options import WinogradOptions
-from .specification.chain import COUNT_ELEMENTS
+from .specification.chain import COUNT_ELEMENTS, PRODUCTS_ATTRIBUTE_NAME
+
+MOST_PRODUCTS = 16_000_000
+"""Multiply-adds of a thread, some 0.3 ms: who waits for more had better leave the core to others."""
 
 _UNTIED = -1
 """IREE's operand of a result that is memory of its own."""
@@ -44,8 +47,9 @@ class ChainKernels:
                  -> (tensor<64xf32>, %y#1)
 
     Each block of a program has a count of its own. Kernels stay as they are whose number of workgroups
-    depends on the batch of a call, that IREE evaluates once, since they read constants only, or that begin a
-    block, as those before the count is zero. So does a program without two kernels in a block.
+    depends on the batch of a call, that IREE evaluates once, since they read constants only, that begin a
+    block, as those before the count is zero, or of many products for each thread. So does a program without
+    two kernels in a block.
     """
 
     threads: int = same_option(WinogradOptions, "threads", default=1)
@@ -56,7 +60,7 @@ class ChainKernels:
         backend = module_backend(module)
         if not backend.counts_workgroups:
             return
-        chains = _chains(module)
+        chains = _chains(module, self.threads)
         if chains:
             lowering = backend.lowering(module)
             rewrite_each(
@@ -74,12 +78,12 @@ _Chain = Sequence[tuple[ir.Operation, _Kernel]]
 """Dispatches in order, with their kernels."""
 
 
-def _chains(module: ir.Operation) -> list[_Chain]:
+def _chains(module: ir.Operation, threads: int) -> list[_Chain]:
     """The dispatches of each block that are to wait for each other."""
     kernels = {
         ir.StringAttr(each.attributes["sym_name"]).value: _Kernel(each, workgroups)
         for each in walk(module)
-        if each.name == KERNEL and (workgroups := _workgroups(each)) is not None
+        if each.name == KERNEL and (workgroups := _workgroups(each)) is not None and _is_short(each, threads)
     }
     dispatches = [each for each in walk(module) if each.name == "flow.dispatch" and _callee(each) in kernels]
     kept = {_callee(each) for each in dispatches if all(map(_is_constant, each.operands))}
@@ -93,6 +97,13 @@ def _chains(module: ir.Operation) -> list[_Chain]:
     if all(len(chain) < 2 for chain in chains):
         return []
     return [[(each, kernels[_callee(each)]) for each in chain] for chain in chains if chain]
+
+
+def _is_short(executable: ir.Operation, threads: int) -> bool:
+    if PRODUCTS_ATTRIBUTE_NAME not in executable.attributes:
+        return True
+    products = ir.IntegerAttr(executable.attributes[PRODUCTS_ATTRIBUTE_NAME]).value
+    return bool(products <= MOST_PRODUCTS * threads)
 
 
 def _workgroups(executable: ir.Operation) -> int | None:

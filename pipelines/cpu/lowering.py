@@ -36,9 +36,14 @@ from iree.winograd.pipelines.emission.dispatch import (
 from iree.winograd.pipelines.emission.epilogue import VectorEpilogue, epilogue_text
 from iree.winograd.pipelines.emission.functions import exponential
 from iree.winograd.pipelines.emission.index import Index
-from iree.winograd.pipelines.specification.chain import CHAINED_ATTRIBUTE_NAME, COUNT_ELEMENTS
+from iree.winograd.pipelines.specification.chain import (
+    CHAINED_ATTRIBUTE_NAME,
+    COUNT_ELEMENTS,
+    PRODUCTS_ATTRIBUTE_NAME,
+)
 from iree.winograd.pipelines.specification.group import ConvolutionGroup
 from iree.winograd.pipelines.specification.schedule import Schedule
+from iree.winograd.pipelines.specification.shape import ConvolutionShape
 from iree.winograd.pipelines.specification.weight_gradient_group import WeightGradientGroup
 from iree.winograd.pipelines.specification.windows import Windows
 
@@ -167,6 +172,7 @@ class CpuLowering:
             kernel.shape.batch,
             kernel.workgroups,
             body,
+            _products(shape),
         )
         batch = None if shape.batch is not None else _as_value(size_of(group.input_transform.input, 0))
         return emit_dispatch(name, signature, operands, batch, numbers)
@@ -295,14 +301,25 @@ class CpuLowering:
         batch: int | None,
         workgroups: Callable[[Index], tuple[Index, ...]],
         body: Callable[[KernelFunction[Buffer]], None],
+        products: int | None = None,
     ) -> str:
         if key not in self._executables:
             unique = name if name not in self._executables.values() else f"{name}_{len(self._executables)}"
-            emit_executable(
+            executable = emit_executable(
                 self.module, unique, signature, translation(), batch, workgroups, body, signature.bindings()
             )
+            if products is not None:
+                number = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), products)
+                executable.attributes[PRODUCTS_ATTRIBUTE_NAME] = number
             self._executables[key] = unique
         return self._executables[key]
+
+
+def _products(shape: ConvolutionShape) -> int | None:
+    """The multiply-adds of a convolution; None for a batch known only at run time."""
+    if shape.tiles is None:
+        return None
+    return shape.tiles * shape.transform_size * shape.reduction * shape.output_channels
 
 
 def _function(executable: ir.Operation) -> ir.Operation:

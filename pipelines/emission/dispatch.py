@@ -78,12 +78,12 @@ def emit_executable(
     body: Callable[[KernelFunction[BufferType]], None],
     bindings: Sequence[Binding[BufferType]],
     attributes: Mapping[str, ir.Attribute] | None = None,
-) -> None:
+) -> ir.Operation:
     """Adds `stream.executable @name` with one function of the same name to the start of the module.
 
     `workgroups` gives the size of the grid, of up to three dimensions, for a batch size; `body` emits the
     kernel. `bindings` has one entry per operand and one for the result, unless that is the last operand. The
-    function gets `attributes`.
+    function gets `attributes`. Returns the executable.
     """
     symbol = ir.StringAttr.get(name)
     private = ir.StringAttr.get("private")
@@ -126,6 +126,7 @@ def emit_executable(
             body(KernelFunction((x, y, z), size, buffers, numbers))
             func.ReturnOp([])
         ir.Operation.create("stream.executable.end")
+    return executable.operation
 
 
 def _location_in(kernel: str) -> ir.Location:

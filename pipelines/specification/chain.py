@@ -5,6 +5,9 @@ from __future__ import annotations
 CHAINED_ATTRIBUTE_NAME = "winograd.chained"
 """Of a `stream.executable` whose workgroups wait for those of the kernels before."""
 
+PRODUCTS_ATTRIBUTE_NAME = "winograd.products"
+"""Of a `stream.executable`: the multiply-adds of all its workgroups, where there are many."""
+
 LINE_ELEMENTS = 16
 """Integers of 32 bits of a cache line."""
 

@@ -105,6 +105,22 @@ stream.executable private @of_constants {
   }
 }
 
+// So many products take each of four threads long.
+// CHECK-LABEL: stream.executable private @long
+// CHECK-NOT: winograd.chained
+// CHECK: func.func @long(%{{.*}}: !stream.binding, %{{.*}}: !stream.binding) {
+stream.executable private @long attributes {winograd.products = 100000000 : i64} {
+  stream.executable.export public @long workgroups() -> (index, index, index) {
+    %c1 = arith.constant 1 : index
+    stream.return %c1, %c1, %c1 : index, index, index
+  }
+  builtin.module {
+    func.func @long(%arg0: !stream.binding, %arg1: !stream.binding) {
+      return
+    }
+  }
+}
+
 // CHECK-LABEL: util.func public @main
 // CHECK: %[[A:.*]] = flow.dispatch @begin::@begin(%{{.*}}) : (tensor<8xf32>) -> tensor<8xf32>
 // CHECK: %[[ZERO:.*]] = flow.tensor.splat %{{.*}} : tensor<32xi32>
@@ -112,7 +128,8 @@ stream.executable private @of_constants {
 // CHECK: %[[C:.*]] = flow.dispatch @any_batch
 // CHECK: %[[D:.*]] = flow.dispatch @of_constants
 // CHECK: %[[E:.*]]:2 = flow.dispatch @in_place::@in_place(%[[B]]#0, %[[B]]#1, %c6) : (tensor<8xf32>, tensor<32xi32>, index) -> (%[[B]]#0, %[[B]]#1)
-// CHECK: %[[F:.*]]:2 = flow.dispatch @own::@own(%[[E]]#0, %[[E]]#1, %c7) : (tensor<8xf32>, tensor<32xi32>, index) -> (tensor<8xf32>, %[[E]]#1)
+// CHECK: %[[G:.*]] = flow.dispatch @long::@long(%[[E]]#0) : (tensor<8xf32>) -> tensor<8xf32>
+// CHECK: %[[F:.*]]:2 = flow.dispatch @own::@own(%[[G]], %[[E]]#1, %c7) : (tensor<8xf32>, tensor<32xi32>, index) -> (tensor<8xf32>, %[[E]]#1)
 // CHECK: util.return %[[F]]#0, %[[C]], %[[D]]
 util.func public @main(%x: tensor<8xf32>, %n: index) -> (tensor<8xf32>, tensor<?xf32>, tensor<8xf32>) {
   %a = flow.dispatch @begin::@begin(%x) : (tensor<8xf32>) -> tensor<8xf32>
@@ -121,7 +138,8 @@ util.func public @main(%x: tensor<8xf32>, %n: index) -> (tensor<8xf32>, tensor<?
   %constant = arith.constant dense<[0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0]> : tensor<8xf32>
   %d = flow.dispatch @of_constants::@of_constants(%constant) : (tensor<8xf32>) -> tensor<8xf32>
   %e = flow.dispatch @in_place::@in_place(%b) : (tensor<8xf32>) -> %b
-  %f = flow.dispatch @own::@own(%e) : (tensor<8xf32>) -> tensor<8xf32>
+  %g = flow.dispatch @long::@long(%e) : (tensor<8xf32>) -> tensor<8xf32>
+  %f = flow.dispatch @own::@own(%g) : (tensor<8xf32>) -> tensor<8xf32>
   util.return %f, %c, %d : tensor<8xf32>, tensor<?xf32>, tensor<8xf32>
 }
 
