@@ -15,7 +15,6 @@ from iree.winograd.passes.match.navigation import defining_operation
 from iree.winograd.pipelines.cpu.kernels.by_schedule import kernel_for, weight_gradient_kernel
 from iree.winograd.pipelines.cpu.kernels.filters import (
     CpuKernel,
-    FilterLayout,
     FilterTransformKernel,
     pack_filters,
 )
@@ -25,6 +24,7 @@ from iree.winograd.pipelines.cpu.kernels.weight_gradient import WeightGradientKe
 from iree.winograd.pipelines.cpu.kernels.winograd import WinogradKernel
 from iree.winograd.pipelines.cpu.processor.arrivals import emit_arrival, emit_wait
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
+from iree.winograd.pipelines.cpu.tiles.filter_transform import FilterLayout
 from iree.winograd.pipelines.emission.buffer import Buffer
 from iree.winograd.pipelines.emission.dispatch import (
     DispatchSignature,
@@ -140,7 +140,7 @@ class CpuLowering:
         source = group.source
         if isinstance(kernel, WinogradKernel) and kernel.schedule.input_block is not None:
             source = ChannelSlice(self._transformed_input(kernel, group))
-        filters = self._packed_filters(kernel, group)
+        filters, layout = self._filters(kernel, group)
         transform = group.output_transform
         operands = [source.whole, filters, *transform.epilogue_operands]
         destination = None if group.insertion is None else match_insert(group.insertion)
@@ -163,10 +163,14 @@ class CpuLowering:
             if function.numbers:
                 output = replace(output, origin=function.numbers[0])
             epilogue = VectorEpilogue(transform, epilogue_operands, self._functions)
-            kernel.emit(function.workgroup, function.batch, image, packed, output, epilogue)
+            arguments = (function.workgroup, function.batch, image, packed, output, epilogue)
+            if isinstance(kernel, WinogradKernel):
+                kernel.emit(*arguments, layout)
+            else:
+                kernel.emit(*arguments)
 
         name = self._executable(
-            (kernel, signature, source.first, epilogue_text(transform)),
+            (kernel, signature, source.first, layout, epilogue_text(transform)),
             kernel_name(shape),
             signature,
             kernel.shape.batch,
@@ -262,6 +266,15 @@ class CpuLowering:
             body,
         )
         return emit_dispatch(name, signature, [image.whole], None)
+
+    def _filters(self, kernel: CpuKernel, group: ConvolutionGroup) -> tuple[ir.Value, FilterLayout | None]:
+        """The filters as the kernel reads them: packed, or in a layout of the program's."""
+        if not isinstance(kernel, WinogradKernel) or kernel.schedule.filter_block is None:
+            return self._packed_filters(kernel, group), None
+        transform = group.filter_transform
+        if transform is None:
+            raise ValueError("its filters aren't those of winograd.filter_transform")
+        return transform.filter, FilterLayout(transform.permutation, transform.flipped)
 
     def _packed_filters(self, kernel: CpuKernel, group: ConvolutionGroup) -> ir.Value:
         folded = constant_array(group.transformed_filter)

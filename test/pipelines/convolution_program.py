@@ -96,6 +96,8 @@ class Program:
                 parts.append(f"{name}={'x'.join(map(str, values))}")
         if self.channels_first:
             parts.append("channels-first")
+        if self.schedule is not None:
+            parts.append("scheduled")
         if self.activation != "relu":
             parts.append(self.activation.replace(" ", "-"))
         return "-".join(parts)
@@ -187,10 +189,7 @@ func.func @main({arguments}) -> {result} {{
     def _convolution(self, padded: str, weights: str, output: str) -> str:
         algorithm = f"winograd.algorithm = {{output_tile = {_array(self.m)}, part_size = {_array(self.p)}}}"
         if self.schedule is not None:
-            fields = [
-                f"{name} = {_attribute(value)}" for name, value in schedule_record(self.schedule).items()
-            ]
-            algorithm += f", winograd.schedule = {{{', '.join(fields)}}}"
+            algorithm += f", {schedule_text(self.schedule)}"
         strides, dilations = self.per_dimension("strides", 1), self.per_dimension("dilations", 1)
         if self.groups == 1:
             attributes = f"{{dilations = {_vector(dilations)}, strides = {_vector(strides)}, {algorithm}}}"
@@ -284,6 +283,12 @@ func.func @main({arguments}) -> {result} {{
         activation = 0 if self.activation == "relu" else 8 * largest * 2.0**-24
         slope = ACTIVATIONS[self.activation].slope
         return slope * (convolution_bound + 2 * largest * 2.0**-24) + activation
+
+
+def schedule_text(schedule: Schedule) -> str:
+    """The attribute that states it."""
+    fields = (f"{name} = {_attribute(value)}" for name, value in schedule_record(schedule).items())
+    return f"winograd.schedule = {{{', '.join(fields)}}}"
 
 
 def compile_rewritten(text: str, target: str, flags: Sequence[str] = (), threads: int | None = None) -> Any:

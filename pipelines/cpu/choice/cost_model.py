@@ -27,6 +27,7 @@ from iree.winograd.pipelines.cpu.schedules.fit import CpuSchedule
 from iree.winograd.pipelines.cpu.schedules.weight_gradient import WeightGradientSchedule
 from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule
 from iree.winograd.pipelines.machines.model import CpuMachine
+from iree.winograd.pipelines.specification.schedule import FILTER_TRANSFORM_STAGE
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
 from .product_cost import channel_seconds, multiply_add_seconds
@@ -43,7 +44,7 @@ from .rates import (
     TAP_ROW_CYCLES,
     UNHIDDEN,
 )
-from .transform_cost import filter_transform_seconds
+from .transform_cost import filter_transform_seconds, filter_vector_seconds
 from .weight_gradient_cost import weight_gradient_seconds
 from .workers import Workers, complete
 
@@ -64,6 +65,8 @@ def stage_seconds(
         stages = _depthwise_seconds(shape, schedule, target, machine, threads)
     else:
         stages = _winograd_seconds(shape, schedule, target, machine, threads)
+    if isinstance(schedule, WinogradSchedule) and schedule.filter_block is not None:
+        return stages
     before = filter_transform_seconds(shape, schedule.channel_block, target, machine, threads)
     return {name: before.get(name, 0.0) + stages.get(name, 0.0) for name in (*before, *stages)}
 
@@ -83,7 +86,8 @@ def _winograd_seconds(
 
     in the symbols of docs/architecture.md, with M outputs and the recipes' nested operations per tile, tiles
     past the last of a block included. A channel takes the multiply-adds of a register block, its loads at two
-    a cycle, or the latency of its sums, whichever is longest. Filters are transformed beforehand.
+    a cycle, or the latency of its sums, whichever is longest. Filters are transformed beforehand, or read as
+    they are and transformed once for each block of tiles.
     """
     tiles = prod(shape.tiles_per_image) * (shape.batch or 1)
     tile_blocks = -(-tiles // schedule.tile_block)
@@ -117,6 +121,16 @@ def _winograd_seconds(
         "filters": filters,
         "output": workers.load * schedule.tile_block * output_vectors * per_output * cycle,
     }
+    if schedule.filter_block is not None:
+        vectors = channel_blocks * schedule.register_vectors * shape.group_inputs
+        transforming = workers.load * vectors * filter_vector_seconds(shape, schedule.vector_width, machine)
+        read = (
+            workers.share
+            * shape.element_types.filter_bytes
+            * (prod(shape.kernel_size) * shape.group_inputs * channel_blocks * schedule.channel_block)
+        )
+        stages["filters"] = read / (workers.memory_bandwidth / workers.count)
+        stages[FILTER_TRANSFORM_STAGE] = transforming
     if schedule.input_block is None:
         stages["input"] = workers.load * schedule.tile_block * input_cycles * cycle
         return complete(stages, workers)

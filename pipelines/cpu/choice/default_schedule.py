@@ -30,6 +30,10 @@ WORKGROUPS_PER_THREAD = (1, 2, 3)
 ROW_WORKGROUPS_PER_THREAD = 4
 """That dispatches may have beside where a row is divided, which costs no more than their start."""
 MAX_TILE_BLOCK = 64
+MAX_FILTER_BLOCK = 64
+"""Input channels whose filters a workgroup transforms at a time."""
+MAX_FILTERED_TILE_BLOCK = 128
+"""Tiles of such a workgroup: another one transforms the same filters."""
 INTERLEAVED_BLOCK = 32
 """Channels of a reduction block of interleaved sums."""
 SHORT_BLOCK = 48
@@ -99,6 +103,7 @@ class _Division:
     workgroups: int
     """That there should be, by parts of the output channels where tiles are fewer blocks."""
     input_block: int | None = None
+    filter_block: int | None = None
 
     def schedule(
         self, shape: ConvolutionShape, target: CpuTarget, interleaved_sums: int = 1
@@ -111,6 +116,8 @@ class _Division:
         reduction_block = INTERLEAVED_BLOCK
         if interleaved_sums == 1:
             reduction_block = SHORT_BLOCK if shape.reduction <= SHORT_REDUCTION else LONG_BLOCK
+        if self.filter_block is not None:
+            reduction_block = self.filter_block // -(-self.filter_block // reduction_block)
         splits = _parts(self.workgroups, -(-tiles // tile_block), shape, width * self.register_vectors)
         return WinogradSchedule(
             vector_width=width,
@@ -121,6 +128,7 @@ class _Division:
             interleaved_sums=interleaved_sums,
             channel_splits=splits,
             input_block=self.input_block,
+            filter_block=self.filter_block,
         )
 
 
@@ -166,6 +174,19 @@ def _divisions(shape: ConvolutionShape, target: CpuTarget, threads: int) -> Iter
         if most > 0:
             for count in workgroups:
                 yield _Division(most, width_in_vectors, 1, count, input_block)
+    if shape.runtime_filter and shape.decomposition.view_count == 1:
+        block = _largest_divisor(shape.group_inputs, MAX_FILTER_BLOCK)
+        panel_row = (block + 1) * vectors * width
+        most = available // shape.transform_size - panel_row
+        most = min(MAX_FILTERED_TILE_BLOCK, most // (vectors * width))
+        if most > 0:
+            for count in workgroups:
+                yield _Division(most, vectors, 1, count, input_block, block)
+
+
+def _largest_divisor(number: int, most: int) -> int:
+    """Of a number, at most `most`."""
+    return max(each for each in range(1, min(number, most) + 1) if number % each == 0)
 
 
 def _powers_of_two(most: int) -> list[int]:

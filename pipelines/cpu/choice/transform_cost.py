@@ -32,18 +32,27 @@ def filter_transform_seconds(
     blocks = -(-shape.output_channels // channel_block)
     workers = Workers(machine, threads, blocks * -(-shape.group_inputs // INPUT_CHANNELS))
     lanes = vector_width_for(shape.group_outputs, target.vector_width)
+    vectors = shape.groups * shape.reduction * -(-shape.group_outputs // lanes)
+    work = vectors * filter_vector_seconds(shape, lanes, machine)
+    return complete({FILTER_TRANSFORM_STAGE: transform_seconds(work, shape.filter_bytes, workers)}, workers)
+
+
+def filter_vector_seconds(shape: ConvolutionShape, lanes: int, machine: CpuMachine) -> float:
+    """Of the transform of filters by a vector of output channels and one input channel of a view."""
     decomposition = shape.decomposition
     operations = nested_operations([each.filter for each in decomposition.transforms])
     taps = prod(decomposition.part_size)
     cycles = INPUT_OPERATION_CYCLES * operations + ELEMENT_CYCLES * (shape.transform_size + taps * lanes)
-    vectors = shape.groups * shape.reduction * -(-shape.group_outputs // lanes)
-    seconds = transform_seconds(vectors * cycles / machine.clock, shape.filter_bytes, workers)
-    return complete({FILTER_TRANSFORM_STAGE: seconds}, workers)
+    return cycles / machine.clock
 
 
 def transform_seconds(work: float, size: int, workers: Workers) -> float:
-    """Of a thread's part of `work` seconds whose results are `size` bytes."""
-    return workers.load / workers.workgroups * work + size / workers.count / workers.shared_bandwidth(size)
+    """Of a thread's part of `work` seconds whose results are `size` bytes.
+
+    Their lines are read before they are written.
+    """
+    moved = 2 * size / workers.count
+    return workers.load / workers.workgroups * work + moved / workers.shared_bandwidth(size)
 
 
 def nested_operations(recipes: Sequence[Recipe]) -> int:

@@ -13,8 +13,8 @@ from iree.winograd.pipelines.emission.vectors import vector_width_for
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
 TILE_BLOCKS = (64, 128)
-SLICED_TILE_BLOCKS = (16, 32, 64, 128)
-"""Those of a workgroup that transforms them itself: with its sums they have to fit in L2."""
+SLICED_TILE_BLOCKS = (16, 32, 64)
+"""Those of a workgroup that transforms them itself: L2 holds them beside its sums, L1 those of an element."""
 REGISTER_VECTORS = (1, 2, 4)
 BLOCKS = (1, 2, 4, 8, 16)
 """Register blocks along one side of what a workgroup computes."""

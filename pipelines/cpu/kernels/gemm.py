@@ -24,11 +24,13 @@ def emit_products(
     reduction: int,
     schedule: WinogradSchedule,
     target: CpuTarget,
+    in_cache: bool = False,
 ) -> None:
     """products[a, t, k] = sum over c of tiles[first_tile + t, a, first_column + c] * filters[block, a, c, k].
 
     `tiles` is tile_block x A x (groups * reduction, padded), `filters` is blocks x A x reduction x
-    channel_block and `products` is A x tile_block x channel_block.
+    channel_block and `products` is A x tile_block x channel_block. Filters that are `in_cache` are some of
+    the channels: they aren't fetched ahead, and their products are added to those of others.
     """
     product = schedule.product
     with (
@@ -41,7 +43,7 @@ def emit_products(
             product_offset = products.offset([a, t, 0])
 
         panel_origin = filters.offset([filter_block, a, 0, 0])
-        filters_ahead = product.filters_ahead(schedule.tile_block // product.rows)
+        filters_ahead = 0 if in_cache else product.filters_ahead(schedule.tile_block // product.rows)
         ahead = panel_origin + (product.channels + t // product.rows * filters_ahead) * reduction
 
         def add_block(first: Index, extent: int) -> None:
@@ -52,7 +54,7 @@ def emit_products(
             rows = Rows(tiles, tile_offset + first, tiles.stride(0))
             panel = Panel(filters, panel_origin + first * product.channels)
             sums = product.add(product.zeros(extent, products.element), rows, panel, extent, target, prefetch)
-            is_first = first.known == 0
+            is_first = first.known == 0 and not in_cache
             _accumulate(products, product_offset, product.finished(sums), schedule, first_block=is_first)
 
         _for_each_block(reduction, schedule.reduction_block, add_block)

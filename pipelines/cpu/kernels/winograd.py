@@ -9,12 +9,14 @@ from math import prod
 from iree.winograd.pipelines.cpu.processor.target import ROW_PADDING, CpuTarget
 from iree.winograd.pipelines.cpu.schedules.channel_blocks import ChannelBlocks
 from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule
+from iree.winograd.pipelines.cpu.tiles.filter_transform import FilterLayout, FilterTransform
 from iree.winograd.pipelines.cpu.tiles.transforms import InputTransform, OutputTransform
-from iree.winograd.pipelines.emission.buffer import Buffer, scratch
+from iree.winograd.pipelines.emission.buffer import Buffer, clear_elements, scratch
 from iree.winograd.pipelines.emission.control_flow import loop
 from iree.winograd.pipelines.emission.epilogue import VectorEpilogue
 from iree.winograd.pipelines.emission.index import Index, ceildiv
 from iree.winograd.pipelines.emission.tiles import Tile, locate_tile
+from iree.winograd.pipelines.emission.vectors import for_each_vector
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
 from .gemm import emit_products
@@ -26,7 +28,8 @@ class WinogradKernel:
 
     Fused, a workgroup transforms the tiles of its block into memory of its own, multiplies and transforms
     back, all within L2. Or the input transform is a dispatch of its own. Where blocks are fewer than there
-    may be threads, several workgroups share a block and divide the output channels among them.
+    may be threads, several workgroups share a block and divide the output channels among them. Filters that
+    are known only at run time may be transformed by the workgroup, a block of channels at a time.
     """
 
     shape: ConvolutionShape
@@ -85,11 +88,13 @@ class WinogradKernel:
         filters: Buffer,
         output: Buffer,
         epilogue: VectorEpilogue,
+        layout: FilterLayout | None = None,
     ) -> None:
         """Emits the work of one workgroup at the insertion point.
 
         `source` is N x H... x C, or `transformed_shape` after a separate input transform; `filters` is
-        `packed_filter_shape`, `output` is N x OH... x K. Images may be channels first, as the shape says.
+        `packed_filter_shape`, or as `layout` says where the schedule has the workgroup transform them;
+        `output` is N x OH... x K. Images may be channels first, as the shape says.
         """
         schedule = self.schedule
         first_tile = workgroup[0] * schedule.tile_block
@@ -113,20 +118,61 @@ class WinogradKernel:
         )
         with loop(self.blocks.steps(workgroup[1], self._channel_parts), name="channel_block") as step:
             block = self.blocks.at(workgroup[1], self._channel_parts, step)
-            emit_products(
-                transformed,
-                filters,
-                products,
-                first_tile=first_row,
-                first_column=self.blocks.group(block) * self.shape.reduction,
-                filter_block=block,
-                reduction=self.shape.reduction,
-                schedule=schedule,
-                target=self.target,
-            )
+            if layout is not None:
+                self._multiply_by_blocks(transformed, filters, layout, products, first_row, block)
+            else:
+                emit_products(
+                    transformed,
+                    filters,
+                    products,
+                    first_tile=first_row,
+                    first_column=self.blocks.group(block) * self.shape.reduction,
+                    filter_block=block,
+                    reduction=self.shape.reduction,
+                    schedule=schedule,
+                    target=self.target,
+                )
             first_channel = self.blocks.first(block)
             with loop(schedule.tile_block, name="row") as row:
                 output_transform.emit(self._tile_at(first_tile + row, batch), row, first_channel)
+
+    def _multiply_by_blocks(
+        self,
+        transformed: Buffer,
+        filters: Buffer,
+        layout: FilterLayout,
+        products: Buffer,
+        first_row: Index,
+        block: Index,
+    ) -> None:
+        """Transforms filters of a block of output channels, some input channels at a time, and multiplies."""
+        shape, schedule = self.shape, self.schedule
+        assert schedule.filter_block is not None
+        # A row more: those of different elements aren't a power of two apart.
+        panel_shape = (1, shape.transform_size, schedule.filter_block + 1, schedule.channel_block)
+        panel = scratch(panel_shape, filters.element, "transformed_filters")
+        transform = FilterTransform(shape, self.target, layout, schedule.vector_width, exact=False)
+        clear_elements(products, Index(0), Index(prod(products.extents)), schedule.vector_width)
+        with loop(shape.group_inputs, schedule.filter_block, "filter_block") as first:
+
+            def transform_vectors(k: Index) -> None:
+                with loop(panel_shape[2] - 1, name="c") as c:
+                    channels = first + c, self.blocks.first(block) + k
+                    transform.emit(0, channels, filters, panel, panel.offset([0, 0, c, k]))
+
+            for_each_vector(schedule.channel_block, schedule.vector_width, transform_vectors, "k")
+            emit_products(
+                transformed,
+                panel,
+                products,
+                first_tile=first_row,
+                first_column=self.blocks.group(block) * shape.reduction + first,
+                filter_block=Index(0),
+                reduction=schedule.filter_block,
+                schedule=schedule,
+                target=self.target,
+                in_cache=True,
+            )
 
     def _transform_input(
         self,

@@ -50,14 +50,17 @@ def _layout_misfit(schedule: CpuSchedule, shape: ConvolutionShape) -> Reason | N
 
 
 def workgroup_bytes(schedule: WinogradSchedule, shape: ConvolutionShape, target: CpuTarget) -> int:
-    """The memory of a workgroup: transformed tiles, products, and tiles between passes."""
+    """The memory of a workgroup: transformed tiles and filters, products, and tiles between passes."""
     inputs = 0
     if schedule.input_block is None:
         inputs = schedule.tile_block * (shape.groups * shape.reduction + ROW_PADDING)
+    panel = 0 if schedule.filter_block is None else (schedule.filter_block + 1) * schedule.channel_block
     waiting = 1 + shape.input_channels_first + shape.output_channels_first
     sums = schedule.tile_block * schedule.channel_block + waiting * target.vector_width
     types = shape.element_types
-    return shape.transform_size * (types.input_bytes * inputs + types.accumulator_bytes * sums)
+    return shape.transform_size * (
+        types.input_bytes * inputs + types.filter_bytes * panel + types.accumulator_bytes * sums
+    )
 
 
 def _winograd_misfit(schedule: WinogradSchedule, shape: ConvolutionShape, target: CpuTarget) -> Reason | None:
@@ -65,6 +68,11 @@ def _winograd_misfit(schedule: WinogradSchedule, shape: ConvolutionShape, target
         return f"register_tiles {schedule.register_tiles} must divide tile_block {schedule.tile_block}"
     if schedule.input_block is not None and shape.batch is None:
         return "a separate input transform needs a batch known at compile time"
+    if schedule.filter_block is not None:
+        if not shape.runtime_filter or shape.decomposition.view_count > 1:
+            return "filters that are constant, or of several views, are transformed beforehand"
+        if shape.group_inputs % schedule.filter_block:
+            return f"filter_block {schedule.filter_block} must divide {shape.group_inputs} input channels"
     return _memory_misfit(workgroup_bytes(schedule, shape, target), target)
 
 

@@ -19,7 +19,8 @@ class WinogradSchedule(Schedule):
     block: shorter sums without more blocks. Filters are fetched `filter_prefetch` channels ahead: the
     hardware's prefetcher stops at every page. `channel_splits` workgroups share a tile block, each computing
     its part of the output channels: each of them transforms the block's input, or workgroups of their own do,
-    `input_block` tiles each, None where there are none.
+    `input_block` tiles each, None where there are none. Filters that are known only at run time are
+    transformed before, or with `filter_block` by each workgroup, so many input channels at a time, in L2.
 
     Raises ValueError for sizes that are not positive.
     """
@@ -35,6 +36,7 @@ class WinogradSchedule(Schedule):
     filter_prefetch: int = 96
     channel_splits: int = 1
     input_block: int | None = None
+    filter_block: int | None = None
 
     @property
     def product(self) -> Product:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 from convolution_program import Program
+from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule
 from wide import sampled, wide
 
 WINOGRAD = [Program((14, 14), 32, 48, (3, 3), (m, m), (3, 3), low=(1, 1), high=(1, 1)) for m in range(2, 9)]
@@ -92,6 +93,33 @@ def test_agrees_with_float64_on_lesser_targets(program: Program, cpu: str) -> No
 @pytest.mark.parametrize("program", [WINOGRAD[2], VIEWS[3], DIRECT[4]], ids=str)
 def test_transforms_filters_known_only_at_run_time(program: Program) -> None:
     replace(program, constant_filter=False).check()
+
+
+BY_BLOCKS = WinogradSchedule(
+    vector_width=4,
+    tile_block=6,
+    register_tiles=3,
+    register_vectors=2,
+    reduction_block=3,
+    channel_splits=2,
+    input_block=4,
+    filter_block=6,
+)
+"""Of which blocks of tiles and of output channels don't divide what there is."""
+
+
+@pytest.mark.parametrize("target", ["cpu", "cpu:haswell"])
+@pytest.mark.parametrize(
+    "schedule", [BY_BLOCKS, replace(BY_BLOCKS, input_block=None, interleaved_sums=2, reduction_block=6)]
+)
+def test_workgroups_transform_filters_by_blocks_of_channels(schedule: WinogradSchedule, target: str) -> None:
+    program = Program((13, 9), 18, 20, (3, 3), (4, 4), (3, 3), batch=2, low=(1, 1), high=(1, 1))
+    replace(program, constant_filter=False, schedule=schedule).check(target=target)
+
+
+def test_workgroups_transform_filters_of_groups() -> None:
+    program = Program((9, 9), 24, 40, (3, 3), (2, 2), (3, 3), low=(1, 1), high=(1, 1), groups=2)
+    replace(program, constant_filter=False, schedule=BY_BLOCKS).check(device="local-task")
 
 
 @pytest.mark.parametrize("device", ["local-sync", "local-task"])

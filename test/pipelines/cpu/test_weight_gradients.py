@@ -8,7 +8,7 @@ import iree.winograd
 import numpy as np
 import pytest
 from agreement import expect_within
-from convolution_program import compile_rewritten
+from convolution_program import compile_rewritten, schedule_text
 from iree.winograd.dialect.algebra.numerics import gradient_error_bound
 from iree.winograd.dialect.decomposition import decompose
 from iree.winograd.pipelines.cpu.schedules.weight_gradient import WeightGradientSchedule
@@ -75,8 +75,7 @@ class WeightGradientProgram:
             f"winograd.algorithm = {{output_tile = array<i64: {tile}>, part_size = array<i64: {part}>}}"
         )
         if self.schedule is not None:
-            stated = (f"{name} = {value}" for name, value in vars(self.schedule).items() if value is not None)
-            annotations += f', winograd.schedule = {{kind = "{self.schedule.kind}", {", ".join(stated)}}}'
+            annotations += f", {schedule_text(self.schedule)}"
         text = source.text(f"attrs = {{{annotations}}}")
         image, gradient = (np.clip(each / 4, -1, 1) for each in source.operands())
         program = iree.winograd.load(compile_rewritten(text, target), device=device)

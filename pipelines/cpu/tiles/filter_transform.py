@@ -1,0 +1,83 @@
+"""The transform of filters on the CPU, from the layouts that they have in programs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+
+from iree.winograd.dialect.bindings import arith, ir, vector
+from iree.winograd.pipelines.cpu.processor.target import CpuTarget
+from iree.winograd.pipelines.emission.buffer import Buffer
+from iree.winograd.pipelines.emission.index import Index, IndexLike
+from iree.winograd.pipelines.emission.recipe import Position, emit_unrolled, flattened
+from iree.winograd.pipelines.emission.vectors import splat, vector_type
+from iree.winograd.pipelines.specification.shape import ConvolutionShape
+
+
+@dataclass(frozen=True)
+class FilterLayout:
+    """How filters lie in memory: dimension `i` of R... x C/g x K is their dimension `permutation[i]`.
+
+    With `flipped` the taps of each dimension R are there from the last to the first.
+    """
+
+    permutation: tuple[int, ...]
+    flipped: bool
+
+    def load(
+        self, filters: Buffer, tap: tuple[int, ...], channels: tuple[Index, Index], width: int
+    ) -> ir.Value:
+        """The weights of one tap by an input channel and `width` output channels from the second on."""
+        *spatial, _, outputs = self.permutation
+        if self.flipped:
+            tap = tuple(filters.extents[d] - 1 - i for d, i in zip(spatial, tap, strict=True))
+        place: list[IndexLike] = [0] * len(self.permutation)
+        indices: tuple[IndexLike, ...] = (*tap, *channels)
+        for dimension, index in zip(self.permutation, indices, strict=True):
+            place[dimension] = index
+        first, stride = filters.offset(place), filters.stride(outputs)
+        if stride == 1:
+            return filters.load(first, width)
+        lanes = [filters.load_scalar(first + lane * stride) for lane in range(width)]
+        return vector.from_elements(vector_type(width, filters.element), lanes)
+
+
+@dataclass(frozen=True)
+class FilterTransform:
+    """packed[..., a, c, k] = (G g)[a] for a view, of filters in memory as `layout` says, a vector at a time.
+
+    With `exact` in float64 and rounded once, else in float32.
+    """
+
+    shape: ConvolutionShape
+    target: CpuTarget
+    layout: FilterLayout
+    width: int
+    exact: bool
+
+    def emit(
+        self, view: int, channels: tuple[Index, Index], filters: Buffer, packed: Buffer, place: Index
+    ) -> None:
+        """Emits the transform of an input channel of a group and the output channels from the second on.
+
+        `packed` is ... x A x channels x channels; `place` is that of the vector there, for the first a.
+        """
+        decomposition, width = self.shape.decomposition, self.width
+        parts = product(*map(range, decomposition.part_size))
+        taps = dict(zip(parts, decomposition.taps(decomposition.views[view]), strict=True))
+        element = ir.F64Type.get() if self.exact else packed.element
+
+        def load(position: Position) -> ir.Value:
+            tap = taps[tuple(i.known or 0 for i in position)]
+            if tap is None:
+                return splat(0.0, width, element)
+            value = self.layout.load(filters, tap, channels, width)
+            return arith.extf(vector_type(width, element), value) if self.exact else value
+
+        def store(position: Position, value: ir.Value) -> None:
+            if self.exact:
+                value = arith.truncf(vector_type(width, packed.element), value)
+            packed.store(value, place + flattened(position, decomposition.alpha) * packed.stride(-3))
+
+        recipes = [each.filter for each in decomposition.transforms]
+        emit_unrolled(recipes, load, store, self.target.fused_multiply_add)
