@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from convolution_program import Array, Program
-from iree.winograd.pipelines.backends.schedules import schedule_record
+from convolution_program import Program
 from iree.winograd.pipelines.gpu.schedules.fit import GpuSchedule
 from iree.winograd.pipelines.gpu.schedules.fused import FusedSchedule
 
@@ -17,13 +16,3 @@ class ScheduledProgram(Program):
     """A program whose convolution is computed by the kernels of this schedule."""
 
     schedule: GpuSchedule = F2X2
-
-    def text(self, filters: Array | None) -> str:
-        record = schedule_record(self.schedule)
-        entries = [
-            f'{name} = "{value}"' if name == "kind" else f"{name} = {value}" for name, value in record.items()
-        ]
-        before = "winograd.algorithm = {"
-        text = super().text(filters)
-        assert before in text
-        return text.replace(before, f"winograd.schedule = {{{', '.join(entries)}}}, {before}")
