@@ -29,7 +29,7 @@ util.global private @device = #hal.device.target<"local", [
 // NAMED: %sum{{.*}} = vector.fma
 // NAMED: %output{{.*}} = arith.maximumf
 
-// Filters known only at run time are transformed by a kernel of their own.
+// Filters known only at run time are transformed by a kernel of their own, without a filter_block.
 // CHECK: stream.executable private @winograd_filter_f2x2_3x3_12x12x32_from_16
 
 // CHECK-LABEL: func.func @conv
@@ -47,7 +47,9 @@ func.func @conv(%x: tensor<1x12x12x16xf32>, %w: tensor<3x3x16x32xf32>, %b: tenso
   %empty = tensor.empty() : tensor<1x12x12x32xf32>
   %zeros = linalg.fill ins(%zero : f32) outs(%empty : tensor<1x12x12x32xf32>) -> tensor<1x12x12x32xf32>
   %sums = linalg.conv_2d_nhwc_hwcf {winograd.algorithm = {
-      output_tile = array<i64: 2, 2>, part_size = array<i64: 3, 3>}}
+      output_tile = array<i64: 2, 2>, part_size = array<i64: 3, 3>},
+      winograd.schedule = {kind = "winograd", vector_width = 8, tile_block = 12, register_tiles = 2,
+        register_vectors = 2, reduction_block = 16, interleaved_sums = 2, filter_prefetch = 96, channel_splits = 1}}
     ins(%padded, %w : tensor<1x14x14x16xf32>, tensor<3x3x16x32xf32>)
     outs(%zeros : tensor<1x12x12x32xf32>) -> tensor<1x12x12x32xf32>
   %result = linalg.generic {
