@@ -131,7 +131,7 @@ def _measure(layer: GpuLayer, records: list[dict[str, Any]], rounds: int) -> dic
             if record["target"].startswith("cuda"):
                 result["stages"] = stage_seconds(program.many)
                 if "implementation" not in record:
-                    result["cublas_products"] = _cublas_seconds(layer, record["output_tile"])
+                    result["cublas_products"] = cublas_products(layer, record["output_tile"])
             programs.append((program, result))
         except Exception as error:
             # One program that fails must not lose the results of the others.
@@ -261,7 +261,7 @@ def stage_seconds(run: Callable[[], Any]) -> dict[str, float]:
     }
 
 
-def _cublas_seconds(layer: GpuLayer, output_tile: Sequence[int]) -> dict[str, float]:
+def cublas_products(layer: GpuLayer, output_tile: Sequence[int]) -> dict[str, float]:
     """cuBLAS' seconds for the products of a layer, and their number of operations."""
     products = prod(m + layer.taps - 1 for m in output_tile)
     tiles = layer.batch * prod(-(-layer.size // m) for m in output_tile)

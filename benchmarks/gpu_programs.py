@@ -306,19 +306,19 @@ def _kind(implementation: Implementation) -> str:
     return f"{schedule.kind} {schedule.block_rows} x {schedule.block_columns}"
 
 
-def compile_layer(layer: GpuLayer, target: str, variant: Variant, machine: Path | None = None) -> bytes:
+def compile_layer(
+    layer: GpuLayer, target: str, variant: Variant, machine: Path | None = None, copies: int = MANY_COPIES
+) -> bytes:
     """The layer's program; raises CompilationError if it would run without our kernels."""
     import iree.winograd
 
-    source = program(layer, variant)
+    source = program(layer, variant, copies)
     return bytes(iree.winograd.compile(source, target=target, machine=machine, strict=True))
 
 
-def program(layer: GpuLayer, variant: Variant) -> str:
-    """The layer's program as MLIR, channels last."""
-    return _module(
-        _function("few", layer, FEW_COPIES, variant) + _function("many", layer, MANY_COPIES, variant)
-    )
+def program(layer: GpuLayer, variant: Variant, copies: int = MANY_COPIES) -> str:
+    """The layer's program as MLIR, channels last, in which `many` computes it `copies` times."""
+    return _module(_function("few", layer, FEW_COPIES, variant) + _function("many", layer, copies, variant))
 
 
 def _module(functions: str) -> str:

@@ -8,7 +8,9 @@ or very small numbers. Then layers of ResNets are timed side by side: ours as ch
 without matrix units, and as chosen where errors of 1e-3 are admitted; cuDNN in fp32 and in TF32, which are
 timed as `benchmarks.gpu` does. Errors are relative to
 float64 in the 1-norm, of the third of three such layers of which each one's first pixel is the next one's
-bias. Running needs the runtime and torch, not the compiler.
+bias. What is chosen is also timed with matrix units adding up all products, and in blocks of
+`--summed-blocks`. At last the batched products of F(4x4, 3x3) are timed apart, beside cuBLAS' in fp32 and in
+TF32. Running needs the runtime and torch, not the compiler.
 """
 
 from __future__ import annotations
@@ -16,9 +18,10 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,6 +32,7 @@ from benchmarks.gpu_programs import (
     FEW_COPIES,
     RESNET,
     GpuLayer,
+    Variant,
     compile_layer,
     variant_of,
     workload_of,
@@ -37,6 +41,7 @@ from benchmarks.gpu_programs import (
 if TYPE_CHECKING:
     import numpy.typing as npt
     from iree.winograd.pipelines.selection.decision import Candidate
+    from iree.winograd.tuning.workloads import Workload
 
 TARGET = "cuda:sm_90a"
 LOOSE_ERROR = 1e-3
@@ -48,6 +53,13 @@ LAYERS = (
         for size, inputs, outputs in ((56, 64, 256), (28, 512, 128), (14, 1024, 256), (7, 512, 2048))
     ),
 )
+PRODUCTS = (
+    GpuLayer("products", 32, 56, 128, 128),
+    GpuLayer("products", 32, 32, 256, 256),
+    GpuLayer("products", 32, 64, 512, 512),
+)
+"""Layers whose 36 products of 6272, 2048 and 8192 rows are timed."""
+PRODUCT_TILE = 4
 SHIFTS = (0, 100, -100, 12)
 """Images are multiplied by two to these powers, one after the other."""
 MAX_RATIO = 3.0
@@ -113,6 +125,11 @@ CASES = (
     Case(f"4x14x14x200->72 {_3X3} 1 f32", (4, 4), (3, 3), _warpgroup(resident_workgroups=3)),
     Case(f"4x14x14x200->72 {_3X3} 1 f32", (4, 4), (3, 3), _warpgroup(64, 128, walking_workgroups=7)),
     Case(f"4x11x9x13->19 {_3X3} 1 f32", (4, 4), (3, 3), _warpgroup(64, 16)),
+    Case(f"4x14x14x200->72 {_3X3} 1 f32", (4, 4), (3, 3), _warpgroup(walking_workgroups=7, summed_block=32)),
+    Case(f"4x14x14x200->72 {_3X3} 1 f32", (4, 4), (3, 3), _split(summed_block=32)),
+    Case(f"4x5x5x1100->64 {_1X1} 1 f32", (1, 1), (1, 1), _warpgroup(stages=3, summed_block=32)),
+    Case(f"4x5x5x1100->64 {_1X1} 1 f32", (1, 1), (1, 1), _split(stages=3, summed_block=32)),
+    Case(f"4x5x5x1100->64 {_1X1} 1 f32", (1, 1), (1, 1), _warpgroup(products=1, summed_block=64)),
     Case(f"4x14x14x64->64 {_3X3} 2 f32", (4, 4), (3, 3), _warpgroup(walking_workgroups=5)),
     Case(f"?x14x14x64->64 {_3X3} 1 f32", (4, 4), (3, 3), _warpgroup(walking_workgroups=396)),
     Case(f"?x14x14x64->64 {_3X3} 1 f32", (4, 4), (3, 3), _warpgroup()),
@@ -136,6 +153,15 @@ CASES = (
     ),
     Case(f"2x14x14x64->64 {_3X3} 1 f32", *_DIRECT, _implicit_gemm()),
     Case(f"2x14x14x64->64 {_3X3} 1 f32", *_DIRECT, _implicit_gemm(channel_blocks=2)),
+    *(
+        Case(f"2x14x14x64->64 {_3X3} 1 f32", *_DIRECT, _implicit_gemm(summed_block=block, channel_blocks=2))
+        for block in (32, 80)
+    ),
+    Case(
+        f"2x14x14x128->128 {_3X3} 1 f32", *_DIRECT, _implicit_gemm(warpgroups=2, products=1, summed_block=64)
+    ),
+    Case(f"2x14x14x512->128 {_1X1} 1 f32", *_DIRECT, _implicit_gemm(channel_blocks=8, summed_block=64)),
+    Case(f"2x56x56x3->64 {_STEM}", *_DIRECT, _implicit_gemm(summed_block=64)),
     Case(f"2x24x20x64->64 {_3X3} 1 f32", *_DIRECT, _implicit_gemm(walking_workgroups=7)),
     Case(f"2x14x14x128->128 {_3X3} 1 f32", *_DIRECT, _implicit_gemm(warpgroups=2, products=1)),
     Case(f"?x14x14x64->64 {_3X3} 1 f32", *_DIRECT, _implicit_gemm()),
@@ -160,12 +186,27 @@ def main() -> None:
     parser.add_argument("--output", type=Path)
     parser.add_argument("--batches", nargs="+", type=int, help="only layers with one of these batch sizes")
     parser.add_argument("--promising", type=int, default=0, help="so many schedules of each kind, too")
+    parser.add_argument(
+        "--summed-blocks",
+        nargs="*",
+        type=int,
+        default=[],
+        help="of large products, beside those that are chosen",
+    )
+    parser.add_argument("--limits", nargs="*", type=float, default=[], help="of errors, a variant for each")
+    parser.add_argument("--variants", nargs="+", help="only those of these names")
     parser.add_argument("--processes", type=int, default=1, help="that compile at the same time")
     parser.add_argument("--rounds", type=int, default=9)
     options = parser.parse_args()
     if options.action == "build":
         layers = [layer for layer in LAYERS if options.batches is None or layer.batch in options.batches]
-        build(options.folder, layers, options.promising, options.processes)
+        variants = partial(
+            _variants,
+            promising=options.promising,
+            summed_blocks=options.summed_blocks,
+            limits=options.limits,
+        )
+        build(options.folder, layers, variants, options.variants, options.processes)
     else:
         run(options.folder, options.output, options.rounds)
 
@@ -173,7 +214,13 @@ def main() -> None:
 # Where the compiler is
 
 
-def build(folder: Path, layers: list[GpuLayer], promising: int, processes: int) -> None:
+def build(
+    folder: Path,
+    layers: list[GpuLayer],
+    variants: Callable[[GpuLayer], Iterable[tuple[str, Candidate]]],
+    names: list[str] | None,
+    processes: int,
+) -> None:
     """Compile all programs, and write what running them needs to know."""
     folder.mkdir(parents=True, exist_ok=True)
     with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
@@ -181,11 +228,17 @@ def build(folder: Path, layers: list[GpuLayer], promising: int, processes: int) 
         programs = [
             pool.submit(_build_program, folder, layer, number, name, candidate)
             for layer in layers
-            for number, (name, candidate) in enumerate(_variants(layer, promising))
+            for number, (name, candidate) in enumerate(variants(layer))
+            if names is None or name in names
+        ]
+        products = [
+            pool.submit(_build_products, folder, layer, number, target, schedule)
+            for layer in PRODUCTS
+            for number, (target, schedule) in enumerate(_product_schedules())
         ]
         report = {
             name: [each.result() for each in built]
-            for name, built in (("cases", cases), ("layers", programs))
+            for name, built in (("cases", cases), ("layers", programs), ("products", products))
         }
     (folder / "programs.json").write_text(json.dumps(report))
 
@@ -200,7 +253,27 @@ def _build_program(
     return {"layer": asdict(layer), "variant": name, "file": path.name, **facts}
 
 
-def _variants(layer: GpuLayer, promising: int) -> Iterator[tuple[str, Candidate]]:
+def _product_schedules() -> Iterator[tuple[str, Mapping[str, int | str]]]:
+    """Those that split products are timed by, and the targets that they are compiled for."""
+    for blocks in ({"summed_block": 32}, {}):
+        yield TARGET, _warpgroup(resident_workgroups=3, walking_workgroups=396, **blocks)
+        yield "cuda:sm_80", _split(stages=4, resident_workgroups=4, **blocks)
+    yield TARGET, _warpgroup(128, 128, 6, walking_workgroups=132)
+
+
+def _build_products(
+    folder: Path, layer: GpuLayer, number: int, target: str, schedule: Mapping[str, int | str]
+) -> dict[str, Any]:
+    path = folder / f"{layer.name}-{number}.vmfb".replace(" ", "_")
+    tile = PRODUCT_TILE, PRODUCT_TILE
+    path.write_bytes(compile_layer(layer, target, Variant(tile, schedule), copies=FEW_COPIES))
+    print(path, schedule, flush=True)
+    return {"layer": asdict(layer), "target": target, "schedule": schedule, "file": path.name}
+
+
+def _variants(
+    layer: GpuLayer, promising: int, summed_blocks: list[int], limits: list[float]
+) -> Iterator[tuple[str, Candidate]]:
     """By name: the choice, what it would be with less or with larger errors, and the most promising."""
     from iree.winograd.pipelines.selection.candidates import implementations
     from iree.winograd.pipelines.selection.prediction import candidate
@@ -216,12 +289,36 @@ def _variants(layer: GpuLayer, promising: int) -> Iterator[tuple[str, Candidate]
         return [each for each in among if each.implementation.schedule.kind == kind]
 
     yield "chosen", workload.default
+    yield from _by_blocks(workload, summed_blocks)
     yield "sm_80", of_kind("split", accurate)[0]
     yield "fp32", next(each for each in accurate if not each.implementation.schedule.matrix_products)
     yield "1e-3", loose[0]
+    for each in limits:
+        yield f"at {each:g}", next(one for one in candidates if one.predicted_error <= each)
     rounded = [each for each in loose if each.implementation.schedule.matrix_products == 1]
     for each in (*of_kind("warpgroup", accurate)[:promising], *rounded[1 : promising + 1]):
         yield str(each.implementation), each
+
+
+def _by_blocks(workload: Workload, summed_blocks: list[int]) -> Iterator[tuple[str, Candidate]]:
+    """The choice with matrix units adding up all large products, or other blocks of them."""
+    from iree.winograd.pipelines.gpu.schedules.matrix import MatrixSchedule
+    from iree.winograd.pipelines.selection.implementation import Implementation
+    from iree.winograd.pipelines.selection.prediction import candidate
+
+    chosen = workload.default.implementation
+    schedule = chosen.schedule
+    if not isinstance(schedule, MatrixSchedule):
+        return
+    for block in (None, *summed_blocks):
+        try:
+            other = replace(schedule, summed_block=block)
+        except ValueError:
+            # Staged ones sum no other blocks than those of a stage.
+            continue
+        if other != schedule:
+            name = "one sum" if block is None else f"blocks of {block}"
+            yield name, candidate(workload.problem, workload.space, Implementation(chosen.algorithm, other))
 
 
 def _build_case(folder: Path, number: int, case: Case) -> dict[str, Any]:
@@ -247,7 +344,7 @@ def _build_case(folder: Path, number: int, case: Case) -> dict[str, Any]:
     (folder / f"case-{number}.vmfb").write_bytes(bytes(compiled))
     sums = _sums(program)
     np.savez(folder / f"case-{number}.npz", image=program.image, sums=sums)
-    predicted = algorithm_error(problem, algorithm, matrix_products=schedule.matrix_products)
+    predicted = algorithm_error(problem, algorithm, schedule.summed_block, schedule.matrix_products)
     return {"case": asdict(case), "file": f"case-{number}", "predicted_error": predicted}
 
 
@@ -281,6 +378,7 @@ def run(folder: Path, output: Path | None, rounds: int) -> None:
         "cudnn": torch.backends.cudnn.version(),
         "cases": [],
         "layers": [],
+        "products": [],
     }
 
     def write() -> None:
@@ -296,6 +394,9 @@ def run(folder: Path, output: Path | None, rounds: int) -> None:
         by_layer.setdefault(GpuLayer(**record["layer"]), []).append(record)
     for layer, records in by_layer.items():
         report["layers"].append(_measure(folder, layer, records, rounds))
+        write()
+    for record in programs["products"]:
+        report["products"].append(_measure_products(folder, record))
         write()
     sys.exit(not all(case["right"] for case in report["cases"]))
 
@@ -378,6 +479,31 @@ def _measure(folder: Path, layer: GpuLayer, records: list[dict[str, Any]], round
     _print(layer, result)
     torch.cuda.empty_cache()
     return result
+
+
+def _measure_products(folder: Path, record: dict[str, Any]) -> dict[str, Any]:
+    """The seconds of the batched products of a layer, and of cuBLAS'."""
+    import torch
+
+    from benchmarks.gpu import LayerProgram, cublas_products, stage_seconds
+
+    layer = GpuLayer(**record["layer"])
+    sizes = (layer.taps, layer.taps, layer.channels, layer.filters)
+    image = torch.randn(layer.batch, layer.size, layer.size, layer.channels, device="cuda")
+    tensors = image, torch.randn(*sizes, device="cuda"), torch.zeros(layer.filters, device="cuda")
+    program = LayerProgram(folder / record["file"], "cuda", tensors)
+    program.few()
+    seconds = stage_seconds(program.few)["products"]
+    cublas = {}
+    for name, allowed in (("fp32", False), ("tf32", True)):
+        torch.backends.cuda.matmul.allow_tf32 = allowed
+        cublas[name] = cublas_products(layer, (PRODUCT_TILE, PRODUCT_TILE))
+    flops = cublas["fp32"]["flops"]
+    rates = {"ours": flops / seconds, **{name: flops / each["seconds"] for name, each in cublas.items()}}
+    terms = ", ".join(f"{name} {rate / 1e12:.0f}" for name, rate in rates.items())
+    print(f"{layer.name} {record['target']} {record['schedule']} TFLOP/s: {terms}", flush=True)
+    torch.cuda.empty_cache()
+    return {**record, "seconds": seconds, "cublas": cublas, "flops_per_second": rates}
 
 
 def layer_in_float64(layer: GpuLayer, image: Any, filters: Any, bias: Any) -> npt.NDArray[np.float64]:

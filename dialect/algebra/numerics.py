@@ -57,7 +57,8 @@ class Accumulation:
     """A sum of `terms` products: in order within blocks of `block`, then the blocks' sums in order.
 
     With `matrix_products` they are so many products of float16 each on matrix units, three of split numbers
-    or one of rounded ones, and sums in float32, to which 16 at a time are added, and which are truncated.
+    or one of rounded ones, and blocks are sums in float32, to which 16 at a time are added, and which are
+    truncated; these blocks' sums are added rounded to nearest.
     """
 
     terms: int
@@ -82,26 +83,24 @@ class Accumulation:
     @property
     def variance(self) -> float:
         """Sum over all roundings of the variance of the rounded value, for terms of variance one."""
-        if self.matrix_products:
-            sums = (min(steps * _MATRIX_TERMS, self.terms) for steps in range(1, self.matrix_steps + 1))
-            return (sum(map(sqrt, sums)) * _TRUNCATION / _RMS_ROUNDING) ** 2
         total = 0.0
         before = 0
         for block in self.blocks:
-            total += block * (block + 1) / 2
+            total += _truncated_variance(block) if self.matrix_products else block * (block + 1) / 2
             total += before + block if before else 0
             before += block
         return total
 
     @property
-    def matrix_steps(self) -> int:
-        """Sums that a matrix unit adds to one after the other."""
-        return -(-self.terms // _MATRIX_TERMS)
-
-    @property
     def depth(self) -> int:
         """Roundings that a term can go through."""
         return self.blocks[0] + len(self.blocks) - 1
+
+
+def _truncated_variance(terms: int) -> float:
+    """What truncating a matrix unit's sum adds, as the variance of roundings to nearest does."""
+    sums = (min(steps * _MATRIX_TERMS, terms) for steps in range(1, -(-terms // _MATRIX_TERMS) + 1))
+    return (sum(map(sqrt, sums)) * _TRUNCATION / _RMS_ROUNDING) ** 2
 
 
 @dataclass(frozen=True)

@@ -49,10 +49,13 @@ WARPGROUP_SCHEDULES = (
     WarpgroupSchedule(128, 128, stages=6),
 )
 """As many of their workgroups as are resident walk over all blocks. The first has least columns."""
-IMPLICIT_GEMM_BLOCKS = tuple(
-    (columns, warpgroups) for columns in (64, 32, 128) for warpgroups in (4, 3, 2, 1)
-)
-"""Columns of a block, and warpgroups."""
+IMPLICIT_GEMM_COLUMNS = {SPLIT_PRODUCTS: (64, 32), ROUNDED_PRODUCTS: (64, 32, 128)}
+"""Of a block, by the products that there are for each of fp32's."""
+IMPLICIT_GEMM_WARPGROUPS = (4, 3, 2, 1)
+SUMMED_STAGE = 32
+"""Large products of split numbers that matrix units sum: those of a stage."""
+SUMMED_PRODUCTS = 64
+"""The same of implicit products: with half as many errors are a tenth less."""
 CHANNEL_BLOCKS = (1, 2, 4, 8, 16)
 REGISTERS = 65536
 """Of a multiprocessor."""
@@ -129,10 +132,13 @@ def _matrix_schedules(
     warpgroup: Sequence[WarpgroupSchedule], machine: GpuMachine
 ) -> Iterator[MatrixSchedule]:
     for products in (SPLIT_PRODUCTS, ROUNDED_PRODUCTS):
-        yield from (replace(each, products=products) for each in SPLIT_SCHEDULES)
-        for each in warpgroup:
+        splits = products == SPLIT_PRODUCTS
+        block = SUMMED_STAGE if splits else None
+        yield from (replace(each, products=products, summed_block=block) for each in SPLIT_SCHEDULES)
+        # Threads have no registers for blocks of wider ones.
+        for each in warpgroup[:1] if splits else warpgroup:
             walking = each.resident_workgroups * machine.multiprocessors
-            yield replace(each, products=products, walking_workgroups=walking)
+            yield replace(each, products=products, summed_block=block, walking_workgroups=walking)
 
 
 def _implicit_gemm_schedules(
@@ -142,8 +148,8 @@ def _implicit_gemm_schedules(
     if set(shape.strides) != {1} and shape.input_channels > QUAD:
         # 56 x 56 x 64 to 28 x 28 x 128 at batch 32 takes 59 us by them, 43 by separate kernels.
         return
-    accuracies = (SPLIT_PRODUCTS, ROUNDED_PRODUCTS)
-    for products, (columns, warpgroups) in product(accuracies, IMPLICIT_GEMM_BLOCKS):
+    blocks = ((products, each) for products, columns in IMPLICIT_GEMM_COLUMNS.items() for each in columns)
+    for (products, columns), warpgroups in product(blocks, IMPLICIT_GEMM_WARPGROUPS):
         walking = max(1, machine.multiprocessors // -(-shape.group_outputs // columns))
         blocked = (
             ImplicitGemmSchedule(
@@ -153,6 +159,7 @@ def _implicit_gemm_schedules(
                 walking_workgroups=walking,
                 channel_blocks=channel_blocks,
                 products=products,
+                summed_block=SUMMED_PRODUCTS if products == SPLIT_PRODUCTS else None,
             )
             for channel_blocks in CHANNEL_BLOCKS
         )

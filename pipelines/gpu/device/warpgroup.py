@@ -180,11 +180,18 @@ class WarpgroupSums:
         """The same sums later on."""
         return WarpgroupSums(value, self.columns)
 
-    def add(self, rows: Operand, columns: Operand) -> WarpgroupSums:
-        """Starts to add the product of 64 x 16 and 16 x `columns` numbers."""
-        half, one, unit = (
+    def add(self, rows: Operand, columns: Operand, *, begins: bool = False) -> WarpgroupSums:
+        """Starts to add the product of 64 x 16 and 16 x `columns` numbers.
+
+        One that `begins` sums has no need of what was there.
+        """
+        half, one, kept = (
             ir.Attribute.parse(f"#nvvm.{text}")
-            for text in ("wgmma_type<f16>", "wgmma_scale_in<one>", "wgmma_scale_out<one>")
+            for text in (
+                "wgmma_type<f16>",
+                "wgmma_scale_in<one>",
+                f"wgmma_scale_out<{'zero' if begins else 'one'}>",
+            )
         )
         row_major, column_major = (ir.Attribute.parse(f"#nvvm.mma_layout<{name}>") for name in ("row", "col"))
         product = nvvm.WgmmaMmaAsyncOp(
@@ -196,7 +203,7 @@ class WarpgroupSums:
             half,
             half,
             ir.Attribute.parse("#nvvm.wgmma_type<f32>"),
-            unit,
+            kept,
             one,
             one,
             row_major,
@@ -226,8 +233,8 @@ def wait_for_products(pending: int) -> None:
     nvvm.WgmmaWaitGroupSyncOp(pending)
 
 
-def landed_sums(sums: Sequence[WarpgroupSums]) -> list[list[ir.Value]]:
-    """All sums one by one, when all products are done.
+def landed_sums(sums: Sequence[WarpgroupSums], pending: int = 0) -> list[list[ir.Value]]:
+    """These sums one by one, when all groups of products but the last `pending` are done.
 
     An instruction of its own gives them: the compiler doesn't know that their registers are written to until
     then, and might read these before.
@@ -243,7 +250,7 @@ def landed_sums(sums: Sequence[WarpgroupSums]) -> list[list[ir.Value]]:
     waited = llvm.inline_asm(
         all_of_them,
         values,
-        "wgmma.wait_group.sync.aligned 0;",
+        f"wgmma.wait_group.sync.aligned {pending};",
         ",".join(constraints),
         has_side_effects=True,
     )

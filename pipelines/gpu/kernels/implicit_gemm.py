@@ -23,8 +23,6 @@ from iree.winograd.pipelines.gpu.device.memory import (
     QUAD,
     GlobalBuffer,
     barrier,
-    constant_quad,
-    lane,
     thread_id,
 )
 from iree.winograd.pipelines.gpu.device.warpgroup import (
@@ -32,13 +30,8 @@ from iree.winograd.pipelines.gpu.device.warpgroup import (
     REDUCTION,
     WARPGROUP_THREADS,
     SharedBytes,
-    WarpgroupSums,
     address_of,
-    begin_products,
-    commit_products,
-    landed_sums,
     publish,
-    wait_for_products,
     warpgroup_barrier,
 )
 from iree.winograd.pipelines.gpu.packing.implicit_gemm import ImplicitGemmPacking
@@ -47,6 +40,7 @@ from iree.winograd.pipelines.gpu.schedules.matrix import HALF_BYTES
 
 from .matrix_sums import MatrixSums
 from .products import Block
+from .running_sums import RunningSums, Step, no_sums
 from .split_operands import SplitFilterKernel
 from .splitting import (
     finite_magnitude,
@@ -102,8 +96,7 @@ class _Sums:
 
     @staticmethod
     def zero(schedule: ImplicitGemmSchedule) -> _Sums:
-        zero = lane(constant_quad(0.0), 0)
-        return _Sums([[zero] * (schedule.sums // schedule.parts)] * schedule.parts, None)
+        return _Sums(no_sums(schedule), None)
 
 
 class _Workgroup:
@@ -261,23 +254,26 @@ class _Workgroup:
 
     def _multiply(self, block: int, before: _Sums) -> _Sums:
         packing, schedule, geometry = self._packing, self._schedule, self._packing.patch
-        sums = [WarpgroupSums.of(each) for each in before.scalars]
         distances = geometry.pair_bytes, geometry.line_bytes
         patch = self._shared.gathered_operand(self._patch, *distances).here()
         filters = self._shared.operand(0).here()
         per_stage = schedule.block_reduction // REDUCTION
-        begin_products()
+        steps = []
         for step, place in geometry.steps(block):
             stage, within = divmod(step, per_stage)
             rows, columns = patch.behind(place), filters.behind(stage * packing.stage_bytes)
-            high_columns = columns.step(within)
-            if schedule.parts == 2:
-                low_rows, low_columns = rows.behind(geometry.part_bytes), columns.step(per_stage + within)
-                sums[1] = sums[1].add(rows, low_columns).add(low_rows, high_columns)
-            sums[0] = sums[0].add(rows, high_columns)
-        commit_products()
-        wait_for_products(pending=0)
-        return _Sums(landed_sums(sums), before.largest)
+            parts = range(schedule.parts)
+            steps.append(
+                Step(
+                    [rows.behind(part * geometry.part_bytes) for part in parts],
+                    [columns.step(part * per_stage + within) for part in parts],
+                )
+            )
+        sums = RunningSums.of(schedule, before.scalars)
+        summed = schedule.summed_steps or len(steps)
+        for first in range(0, len(steps), summed):
+            sums = sums.add(steps[first : first + summed])
+        return _Sums(sums.landed(), before.largest)
 
     # The results
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import product
 
-from iree.winograd.dialect.bindings import ir, scf
+from iree.winograd.dialect.bindings import arith, ir, scf
 from iree.winograd.pipelines.emission.control_flow import when
 from iree.winograd.pipelines.emission.index import Index, select_index
 from iree.winograd.pipelines.gpu.device.matrix_unit import (
@@ -157,14 +157,19 @@ class _Workgroup:
 
     def _multiply(self, place: Index, sums: list[ir.Value]) -> list[ir.Value]:
         """Adds the products of the stage at `place` to the sums: of high parts, then the small ones."""
-        sums = list(sums)
-        low = self._tiles
+        sums, low = list(sums), self._tiles
+        in_blocks = self._schedule.summed_block is not None
+        before = sums[:low]
+        if in_blocks:
+            sums[:low] = [no_sums()] * low
         for step in range(self._steps):
             high_rows, high_columns = self._rows(place, step), self._columns(place, step)
             self._add(sums, 0, high_rows, high_columns)
             if self._schedule.parts == 2:
                 self._add(sums, low, high_rows, self._columns(place, self._steps + step))
                 self._add(sums, low, self._rows(place, self._steps + step), high_columns)
+        if in_blocks:
+            sums[:low] = [arith.addf(sum_, block) for sum_, block in zip(before, sums[:low], strict=True)]
         return sums
 
     def _rows(self, place: Index, step: int) -> list[ir.Value]:

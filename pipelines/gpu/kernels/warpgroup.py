@@ -28,19 +28,15 @@ from iree.winograd.pipelines.gpu.device.warpgroup import (
     WARPGROUP_THREADS,
     Barrier,
     SharedBytes,
-    WarpgroupSums,
     address_of,
-    begin_products,
-    commit_products,
-    landed_sums,
     publish,
-    wait_for_products,
 )
 from iree.winograd.pipelines.gpu.schedules.matrix import HALF_BYTES, STAGE_ROW_BYTES
 from iree.winograd.pipelines.gpu.schedules.warpgroup import STAGE_BARRIERS, WarpgroupSchedule
 
 from .matrix_sums import MatrixSums
 from .products import Block, Blocks, Storing
+from .running_sums import RunningSums, Step, no_sums
 from .split_operands import OfSplitOperands
 
 WARPS = WARPGROUP_THREADS // WARP_THREADS
@@ -152,46 +148,41 @@ class _Workgroup:
 
     def _multiply_blocks(self, blocks: Blocks, storing: Storing) -> None:
         def multiply(block: Block, position: list[ir.Value]) -> Sequence[ir.Value]:
-            sums = [WarpgroupSums.zero(self._schedule.block_columns)] * self._schedule.parts
+            zero = RunningSums.of(self._schedule, no_sums(self._schedule))
 
             def multiply_stage(stage: Index, values: list[ir.Value]) -> Sequence[ir.Value]:
                 *current, place, parity, last = values
                 self._full(Index(place)).wait(Index(parity))
-                added = self._multiply(
-                    Index(place), [each.at(value) for each, value in zip(sums, current, strict=True)]
-                )
-                # Only the products just started are not done.
+                added = zero.at(current).add(self._steps(Index(place)))
+                # Only products just started are not done.
                 when(Index(0).less_than(stage), lambda: self._release(Index(last)))
-                return [*(each.value for each in added), *self._next(Index(place), Index(parity)), place]
+                return [*added.values, *self._next(Index(place), Index(parity)), place]
 
-            initial = [*(each.value for each in sums), *position, Index(0).value]
+            initial = [*zero.values, *position, Index(0).value]
             *final, place, parity, last = loop_carried(
                 self._packing.stages, 1, initial, multiply_stage, "stage"
             )
-            scalars = landed_sums([each.at(value) for each, value in zip(sums, final, strict=True)])
+            scalars = zero.at(final).landed()
             self._release(Index(last))
             self._store(block, scalars, storing)
             return [place, parity]
 
         blocks.walk(_first_position(), multiply)
 
-    def _multiply(self, place: Index, sums: list[WarpgroupSums]) -> list[WarpgroupSums]:
-        """Starts the products of the stage at a place; all that were started before are done then."""
+    def _steps(self, place: Index) -> list[Step]:
+        """What is multiplied of the stage at a place."""
         first = place * self._schedule.stage_bytes
         warpgroup = self._warp // WARPS
         rows = self._shared.operand(first + warpgroup * (WARPGROUP_ROWS * STAGE_ROW_BYTES))
         columns = self._shared.operand(first + self._row_bytes)
-        steps = self._schedule.block_reduction // REDUCTION
-        begin_products()
-        for step in range(steps):
-            high_rows, high_columns = rows.step(step), columns.step(step)
-            if self._schedule.parts == 2:
-                low_rows, low_columns = rows.step(steps + step), columns.step(steps + step)
-                sums[1] = sums[1].add(high_rows, low_columns).add(low_rows, high_columns)
-            sums[0] = sums[0].add(high_rows, high_columns)
-        commit_products()
-        wait_for_products(pending=1)
-        return sums
+        steps, parts = self._schedule.block_reduction // REDUCTION, range(self._schedule.parts)
+        return [
+            Step(
+                [rows.step(part * steps + step) for part in parts],
+                [columns.step(part * steps + step) for part in parts],
+            )
+            for step in range(steps)
+        ]
 
     def _release(self, place: Index) -> None:
         when(self._lane.less_than(1), self._empty(place).arrive)

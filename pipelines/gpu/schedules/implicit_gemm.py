@@ -13,7 +13,7 @@ from iree.winograd.pipelines.gpu.device.warpgroup import (
 )
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
-from .matrix import STAGE_ROW_BYTES, MatrixSchedule
+from .matrix import MATRIX_TERMS, STAGE_ROW_BYTES, MatrixSchedule
 from .patch import Patch
 from .warpgroup import COLUMNS, MAX_SUMS
 
@@ -54,8 +54,14 @@ class ImplicitGemmSchedule(MatrixSchedule):
 
     @property
     def sums(self) -> int:
-        """A thread's, of large products and of small ones."""
-        return self.parts * WARPGROUP_ROWS * self.block_columns // WARPGROUP_THREADS
+        """A thread's, of large products, of a block of these, and of small ones."""
+        blocks = 0 if self.summed_block is None else 1
+        return (self.parts + blocks) * WARPGROUP_ROWS * self.block_columns // WARPGROUP_THREADS
+
+    @property
+    def summed_steps(self) -> int | None:
+        """Steps of matrix units in a block of sums."""
+        return self.summed_block and self.summed_block // MATRIX_TERMS
 
     @property
     def threads(self) -> int:

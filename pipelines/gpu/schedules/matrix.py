@@ -12,6 +12,8 @@ SPLIT_PRODUCTS = 3
 """Products of fp16 for each of numbers that are split into two of these."""
 ROUNDED_PRODUCTS = 1
 """The same of numbers that are rounded to fp16."""
+MATRIX_TERMS = 16
+"""Products that matrix units add to a sum at once."""
 STAGE_ROW = 64
 """fp16 numbers in a row of a stage: high parts and low parts, or rounded numbers."""
 HALF_BYTES = 2
@@ -25,19 +27,24 @@ class MatrixSchedule(Schedule, ABC):
 
     A workgroup computes blocks of `block_rows` x `block_columns` sums. For each product of fp32's there are
     so many `products`: three of numbers that are split into two, with fp32's accuracy, or one of rounded
-    numbers.
+    numbers. Matrix units truncate when they add: they sum `summed_block` large products, all of them by
+    default, and these blocks are added to each other in fp32, rounded to nearest.
 
-    Raises ValueError for sizes that are not positive, and other numbers of products.
+    Raises ValueError for sizes that are not positive, other numbers of products, and blocks that matrix
+    units don't sum in whole steps.
     """
 
     block_rows: int
     block_columns: int
     products: int = field(default=SPLIT_PRODUCTS, kw_only=True)
+    summed_block: int | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.products not in (ROUNDED_PRODUCTS, SPLIT_PRODUCTS):
             raise ValueError(f"products must be {ROUNDED_PRODUCTS} or {SPLIT_PRODUCTS}, not {self.products}")
+        if self.summed_block is not None and self.summed_block % MATRIX_TERMS:
+            raise ValueError(f"summed_block {self.summed_block} must be a multiple of {MATRIX_TERMS}")
 
     @property
     def parts(self) -> int:
@@ -80,7 +87,8 @@ class StagedSchedule(MatrixSchedule, ABC):
     `stages` of them are there: while one is multiplied the others are copied. A multiprocessor should have
     registers for `resident_workgroups`.
 
-    Raises ValueError as `MatrixSchedule` does, and for less than two stages.
+    Raises ValueError as `MatrixSchedule` does, for less than two stages, and where matrix units sum other
+    blocks than those of a stage.
     """
 
     stages: int = field(kw_only=True)
@@ -90,6 +98,8 @@ class StagedSchedule(MatrixSchedule, ABC):
         super().__post_init__()
         if self.stages < 2:
             raise ValueError(f"stages must be at least 2, not {self.stages}")
+        if self.summed_block not in (None, self.block_reduction):
+            raise ValueError(f"summed_block must be {self.block_reduction}, not {self.summed_block}")
 
     @property
     def resident_threads(self) -> int:

@@ -48,8 +48,9 @@ class WarpgroupSchedule(StagedSchedule):
 
     @property
     def sums(self) -> int:
-        """A thread's, of large products and of small ones."""
-        return self.parts * WARPGROUP_ROWS * self.block_columns // WARPGROUP_THREADS
+        """A thread's, of large products, of a block of these, and of small ones."""
+        blocks = 0 if self.summed_block is None else 1
+        return (self.parts + blocks) * WARPGROUP_ROWS * self.block_columns // WARPGROUP_THREADS
 
     @property
     def threads(self) -> int:
