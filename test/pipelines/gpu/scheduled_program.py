@@ -1,13 +1,19 @@
-"""A convolution that is computed by a given schedule."""
+"""A convolution that is computed by a given schedule, and the code that it becomes for CUDA."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
-from convolution_program import Program
+import numpy as np
+from convolution_program import Program, compile_rewritten
+from iree.winograd.pipelines.gpu.device.target import GpuTarget
 from iree.winograd.pipelines.gpu.schedules.fit import GpuSchedule
 from iree.winograd.pipelines.gpu.schedules.fused import FusedSchedule
 
+HOPPER = GpuTarget(
+    1024, 232448, "nvvm.minctasm", "sm_90a", has_matrix_units=True, has_warpgroup_products=True
+)
 F2X2 = FusedSchedule(16, 8, 8, 4, thread_products=1, thread_tiles=4, thread_columns=4)
 
 
@@ -16,3 +22,15 @@ class ScheduledProgram(Program):
     """A program whose convolution is computed by the kernels of this schedule."""
 
     schedule: GpuSchedule = F2X2
+
+    def kernels(self, architecture: str, folder: Path) -> list[str]:
+        """The PTX of each kernel, for which `folder` has to be empty."""
+        generator = np.random.default_rng(0)
+        filters = generator.standard_normal(self.filter_shape).astype(np.float32)
+        flags = [f"--iree-hal-dump-executable-binaries-to={folder}"]
+        source = self.text(filters if self.constant_filter else None)
+        compile_rewritten(source, f"cuda:{architecture}", flags)
+        files = [path.read_text() for path in folder.glob("*.ptx")]
+        assert files
+        assert all(f".target {architecture}" in text for text in files)
+        return [kernel for text in files for kernel in text.split(".visible .entry")[1:]]

@@ -10,25 +10,20 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from convolution_program import compile_rewritten
 from iree.winograd.dialect.decomposition import decompose
 from iree.winograd.dialect.reference import convolution
 from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.emission.index import Index
 from iree.winograd.pipelines.gpu.choice.default_schedule import default_schedules, schedules
-from iree.winograd.pipelines.gpu.device.target import GpuTarget
 from iree.winograd.pipelines.gpu.packing.implicit_gemm import ImplicitGemmPacking
 from iree.winograd.pipelines.gpu.schedules.fit import refusal
 from iree.winograd.pipelines.gpu.schedules.implicit_gemm import ImplicitGemmSchedule
 from iree.winograd.pipelines.gpu.schedules.patch import CELL
 from iree.winograd.pipelines.machines.defaults import default_gpu_machine
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
-from scheduled_program import ScheduledProgram
+from scheduled_program import HOPPER, ScheduledProgram
 from wide import sampled
 
-HOPPER = GpuTarget(
-    1024, 232448, "nvvm.minctasm", "sm_90a", has_matrix_units=True, has_warpgroup_products=True
-)
 SCHEDULE = ImplicitGemmSchedule(64, 64, warpgroups=2, walking_workgroups=132)
 PLAIN = ScheduledProgram(
     (14, 14), 64, 64, (3, 3), (1, 1), (1, 1), batch=4, low=(1, 1), high=(1, 1), schedule=SCHEDULE
@@ -38,6 +33,7 @@ PROGRAMS = [
     PLAIN,
     STEM,
     replace(STEM, constant_filter=False),
+    replace(PLAIN, schedule=replace(SCHEDULE, summed_block=64)),
     replace(PLAIN, channels=4, schedule=replace(SCHEDULE, products=1)),
     replace(PLAIN, channels=32, strides=(2, 2), dynamic_batch=True, constant_filter=False),
     replace(
@@ -58,17 +54,16 @@ def _shape(text: str) -> ConvolutionShape:
 
 @pytest.mark.parametrize("program", sampled(PROGRAMS, PROGRAMS[:3]), ids=str)
 def test_is_one_kernel_of_warpgroups(program: ScheduledProgram, tmp_path: Path) -> None:
-    generator = np.random.default_rng(0)
-    filters = generator.standard_normal(program.filter_shape).astype(np.float32)
-    flags = [f"--iree-hal-dump-executable-binaries-to={tmp_path}"]
-    compile_rewritten(program.text(filters if program.constant_filter else None), "cuda:sm_90a", flags)
-    kernels = "".join(path.read_text() for path in tmp_path.glob("*.ptx")).split(".visible .entry")[1:]
+    kernels = program.kernels("sm_90a", tmp_path)
     (multiplying,) = (each for each in kernels if "wgmma.mma_async" in each)
     assert [each for each in kernels if "input" in each.split("(")[0]] == []
     schedule = program.schedule
     assert isinstance(schedule, ImplicitGemmSchedule)
     products = multiplying.count(f"wgmma.mma_async.sync.aligned.m64n{schedule.block_columns}k16.f32.f16.f16")
     assert products and products % schedule.products == 0
+    if schedule.summed_block is not None:
+        # Blocks of four steps each wait for their large products alone.
+        assert multiplying.count("wgmma.wait_group.sync.aligned 1") == 9
     for instruction in ("cp.async.bulk.shared::cluster.global.mbarrier", "fence.proxy.async", "bar.sync"):
         assert instruction in multiplying
     assert ".local" not in multiplying, "registers are spilled"
