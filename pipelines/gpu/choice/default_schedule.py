@@ -15,7 +15,12 @@ from iree.winograd.pipelines.gpu.schedules.fit import GpuSchedule, fits, is_dept
 from iree.winograd.pipelines.gpu.schedules.fused import FusedSchedule
 from iree.winograd.pipelines.gpu.schedules.gemm import GemmSchedule
 from iree.winograd.pipelines.gpu.schedules.implicit_gemm import ImplicitGemmSchedule
-from iree.winograd.pipelines.gpu.schedules.matrix import ROUNDED_PRODUCTS, SPLIT_PRODUCTS, MatrixSchedule
+from iree.winograd.pipelines.gpu.schedules.matrix import (
+    MATRIX_TERMS,
+    ROUNDED_PRODUCTS,
+    SPLIT_PRODUCTS,
+    MatrixSchedule,
+)
 from iree.winograd.pipelines.gpu.schedules.split import SplitSchedule
 from iree.winograd.pipelines.gpu.schedules.warpgroup import WarpgroupSchedule
 from iree.winograd.pipelines.machines.model import GpuMachine
@@ -55,7 +60,9 @@ IMPLICIT_GEMM_WARPGROUPS = (4, 3, 2, 1)
 SUMMED_STAGE = 32
 """Large products of split numbers that matrix units sum: those of a stage."""
 SUMMED_PRODUCTS = 64
-"""The same of implicit products: with half as many errors are a tenth less."""
+"""The same of implicit products, at least: with half as many errors are a tenth less."""
+SUMMED_BLOCKS = 9
+"""Of a patch, at most: the assembler keeps sums of several before it adds them, while it has registers."""
 CHANNEL_BLOCKS = (1, 2, 4, 8, 16)
 REGISTERS = 65536
 """Of a multiprocessor."""
@@ -159,7 +166,7 @@ def _implicit_gemm_schedules(
                 walking_workgroups=walking,
                 channel_blocks=channel_blocks,
                 products=products,
-                summed_block=SUMMED_PRODUCTS if products == SPLIT_PRODUCTS else None,
+                summed_block=_summed_products(shape, channel_blocks) if products == SPLIT_PRODUCTS else None,
             )
             for channel_blocks in CHANNEL_BLOCKS
         )
@@ -167,6 +174,12 @@ def _implicit_gemm_schedules(
             each for each in blocked if refusal(shape, target, each) is None and _has_registers(shape, each)
         )
         yield from islice(fitting, 1)
+
+
+def _summed_products(shape: ConvolutionShape, channel_blocks: int) -> int:
+    """Large products that matrix units sum, of all those of a block of channels."""
+    of_a_block = -(-shape.reduction // (SUMMED_BLOCKS * channel_blocks * MATRIX_TERMS)) * MATRIX_TERMS
+    return max(SUMMED_PRODUCTS, of_a_block)
 
 
 def _has_registers(shape: ConvolutionShape, schedule: ImplicitGemmSchedule) -> bool:

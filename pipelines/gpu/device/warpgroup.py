@@ -168,6 +168,11 @@ class WarpgroupSums:
         return WarpgroupSums(llvm.mlir_zero(sums_type(columns)), columns)
 
     @staticmethod
+    def unset(columns: int) -> WarpgroupSums:
+        """What a product that `begins` sums may be added to."""
+        return WarpgroupSums(llvm.mlir_poison(sums_type(columns)), columns)
+
+    @staticmethod
     def of(sums: Sequence[ir.Value]) -> WarpgroupSums:
         """Those that a thread holds, one by one."""
         columns = len(sums) * WARPGROUP_THREADS // WARPGROUP_ROWS

@@ -29,18 +29,19 @@ from iree.winograd.pipelines.gpu.device.warpgroup import (
     BARRIER_BYTES,
     REDUCTION,
     WARPGROUP_THREADS,
+    Operand,
     SharedBytes,
     address_of,
     publish,
     warpgroup_barrier,
 )
 from iree.winograd.pipelines.gpu.packing.implicit_gemm import ImplicitGemmPacking
-from iree.winograd.pipelines.gpu.schedules.implicit_gemm import WARP_MAXIMA_BYTES, ImplicitGemmSchedule
+from iree.winograd.pipelines.gpu.schedules.implicit_gemm import WARP_MAXIMA_BYTES
 from iree.winograd.pipelines.gpu.schedules.matrix import HALF_BYTES
 
 from .matrix_sums import MatrixSums
 from .products import Block
-from .running_sums import RunningSums, Step, no_sums
+from .running_sums import RunningSums, Step
 from .split_operands import SplitFilterKernel
 from .splitting import (
     finite_magnitude,
@@ -91,12 +92,9 @@ class _Sums:
     """A thread's sums one by one, of large products and of small ones, and what they are to be scaled by."""
 
     scalars: list[list[ir.Value]]
+    """Empty before there are any."""
     largest: ir.Value | None
     """The magnitude that the scale is for; None before there are any."""
-
-    @staticmethod
-    def zero(schedule: ImplicitGemmSchedule) -> _Sums:
-        return _Sums(no_sums(schedule), None)
 
 
 class _Workgroup:
@@ -136,7 +134,7 @@ class _Workgroup:
         first, step = self._warpgroup * walking + self._workgroup, walking * self._schedule.warpgroups
         with loop(self._tiles - first, step, "tile") as ahead:
             tile = first + ahead
-            sums = _Sums.zero(self._schedule)
+            sums = _Sums([], None)
             loaded = self._load(tile, 0)
             for block in range(self._schedule.channel_blocks):
                 sums = self._split(loaded, sums)
@@ -255,24 +253,24 @@ class _Workgroup:
     def _multiply(self, block: int, before: _Sums) -> _Sums:
         packing, schedule, geometry = self._packing, self._schedule, self._packing.patch
         distances = geometry.pair_bytes, geometry.line_bytes
-        patch = self._shared.gathered_operand(self._patch, *distances).here()
-        filters = self._shared.operand(0).here()
-        per_stage = schedule.block_reduction // REDUCTION
-        steps = []
-        for step, place in geometry.steps(block):
+        patch = self._shared.gathered_operand(self._patch, *distances)
+        filters = self._shared.operand(0)
+        per_stage, parts = schedule.block_reduction // REDUCTION, range(schedule.parts)
+
+        def operands(step: int, place: int, patch: Operand, filters: Operand) -> Step:
             stage, within = divmod(step, per_stage)
             rows, columns = patch.behind(place), filters.behind(stage * packing.stage_bytes)
-            parts = range(schedule.parts)
-            steps.append(
-                Step(
-                    [rows.behind(part * geometry.part_bytes) for part in parts],
-                    [columns.step(part * per_stage + within) for part in parts],
-                )
+            return Step(
+                [rows.behind(part * geometry.part_bytes) for part in parts],
+                [columns.step(part * per_stage + within) for part in parts],
             )
-        sums = RunningSums.of(schedule, before.scalars)
+
+        steps = geometry.steps(block)
+        sums = RunningSums.of(schedule, before.scalars) if before.scalars else RunningSums.none(schedule)
         summed = schedule.summed_steps or len(steps)
         for first in range(0, len(steps), summed):
-            sums = sums.add(steps[first : first + summed])
+            here = patch.here(), filters.here()
+            sums = sums.add([operands(*step, *here) for step in steps[first : first + summed]])
         return _Sums(sums.landed(), before.largest)
 
     # The results

@@ -37,13 +37,21 @@ class Step:
 class RunningSums:
     """A thread's sums of large products, and of small ones where numbers are split."""
 
-    large: WarpgroupSums | None
-    """None where they are summed in blocks."""
+    large: WarpgroupSums
+    """With `in_blocks` those of the last block, whose registers the next one takes."""
     small: WarpgroupSums | None
-    block: WarpgroupSums | None
-    """What was there before the sums of a block, whose registers these take. None without blocks."""
-    rounded: Sequence[ir.Value] = ()
-    """The sums of the blocks so far, one by one."""
+    in_blocks: bool
+    rounded: Sequence[ir.Value] | None = None
+    """The sums of all blocks so far, one by one. None where there are none."""
+    are_set: bool = True
+    """Whether there are any yet."""
+
+    @staticmethod
+    def none(schedule: MatrixSchedule) -> RunningSums:
+        """Those of a block of which nothing is multiplied yet."""
+        unset = WarpgroupSums.unset(schedule.block_columns)
+        small = unset if schedule.parts == 2 else None
+        return RunningSums(unset, small, schedule.summed_block is not None, are_set=False)
 
     @staticmethod
     def of(schedule: MatrixSchedule, scalars: Sequence[Sequence[ir.Value]]) -> RunningSums:
@@ -51,56 +59,57 @@ class RunningSums:
         large, *others = scalars
         small = WarpgroupSums.of(others[0]) if others else None
         if schedule.summed_block is None:
-            return RunningSums(WarpgroupSums.of(large), small, None)
-        return RunningSums(None, small, WarpgroupSums.zero(schedule.block_columns), large)
+            return RunningSums(WarpgroupSums.of(large), small, in_blocks=False)
+        return RunningSums(WarpgroupSums.unset(schedule.block_columns), small, in_blocks=True, rounded=large)
+
+    @staticmethod
+    def zero(schedule: MatrixSchedule) -> RunningSums:
+        """Zeros, for a loop to carry."""
+        zero = lane(constant_quad(0.0), 0)
+        count = WARPGROUP_ROWS * schedule.block_columns // WARPGROUP_THREADS
+        return RunningSums.of(schedule, [[zero] * count for _ in range(schedule.parts)])
 
     @property
     def values(self) -> list[ir.Value]:
         """What a loop carries."""
-        return [*self.rounded, *(each.value for each in (self.large, self.small) if each is not None)]
+        large = [self.large.value] if self.rounded is None else self.rounded
+        return [*large, *([self.small.value] if self.small is not None else [])]
 
     def at(self, values: Sequence[ir.Value]) -> RunningSums:
         """The same sums later on."""
-        count = len(self.rounded)
-        rest = iter(values[count:])
-        large, small = (each and each.at(next(rest)) for each in (self.large, self.small))
-        return replace(self, large=large, small=small, rounded=values[:count])
+        count = len(values) - (self.small is not None)
+        small = self.small and self.small.at(values[-1])
+        if self.rounded is None:
+            return replace(self, large=self.large.at(values[0]), small=small)
+        return replace(self, rounded=values[:count], small=small)
 
     def add(self, steps: Sequence[Step]) -> RunningSums:
         """Starts the products of a block; all that were started before are done then."""
         begin_products()
-        large = self._add_large(steps)
-        small = self.small
-        if small is not None:
-            if self.block is not None:
-                commit_products()
-            for step in steps:
-                (high_rows, low_rows), (high_columns, low_columns) = step.rows, step.columns
-                small = small.add(high_rows, low_columns).add(low_rows, high_columns)
-        commit_products()
-        if self.block is None:
-            wait_for_products(pending=1)
-            return replace(self, large=large, small=small)
-        (block,) = landed_sums([large], pending=0 if small is None else 1)
-        rounded = [arith.addf(before, each) for before, each in zip(self.rounded, block, strict=True)]
-        return RunningSums(None, small, WarpgroupSums.of(block), rounded)
-
-    def _add_large(self, steps: Sequence[Step]) -> WarpgroupSums:
-        sums = self.large if self.block is None else self.block
-        assert sums is not None
+        large, small = self.large, self.small
         for number, step in enumerate(steps):
-            begins = self.block is not None and number == 0
-            sums = sums.add(step.rows[0], step.columns[0], begins=begins)
-        return sums
+            begins = number == 0 and (self.in_blocks or not self.are_set)
+            large = large.add(step.rows[0], step.columns[0], begins=begins)
+        if small is not None:
+            if self.in_blocks:
+                commit_products()
+            for number, step in enumerate(steps):
+                (high_rows, low_rows), (high_columns, low_columns) = step.rows, step.columns
+                begins = number == 0 and not self.are_set
+                small = small.add(high_rows, low_columns, begins=begins).add(low_rows, high_columns)
+        commit_products()
+        if not self.in_blocks:
+            wait_for_products(pending=1)
+            return RunningSums(large, small, in_blocks=False)
+        (block,) = landed_sums([large], pending=0 if small is None else 1)
+        rounded = block
+        if self.rounded is not None:
+            rounded = [arith.addf(before, each) for before, each in zip(self.rounded, block, strict=True)]
+        return RunningSums(WarpgroupSums.of(block), small, in_blocks=True, rounded=rounded)
 
     def landed(self) -> list[list[ir.Value]]:
         """The sums one by one, when all products are done: of large ones, then of small ones."""
-        started = landed_sums([each for each in (self.large, self.small) if each is not None])
-        return started if self.block is None else [list(self.rounded), *started]
-
-
-def no_sums(schedule: MatrixSchedule) -> list[list[ir.Value]]:
-    """A thread's sums one by one, of large products and of small ones, before there are any."""
-    zero = lane(constant_quad(0.0), 0)
-    count = WARPGROUP_ROWS * schedule.block_columns // WARPGROUP_THREADS
-    return [[zero] * count for _ in range(schedule.parts)]
+        small = [] if self.small is None else [self.small]
+        if self.rounded is None:
+            return landed_sums([self.large, *small])
+        return [list(self.rounded), *landed_sums(small)]

@@ -36,7 +36,7 @@ from iree.winograd.pipelines.gpu.schedules.warpgroup import STAGE_BARRIERS, Warp
 
 from .matrix_sums import MatrixSums
 from .products import Block, Blocks, Storing
-from .running_sums import RunningSums, Step, no_sums
+from .running_sums import RunningSums, Step
 from .split_operands import OfSplitOperands
 
 WARPS = WARPGROUP_THREADS // WARP_THREADS
@@ -148,7 +148,7 @@ class _Workgroup:
 
     def _multiply_blocks(self, blocks: Blocks, storing: Storing) -> None:
         def multiply(block: Block, position: list[ir.Value]) -> Sequence[ir.Value]:
-            zero = RunningSums.of(self._schedule, no_sums(self._schedule))
+            zero = RunningSums.zero(self._schedule)
 
             def multiply_stage(stage: Index, values: list[ir.Value]) -> Sequence[ir.Value]:
                 *current, place, parity, last = values
