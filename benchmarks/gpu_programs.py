@@ -5,7 +5,8 @@
 A program has functions `few` and `many` that compute the layer `FEW_COPIES` and `MANY_COPIES` times, of as
 many images: the bias of each but the first is the first pixel of the result before, so that they come one
 after the other. The difference is device time, free of what a call costs and of what allocating its memory
-does, as much in both. Filters are arguments of both, and transformed once in a call of either.
+does, as much in both. Filters are arguments of both, and transformed once in a call of either. A function
+`once` computes the layer once, for its errors: those of first pixels would be in all of what is next.
 """
 
 from __future__ import annotations
@@ -318,7 +319,8 @@ def compile_layer(
 
 def program(layer: GpuLayer, variant: Variant, copies: int = MANY_COPIES) -> str:
     """The layer's program as MLIR, channels last, in which `many` computes it `copies` times."""
-    return _module(_function("few", layer, FEW_COPIES, variant) + _function("many", layer, copies, variant))
+    counts = {"once": 1, "few": FEW_COPIES, "many": copies}
+    return _module("".join(_function(name, layer, count, variant) for name, count in counts.items()))
 
 
 def _module(functions: str) -> str:

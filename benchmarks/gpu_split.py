@@ -6,11 +6,10 @@
 First convolutions of many kinds are compared with float64, also with images whose scale is that of very large
 or very small numbers. Then layers of ResNets are timed side by side: ours as chosen, as chosen for sm_80 and
 without matrix units, and as chosen where errors of 1e-3 are admitted; cuDNN in fp32 and in TF32, which are
-timed as `benchmarks.gpu` does. Errors are relative to
-float64 in the 1-norm, of the third of three such layers of which each one's first pixel is the next one's
-bias. What is chosen is also timed with matrix units adding up all products, and in blocks of
-`--summed-blocks`. At last the batched products of F(4x4, 3x3) are timed apart, beside cuBLAS' in fp32 and in
-TF32. Running needs the runtime and torch, not the compiler.
+timed as `benchmarks.gpu` does. Errors are relative to float64 in the 1-norm, of one such layer. What is
+chosen is also timed with matrix units adding up all products, and in blocks of `--summed-blocks`. At last the
+batched products of F(4x4, 3x3) are timed apart, beside cuBLAS' in fp32 and in TF32. Running needs the runtime
+and torch, not the compiler.
 """
 
 from __future__ import annotations
@@ -126,6 +125,10 @@ CASES = (
     Case(f"4x14x14x200->72 {_3X3} 1 f32", (4, 4), (3, 3), _warpgroup(64, 128, walking_workgroups=7)),
     Case(f"4x11x9x13->19 {_3X3} 1 f32", (4, 4), (3, 3), _warpgroup(64, 16)),
     Case(f"4x14x14x200->72 {_3X3} 1 f32", (4, 4), (3, 3), _warpgroup(walking_workgroups=7, summed_block=32)),
+    *(
+        Case(f"4x14x14x{channels}->72 {_3X3} 1 f32", (4, 4), (3, 3), _warpgroup(rows, summed_block=64))
+        for channels, rows in ((40, 64), (128, 192), (200, 64))
+    ),
     Case(f"4x14x14x200->72 {_3X3} 1 f32", (4, 4), (3, 3), _split(summed_block=32)),
     Case(f"4x5x5x1100->64 {_1X1} 1 f32", (1, 1), (1, 1), _warpgroup(stages=3, summed_block=32)),
     Case(f"4x5x5x1100->64 {_1X1} 1 f32", (1, 1), (1, 1), _split(stages=3, summed_block=32)),
@@ -194,7 +197,7 @@ def main() -> None:
         help="of large products, beside those that are chosen",
     )
     parser.add_argument("--limits", nargs="*", type=float, default=[], help="of errors, a variant for each")
-    parser.add_argument("--variants", nargs="+", help="only those of these names")
+    parser.add_argument("--variants", nargs="+", help="only those whose names begin so")
     parser.add_argument("--processes", type=int, default=1, help="that compile at the same time")
     parser.add_argument("--rounds", type=int, default=9)
     options = parser.parse_args()
@@ -229,7 +232,7 @@ def build(
             pool.submit(_build_program, folder, layer, number, name, candidate)
             for layer in layers
             for number, (name, candidate) in enumerate(variants(layer))
-            if names is None or name in names
+            if names is None or name.startswith(tuple(names))
         ]
         products = [
             pool.submit(_build_products, folder, layer, number, target, schedule)
@@ -255,9 +258,13 @@ def _build_program(
 
 def _product_schedules() -> Iterator[tuple[str, Mapping[str, int | str]]]:
     """Those that split products are timed by, and the targets that they are compiled for."""
-    for blocks in ({"summed_block": 32}, {}):
+    for block in (32, 64, None):
+        blocks = {} if block is None else {"summed_block": block}
         yield TARGET, _warpgroup(resident_workgroups=3, walking_workgroups=396, **blocks)
-        yield "cuda:sm_80", _split(stages=4, resident_workgroups=4, **blocks)
+        yield TARGET, _warpgroup(192, 64, 6, walking_workgroups=132, **blocks)
+        if block != 64:
+            yield "cuda:sm_80", _split(stages=4, resident_workgroups=4, **blocks)
+    yield TARGET, _warpgroup(128, 64, 8, walking_workgroups=132, summed_block=64)
     yield TARGET, _warpgroup(128, 128, 6, walking_workgroups=132)
 
 
@@ -507,16 +514,12 @@ def _measure_products(folder: Path, record: dict[str, Any]) -> dict[str, Any]:
 
 
 def layer_in_float64(layer: GpuLayer, image: Any, filters: Any, bias: Any) -> npt.NDArray[np.float64]:
-    """What `few` computes of the first image."""
+    """The layer's result for the first image."""
     import torch
 
     x, w = image[:1].permute(0, 3, 1, 2).double(), filters.permute(3, 2, 0, 1).double()
-    sums = torch.nn.functional.conv2d(x, w, padding=layer.taps // 2)[0].permute(1, 2, 0)
-    first_pixel = bias.double()
-    for _ in range(FEW_COPIES):
-        result = torch.relu(sums + first_pixel)
-        first_pixel = result[0, 0]
-    found: npt.NDArray[np.float64] = result.cpu().numpy()
+    sums = torch.nn.functional.conv2d(x, w, bias.double(), padding=layer.taps // 2)
+    found: npt.NDArray[np.float64] = torch.relu(sums[0].permute(1, 2, 0)).cpu().numpy()
     return found
 
 
@@ -524,14 +527,10 @@ def _cudnn_result(layer: GpuLayer, image: Any, filters: Any, bias: Any) -> npt.N
     """The same of cuDNN."""
     import torch
 
-    first_pixel = bias
     x = image.permute(0, 3, 1, 2).contiguous(memory_format=torch.channels_last)
     w = filters.permute(3, 2, 0, 1).contiguous(memory_format=torch.channels_last)
-    for _ in range(FEW_COPIES):
-        sums = torch.nn.functional.conv2d(x, w, first_pixel, padding=layer.taps // 2)
-        result = torch.relu(sums[0].permute(1, 2, 0))
-        first_pixel = result[0, 0].contiguous()
-    found: npt.NDArray[np.float32] = result.cpu().numpy()
+    sums = torch.nn.functional.conv2d(x, w, bias, padding=layer.taps // 2)
+    found: npt.NDArray[np.float32] = torch.relu(sums[0].permute(1, 2, 0)).cpu().numpy()
     return found
 
 

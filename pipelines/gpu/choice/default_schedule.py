@@ -53,14 +53,18 @@ WARPGROUP_SCHEDULES = (
     WarpgroupSchedule(64, 128, stages=4, resident_workgroups=2),
     WarpgroupSchedule(128, 128, stages=6),
 )
-"""As many of their workgroups as are resident walk over all blocks. The first has least columns."""
+"""For rounded numbers. As many of their workgroups as are resident walk over all blocks. The first has least
+columns."""
+SPLIT_WARPGROUP_SCHEDULES = (
+    WarpgroupSchedule(64, 64, summed_block=64, stages=4, resident_workgroups=3),
+    WarpgroupSchedule(192, 64, summed_block=64, stages=6),
+)
+"""For split numbers, of whose blocks threads have no registers for more columns."""
 IMPLICIT_GEMM_COLUMNS = {SPLIT_PRODUCTS: (64, 32), ROUNDED_PRODUCTS: (64, 32, 128)}
 """Of a block, by the products that there are for each of fp32's."""
 IMPLICIT_GEMM_WARPGROUPS = (4, 3, 2, 1)
-SUMMED_STAGE = 32
-"""Large products of split numbers that matrix units sum: those of a stage."""
 SUMMED_PRODUCTS = 64
-"""The same of implicit products, at least: with half as many errors are a tenth less."""
+"""Large products that matrix units sum at least: with half as many errors are a tenth less."""
 SUMMED_BLOCKS = 9
 """Of a patch, at most: the assembler keeps sums of several before it adds them, while it has registers."""
 CHANNEL_BLOCKS = (1, 2, 4, 8, 16)
@@ -130,22 +134,20 @@ def matrix_schedules(
     if machine.matrix_flops is None:
         return
     # Wide blocks take longer to finish the results of direct convolutions than they gain.
-    warpgroup = WARPGROUP_SCHEDULES[:1] if shape.transform_size == 1 else WARPGROUP_SCHEDULES
-    candidates = (*_matrix_schedules(warpgroup, machine), *_implicit_gemm_schedules(shape, target, machine))
+    rounded = WARPGROUP_SCHEDULES[:1] if shape.transform_size == 1 else WARPGROUP_SCHEDULES
+    candidates = (*_matrix_schedules(rounded, machine), *_implicit_gemm_schedules(shape, target, machine))
     yield from (each for each in candidates if refusal(shape, target, each) is None)
 
 
-def _matrix_schedules(
-    warpgroup: Sequence[WarpgroupSchedule], machine: GpuMachine
-) -> Iterator[MatrixSchedule]:
-    for products in (SPLIT_PRODUCTS, ROUNDED_PRODUCTS):
-        splits = products == SPLIT_PRODUCTS
-        block = SUMMED_STAGE if splits else None
-        yield from (replace(each, products=products, summed_block=block) for each in SPLIT_SCHEDULES)
-        # Threads have no registers for blocks of wider ones.
-        for each in warpgroup[:1] if splits else warpgroup:
-            walking = each.resident_workgroups * machine.multiprocessors
-            yield replace(each, products=products, summed_block=block, walking_workgroups=walking)
+def _matrix_schedules(rounded: Sequence[WarpgroupSchedule], machine: GpuMachine) -> Iterator[MatrixSchedule]:
+    for each in SPLIT_SCHEDULES:
+        yield replace(each, summed_block=each.block_reduction)
+        yield replace(each, products=ROUNDED_PRODUCTS)
+    of_warpgroups = SPLIT_WARPGROUP_SCHEDULES + tuple(
+        replace(each, products=ROUNDED_PRODUCTS) for each in rounded
+    )
+    for each in of_warpgroups:
+        yield replace(each, walking_workgroups=each.resident_workgroups * machine.multiprocessors)
 
 
 def _implicit_gemm_schedules(

@@ -45,6 +45,8 @@ class RunningSums:
     """The sums of all blocks so far, one by one. None where there are none."""
     are_set: bool = True
     """Whether there are any yet."""
+    is_within_block: bool = False
+    """Whether more large products are added to those of the last block."""
 
     @staticmethod
     def none(schedule: MatrixSchedule) -> RunningSums:
@@ -83,24 +85,26 @@ class RunningSums:
             return replace(self, large=self.large.at(values[0]), small=small)
         return replace(self, rounded=values[:count], small=small)
 
-    def add(self, steps: Sequence[Step]) -> RunningSums:
-        """Starts the products of a block; all that were started before are done then."""
+    def add(self, steps: Sequence[Step], *, ends_block: bool = True) -> RunningSums:
+        """Starts products, with which a block may end; all that were started before are done then."""
         begin_products()
         large, small = self.large, self.small
+        rounds = self.in_blocks and ends_block
+        begins_block = self.in_blocks and not self.is_within_block
         for number, step in enumerate(steps):
-            begins = number == 0 and (self.in_blocks or not self.are_set)
+            begins = number == 0 and (begins_block or not self.are_set)
             large = large.add(step.rows[0], step.columns[0], begins=begins)
         if small is not None:
-            if self.in_blocks:
+            if rounds:
                 commit_products()
             for number, step in enumerate(steps):
                 (high_rows, low_rows), (high_columns, low_columns) = step.rows, step.columns
                 begins = number == 0 and not self.are_set
                 small = small.add(high_rows, low_columns, begins=begins).add(low_rows, high_columns)
         commit_products()
-        if not self.in_blocks:
+        if not rounds:
             wait_for_products(pending=1)
-            return RunningSums(large, small, in_blocks=False)
+            return replace(self, large=large, small=small, are_set=True, is_within_block=True)
         (block,) = landed_sums([large], pending=0 if small is None else 1)
         rounded = block
         if self.rounded is not None:

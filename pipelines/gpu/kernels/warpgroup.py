@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.pipelines.emission.control_flow import loop_carried, when
-from iree.winograd.pipelines.emission.index import Index, select_index
+from iree.winograd.pipelines.emission.index import Condition, Index, select_index
 from iree.winograd.pipelines.gpu.device.matrix_unit import WARP_THREADS
 from iree.winograd.pipelines.gpu.device.memory import (
     QUAD,
@@ -148,20 +149,30 @@ class _Workgroup:
 
     def _multiply_blocks(self, blocks: Blocks, storing: Storing) -> None:
         def multiply(block: Block, position: list[ir.Value]) -> Sequence[ir.Value]:
-            zero = RunningSums.zero(self._schedule)
+            zero, together = RunningSums.zero(self._schedule), self._schedule.summed_stages
 
-            def multiply_stage(stage: Index, values: list[ir.Value]) -> Sequence[ir.Value]:
+            def multiply_stages(first: Index, count: int, values: list[ir.Value]) -> list[ir.Value]:
                 *current, place, parity, last = values
-                self._full(Index(place)).wait(Index(parity))
-                added = zero.at(current).add(self._steps(Index(place)))
-                # Only products just started are not done.
-                when(Index(0).less_than(stage), lambda: self._release(Index(last)))
-                return [*added.values, *self._next(Index(place), Index(parity)), place]
+                sums = zero.at(current)
+                for number in range(count):
+                    self._full(Index(place)).wait(Index(parity))
+                    sums = sums.add(self._steps(Index(place)), ends_block=number == count - 1)
+                    # Only products just started are not done.
+                    is_later = Condition(True) if number else Index(0).less_than(first)
+                    when(is_later, partial(self._release, Index(last)))
+                    last, (place, parity) = place, self._next(Index(place), Index(parity))
+                return [*sums.values, place, parity, last]
 
-            initial = [*zero.values, *position, Index(0).value]
-            *final, place, parity, last = loop_carried(
-                self._packing.stages, 1, initial, multiply_stage, "stage"
-            )
+            def multiply_block(number: Index, values: list[ir.Value]) -> list[ir.Value]:
+                return multiply_stages(number * together, together, values)
+
+            blocks_of_stages, rest = divmod(self._packing.stages, together)
+            values = [*zero.values, *position, Index(0).value]
+            if blocks_of_stages:
+                values = loop_carried(blocks_of_stages, 1, values, multiply_block, "stages")
+            if rest:
+                values = multiply_stages(Index(blocks_of_stages * together), rest, values)
+            *final, place, parity, last = values
             scalars = zero.at(final).landed()
             self._release(Index(last))
             self._store(block, scalars, storing)

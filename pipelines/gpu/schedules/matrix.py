@@ -87,8 +87,8 @@ class StagedSchedule(MatrixSchedule, ABC):
     `stages` of them are there: while one is multiplied the others are copied. A multiprocessor should have
     registers for `resident_workgroups`.
 
-    Raises ValueError as `MatrixSchedule` does, for less than two stages, and where matrix units sum other
-    blocks than those of a stage.
+    Raises ValueError as `MatrixSchedule` does, for less than two stages, and where matrix units sum parts of
+    a stage.
     """
 
     stages: int = field(kw_only=True)
@@ -98,13 +98,18 @@ class StagedSchedule(MatrixSchedule, ABC):
         super().__post_init__()
         if self.stages < 2:
             raise ValueError(f"stages must be at least 2, not {self.stages}")
-        if self.summed_block not in (None, self.block_reduction):
-            raise ValueError(f"summed_block must be {self.block_reduction}, not {self.summed_block}")
+        if self.summed_block is not None and self.summed_block % self.block_reduction:
+            raise ValueError(f"summed_block {self.summed_block} must be a multiple of {self.block_reduction}")
 
     @property
     def resident_threads(self) -> int:
         """Threads for which a multiprocessor should have registers."""
         return self.resident_workgroups * self.threads
+
+    @property
+    def summed_stages(self) -> int:
+        """Stages of a block of sums; one where there are no blocks."""
+        return (self.summed_block or self.block_reduction) // self.block_reduction
 
     @property
     def stage_bytes(self) -> int:

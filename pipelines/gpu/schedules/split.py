@@ -14,8 +14,8 @@ from .matrix import STAGE_ROW_BYTES, StagedSchedule
 class SplitSchedule(StagedSchedule):
     """How the warps of a workgroup multiply on matrix units: `warp_rows` x `warp_columns` sums each.
 
-    Raises ValueError as `StagedSchedule` does, for blocks that don't divide into such parts, and those that
-    the threads can't copy in equal shares.
+    Raises ValueError as `StagedSchedule` does, for blocks that don't divide into such parts, those that the
+    threads can't copy in equal shares, and where matrix units sum other large products than those of a stage.
     """
 
     kind = "split"
@@ -31,6 +31,8 @@ class SplitSchedule(StagedSchedule):
                     f"{block} {getattr(self, block)} must be a multiple of {part} {getattr(self, part)}, "
                     f"and that a multiple of {MATRIX_ROWS}"
                 )
+        if self.summed_stages != 1:
+            raise ValueError(f"summed_block must be {self.block_reduction}, not {self.summed_block}")
         for rows in (self.block_rows, self.block_columns):
             if rows * STAGE_ROW_BYTES // QUAD_BYTES % self.threads:
                 raise ValueError(f"{self.threads} threads can't share the copies of {self} equally")
