@@ -146,8 +146,8 @@ def _matrix_schedules(rounded: Sequence[WarpgroupSchedule], machine: GpuMachine)
     of_warpgroups = SPLIT_WARPGROUP_SCHEDULES + tuple(
         replace(each, products=ROUNDED_PRODUCTS) for each in rounded
     )
-    for each in of_warpgroups:
-        yield replace(each, walking_workgroups=each.resident_workgroups * machine.multiprocessors)
+    for walking in of_warpgroups:
+        yield replace(walking, walking_workgroups=walking.resident_workgroups * machine.multiprocessors)
 
 
 def _implicit_gemm_schedules(
