@@ -32,6 +32,7 @@ from iree.winograd.pipelines.gpu.choice.default_schedule import GEMM_SCHEDULES
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
 from iree.winograd.pipelines.gpu.schedules.fused import FusedSchedule
 from iree.winograd.pipelines.gpu.schedules.gemm import GemmSchedule
+from iree.winograd.pipelines.gpu.schedules.matrix import MatrixSchedule
 from iree.winograd.pipelines.selection import tuning_database
 from iree.winograd.pipelines.selection.candidates import (
     convolution_shape,
@@ -363,7 +364,9 @@ def test_split_products_that_are_measured_but_inaccurate_leave_the_others(
     problem = ConvolutionProblem.parse(text)
     target = GpuTarget(1024, 166912, "nvvm.minctasm", "sm_80", has_matrix_units=True)
     space = GpuBackend(target).search_space()
-    split = next(each for each in implementations(space, problem) if each.schedule.matrix_products == 3)
+    in_blocks = next(each for each in implementations(space, problem) if each.schedule.matrix_products == 3)
+    assert isinstance(in_blocks.schedule, MatrixSchedule)
+    split = replace(in_blocks, schedule=replace(in_blocks.schedule, summed_block=None))
     limit = candidate(problem, space, iree_implementation(problem)).predicted_error
     assert split.algorithm.is_direct and limit < candidate(problem, space, split).predicted_error
     with TuningDatabase(path, report=print) as database, ir.Context():
