@@ -10,7 +10,7 @@ from iree.winograd.dialect.ops import OutputTransformOp
 
 from .buffer import Buffer
 from .index import Index, unflatten
-from .vectors import broadcast, splat
+from .vectors import LaneMask, broadcast, splat
 
 
 @dataclass(frozen=True)
@@ -29,11 +29,17 @@ class VectorEpilogue:
     numbered as one: a position is zeros and then that number."""
 
     def emit(
-        self, accumulated: ir.Value, image: Index, position: tuple[Index, ...], channel: Index
+        self,
+        accumulated: ir.Value,
+        image: Index,
+        position: tuple[Index, ...],
+        channel: Index,
+        lanes: LaneMask | None = None,
     ) -> ir.Value:
         """The finished outputs of `image` at `position`, from `channel` on, one per lane of `accumulated`.
 
-        The position has to exist: operands are read there without conditions.
+        The position has to exist: operands are read there without conditions, but for the lanes that are
+        left out.
         """
         width = ir.VectorType(accumulated.type).shape[0]
         body = self.transform.body
@@ -42,7 +48,7 @@ class VectorEpilogue:
             list(body.arguments)[1:], self.operands, self.transform.indexing_maps, strict=True
         ):
             indices = self._indices(indexing_map, image, position, channel)
-            values[argument] = _load_operand(operand, indexing_map, indices, width)
+            values[argument] = _load_operand(operand, indexing_map, indices, width, lanes)
         *operations, terminator = [view.operation for view in body.operations]
         for operation in operations:
             for scalar, vector_value in zip(
@@ -117,10 +123,12 @@ def _reads_in_order(indexing_map: ir.AffineMap, dimensions: range) -> bool:
     return read[first : first + len(spatial)] == spatial
 
 
-def _load_operand(operand: Buffer, indexing_map: ir.AffineMap, indices: list[Index], width: int) -> ir.Value:
+def _load_operand(
+    operand: Buffer, indexing_map: ir.AffineMap, indices: list[Index], width: int, lanes: LaneMask | None
+) -> ir.Value:
     offset = _operand_offset(operand, indexing_map, indices)
     if reads_along_channels(indexing_map):
-        return operand.load(offset, width)
+        return operand.load(offset, width) if lanes is None else operand.load_lanes(offset, lanes)
     return broadcast(operand.load_scalar(offset), width)
 
 

@@ -20,6 +20,7 @@ from iree.winograd.pipelines.cpu.schedules.depthwise import DepthwiseSchedule, d
 from iree.winograd.pipelines.cpu.schedules.direct import (
     DirectSchedule,
     copies_input,
+    direct_channel_blocks,
     in_lines,
     staged_elements,
 )
@@ -162,7 +163,8 @@ def _direct_seconds(
     shape = in_lines(shape)
     batch, rows, pixels = shape.batch or 1, shape.output_rows, shape.output_size[-1]
     tasks = batch * -(-rows // schedule.row_block) * -(-pixels // schedule.pixel_block)
-    parts, channel_blocks = _channel_parts(shape, schedule.product.channels, schedule.channel_splits)
+    blocks = direct_channel_blocks(shape, schedule.product.channels)
+    parts, channel_blocks = _divided(blocks, schedule.channel_splits)
     workers = Workers(machine, threads, tasks * parts)
     cycle = 1 / machine.clock
     register_blocks = schedule.row_block * -(-schedule.pixel_block // schedule.register_pixels)
@@ -276,9 +278,12 @@ def _reached(bandwidth: float, machine: CpuMachine) -> float:
 
 def _channel_parts(shape: ConvolutionShape, channel_block: int, splits: int) -> tuple[int, int]:
     """The parts of the output channels that have some, and the blocks of channels of each."""
-    blocks = ChannelBlocks(shape.output_channels, shape.groups, channel_block).count
-    own = -(-blocks // splits)
-    return -(-blocks // own), own
+    return _divided(ChannelBlocks(shape.output_channels, shape.groups, channel_block), splits)
+
+
+def _divided(blocks: ChannelBlocks, splits: int) -> tuple[int, int]:
+    own = -(-blocks.count // splits)
+    return -(-blocks.count // own), own
 
 
 @cache

@@ -7,13 +7,19 @@ from dataclasses import dataclass, replace
 from functools import cache
 from itertools import product
 from math import inf
+from typing import TypeAlias
 
 from iree.winograd.pipelines.cpu.kernels.by_schedule import needed_schedule
 from iree.winograd.pipelines.cpu.processor.product import RegisterBlock
 from iree.winograd.pipelines.cpu.processor.target import ROW_PADDING, CpuTarget
 from iree.winograd.pipelines.cpu.schedules.channel_blocks import ChannelBlocks
 from iree.winograd.pipelines.cpu.schedules.depthwise import DepthwiseSchedule, can_copy
-from iree.winograd.pipelines.cpu.schedules.direct import DirectSchedule, direct_workgroup_bytes, in_lines
+from iree.winograd.pipelines.cpu.schedules.direct import (
+    DirectSchedule,
+    direct_channel_blocks,
+    direct_workgroup_bytes,
+    in_lines,
+)
 from iree.winograd.pipelines.cpu.schedules.fit import CpuSchedule, misfit
 from iree.winograd.pipelines.cpu.schedules.weight_gradient import WeightGradientSchedule
 from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule
@@ -44,6 +50,8 @@ SHORT_REDUCTION = 512
 """Channels up to which a direct convolution's one sum is so accurate that ours has to be more so."""
 INTERLEAVING_COST = 1.1
 """How many times as long interleaved sums may take, as predicted: fewer reduction blocks save what is not."""
+MAX_VECTORS = 4
+"""Of channels, in a register block of the direct kernel."""
 MAX_PIXEL_BLOCKS = (112, 224, 448)
 """Pixels of a workgroup of the direct kernel: more read filters less often, fewer leave L2 to filters."""
 MAX_DEPTHWISE_PIXELS = 16
@@ -118,7 +126,8 @@ class _Division:
             reduction_block = SHORT_BLOCK if shape.reduction <= SHORT_REDUCTION else LONG_BLOCK
         if self.filter_block is not None:
             reduction_block = self.filter_block // -(-self.filter_block // reduction_block)
-        splits = _parts(self.workgroups, -(-tiles // tile_block), shape, width * self.register_vectors)
+        blocks = ChannelBlocks(shape.output_channels, shape.groups, width * self.register_vectors)
+        splits = _parts(self.workgroups, -(-tiles // tile_block), blocks)
         return WinogradSchedule(
             vector_width=width,
             tile_block=tile_block,
@@ -232,6 +241,10 @@ def _divide_tiles_by(tiles: int, most: int, most_register_tiles: int) -> tuple[i
     return register_tiles * rows, register_tiles
 
 
+_Block: TypeAlias = tuple[int, int, int]
+"""A register block: pixels, and vectors of channels of so many lanes."""
+
+
 def _direct_schedules(shape: ConvolutionShape, target: CpuTarget, threads: int) -> Iterator[DirectSchedule]:
     """Those of the register block that wastes least of this shape.
 
@@ -239,11 +252,10 @@ def _direct_schedules(shape: ConvolutionShape, target: CpuTarget, threads: int) 
     holds the input of a workgroup if it is copied.
     """
     shape = in_lines(shape)
-    width = vector_width_for(shape.group_outputs, target.vector_width)
     images, pixels, rows = shape.batch or 1, shape.output_size[-1], shape.output_rows
 
-    def schedule(register_block: tuple[int, int], block: tuple[int, int], count: int) -> DirectSchedule:
-        register_pixels, register_vectors = register_block
+    def schedule(register_block: _Block, block: tuple[int, int], count: int) -> DirectSchedule:
+        register_pixels, register_vectors, width = register_block
         row_block, pixel_block, register_pixels = _within_l2(shape, target, *block, register_pixels)
         tasks = images * -(-rows // row_block) * -(-pixels // pixel_block)
         return DirectSchedule(
@@ -252,7 +264,7 @@ def _direct_schedules(shape: ConvolutionShape, target: CpuTarget, threads: int) 
             register_vectors=register_vectors,
             row_block=row_block,
             pixel_block=pixel_block,
-            channel_splits=_parts(count, tasks, shape, width * register_vectors),
+            channel_splits=_parts(count, tasks, direct_channel_blocks(shape, width * register_vectors)),
         )
 
     fitting = _register_block(shape, pixels, target)
@@ -270,25 +282,39 @@ def _direct_schedules(shape: ConvolutionShape, target: CpuTarget, threads: int) 
     for count in (*_workgroups(threads), ROW_WORKGROUPS_PER_THREAD * threads, -(-least // threads) * threads):
         for parts in _powers_of_two(count):
             share = -(-pixels // -(-max(count // parts, least) // images))
-            most_pixels, register_vectors = _register_block(shape, share, target)
+            most_pixels, register_vectors, width = _register_block(shape, share, target)
             register_pixels = -(-share // -(-share // most_pixels))
             wanted_pixels = min(pixels, -(-share // register_pixels) * register_pixels)
-            yield schedule((register_pixels, register_vectors), (1, wanted_pixels), count)
+            yield schedule((register_pixels, register_vectors, width), (1, wanted_pixels), count)
 
 
-def _register_block(shape: ConvolutionShape, pixels: int, target: CpuTarget) -> tuple[int, int]:
-    """Pixels and vectors of channels whose multiply-adds take least for so many neighbouring pixels."""
+def block_vectors(shape: ConvolutionShape, target: CpuTarget) -> list[tuple[int, int]]:
+    """The vectors of channels that a register block of the direct kernel may have, and their lanes.
+
+    One that has all channels may leave a part of its last vector out.
+    """
     width = vector_width_for(shape.group_outputs, target.vector_width)
+    found = [(vectors, width) for vectors in range(1, min(MAX_VECTORS, shape.group_outputs // width) + 1)]
+    all_channels = -(-shape.group_outputs // target.vector_width)
+    if shape.groups > 1 or shape.output_channels_first or all_channels > MAX_VECTORS:
+        return found
+    return [*found, *({(all_channels, target.vector_width)} - set(found))]
 
-    def cycles(block: tuple[int, int]) -> float:
-        register_pixels, vectors = block
-        passes = -(-pixels // register_pixels) * -(-shape.group_outputs // (vectors * width))
+
+def _register_block(shape: ConvolutionShape, pixels: int, target: CpuTarget) -> _Block:
+    """That whose multiply-adds take least for so many neighbouring pixels."""
+
+    def cycles(block: _Block) -> float:
+        register_pixels, vectors, lanes = block
+        passes = -(-pixels // register_pixels) * -(-shape.group_outputs // (vectors * lanes))
+        # Pixels, filters and the lines that are fetched ahead: of filters, of what is written and read next.
+        loads = register_pixels + 2 * vectors + 2
         # Two multiply-adds or loads a cycle, four cycles until a sum can be added to, and the loop's own.
-        return passes * (max(register_pixels * vectors / 2, (register_pixels + vectors) / 2, 4) + 1)
+        return passes * (max(register_pixels * vectors / 2, loads / 2, 4) + 1)
 
     blocks = [
-        (register_pixels, vectors)
-        for vectors in range(1, min(4, shape.group_outputs // width) + 1)
+        (register_pixels, vectors, lanes)
+        for vectors, lanes in block_vectors(shape, target)
         for register_pixels in range(1, min(pixels, RegisterBlock.most_rows(vectors, target)) + 1)
     ]
     return min(blocks, key=cycles)
@@ -352,7 +378,6 @@ def _workgroups(threads: int) -> list[int]:
     return [1] if threads == 1 else [count * threads for count in WORKGROUPS_PER_THREAD]
 
 
-def _parts(workgroups: int, blocks: int, shape: ConvolutionShape, channel_block: int) -> int:
+def _parts(workgroups: int, blocks: int, channel_blocks: ChannelBlocks) -> int:
     """The parts of the output channels for so many workgroups, where `blocks` share the tiles or pixels."""
-    channel_blocks = ChannelBlocks(shape.output_channels, shape.groups, channel_block).count
-    return max(1, min(channel_blocks, workgroups // blocks))
+    return max(1, min(channel_blocks.count, workgroups // blocks))

@@ -14,7 +14,7 @@ from iree.winograd.pipelines.cpu.schedules.fit import misfit
 from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
-from .default_schedule import MAX_PIXEL_BLOCKS, MAX_TILE_BLOCK
+from .default_schedule import MAX_PIXEL_BLOCKS, MAX_TILE_BLOCK, block_vectors
 
 MAX_REGISTER_VECTORS = 4
 REDUCTION_BLOCKS = (32, 64, 128)
@@ -73,8 +73,7 @@ def direct_schedules(
     shape = in_lines(shape)
     pixels = shape.output_size[-1]
     rows = shape.output_rows
-    channel_vectors = shape.group_outputs // default.vector_width
-    for vectors in range(1, min(MAX_REGISTER_VECTORS, channel_vectors) + 1):
+    for vectors, width in block_vectors(shape, target):
         most = min(pixels, RegisterBlock.most_rows(vectors, target))
         even = -(-pixels // -(-pixels // most))
         for register_pixels in sorted({most, even, max(1, most - 1)}):
@@ -89,11 +88,12 @@ def direct_schedules(
                 ),
                 sorted({1, min(2, rows), min(4, rows), min(8, rows), default.row_block}),
                 FILTER_PREFETCHES,
-                _channel_splits(threads, channel_vectors),
+                _channel_splits(threads, -(-shape.group_outputs // width)),
             ):
                 if direct_workgroup_bytes(shape, row_block, pixel_block, target) <= target.l2_bytes:
                     yield replace(
                         default,
+                        vector_width=width,
                         register_pixels=register_pixels,
                         register_vectors=vectors,
                         pixel_block=pixel_block,

@@ -11,7 +11,11 @@ from iree.winograd.dialect.bindings import ir
 from iree.winograd.pipelines.cpu.processor.product import Panel, Rows
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.schedules.channel_blocks import ChannelBlocks
-from iree.winograd.pipelines.cpu.schedules.direct import DirectSchedule, copies_input
+from iree.winograd.pipelines.cpu.schedules.direct import (
+    DirectSchedule,
+    copies_input,
+    direct_channel_blocks,
+)
 from iree.winograd.pipelines.emission.buffer import Buffer
 from iree.winograd.pipelines.emission.control_flow import loop, loop_carried, named
 from iree.winograd.pipelines.emission.epilogue import VectorEpilogue
@@ -51,7 +55,8 @@ class DirectKernel:
     at once. What one output needs of one row of taps lies side by side in the input, taps and channels alike,
     so that the innermost loop runs over both. Where the convolution pads, the input that a workgroup needs is
     first copied between zeros, a row of the input for each outer tap; else it is read in place, unless its
-    pixels lie so that they would share few sets of the cache.
+    pixels lie so that they would share few sets of the cache. Of a block that has more channels than there
+    are, the last lanes are left out.
     """
 
     shape: ConvolutionShape
@@ -62,7 +67,7 @@ class DirectKernel:
     @property
     def blocks(self) -> ChannelBlocks:
         """Passes over the pixels, one per block of output channels."""
-        return ChannelBlocks(self.shape.output_channels, self.shape.groups, self.schedule.channel_block)
+        return direct_channel_blocks(self.shape, self.schedule.channel_block)
 
     @property
     def packed_filter_shape(self) -> tuple[int, ...]:
@@ -104,7 +109,9 @@ class DirectKernel:
         register_block = (schedule.register_pixels, schedule.register_vectors, schedule.vector_width)
         transposed_pixels = schedule.pixel_block if self.shape.output_channels_first else None
         accumulator = self.shape.element_types.accumulator_type
-        store = RegisterBlockStore.of(output, epilogue, register_block, accumulator, transposed_pixels)
+        store = RegisterBlockStore.of(
+            output, epilogue, register_block, accumulator, transposed_pixels, self.shape.group_outputs
+        )
         with loop(self.blocks.steps(workgroup[1], self._channel_parts), name="channel_block") as step:
             block = self.blocks.at(workgroup[1], self._channel_parts, step)
             channel = self.blocks.first(block)

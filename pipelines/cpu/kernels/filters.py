@@ -32,13 +32,15 @@ def pack_filters(kernel: CpuKernel, transformed: npt.NDArray[Any]) -> npt.NDArra
         shape.transform_size, shape.groups, len(kernel.view_order), group_channels, -1
     )
     by_view = np.moveaxis(by_group, 1, -2).reshape(*by_group.shape[:1], *by_group.shape[2:4], -1)
-    packed = np.empty(kernel.packed_filter_shape, np.float32)
+    packed = np.zeros(kernel.packed_filter_shape, np.float32)
     for number, block in enumerate(packed):
         first = blocks.first(Index(number)).known
         assert first is not None
         ordered = block.reshape(shape.transform_size, len(kernel.view_order), group_channels, blocks.size)
         for position, view in enumerate(kernel.view_order):
-            copy_matrices(by_view[:, view, :, first : first + blocks.size], ordered[:, position])
+            weights = by_view[:, view, :, first : first + blocks.size]
+            # Lanes past the last channel stay zero.
+            copy_matrices(weights, ordered[:, position, :, : weights.shape[-1]])
     return packed
 
 
@@ -67,7 +69,15 @@ class FilterTransformKernel:
         count = min(INPUT_CHANNELS, self.kernel.shape.group_inputs)
         # The last workgroup overlaps its neighbour: both write the same.
         first = (workgroup[1] * INPUT_CHANNELS).minimum(self.kernel.shape.group_inputs - count)
-        transform = FilterTransform(self.kernel.shape, self.kernel.target, self.layout, width, self.exact)
+        shape, channel_block = self.kernel.shape, self.kernel.schedule.channel_block
+        transform = FilterTransform(
+            shape,
+            self.kernel.target,
+            self.layout,
+            width,
+            self.exact,
+            leaves_lanes_out=channel_block > shape.output_channels,
+        )
         for position, view in enumerate(self.kernel.view_order):
 
             def transform_vectors(k: Index, position: int = position, view: int = view) -> None:

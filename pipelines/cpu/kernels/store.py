@@ -10,6 +10,7 @@ from iree.winograd.pipelines.emission.buffer import Buffer, scratch
 from iree.winograd.pipelines.emission.control_flow import loop, named
 from iree.winograd.pipelines.emission.epilogue import VectorEpilogue
 from iree.winograd.pipelines.emission.index import Index
+from iree.winograd.pipelines.emission.vectors import LaneMask
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,8 @@ class RegisterBlockStore:
     """pixels x vectors x width sums; None for epilogues of arithmetic only."""
     row: Buffer | None
     """pixels of a row x vectors * width outputs; None for channels-last images."""
+    channels: int
+    """Outputs that there are of a block: lanes past them are left out."""
 
     @staticmethod
     def of(
@@ -40,16 +43,19 @@ class RegisterBlockStore:
         sums: tuple[int, int, int],
         element: ir.Type,
         transposed_pixels: int | None = None,
+        channels: int | None = None,
     ) -> RegisterBlockStore:
         """For blocks of `sums`, pixels x vectors x width of a type; emits the memory that they wait in.
 
-        Of channels-first images rows of `transposed_pixels` are transposed at once.
+        Of channels-first images rows of `transposed_pixels` are transposed at once. Of blocks that have more
+        than the `channels` that there are, those past the last are left out.
         """
         waiting = scratch(sums, element, "sums") if epilogue.calls_functions else None
         row = None
         if transposed_pixels is not None:
             row = scratch((transposed_pixels, sums[1] * sums[2]), output.element, "finished_row")
-        return RegisterBlockStore(output, epilogue, sums, waiting, row)
+        block = sums[1] * sums[2]
+        return RegisterBlockStore(output, epilogue, sums, waiting, row, min(block, channels or block))
 
     def emit(
         self,
@@ -68,12 +74,21 @@ class RegisterBlockStore:
         else:
             target, origin = self.row, self.row.offset([pixel, 0])
         _, vectors, width = self.sums
+        lanes = None
+        if self.channels < vectors * width:
+            lanes = LaneMask.between(0, self.channels - (vectors - 1) * width, width)
 
         def store(value: ir.Value, pixel: Index, vector: int) -> None:
             finished_position = (*position[:-1], position[-1] + pixel)
+            mask = lanes if vector == vectors - 1 else None
             with named("output"):
-                finished = self.epilogue.emit(value, number, finished_position, channel + vector * width)
-            target.store(finished, origin + (pixel * target.stride(-2) + vector * width))
+                first = channel + vector * width
+                finished = self.epilogue.emit(value, number, finished_position, first, mask)
+            place = origin + (pixel * target.stride(-2) + vector * width)
+            if mask is None:
+                target.store(finished, place)
+            else:
+                target.store_lanes(finished, place, mask)
 
         if self.waiting is None:
             for i, value in enumerate(sums):

@@ -7,6 +7,7 @@ from math import prod
 
 from iree.winograd.pipelines.cpu.processor.product import Product, RegisterBlock
 from iree.winograd.pipelines.cpu.processor.target import ROW_PADDING, CpuTarget
+from iree.winograd.pipelines.cpu.schedules.channel_blocks import ChannelBlocks
 from iree.winograd.pipelines.specification.schedule import Schedule
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
@@ -22,7 +23,8 @@ class DirectSchedule(Schedule):
 
     `register_pixels` x `register_vectors` sums of `vector_width` lanes are kept in registers. `row_block`
     rows of `pixel_block` outputs share each block of filters while it is in the L2 cache; rows are those of
-    `in_lines`. `filter_prefetch` and `channel_splits` are as in `WinogradSchedule`.
+    `in_lines`. `filter_prefetch` and `channel_splits` are as in `WinogradSchedule`. Of a register block that
+    has all output channels of a convolution without groups, a part of the last vector may be left out.
 
     Raises ValueError for sizes that are not positive.
     """
@@ -74,6 +76,12 @@ def in_lines(shape: ConvolutionShape) -> ConvolutionShape:
     line = (*one[1:], pixels)
     none = (0,) * len(one)
     return replace(shape, batch=batch, input_size=line, padding_low=none, padding_high=none)
+
+
+def direct_channel_blocks(shape: ConvolutionShape, channel_block: int) -> ChannelBlocks:
+    """The passes over the pixels: a single one where a block has more channels than there are."""
+    channels = shape.output_channels if shape.groups > 1 else max(shape.output_channels, channel_block)
+    return ChannelBlocks(channels, shape.groups, channel_block)
 
 
 def copies_input(shape: ConvolutionShape, pixel_distance: int, parts: int, passes: int) -> bool:

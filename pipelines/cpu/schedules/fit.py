@@ -25,7 +25,7 @@ def misfit(schedule: CpuSchedule, shape: ConvolutionShape, target: CpuTarget) ->
             return reason
     if reason := _layout_misfit(schedule, shape):
         return reason
-    if schedule.channel_block > channels:
+    if schedule.channel_block > channels and not _leaves_lanes_out(schedule, shape):
         return f"blocks of {schedule.channel_block} channels exceed the {channels} that there are"
     if isinstance(schedule, WinogradSchedule):
         return _winograd_misfit(schedule, shape, target)
@@ -47,6 +47,13 @@ def _layout_misfit(schedule: CpuSchedule, shape: ConvolutionShape) -> Reason | N
     if shape.output_channels_first and shape.decomposition.phases[-1] > 1:
         return "the outputs of its tiles don't lie side by side"
     return None
+
+
+def _leaves_lanes_out(schedule: CpuSchedule, shape: ConvolutionShape) -> bool:
+    """Whether the kernel leaves a part of its last vector of channels out."""
+    if not isinstance(schedule, DirectSchedule) or shape.groups > 1 or shape.output_channels_first:
+        return False
+    return schedule.channel_block - schedule.vector_width < shape.output_channels
 
 
 def workgroup_bytes(schedule: WinogradSchedule, shape: ConvolutionShape, target: CpuTarget) -> int:

@@ -10,7 +10,7 @@ from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.emission.buffer import Buffer
 from iree.winograd.pipelines.emission.index import Index, IndexLike
 from iree.winograd.pipelines.emission.recipe import Position, emit_unrolled, flattened
-from iree.winograd.pipelines.emission.vectors import splat, vector_type
+from iree.winograd.pipelines.emission.vectors import LaneMask, splat, vector_type
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
 
@@ -25,9 +25,17 @@ class FilterLayout:
     flipped: bool
 
     def load(
-        self, filters: Buffer, tap: tuple[int, ...], channels: tuple[Index, Index], width: int
+        self,
+        filters: Buffer,
+        tap: tuple[int, ...],
+        channels: tuple[Index, Index],
+        width: int,
+        last_output: Index | None = None,
     ) -> ir.Value:
-        """The weights of one tap by an input channel and `width` output channels from the second on."""
+        """The weights of one tap by an input channel and `width` output channels from the second on.
+
+        What is in the lanes past `last_output`, where it is given, is of no matter.
+        """
         *spatial, _, outputs = self.permutation
         if self.flipped:
             tap = tuple(filters.extents[d] - 1 - i for d, i in zip(spatial, tap, strict=True))
@@ -36,9 +44,15 @@ class FilterLayout:
         for dimension, index in zip(self.permutation, indices, strict=True):
             place[dimension] = index
         first, stride = filters.offset(place), filters.stride(outputs)
+        if last_output is None:
+            if stride == 1:
+                return filters.load(first, width)
+            lanes = [filters.load_scalar(first + lane * stride) for lane in range(width)]
+            return vector.from_elements(vector_type(width, filters.element), lanes)
+        last = last_output - channels[1]
         if stride == 1:
-            return filters.load(first, width)
-        lanes = [filters.load_scalar(first + lane * stride) for lane in range(width)]
+            return filters.load_lanes(first, LaneMask.between(0, last + 1, width))
+        lanes = [filters.load_scalar(first + Index(lane).minimum(last) * stride) for lane in range(width)]
         return vector.from_elements(vector_type(width, filters.element), lanes)
 
 
@@ -54,6 +68,8 @@ class FilterTransform:
     layout: FilterLayout
     width: int
     exact: bool
+    leaves_lanes_out: bool = False
+    """Whether the last vector has more output channels than there are."""
 
     def emit(
         self, view: int, channels: tuple[Index, Index], filters: Buffer, packed: Buffer, place: Index
@@ -71,7 +87,8 @@ class FilterTransform:
             tap = taps[tuple(i.known or 0 for i in position)]
             if tap is None:
                 return splat(0.0, width, element)
-            value = self.layout.load(filters, tap, channels, width)
+            last = Index(self.shape.output_channels - 1) if self.leaves_lanes_out else None
+            value = self.layout.load(filters, tap, channels, width, last)
             return arith.extf(vector_type(width, element), value) if self.exact else value
 
         def store(position: Position, value: ir.Value) -> None:
