@@ -348,7 +348,7 @@ def test_a_rewrite_that_breaks_the_program_is_found(monkeypatch: pytest.MonkeyPa
 
 
 def test_a_kernel_that_iree_cannot_compile_costs_its_convolution(monkeypatch: pytest.MonkeyPatch) -> None:
-    def emit_wrongly(module: ir.Operation, name: str, *arguments: Any) -> None:
+    def emit_wrongly(module: ir.Operation, name: str, *arguments: Any) -> ir.Operation:
         *before, body, bindings = arguments
 
         def emit(function: Any) -> None:
@@ -357,7 +357,7 @@ def test_a_kernel_that_iree_cannot_compile_costs_its_convolution(monkeypatch: py
                 ir.Operation.create("gpu.barrier")
             body(function)
 
-        emit_executable(module, name, *before, emit, bindings)
+        return emit_executable(module, name, *before, emit, bindings)
 
     monkeypatch.setattr(lowering, "emit_executable", emit_wrongly)
     imported, image, expected = network()
