@@ -25,8 +25,16 @@ ARITHMETIC: dict[str, Callable] = {
 
 def run_function(function: ir.Operation, arguments: Sequence[np.ndarray]) -> list[np.ndarray]:
     """The results of `function` for `arguments`."""
+    return run_with_values(function, arguments)[0]
+
+
+def run_with_values(
+    function: ir.Operation, arguments: Sequence[np.ndarray]
+) -> tuple[list[np.ndarray], dict[ir.Value, np.ndarray]]:
+    """The results of `function` for `arguments`, and all that its block computes on the way."""
     block = function.regions[0].blocks[0]
-    return run_block(block, dict(zip(block.arguments, map(np.float64, arguments), strict=True)))
+    values = dict(zip(block.arguments, map(np.float64, arguments), strict=True))
+    return run_block(block, values), values
 
 
 def run_block(block: ir.Block, values: dict) -> list:
