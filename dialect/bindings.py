@@ -32,6 +32,11 @@ if TYPE_CHECKING:
 c_library = ctypes.PyDLL(ctypes_dl._dylib._name)
 """MLIR's C API, called with the interpreter's lock held: what it does may refer to Python objects."""
 
+_capsule_name = ctypes.pythonapi.PyCapsule_GetName
+_capsule_name.restype, _capsule_name.argtypes = ctypes.c_char_p, [ctypes.py_object]
+_capsule_pointer = ctypes.pythonapi.PyCapsule_GetPointer
+_capsule_pointer.restype, _capsule_pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+
 _DEFERRED = ("llvm", "nvvm")
 """Those that take long to import, and that only kernels for some GPUs are written in."""
 
@@ -59,6 +64,12 @@ CREATED_DIALECTS = (
 """The names of all dialects that are imported here, of which passes create operations."""
 
 
+def c_pointer(wrapper: Any) -> int:
+    """The address in MLIR's C API of what `wrapper`, a context or an operation, stands for."""
+    capsule = wrapper._CAPIPtr
+    return int(_capsule_pointer(capsule, _capsule_name(capsule)))
+
+
 def __getattr__(name: str) -> Any:
     if name not in _DEFERRED:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
@@ -71,6 +82,7 @@ __all__ = [
     "affine",
     "arith",
     "c_library",
+    "c_pointer",
     "dialect_registry",
     "flow",
     "func",

@@ -15,7 +15,7 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 import numpy.typing as npt
-from iree.winograd.dialect.bindings import c_library, ir
+from iree.winograd.dialect.bindings import c_library, c_pointer, ir
 
 _MAGIC = b"ML\xefR"
 _RESOURCE_SECTION = 5
@@ -27,11 +27,6 @@ _LARGE = 1 << 16
 
 _arrays: WeakValueDictionary[tuple[int, str], npt.NDArray[Any]] = WeakValueDictionary()
 """What attributes were created of, by the address of their context and their text."""
-
-_capsule_name = ctypes.pythonapi.PyCapsule_GetName
-_capsule_name.restype, _capsule_name.argtypes = ctypes.c_char_p, [ctypes.py_object]
-_capsule_pointer = ctypes.pythonapi.PyCapsule_GetPointer
-_capsule_pointer.restype, _capsule_pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
 
 
 class _StringRef(ctypes.Structure):
@@ -60,8 +55,7 @@ def resource_attribute(
 
 def _key(attribute: ir.Attribute) -> tuple[int, str]:
     # Objects of Python that stand for a context come and go.
-    capsule = attribute.context._CAPIPtr
-    return _capsule_pointer(capsule, _capsule_name(capsule)), str(attribute)
+    return c_pointer(attribute.context), str(attribute)
 
 
 def resource_data(constant: ir.Operation, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
@@ -103,8 +97,7 @@ def _in_place(module: ir.Operation, size: int) -> Any:
 
     if size < _LARGE:
         return None
-    capsule = module._CAPIPtr
-    _write_bytecode(_capsule_pointer(capsule, _capsule_name(capsule)), _WRITE(write), None)
+    _write_bytecode(c_pointer(module), _WRITE(write), None)
     # All that isn't the resource is less than it.
     if len(found) != 1 or others >= size:
         return None

@@ -11,7 +11,13 @@ from iree.winograd.passes.frame.containment import rewrite_each
 from iree.winograd.passes.frame.option import same_option
 from iree.winograd.passes.frame.registry import register_pass
 from iree.winograd.passes.match.constants import is_known_at_load
-from iree.winograd.passes.match.navigation import KERNEL, defining_operation, walk
+from iree.winograd.passes.match.navigation import (
+    KERNEL,
+    called_kernels,
+    defining_operation,
+    symbol_name,
+    walk,
+)
 
 from .backends.backend import Lowering
 from .backends.module_backend import module_backend, unsupported_target
@@ -81,7 +87,7 @@ _Chain = Sequence[tuple[ir.Operation, _Kernel]]
 def _chains(module: ir.Operation, threads: int) -> list[_Chain]:
     """The dispatches of each block that are to wait for each other."""
     kernels = {
-        ir.StringAttr(each.attributes["sym_name"]).value: _Kernel(each, workgroups)
+        symbol_name(each): _Kernel(each, workgroups)
         for each in walk(module)
         if each.name == KERNEL and (workgroups := _workgroups(each)) is not None and _is_short(each, threads)
     }
@@ -121,8 +127,8 @@ def _workgroups(executable: ir.Operation) -> int | None:
 
 
 def _callee(dispatch: ir.Operation) -> str:
-    (entry,) = ir.ArrayAttr(dispatch.attributes["entry_points"])
-    return str(ir.SymbolRefAttr(entry).value[0])
+    (kernel,) = called_kernels(dispatch)
+    return kernel
 
 
 def _is_constant(operand: ir.Value) -> bool:

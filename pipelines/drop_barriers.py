@@ -9,7 +9,7 @@ from itertools import groupby
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.frame.containment import rewrite_each
 from iree.winograd.passes.frame.registry import register_pass
-from iree.winograd.passes.match.navigation import KERNEL, walk
+from iree.winograd.passes.match.navigation import KERNEL, called_kernels, symbol_name, walk
 
 from .specification.chain import CHAINED_ATTRIBUTE_NAME
 
@@ -38,7 +38,7 @@ class DropBarriers:
 
     def run(self, module: ir.Operation) -> None:
         chained = {
-            ir.StringAttr(each.attributes["sym_name"]).value
+            symbol_name(each)
             for each in walk(module)
             if each.name == KERNEL and CHAINED_ATTRIBUTE_NAME in each.attributes
         }
@@ -58,10 +58,7 @@ def _runs(execute: ir.Operation, chained: set[str]) -> Iterator[list[ir.Operatio
 
 
 def _is_chained(command: ir.Operation, chained: set[str]) -> bool:
-    return command.name == "stream.cmd.dispatch" and all(
-        ir.SymbolRefAttr(each).value[0] in chained
-        for each in ir.ArrayAttr(command.attributes["entry_points"])
-    )
+    return command.name == "stream.cmd.dispatch" and chained.issuperset(called_kernels(command))
 
 
 def _join(run: list[ir.Operation]) -> None:

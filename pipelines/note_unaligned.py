@@ -8,7 +8,7 @@ from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.build.reflection import note_arguments
 from iree.winograd.passes.frame.containment import rewrite_each
 from iree.winograd.passes.frame.registry import register_pass
-from iree.winograd.passes.match.navigation import KERNEL, walk
+from iree.winograd.passes.match.navigation import KERNEL, called_kernels, symbol_name, walk
 
 from .specification.reflection import UNALIGNED_KEY
 
@@ -36,11 +36,7 @@ class NoteUnaligned:
         operations = list(walk(module))
         if any(_is_variable(operation) for operation in operations):
             return
-        kernels = {
-            ir.StringAttr(operation.attributes["sym_name"]).value
-            for operation in operations
-            if operation.name == KERNEL
-        }
+        kernels = {symbol_name(operation) for operation in operations if operation.name == KERNEL}
         functions = [each for each in operations if each.name == "util.func" and each.regions[0].blocks]
         rewrite_each("function", functions, lambda function: _note(function, kernels))
 
@@ -72,8 +68,7 @@ def _is_read_in_place(value: ir.Value, kernels: set[str]) -> bool:
 
 def _reads_in_place(user: ir.Operation, kernels: set[str]) -> bool:
     if user.name == "flow.dispatch":
-        (entry,) = ir.ArrayAttr(user.attributes["entry_points"])
-        return ir.SymbolRefAttr(entry).value[0] in kernels
+        return kernels.issuperset(called_kernels(user))
     return user.name in _READS_IN_PLACE and all(
         _is_read_in_place(result, kernels) for result in user.results if user.name != "tensor.dim"
     )

@@ -9,6 +9,7 @@ from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.build.reflection import note_arguments
 from iree.winograd.passes.frame.containment import rewrite_each
 from iree.winograd.passes.frame.registry import register_pass
+from iree.winograd.passes.match.navigation import symbol_name
 
 from .specification.reflection import READ_ONLY_KEY, STORAGE_KEY
 
@@ -54,7 +55,7 @@ class NoteWrites:
 
     def run(self, module: ir.Operation) -> None:
         functions = {
-            ir.StringAttr(view.operation.attributes["sym_name"]).value: view.operation
+            symbol_name(view.operation): view.operation
             for view in module.regions[0].blocks[0].operations
             if view.operation.name == "util.func" and view.operation.regions[0].blocks
         }

@@ -1,4 +1,4 @@
-"""From operations to those inside of them, before them and after them."""
+"""From operations to those inside of them, before them and after them, and to those that they name."""
 
 from __future__ import annotations
 
@@ -41,3 +41,15 @@ def only_user(value: ir.Value) -> ir.Operation | None:
     """The one operation that uses `value`, however often; None when there are several or none."""
     users = {use.owner.operation for use in value.uses}
     return users.pop() if len(users) == 1 else None
+
+
+def symbol_name(symbol: ir.Operation) -> str:
+    """The name of an operation that defines a symbol."""
+    return str(ir.StringAttr(symbol.attributes["sym_name"]).value)
+
+
+def called_kernels(dispatch: ir.Operation) -> tuple[str, ...]:
+    """The symbols of the kernels that a dispatch calls, of several targets when there are several."""
+    return tuple(
+        ir.SymbolRefAttr(each).value[0] for each in ir.ArrayAttr(dispatch.attributes["entry_points"])
+    )

@@ -12,7 +12,7 @@ from pathlib import Path
 from iree.compiler import api
 from iree.compiler.api import ctypes_dl
 from iree.winograd.diagnostics import Diagnostic, Severity, parse_diagnostics
-from iree.winograd.dialect.bindings import c_library
+from iree.winograd.dialect.bindings import c_library, c_pointer
 
 _library = ctypes_dl._dylib
 
@@ -125,7 +125,7 @@ def close_session(session: api.Session) -> None:
         gc.collect()
     if sys.getrefcount(context) > sys.getrefcount(probe):
         return
-    pointer = ctypes_dl.PyCapsule_GetPointer(context._CAPIPtr, ctypes_dl.MLIR_PYTHON_CAPSULE_CONTEXT)
+    pointer = c_pointer(context)
     del context
     _destroy_context(pointer)
 

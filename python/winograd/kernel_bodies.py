@@ -11,7 +11,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from iree.winograd.dialect.bindings import func, ir
-from iree.winograd.passes.match.navigation import KERNEL, defining_operation
+from iree.winograd.passes.match.navigation import KERNEL, defining_operation, symbol_name
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class KernelBodies:
 
     def put_back(self, program: ir.Operation) -> None:
         """Put the bodies to where they are called in `program`, however often."""
-        bodies = {_name(each): each for each in _operations(self.module.operation)}
+        bodies = {symbol_name(each): each for each in _operations(self.module.operation)}
         for executable in _operations(program):
             for function in _functions(executable):
                 for call in [each for each in _operations(function) if each.name == "func.call"]:
@@ -41,7 +41,7 @@ def take_bodies(program: ir.Operation, kernels: Collection[str]) -> KernelBodies
     """
     bodies = ir.Module.create(program.location)
     for executable in _operations(program):
-        if executable.name == KERNEL and _name(executable) in kernels:
+        if executable.name == KERNEL and symbol_name(executable) in kernels:
             for function in _functions(executable):
                 _take(function, bodies)
     return KernelBodies(bodies)
@@ -61,17 +61,13 @@ def _operations(parent: ir.Operation) -> list[ir.Operation]:
     return [view.operation for view in parent.regions[0].blocks[0].operations]
 
 
-def _name(symbol: ir.Operation) -> str:
-    return str(ir.StringAttr(symbol.attributes["sym_name"]).value)
-
-
 def _take(function: ir.Operation, bodies: ir.Module) -> None:
     *operations, terminator = _operations(function)
     staying = _needed_by_bindings(operations)
     defined = (result for each in operations if each in staying for result in each.results)
     values = [*function.regions[0].blocks[0].arguments, *defined]
     used = [value for value in values if any(use.owner.operation not in staying for use in value.uses)]
-    name = f"{_name(function)}.body"
+    name = f"{symbol_name(function)}.body"
     with function.location:
         type_ = ir.FunctionType.get([value.type for value in used], [])
         with ir.InsertionPoint(function):
@@ -109,7 +105,7 @@ def _inline(body: ir.Operation, call: ir.Operation) -> None:
     for operation in _operations(body):
         operation.move_before(call)
     module = call.parent.operation.parent.operation
-    (declaration,) = (each for each in _operations(module) if _name(each) == _callee(call))
+    (declaration,) = (each for each in _operations(module) if symbol_name(each) == _callee(call))
     call.erase()
     declaration.erase()
     body.erase()

@@ -13,7 +13,7 @@ from iree.winograd.dialect.bindings import ir
 from iree.winograd.errors import CompilationError
 from iree.winograd.passes.frame.containment import RewriteFailure, RewriteFailuresError
 from iree.winograd.passes.frame.unit import ORIGIN_ATTRIBUTE_NAME, Unit, origin_of
-from iree.winograd.passes.match.navigation import walk
+from iree.winograd.passes.match.navigation import called_kernels, walk
 
 
 @dataclass(frozen=True)
@@ -38,8 +38,8 @@ def take_kernel_users(module: ir.Operation) -> KernelUsers:
         if origin is None:
             continue
         del dispatch.attributes[ORIGIN_ATTRIBUTE_NAME]
-        for entry in dispatch.attributes["entry_points"]:
-            users[ir.SymbolRefAttr(entry).value[0]].append(KernelUser(origin, dispatch.location))
+        for kernel in called_kernels(dispatch):
+            users[kernel].append(KernelUser(origin, dispatch.location))
     return users
 
 

@@ -25,7 +25,7 @@ from iree.winograd.dialect.bindings import PassManager, ir
 from iree.winograd.errors import InvalidOptionError, ModelImportError
 from iree.winograd.imported_model import ImportedModel, Weights, imported_model, resource_name
 from iree.winograd.onnx_convolutions import SLICE_OPERATOR_SET, crop_transposed_convolutions
-from iree.winograd.passes.match.navigation import walk
+from iree.winograd.passes.match.navigation import symbol_name, walk
 from iree.winograd.pipelines.specification.reflection import INPUTS_KEY, OUTPUTS_KEY
 from onnx import GraphProto, ModelProto, TensorProto, ValueInfoProto, numpy_helper
 
@@ -270,7 +270,7 @@ def _is_weight(operation: ir.Operation, weights: Weights) -> bool:
 
 def _note_names(block: ir.Block, entry: str, inputs: tuple[str, ...], outputs: tuple[str, ...]) -> None:
     """Has the compiled program say how the model calls its inputs and outputs."""
-    (function,) = (each for each in block if ir.StringAttr(each.attributes["sym_name"]).value == entry)
+    (function,) = (each for each in block if symbol_name(each) == entry)
     texts = {INPUTS_KEY: json.dumps(inputs), OUTPUTS_KEY: json.dumps(outputs)}
     with function.context:
         entries = {key: ir.StringAttr.get(text) for key, text in texts.items()}

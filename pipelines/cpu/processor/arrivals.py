@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from iree.winograd.dialect.bindings import arith, ir, memref, scf
 from iree.winograd.pipelines.emission.buffer import Buffer
-from iree.winograd.pipelines.emission.control_flow import named
-from iree.winograd.pipelines.emission.index import Index
+from iree.winograd.pipelines.emission.control_flow import named, when
+from iree.winograd.pipelines.emission.index import Condition, Index
 from iree.winograd.pipelines.specification.chain import LINE_ELEMENTS
 
 
@@ -36,10 +36,10 @@ def emit_arrival(count: Buffer, last: Index) -> None:
     before = memref.atomic_rmw(arith.AtomicRMWKind.addi, one, count.memref, [Index(0).value])
     arrived = arith.addi(before, one)
     is_last = arith.cmpi(arith.CmpIPredicate.eq, arrived, arith.index_cast(count.element, last.value))
-    tell = scf.IfOp(is_last)
-    with ir.InsertionPoint(tell.then_block):
-        memref.store(arrived, count.memref, [Index(LINE_ELEMENTS).value])
-        scf.yield_([])
+    when(
+        Condition(is_last),
+        then=lambda: memref.store(arrived, count.memref, [Index(LINE_ELEMENTS).value]),
+    )
 
 
 def _order_memory(instruction: str) -> None:
