@@ -88,7 +88,7 @@ class WinogradOptions:
     ptxas: str | None = option(
         None,
         "a program",
-        "have NVIDIA's assembler make machine code of kernels for CUDA, which drivers else do at load time",
+        "have this assembler make machine code of kernels for CUDA; one that is installed does for sm_90a",
         flag="iree-winograd-ptxas",
         accepts=bool,
     )

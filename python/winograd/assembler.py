@@ -6,15 +6,20 @@ effect in 3.13.
 
 from __future__ import annotations
 
+import importlib.util
+import os
+import shutil
 import struct
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 from iree.winograd.diagnostics import Diagnostic
 from iree.winograd.dialect.bindings import ir
+from iree.winograd.pipelines.specification.executable_target import executable_targets
 
 _FORMAT = "cuda-nvptx-fb"
 _TARGET = b".target "
@@ -25,23 +30,50 @@ class AssemblyError(Exception):
     """Kernels that can't be assembled; the text says why."""
 
 
+def default_assembler(module: ir.Operation) -> str | None:
+    """NVIDIA's assembler, if there is one, where `module` is for one architecture of GPUs and no later one.
+
+    Text for others runs on all later GPUs, which machine code doesn't.
+    """
+    targets = executable_targets(module)
+    architectures = [target.field("arch") for target in targets if target.format == _FORMAT]
+    return installed_assembler() if any(each.endswith("a") for each in architectures) else None
+
+
+def installed_assembler() -> str | None:
+    """The program `ptxas`: on the path, in NVIDIA's or Triton's package of PyPI or in their toolkit."""
+    places = [Path(os.environ.get("CUDA_HOME", "/usr/local/cuda"), "bin")]
+    for package, pattern in (("nvidia", "*/bin"), ("triton", "backends/nvidia/bin")):
+        specification = importlib.util.find_spec(package)
+        folders = [] if specification is None else specification.submodule_search_locations or []
+        places = [*(place for folder in folders for place in sorted(Path(folder).glob(pattern))), *places]
+    return shutil.which("ptxas") or next(
+        (found for place in places if (found := shutil.which("ptxas", path=str(place))) is not None), None
+    )
+
+
 def assemble_kernels(module: ir.Operation, ptxas: str, warn: Callable[[Diagnostic], None]) -> None:
     """Replace the text of all kernels for CUDA in `module`, a program after IREE's phase `hal`.
 
     `ptxas` is NVIDIA's assembler. What it fails on stays text, and `warn` is told.
     """
-    for binary in _binaries(module):
-        data = binary.attributes["data"]
+    binaries = list(_binaries(module))
+    texts = [
+        np.array(ir.DenseIntElementsAttr(binary.attributes["data"]), np.int8).tobytes() for binary in binaries
+    ]
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        assemblies = [pool.submit(assemble, text, ptxas) for text in texts]
+    for binary, assembly in zip(binaries, assemblies, strict=True):
         try:
-            assembled = assemble(np.array(ir.DenseIntElementsAttr(data), np.int8).tobytes(), ptxas)
+            values = np.frombuffer(assembly.result(), np.int8)
         except AssemblyError as error:
             warn(
                 Diagnostic("warning", f"kernels stay text, which drivers assemble when they load it: {error}")
             )
             continue
         with module.context:
-            values = np.frombuffer(assembled, np.int8)
-            binary.attributes["data"] = ir.DenseElementsAttr.get(values, type=data.type)
+            type_ = binary.attributes["data"].type
+            binary.attributes["data"] = ir.DenseElementsAttr.get(values, type=type_)
 
 
 def _binaries(module: ir.Operation) -> Iterator[ir.Operation]:

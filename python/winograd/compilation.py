@@ -11,7 +11,7 @@ from functools import partial
 from iree.compiler import api
 from iree.compiler.api.ctypes_dl import PipelineType
 from iree.winograd import embedding
-from iree.winograd.assembler import assemble_kernels
+from iree.winograd.assembler import assemble_kernels, default_assembler
 from iree.winograd.attempts import Attempts
 from iree.winograd.diagnostics import Diagnostic, capture_remarks, diagnostic_at
 from iree.winograd.dialect.bindings import ir
@@ -298,6 +298,7 @@ class Compilation:
 
         Raises `RewriteFailuresError` when a pass failed on the program's commands, which are as they were.
         """
+        assembler = None if self._options is None else self._options.ptxas
         says_writes = kernels or not self._only_rewritten
         if says_writes and replace(self._stages, compile_from=compile_from).go_beyond(_COMMANDS_PHASE):
             bodies: KernelBodies | None = None
@@ -315,18 +316,16 @@ class Compilation:
             # What IREE makes of a program may not verify: it then says so itself, or goes on if told to.
             verify = self._stages.verify
             run_passes(module, command_pipeline(), self._dumps, containment, verify=verify)
-        assembles = self._options is not None and self._options.ptxas is not None
-        if assembles and replace(self._stages, compile_from=compile_from).go_beyond(_BINARIES_PHASE):
-            if self._execute(invocation, compile_from, _BINARIES_PHASE) is None:
-                return None
-            compile_from = _BINARIES_PHASE
-            self._assemble(invocation)
-        return self._execute(invocation, compile_from, self._stages.compile_to)
-
-    def _assemble(self, invocation: api.Invocation) -> None:
-        """Have kernels for CUDA assembled, in a program after IREE's phase `hal`."""
-        assert self._options is not None and self._options.ptxas is not None
-        assemble_kernels(_program(invocation), self._options.ptxas, self._warn)
+            if assembler is None:
+                assembler = default_assembler(module)
+        if assembler is None or not replace(self._stages, compile_from=compile_from).go_beyond(
+            _BINARIES_PHASE
+        ):
+            return self._execute(invocation, compile_from, self._stages.compile_to)
+        if self._execute(invocation, compile_from, _BINARIES_PHASE) is None:
+            return None
+        assemble_kernels(_program(invocation), assembler, self._warn)
+        return self._execute(invocation, _BINARIES_PHASE, self._stages.compile_to)
 
     def _report_all(self, diagnostics: Sequence[Diagnostic]) -> None:
         for diagnostic in diagnostics:

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
 import iree.winograd
 import pytest
-from iree.winograd.assembler import AssemblyError, assemble
+from iree.winograd.assembler import AssemblyError, assemble, installed_assembler
 from iree.winograd.errors import InvalidOptionError
 
 PROGRAM = """
 func.func @main(%a: tensor<64xf32>) -> tensor<64xf32> {
   %r = arith.addf %a, %a : tensor<64xf32>
   return %r : tensor<64xf32>
+}
+"""
+CONVOLUTION = """
+func.func @main(%x: tensor<4x16x16x64xf32>, %f: tensor<3x3x64x64xf32>) -> tensor<4x14x14x64xf32> {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<4x14x14x64xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<4x14x14x64xf32>) -> tensor<4x14x14x64xf32>
+  %r = linalg.conv_2d_nhwc_hwcf ins(%x, %f : tensor<4x16x16x64xf32>, tensor<3x3x64x64xf32>)
+      outs(%init : tensor<4x14x14x64xf32>) -> tensor<4x14x14x64xf32>
+  return %r : tensor<4x14x14x64xf32>
 }
 """
 CODE = b"\x7fELF and what follows"
@@ -34,6 +45,21 @@ Path(target).write_bytes({CODE!r})
 """)
     path.chmod(0o755)
     return path
+
+
+@pytest.mark.parametrize(("target", "is_assembled"), [("cuda:sm_90a", True), ("cuda:sm_80", False)])
+def test_kernels_of_one_architecture_are_assembled(target: str, is_assembled: bool) -> None:
+    program = iree.winograd.compile(CONVOLUTION, target=target, strict=True)
+    assert program is not None
+    assert (b"\x7fELF" in program) == is_assembled
+    assert (b".visible .entry" in program) != is_assembled
+
+
+def test_an_assembler_on_the_path_comes_first(assembler: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    packaged = installed_assembler()
+    assert packaged is not None
+    monkeypatch.setenv("PATH", str(assembler.parent), prepend=os.pathsep)
+    assert installed_assembler() == str(assembler) != packaged
 
 
 def test_programs_hold_what_the_assembler_gives(assembler: Path) -> None:
