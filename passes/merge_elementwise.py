@@ -13,7 +13,7 @@ from iree.winograd.passes.frame.containment import rewrite_each
 from iree.winograd.passes.frame.registry import register_pass
 from iree.winograd.passes.frame.remarks import remark_left
 from iree.winograd.passes.match.elementwise import Elementwise, captures, match_elementwise
-from iree.winograd.passes.match.navigation import defining_operation, only_user, transforms
+from iree.winograd.passes.match.navigation import defining_operation, only_user, transforms, walk
 from iree.winograd.passes.match.no_match import NoMatch
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 
@@ -28,7 +28,8 @@ class MergeElementwise:
     Swish is `x * sigmoid(x)`: two operations use the convolution's output, so that neither could move into
     its epilogue without the other. Where a convolution's output, or what elementwise operations make of it,
     has several users, and all that they compute is elementwise, used nowhere else and comes together in one
-    operation, this operation computes all of it. Its operands are those of all of them.
+    operation, this operation computes all of it. Its operands are those of all of them. What uses a
+    concatenation is merged alike.
 
         %y = "winograd.output_transform"(%m) : (tensor<16x49x4xf32>) -> tensor<1x14x14x4xf32>
         %s = linalg.generic ins(%y : tensor<1x14x14x4xf32>) { arith.negf, math.exp, arith.addf, arith.divf }
@@ -40,7 +41,9 @@ class MergeElementwise:
     """
 
     def run(self, module: ir.Operation) -> None:
-        rewrite_each("output transform", transforms(module, ops.OutputTransformOp), _merge_users)
+        rewrite_each("output transform", transforms(module, ops.OutputTransformOp), _merge_transform_users)
+        concatenations = [each for each in walk(module) if each.name == "tensor.concat"]
+        rewrite_each("concatenation", concatenations, lambda each: _merge_users(each.results[0]))
 
 
 @dataclass(frozen=True)
@@ -51,10 +54,15 @@ class Meeting:
     others: dict[ir.Operation, Elementwise]
 
 
-def _merge_users(transform: ops.OutputTransformOp) -> None:
-    value = transform.result
+def _merge_users(value: ir.Value) -> ir.Value:
+    """Merge what follows `value`, one operation after the other; the last one's result."""
     while (following := _merged_user(value)) is not None:
         value = following.result
+    return value
+
+
+def _merge_transform_users(transform: ops.OutputTransformOp) -> None:
+    value = _merge_users(transform.result)
     users = {use.owner.operation for use in value.uses}
     if len(users) > 1 and all(isinstance(match_elementwise(user), Elementwise) for user in users):
         reason = f"the {len(users)} elementwise operations that use it don't come together, and alone, in one"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from iree.winograd.passes.compute_before_concat import ComputeBeforeConcat
 from iree.winograd.passes.concat_in_place import ConcatInPlace
 from iree.winograd.passes.convert_conv import ConvertConv
 from iree.winograd.passes.convert_matmul import ConvertMatmul
@@ -64,6 +65,7 @@ def compile_pipeline(
         ConvertWeightGradient(),
         FusePad(),
         MergeElementwise(),
+        ComputeBeforeConcat(),
         FuseEpilogue(),
         FoldScale(),
         # IREE evaluates what is left of filters when the program is loaded.

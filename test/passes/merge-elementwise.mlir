@@ -103,3 +103,21 @@ func.func @transposed(%m: tensor<1x36x4xf32>) -> tensor<1x6x6x4xf32> {
   } -> tensor<1x6x6x4xf32>
   return %r : tensor<1x6x6x4xf32>
 }
+
+// -----
+
+// What uses a concatenation is merged, too, so that it can be computed on the parts.
+// CHECK-LABEL: @concatenation
+// CHECK: %[[C:.*]] = tensor.concat
+// CHECK: %[[R:.*]] = linalg.generic {{.*}} ins(%[[C]] : tensor<1x6x6x8xf32>)
+// CHECK: math.tanh
+// CHECK-NEXT: arith.mulf
+// CHECK: return %[[R]]
+func.func @concatenation(%x: tensor<1x6x6x4xf32>, %y: tensor<1x6x6x4xf32>) -> tensor<1x6x6x8xf32> {
+  %e = tensor.empty() : tensor<1x6x6x8xf32>
+  %c = tensor.concat dim(3) %x, %y : (tensor<1x6x6x4xf32>, tensor<1x6x6x4xf32>) -> tensor<1x6x6x8xf32>
+  %s = linalg.elementwise <tanh> ins(%c : tensor<1x6x6x8xf32>) outs(%e : tensor<1x6x6x8xf32>) -> tensor<1x6x6x8xf32>
+  %r = linalg.elementwise <mul> ins(%c, %s : tensor<1x6x6x8xf32>, tensor<1x6x6x8xf32>)
+    outs(%e : tensor<1x6x6x8xf32>) -> tensor<1x6x6x8xf32>
+  return %r : tensor<1x6x6x8xf32>
+}

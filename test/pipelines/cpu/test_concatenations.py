@@ -118,3 +118,42 @@ def test_agrees_with_iree(program: tuple[Source, str]) -> None:
     for device in ("local-sync", "local-task"):
         actual = np.asarray(iree.winograd.load(ours, device=device)(*arguments))
         np.testing.assert_allclose(actual, expected, atol=1e-4 * np.abs(expected).max())
+
+
+def test_what_follows_is_computed_on_parts() -> None:
+    """A bias and swish behind a concatenation: each part gets its own channels of the bias."""
+    source = Source(19)
+    parts = [source.convolution("%x", 24, 1), "%x", source.convolution("%x", 7, 1)]
+    joined = source.concatenation(parts)
+    channels = source.channels[joined]
+    generator = np.random.default_rng(0)
+    bias = generator.uniform(-1, 1, channels).astype(np.float32)
+    type_, values = tensor_type(channels), ", ".join(f"{float(each):.9e}" for each in bias)
+    maps = "affine_map<(n, h, w, k) -> (n, h, w, k)>", "affine_map<(n, h, w, k) -> (k)>"
+    source.lines.append(
+        f"%bias = arith.constant dense<[{values}]> : tensor<{channels}xf32>\n"
+        "%one = arith.constant 1.0 : f32\n"
+        f"%e = tensor.empty() : {type_}\n"
+        f"%sum = linalg.generic {{indexing_maps = [{maps[0]}, {maps[1]}, {maps[0]}],\n"
+        '  iterator_types = ["parallel", "parallel", "parallel", "parallel"]}\n'
+        f"  ins({joined}, %bias : {type_}, tensor<{channels}xf32>) outs(%e : {type_}) {{\n"
+        "^bb0(%a: f32, %b: f32, %out: f32):\n  %s = arith.addf %a, %b : f32\n  linalg.yield %s : f32\n"
+        f"}} -> {type_}\n"
+        f"%sigmoid = linalg.generic {{indexing_maps = [{maps[0]}, {maps[0]}],\n"
+        '  iterator_types = ["parallel", "parallel", "parallel", "parallel"]}\n'
+        f"  ins(%sum : {type_}) outs(%e : {type_}) {{\n"
+        "^bb0(%a: f32, %out: f32):\n  %n = arith.negf %a : f32\n  %p = math.exp %n : f32\n"
+        "  %q = arith.addf %p, %one : f32\n  %s = arith.divf %one, %q : f32\n  linalg.yield %s : f32\n"
+        f"}} -> {type_}\n"
+        f"%swish = linalg.elementwise <mul> ins(%sum, %sigmoid : {type_}, {type_})\n"
+        f"  outs(%e : {type_}) -> {type_}"
+    )
+    source.channels["%swish"] = channels
+    image = generator.uniform(-1, 1, (2, SIZE, SIZE, 19)).astype(np.float32)
+    filters = [generator.uniform(-1, 1, (1, 1, 19, outputs)).astype(np.float32) for outputs in (24, 7)]
+    program = iree.winograd.load(iree.winograd.compile(source.function("%swish"), target="cpu"))
+    exact = [image @ filters[0][0, 0].astype(np.float64), image, image @ filters[1][0, 0].astype(np.float64)]
+    summed = np.concatenate(exact, axis=-1) + bias
+    # Sums of 20 numbers below 1 are off by at most 20 * 20 roundings of 6e-8, and swish's slope is below 1.1;
+    # its exponential and division are within a few more.
+    np.testing.assert_allclose(program(image, *filters), summed / (1 + np.exp(-summed)), atol=4e-5)
