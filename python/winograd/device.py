@@ -67,6 +67,8 @@ class Device:
     hal: Any
     in_host_memory: bool
     """Whether programs can use the memory of arrays."""
+    workers: int
+    """Threads of its own that programs run on; 0 where they run on their caller's, or on a GPU."""
     crowded: bool
     """Whether workers may have no core left for their caller."""
 
@@ -267,7 +269,7 @@ def _open_host_device(device: str, threads: int, caching: bool) -> Device:
     # With a cache results aren't mapped, and faulted in, anew on each call, however large.
     allocators = ["caching"] if caching else []
     hal = binding.create_hal_driver(device).create_default_device(allocators=allocators)
-    return Device(device, hal, in_host_memory=True, crowded=crowded)
+    return Device(device, hal, in_host_memory=True, workers=threads if has_workers else 0, crowded=crowded)
 
 
 def _keep_freed_memory(limit: int) -> None:
@@ -289,7 +291,8 @@ def _keep_freed_memory(limit: int) -> None:
 @cache
 def _open_gpu(device: str) -> Device:
     # IREE's own cache would keep it open.
-    return Device(device, runtime.get_device(device, cache=False), in_host_memory=False, crowded=False)
+    hal = runtime.get_device(device, cache=False)
+    return Device(device, hal, in_host_memory=False, workers=0, crowded=False)
 
 
 @cache
@@ -301,7 +304,7 @@ def _open_sharing_gpu(device: str) -> Device:
         hal = binding.create_hal_driver(device).create_device_by_uri(device, allocators=["caching"])
     finally:
         runtime.flags.parse_flags("--cuda_async_allocations=true")
-    return Device(device, hal, in_host_memory=False, crowded=False)
+    return Device(device, hal, in_host_memory=False, workers=0, crowded=False)
 
 
 def close_gpus() -> None:

@@ -12,6 +12,7 @@ from iree import runtime
 from iree.winograd.device import RUNTIME_ERRORS
 from iree.winograd.errors import CallError
 from iree.winograd.runtime import BUFFER_ALIGNMENT, LoadedFunction
+from iree.winograd.torch_compile.openmp import release_processors
 from iree.winograd.torch_compile.part_program import Order, PartSignature
 from iree.winograd.torch_compile.shared_memory import RESULTS
 from torch.utils.dlpack import from_dlpack, to_dlpack  # type: ignore[attr-defined]
@@ -61,6 +62,7 @@ class LoadedPart:
                 views.append(fixed.view)
                 taken.append(fixed.memory)
             self._wait_for_torch()
+            release_processors(self._function.device.workers)
             outputs = self._function.invoke(views)
         except RUNTIME_ERRORS as error:
             raise CallError(f"a part of the model failed: {error}") from error
