@@ -15,6 +15,7 @@ from iree.winograd.pipelines.gpu.schedules.gemm import GemmSchedule
 from iree.winograd.pipelines.gpu.schedules.implicit_gemm import ImplicitGemmSchedule
 from iree.winograd.pipelines.gpu.schedules.split import SplitSchedule
 from iree.winograd.pipelines.gpu.schedules.warpgroup import WarpgroupSchedule
+from iree.winograd.pipelines.gpu.schedules.weight_gradient import GpuWeightGradientSchedule
 from iree.winograd.pipelines.machines.defaults import default_gpu_machine
 from iree.winograd.pipelines.machines.model import GpuMachine, Machine
 from iree.winograd.pipelines.specification.executable_target import ExecutableTarget
@@ -49,6 +50,7 @@ class GpuBackend:
             ImplicitGemmSchedule,
             FusedSchedule,
             GpuDepthwiseSchedule,
+            GpuWeightGradientSchedule,
         )
 
     @property

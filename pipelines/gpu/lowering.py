@@ -29,10 +29,18 @@ from iree.winograd.pipelines.gpu.kernels.transforms import (
     OutputTransformKernel,
 )
 from iree.winograd.pipelines.gpu.kernels.warpgroup import WarpgroupProduct
+from iree.winograd.pipelines.gpu.kernels.weight_gradient import (
+    FilterGradientKernel,
+    GradientTileKernel,
+    ImageTileKernel,
+    TileProductKernel,
+    TotalKernel,
+)
 from iree.winograd.pipelines.gpu.packing.fused import FusedPacking
 from iree.winograd.pipelines.gpu.packing.implicit_gemm import ImplicitGemmPacking
 from iree.winograd.pipelines.gpu.packing.products import MultiplyAddPacking, ProductPacking
 from iree.winograd.pipelines.gpu.packing.split import SplitPacking
+from iree.winograd.pipelines.gpu.packing.weight_gradient import WeightGradientPacking
 from iree.winograd.pipelines.gpu.schedules.depthwise import GpuDepthwiseSchedule
 from iree.winograd.pipelines.gpu.schedules.fit import refusal
 from iree.winograd.pipelines.gpu.schedules.fused import FusedSchedule
@@ -41,6 +49,7 @@ from iree.winograd.pipelines.gpu.schedules.implicit_gemm import ImplicitGemmSche
 from iree.winograd.pipelines.gpu.schedules.matrix import MatrixSchedule
 from iree.winograd.pipelines.gpu.schedules.split import SplitSchedule
 from iree.winograd.pipelines.gpu.schedules.warpgroup import WarpgroupSchedule
+from iree.winograd.pipelines.gpu.schedules.weight_gradient import GpuWeightGradientSchedule
 from iree.winograd.pipelines.specification.group import ConvolutionGroup
 from iree.winograd.pipelines.specification.schedule import Schedule
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
@@ -61,11 +70,13 @@ class GpuLowering:
 
     def lower(self, group: ConvolutionGroup | WeightGradientGroup, schedule: Schedule) -> ir.Value:
         """Emits the dispatches that compute the group's output transform, at the insertion point."""
-        if isinstance(group, WeightGradientGroup):
-            raise ValueError("GPUs have no kernels for gradients of filters")
         shape = group.shape
         if reason := refusal(shape, self.target, schedule):
             raise ValueError(reason)
+        if isinstance(group, WeightGradientGroup):
+            assert isinstance(schedule, GpuWeightGradientSchedule)
+            packing = WeightGradientPacking(group.shape, schedule)
+            return _WeightGradientLowering(self._launcher, group, packing).lower()
         if isinstance(schedule, FusedSchedule):
             return _FusedLowering(self._launcher, group).fused(FusedPacking(shape, schedule))
         if isinstance(schedule, GpuDepthwiseSchedule):
@@ -313,6 +324,67 @@ class _ImplicitGemmLowering(_Lowering):
             True,
             packing.schedule.resident_threads,
         )
+
+
+@dataclass(frozen=True)
+class _WeightGradientLowering:
+    """Kernels that transform both operands, multiply, add what blocks of tiles gave, and transform back."""
+
+    launcher: Launcher
+    group: WeightGradientGroup
+    packing: WeightGradientPacking
+
+    def lower(self) -> ir.Value:
+        packing, by_quads = self.packing, self.packing.output_by_quads
+        image, gradient = self.group.input_transform.input, self.group.gradient_transform.gradient
+        images = self._stage(
+            ImageTileKernel(packing),
+            "images",
+            [(image, TensorArgument.of(image, packing.image_by_quads))],
+            TensorArgument(packing.image_extents, True),
+        )
+        gradients = self._stage(
+            GradientTileKernel(packing),
+            "gradients",
+            [(gradient, TensorArgument.of(gradient, by_quads))],
+            TensorArgument(packing.gradient_extents, True),
+        )
+        threads, resident = packing.schedule.threads, packing.schedule.product.resident_threads
+        blocks = TensorArgument(packing.product_extents(packing.tile_blocks), True)
+        products = self._stage(
+            TileProductKernel(packing), "products", [images, gradients], blocks, threads, resident
+        )
+        if packing.tile_blocks > 1:
+            total = TensorArgument(packing.product_extents(1), True)
+            products = self._stage(TotalKernel(packing), "total", [products], total)
+        result = TensorArgument.of(self.group.filter_gradient.result, by_quads)
+        value, _ = self._stage(FilterGradientKernel(packing), "weights", [products], result)
+        return value
+
+    def _stage(
+        self,
+        kernel: ImageTileKernel | GradientTileKernel | TileProductKernel | TotalKernel | FilterGradientKernel,
+        stage: str,
+        operands: list[tuple[ir.Value, TensorArgument]],
+        result: TensorArgument,
+        threads: int = TRANSFORM_THREADS,
+        resident_threads: int | None = None,
+    ) -> tuple[ir.Value, TensorArgument]:
+        """What the dispatch of a stage gives."""
+        batch = self.packing.shape.batch
+        assert batch is not None, "gradients of filters need a static batch"
+        value = self.launcher.launch(
+            kernel,
+            kernel_name(self.packing.shape, stage),
+            threads,
+            operands,
+            result,
+            batch,
+            kernel.workgroups,
+            lambda function: kernel.emit(function.workgroup, function.batch, *function.buffers),
+            resident_threads,
+        )
+        return value, result
 
 
 def _product(shape: ConvolutionShape, schedule: GemmSchedule | MatrixSchedule) -> Product:

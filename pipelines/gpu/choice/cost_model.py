@@ -95,7 +95,7 @@ def gemm_seconds(
         gathering = gathered / (GATHER_RATE * machine.multiprocessors)
         latency = INPUT_LATENCY + INPUT_ELEMENT_LATENCY * shape.transform_size
         latency += SPLIT_LATENCY if splits else 0
-        moving = _moved(image, tiles, machine) / _kept(shape, splits)
+        moving = moved_seconds(image, tiles, machine) / _kept(shape, splits)
         if isinstance(packing, SplitPacking):
             passes = packing.views * (2 if packing.input_rounds > 1 else 1)
             moving += (passes - 1) * image / machine.cache_bandwidth
@@ -109,7 +109,7 @@ def gemm_seconds(
         read = types.accumulator_bytes * shape.transform_size * parts * batch_tiles * shape.output_channels
         latency = OUTPUT_LATENCY + OUTPUT_ELEMENT_LATENCY * shape.transform_size * parts
         efficiency = 1.0 if read <= machine.cache_size else OUTPUT_EFFICIENCY
-        stages["output"] = latency + _moved(result, read, machine) / efficiency
+        stages["output"] = latency + moved_seconds(result, read, machine) / efficiency
     return stages | {"launch": len(stages) * launch_seconds(machine)}
 
 
@@ -135,6 +135,6 @@ def _kept(shape: ConvolutionShape, splits: bool) -> float:
     return SPILLED_EFFICIENCY if splits and shape.transform_size * QUAD > KEPT_REGISTERS else 1.0
 
 
-def _moved(outside: int, between: int, machine: GpuMachine) -> float:
+def moved_seconds(outside: int, between: int, machine: GpuMachine) -> float:
     """Seconds of moving the bytes `outside` of the convolution, and those `between` two of its kernels."""
     return outside / machine.memory_bandwidth + between / machine.bandwidth(outside + between)

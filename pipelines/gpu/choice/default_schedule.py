@@ -23,13 +23,15 @@ from iree.winograd.pipelines.gpu.schedules.matrix import (
 )
 from iree.winograd.pipelines.gpu.schedules.split import SplitSchedule
 from iree.winograd.pipelines.gpu.schedules.warpgroup import WarpgroupSchedule
+from iree.winograd.pipelines.gpu.schedules.weight_gradient import GpuWeightGradientSchedule
 from iree.winograd.pipelines.machines.model import GpuMachine
-from iree.winograd.pipelines.specification.shape import ConvolutionShape
+from iree.winograd.pipelines.specification.shape import ConvolutionShape, WeightGradientShape
 
 from .cost_model import DYNAMIC_BATCH, depthwise_seconds, gemm_seconds
 from .fused_cost import fused_seconds
 from .implicit_gemm_cost import implicit_gemm_seconds
 from .rates import FUSED_RATES
+from .weight_gradient_cost import weight_gradient_seconds
 
 GEMM_SCHEDULES = (
     GemmSchedule(128, 128, 16),
@@ -77,6 +79,8 @@ DEPTHWISE_SCHEDULES = tuple(
 RESIDENT_WORKGROUPS = 8
 """Of the smallest, for each multiprocessor: enough to hide each other's latency."""
 REDUCTION_PARTS = (2, 4, 8, 16)
+TILE_BLOCKS = (1, 2, 4, 8, 16, 32, 64, 128)
+"""That the tiles of all images are summed in."""
 
 
 def default_schedules(
@@ -98,6 +102,9 @@ def default_schedules(
 
 def schedules(shape: ConvolutionShape, target: GpuTarget, machine: GpuMachine) -> Iterator[GpuSchedule]:
     """All schedules for a convolution that keep the target's limits."""
+    if isinstance(shape, WeightGradientShape):
+        yield from weight_gradient_schedules(shape, target)
+        return
     if is_depthwise(shape):
         yield from (each for each in DEPTHWISE_SCHEDULES if fits(each, target, shape.element_types))
         return
@@ -123,6 +130,32 @@ def gemm_schedules(shape: ConvolutionShape, target: GpuTarget, machine: GpuMachi
             is_long = shape.reduction >= 4 * parts * schedule.block_reduction
             if is_long and workgroups * parts <= RESIDENT_WORKGROUPS * machine.multiprocessors:
                 yield replace(schedule, reduction_parts=parts)
+
+
+def weight_gradient_schedules(
+    shape: WeightGradientShape, target: GpuTarget
+) -> Iterator[GpuWeightGradientSchedule]:
+    """The schedules of a gradient of a filter that keep the target's limits.
+
+    Tiles are summed in as many blocks of about equal size as leave each at least four blocks of the product.
+    """
+    if shape.tiles is None:
+        return
+    for gemm in GEMM_SCHEDULES:
+        for count in TILE_BLOCKS:
+            block = -(-shape.tiles // (count * gemm.block_reduction)) * gemm.block_reduction
+            if count > 1 and block < 4 * gemm.block_reduction:
+                break
+            schedule = GpuWeightGradientSchedule(
+                gemm.block_rows,
+                gemm.block_columns,
+                gemm.block_reduction,
+                block,
+                gemm.thread_rows,
+                gemm.thread_columns,
+            )
+            if fits(schedule, target, shape.element_types):
+                yield schedule
 
 
 def matrix_schedules(
@@ -200,6 +233,9 @@ def stage_seconds(shape: ConvolutionShape, schedule: GpuSchedule, machine: GpuMa
         return implicit_gemm_seconds(shape, schedule, machine)
     if isinstance(schedule, GpuDepthwiseSchedule):
         return depthwise_seconds(shape, machine)
+    if isinstance(schedule, GpuWeightGradientSchedule):
+        assert isinstance(shape, WeightGradientShape)
+        return weight_gradient_seconds(shape, schedule, machine)
     return gemm_seconds(shape, schedule, machine)
 
 

@@ -66,7 +66,8 @@ class GpuSearchSpace:
     def unsuited(self, problem: ConvolutionProblem) -> Reason | None:
         """Why the kernels don't compute `problem`, or None."""
         if isinstance(problem, WeightGradientProblem):
-            return "GPUs have no kernels for gradients of filters"
+            is_depthwise = problem.groups > 1 and problem.group_inputs == 1
+            return "it is the gradient of a depthwise filter" if is_depthwise else None
         if problem.groups > 1 and problem.group_inputs == 1 and problem.group_outputs > 1:
             return f"it is depthwise with {problem.group_outputs} output channels each"
         return None

@@ -33,7 +33,7 @@ from .products import Block, Blocks, StoreQuad, Storing
 from .transforms import FilterTransformKernel, InputTransformKernel
 
 LoadRows = Callable[[Index], list[ir.Value]]
-"""From a position along the reduction dimension to the quads of four rows there."""
+"""From a position along the reduction dimension to four quads there: of four rows each, or of positions."""
 LoadQuad = Callable[[Index, Index], ir.Value]
 """From a position along the reduction dimension and a column to a quad of columns."""
 
@@ -141,10 +141,13 @@ def emit_product(
     left_rows: Callable[[Index], LoadRows],
     load_right: LoadQuad,
     store: StoreQuad,
+    *,
+    left_by_rows: bool = True,
 ) -> None:
     """Emits one workgroup's block of a matrix product, `reduction` long, a multiple of the schedule's block.
 
-    `left_rows` is asked once per thread for what loads four rows, from the given row of the block on.
+    `left_rows` is asked once per thread for what loads four rows, from the given row of the block on: four
+    quads along the reduction with `left_by_rows`, else at four positions of the reduction one of rows each.
     """
     thread = thread_id()
     rows, columns = schedule.block_rows // QUAD, schedule.block_columns // QUAD
@@ -169,7 +172,7 @@ def emit_product(
         def stage_left() -> None:
             for number, each in enumerate(left_loads):
                 block = quads[number * QUAD : (number + 1) * QUAD]
-                for i, quad in enumerate(transposed(block)):
+                for i, quad in enumerate(transposed(block) if left_by_rows else block):
                     left_shared.store(quad, [buffer, each.reduction_quad * QUAD + i, each.row_quad])
 
         def stage_right() -> None:

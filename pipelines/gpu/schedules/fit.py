@@ -5,7 +5,7 @@ from __future__ import annotations
 from iree.winograd.passes.match.element_types import F32, ElementTypes
 from iree.winograd.passes.match.no_match import Reason
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
-from iree.winograd.pipelines.specification.shape import ConvolutionShape
+from iree.winograd.pipelines.specification.shape import ConvolutionShape, WeightGradientShape
 
 from .depthwise import GpuDepthwiseSchedule
 from .fused import FusedSchedule
@@ -13,8 +13,11 @@ from .gemm import GemmSchedule
 from .implicit_gemm import ImplicitGemmSchedule
 from .matrix import MatrixSchedule
 from .warpgroup import WarpgroupSchedule
+from .weight_gradient import GpuWeightGradientSchedule
 
-GpuSchedule = GemmSchedule | MatrixSchedule | FusedSchedule | GpuDepthwiseSchedule
+GpuSchedule = (
+    GemmSchedule | MatrixSchedule | FusedSchedule | GpuDepthwiseSchedule | GpuWeightGradientSchedule
+)
 
 
 def fits(schedule: GpuSchedule, target: GpuTarget, types: ElementTypes = F32) -> bool:
@@ -36,6 +39,11 @@ def refusal(shape: ConvolutionShape, target: GpuTarget, schedule: object) -> Rea
         return "kernels for GPUs take channels-last images only"
     if not isinstance(schedule, GpuSchedule) or not fits(schedule, target, shape.element_types):
         return f"{schedule} is no schedule for this convolution within the limits of {target}"
+    is_weight_gradient = isinstance(shape, WeightGradientShape)
+    if isinstance(schedule, GpuWeightGradientSchedule) != is_weight_gradient:
+        return f"{schedule} is no schedule for {'the gradient of a filter' if is_weight_gradient else 'a convolution'}"
+    if is_weight_gradient:
+        return None
     if isinstance(schedule, GpuDepthwiseSchedule) != is_depthwise(shape):
         kind = "a depthwise convolution" if is_depthwise(shape) else "one that is not depthwise"
         return f"{schedule} is no schedule for {kind}"

@@ -1,0 +1,85 @@
+"""What the gradient of a filter takes on a GPU by its schedule."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import prod, sqrt
+
+from iree.winograd.pipelines.gpu.device.memory import QUAD
+from iree.winograd.pipelines.gpu.packing.weight_gradient import WeightGradientPacking
+from iree.winograd.pipelines.gpu.schedules.weight_gradient import GpuWeightGradientSchedule
+from iree.winograd.pipelines.machines.model import GpuMachine
+from iree.winograd.pipelines.specification.shape import WeightGradientShape
+
+from .cost_model import (
+    FULL_THREADS,
+    GATHER_RATE,
+    INPUT_ELEMENT_LATENCY,
+    INPUT_LATENCY,
+    OUTPUT_ELEMENT_LATENCY,
+    OUTPUT_LATENCY,
+    PRODUCT_LATENCY,
+    launch_seconds,
+    moved_seconds,
+)
+from .rates import product_rate
+
+
+def weight_gradient_seconds(
+    shape: WeightGradientShape, schedule: GpuWeightGradientSchedule, machine: GpuMachine
+) -> Mapping[str, float]:
+    """Seconds of each stage, and of their launches.
+
+        images, gradients = latency + bytes read and written / bandwidth
+        products          = latency + operations on the fullest multiprocessor / (rate * sqrt(occupancy))
+        total             = latency + bytes of the products of all blocks of tiles / bandwidth
+        weights           = latency + bytes of products and of taps / bandwidth
+
+    with the padding to whole blocks. Products take no less than their bytes, and transforms no less than it
+    takes to gather channels that are no whole quads.
+    """
+    packing = WeightGradientPacking(shape, schedule)
+    size, batch = shape.element_types.accumulator_bytes, shape.batch or 1
+    images, gradients = size * prod(packing.image_extents), size * prod(packing.gradient_extents)
+    products = size * prod(packing.product_extents(1))
+    blocks = packing.tile_blocks
+    most = -(-_workgroups(packing) // machine.multiprocessors)
+    occupancy = sqrt(min(1.0, most * schedule.threads / FULL_THREADS))
+    rate = product_rate(schedule.product, machine) * occupancy
+    operations = 2 * schedule.block_rows * schedule.block_columns * schedule.tile_block
+    computed = most * operations * machine.multiprocessors / rate
+    moved = (images + gradients + blocks * products) / machine.memory_bandwidth
+    element_latency = OUTPUT_ELEMENT_LATENCY * shape.transform_size
+    stages = {
+        "images": _transform_seconds(
+            packing, batch * shape.image_bytes, images, packing.image_by_quads, machine
+        ),
+        "gradients": _transform_seconds(
+            packing, batch * shape.result_bytes, gradients, packing.output_by_quads, machine
+        ),
+        "products": max(PRODUCT_LATENCY + computed, moved),
+        "weights": OUTPUT_LATENCY + element_latency + moved_seconds(_taps_bytes(shape), products, machine),
+    }
+    if blocks > 1:
+        stages["total"] = OUTPUT_LATENCY + moved_seconds(0, (blocks + 1) * products, machine)
+    return stages | {"launch": len(stages) * launch_seconds(machine)}
+
+
+def _workgroups(packing: WeightGradientPacking) -> int:
+    """Of the products."""
+    rows = packing.padded_rows // packing.schedule.block_rows
+    columns = packing.padded_filters // packing.schedule.block_columns
+    return rows * columns * packing.products * packing.tile_blocks
+
+
+def _transform_seconds(
+    packing: WeightGradientPacking, source: int, transformed: int, by_quads: bool, machine: GpuMachine
+) -> float:
+    latency = INPUT_LATENCY + INPUT_ELEMENT_LATENCY * packing.shape.transform_size
+    gathering = 0.0 if by_quads else transformed / QUAD / (GATHER_RATE * machine.multiprocessors)
+    return latency + max(moved_seconds(source, transformed, machine), gathering)
+
+
+def _taps_bytes(shape: WeightGradientShape) -> int:
+    taps = prod(shape.kernel_size) * shape.group_inputs * shape.output_channels
+    return shape.element_types.accumulator_bytes * taps

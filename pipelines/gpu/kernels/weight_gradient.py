@@ -1,0 +1,285 @@
+"""The gradient of a filter on the GPU: tiles of images times tiles of gradients, summed over tiles.
+
+Transformed tiles lie with their channels side by side, so that of both operands of a product the reduction
+dimension is the outermost one. Blocks of tiles are summed by workgroups of their own, then added.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+from iree.winograd.dialect.algebra.recipe import Recipe
+from iree.winograd.dialect.bindings import arith, ir
+from iree.winograd.pipelines.emission.control_flow import loop_carried, when
+from iree.winograd.pipelines.emission.index import Condition, Index
+from iree.winograd.pipelines.emission.recipe import Position, emit_unrolled, flattened
+from iree.winograd.pipelines.emission.tiles import (
+    Positions,
+    Tile,
+    clamped_element,
+    input_positions,
+    locate_tile,
+    output_positions,
+)
+from iree.winograd.pipelines.gpu.device.memory import QUAD, GlobalBuffer
+from iree.winograd.pipelines.gpu.packing.weight_gradient import WeightGradientPacking
+
+from .gemm import LoadRows, emit_product
+from .transforms import TRANSFORM_THREADS, ThreadGrid
+
+
+@dataclass(frozen=True)
+class TileKernel(ABC):
+    """packed[b, a*g + group, t, c] = the transform of a tile, whose channels are `c`; zeros for no tile."""
+
+    packing: WeightGradientPacking
+
+    def workgroups(self, batch: Index) -> tuple[Index, ...]:
+        """Tiles, channels, views."""
+        return (*self._grid.workgroups(Index(self.packing.padded_tiles)), Index(self.views))
+
+    def emit(
+        self, workgroup: tuple[Index, ...], batch: Index, source: GlobalBuffer, packed: GlobalBuffer
+    ) -> None:
+        """`source` is N x H... x C."""
+        number, quad, exists = self._grid.place(workgroup, Index(self.packing.padded_tiles))
+        view = workgroup[2] if self.views > 1 else Index(0)
+        when(exists, lambda: self._transform(number, quad, view, self.packing.tiles(batch), source, packed))
+
+    @property
+    @abstractmethod
+    def views(self) -> int:
+        """Of the source, whose channels lie behind each other."""
+
+    @property
+    @abstractmethod
+    def channels(self) -> int:
+        """Of a group."""
+
+    @property
+    @abstractmethod
+    def recipes(self) -> Sequence[Recipe]:
+        """The transform, for each dimension."""
+
+    @abstractmethod
+    def positions(self, tile: Tile, view: Index) -> list[Positions]:
+        """Where the elements of a tile lie in the source."""
+
+    @property
+    def _quads(self) -> int:
+        """Of the channels of a group."""
+        return -(-self.channels // QUAD)
+
+    @property
+    def _grid(self) -> ThreadGrid:
+        return ThreadGrid(self.packing.shape.groups * self._quads)
+
+    def _transform(
+        self,
+        number: Index,
+        quad: Index,
+        view: Index,
+        tiles: Index,
+        source: GlobalBuffer,
+        packed: GlobalBuffer,
+    ) -> None:
+        packing, groups = self.packing, self.packing.shape.groups
+        is_tile = Condition(True)
+        if tiles.known != packing.padded_tiles:
+            is_tile = number.less_than(tiles)
+        tile = locate_tile(packing.shape, number.minimum(tiles - 1))
+        positions = self.positions(tile, view)
+        group, first = quad // self._quads, quad % self._quads * QUAD
+        block, place = packing.tile_place(number)
+        origin = packed.offset([block, group, place, view * (self._quads * QUAD) + first])
+
+        def load(element: Position) -> ir.Value:
+            position, exists = clamped_element(positions, element)
+            offset = source.offset([tile.image, *position, group * self.channels + first])
+            return source.load_first(offset, Index(self.channels) - first, exists & is_tile)
+
+        def store(element: Position, value: ir.Value) -> None:
+            point = flattened(element, packing.shape.decomposition.alpha)
+            packed.store(value, origin + point * (groups * packed.stride(1)))
+
+        emit_unrolled(self.recipes, load, store, True)
+
+
+@dataclass(frozen=True)
+class ImageTileKernel(TileKernel):
+    """packed[b, a*g + group, t, r] = (B^T d)[a] of a view of a tile of the images."""
+
+    @property
+    def views(self) -> int:
+        return self.packing.views
+
+    @property
+    def channels(self) -> int:
+        return self.packing.group_channels
+
+    @property
+    def recipes(self) -> Sequence[Recipe]:
+        return [each.input for each in self.packing.shape.decomposition.gradient_transforms]
+
+    def positions(self, tile: Tile, view: Index) -> list[Positions]:
+        return input_positions(self.packing.shape, tile, self.packing.view_offsets(view))
+
+
+@dataclass(frozen=True)
+class GradientTileKernel(TileKernel):
+    """packed[b, a*g + group, t, k] = (A y)[a] of the gradients y of the outputs of a tile."""
+
+    @property
+    def views(self) -> int:
+        return 1
+
+    @property
+    def channels(self) -> int:
+        return self.packing.group_filters
+
+    @property
+    def recipes(self) -> Sequence[Recipe]:
+        return [each.filter for each in self.packing.shape.decomposition.gradient_transforms]
+
+    def positions(self, tile: Tile, view: Index) -> list[Positions]:
+        return output_positions(self.packing.shape, tile)
+
+
+@dataclass(frozen=True)
+class TileProductKernel:
+    """products[b, a*g + group, r, k] = sum over t of images[b, ..., t, r] * gradients[b, ..., t, k]."""
+
+    packing: WeightGradientPacking
+
+    def workgroups(self, batch: Index) -> tuple[Index, Index, Index]:
+        """Blocks of rows, blocks of columns, products of all blocks of tiles."""
+        packing, schedule = self.packing, self.packing.schedule
+        return (
+            Index(packing.padded_rows // schedule.block_rows),
+            Index(packing.padded_filters // schedule.block_columns),
+            Index(packing.tile_blocks * packing.products),
+        )
+
+    def emit(
+        self,
+        workgroup: tuple[Index, ...],
+        batch: Index,
+        images: GlobalBuffer,
+        gradients: GlobalBuffer,
+        products: GlobalBuffer,
+    ) -> None:
+        """Emits what a workgroup does for its block of one product."""
+        schedule = self.packing.schedule
+        first_row, first_column = workgroup[0] * schedule.block_rows, workgroup[1] * schedule.block_columns
+        place = [workgroup[2] // self.packing.products, workgroup[2] % self.packing.products]
+        gradient_origin = gradients.offset([*place, 0, first_column])
+        product_origin = products.offset([*place, first_row, first_column])
+
+        def rows(row: Index) -> LoadRows:
+            origin = images.offset([*place, 0, first_row + row])
+            stride = images.stride(2)
+            return lambda t: [images.load(origin + (t + i) * stride) for i in range(QUAD)]
+
+        emit_product(
+            schedule.product,
+            schedule.tile_block,
+            rows,
+            lambda t, column: gradients.load(gradient_origin + t * gradients.stride(2) + column),
+            lambda row, column, value: products.store(
+                value, product_origin + row * products.stride(2) + column
+            ),
+            left_by_rows=False,
+        )
+
+
+@dataclass(frozen=True)
+class TotalKernel:
+    """total[0, ...] = sum over b of products[b, ...], in the order of the blocks of tiles."""
+
+    packing: WeightGradientPacking
+
+    def workgroups(self, batch: Index) -> tuple[Index, Index]:
+        """Rows of all products, columns."""
+        return self._grid.workgroups(self._rows)
+
+    def emit(
+        self, workgroup: tuple[Index, ...], batch: Index, products: GlobalBuffer, total: GlobalBuffer
+    ) -> None:
+        """Emits the sums of a workgroup, a quad for each thread."""
+        row, quad, exists = self._grid.place(workgroup, self._rows)
+        first = row * total.stride(2) + quad * QUAD
+
+        def add() -> None:
+            def added(block: Index, sums: list[ir.Value]) -> list[ir.Value]:
+                return [arith.addf(sums[0], products.load(first + (block + 1) * products.stride(0)))]
+
+            blocks = self.packing.tile_blocks
+            (sum_,) = loop_carried(blocks - 1, 1, [products.load(first)], added, "block")
+            total.store(sum_, first)
+
+        when(exists, add)
+
+    @property
+    def _rows(self) -> Index:
+        return Index(self.packing.products * self.packing.padded_rows)
+
+    @property
+    def _grid(self) -> ThreadGrid:
+        return ThreadGrid(self.packing.padded_filters // QUAD)
+
+
+@dataclass(frozen=True)
+class FilterGradientKernel:
+    """filter[taps of a view, c, k] = (G^T M G)[taps], M the products of the view and of `c` and `k`."""
+
+    packing: WeightGradientPacking
+
+    def workgroups(self, batch: Index) -> tuple[Index, Index, Index]:
+        """Input channels of a group, output channels of all groups, views."""
+        return (*self._grid.workgroups(Index(self.packing.group_channels)), Index(self.packing.views))
+
+    def emit(
+        self, workgroup: tuple[Index, ...], batch: Index, products: GlobalBuffer, filters: GlobalBuffer
+    ) -> None:
+        """`products` are those of one block of tiles, `filters` R... x C/g x K."""
+        channel, quad, exists = self._grid.place(workgroup, Index(self.packing.group_channels))
+        view = workgroup[2] if self.packing.views > 1 else Index(0)
+        when(exists, lambda: self._transform(channel, quad, view, products, filters))
+
+    @property
+    def _quads(self) -> int:
+        """Of the output channels of a group."""
+        return -(-self.packing.group_filters // QUAD)
+
+    @property
+    def _grid(self) -> ThreadGrid:
+        return ThreadGrid(self.packing.shape.groups * self._quads)
+
+    def _transform(
+        self, channel: Index, quad: Index, view: Index, products: GlobalBuffer, filters: GlobalBuffer
+    ) -> None:
+        packing, decomposition = self.packing, self.packing.shape.decomposition
+        group, first = quad // self._quads, quad % self._quads * QUAD
+        origin = products.offset([0, group, view * packing.padded_channels + channel, first])
+        stride = packing.shape.groups * products.stride(1)
+        offsets = packing.view_offsets(view)
+        remaining = Index(packing.group_filters) - first
+
+        def load(element: Position) -> ir.Value:
+            return products.load(origin + flattened(element, decomposition.alpha) * stride)
+
+        def store(element: Position, value: ir.Value) -> None:
+            tap, exists = [], Condition(True)
+            for d, i in enumerate(element):
+                # Offsets of views meet the kernel's taps exactly.
+                index = (offsets[d] + i * decomposition.spacing[d]) // decomposition.dilation[d]
+                exists = exists & index.less_than(decomposition.kernel_size[d])
+                tap.append(index)
+            offset = filters.offset([*tap, channel, group * packing.group_filters + first])
+            filters.store_first(value, offset, remaining, exists)
+
+        recipes = [each.output for each in decomposition.gradient_transforms]
+        emit_unrolled(recipes, load, store, True)

@@ -1,0 +1,82 @@
+"""The layout of what passes between the kernels of a gradient of a filter: whole blocks of tiles.
+
+With `b` a block of tiles, `a` a product, `r` views, then the channels of a group, and `k` an output channel of
+a group:
+
+    transformed images      [b, a*g + group, tile within b, r]    tiles that don't exist are zero
+    transformed gradients   [b, a*g + group, tile within b, k]    alike
+    products                [b, a*g + group, r, k]
+
+with `r` and `k` padded to whole blocks of the products, of which nothing reads the padding.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from iree.winograd.pipelines.emission.index import Index
+from iree.winograd.pipelines.gpu.device.memory import QUAD
+from iree.winograd.pipelines.gpu.schedules.weight_gradient import GpuWeightGradientSchedule
+from iree.winograd.pipelines.specification.shape import WeightGradientShape
+
+from .convolution import ConvolutionPacking
+
+
+@dataclass(frozen=True)
+class WeightGradientPacking(ConvolutionPacking):
+    """The packed layouts of a gradient of a filter for a schedule of its products."""
+
+    shape: WeightGradientShape
+    schedule: GpuWeightGradientSchedule
+
+    @property
+    def tile_blocks(self) -> int:
+        """Blocks of the tiles of all images."""
+        assert self.shape.tiles is not None, "gradients of filters need a static batch"
+        return -(-self.shape.tiles // self.schedule.tile_block)
+
+    @property
+    def padded_tiles(self) -> int:
+        """Tiles of all blocks."""
+        return self.tile_blocks * self.schedule.tile_block
+
+    @property
+    def products(self) -> int:
+        """A*g, the number of matrix products of a block of tiles."""
+        return self.shape.transform_size * self.shape.groups
+
+    @property
+    def padded_channels(self) -> int:
+        return -(-self.group_channels // QUAD) * QUAD
+
+    @property
+    def reduction(self) -> int:
+        return self.views * self.padded_channels
+
+    @property
+    def padded_rows(self) -> int:
+        """`r` in whole blocks."""
+        return -(-self.reduction // self.schedule.block_rows) * self.schedule.block_rows
+
+    @property
+    def padded_filters(self) -> int:
+        """`k` in whole blocks."""
+        return -(-self.group_filters // self.schedule.block_columns) * self.schedule.block_columns
+
+    @property
+    def image_extents(self) -> tuple[int, int, int, int]:
+        """The transformed images."""
+        return (self.tile_blocks, self.products, self.schedule.tile_block, self.padded_rows)
+
+    @property
+    def gradient_extents(self) -> tuple[int, int, int, int]:
+        """The transformed gradients of outputs."""
+        return (self.tile_blocks, self.products, self.schedule.tile_block, self.padded_filters)
+
+    def product_extents(self, tile_blocks: int) -> tuple[int, int, int, int]:
+        """The products of so many blocks of tiles."""
+        return (tile_blocks, self.products, self.padded_rows, self.padded_filters)
+
+    def tile_place(self, tile: Index) -> tuple[Index, Index]:
+        """The block of a tile, and its number there."""
+        return tile // self.schedule.tile_block, tile % self.schedule.tile_block
