@@ -61,8 +61,7 @@ class FoldLayout:
             return
         space = module_space(module, machine=None, threads=1)
         rewrite_each("output transform", outputs, lambda transform: _fold(transform, space))
-        if space.reads_filters_in_place:
-            rewrite_each("filter transform", transforms(module, ops.FilterTransformOp), _fold_filter)
+        rewrite_each("filter transform", transforms(module, ops.FilterTransformOp), _fold_filter)
 
 
 def _fold(output_transform: ops.OutputTransformOp, space: SearchSpace) -> None:

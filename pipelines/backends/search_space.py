@@ -39,10 +39,6 @@ class SearchSpace(Protocol):
     def takes_parameters(self) -> bool:
         """Whether kernels multiply matrices as well that are known only when the program is loaded."""
 
-    @property
-    def reads_filters_in_place(self) -> bool:
-        """Whether kernels transform filters as they lie in memory: permuted, or flipped."""
-
     def unsuited(self, problem: ConvolutionProblem) -> Reason | None:
         """Why the kernels don't compute `problem`, or should not; None where they do."""
 

@@ -24,7 +24,6 @@ from iree.winograd.pipelines.cpu.kernels.weight_gradient import WeightGradientKe
 from iree.winograd.pipelines.cpu.kernels.winograd import WinogradKernel
 from iree.winograd.pipelines.cpu.processor.arrivals import emit_arrival, emit_wait
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
-from iree.winograd.pipelines.cpu.tiles.filter_transform import FilterLayout
 from iree.winograd.pipelines.emission.buffer import Buffer
 from iree.winograd.pipelines.emission.dispatch import (
     DispatchSignature,
@@ -34,6 +33,7 @@ from iree.winograd.pipelines.emission.dispatch import (
     kernel_name,
 )
 from iree.winograd.pipelines.emission.epilogue import VectorEpilogue, epilogue_text
+from iree.winograd.pipelines.emission.filter_layout import FilterLayout
 from iree.winograd.pipelines.emission.functions import exponential
 from iree.winograd.pipelines.emission.index import Index
 from iree.winograd.pipelines.specification.chain import (

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 from iree.winograd.dialect.bindings import ir
@@ -12,6 +13,7 @@ from iree.winograd.passes.build.tensors import size_of
 from iree.winograd.passes.match.constants import constant_array
 from iree.winograd.pipelines.emission.dispatch import KernelFunction, kernel_name
 from iree.winograd.pipelines.emission.epilogue import VectorEpilogue, epilogue_text, reads_along_channels
+from iree.winograd.pipelines.emission.filter_layout import FilterLayout
 from iree.winograd.pipelines.emission.index import Index
 from iree.winograd.pipelines.gpu.device.launch import Launcher, TensorArgument
 from iree.winograd.pipelines.gpu.device.memory import QUAD, GlobalBuffer
@@ -75,12 +77,12 @@ class GpuLowering:
             raise ValueError(reason)
         if isinstance(group, WeightGradientGroup):
             assert isinstance(schedule, GpuWeightGradientSchedule)
-            packing = WeightGradientPacking(group.shape, schedule)
-            return _WeightGradientLowering(self._launcher, group, packing).lower()
+            tiles = WeightGradientPacking(group.shape, schedule)
+            return _WeightGradientLowering(self._launcher, group, tiles).lower()
         if isinstance(schedule, FusedSchedule):
             return _FusedLowering(self._launcher, group).fused(FusedPacking(shape, schedule))
         if isinstance(schedule, GpuDepthwiseSchedule):
-            return _DepthwiseLowering(self._launcher, group).depthwise(DepthwiseKernel(shape, schedule))
+            return _DepthwiseLowering(self._launcher, group).depthwise(schedule)
         if isinstance(schedule, ImplicitGemmSchedule):
             packing = ImplicitGemmPacking(shape, schedule)
             return _ImplicitGemmLowering(self._launcher, group).direct(packing)
@@ -149,7 +151,7 @@ class _Lowering:
         )
 
     def _filters(
-        self, packing: ProductPacking | FusedPacking, kernel: OperandKernel
+        self, packing: ProductPacking | FusedPacking, kernel_for: Callable[[FilterLayout], OperandKernel]
     ) -> tuple[ir.Value, TensorArgument]:
         """The packed filters: a constant, or what a kernel transforms and packs."""
         folded = constant_array(self.group.transformed_filter)
@@ -157,13 +159,13 @@ class _Lowering:
             constant = resource_constant(packing.pack_filters(folded), "winograd_packed_filter")
             return constant, TensorArgument.of(constant, True)
         result = TensorArgument(packing.filter_extents(), True)
-        filters = self._runtime_filter()
-        by_quads = packing.output_by_quads
+        filters, layout = self._runtime_filter()
+        kernel = kernel_for(layout)
         packed = self.launcher.launch(
             kernel,
             kernel_name(self.group.shape, "filter"),
             kernel.threads,
-            [(filters, TensorArgument.of(filters, by_quads))],
+            [self._filter_argument(filters, layout)],
             result,
             1,
             kernel.workgroups,
@@ -171,11 +173,16 @@ class _Lowering:
         )
         return packed, result
 
-    def _runtime_filter(self) -> ir.Value:
+    def _runtime_filter(self) -> tuple[ir.Value, FilterLayout]:
         transform = self.group.filter_transform
         if transform is None:
             raise ValueError("its filters are neither constant nor the result of winograd.filter_transform")
-        return transform.filter
+        return transform.filter, FilterLayout(transform.permutation, transform.flipped)
+
+    def _filter_argument(self, filters: ir.Value, layout: FilterLayout) -> tuple[ir.Value, TensorArgument]:
+        """Filters as they are in memory, by quads where output channels are neighbours there."""
+        by_quads = layout.outputs_are_innermost and self.group.shape.group_outputs % QUAD == 0
+        return filters, TensorArgument.of(filters, by_quads)
 
     def _image(self, by_quads: bool) -> tuple[ir.Value, TensorArgument]:
         image = self.group.input_transform.input
@@ -266,27 +273,29 @@ class _SeparateLowering(_Lowering):
 class _DepthwiseLowering(_Lowering):
     """One kernel without a matrix product."""
 
-    def depthwise(self, kernel: DepthwiseKernel) -> ir.Value:
-        filters = self._rows(kernel)
+    def depthwise(self, schedule: GpuDepthwiseSchedule) -> ir.Value:
+        kernel = DepthwiseKernel(self.group.shape, schedule)
         by_quads = kernel.shape.output_channels % QUAD == 0
+        folded = constant_array(self.group.transformed_filter)
+        if folded is not None:
+            rows = np.empty(kernel.filter_extents, np.float32)
+            rows[list(kernel.tap_of_view)] = folded[:, :, 0].T
+            constant = resource_constant(rows, "depthwise_filter")
+            filters = constant, TensorArgument.of(constant, by_quads)
+        else:
+            weights, layout = self._runtime_filter()
+            kernel = replace(kernel, layout=layout)
+            is_innermost = layout.outputs_are_innermost
+            filters = weights, TensorArgument.of(weights, by_quads and is_innermost)
         return self._finish(
             kernel,
             "depthwise",
             kernel.schedule.threads,
-            [self._image(by_quads), (filters, TensorArgument.of(filters, by_quads))],
+            [self._image(by_quads), filters],
             kernel.workgroups,
             kernel.emit,
             by_quads,
         )
-
-    def _rows(self, kernel: DepthwiseKernel) -> ir.Value:
-        """Filters with one row of channels per tap, row-major."""
-        folded = constant_array(self.group.transformed_filter)
-        if folded is None:
-            return self._runtime_filter()
-        rows = np.empty(kernel.filter_extents, np.float32)
-        rows[list(kernel.tap_of_view)] = folded[:, :, 0].T
-        return resource_constant(rows, "depthwise_filter")
 
 
 @dataclass(frozen=True)
@@ -300,7 +309,7 @@ class _FusedLowering(_Lowering):
             kernel,
             "fused",
             schedule.threads,
-            [self._image(by_quads=False), self._filters(packing, FilterTransformKernel(packing))],
+            [self._image(by_quads=False), self._filters(packing, partial(FilterTransformKernel, packing))],
             kernel.workgroups,
             kernel.emit,
             packing.output_by_quads,

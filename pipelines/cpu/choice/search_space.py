@@ -66,10 +66,6 @@ class CpuSearchSpace:
     def takes_parameters(self) -> bool:
         return False
 
-    @property
-    def reads_filters_in_place(self) -> bool:
-        return True
-
     def unsuited(self, problem: ConvolutionProblem) -> Reason | None:
         """None: the kernels compute all that IREE leaves as convolutions, and are faster.
 

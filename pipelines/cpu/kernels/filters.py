@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from iree.winograd.dialect.reference import copy_matrices
-from iree.winograd.pipelines.cpu.tiles.filter_transform import FilterLayout, FilterTransform
+from iree.winograd.pipelines.cpu.tiles.filter_transform import FilterTransform
 from iree.winograd.pipelines.emission.buffer import Buffer
 from iree.winograd.pipelines.emission.control_flow import loop
+from iree.winograd.pipelines.emission.filter_layout import FilterLayout
 from iree.winograd.pipelines.emission.index import Index
 from iree.winograd.pipelines.emission.vectors import for_each_vector
 

@@ -8,52 +8,11 @@ from itertools import product
 from iree.winograd.dialect.bindings import arith, ir, vector
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.emission.buffer import Buffer
-from iree.winograd.pipelines.emission.index import Index, IndexLike
+from iree.winograd.pipelines.emission.filter_layout import FilterLayout
+from iree.winograd.pipelines.emission.index import Index
 from iree.winograd.pipelines.emission.recipe import Position, emit_unrolled, flattened
 from iree.winograd.pipelines.emission.vectors import LaneMask, splat, vector_type
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
-
-
-@dataclass(frozen=True)
-class FilterLayout:
-    """How filters lie in memory: dimension `i` of R... x C/g x K is their dimension `permutation[i]`.
-
-    With `flipped` the taps of each dimension R are there from the last to the first.
-    """
-
-    permutation: tuple[int, ...]
-    flipped: bool
-
-    def load(
-        self,
-        filters: Buffer,
-        tap: tuple[int, ...],
-        channels: tuple[Index, Index],
-        width: int,
-        last_output: Index | None = None,
-    ) -> ir.Value:
-        """The weights of one tap by an input channel and `width` output channels from the second on.
-
-        What is in the lanes past `last_output`, where it is given, is of no matter.
-        """
-        *spatial, _, outputs = self.permutation
-        if self.flipped:
-            tap = tuple(filters.extents[d] - 1 - i for d, i in zip(spatial, tap, strict=True))
-        place: list[IndexLike] = [0] * len(self.permutation)
-        indices: tuple[IndexLike, ...] = (*tap, *channels)
-        for dimension, index in zip(self.permutation, indices, strict=True):
-            place[dimension] = index
-        first, stride = filters.offset(place), filters.stride(outputs)
-        if last_output is None:
-            if stride == 1:
-                return filters.load(first, width)
-            lanes = [filters.load_scalar(first + lane * stride) for lane in range(width)]
-            return vector.from_elements(vector_type(width, filters.element), lanes)
-        last = last_output - channels[1]
-        if stride == 1:
-            return filters.load_lanes(first, LaneMask.between(0, last + 1, width))
-        lanes = [filters.load_scalar(first + Index(lane).minimum(last) * stride) for lane in range(width)]
-        return vector.from_elements(vector_type(width, filters.element), lanes)
 
 
 @dataclass(frozen=True)
@@ -88,7 +47,7 @@ class FilterTransform:
             if tap is None:
                 return splat(0.0, width, element)
             last = Index(self.shape.output_channels - 1) if self.leaves_lanes_out else None
-            value = self.layout.load(filters, tap, channels, width, last)
+            value = self._load(filters, tap, channels, last)
             return arith.extf(vector_type(width, element), value) if self.exact else value
 
         def store(position: Position, value: ir.Value) -> None:
@@ -98,3 +57,24 @@ class FilterTransform:
 
         recipes = [each.filter for each in decomposition.transforms]
         emit_unrolled(recipes, load, store, self.target.fused_multiply_add)
+
+    def _load(
+        self, filters: Buffer, tap: tuple[int, ...], channels: tuple[Index, Index], last_output: Index | None
+    ) -> ir.Value:
+        """The weights of one tap by an input channel and a vector of output channels.
+
+        What is in the lanes past `last_output`, where it is given, is of no matter.
+        """
+        width = self.width
+        first = self.layout.place(filters, self.shape.kernel_size, tap, channels)
+        stride = self.layout.output_stride(filters)
+        if last_output is None:
+            if stride == 1:
+                return filters.load(first, width)
+            lanes = [filters.load_scalar(first + lane * stride) for lane in range(width)]
+            return vector.from_elements(vector_type(width, filters.element), lanes)
+        last = last_output - channels[1]
+        if stride == 1:
+            return filters.load_lanes(first, LaneMask.between(0, last + 1, width))
+        lanes = [filters.load_scalar(first + Index(lane).minimum(last) * stride) for lane in range(width)]
+        return vector.from_elements(vector_type(width, filters.element), lanes)

@@ -59,10 +59,6 @@ class GpuSearchSpace:
     def takes_parameters(self) -> bool:
         return True
 
-    @property
-    def reads_filters_in_place(self) -> bool:
-        return False
-
     def unsuited(self, problem: ConvolutionProblem) -> Reason | None:
         """Why the kernels don't compute `problem`, or None."""
         if isinstance(problem, WeightGradientProblem):

@@ -141,15 +141,19 @@ class GlobalBuffer(Buffer):
         """Writes a quad from `offset` on where the condition holds."""
         self.store_first(value, offset, Index(QUAD), Condition(True) if valid is None else valid)
 
-    def load_first(self, offset: Index, count: Index, valid: Condition) -> ir.Value:
-        """As `load`, with zeros for all but the first `count` elements. An array by quads has all of them."""
+    def load_first(self, offset: Index, count: Index, valid: Condition, stride: int = 1) -> ir.Value:
+        """As `load`, with zeros for all but the first `count` elements. An array by quads has all of them.
+
+        Elements lie `stride` apart, which an array by quads has none but 1 for.
+        """
         if self.by_quads:
+            assert stride == 1
             return self.load(offset, QUAD, valid)
         zero = lane(constant_quad(0.0), 0)
         elements = []
         for i in range(QUAD):
             exists = valid & Index(i).less_than(count)
-            scalar = self.load_scalar((offset + i).minimum(self.size - 1))
+            scalar = self.load_scalar((offset + i * stride).minimum(self.size - 1))
             elements.append(scalar if exists.known else arith.select(exists.value, scalar, zero))
         return quad_of(elements)
 

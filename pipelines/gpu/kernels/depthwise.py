@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import product
 
-from iree.winograd.dialect.bindings import vector
+from iree.winograd.dialect.bindings import ir, vector
 from iree.winograd.pipelines.emission.control_flow import when
-from iree.winograd.pipelines.emission.index import Index
+from iree.winograd.pipelines.emission.filter_layout import FilterLayout
+from iree.winograd.pipelines.emission.index import Condition, Index, unflatten
 from iree.winograd.pipelines.emission.tiles import clamped_element, input_positions, locate_tile
 from iree.winograd.pipelines.gpu.device.memory import QUAD, GlobalBuffer, constant_quad
 from iree.winograd.pipelines.gpu.schedules.depthwise import GpuDepthwiseSchedule
@@ -23,6 +24,8 @@ class DepthwiseKernel:
 
     shape: ConvolutionShape
     schedule: GpuDepthwiseSchedule
+    layout: FilterLayout | None = None
+    """Of filters known only at run time; constants are taps x C."""
 
     def __post_init__(self) -> None:
         if not is_depthwise(self.shape):
@@ -55,7 +58,7 @@ class DepthwiseKernel:
         output: GlobalBuffer,
         epilogue: Epilogue,
     ) -> None:
-        """`image` is N x H... x C, `filters` is taps x C, `output` is N x OH... x C."""
+        """`image` is N x H... x C, `output` is N x OH... x C."""
         number, quad, exists = self._grid.place(workgroup, self._outputs(batch))
         shape, channel = self.shape, quad * QUAD
 
@@ -66,12 +69,22 @@ class DepthwiseKernel:
                 origin = (Index(0),) * shape.decomposition.spatial_rank
                 position, inside = clamped_element(input_positions(shape, tile, view), origin)
                 value = image.load(image.offset([tile.image, *position, channel]), QUAD, inside)
-                sum_ = vector.fma(value, filters.load(channel + tap * shape.output_channels), sum_)
+                sum_ = vector.fma(value, self._weights(filters, tap, channel), sum_)
             finished = epilogue(sum_, tile.image, tile.first_output, channel)
             offset = output.offset([tile.image, *tile.first_output, channel])
             output.store_first(finished, offset, Index(shape.output_channels) - channel, exists)
 
         when(exists, compute)
+
+    def _weights(self, filters: GlobalBuffer, number: int, channel: Index) -> ir.Value:
+        """A quad of channels of the tap with this row-major number."""
+        if self.layout is None:
+            return filters.load(channel + number * self.shape.output_channels)
+        kernel_size = self.shape.kernel_size
+        tap = unflatten(Index(number), kernel_size)
+        offset = self.layout.place(filters, kernel_size, tap, (Index(0), channel))
+        remaining = Index(self.shape.output_channels) - channel
+        return filters.load_first(offset, remaining, Condition(True), self.layout.output_stride(filters))
 
     @property
     def _grid(self) -> ThreadGrid:

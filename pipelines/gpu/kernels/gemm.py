@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from iree.winograd.dialect.bindings import ir, scf, vector
 from iree.winograd.pipelines.emission.control_flow import when
+from iree.winograd.pipelines.emission.filter_layout import FilterLayout
 from iree.winograd.pipelines.emission.index import Condition, Index
 from iree.winograd.pipelines.emission.tiles import clamped_element, input_positions, locate_tile
 from iree.winograd.pipelines.emission.vectors import broadcast
@@ -52,9 +53,8 @@ class MultiplyAddProduct:
     def input_kernel(self) -> InputTransformKernel | None:
         return None if self._reads_image else InputTransformKernel(self.packing)
 
-    @property
-    def filter_kernel(self) -> FilterTransformKernel:
-        return FilterTransformKernel(self.packing)
+    def filter_kernel(self, layout: FilterLayout) -> FilterTransformKernel:
+        return FilterTransformKernel(self.packing, layout)
 
     @property
     def _reads_image(self) -> bool:

@@ -16,6 +16,7 @@ from math import prod
 
 from iree.winograd.dialect.bindings import arith, gpu, ir
 from iree.winograd.pipelines.emission.control_flow import loop, when
+from iree.winograd.pipelines.emission.filter_layout import FilterLayout
 from iree.winograd.pipelines.emission.index import Condition, Index, ceildiv, unflatten
 from iree.winograd.pipelines.emission.vectors import broadcast
 from iree.winograd.pipelines.gpu.device.matrix_unit import WARP_THREADS
@@ -64,9 +65,8 @@ class ImplicitGemmKernel:
 
     packing: ImplicitGemmPacking
 
-    @property
-    def filter_kernel(self) -> SplitFilterKernel:
-        return SplitFilterKernel(self.packing)
+    def filter_kernel(self, layout: FilterLayout) -> SplitFilterKernel:
+        return SplitFilterKernel(self.packing, layout)
 
     def workgroups(self, batch: Index) -> tuple[Index, Index]:
         """Those that walk over tiles, blocks of output channels."""

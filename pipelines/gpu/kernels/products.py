@@ -9,6 +9,7 @@ from typing import Protocol
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.pipelines.emission.control_flow import loop_carried, when
+from iree.winograd.pipelines.emission.filter_layout import FilterLayout
 from iree.winograd.pipelines.emission.index import Condition, Index, ceildiv
 from iree.winograd.pipelines.emission.tiles import locate_tile, output_positions
 from iree.winograd.pipelines.gpu.device.memory import GlobalBuffer
@@ -83,8 +84,7 @@ class Product(Protocol):
     def input_kernel(self) -> OperandKernel | None:
         """What writes its left operand; None where that is the image itself."""
 
-    @property
-    def filter_kernel(self) -> OperandKernel:
+    def filter_kernel(self, layout: FilterLayout) -> OperandKernel:
         """What writes its right operand from filters known only at run time."""
 
     def emit(

@@ -8,6 +8,7 @@ from itertools import product
 
 from iree.winograd.dialect.bindings import arith, gpu, ir, memref
 from iree.winograd.pipelines.emission.control_flow import loop, loop_carried, when
+from iree.winograd.pipelines.emission.filter_layout import FilterLayout
 from iree.winograd.pipelines.emission.index import Condition, Index, ceildiv
 from iree.winograd.pipelines.emission.recipe import Position, emit_unrolled, flattened
 from iree.winograd.pipelines.emission.tiles import Tile, clamped_element, input_positions, locate_tile
@@ -182,6 +183,7 @@ class SplitFilterKernel:
     """packed[a*g + group, k, r] = split((G g)[a] / scale[k]): a workgroup for each quad of channels k."""
 
     packing: SplitPacking
+    layout: FilterLayout
     threads: int = TRANSFORM_THREADS
 
     def workgroups(self, batch: Index) -> tuple[Index, Index]:
@@ -192,14 +194,14 @@ class SplitFilterKernel:
     def emit(
         self, workgroup: tuple[Index, ...], batch: Index, source: GlobalBuffer, packed: GlobalBuffer
     ) -> None:
-        """`source` is the filters, R... x C/g x K."""
+        """`source` is the filters, as the layout has them."""
         packing, shape = self.packing, self.packing.shape
         column, thread = workgroup[0] * QUAD, thread_id()
         group = workgroup[1] if shape.groups > 1 else Index(0)
         taps = [tuple(map(Index, each)) for each in product(*map(range, shape.decomposition.part_size))]
 
         def larger(i: Index, found: list[ir.Value]) -> list[ir.Value]:
-            load = filter_taps(packing, i + thread, column, group, source)
+            load = filter_taps(packing, self.layout, i + thread, column, group, source)
             return [largest_of([*found, *(magnitude(load(tap)) for tap in taps)])]
 
         (largest,) = loop_carried(packing.padded_reduction, self.threads, [integers(0)], larger, "row")
@@ -233,7 +235,7 @@ class SplitFilterKernel:
         halves: ir.Value,
     ) -> None:
         packing, shape, block = self.packing, self.packing.shape, self.packing.schedule.block_columns
-        taps = filter_taps(packing, row, column, group, source)
+        taps = filter_taps(packing, self.layout, row, column, group, source)
         in_block = column % block
         # Where the quad's first channel is among 16 that are permuted, see `permutation`.
         first = in_block // PERMUTED * PERMUTED + in_block % PERMUTED // QUAD * 2
@@ -267,9 +269,8 @@ class OfSplitOperands:
     def input_kernel(self) -> SplitInputKernel:
         return SplitInputKernel(self.packing)
 
-    @property
-    def filter_kernel(self) -> SplitFilterKernel:
-        return SplitFilterKernel(self.packing)
+    def filter_kernel(self, layout: FilterLayout) -> SplitFilterKernel:
+        return SplitFilterKernel(self.packing, layout)
 
 
 def stage_place(line: Index, position: Index) -> Index:

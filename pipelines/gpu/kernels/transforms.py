@@ -10,6 +10,7 @@ from typing import Protocol
 
 from iree.winograd.dialect.bindings import arith, ir
 from iree.winograd.pipelines.emission.control_flow import when
+from iree.winograd.pipelines.emission.filter_layout import FilterLayout
 from iree.winograd.pipelines.emission.index import Condition, Index, all_of, ceildiv
 from iree.winograd.pipelines.emission.recipe import Load, Position, emit_unrolled, flattened
 from iree.winograd.pipelines.emission.tiles import (
@@ -80,7 +81,7 @@ class OperandKernel(Protocol):
     def emit(
         self, workgroup: tuple[Index, ...], batch: Index, source: GlobalBuffer, packed: GlobalBuffer
     ) -> None:
-        """`source` is the image, N x H... x C, or the filters, R... x C/g x K."""
+        """`source` is the image, N x H... x C, or the filters in the layout that they have."""
 
 
 @dataclass(frozen=True)
@@ -224,6 +225,7 @@ class FilterTransformKernel:
     """
 
     packing: MultiplyAddPacking | FusedPacking
+    layout: FilterLayout
     threads: int = TRANSFORM_THREADS
 
     def workgroups(self, batch: Index) -> tuple[Index, Index, Index]:
@@ -236,7 +238,7 @@ class FilterTransformKernel:
     def emit(
         self, workgroup: tuple[Index, ...], batch: Index, source: GlobalBuffer, packed: GlobalBuffer
     ) -> None:
-        """`source` is the filters, R... x C/g x K."""
+        """`source` is the filters, as the layout has them."""
         row, quad, exists = self._grid.place(workgroup, Index(self.packing.padded_reduction))
         group = workgroup[2] if self.packing.shape.groups > 1 else Index(0)
         when(exists, lambda: self._transform(row, quad * QUAD, group, source, packed))
@@ -249,7 +251,7 @@ class FilterTransformKernel:
         self, row: Index, column: Index, group: Index, filters: GlobalBuffer, packed: GlobalBuffer
     ) -> None:
         packing, shape = self.packing, self.packing.shape
-        load = filter_taps(packing, row, column, group, filters)
+        load = filter_taps(packing, self.layout, row, column, group, filters)
 
         def store(element: Position, value: ir.Value) -> None:
             number = flattened(element, shape.decomposition.alpha)
@@ -260,11 +262,16 @@ class FilterTransformKernel:
 
 
 def filter_taps(
-    packing: ProductPacking | FusedPacking, row: Index, column: Index, group: Index, filters: GlobalBuffer
+    packing: ProductPacking | FusedPacking,
+    layout: FilterLayout,
+    row: Index,
+    column: Index,
+    group: Index,
+    filters: GlobalBuffer,
 ) -> Load:
     """What loads the taps for a position along the reduction dimension and a quad of a group's columns.
 
-    Zeros where either is of the padding. `filters` is R... x C/g x K.
+    Zeros where either is of the padding. `filters` lie as `layout` says.
     """
     decomposition = packing.shape.decomposition
     offsets, is_of_view = packing.offsets_of(row)
@@ -279,10 +286,11 @@ def filter_taps(
             index = (offsets[d] + i * decomposition.spacing[d]) // decomposition.dilation[d]
             exists = exists & index.less_than(decomposition.kernel_size[d])
             tap.append(index.minimum(decomposition.kernel_size[d] - 1))
-        offset = filters.offset([*tap, channel.minimum(packing.group_channels - 1), first])
+        channels = channel.minimum(packing.group_channels - 1), first
+        offset = layout.place(filters, decomposition.kernel_size, tap, channels)
         # Columns of the padding would be behind the end of the array.
         safe = offset.minimum(filters.size - (QUAD if filters.by_quads else 1))
-        remaining = Index(packing.group_filters) - column
-        return filters.load_first(safe, remaining, exists & column.less_than(packing.group_filters))
+        remaining, stride = Index(packing.group_filters) - column, layout.output_stride(filters)
+        return filters.load_first(safe, remaining, exists & column.less_than(packing.group_filters), stride)
 
     return load

@@ -7,9 +7,8 @@ dimension is the outermost one. Blocks of tiles are summed by workgroups of thei
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import product
 
 from iree.winograd.dialect.algebra.recipe import Recipe
 from iree.winograd.dialect.bindings import arith, ir
@@ -28,7 +27,7 @@ from iree.winograd.pipelines.gpu.device.memory import QUAD, GlobalBuffer
 from iree.winograd.pipelines.gpu.packing.weight_gradient import WeightGradientPacking
 
 from .gemm import LoadRows, emit_product
-from .transforms import TRANSFORM_THREADS, ThreadGrid
+from .transforms import ThreadGrid
 
 
 @dataclass(frozen=True)

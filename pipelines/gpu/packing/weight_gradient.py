@@ -1,7 +1,7 @@
 """The layout of what passes between the kernels of a gradient of a filter: whole blocks of tiles.
 
-With `b` a block of tiles, `a` a product, `r` views, then the channels of a group, and `k` an output channel of
-a group:
+With `b` a block of tiles, `a` a product, `r` views, then the channels of a group, and `k` an output channel
+of a group:
 
     transformed images      [b, a*g + group, tile within b, r]    tiles that don't exist are zero
     transformed gradients   [b, a*g + group, tile within b, k]    alike

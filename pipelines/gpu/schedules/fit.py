@@ -15,9 +15,7 @@ from .matrix import MatrixSchedule
 from .warpgroup import WarpgroupSchedule
 from .weight_gradient import GpuWeightGradientSchedule
 
-GpuSchedule = (
-    GemmSchedule | MatrixSchedule | FusedSchedule | GpuDepthwiseSchedule | GpuWeightGradientSchedule
-)
+GpuSchedule = GemmSchedule | MatrixSchedule | FusedSchedule | GpuDepthwiseSchedule | GpuWeightGradientSchedule
 
 
 def fits(schedule: GpuSchedule, target: GpuTarget, types: ElementTypes = F32) -> bool:
@@ -41,7 +39,8 @@ def refusal(shape: ConvolutionShape, target: GpuTarget, schedule: object) -> Rea
         return f"{schedule} is no schedule for this convolution within the limits of {target}"
     is_weight_gradient = isinstance(shape, WeightGradientShape)
     if isinstance(schedule, GpuWeightGradientSchedule) != is_weight_gradient:
-        return f"{schedule} is no schedule for {'the gradient of a filter' if is_weight_gradient else 'a convolution'}"
+        kind = "the gradient of a filter" if is_weight_gradient else "a convolution"
+        return f"{schedule} is no schedule for {kind}"
     if is_weight_gradient:
         return None
     if isinstance(schedule, GpuDepthwiseSchedule) != is_depthwise(shape):
