@@ -80,13 +80,13 @@ def _limits() -> dict[str, float]:
     elements = 1 << 28
     source = torch.randn(elements, device="cuda")
     target = torch.empty_like(source)
-    copy = _torch_seconds(lambda: torch.mul(source, 1, out=target), 4)
+    copy = device_seconds(lambda: torch.mul(source, 1, out=target), 4)
     matrix = torch.randn(8192, 8192, device="cuda")
-    sgemm = _torch_seconds(lambda: matrix @ matrix, 4)
+    sgemm = device_seconds(lambda: matrix @ matrix, 4)
     return {"sgemm": 2 * 8192**3 / sgemm, "copy": 2 * 4 * elements / copy}
 
 
-def _torch_seconds(run: Callable[[], Any], count: int = MANY_COPIES, rounds: int = 5) -> float:
+def device_seconds(run: Callable[[], Any], count: int = MANY_COPIES, rounds: int = 5) -> float:
     """The device's seconds for one call, from a CUDA graph of `count` calls."""
     for _ in range(3):
         run()
@@ -155,7 +155,7 @@ def cudnn_seconds(
     for name, layout in (("nchw", torch.contiguous_format), ("nhwc", torch.channels_last)):
         x = image.permute(0, 3, 1, 2).contiguous(memory_format=layout)
         w = filters.permute(3, 2, 0, 1).contiguous(memory_format=layout)
-        seconds[name] = _torch_seconds(
+        seconds[name] = device_seconds(
             lambda x=x, w=w: torch.nn.functional.conv2d(x, w, bias, padding=layer.taps // 2)
         )
     return seconds
@@ -182,37 +182,31 @@ def time_programs(programs: list[tuple[LayerProgram, dict[str, Any]]], rounds: i
         result["call_seconds"] = statistics.median(few for few, _ in measured[1:])
 
 
-class LayerProgram:
-    """A compiled layer on a device, its arguments there."""
+class DeviceProgram:
+    """A compiled function on a device, its arguments there."""
 
-    def __init__(self, path: Path, driver: str, tensors: tuple[torch.Tensor, ...]) -> None:
+    def __init__(self, path: Path, driver: str, tensors: Sequence[torch.Tensor]) -> None:
         instance = runtime.VmInstance()
         self._device = runtime.get_device(driver)
-        module = runtime.VmModule.mmap(instance, str(path))
+        self._module = runtime.VmModule.mmap(instance, str(path))
         self._context = runtime.VmContext(
-            instance, [runtime.create_hal_module(instance, self._device), module]
+            instance, [runtime.create_hal_module(instance, self._device), self._module]
         )
-        self._image, *self._weights = (self._upload(tensor) for tensor in tensors)
-        self._once = module.lookup_function("once")
-        self._few = module.lookup_function("few")
-        self._many = module.lookup_function("many")
+        self._arguments = [self._upload(tensor) for tensor in tensors]
 
-    def few(self) -> Any:
-        return self._call(self._few, FEW_COPIES)
-
-    def many(self) -> Any:
-        return self._call(self._many, MANY_COPIES)
+    def call(self, function: str = "main", arguments: Sequence[Any] | None = None) -> Any:
+        """Calls a function, with all arguments by default; gives its results when it is done."""
+        given = self._arguments if arguments is None else arguments
+        values = runtime.VmVariantList(len(given))
+        for argument in given:
+            values.push_ref(argument)
+        results = runtime.VmVariantList(1)
+        self._context.invoke(self._module.lookup_function(function), values, results)
+        return results
 
     def output(self) -> np.ndarray[Any, np.dtype[np.float32]]:
-        return on_host(self._device, self._call(self._once, 1).get_as_object(0, runtime.HalBufferView))
-
-    def _call(self, function: Any, images: int) -> Any:
-        arguments = runtime.VmVariantList(images + len(self._weights))
-        for argument in (*[self._image] * images, *self._weights):
-            arguments.push_ref(argument)
-        results = runtime.VmVariantList(1)
-        self._context.invoke(function, arguments, results)
-        return results
+        """The result of a call of `main`."""
+        return on_host(self._device, self.call().get_as_object(0, runtime.HalBufferView))
 
     def _upload(self, tensor: torch.Tensor) -> Any:
         return self._device.allocator.allocate_buffer_copy(
@@ -222,6 +216,23 @@ class LayerProgram:
             buffer=np.ascontiguousarray(tensor.cpu().numpy()),
             element_type=runtime.HalElementType.FLOAT_32,
         )
+
+
+class LayerProgram(DeviceProgram):
+    """A compiled layer, of an image, filters and a bias."""
+
+    def few(self) -> Any:
+        return self._of_images("few", FEW_COPIES)
+
+    def many(self) -> Any:
+        return self._of_images("many", MANY_COPIES)
+
+    def output(self) -> np.ndarray[Any, np.dtype[np.float32]]:
+        return on_host(self._device, self._of_images("once", 1).get_as_object(0, runtime.HalBufferView))
+
+    def _of_images(self, function: str, images: int) -> Any:
+        image, *weights = self._arguments
+        return self.call(function, [*[image] * images, *weights])
 
 
 def on_host(device: Any, view: Any) -> np.ndarray[Any, np.dtype[np.float32]]:
@@ -265,7 +276,7 @@ def cublas_products(layer: GpuLayer, output_tile: Sequence[int]) -> dict[str, fl
     left = torch.randn(products, tiles, layer.channels, device="cuda")
     right = torch.randn(products, layer.channels, layer.filters, device="cuda")
     output = torch.empty(products, tiles, layer.filters, device="cuda")
-    seconds = _torch_seconds(lambda: torch.bmm(left, right, out=output), 5, 3)
+    seconds = device_seconds(lambda: torch.bmm(left, right, out=output), 5, 3)
     return {"seconds": seconds, "flops": 2 * prod(left.shape) * layer.filters}
 
 

@@ -346,18 +346,14 @@ class _WeightGradientLowering:
     def lower(self) -> ir.Value:
         packing, by_quads = self.packing, self.packing.output_by_quads
         image, gradient = self.group.input_transform.input, self.group.gradient_transform.gradient
-        images = self._stage(
-            ImageTileKernel(packing),
-            "images",
-            [(image, TensorArgument.of(image, packing.image_by_quads))],
-            TensorArgument(packing.image_extents, True),
-        )
-        gradients = self._stage(
-            GradientTileKernel(packing),
-            "gradients",
-            [(gradient, TensorArgument.of(gradient, by_quads))],
-            TensorArgument(packing.gradient_extents, True),
-        )
+        images = (image, TensorArgument.of(image, packing.image_by_quads))
+        if not packing.images_are_packed:
+            packed = TensorArgument(packing.image_extents, True)
+            images = self._stage(ImageTileKernel(packing), "images", [images], packed)
+        gradients = (gradient, TensorArgument.of(gradient, by_quads))
+        if not packing.gradients_are_packed:
+            packed = TensorArgument(packing.gradient_extents, True)
+            gradients = self._stage(GradientTileKernel(packing), "gradients", [gradients], packed)
         threads, resident = packing.schedule.threads, packing.schedule.product.resident_threads
         blocks = TensorArgument(packing.product_extents(packing.tile_blocks), True)
         products = self._stage(

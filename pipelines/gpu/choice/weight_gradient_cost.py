@@ -50,13 +50,14 @@ def weight_gradient_seconds(
     computed = most * operations * machine.multiprocessors / rate
     moved = (images + gradients + blocks * products) / machine.memory_bandwidth
     element_latency = OUTPUT_ELEMENT_LATENCY * shape.transform_size
-    stages = {
-        "images": _transform_seconds(
-            packing, batch * shape.image_bytes, images, packing.image_by_quads, machine
-        ),
-        "gradients": _transform_seconds(
-            packing, batch * shape.result_bytes, gradients, packing.output_by_quads, machine
-        ),
+    stages = {}
+    if not packing.images_are_packed:
+        source = batch * shape.image_bytes
+        stages["images"] = _transform_seconds(packing, source, images, packing.image_by_quads, machine)
+    if not packing.gradients_are_packed:
+        source = batch * shape.result_bytes
+        stages["gradients"] = _transform_seconds(packing, source, gradients, packing.output_by_quads, machine)
+    stages |= {
         "products": max(PRODUCT_LATENCY + computed, moved),
         "weights": OUTPUT_LATENCY + element_latency + moved_seconds(_taps_bytes(shape), products, machine),
     }

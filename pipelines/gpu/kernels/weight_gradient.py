@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from iree.winograd.dialect.algebra.recipe import Recipe
 from iree.winograd.dialect.bindings import arith, ir
@@ -170,8 +170,10 @@ class TileProductKernel:
         gradients: GlobalBuffer,
         products: GlobalBuffer,
     ) -> None:
-        """Emits what a workgroup does for its block of one product."""
+        """Emits what a workgroup does for its block of one product; operands may be packed as they are."""
         schedule = self.packing.schedule
+        images = replace(images, extents=self.packing.image_extents)
+        gradients = replace(gradients, extents=self.packing.gradient_extents)
         first_row, first_column = workgroup[0] * schedule.block_rows, workgroup[1] * schedule.block_columns
         place = [workgroup[2] // self.packing.products, workgroup[2] % self.packing.products]
         gradient_origin = gradients.offset([*place, 0, first_column])

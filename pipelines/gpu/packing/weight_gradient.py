@@ -7,7 +7,8 @@ of a group:
     transformed gradients   [b, a*g + group, tile within b, k]    alike
     products                [b, a*g + group, r, k]
 
-with `r` and `k` padded to whole blocks of the products, of which nothing reads the padding.
+with `r` and `k` padded to whole blocks of the products, of which nothing reads the padding. Where there is
+none, gradients are packed as they are if tiles have one output, and so are images of pointwise convolutions.
 """
 
 from __future__ import annotations
@@ -62,6 +63,24 @@ class WeightGradientPacking(ConvolutionPacking):
     def padded_filters(self) -> int:
         """`k` in whole blocks."""
         return -(-self.group_filters // self.schedule.block_columns) * self.schedule.block_columns
+
+    @property
+    def images_are_packed(self) -> bool:
+        """Whether the images are what would be packed of them."""
+        shape = self.shape
+        is_pointwise = shape.transform_size == self.views == 1 and shape.output_size == shape.input_size
+        return is_pointwise and self._has_whole_tiles and self.group_channels == self.padded_rows
+
+    @property
+    def gradients_are_packed(self) -> bool:
+        """Whether the gradients of outputs are what would be packed of them."""
+        is_direct = self.shape.transform_size == 1
+        return is_direct and self._has_whole_tiles and self.group_filters == self.padded_filters
+
+    @property
+    def _has_whole_tiles(self) -> bool:
+        """Whether all blocks of tiles are full, of all channels."""
+        return self.shape.groups == 1 and self.shape.tiles == self.padded_tiles
 
     @property
     def image_extents(self) -> tuple[int, int, int, int]:

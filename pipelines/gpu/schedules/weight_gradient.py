@@ -12,7 +12,7 @@ from .gemm import GemmSchedule
 
 @dataclass(frozen=True)
 class GpuWeightGradientSchedule(Schedule):
-    """How tiles of images and of gradients are multiplied: by blocks of their channels, as `GemmSchedule` says.
+    """How tiles of images and of gradients are multiplied: blocks of channels, as `GemmSchedule` has them.
 
     A workgroup sums over one block of `tile_block` tiles of all images, and a kernel of its own adds the
     sums of several blocks: few channels leave few workgroups, and sums in blocks round less.
