@@ -43,7 +43,7 @@ class LowerToDispatch:
     output that is only inserted into one in place: then the group is replaced together with the insertion.
 
     The group of a weight gradient ends with a `filter_gradient`, and its product sums over tiles. It becomes
-    three dispatches: of both transforms, and of the product.
+    three dispatches on a CPU, of both transforms and of the product, on a GPU up to two more.
     """
 
     def run(self, module: ir.Operation) -> None:

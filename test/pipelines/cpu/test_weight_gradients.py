@@ -2,96 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
-import iree.winograd
-import numpy as np
 import pytest
-from agreement import expect_within
-from convolution_program import compile_rewritten, schedule_text
-from iree.winograd.dialect.algebra.numerics import gradient_error_bound
-from iree.winograd.dialect.decomposition import decompose
 from iree.winograd.pipelines.cpu.schedules.weight_gradient import WeightGradientSchedule
-from weight_gradient_source import WeightGradientSource
+from weight_gradient_program import WeightGradientProgram
 from wide import sampled, wide
-
-
-@dataclass(frozen=True)
-class WeightGradientProgram:
-    """A gradient of N x C x size... or N x size... x C images, computed by F(m, p)."""
-
-    size: tuple[int, ...]
-    kernel: tuple[int, ...]
-    m: tuple[int, ...]
-    p: tuple[int, ...]
-    channels: int = 16
-    outputs: int = 16
-    batch: int = 2
-    strides: tuple[int, ...] = field(default=(), kw_only=True)
-    dilations: tuple[int, ...] = field(default=(), kw_only=True)
-    padding: tuple[int, ...] = field(default=(), kw_only=True)
-    groups: int = field(default=1, kw_only=True)
-    channels_last: bool = field(default=True, kw_only=True)
-    schedule: WeightGradientSchedule | None = field(default=None, kw_only=True)
-    """That which is predicted to be the fastest, unless stated."""
-
-    def __str__(self) -> str:
-        parts = [
-            f"F({_text(self.m)},{_text(self.p)})",
-            _text((self.batch, *self.size, self.channels)),
-            _text(self.kernel),
-        ]
-        parts += [
-            f"{name}={_text(getattr(self, name))}"
-            for name in ("strides", "dilations", "padding")
-            if getattr(self, name)
-        ]
-        layout = "" if self.channels_last else "-channels-first"
-        slices = f"-slices={self.schedule.tile_slices}" if self.schedule else ""
-        return f"{'-'.join(parts)}-{self.outputs}-groups={self.groups}{layout}{slices}"
-
-    @property
-    def source(self) -> WeightGradientSource:
-        ones = (1,) * len(self.size)
-        return WeightGradientSource(
-            self.size,
-            self.kernel,
-            self.strides or ones,
-            self.dilations or ones,
-            self.padding or (0,) * len(self.size),
-            self.groups,
-            self.channels,
-            self.outputs,
-            self.batch,
-            self.channels_last,
-        )
-
-    def check(self, target: str = "cpu", device: str = "local-sync") -> None:
-        """Compiles and runs the program; its error against float64 has to be within the a-priori bound."""
-        source = self.source
-        tile = ", ".join(map(str, self.m))
-        part = ", ".join(map(str, self.p))
-        annotations = (
-            f"winograd.algorithm = {{output_tile = array<i64: {tile}>, part_size = array<i64: {part}>}}"
-        )
-        if self.schedule is not None:
-            annotations += f", {schedule_text(self.schedule)}"
-        text = source.text(f"attrs = {{{annotations}}}")
-        image, gradient = (np.clip(each / 4, -1, 1) for each in source.operands())
-        program = iree.winograd.load(compile_rewritten(text, target), device=device)
-        exact = source.exact(image, gradient)
-        decomposition = decompose(
-            self.kernel, self.m, strides=source.strides, dilations=source.dilations, part_size=self.p
-        )
-        tiles = self.batch * np.prod(decomposition.tiles(source.output_size))
-        bound = gradient_error_bound(self.m, self.p, int(tiles))
-        expect_within(program(image, gradient), exact, bound)
-        assert np.abs(exact).max() > 2 * bound, "the bound is too large to tell anything"
-
-
-def _text(sizes: tuple[int, ...]) -> str:
-    return "x".join(map(str, sizes))
-
 
 TILES = [WeightGradientProgram((14, 13), (3, 3), (m, m), (3, 3), 20, 24, padding=(1, 1)) for m in (2, 4, 6)]
 CHANNELS = [

@@ -1,0 +1,62 @@
+"""GPU kernels of weight gradients: on Vulkan against float64, and what they become for CUDA."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from iree.winograd.pipelines.gpu.schedules.weight_gradient import GpuWeightGradientSchedule
+from weight_gradient_program import WeightGradientProgram
+from wide import sampled
+
+BLOCKS = GpuWeightGradientSchedule(32, 32, 16, tile_block=16, thread_rows=4, thread_columns=4)
+"""Few tiles are several blocks of them."""
+TILES = [
+    WeightGradientProgram((14, 13), (3, 3), (m, m), (3, 3), 20, 24, padding=(1, 1), schedule=BLOCKS)
+    for m in (2, 4, 6)
+]
+CHANNELS = [
+    # Channels that are no whole quads, and more than one block of them.
+    WeightGradientProgram((10, 10), (3, 3), (4, 4), (3, 3), *channels, padding=(1, 1))
+    for channels in [(1, 1), (3, 10), (17, 33), (100, 7)]
+]
+VIEWS = [
+    WeightGradientProgram((12, 12), (5, 5), (4, 4), (3, 3), padding=(2, 2)),
+    WeightGradientProgram((15, 14), (3, 3), (4, 4), (2, 2), strides=(2, 2), padding=(1, 1)),
+    WeightGradientProgram(
+        (19, 17), (3, 3), (2, 2), (2, 3), 8, 16, strides=(2, 1), dilations=(3, 2), padding=(3, 2)
+    ),
+]
+DIRECT = [
+    # Both operands are multiplied where they are, the gradients, or none.
+    WeightGradientProgram((8, 8), (1, 1), (1, 1), (1, 1), 32, 64, schedule=BLOCKS),
+    WeightGradientProgram((8, 8), (3, 3), (1, 1), (1, 1), 8, 32, padding=(1, 1), schedule=BLOCKS),
+    WeightGradientProgram((14, 14), (1, 1), (1, 1), (1, 1), 32, 40, strides=(2, 2), schedule=BLOCKS),
+    WeightGradientProgram((21, 21), (7, 7), (1, 1), (1, 1), 3, 64, strides=(2, 2), padding=(3, 3)),
+]
+OTHERS = [
+    WeightGradientProgram((12, 11), (3, 3), (4, 4), (3, 3), 8, 16, padding=(1, 1), groups=2),
+    WeightGradientProgram((12, 11), (3, 3), (4, 4), (3, 3), 8, 16, padding=(1, 1), channels_last=False),
+    WeightGradientProgram((33,), (5,), (4,), (5,), 16, 24, padding=(2,)),
+    WeightGradientProgram((6, 7, 8), (3, 3, 3), (2, 2, 2), (3, 3, 3), 8, 16, padding=(1, 1, 1)),
+]
+ALL = [*TILES, *CHANNELS, *VIEWS, *DIRECT, *OTHERS]
+SAMPLE = [TILES[1], CHANNELS[2], VIEWS[2], DIRECT[0], DIRECT[2], OTHERS[0]]
+
+
+@pytest.mark.parametrize("program", sampled(ALL, SAMPLE), ids=str)
+def test_agrees_with_float64(program: WeightGradientProgram) -> None:
+    program.check(target="vulkan", device="vulkan")
+
+
+@pytest.mark.parametrize("architecture", ["sm_80", "sm_90a"])
+def test_every_stage_is_a_kernel_for_cuda(architecture: str, tmp_path: Path) -> None:
+    # As large as the workgroups that are meant for such GPUs.
+    schedule = GpuWeightGradientSchedule(128, 64, 16, tile_block=16)
+    program = replace(TILES[1], channels=128, outputs=64, schedule=schedule)
+    program.compiled(f"cuda:{architecture}", [f"--iree-hal-dump-executable-binaries-to={tmp_path}"])
+    kernels = "".join(path.read_text() for path in tmp_path.glob("*.ptx")).split(".visible .entry")[1:]
+    stages = [kernel.split("winograd_")[1].split("_")[0] for kernel in kernels if "winograd_" in kernel]
+    assert sorted(stages) == ["gradients", "images", "products", "total", "weights"]
+    assert not any(".local" in kernel for kernel in kernels), "sums are kept in registers"
