@@ -11,7 +11,7 @@ from iree.winograd.passes.frame.containment import rewrite_each
 from iree.winograd.passes.frame.registry import register_pass
 from iree.winograd.passes.frame.remarks import remark_left
 from iree.winograd.passes.match.channel_slice import ChannelSlice
-from iree.winograd.passes.match.navigation import defining_operation, only_user, walk
+from iree.winograd.passes.match.navigation import defining_operation, walk
 from iree.winograd.passes.match.no_match import NoMatch
 from iree.winograd.passes.match.sizes import is_dynamic
 
@@ -24,11 +24,12 @@ class ConcatInPlace:
     """Write the parts of concatenations of channels into one tensor.
 
     A part that is the result of an output transform, and used by nothing else, is then written to its place
-    by the kernel that computes it. Where a concatenation is concatenated with more, as in dense blocks, all
-    parts go to the tensor of the last one, and what uses an earlier one reads a slice of it, as it is by
-    then: later parts leave earlier ones as they are. Concatenations without a result of an output transform,
-    of other dimensions than the last, or of sizes known only at run time stay. Earlier ones that are used in
-    other blocks keep a tensor of their own.
+    by the kernel that computes it. Others are copied there: at its highest optimization level IREE would
+    transpose all parts, and the whole back. Where a concatenation is concatenated with more, as in dense
+    blocks, all parts go to the tensor of the last one, and what uses an earlier one reads a slice of it, as
+    it is by then: later parts leave earlier ones as they are. Concatenations without a result of an output
+    transform, of other dimensions than the last, or of sizes known only at run time stay. Earlier ones that
+    are used in other blocks keep a tensor of their own.
 
         %c = tensor.concat dim(3) %x, %y : (tensor<1x7x7x8xf32>, tensor<1x7x7x4xf32>) -> tensor<1x7x7x12xf32>
         %d = tensor.concat dim(3) %c, %z : (tensor<1x7x7x12xf32>, tensor<1x7x7x4xf32>) -> tensor<1x7x7x16xf32>
@@ -74,14 +75,9 @@ def _match_chain(concatenation: ir.Operation) -> list[ir.Operation] | NoMatch | 
             if not _is_used_once_by(chain[0], former):
                 break
             chain.insert(0, former)
-    written = [part for part in _parts(chain) if _is_from_convolution(part)]
-    if not written:
+    if not any(map(_is_from_convolution, _parts(chain))):
         return None
-    if no_match is not None:
-        return no_match
-    if all(only_user(part) is None for part in written):
-        return NoMatch(concatenation, "something else uses the convolutions that are concatenated")
-    return chain
+    return chain if no_match is None else no_match
 
 
 def _match_channels(concatenation: ir.Operation) -> NoMatch | None:
