@@ -15,7 +15,7 @@ from typing import Any
 
 import program as p
 from building import build
-from checker_process import Checker, Finding
+from checker_process import Checker, Finding, OutOfTimeError
 from configuration import Configuration, configurations
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import seed as hypothesis_seed
@@ -28,9 +28,12 @@ EXAMPLES_PER_ROUND = 10
 SHRINKING_SECONDS = 60.0
 LAST_SHRINKING_SECONDS = 20.0
 """After the time is over."""
+LAST_CHECK_SECONDS = 30.0
+"""After the time is over: programs that are still being checked then count as unfinished."""
 MAX_OF_A_KIND = 12
 """Findings that are shrunk and reported of those that all say the same."""
 STOCK_KINDS = ("stock", "stock result")
+UNFINISHED = "unfinished"
 
 
 @dataclass(frozen=True)
@@ -64,7 +67,12 @@ class Report:
     @property
     def defects(self) -> list[Reproduction]:
         """The findings that IREE alone doesn't have."""
-        return [finding for finding in self.findings if finding.kind not in STOCK_KINDS]
+        return [finding for finding in self.findings if finding.kind not in (*STOCK_KINDS, UNFINISHED)]
+
+    @property
+    def unfinished(self) -> list[Reproduction]:
+        """The programs that were being checked when the time was over, which may hang."""
+        return [finding for finding in self.findings if finding.kind == UNFINISHED]
 
     def record(self) -> dict[str, Any]:
         return {
@@ -80,14 +88,15 @@ class Report:
         lines.append(f"{self.seconds:.0f} s, {per_second:.1f} convolutions per second and job")
         for finding in sorted(self.findings, key=lambda each: each.signature):
             lines += ["", finding.signature, finding.message[:1500], finding.configuration, finding.program]
+        of_stock = len(self.findings) - len(self.defects) - len(self.unfinished)
         lines.append(
-            f"\n{len(self.defects)} findings, {len(self.findings) - len(self.defects)} of IREE alone"
+            f"\n{len(self.defects)} findings, {of_stock} of IREE alone; {len(self.unfinished)} unfinished"
         )
         return "\n".join(lines)
 
 
 def run_campaign(campaign: Campaign) -> Report:
-    """Check programs for `campaign.seconds`, and less than a minute more where something is being shrunk."""
+    """Check programs for `campaign.seconds`, and up to a minute more what is being checked or shrunk then."""
     context = multiprocessing.get_context("spawn")
     queue = context.Queue()
     start = time.monotonic()
@@ -125,7 +134,7 @@ def _explore(campaign: Campaign, number: int, claims: str, queue: Any) -> None:
         first = 2 * number
         os.sched_setaffinity(0, {processors[(first + i) % len(processors)] for i in range(2)})
     try:
-        with Checker() as checker:
+        with Checker(time.monotonic() + campaign.seconds + LAST_CHECK_SECONDS) as checker:
             job = _Job(campaign, number, claims, queue, checker)
             while time.monotonic() < job.deadline:
                 try:
@@ -173,7 +182,12 @@ class _Job:
     def check(self, program: p.Program, configuration: Configuration) -> None:
         self.checks += 1
         with_stock = self.checks % self.campaign.stock_every == 0
-        outcome = self.checker.check(program, configuration, with_stock)
+        try:
+            outcome = self.checker.check(program, configuration, with_stock)
+        except OutOfTimeError as error:
+            found = Finding(UNFINISHED, str(error))
+            self._report(found, found.signature, configuration, program)
+            return
         if outcome.finding is None:
             self.queue.put(outcome.counts)
             return
@@ -188,16 +202,24 @@ class _Job:
             nonlocal found
             if time.monotonic() > deadline:
                 return False
-            again = self.checker.check(smaller, configuration, with_stock).finding
+            try:
+                again = self.checker.check(smaller, configuration, with_stock).finding
+            except OutOfTimeError:
+                return False
             if again is None or again.signature != signature:
                 return False
             found = again
             return True
 
         smallest = shrink(program, fails)
+        self._report(found, signature, configuration, smallest)
+
+    def _report(
+        self, found: Finding, signature: str, configuration: Configuration, program: p.Program
+    ) -> None:
         self.queue.put(
             Reproduction(
-                found.kind, found.message, signature, repr(configuration), repr(smallest), _mlir(smallest)
+                found.kind, found.message, signature, repr(configuration), repr(program), _mlir(program)
             )
         )
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import multiprocessing
 import os
 import re
 import signal
 import tempfile
+import time
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection
@@ -42,10 +44,18 @@ class Outcome:
     counts: Counter[str] = field(default_factory=Counter)
 
 
-class Checker:
-    """Use it in a `with` statement."""
+class OutOfTimeError(Exception):
+    """A check that wasn't over when there was no more time for it; the text says how long it took by then."""
 
-    def __init__(self) -> None:
+
+class Checker:
+    """Use it in a `with` statement.
+
+    What isn't over at `deadline`, of the monotonic clock, raises `OutOfTimeError`.
+    """
+
+    def __init__(self, deadline: float = math.inf) -> None:
+        self._deadline = deadline
         self._context = multiprocessing.get_context("forkserver")
         self._context.set_forkserver_preload(["checking"])
         self._process: Any = None
@@ -85,8 +95,11 @@ class Checker:
         self._checks += 1
         try:
             self._connection.send(request)
-            if not self._connection.poll(MAX_CHECK):
+            patience = max(0.0, min(MAX_CHECK, self._deadline - time.monotonic()))
+            if not self._connection.poll(patience):
                 self._stop()
+                if patience < MAX_CHECK:
+                    raise OutOfTimeError(f"no answer in {patience:.0f} s, when the time was over")
                 return Outcome(Finding("hang", f"no answer in {MAX_CHECK:.0f} s"))
             return self._connection.recv()  # type: ignore[no-any-return]
         except (EOFError, ConnectionError):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +16,7 @@ import operations as o
 import pytest
 from bounded import FUNCTIONS, Bounded
 from campaign import STOCK_KINDS
-from checker_process import Checker
+from checker_process import Checker, OutOfTimeError
 from configuration import Configuration, configurations
 from guarded import GuardedArray
 from hypothesis import HealthCheck, assume, given, settings
@@ -173,6 +174,14 @@ def checker() -> Iterator[Checker]:
 @pytest.mark.parametrize("name", FOUND)
 def test_what_was_found_is_mended(name: str, checker: Checker) -> None:
     assert checker.check(*FOUND[name], with_stock=False).finding is None
+
+
+def test_a_check_ends_with_the_time() -> None:
+    with (
+        Checker(deadline=time.monotonic()) as checker,
+        pytest.raises(OutOfTimeError, match="the time was over"),
+    ):
+        checker.check(Program((ACCUMULATION,)), PREDICTED, with_stock=False)
 
 
 @settings(

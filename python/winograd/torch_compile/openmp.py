@@ -27,7 +27,7 @@ def release_processors(workers: int) -> None:
 
 @cache
 def _pause() -> Callable[[int], object]:
-    """`omp_pause_resource_all` of the OpenMP 5 library that torch is linked with; nothing where it has none."""
+    """`omp_pause_resource_all` of the OpenMP 5 library that torch is linked with, if it is."""
     for path in (Path(torch.__file__).parent / "lib").glob("libtorch_cpu.*"):
         try:
             # Symbols of a library are also looked for in those that it needs.
