@@ -29,6 +29,7 @@ from iree.winograd.passes.unroll_pooling import UnrollPooling
 from iree.winograd.pipelines.selection.options import WinogradOptions
 
 from .chain_kernels import ChainKernels
+from .compute_scales_first import ComputeScalesFirst
 from .drop_barriers import DropBarriers
 from .fold_layout import FoldLayout
 from .keep_nan import KeepNan
@@ -79,6 +80,7 @@ def compile_pipeline(
         FoldLayout(),
         TransposeImages(),
         KeepNan(),
+        ComputeScalesFirst(),
         SeparateReductions(),
         LowerToDispatch(),
         ChainKernels(**shared_values(options, ChainKernels)),

@@ -85,6 +85,10 @@ class Backend(Protocol):
         """Whether there is a kernel that makes images channels last."""
 
     @property
+    def vectorizes_loops(self) -> bool:
+        """Whether IREE's code for an innermost loop is as fast as its extent fills vectors."""
+
+    @property
     def counts_workgroups(self) -> bool:
         """Whether kernels can wait for those before them by a count in memory: workgroups begin in order."""
 

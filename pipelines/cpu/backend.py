@@ -68,6 +68,10 @@ class CpuBackend:
         return True
 
     @property
+    def vectorizes_loops(self) -> bool:
+        return True
+
+    @property
     def counts_workgroups(self) -> bool:
         return True
 

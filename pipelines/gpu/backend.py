@@ -75,6 +75,10 @@ class GpuBackend:
         return False
 
     @property
+    def vectorizes_loops(self) -> bool:
+        return False
+
+    @property
     def counts_workgroups(self) -> bool:
         return False
 
