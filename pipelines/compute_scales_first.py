@@ -8,6 +8,7 @@ from iree.winograd.dialect import ops
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.frame.containment import rewrite_each
 from iree.winograd.passes.frame.registry import register_pass
+from iree.winograd.passes.match.constants import is_known_at_load
 from iree.winograd.passes.match.elementwise import Elementwise, match_elementwise
 from iree.winograd.passes.match.navigation import transforms, walk
 
@@ -46,7 +47,7 @@ class ComputeScalesFirst:
 
 def _compute_first(merged: ir.Operation) -> None:
     vector = merged.results[0]
-    if not (_merges_vector(merged) and _is_spread(vector)):
+    if is_known_at_load(vector) or not (_merges_vector(merged) and _is_spread(vector)):
         return
     uses = [(use.owner.operation, use.operand_number) for use in vector.uses]
     with ir.InsertionPoint.after(merged), merged.location:

@@ -52,6 +52,8 @@ INTERLEAVING_COST = 1.1
 """How many times as long interleaved sums may take, as predicted: fewer reduction blocks save what is not."""
 MAX_VECTORS = 4
 """Of channels, in a register block of the direct kernel."""
+MAX_ALL_VECTORS = 6
+"""The same of one that has all channels: pixels are read once, and registers hold some beside the filters."""
 MAX_PIXEL_BLOCKS = (112, 224, 448)
 """Pixels of a workgroup of the direct kernel: more read filters less often, fewer leave L2 to filters."""
 MAX_DEPTHWISE_PIXELS = 16
@@ -296,7 +298,7 @@ def block_vectors(shape: ConvolutionShape, target: CpuTarget) -> list[tuple[int,
     width = vector_width_for(shape.group_outputs, target.vector_width)
     found = [(vectors, width) for vectors in range(1, min(MAX_VECTORS, shape.group_outputs // width) + 1)]
     all_channels = -(-shape.group_outputs // target.vector_width)
-    if shape.groups > 1 or shape.output_channels_first or all_channels > MAX_VECTORS:
+    if shape.groups > 1 or shape.output_channels_first or all_channels > MAX_ALL_VECTORS:
         return found
     return [*found, *({(all_channels, target.vector_width)} - set(found))]
 

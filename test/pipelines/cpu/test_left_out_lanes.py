@@ -30,6 +30,7 @@ PROGRAMS = [
     direct((9, 9), 20, 6),
     direct((9, 9), 17, 12, 3),
     direct((6, 7), 24, 24, batch=2),
+    direct((8, 9), 20, 72),
     direct((5, 5), 16, 40, 3, strides=(2, 2)),
     direct((8, 8), 20, 50, activation="swish"),
     direct((8, 8), 20, 6, 3, activation="swish"),
