@@ -9,7 +9,7 @@ from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.build.reflection import note_arguments
 from iree.winograd.passes.frame.containment import rewrite_each
 from iree.winograd.passes.frame.registry import register_pass
-from iree.winograd.passes.match.navigation import symbol_name
+from iree.winograd.passes.match.navigation import is_public, symbol_name
 
 from .specification.reflection import READ_ONLY_KEY, STORAGE_KEY
 
@@ -59,13 +59,8 @@ class NoteWrites:
             for view in module.regions[0].blocks[0].operations
             if view.operation.name == "util.func" and view.operation.regions[0].blocks
         }
-        public = [each for each in functions.values() if _is_public(each)]
+        public = [each for each in functions.values() if is_public(each)]
         rewrite_each("function", public, lambda function: _note(function, functions))
-
-
-def _is_public(function: ir.Operation) -> bool:
-    visibility = function.attributes.get("sym_visibility")
-    return visibility is None or ir.StringAttr(visibility).value == "public"
 
 
 def _note(function: ir.Operation, functions: Mapping[str, ir.Operation]) -> None:

@@ -48,6 +48,12 @@ def symbol_name(symbol: ir.Operation) -> str:
     return str(ir.StringAttr(symbol.attributes["sym_name"]).value)
 
 
+def is_public(function: ir.Operation) -> bool:
+    """Whether a function may be called from outside of the program."""
+    visibility = function.attributes.get("sym_visibility")
+    return visibility is None or ir.StringAttr(visibility).value == "public"
+
+
 def called_kernels(dispatch: ir.Operation) -> tuple[str, ...]:
     """The symbols of the kernels that a dispatch calls, of several targets when there are several."""
     return tuple(

@@ -17,7 +17,7 @@ from iree.winograd.diagnostics import Diagnostic, capture_remarks, diagnostic_at
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.errors import CompilationError
 from iree.winograd.ir_dumps import IRDumps
-from iree.winograd.kernel_bodies import KernelBodies, take_bodies
+from iree.winograd.kernel_bodies import KernelBodies
 from iree.winograd.kernel_failures import failures_of_kernels, require_lowered, take_kernel_users
 from iree.winograd.pass_pipeline import run_passes
 from iree.winograd.passes.frame.containment import Containment, RewriteFailure, RewriteFailuresError
@@ -53,6 +53,8 @@ _CONSTANTS_PHASE = "global-optimization"
 """The phase in which IREE evaluates constants, with our kernels where they compute some."""
 _COMMANDS_PHASE = "stream"
 """The phase after which a program says what its commands read and write."""
+_CONFIGURATIONS_PHASE = "executable-configurations"
+"""The phase after which what kernels do is translated."""
 _BINARIES_PHASE = "hal"
 """The phase after which kernels are what is loaded."""
 
@@ -298,34 +300,43 @@ class Compilation:
 
         Raises `RewriteFailuresError` when a pass failed on the program's commands, which are as they were.
         """
-        assembler = None if self._options is None else self._options.ptxas
-        says_writes = kernels or not self._only_rewritten
-        if says_writes and replace(self._stages, compile_from=compile_from).go_beyond(_COMMANDS_PHASE):
-            bodies: KernelBodies | None = None
-            if kernels:
-                if self._execute(invocation, compile_from, _CONSTANTS_PHASE) is None:
-                    return None
-                compile_from = _CONSTANTS_PHASE
-                bodies = take_bodies(_program(invocation), kernels)
-            if self._execute(invocation, compile_from, _COMMANDS_PHASE) is None:
-                return None
-            compile_from = _COMMANDS_PHASE
-            module = _program(invocation)
-            if bodies is not None:
-                bodies.put_back(module)
+        stages = replace(self._stages, compile_from=compile_from)
+        rewrites: list[tuple[str, Callable[[ir.Operation], None]]] = []
+        if kernels and stages.go_beyond(_CONFIGURATIONS_PHASE) and not self._dumps_kernels():
+            bodies = KernelBodies(kernels)
+            rewrites += [
+                (compile_from, bodies.take_unless_constant),
+                (_CONSTANTS_PHASE, bodies.take_all),
+                (_CONFIGURATIONS_PHASE, bodies.put_back),
+            ]
+        if (kernels or not self._only_rewritten) and stages.go_beyond(_COMMANDS_PHASE):
             # What IREE makes of a program may not verify: it then says so itself, or goes on if told to.
-            verify = self._stages.verify
-            run_passes(module, command_pipeline(), self._dumps, containment, verify=verify)
-            if assembler is None:
-                assembler = default_assembler(module)
-        if assembler is None or not replace(self._stages, compile_from=compile_from).go_beyond(
-            _BINARIES_PHASE
-        ):
+            run = partial(
+                run_passes,
+                passes=command_pipeline(),
+                dumps=self._dumps,
+                containment=containment,
+                verify=self._stages.verify,
+            )
+            rewrites.append((_COMMANDS_PHASE, run))
+        for phase, rewrite in sorted(rewrites, key=lambda each: PHASES.index(each[0])):
+            if self._execute(invocation, compile_from, phase) is None:
+                return None
+            compile_from = phase
+            rewrite(_program(invocation))
+        assembler = None if self._options is None else self._options.ptxas
+        if assembler is None and rewrites:
+            assembler = default_assembler(_program(invocation))
+        if assembler is None or not stages.go_beyond(_BINARIES_PHASE):
             return self._execute(invocation, compile_from, self._stages.compile_to)
         if self._execute(invocation, compile_from, _BINARIES_PHASE) is None:
             return None
         assemble_kernels(_program(invocation), assembler, self._warn)
         return self._execute(invocation, _BINARIES_PHASE, self._stages.compile_to)
+
+    def _dumps_kernels(self) -> bool:
+        """Whether IREE writes kernels to files before it translates them."""
+        return any("-dump-executable-" in flag for flag in self.session.get_flags(non_default_only=True))
 
     def _report_all(self, diagnostics: Sequence[Diagnostic]) -> None:
         for diagnostic in diagnostics:

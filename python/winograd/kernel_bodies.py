@@ -1,37 +1,30 @@
 """Kernels without their bodies: what IREE has of them while it makes commands of a program.
 
-Until its phase `stream` is over, IREE looks at what a kernel is called with, not at what it does, but it
-verifies and folds all that is in the program after each of its passes. That took longer than to compile
-the kernels.
+Until it translates kernels, at the end of its phase `executable-configurations`, IREE looks at what one is
+called with, not at what it does, but it verifies and folds all that is in the program after each of its
+passes. That took longer than to compile the kernels.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from iree.winograd.dialect.bindings import func, ir
-from iree.winograd.passes.match.navigation import KERNEL, defining_operation, symbol_name
+from iree.winograd.passes.match.navigation import (
+    KERNEL,
+    called_kernels,
+    defining_operation,
+    is_public,
+    symbol_name,
+    walk,
+)
+
+_HOLDERS = (KERNEL, "hal.executable", "hal.executable.variant")
+"""Operations that hold the module of a kernel, or each other."""
 
 
-@dataclass(frozen=True)
 class KernelBodies:
-    """Bodies of kernels as functions of a module of their own, by the names that calls of them have."""
-
-    module: ir.Module
-
-    def put_back(self, program: ir.Operation) -> None:
-        """Put the bodies to where they are called in `program`, however often."""
-        bodies = {symbol_name(each): each for each in _operations(self.module.operation)}
-        for executable in _operations(program):
-            for function in _functions(executable):
-                for call in [each for each in _operations(function) if each.name == "func.call"]:
-                    if _callee(call) in bodies:
-                        _inline(bodies[_callee(call)].clone(ip=False), call)
-
-
-def take_bodies(program: ir.Operation, kernels: Collection[str]) -> KernelBodies:
-    """Take the bodies of `kernels`, names of executables, out of `program`.
+    """Bodies of `kernels`, names of executables, while they are apart from a program.
 
     What says where a kernel's buffers lie stays, as IREE may move them. The rest is called instead.
 
@@ -39,21 +32,91 @@ def take_bodies(program: ir.Operation, kernels: Collection[str]) -> KernelBodies
         %y = stream.binding.subspan %arg1[%c0] : !stream.binding -> memref<4608xf32>
         func.call @kernel.body(%x, %y) : (memref<6272xf32>, memref<4608xf32>) -> ()
     """
-    bodies = ir.Module.create(program.location)
-    for executable in _operations(program):
-        if executable.name == KERNEL and symbol_name(executable) in kernels:
-            for function in _functions(executable):
-                _take(function, bodies)
-    return KernelBodies(bodies)
+
+    def __init__(self, kernels: Collection[str]) -> None:
+        self._kernels = kernels
+        self._module: ir.Module | None = None
+
+    def take_unless_constant(self, program: ir.Operation) -> None:
+        """Take the bodies but those of kernels that IREE may run to evaluate constants."""
+        self._take(program, set(self._kernels) - _kernels_of_constants(program))
+
+    def take_all(self, program: ir.Operation) -> None:
+        """Take the bodies that are left."""
+        self._take(program, self._kernels)
+
+    def put_back(self, program: ir.Operation) -> None:
+        """Put the bodies to where they are called in `program`, however often."""
+        bodies = self._by_name()
+        for function in _functions(program):
+            for call in [each for each in _operations(function) if each.name == "func.call"]:
+                if _callee(call) in bodies:
+                    _inline(bodies[_callee(call)].clone(ip=False), call)
+
+    def _take(self, program: ir.Operation, kernels: Collection[str]) -> None:
+        if self._module is None:
+            self._module = ir.Module.create(program.location)
+        taken = self._by_name()
+        for executable in _operations(program):
+            if executable.name == KERNEL and symbol_name(executable) in kernels:
+                for function in _functions(executable):
+                    if _body_name(function) not in taken:
+                        _take(function, self._module)
+
+    def _by_name(self) -> Mapping[str, ir.Operation]:
+        """The bodies that were taken, by the names that calls of them have."""
+        assert self._module is not None, "bodies are taken first"
+        return {symbol_name(each): each for each in _operations(self._module.operation)}
 
 
-def _functions(executable: ir.Operation) -> list[ir.Operation]:
-    """Those with a body in `executable`; none where that isn't one."""
-    if executable.name != KERNEL:
-        return []
-    modules = [each for each in _operations(executable) if each.name == "builtin.module"]
-    functions = [each for module in modules for each in _operations(module) if each.name == "func.func"]
-    return [function for function in functions if function.regions[0].blocks]
+def _kernels_of_constants(program: ir.Operation) -> set[str]:
+    """The kernels that are called with nothing that depends on arguments of the program."""
+    varying: dict[ir.Value, bool] = {}
+    return {
+        kernel
+        for dispatch in walk(program)
+        if dispatch.name == "flow.dispatch" and not any(_varies(each, varying) for each in dispatch.operands)
+        for kernel in called_kernels(dispatch)
+    }
+
+
+def _varies(value: ir.Value, known: dict[ir.Value, bool]) -> bool:
+    """Whether `value` depends on arguments of the program, with what is `known` of others."""
+    pending = [value]
+    while pending:
+        each = pending[-1]
+        sources = _sources(each)
+        unknown = [source for source in sources or () if source not in known]
+        if unknown:
+            pending += unknown
+            continue
+        known[pending.pop()] = sources is None or any(known[source] for source in sources)
+    return known[value]
+
+
+def _sources(value: ir.Value) -> Sequence[ir.Value] | None:
+    """What `value` is computed from, or may be; None for an argument of the program."""
+    operation = defining_operation(value)
+    if operation is not None:
+        return list(operation.operands)
+    owner = value.owner.owner.operation
+    # IREE may find that functions of the program's own, and blocks, are always given the same constant.
+    is_argument = is_public(owner) and value.owner == owner.regions[0].blocks[0]
+    return None if is_argument else list(owner.operands)
+
+
+def _functions(holder: ir.Operation) -> Iterator[ir.Operation]:
+    """Those with a body in kernels inside `holder`, a program or a part of it."""
+    for each in _operations(holder):
+        if each.name in _HOLDERS:
+            yield from _functions(each)
+        elif each.name == "builtin.module" and holder.name in _HOLDERS:
+            functions = [inner for inner in _operations(each) if inner.name == "func.func"]
+            yield from (function for function in functions if function.regions[0].blocks)
+
+
+def _body_name(function: ir.Operation) -> str:
+    return f"{symbol_name(function)}.body"
 
 
 def _operations(parent: ir.Operation) -> list[ir.Operation]:
@@ -67,7 +130,7 @@ def _take(function: ir.Operation, bodies: ir.Module) -> None:
     defined = (result for each in operations if each in staying for result in each.results)
     values = [*function.regions[0].blocks[0].arguments, *defined]
     used = [value for value in values if any(use.owner.operation not in staying for use in value.uses)]
-    name = f"{symbol_name(function)}.body"
+    name = _body_name(function)
     with function.location:
         type_ = ir.FunctionType.get([value.type for value in used], [])
         with ir.InsertionPoint(function):
@@ -87,7 +150,7 @@ def _needed_by_bindings(operations: Sequence[ir.Operation]) -> set[ir.Operation]
     """Those that bind buffers, and what these read."""
     needed: set[ir.Operation] = set()
     for operation in reversed(operations):
-        if operation.name == "stream.binding.subspan" or operation in needed:
+        if operation.name.startswith("stream.") or operation in needed:
             needed.add(operation)
             needed.update(filter(None, map(defining_operation, operation.operands)))
     return needed
@@ -104,8 +167,8 @@ def _inline(body: ir.Operation, call: ir.Operation) -> None:
         argument.replace_all_uses_with(operand)
     for operation in _operations(body):
         operation.move_before(call)
-    module = call.parent.operation.parent.operation
-    (declaration,) = (each for each in _operations(module) if symbol_name(each) == _callee(call))
+    symbols = ir.SymbolTable(call.parent.operation.parent.operation)
+    declaration = symbols[_callee(call)]
     call.erase()
-    declaration.erase()
+    symbols.erase(declaration)
     body.erase()
