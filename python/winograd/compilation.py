@@ -55,6 +55,10 @@ _COMMANDS_PHASE = "stream"
 """The phase after which a program says what its commands read and write."""
 _CONFIGURATIONS_PHASE = "executable-configurations"
 """The phase after which what kernels do is translated."""
+_DUMPS_OF_UNTRANSLATED_KERNELS = tuple(
+    f"--iree-hal-dump-executable-{kind}-to" for kind in ("benchmarks", "configurations", "files", "sources")
+)
+"""Flags with which IREE writes kernels to files before that."""
 _BINARIES_PHASE = "hal"
 """The phase after which kernels are what is loaded."""
 
@@ -336,7 +340,8 @@ class Compilation:
 
     def _dumps_kernels(self) -> bool:
         """Whether IREE writes kernels to files before it translates them."""
-        return any("-dump-executable-" in flag for flag in self.session.get_flags(non_default_only=True))
+        flags = self.session.get_flags(non_default_only=True)
+        return any(flag.startswith(_DUMPS_OF_UNTRANSLATED_KERNELS) for flag in flags)
 
     def _report_all(self, diagnostics: Sequence[Diagnostic]) -> None:
         for diagnostic in diagnostics:
