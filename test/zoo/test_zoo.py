@@ -38,7 +38,7 @@ BEGINNINGS = {
     "sknet50": 1,
     "sqnxt23_w1": 2,
 }
-QUICK_BEGINNINGS = ("ghostnet", "mixnet_s", "seresnet10", "shufflenet_g1_w1")
+QUICK_BEGINNINGS = ("densenet40_k12_bc_cifar10", "ghostnet", "mixnet_s", "shufflenet_g1_w1")
 
 
 def beginning(network: Network, units: int) -> Network:
@@ -57,7 +57,16 @@ def without_gradients() -> Iterator[None]:
         yield
 
 
-QUICK_BLOCKS = ("vision_transformer", "recurrent_convolution", "shared_head")
+QUICK_BLOCKS = (
+    "audio_stack",
+    "diffusion_unet",
+    "inverted_residuals",
+    "recurrent_convolution",
+    "shared_head",
+    "transposed_decoder",
+    "video_stack",
+    "vision_transformer",
+)
 
 
 @pytest.mark.parametrize("name", sampled(BLOCKS, QUICK_BLOCKS))
