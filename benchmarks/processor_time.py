@@ -14,10 +14,10 @@ def processor_seconds(
 ) -> float:
     """The least that `command` took of all rounds: user and system time of it and what it starts.
 
-    On a busy machine it is more, too: cores share what they have. Raises CalledProcessError when the command
-    fails.
+    On a busy machine it is more, too: cores share what they have. Python keeps bytecode of what it imports,
+    as installers do: the first round is not the least. Raises CalledProcessError when the command fails.
     """
-    environment = {**os.environ, **(variables or {})}
+    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "", **(variables or {})}
     return min(_processor_seconds(command, environment) for _ in range(rounds))
 
 

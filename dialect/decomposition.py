@@ -85,17 +85,21 @@ class Decomposition:
 
         Raises ValueError when a tap of the part falls between two taps of the kernel.
         """
-        for part_index in product(*map(range, self.part_size)):
-            positions = [v + s * j for v, s, j in zip(view, self.spacing, part_index, strict=True)]
-            if any(position % dilation for position, dilation in zip(positions, self.dilation, strict=True)):
-                raise ValueError(
-                    f"view {tuple(view)} must meet the kernel's taps, {self.dilation} elements apart"
-                )
-            tap = tuple(
-                position // dilation for position, dilation in zip(positions, self.dilation, strict=True)
+        taps = [self._taps_of_dimension(view, dimension) for dimension in range(self.spatial_rank)]
+        for tap in product(*taps):
+            inside = tuple(index for index in tap if index is not None)
+            yield inside if len(inside) == len(tap) else None
+
+    def _taps_of_dimension(self, view: Sequence[int], dimension: int) -> list[int | None]:
+        """`taps` of one dimension."""
+        first, spacing, dilation = view[dimension], self.spacing[dimension], self.dilation[dimension]
+        positions = [first + spacing * index for index in range(self.part_size[dimension])]
+        if any(position % dilation for position in positions):
+            raise ValueError(
+                f"view {tuple(view)} must meet the kernel's taps, {self.dilation} elements apart"
             )
-            inside = all(index < size for index, size in zip(tap, self.kernel_size, strict=True))
-            yield tap if inside else None
+        taps = [position // dilation for position in positions]
+        return [tap if tap < self.kernel_size[dimension] else None for tap in taps]
 
     @property
     def spatial_rank(self) -> int:
