@@ -37,6 +37,7 @@ from .lower_to_dispatch import LowerToDispatch
 from .machines.host import physical_cores
 from .note_unaligned import NoteUnaligned
 from .note_writes import NoteWrites
+from .own_results import OwnResults
 from .pool_in_place import PoolInPlace
 from .selection.assign_schedule import AssignSchedule
 from .selection.decision import Decision
@@ -90,4 +91,4 @@ def compile_pipeline(
 
 def command_pipeline() -> list[Pass]:
     """The passes on a program after IREE's `stream` phase, which made commands of it."""
-    return [NoteWrites(), DropBarriers()]
+    return [NoteWrites(), DropBarriers(), OwnResults()]

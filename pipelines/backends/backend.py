@@ -100,6 +100,10 @@ class Backend(Protocol):
     def reductions_race(self) -> bool:
         """Whether IREE's code reads what other threads reduced without waiting for them."""
 
+    @property
+    def uses_host_memory(self) -> bool:
+        """Whether kernels run in memory of the host, which its allocator hands out at once."""
+
     def search_space(self, machine: Machine | None = None, threads: int = 1) -> SearchSpace:
         """The implementations to choose from, and their times on `machine`, the default one unless given.
 

@@ -83,6 +83,10 @@ class CpuBackend:
     def reductions_race(self) -> bool:
         return False
 
+    @property
+    def uses_host_memory(self) -> bool:
+        return True
+
     def search_space(self, machine: Machine | None = None, threads: int = 1) -> CpuSearchSpace:
         """Raises ValueError for the machine of another kind of target."""
         machine = self.default_machine if machine is None else machine

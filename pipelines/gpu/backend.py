@@ -90,6 +90,10 @@ class GpuBackend:
     def reductions_race(self) -> bool:
         return self.target.reductions_race
 
+    @property
+    def uses_host_memory(self) -> bool:
+        return False
+
     def search_space(self, machine: Machine | None = None, threads: int = 1) -> GpuSearchSpace:
         """Raises ValueError for the machine of another kind of target."""
         machine = self.default_machine if machine is None else machine

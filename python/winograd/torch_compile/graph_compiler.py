@@ -20,6 +20,7 @@ from iree.winograd.torch_compile.division import (
 from iree.winograd.torch_compile.explanation import ExplainedGraph, ExplainedPart, GraphKind, explain_part
 from iree.winograd.torch_compile.fallback import compile_elsewhere, compile_rest, warn
 from iree.winograd.torch_compile.gain import reason_to_leave
+from iree.winograd.torch_compile.in_place import write_in_place
 from iree.winograd.torch_compile.kept_function import KeptFunction
 from iree.winograd.torch_compile.kept_graph import describe, kept_graph
 from iree.winograd.torch_compile.loaded_part import LoadedPart
@@ -158,9 +159,18 @@ class GraphCompiler:
         with _disable_current_modes(), torch.no_grad():
             device = part_device(torch.device("cpu"), settings.target)
             compiler = PartCompiler(settings, device, keeps_memory=False)
+            # Eager operators are run one by one: what each has read can go.
+            is_eager = settings.fallback == "eager"
             division = divide_training(
-                graph, device.torch, settings.deny, compiler.is_kept, partial(_reason_to_leave, compiler)
+                graph,
+                device.torch,
+                settings.deny,
+                compiler.is_kept,
+                partial(_reason_to_leave, compiler),
+                fuses_rest=not is_eager,
             )
+            if is_eager:
+                write_in_place(division.graph.graph)
             return self._link(division, compiler, kind)
 
     def _link(self, division: Division, compiler: PartCompiler, kind: GraphKind) -> Function:

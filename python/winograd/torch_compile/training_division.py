@@ -44,8 +44,12 @@ def divide_training(
     deny: Sequence[str],
     is_compiled: Callable[[PartProgram], bool],
     reason_to_leave: Callable[[Part], str | None],
+    *,
+    fuses_rest: bool,
 ) -> Division:
     """Divide `graph`, which torch has functionalised and not decomposed, into parts on `device`.
+
+    What isn't in parts is submodules, too, if `fuses_rest`, and stays in the graph otherwise.
 
     Torch-mlir is asked to lower a program unless it `is_compiled`. Parts with a `reason_to_leave`, and layers
     whose names match patterns of `deny`, go to the rest, of which only convolutions count as rejected.
@@ -67,7 +71,8 @@ def divide_training(
         parts = [_part(divided, name, device, left, is_compiled, reason_to_leave) for name in names]
         complete = tuple(part for part in parts if part is not None)
         if len(complete) == len(names):
-            return Division(divided, complete, fuse_rest(divided, names), _by_reason(left.values()))
+            rest = fuse_rest(divided, names) if fuses_rest else ()
+            return Division(divided, complete, rest, _by_reason(left.values()))
 
 
 def _refusal(convolution: Node, device: torch.device, deny: Sequence[str]) -> Rejection | None:

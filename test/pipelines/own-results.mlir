@@ -1,0 +1,37 @@
+// RUN: winograd-opt --winograd-own-results --split-input-file %s | filecheck %s
+
+util.global private @device = #hal.device.target<"local", [#hal.executable.target<"llvm-cpu", "embedded-elf-x86_64", {target_triple = "x86_64-unknown-unknown-eabi-elf"}>]> : !hal.device
+
+// What lives between kernels stays in the pool; a result may be waited for, or what its memory had to wait for.
+// CHECK-LABEL: util.func public @main
+// CHECK: %[[FIRST:.*]] = stream.resource.alloc uninitialized on(#hal.device.affinity<@device>) : !stream.resource<external>{%[[SIZE:.*]]}
+// CHECK: %[[READY:.*]] = stream.timepoint.immediate
+// CHECK: stream.resource.alloca uninitialized {{.*}} : !stream.resource<transient>
+// CHECK: stream.cmd.execute {{.*}}await(%[[READY]]) => with(%[[FIRST]]
+// CHECK: %[[SECOND:.*]] = stream.resource.alloc uninitialized {{.*}} : !stream.resource<external>
+// CHECK: stream.timepoint.await %{{.*}} => %[[FIRST]], %[[SECOND]]
+util.func public @main(%size: index) -> (!stream.resource<external>, !stream.resource<external>) {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0 : i32
+  %first, %ready = stream.resource.alloca uninitialized on(#hal.device.affinity<@device>) : !stream.resource<external>{%size} => !stream.timepoint
+  %between, %free = stream.resource.alloca uninitialized on(#hal.device.affinity<@device>) : !stream.resource<transient>{%size} => !stream.timepoint
+  %done = stream.cmd.execute on(#hal.device.affinity<@device>) await(%ready) => with(%first as %a: !stream.resource<external>{%size}) {
+    stream.cmd.fill %zero, %a[%c0 for %size] : i32 -> !stream.resource<external>{%size}
+  } => !stream.timepoint
+  %second, %later = stream.resource.alloca uninitialized on(#hal.device.affinity<@device>) await(%done) => !stream.resource<external>{%size} => !stream.timepoint
+  %all = stream.timepoint.join max(%later, %free) => !stream.timepoint
+  %r:2 = stream.timepoint.await %all => %first, %second : !stream.resource<external>{%size}, !stream.resource<external>{%size}
+  util.return %r#0, %r#1 : !stream.resource<external>, !stream.resource<external>
+}
+
+// -----
+
+util.global private @device = #hal.device.target<"cuda", [#hal.executable.target<"cuda", "cuda-nvptx-fb", {iree_codegen.target_info = #iree_gpu.target<arch = "sm_80", features = "", wgp = <compute = fp32, storage = b32, subgroup = none, subgroup_size_choices = [32], max_workgroup_sizes = [1024, 1024, 1024], max_thread_count_per_workgroup = 1024, max_workgroup_memory_bytes = 166912, max_workgroup_counts = [2147483647, 65535, 65535]>>}>]> : !hal.device
+
+// A GPU's memory would be waited for.
+// CHECK-LABEL: util.func public @gpu
+// CHECK: stream.resource.alloca
+util.func public @gpu(%size: index) -> (!stream.resource<external>, !stream.timepoint) {
+  %first, %ready = stream.resource.alloca uninitialized on(#hal.device.affinity<@device>) : !stream.resource<external>{%size} => !stream.timepoint
+  util.return %first, %ready : !stream.resource<external>, !stream.timepoint
+}
