@@ -17,6 +17,10 @@ MEMORY_FILTERS = 0.9
 """The part of memory's bandwidth, as long runs reach it, that the reading of filters does."""
 CACHED_FILTERS = 0.54
 """The same of a cache's bandwidth."""
+CACHED_TILES = 0.3
+"""The same of transformed tiles: a few lines of each, which products then wait for."""
+MEMORY_TILES = 0.4
+"""That of memory's bandwidth, for such lines that are read, and for those of transforms that are written."""
 UNHIDDEN = 0.36
 """The part of reading filters, or of the multiplying meanwhile if shorter, that doesn't overlap."""
 STORE_CYCLES = 2.9

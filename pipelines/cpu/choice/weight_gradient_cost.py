@@ -17,13 +17,14 @@ from iree.winograd.pipelines.specification.shape import ConvolutionShape
 from .product_cost import channel_seconds
 from .rates import (
     ACCUMULATE_CYCLES,
+    CACHED_TILES,
     ELEMENT_CYCLES,
     INPUT_OPERATION_CYCLES,
+    MEMORY_TILES,
     OUTPUT_OPERATION_CYCLES,
     PRODUCT_EFFICIENCY,
-    UNHIDDEN,
 )
-from .transform_cost import nested_operations, transform_seconds
+from .transform_cost import nested_operations
 from .workers import Workers, complete
 
 
@@ -38,13 +39,14 @@ def weight_gradient_seconds(
 
         input    = T * V*C/lanes * (1.3 * operations + 2*A) cycles, and that of writing them
         gradient = T * K/lanes * (1.3 * operations + A + M) cycles, and that of writing them
-        products = register blocks * (T / efficiency + tile blocks * sums * 3.8 cycles), and what of reading
-                   both once for each block of the other's channels isn't hidden
+        products = register blocks * (T / efficiency + tile blocks * sums * 3.8 cycles), and that of reading
+                   both once for each block of the other's channels
         output   = V*C * K/lanes * (2.3 * operations + A + P) cycles
 
-    in the symbols of docs/architecture.md, with M outputs and P taps of a part. Workgroups that transform
-    slices of the tiles themselves do so for each block of the other's channels, but leave them in cache; the
-    taps of several slices are read again for their total.
+    in the symbols of docs/architecture.md, with M outputs and P taps of a part. Transformed tiles are read
+    from the last cache if it holds them with what they are made of, and are written to memory. Workgroups
+    that transform slices of the tiles themselves do so for each block of the other's channels, but leave them
+    in cache; the taps of several slices are read again for their total.
     """
     cost = _Cost(shape, schedule, target, machine, threads)
     return cost.apart() if schedule.tile_slices is None else cost.in_slices(schedule.tile_slices)
@@ -66,11 +68,8 @@ class _Cost:
         workers = Workers(self.machine, self.threads, -(-self._tiles // self.schedule.tile_block))
         images = complete(
             {
-                "input": transform_seconds(
-                    self._tiles
-                    * shape.groups
-                    * shape.decomposition.view_count
-                    * self._image_seconds(shape.group_inputs),
+                "input": self._transform_seconds(
+                    shape.groups * shape.decomposition.view_count * self._image_seconds(shape.group_inputs),
                     self._image_bytes,
                     workers,
                 )
@@ -79,15 +78,15 @@ class _Cost:
         )
         gradients = complete(
             {
-                "gradient": transform_seconds(
-                    self._tiles * self._gradient_seconds(shape.output_channels), self._gradient_bytes, workers
+                "gradient": self._transform_seconds(
+                    self._gradient_seconds(shape.output_channels), self._gradient_bytes, workers
                 )
             },
             workers,
         )
         workers = Workers(self.machine, self.threads, self._blocks)
         read = workers.share * self._element_bytes * (self.schedule.row_block + self.schedule.channel_block)
-        reading = read / workers.shared_bandwidth(self._image_bytes + self._gradient_bytes)
+        reading = read / self._tile_bandwidth(workers)
         products = complete(self._products(workers, self._tiles, reading), workers)
         return _sums(images, gradients, products)
 
@@ -127,9 +126,21 @@ class _Cost:
         per_output = OUTPUT_OPERATION_CYCLES * operations.output + (points + taps)
         output_vectors = schedule.row_block * schedule.channel_block // schedule.vector_width
         return {
-            "products": max(multiplying, reading) + UNHIDDEN * min(multiplying, reading) + accumulating,
+            "products": multiplying + reading + accumulating,
             "output": workers.load * output_vectors * per_output * cycle,
         }
+
+    def _transform_seconds(self, tile_seconds: float, size: int, workers: Workers) -> float:
+        """To transform all tiles to `size` bytes; their lines are read before they are written."""
+        written = 2 * size / (MEMORY_TILES * workers.memory_bandwidth)
+        return workers.load / workers.workgroups * self._tiles * tile_seconds + written
+
+    def _tile_bandwidth(self, workers: Workers) -> float:
+        """Bytes per second at which each worker reads what dispatches have transformed."""
+        images = (self.shape.batch or 1) * (self.shape.image_bytes + self.shape.result_bytes)
+        moved = self._image_bytes + self._gradient_bytes + images
+        is_cached = moved <= self.machine.caches[-1].size
+        return (CACHED_TILES if is_cached else MEMORY_TILES) * workers.shared_bandwidth(moved)
 
     def _image_seconds(self, channels: int) -> float:
         """To transform a tile of one view of neighbouring channels of the image."""
