@@ -1,0 +1,185 @@
+"""Running the programs of `benchmarks.gpu_split`, where the GPU is: are they right, and how fast?"""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from benchmarks.gpu_programs import GpuLayer
+from benchmarks.gpu_split_cases import PRODUCT_TILE
+from benchmarks.gpu_split_report import print_case, print_layer, print_products
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+SHIFTS = (0, 100, -100, 12)
+"""Images are multiplied by two to these powers, one after the other."""
+MAX_RATIO = 3.0
+"""Of an error to that which is predicted of it, for it to count as right."""
+
+
+def run(folder: Path, output: Path | None, rounds: int) -> None:
+    """Check all cases, then time all layers; exits with 1 where something is wrong."""
+    import torch
+
+    programs = json.loads((folder / "programs.json").read_text())
+    report: dict[str, Any] = {
+        "command": " ".join(["python -m benchmarks.gpu_split", *sys.argv[1:]]),
+        "device": torch.cuda.get_device_name(),
+        "torch": torch.__version__,
+        "cudnn": torch.backends.cudnn.version(),
+        "cases": [],
+        "layers": [],
+        "products": [],
+    }
+
+    def write() -> None:
+        if output is not None:
+            output.parent.mkdir(parents=True, exist_ok=True)
+            output.write_text(json.dumps(report, indent=1))
+
+    for case in programs["cases"]:
+        report["cases"].append(_check(folder, case))
+        write()
+    by_layer: dict[GpuLayer, list[dict[str, Any]]] = {}
+    for record in programs["layers"]:
+        by_layer.setdefault(GpuLayer(**record["layer"]), []).append(record)
+    for layer, records in by_layer.items():
+        report["layers"].append(_measure(folder, layer, records, rounds))
+        write()
+    for record in programs["products"]:
+        report["products"].append(_measure_products(folder, record))
+        write()
+    sys.exit(not all(case["right"] for case in report["cases"]))
+
+
+def _check(folder: Path, case: dict[str, Any]) -> dict[str, Any]:
+    """The errors of a case for images of several scales, also of some beside others."""
+    from iree import runtime
+
+    data = np.load(folder / f"{case['file']}.npz")
+    config = runtime.Config("cuda")
+    context = runtime.SystemContext(config=config)
+    module = runtime.VmModule.mmap(context.instance, str(folder / f"{case['file']}.vmfb"))
+    context.add_vm_module(module)
+    main = context.modules[module.name]["main"]
+
+    def compute(image: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+        return np.asarray(main(image).to_host())
+
+    image, exact = data["image"], np.maximum(data["sums"], 0)
+    errors = {}
+    for shift in SHIFTS:
+        errors[str(shift)] = _error(compute(image * np.float32(2.0**shift)), exact * 2.0**shift)
+    zero = float(np.abs(compute(np.zeros_like(image))).max())
+    # Tiles have scales of their own: other images suffer neither from one that is large nor from infinities.
+    large = image.copy()
+    large[0] *= np.float32(2.0**80)
+    infinite = image.copy()
+    infinite[0].flat[0], infinite[0].flat[-1] = np.nan, np.inf
+    if len(image) > 1:
+        errors["beside a large one"] = _error(compute(large)[1:], exact[1:])
+        errors["beside an infinite one"] = _error(compute(infinite)[1:], exact[1:])
+    spoiled = int((~np.isfinite(compute(infinite)[0])).sum())
+    right = max(errors.values()) <= MAX_RATIO * case["predicted_error"] and zero == 0 and spoiled > 0
+    checked = {**case, "errors": errors, "of_zeros": zero, "not_finite": spoiled, "right": right}
+    print_case(checked)
+    return checked
+
+
+def _error(result: npt.NDArray[Any], exact: npt.NDArray[np.float64]) -> float:
+    """Relative in the 1-norm."""
+    return float(np.abs(result.astype(np.float64) - exact).sum() / np.abs(exact).sum())
+
+
+def _measure(folder: Path, layer: GpuLayer, records: list[dict[str, Any]], rounds: int) -> dict[str, Any]:
+    import torch
+
+    from benchmarks.gpu import LayerProgram, cudnn_seconds, stage_seconds, time_programs
+
+    generator = torch.Generator(device="cuda").manual_seed(0)
+
+    def random(*sizes: int) -> torch.Tensor:
+        return torch.randn(*sizes, device="cuda", generator=generator)
+
+    image = random(layer.batch, layer.size, layer.size, layer.channels)
+    filters = (2 / (layer.taps**2 * layer.channels)) ** 0.5 * random(
+        layer.taps, layer.taps, layer.channels, layer.filters
+    )
+    bias = 0.1 * random(layer.filters)
+    torch.backends.cudnn.benchmark = True
+    result: dict[str, Any] = {"layer": asdict(layer), "flops": layer.flops, "cudnn": {}, "ours": []}
+    with torch.inference_mode():
+        exact = layer_in_float64(layer, image, filters, bias)
+        for name, allowed in (("fp32", False), ("tf32", True)):
+            torch.backends.cudnn.allow_tf32 = allowed
+            seconds = cudnn_seconds(layer, image, filters, bias)
+            error = _error(_cudnn_result(layer, image, filters, bias), exact)
+            result["cudnn"][name] = {"seconds": min(seconds.values()), "error": error}
+    programs = []
+    for record in records:
+        measured = {name: value for name, value in record.items() if name not in ("layer", "file")}
+        result["ours"].append(measured)
+        try:
+            program = LayerProgram(folder / record["file"], "cuda", (image, filters, bias))
+            measured["error"] = _error(program.output()[0], exact)
+            measured["stages"] = stage_seconds(program.many)
+            programs.append((program, measured))
+        except Exception as error:
+            # One program that fails must not lose the results of the others.
+            measured["failure"] = repr(error)
+    time_programs(programs, rounds)
+    print_layer(layer, result)
+    torch.cuda.empty_cache()
+    return result
+
+
+def _measure_products(folder: Path, record: dict[str, Any]) -> dict[str, Any]:
+    """The seconds of the batched products of a layer, and of cuBLAS'."""
+    import torch
+
+    from benchmarks.gpu import LayerProgram, cublas_products, stage_seconds
+
+    layer = GpuLayer(**record["layer"])
+    sizes = (layer.taps, layer.taps, layer.channels, layer.filters)
+    image = torch.randn(layer.batch, layer.size, layer.size, layer.channels, device="cuda")
+    tensors = image, torch.randn(*sizes, device="cuda"), torch.zeros(layer.filters, device="cuda")
+    program = LayerProgram(folder / record["file"], "cuda", tensors)
+    program.few()
+    seconds = stage_seconds(program.few)["products"]
+    cublas = {}
+    for name, allowed in (("fp32", False), ("tf32", True)):
+        torch.backends.cuda.matmul.allow_tf32 = allowed
+        cublas[name] = cublas_products(layer, (PRODUCT_TILE, PRODUCT_TILE))
+    flops = cublas["fp32"]["flops"]
+    rates = {"ours": flops / seconds, **{name: flops / each["seconds"] for name, each in cublas.items()}}
+    measured = {**record, "seconds": seconds, "cublas": cublas, "flops_per_second": rates}
+    print_products(layer, measured)
+    torch.cuda.empty_cache()
+    return measured
+
+
+def layer_in_float64(layer: GpuLayer, image: Any, filters: Any, bias: Any) -> npt.NDArray[np.float64]:
+    """The layer's result for the first image."""
+    import torch
+
+    x, w = image[:1].permute(0, 3, 1, 2).double(), filters.permute(3, 2, 0, 1).double()
+    sums = torch.nn.functional.conv2d(x, w, bias.double(), padding=layer.taps // 2)
+    found: npt.NDArray[np.float64] = torch.relu(sums[0].permute(1, 2, 0)).cpu().numpy()
+    return found
+
+
+def _cudnn_result(layer: GpuLayer, image: Any, filters: Any, bias: Any) -> npt.NDArray[np.float32]:
+    """The same of cuDNN."""
+    import torch
+
+    x = image.permute(0, 3, 1, 2).contiguous(memory_format=torch.channels_last)
+    w = filters.permute(3, 2, 0, 1).contiguous(memory_format=torch.channels_last)
+    sums = torch.nn.functional.conv2d(x, w, bias, padding=layer.taps // 2)
+    found: npt.NDArray[np.float32] = torch.relu(sums[0].permute(1, 2, 0)).cpu().numpy()
+    return found
