@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from math import prod
+from types import MappingProxyType
 
 from iree.winograd.dialect.bindings import ir, stream
 from iree.winograd.passes.build.constants import resource_constant
@@ -22,7 +24,7 @@ from iree.winograd.pipelines.cpu.kernels.image_transposition import ImageTranspo
 from iree.winograd.pipelines.cpu.kernels.pooling import PoolingKernel
 from iree.winograd.pipelines.cpu.kernels.weight_gradient import WeightGradientKernel
 from iree.winograd.pipelines.cpu.kernels.winograd import WinogradKernel
-from iree.winograd.pipelines.cpu.processor.arrivals import emit_arrival, emit_wait
+from iree.winograd.pipelines.cpu.processor.arrivals import Reading, emit_arrival, emit_wait
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.emission.buffer import Buffer
 from iree.winograd.pipelines.emission.dispatch import (
@@ -39,11 +41,11 @@ from iree.winograd.pipelines.emission.index import Index
 from iree.winograd.pipelines.specification.chain import (
     CHAINED_ATTRIBUTE_NAME,
     COUNT_ELEMENTS,
+    FILTERS_ATTRIBUTE_NAME,
     PRODUCTS_ATTRIBUTE_NAME,
 )
 from iree.winograd.pipelines.specification.group import ConvolutionGroup
 from iree.winograd.pipelines.specification.schedule import Schedule
-from iree.winograd.pipelines.specification.shape import ConvolutionShape
 from iree.winograd.pipelines.specification.weight_gradient_group import WeightGradientGroup
 from iree.winograd.pipelines.specification.windows import Windows
 
@@ -109,7 +111,8 @@ class CpuLowering:
     def count_workgroups(self, executable: ir.Operation, workgroups: int, *, result_is_operand: bool) -> None:
         """Has the workgroups of a kernel wait until a count is as large as a number, and then add to it.
 
-        Its function gets the memory of the count and the number as its last operands.
+        While they wait they fetch filters. Its function gets the memory of the count and the number as its
+        last operands.
         """
         function = _function(executable)
         block = function.regions[0].blocks[0]
@@ -129,10 +132,20 @@ class CpuLowering:
             with ir.InsertionPoint(operations[0]):
                 span = stream.binding_subspan(type_, count, Index(0).value, [])
                 counted = Buffer(span, (COUNT_ELEMENTS,))
-                emit_wait(counted, Index(number))
+                emit_wait(counted, Index(number), self._filters_of(executable, block))
             with ir.InsertionPoint(operations[-1]):
                 emit_arrival(counted, Index(number) + workgroups)
         executable.attributes[CHAINED_ATTRIBUTE_NAME] = ir.UnitAttr.get()
+
+    def _filters_of(self, executable: ir.Operation, function: ir.Block) -> Reading | None:
+        """Those that a workgroup of a kernel reads, as many as may wait in L2 for what else it reads."""
+        if FILTERS_ATTRIBUTE_NAME not in executable.attributes:
+            return None
+        operand, size, part = ir.DenseI64ArrayAttr(executable.attributes[FILTERS_ATTRIBUTE_NAME])
+        type_ = ir.MemRefType.get([size], ir.IntegerType.get_signless(8))
+        span = stream.binding_subspan(type_, function.arguments[operand], Index(0).value, [])
+        number = Index(stream.dispatch_workgroup_id(ir.IntegerAttr.get(ir.IndexType.get(), 1)))
+        return Reading(Buffer(span, (size,)), number * part, min(part, self.target.l2_bytes // 2))
 
     def _convolution(self, group: ConvolutionGroup, schedule: Schedule) -> ir.Value:
         shape = group.shape
@@ -176,7 +189,7 @@ class CpuLowering:
             kernel.shape.batch,
             kernel.workgroups,
             body,
-            _products(shape),
+            _chain_attributes(kernel),
         )
         batch = None if shape.batch is not None else _as_value(size_of(group.input_transform.input, 0))
         return emit_dispatch(name, signature, operands, batch, numbers)
@@ -314,25 +327,30 @@ class CpuLowering:
         batch: int | None,
         workgroups: Callable[[Index], tuple[Index, ...]],
         body: Callable[[KernelFunction[Buffer]], None],
-        products: int | None = None,
+        attributes: Mapping[str, ir.Attribute] = MappingProxyType({}),
     ) -> str:
         if key not in self._executables:
             unique = name if name not in self._executables.values() else f"{name}_{len(self._executables)}"
             executable = emit_executable(
                 self.module, unique, signature, translation(), batch, workgroups, body, signature.bindings()
             )
-            if products is not None:
-                number = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), products)
-                executable.attributes[PRODUCTS_ATTRIBUTE_NAME] = number
+            for attribute, value in attributes.items():
+                executable.attributes[attribute] = value
             self._executables[key] = unique
         return self._executables[key]
 
 
-def _products(shape: ConvolutionShape) -> int | None:
-    """The multiply-adds of a convolution; None for a batch known only at run time."""
-    if shape.tiles is None:
-        return None
-    return shape.tiles * shape.transform_size * shape.reduction * shape.output_channels
+def _chain_attributes(kernel: CpuKernel) -> dict[str, ir.Attribute]:
+    """What says how the kernel of a convolution, whose second operand its filters are, waits for others."""
+    shape, attributes = kernel.shape, {}
+    if shape.tiles is not None:
+        products = shape.tiles * shape.transform_size * shape.reduction * shape.output_channels
+        attributes[PRODUCTS_ATTRIBUTE_NAME] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), products)
+    if not shape.runtime_filter:
+        of_element = shape.element_types.filter_bytes
+        sizes = (of_element * elements for elements in (prod(kernel.packed_filter_shape), kernel.filter_part))
+        attributes[FILTERS_ATTRIBUTE_NAME] = ir.DenseI64ArrayAttr.get([1, *sizes])
+    return attributes
 
 
 def _function(executable: ir.Operation) -> ir.Operation:

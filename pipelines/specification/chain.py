@@ -8,6 +8,10 @@ CHAINED_ATTRIBUTE_NAME = "winograd.chained"
 PRODUCTS_ATTRIBUTE_NAME = "winograd.products"
 """Of a `stream.executable`: the multiply-adds of all its workgroups, where there are many."""
 
+FILTERS_ATTRIBUTE_NAME = "winograd.filters"
+"""Of a `stream.executable`: the number of the operand that holds filters, its bytes, and those of them that
+the workgroups of one y coordinate read. These lie in order, and no kernel of a chain writes them."""
+
 LINE_ELEMENTS = 16
 """Integers of 32 bits of a cache line."""
 

@@ -26,16 +26,25 @@ stream.executable private @begin {
   }
 }
 
-// A kernel waits for the count, does its work, and adds to it.
+// A kernel waits for the count, does its work, and adds to it. While it waits it fetches its part of the filters.
 // CHECK-LABEL: stream.executable private @own
 // CHECK-SAME: winograd.chained
 // CHECK: func.func @own(%[[X:.*]]: !stream.binding, %[[N:.*]]: !stream.binding, %[[DONE:.*]]: index, %[[Y:.*]]: !stream.binding)
 // CHECK: %[[COUNT:.*]] = stream.binding.subspan %[[N]]{{.*}} -> memref<32xi32>
+// CHECK: %[[FILTERS:.*]] = stream.binding.subspan %[[X]]{{.*}} -> memref<32xi8>
+// CHECK: %[[PART:.*]] = stream.dispatch.workgroup.id[1] : index
+// CHECK: %[[FIRST:.*]] = arith.muli %[[PART]], %c16
 // CHECK: %[[AWAITED:.*]] = arith.index_cast %[[DONE]] : index to i32
 // CHECK: scf.while
-// CHECK: %[[NOW:.*]] = memref.load %[[COUNT]][%c16]
+// CHECK: %[[NOW:.*]] = memref.load %[[COUNT]][%c16{{.*}}]
 // CHECK: %[[EARLY:.*]] = arith.cmpi slt, %[[NOW]], %[[AWAITED]] : i32
 // CHECK: scf.condition(%[[EARLY]])
+// CHECK: %[[MORE:.*]] = arith.cmpi slt, %[[FETCHED:.*]], %c16
+// CHECK: scf.if %[[MORE]]
+// CHECK: scf.for %[[LINE:.*]] = %c0{{.*}} to %c2048{{.*}} step %c64
+// CHECK: %[[NEXT:.*]] = arith.addi %[[FIRST]], %[[FETCHED]]
+// CHECK: %[[PLACE:.*]] = arith.addi %[[NEXT]], %[[LINE]]
+// CHECK: memref.prefetch %[[FILTERS]][%[[PLACE]]], read, locality<2>
 // CHECK: llvm.inline_asm has_side_effects "pause", "~{memory}
 // CHECK: llvm.inline_asm has_side_effects "", "~{memory}
 // CHECK: stream.binding.subspan %[[X]]
@@ -45,7 +54,7 @@ stream.executable private @begin {
 // CHECK: %[[ARRIVED:.*]] = arith.addi %[[BEFORE]]
 // CHECK: scf.if
 // CHECK: memref.store %[[ARRIVED]], %[[COUNT]][%c16
-stream.executable private @own {
+stream.executable private @own attributes {winograd.filters = array<i64: 0, 32, 16>} {
   stream.executable.export public @own workgroups() -> (index, index, index) {
     %c2 = arith.constant 2 : index
     %c3 = arith.constant 3 : index

@@ -80,6 +80,13 @@ class DepthwiseKernel:
         return (self.blocks.count, 1, self.shape.reduction, self.schedule.vector_width)
 
     @property
+    def filter_part(self) -> int:
+        """Elements of the packed filters that a part of the output channels has."""
+        passes = self._passes
+        vectors = passes.part_size(self._channel_parts) * self.blocks.part_size(passes.count)
+        return vectors * prod(self.packed_filter_shape[1:])
+
+    @property
     def view_order(self) -> list[int]:
         """The order of views along the packed filters' reduction dimension."""
         return self.shape.views_by_tap

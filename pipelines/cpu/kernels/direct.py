@@ -75,6 +75,11 @@ class DirectKernel:
         return (self.blocks.count, 1, *self.schedule.product.panel_shape(self.shape.reduction))
 
     @property
+    def filter_part(self) -> int:
+        """Elements of the packed filters that a part of the output channels has."""
+        return self.blocks.part_size(self._channel_parts) * prod(self.packed_filter_shape[1:])
+
+    @property
     def view_order(self) -> list[int]:
         """The order of views along the packed filters' reduction dimension."""
         return self.shape.views_by_tap

@@ -49,6 +49,11 @@ class WinogradKernel:
         return (self.blocks.count, self.shape.transform_size, *panel)
 
     @property
+    def filter_part(self) -> int:
+        """Elements of the packed filters that a part of the output channels has."""
+        return self.blocks.part_size(self._channel_parts) * prod(self.packed_filter_shape[1:])
+
+    @property
     def view_order(self) -> list[int]:
         """The order of views along the packed filters' reduction dimension."""
         return list(range(len(self.shape.decomposition.views)))

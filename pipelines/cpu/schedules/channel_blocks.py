@@ -51,14 +51,15 @@ class ChannelBlocks:
 
     def steps(self, part: Index, parts: int) -> Index:
         """Blocks of one of `parts` parts; the last parts may be left with fewer, or none."""
-        size = self._part_size(parts)
+        size = self.part_size(parts)
         if self.count % parts == 0:
             return Index(size)
         return (Index(self.count) - part * size).minimum(size)
 
     def at(self, part: Index, parts: int, step: Index) -> Index:
         """The block that is number `step` of a part."""
-        return part * self._part_size(parts) + step
+        return part * self.part_size(parts) + step
 
-    def _part_size(self, parts: int) -> int:
+    def part_size(self, parts: int) -> int:
+        """The most blocks of one of `parts` parts."""
         return -(-self.count // parts)
