@@ -30,6 +30,7 @@ from iree.winograd.pipelines.selection.options import WinogradOptions
 
 from .chain_kernels import ChainKernels
 from .compute_scales_first import ComputeScalesFirst
+from .copy_parts import CopyParts
 from .drop_barriers import DropBarriers
 from .fold_layout import FoldLayout
 from .keep_nan import KeepNan
@@ -80,6 +81,7 @@ def compile_pipeline(
         AssignSchedule(**shared_values(options, AssignSchedule)),
         FoldLayout(),
         TransposeImages(),
+        CopyParts(),
         KeepNan(),
         ComputeScalesFirst(),
         SeparateReductions(),
