@@ -22,10 +22,10 @@ from iree.winograd.passes.match.navigation import (
 from .backends.backend import Lowering
 from .backends.module_backend import module_backend, unsupported_target
 from .selection.options import WinogradOptions
-from .specification.chain import COUNT_ELEMENTS, PRODUCTS_ATTRIBUTE_NAME
+from .specification.chain import COUNT_ELEMENTS, PRODUCTS_ATTRIBUTE_NAME, share_elements
 
-MOST_PRODUCTS = 16_000_000
-"""Multiply-adds of a thread, some 0.3 ms: who waits for more had better leave the core to others."""
+MOST_PRODUCTS = 64_000_000
+"""Multiply-adds of a thread, some 1 ms: who waits for more had better leave the core to others."""
 
 _UNTIED = -1
 """IREE's operand of a result that is memory of its own."""
@@ -41,21 +41,23 @@ class ChainKernels:
     workgroups that are done instead, and begin when those of all kernels before are: a worker without work
     goes on to the next kernel, and is there when that may begin. `winograd-drop-barriers` then takes the
     barriers between them out of the commands. Workers take workgroups in order, so that whoever is waited for
-    is at work, however many workers there are.
+    is at work, however many workers there are. Which workgroup one does depends on its processor: each begins
+    with a share of its own, neighbours, and helps with the next ones. What a kernel reads of an image is in
+    the caches of those that have written it, most often its own then.
 
         %y = flow.dispatch @a::@a(%x) : (tensor<64xf32>) -> tensor<64xf32>
         %z = flow.dispatch @b::@b(%y) : (tensor<64xf32>) -> tensor<64xf32>
       becomes, where @a has 8 workgroups,
-        %n = flow.tensor.splat %zero : tensor<32xi32>
-        %y:2 = flow.dispatch @a::@a(%x, %n, %c0) : (tensor<64xf32>, tensor<32xi32>, index)
-                 -> (tensor<64xf32>, %n)
-        %z:2 = flow.dispatch @b::@b(%y#0, %y#1, %c8) : (tensor<64xf32>, tensor<32xi32>, index)
-                 -> (tensor<64xf32>, %y#1)
+        %n = flow.tensor.splat %zero : tensor<160xi32>
+        %y:2 = flow.dispatch @a::@a(%x, %n, %c0, %c32)
+                 : (tensor<64xf32>, tensor<160xi32>, index, index) -> (tensor<64xf32>, %n)
+        %z:2 = flow.dispatch @b::@b(%y#0, %y#1, %c8, %c96)
+                 : (tensor<64xf32>, tensor<160xi32>, index, index) -> (tensor<64xf32>, %y#1)
 
-    Each block of a program has a count of its own. Kernels stay as they are whose number of workgroups
-    depends on the batch of a call, that IREE evaluates once, since they read constants only, that begin a
-    block, as those before the count is zero, or of many products for each thread. So does a program without
-    two kernels in a block.
+    for 4 threads, whose shares of @a are counted from element 32 on, those of @b from 96. Each block of a
+    program has a count of its own. Kernels stay as they are whose number of workgroups depends on the batch
+    of a call, that IREE evaluates once, since they read constants only, that begin a block, as those before
+    the count is zero, or of many products for each thread. So does a program without two kernels in a block.
     """
 
     threads: int = same_option(WinogradOptions, "threads", default=1)
@@ -70,14 +72,21 @@ class ChainKernels:
         if chains:
             lowering = backend.lowering(module)
             rewrite_each(
-                "program", [module], lambda _: _chain(chains, lowering), operation_of=lambda each: each
+                "program",
+                [module],
+                lambda _: _chain(chains, lowering, self.threads),
+                operation_of=lambda each: each,
             )
 
 
 @dataclass(frozen=True)
 class _Kernel:
     executable: ir.Operation
-    workgroups: int
+    grid: tuple[int, ...]
+
+    @property
+    def workgroups(self) -> int:
+        return prod(self.grid)
 
 
 _Chain = Sequence[tuple[ir.Operation, _Kernel]]
@@ -87,9 +96,9 @@ _Chain = Sequence[tuple[ir.Operation, _Kernel]]
 def _chains(module: ir.Operation, threads: int) -> list[_Chain]:
     """The dispatches of each block that are to wait for each other."""
     kernels = {
-        symbol_name(each): _Kernel(each, workgroups)
+        symbol_name(each): _Kernel(each, grid)
         for each in walk(module)
-        if each.name == KERNEL and (workgroups := _workgroups(each)) is not None and _is_short(each, threads)
+        if each.name == KERNEL and (grid := _grid(each)) is not None and _is_short(each, threads)
     }
     dispatches = [each for each in walk(module) if each.name == "flow.dispatch" and _callee(each) in kernels]
     kept = {_callee(each) for each in dispatches if all(map(_is_constant, each.operands))}
@@ -112,8 +121,8 @@ def _is_short(executable: ir.Operation, threads: int) -> bool:
     return bool(products <= MOST_PRODUCTS * threads)
 
 
-def _workgroups(executable: ir.Operation) -> int | None:
-    """How many a kernel has; None where that depends on the call."""
+def _grid(executable: ir.Operation) -> tuple[int, ...] | None:
+    """The workgroups that a kernel has, per dimension; None where that depends on the call."""
     (export,) = (
         view.operation
         for view in executable.regions[0].blocks[0].operations
@@ -123,7 +132,7 @@ def _workgroups(executable: ir.Operation) -> int | None:
     extents = [defining_operation(each) for each in operations[-1].operands]
     if any(each is None or each.name != "arith.constant" for each in extents):
         return None
-    return prod(int(ir.IntegerAttr(each.attributes["value"]).value) for each in extents if each is not None)
+    return tuple(ir.IntegerAttr(each.attributes["value"]).value for each in extents if each is not None)
 
 
 def _callee(dispatch: ir.Operation) -> str:
@@ -137,29 +146,35 @@ def _is_constant(operand: ir.Value) -> bool:
     return is_number or is_known_at_load(operand)
 
 
-def _chain(chains: Iterable[_Chain], lowering: Lowering) -> None:
+def _chain(chains: Iterable[_Chain], lowering: Lowering, threads: int) -> None:
     counting: set[str] = set()
     for chain in chains:
-        count, done = _zero_before(chain[0][0]), 0
-        for dispatch, kernel in chain:
+        shares = share_elements(threads)
+        count, done = _zero_before(chain[0][0], COUNT_ELEMENTS + len(chain) * shares), 0
+        for number, (dispatch, kernel) in enumerate(chain):
             if _callee(dispatch) not in counting:
                 counting.add(_callee(dispatch))
                 is_operand = _tied(dispatch) != _UNTIED
-                lowering.count_workgroups(kernel.executable, kernel.workgroups, result_is_operand=is_operand)
-            count = _wait(dispatch, count, done)
+                lowering.count_workgroups(
+                    kernel.executable, kernel.grid, threads, result_is_operand=is_operand
+                )
+            count = _wait(dispatch, count, done, COUNT_ELEMENTS + number * shares)
             done += kernel.workgroups
 
 
-def _zero_before(dispatch: ir.Operation) -> ir.Value:
-    """Build memory of a count that is zero."""
+def _zero_before(dispatch: ir.Operation, elements: int) -> ir.Value:
+    """Build memory of counts that are zero."""
     integer = ir.IntegerType.get_signless(32)
     with dispatch.location, ir.InsertionPoint(dispatch):
-        type_ = ir.RankedTensorType.get([COUNT_ELEMENTS], integer)
+        type_ = ir.RankedTensorType.get([elements], integer)
         return ir.Operation.create("flow.tensor.splat", [type_], [arith.constant(integer, 0)]).result
 
 
-def _wait(dispatch: ir.Operation, count: ir.Value, done: int) -> ir.Value:
-    """Replace a dispatch by one that begins when `count` is `done`; gives what the count is after it."""
+def _wait(dispatch: ir.Operation, count: ir.Value, done: int, shares: int) -> ir.Value:
+    """Replace a dispatch by one that begins when `count` is `done`; gives what the count is after it.
+
+    What is taken of its shares is counted from element `shares` on.
+    """
     operands, index = list(dispatch.operands), ir.IndexType.get()
     tied = (_tied(dispatch), len(operands))
     with dispatch.location, ir.InsertionPoint(dispatch):
@@ -167,7 +182,7 @@ def _wait(dispatch: ir.Operation, count: ir.Value, done: int) -> ir.Value:
             [dispatch.results[0].type, count.type],
             [],
             dispatch.attributes["entry_points"],
-            [*operands, count, arith.constant(index, done)],
+            [*operands, count, *(arith.constant(index, number) for number in (done, shares))],
             [],
             [],
             tied_operands=ir.ArrayAttr.get([ir.IntegerAttr.get(index, operand) for operand in tied]),

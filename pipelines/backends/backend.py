@@ -38,11 +38,14 @@ class Lowering(Protocol):
         Only N may be dynamic. Raises ValueError where the backend has threads pool in place.
         """
 
-    def count_workgroups(self, executable: ir.Operation, workgroups: int, *, result_is_operand: bool) -> None:
+    def count_workgroups(
+        self, executable: ir.Operation, grid: tuple[int, ...], threads: int, *, result_is_operand: bool
+    ) -> None:
         """Has all workgroups of a kernel wait until a count is as large as a number, and then add to it.
 
-        Its function gets the memory of the count, and the number, as its last operands; its result has memory
-        of its own unless it is an operand. Raises ValueError where the backend counts no workgroups.
+        Its function gets the memory of the count, the number, and the element from which on it counts what is
+        taken of the shares of `threads` threads, as its last operands; its result has memory of its own
+        unless it is an operand. Raises ValueError where the backend counts no workgroups.
         """
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from math import prod
@@ -24,7 +24,7 @@ from iree.winograd.pipelines.cpu.kernels.image_transposition import ImageTranspo
 from iree.winograd.pipelines.cpu.kernels.pooling import PoolingKernel
 from iree.winograd.pipelines.cpu.kernels.weight_gradient import WeightGradientKernel
 from iree.winograd.pipelines.cpu.kernels.winograd import WinogradKernel
-from iree.winograd.pipelines.cpu.processor.arrivals import Reading, emit_arrival, emit_wait
+from iree.winograd.pipelines.cpu.processor.arrivals import Reading, emit_arrival, emit_taking, emit_wait
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.emission.buffer import Buffer
 from iree.winograd.pipelines.emission.dispatch import (
@@ -37,12 +37,12 @@ from iree.winograd.pipelines.emission.dispatch import (
 from iree.winograd.pipelines.emission.epilogue import VectorEpilogue, epilogue_text
 from iree.winograd.pipelines.emission.filter_layout import FilterLayout
 from iree.winograd.pipelines.emission.functions import exponential
-from iree.winograd.pipelines.emission.index import Index
+from iree.winograd.pipelines.emission.index import Index, unflatten
 from iree.winograd.pipelines.specification.chain import (
     CHAINED_ATTRIBUTE_NAME,
-    COUNT_ELEMENTS,
     FILTERS_ATTRIBUTE_NAME,
     PRODUCTS_ATTRIBUTE_NAME,
+    share_elements,
 )
 from iree.winograd.pipelines.specification.group import ConvolutionGroup
 from iree.winograd.pipelines.specification.schedule import Schedule
@@ -108,11 +108,13 @@ class CpuLowering:
         )
         return emit_dispatch(name, signature, [image], _as_value(size_of(image, 0)) if dynamic else None)
 
-    def count_workgroups(self, executable: ir.Operation, workgroups: int, *, result_is_operand: bool) -> None:
+    def count_workgroups(
+        self, executable: ir.Operation, grid: tuple[int, ...], threads: int, *, result_is_operand: bool
+    ) -> None:
         """Has the workgroups of a kernel wait until a count is as large as a number, and then add to it.
 
-        While they wait they fetch filters. Its function gets the memory of the count and the number as its
-        last operands.
+        While they wait they fetch filters. Its function gets the memory of the count, that number and the
+        number of the element from which on shares are counted as its last operands.
         """
         function = _function(executable)
         block = function.regions[0].blocks[0]
@@ -121,31 +123,36 @@ class CpuLowering:
             count = block.arguments[-1]
             if result_is_operand:
                 count = block.add_argument(binding, function.location)
-            number = block.add_argument(index, function.location)
+            number, shares = (Index(block.add_argument(index, function.location)) for _ in range(2))
             if not result_is_operand:
                 # The memory of a result comes after all operands.
                 count.replace_all_uses_with(block.add_argument(binding, function.location))
             types = [argument.type for argument in block.arguments]
             function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(types, []))
             operations = [view.operation for view in block.operations]
-            type_ = ir.MemRefType.get([COUNT_ELEMENTS], ir.IntegerType.get_signless(32))
+            dynamic = ir.ShapedType.get_dynamic_size()
+            type_ = ir.MemRefType.get([dynamic], ir.IntegerType.get_signless(32))
             with ir.InsertionPoint(operations[0]):
-                span = stream.binding_subspan(type_, count, Index(0).value, [])
-                counted = Buffer(span, (COUNT_ELEMENTS,))
-                emit_wait(counted, Index(number), self._filters_of(executable, block))
+                size = shares + share_elements(threads)
+                span = stream.binding_subspan(type_, count, Index(0).value, [size.value])
+                counted = Buffer(span, (0,))
+                taken = emit_taking(counted, shares, threads, prod(grid))
+                # Neighbours in a share read the same part of an image.
+                workgroup = unflatten(taken, grid)
+                emit_wait(counted, number, self._filters_of(executable, block, workgroup[1]))
+                _replace_workgroup(operations, workgroup)
             with ir.InsertionPoint(operations[-1]):
-                emit_arrival(counted, Index(number) + workgroups)
+                emit_arrival(counted, number + prod(grid))
         executable.attributes[CHAINED_ATTRIBUTE_NAME] = ir.UnitAttr.get()
 
-    def _filters_of(self, executable: ir.Operation, function: ir.Block) -> Reading | None:
+    def _filters_of(self, executable: ir.Operation, function: ir.Block, part_number: Index) -> Reading | None:
         """Those that a workgroup of a kernel reads, as many as may wait in L2 for what else it reads."""
         if FILTERS_ATTRIBUTE_NAME not in executable.attributes:
             return None
         operand, size, part = ir.DenseI64ArrayAttr(executable.attributes[FILTERS_ATTRIBUTE_NAME])
         type_ = ir.MemRefType.get([size], ir.IntegerType.get_signless(8))
         span = stream.binding_subspan(type_, function.arguments[operand], Index(0).value, [])
-        number = Index(stream.dispatch_workgroup_id(ir.IntegerAttr.get(ir.IndexType.get(), 1)))
-        return Reading(Buffer(span, (size,)), number * part, min(part, self.target.l2_bytes // 2))
+        return Reading(Buffer(span, (size,)), part_number * part, min(part, self.target.l2_bytes // 2))
 
     def _convolution(self, group: ConvolutionGroup, schedule: Schedule) -> ir.Value:
         shape = group.shape
@@ -359,6 +366,14 @@ def _function(executable: ir.Operation) -> ir.Operation:
     (module,) = (each for each in operations if each.name == "builtin.module")
     (function,) = (view.operation for view in module.regions[0].blocks[0].operations)
     return function
+
+
+def _replace_workgroup(operations: Iterable[ir.Operation], workgroup: tuple[Index, ...]) -> None:
+    """Has a function that consists of `operations` do the work of another workgroup than it is called for."""
+    for operation in operations:
+        if operation.name == "stream.dispatch.workgroup.id":
+            dimension = ir.IntegerAttr(operation.attributes["dimension"]).value
+            operation.results[0].replace_all_uses_with(workgroup[dimension].value)
 
 
 def _is_empty(value: ir.Value) -> bool:

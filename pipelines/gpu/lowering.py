@@ -100,7 +100,9 @@ class GpuLowering:
         """Raises ValueError."""
         raise ValueError("GPUs have no kernel that pools")
 
-    def count_workgroups(self, executable: ir.Operation, workgroups: int, *, result_is_operand: bool) -> None:
+    def count_workgroups(
+        self, executable: ir.Operation, grid: tuple[int, ...], threads: int, *, result_is_operand: bool
+    ) -> None:
         """Raises ValueError."""
         raise ValueError("workgroups of GPUs wait for no others")
 

@@ -17,4 +17,9 @@ LINE_ELEMENTS = 16
 
 COUNT_ELEMENTS = 2 * LINE_ELEMENTS
 """Those of the memory of a count: it is the first one. The first one of the next line, which workgroups wait
-for, is that of all workgroups of the last kernel that is done."""
+for, is that of all workgroups of the last kernel that is done. After these follow those of shares."""
+
+
+def share_elements(threads: int) -> int:
+    """Those of a kernel: how many workgroups of each thread's share are taken, in a line each."""
+    return threads * LINE_ELEMENTS

@@ -26,13 +26,28 @@ stream.executable private @begin {
   }
 }
 
-// A kernel waits for the count, does its work, and adds to it. While it waits it fetches its part of the filters.
+// A kernel takes a workgroup, waits for the count, does its work, and adds to it. While it waits it fetches its
+// part of the filters.
 // CHECK-LABEL: stream.executable private @own
 // CHECK-SAME: winograd.chained
-// CHECK: func.func @own(%[[X:.*]]: !stream.binding, %[[N:.*]]: !stream.binding, %[[DONE:.*]]: index, %[[Y:.*]]: !stream.binding)
-// CHECK: %[[COUNT:.*]] = stream.binding.subspan %[[N]]{{.*}} -> memref<32xi32>
+// CHECK: func.func @own(%[[X:.*]]: !stream.binding, %[[N:.*]]: !stream.binding, %[[DONE:.*]]: index, %[[SHARES:.*]]: index, %[[Y:.*]]: !stream.binding)
+// CHECK: %[[SIZE:.*]] = arith.addi %[[SHARES]], %c64
+// CHECK: %[[COUNT:.*]] = stream.binding.subspan %[[N]]{{.*}} -> memref<?xi32>{%[[SIZE]]}
+// The six workgroups are shares of the processors: 1, 2, 1, 2 of them.
+// CHECK: %[[PROCESSOR:.*]] = llvm.inline_asm has_side_effects "rdtscp"
+// CHECK: %[[HOME:.*]] = arith.remui %{{.*}}, %c4
+// CHECK: %[[TAKEN:.*]]:2 = scf.while (%[[TRIED:.*]] = %c0{{.*}}) : (index) -> (index, index)
+// CHECK: arith.addi %[[HOME]], %[[TRIED]]
+// CHECK: %[[BEGIN:.*]] = arith.divui %{{.*}}, %c4
+// CHECK: %[[END:.*]] = arith.divui %{{.*}}, %c4
+// CHECK: %[[PLACE:.*]] = arith.addi %[[SHARES]],
+// CHECK: memref.load %[[COUNT]][%[[PLACE]]]
+// CHECK: memref.atomic_rmw addi %{{.*}}, %[[COUNT]][%[[PLACE]]]
+// CHECK: %[[NONE:.*]] = arith.cmpi sge, %{{.*}}, %[[END]]
+// CHECK: scf.condition(%[[NONE]])
+// CHECK: %[[PART:.*]] = arith.remui %[[TAKEN]]#1, %c3
+// CHECK: arith.divui %[[TAKEN]]#1, %c3
 // CHECK: %[[FILTERS:.*]] = stream.binding.subspan %[[X]]{{.*}} -> memref<32xi8>
-// CHECK: %[[PART:.*]] = stream.dispatch.workgroup.id[1] : index
 // CHECK: %[[FIRST:.*]] = arith.muli %[[PART]], %c16
 // CHECK: %[[AWAITED:.*]] = arith.index_cast %[[DONE]] : index to i32
 // CHECK: scf.while
@@ -47,8 +62,9 @@ stream.executable private @begin {
 // CHECK: memref.prefetch %[[FILTERS]][%[[PLACE]]], read, locality<2>
 // CHECK: llvm.inline_asm has_side_effects "pause", "~{memory}
 // CHECK: llvm.inline_asm has_side_effects "", "~{memory}
-// CHECK: stream.binding.subspan %[[X]]
+// CHECK: %[[FROM:.*]] = stream.binding.subspan %[[X]]
 // CHECK: stream.binding.subspan %[[Y]]
+// CHECK: memref.load %[[FROM]][%[[PART]]]
 // CHECK: %[[LAST:.*]] = arith.addi %[[DONE]], %c6 : index
 // CHECK: %[[BEFORE:.*]] = memref.atomic_rmw addi %{{.*}}, %[[COUNT]][%c0
 // CHECK: %[[ARRIVED:.*]] = arith.addi %[[BEFORE]]
@@ -66,14 +82,17 @@ stream.executable private @own attributes {winograd.filters = array<i64: 0, 32, 
       %c0 = arith.constant 0 : index
       %x = stream.binding.subspan %arg0[%c0] : !stream.binding -> memref<8xf32>
       %y = stream.binding.subspan %arg1[%c0] : !stream.binding -> memref<8xf32>
+      %part = stream.dispatch.workgroup.id[1] : index
+      %v = memref.load %x[%part] : memref<8xf32>
+      memref.store %v, %y[%part] : memref<8xf32>
       return
     }
   }
 }
 
 // CHECK-LABEL: stream.executable private @in_place
-// CHECK: func.func @in_place(%[[X:.*]]: !stream.binding, %[[N:.*]]: !stream.binding, %[[DONE:.*]]: index)
-// CHECK: stream.binding.subspan %[[N]]{{.*}} -> memref<32xi32>
+// CHECK: func.func @in_place(%[[X:.*]]: !stream.binding, %[[N:.*]]: !stream.binding, %[[DONE:.*]]: index, %[[SHARES:.*]]: index)
+// CHECK: stream.binding.subspan %[[N]]{{.*}} -> memref<?xi32>
 stream.executable private @in_place {
   stream.executable.export public @in_place workgroups() -> (index, index, index) {
     %c1 = arith.constant 1 : index
@@ -118,7 +137,7 @@ stream.executable private @of_constants {
 // CHECK-LABEL: stream.executable private @long
 // CHECK-NOT: winograd.chained
 // CHECK: func.func @long(%{{.*}}: !stream.binding, %{{.*}}: !stream.binding) {
-stream.executable private @long attributes {winograd.products = 100000000 : i64} {
+stream.executable private @long attributes {winograd.products = 400000000 : i64} {
   stream.executable.export public @long workgroups() -> (index, index, index) {
     %c1 = arith.constant 1 : index
     stream.return %c1, %c1, %c1 : index, index, index
@@ -132,13 +151,13 @@ stream.executable private @long attributes {winograd.products = 100000000 : i64}
 
 // CHECK-LABEL: util.func public @main
 // CHECK: %[[A:.*]] = flow.dispatch @begin::@begin(%{{.*}}) : (tensor<8xf32>) -> tensor<8xf32>
-// CHECK: %[[ZERO:.*]] = flow.tensor.splat %{{.*}} : tensor<32xi32>
-// CHECK: %[[B:.*]]:2 = flow.dispatch @own::@own(%[[A]], %[[ZERO]], %c0) : (tensor<8xf32>, tensor<32xi32>, index) -> (tensor<8xf32>, %[[ZERO]])
+// CHECK: %[[ZERO:.*]] = flow.tensor.splat %{{.*}} : tensor<224xi32>
+// CHECK: %[[B:.*]]:2 = flow.dispatch @own::@own(%[[A]], %[[ZERO]], %c0, %c32) : (tensor<8xf32>, tensor<224xi32>, index, index) -> (tensor<8xf32>, %[[ZERO]])
 // CHECK: %[[C:.*]] = flow.dispatch @any_batch
 // CHECK: %[[D:.*]] = flow.dispatch @of_constants
-// CHECK: %[[E:.*]]:2 = flow.dispatch @in_place::@in_place(%[[B]]#0, %[[B]]#1, %c6) : (tensor<8xf32>, tensor<32xi32>, index) -> (%[[B]]#0, %[[B]]#1)
+// CHECK: %[[E:.*]]:2 = flow.dispatch @in_place::@in_place(%[[B]]#0, %[[B]]#1, %c6, %c96) : (tensor<8xf32>, tensor<224xi32>, index, index) -> (%[[B]]#0, %[[B]]#1)
 // CHECK: %[[G:.*]] = flow.dispatch @long::@long(%[[E]]#0) : (tensor<8xf32>) -> tensor<8xf32>
-// CHECK: %[[F:.*]]:2 = flow.dispatch @own::@own(%[[G]], %[[E]]#1, %c7) : (tensor<8xf32>, tensor<32xi32>, index) -> (tensor<8xf32>, %[[E]]#1)
+// CHECK: %[[F:.*]]:2 = flow.dispatch @own::@own(%[[G]], %[[E]]#1, %c7, %c160) : (tensor<8xf32>, tensor<224xi32>, index, index) -> (tensor<8xf32>, %[[E]]#1)
 // CHECK: util.return %[[F]]#0, %[[C]], %[[D]]
 util.func public @main(%x: tensor<8xf32>, %n: index) -> (tensor<8xf32>, tensor<?xf32>, tensor<8xf32>) {
   %a = flow.dispatch @begin::@begin(%x) : (tensor<8xf32>) -> tensor<8xf32>

@@ -48,6 +48,37 @@ def emit_wait(count: Buffer, number: Index, reading: Reading | None) -> None:
     _order_memory("")
 
 
+def emit_taking(counts: Buffer, first: Index, threads: int, workgroups: int) -> Index:
+    """Emits the choice of the workgroup that a thread does: of its processor's share, else of the next ones.
+
+    Shares are neighbours. Kernels that divide an image alike have a processor read what it has written, which
+    is in its caches. What is taken of each share is counted from element `first` of `counts` on.
+    """
+    index = first.value.type
+    home = _processor() % threads
+    zero = Index(0).value
+    taking = scf.WhileOp([index, index], [zero])
+    with ir.InsertionPoint(taking.before.blocks.append(index)) as point:
+        tried = point.block.arguments[0]
+        share = (home + Index(tried)) % threads
+        begin, end = (share * workgroups) // threads, ((share + 1) * workgroups) // threads
+        place = first + share * LINE_ELEMENTS
+        before = arith.index_cast(index, counts.load_scalar(place))
+        attempt = scf.IfOp((begin + Index(before)).less_than(end).value, [index], has_else=True)
+        with ir.InsertionPoint(attempt.then_block):
+            one = arith.constant(counts.element, 1)
+            number = memref.atomic_rmw(arith.AtomicRMWKind.addi, one, counts.memref, [place.value])
+            scf.yield_([(begin + Index(arith.index_cast(index, number))).value])
+        with ir.InsertionPoint(attempt.else_block):
+            scf.yield_([end.value])
+        taken = Index(attempt.results[0])
+        scf.condition(taken.at_least(end).value, [tried, taken.value])
+    with ir.InsertionPoint(taking.after.blocks.append(index, index)) as point:
+        _order_memory("")
+        scf.yield_([(Index(point.block.arguments[0]) + 1).value])
+    return Index(taking.results[1])
+
+
 def emit_arrival(count: Buffer, last: Index) -> None:
     """Emits the counting of a workgroup, after all that was written before.
 
@@ -61,6 +92,23 @@ def emit_arrival(count: Buffer, last: Index) -> None:
         Condition(is_last),
         then=lambda: memref.store(arrived, count.memref, [Index(LINE_ELEMENTS).value]),
     )
+
+
+def _processor() -> Index:
+    """Emits the reading of the number that the system has given to the processor; any other one would do."""
+    integer = ir.IntegerType.get_signless(32)
+    number = ir.Operation.create(
+        "llvm.inline_asm",
+        [integer],
+        attributes={
+            "asm_string": ir.StringAttr.get("rdtscp"),
+            "constraints": ir.StringAttr.get("={ecx},~{eax},~{edx},~{dirflag},~{fpsr},~{flags}"),
+            "has_side_effects": ir.UnitAttr.get(),
+        },
+    ).result
+    # Bits from the 12th on are those of its part of the memory.
+    low = arith.andi(number, arith.constant(integer, 0xFFF))
+    return Index(arith.index_castui(ir.IndexType.get(), low))
 
 
 def _fetch(reading: Reading, position: Index) -> None:
