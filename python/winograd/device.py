@@ -260,11 +260,11 @@ def _open_host_device(device: str, threads: int, caching: bool) -> Device:
     all_cores = threads == physical_cores() and available == os.cpu_count()
     pinned = all_cores and (crowded or threads < available)
     # The workers are created with the driver, as many and with as much memory as flags of the process say.
-    # Where cores are few they must not spin on the one that their caller waits for.
+    # They must not spin on the core that their caller waits for.
     runtime.flags.parse_flags(
         f"--task_topology_group_count={0 if pinned else threads}",
         f"--task_worker_local_memory={WORKER_MEMORY}",
-        f"--task_worker_spin_us={0 if crowded else _SPIN_MICROSECONDS}",
+        f"--task_worker_spin_us={_SPIN_MICROSECONDS if threads < available else 0}",
     )
     # With a cache results aren't mapped, and faulted in, anew on each call, however large.
     allocators = ["caching"] if caching else []
