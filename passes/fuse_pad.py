@@ -10,8 +10,7 @@ from iree.winograd.passes.frame.containment import rewrite_each
 from iree.winograd.passes.frame.registry import register_pass
 from iree.winograd.passes.frame.remarks import remark_left
 from iree.winograd.passes.match.navigation import transforms
-from iree.winograd.passes.match.no_match import NoMatch
-from iree.winograd.passes.match.padding import Padding, match_padding
+from iree.winograd.passes.match.padding import match_paddings
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 
 PASS_NAME = "winograd-fuse-pad"
@@ -39,17 +38,14 @@ class FusePad:
 def _fuse(transform: ops.InputTransformOp) -> None:
     if transform.channels_first:
         return
-    low, high = transform.padding_low, transform.padding_high
-    source = transform.input
-    while isinstance(padding := match_padding(source), Padding):
-        source = padding.source
-        low = tuple(map(sum, zip(low, padding.low, strict=True)))
-        high = tuple(map(sum, zip(high, padding.high, strict=True)))
-    if isinstance(padding, NoMatch):
-        remark_left(PASS_NAME, padding)
-    if source == transform.input:
+    padding, stays = match_paddings(transform.input)
+    if stays is not None:
+        remark_left(PASS_NAME, stays)
+    if padding.source == transform.input:
         return
+    low = tuple(map(sum, zip(transform.padding_low, padding.low, strict=True)))
+    high = tuple(map(sum, zip(transform.padding_high, padding.high, strict=True)))
     with transform.location, ir.InsertionPoint(transform):
-        fused = ops.input_transform(source, transform.decomposition, low, high, transform.groups)
+        fused = ops.input_transform(padding.source, transform.decomposition, low, high, transform.groups)
     transform.result.replace_all_uses_with(fused.result)
     erase_if_unused([transform.operation])

@@ -8,8 +8,9 @@ from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.match.constants import is_known_at_load
 from iree.winograd.passes.match.convolution_form import ConvolutionForm, match_form
 from iree.winograd.passes.match.element_types import ElementTypes
+from iree.winograd.passes.match.navigation import defining_operation
 from iree.winograd.passes.match.no_match import NoMatch
-from iree.winograd.passes.match.padding import Padding, match_padding
+from iree.winograd.passes.match.padding import match_paddings
 from iree.winograd.passes.match.problem import ConvolutionProblem
 
 
@@ -31,13 +32,22 @@ class Convolution(ConvolutionProblem):
         """What is to be computed, padding with zeros in front of it included."""
         stated = {each.name: getattr(self, each.name) for each in fields(ConvolutionProblem)}
         # Whatever the layouts of filter and output, `winograd-fuse-pad` finds the padding of such an input.
-        is_channels_last_image = self.input_layout == self.channels_last_layouts[0]
-        padding = match_padding(self.input) if is_channels_last_image else None
-        if isinstance(padding, Padding) and len(padding.low) == self.spatial_rank:
+        if self.input_layout == self.channels_last_layouts[0] and (image := self._image()) is not None:
+            padding, _ = match_paddings(image)
             stated |= {"padding_low": padding.low, "padding_high": padding.high}
             stated["input_size"] = tuple(padding.source.type.shape[1:-1])
         stated["runtime_filter"] = not is_known_at_load(self.filter)
         return ConvolutionProblem(**stated)
+
+    def _image(self) -> ir.Value | None:
+        """The input with all channels in its last dimension, if it is channels last."""
+        if "g" not in self.input_layout:
+            return self.input
+        groups = defining_operation(self.input)
+        if groups is None or groups.name != "tensor.expand_shape":
+            return None
+        image = groups.operands[0]
+        return image if image.type.shape[:-1] == self.input.type.shape[:-2] else None
 
     @property
     def element_type(self) -> ir.Type:

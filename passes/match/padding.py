@@ -36,6 +36,19 @@ def match_padding(value: ir.Value) -> Padding | NoMatch | None:
     return None
 
 
+def match_paddings(value: ir.Value) -> tuple[Padding, NoMatch | None]:
+    """All padding, one around the other, that makes `value`, and what keeps further padding out of it."""
+    none = (0,) * (ir.RankedTensorType(value.type).rank - 2)
+    whole = Padding(value, none, none)
+    while isinstance(further := match_padding(whole.source), Padding):
+        low, high = (
+            tuple(map(sum, zip(inner, outer, strict=True)))
+            for inner, outer in ((further.low, whole.low), (further.high, whole.high))
+        )
+        whole = Padding(further.source, low, high)
+    return whole, further
+
+
 def match_pad(operation: ir.Operation, number: float) -> Padding | NoMatch:
     """The padding of a `tensor.pad`, if it is with a number, known at compile time and spatial only."""
     low, high = list(operation.attributes["static_low"]), list(operation.attributes["static_high"])

@@ -157,6 +157,28 @@ FOUND: dict[str, tuple[Program, Configuration]] = {
         ),
         replace(PREDICTED, verifies=False),
     ),
+    # The schedule was for pixels of all images as one row, but images that are padded have rows of their own.
+    "a padded pointwise convolution of groups": (
+        Program(
+            (
+                Function(
+                    (
+                        Input((3, 2, 2, 2, 3)),
+                        Pad(0, (0, 0, 0, 3, 2), (0, 0, 2, 0, 0), 0.0),
+                        Expansion(1, 1, (2, 1)),
+                        Constant((2, 4, 1, 1, 1, 1), 999),
+                        Fill(0.0, (3, 2, 4, 4, 5, 5)),
+                        Convolution(
+                            2, 3, 4, ("ngc012", "gfc012", "ngf012"), (1, 1, 1), (1, 1, 1), named=True
+                        ),
+                        Collapse(5, 1),
+                    ),
+                    (6,),
+                ),
+            )
+        ),
+        replace(PREDICTED, target="sse"),
+    ),
     # IREE's code for Vulkan reads what other threads reduced without waiting for them.
     "a softmax of a convolution": (
         Program(tuple(map(_softmax, (1, 2, 3)))),
