@@ -312,7 +312,7 @@ def _register_block(shape: ConvolutionShape, pixels: int, target: CpuTarget) -> 
         # Pixels, filters and the lines that are fetched ahead: of filters, of what is written and read next.
         loads = register_pixels + 2 * vectors + 2
         # Two multiply-adds or loads a cycle, four cycles until a sum can be added to, and the loop's own.
-        return passes * (max(register_pixels * vectors / 2, loads / 2, 4) + 1)
+        return passes * (max(register_pixels * vectors / 2, loads / 2, 4) + 1.2)
 
     blocks = [
         (register_pixels, vectors, lanes)
