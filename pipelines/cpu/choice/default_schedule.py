@@ -61,6 +61,8 @@ MIN_DEPTHWISE_PIXELS = 8
 """Sums of a depthwise convolution that hide the latency of multiply-adds, whatever it takes in registers."""
 VECTORS_PER_PASS = 4
 """Vectors of channels of a pass over all rows: neighbouring cache lines, yet few rows of them fill L1."""
+ONE_PASS_IMAGE = 2
+"""Times the L2 cache, from which on an image comes from further away: line after line it comes fastest."""
 
 
 @cache
@@ -359,15 +361,18 @@ def _depthwise_schedules(
     pixels, rows, batch = shape.output_size[-1], shape.output_rows, shape.batch or 1
     filters = shape.decomposition.kernel_size[-1] * shape.group_inputs
     most_pixels = min(MAX_DEPTHWISE_PIXELS, max(MIN_DEPTHWISE_PIXELS, target.vector_registers - filters - 2))
-    passes = -(-shape.output_channels // (VECTORS_PER_PASS * width))
+    vectors = -(-shape.output_channels // width)
     for count in _workgroups(threads):
         row_block = -(-rows // max(1, min(rows, count // batch)))
         tasks = batch * -(-rows // row_block)
+        comes_from_far = shape.image_bytes * row_block > ONE_PASS_IMAGE * target.l2_bytes * rows
+        vectors_per_pass = vectors if comes_from_far else VECTORS_PER_PASS
+        passes = -(-vectors // vectors_per_pass)
         schedule = DepthwiseSchedule(
             vector_width=width,
             register_pixels=-(-pixels // -(-pixels // most_pixels)),
             row_block=row_block,
-            vectors_per_pass=VECTORS_PER_PASS,
+            vectors_per_pass=vectors_per_pass,
             channel_splits=max(1, min(passes, count // tasks)),
         )
         yield schedule
