@@ -162,19 +162,25 @@ def predicted_error(
 
 
 def predicted_gradient_error(
-    m: Sequence[int], p: Sequence[int], tiles: int, *, tile_block: int | None = None
+    m: Sequence[int],
+    p: Sequence[int],
+    tiles: int,
+    *,
+    tile_block: int | None = None,
+    matrix_products: int = 0,
 ) -> float:
     """`predicted_error` of the gradient of a filter by F(m, p) in float32: of products summed over `tiles`.
 
-    They are summed in blocks of `tile_block`, all in one block by default. The gradients of outputs, which
-    are the filter of this algorithm, are transformed in float32 as well.
+    They are summed in blocks of `tile_block`, all in one block by default, or as `Accumulation` says of
+    `matrix_products`. The gradients of outputs, which are the filter of this algorithm, are transformed in
+    float32 as well.
 
     Raises ValueError for sizes below one and ranks that differ.
     """
     if len(m) != len(p):
         raise ValueError(f"m = {tuple(m)} and p = {tuple(p)} must have the same rank")
     found = [gradient_transforms(tile, part) for tile, part in zip(m, p, strict=True)]
-    return predicted_error_of(found, Accumulation(tiles, tile_block), exact_filter=False)
+    return predicted_error_of(found, Accumulation(tiles, tile_block, matrix_products), exact_filter=False)
 
 
 def predicted_error_of(

@@ -15,7 +15,10 @@ from iree.winograd.pipelines.gpu.schedules.gemm import GemmSchedule
 from iree.winograd.pipelines.gpu.schedules.implicit_gemm import ImplicitGemmSchedule
 from iree.winograd.pipelines.gpu.schedules.split import SplitSchedule
 from iree.winograd.pipelines.gpu.schedules.warpgroup import WarpgroupSchedule
-from iree.winograd.pipelines.gpu.schedules.weight_gradient import GpuWeightGradientSchedule
+from iree.winograd.pipelines.gpu.schedules.weight_gradient import (
+    MatrixWeightGradientSchedule,
+    MultiplyAddWeightGradientSchedule,
+)
 from iree.winograd.pipelines.machines.defaults import default_gpu_machine
 from iree.winograd.pipelines.machines.model import GpuMachine, Machine
 from iree.winograd.pipelines.specification.executable_target import ExecutableTarget
@@ -50,7 +53,8 @@ class GpuBackend:
             ImplicitGemmSchedule,
             FusedSchedule,
             GpuDepthwiseSchedule,
-            GpuWeightGradientSchedule,
+            MultiplyAddWeightGradientSchedule,
+            MatrixWeightGradientSchedule,
         )
 
     @property

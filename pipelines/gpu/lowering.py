@@ -22,6 +22,7 @@ from iree.winograd.pipelines.gpu.kernels.depthwise import DepthwiseKernel
 from iree.winograd.pipelines.gpu.kernels.fused import FusedKernel
 from iree.winograd.pipelines.gpu.kernels.gemm import MultiplyAddProduct
 from iree.winograd.pipelines.gpu.kernels.implicit_gemm import ImplicitGemmKernel
+from iree.winograd.pipelines.gpu.kernels.matrix_tile_product import MatrixTileProductKernel
 from iree.winograd.pipelines.gpu.kernels.products import Product, ProductKernel
 from iree.winograd.pipelines.gpu.kernels.split import SplitProduct
 from iree.winograd.pipelines.gpu.kernels.transforms import (
@@ -35,6 +36,7 @@ from iree.winograd.pipelines.gpu.kernels.weight_gradient import (
     FilterGradientKernel,
     GradientTileKernel,
     ImageTileKernel,
+    TileKernel,
     TileProductKernel,
     TotalKernel,
 )
@@ -51,7 +53,11 @@ from iree.winograd.pipelines.gpu.schedules.implicit_gemm import ImplicitGemmSche
 from iree.winograd.pipelines.gpu.schedules.matrix import MatrixSchedule
 from iree.winograd.pipelines.gpu.schedules.split import SplitSchedule
 from iree.winograd.pipelines.gpu.schedules.warpgroup import WarpgroupSchedule
-from iree.winograd.pipelines.gpu.schedules.weight_gradient import GpuWeightGradientSchedule
+from iree.winograd.pipelines.gpu.schedules.weight_gradient import (
+    GpuWeightGradientSchedule,
+    MatrixWeightGradientSchedule,
+    MultiplyAddWeightGradientSchedule,
+)
 from iree.winograd.pipelines.specification.group import ConvolutionGroup
 from iree.winograd.pipelines.specification.schedule import Schedule
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
@@ -356,11 +362,9 @@ class _WeightGradientLowering:
         if not packing.gradients_are_packed:
             packed = TensorArgument(packing.gradient_extents, True)
             gradients = self._stage(GradientTileKernel(packing), "gradients", [gradients], packed)
-        threads, resident = packing.schedule.threads, packing.schedule.product.resident_threads
+        threads, resident = packing.schedule.threads, packing.schedule.resident_threads
         blocks = TensorArgument(packing.product_extents(packing.tile_blocks), True)
-        products = self._stage(
-            TileProductKernel(packing), "products", [images, gradients], blocks, threads, resident
-        )
+        products = self._stage(self._product(), "products", [images, gradients], blocks, threads, resident)
         if packing.tile_blocks > 1:
             total = TensorArgument(packing.product_extents(1), True)
             products = self._stage(TotalKernel(packing), "total", [products], total)
@@ -368,9 +372,16 @@ class _WeightGradientLowering:
         value, _ = self._stage(FilterGradientKernel(packing), "weights", [products], result)
         return value
 
+    def _product(self) -> TileProductKernel | MatrixTileProductKernel:
+        schedule = self.packing.schedule
+        if isinstance(schedule, MatrixWeightGradientSchedule):
+            return MatrixTileProductKernel(self.packing, schedule)
+        assert isinstance(schedule, MultiplyAddWeightGradientSchedule)
+        return TileProductKernel(self.packing, schedule)
+
     def _stage(
         self,
-        kernel: ImageTileKernel | GradientTileKernel | TileProductKernel | TotalKernel | FilterGradientKernel,
+        kernel: TileKernel | TileProductKernel | MatrixTileProductKernel | TotalKernel | FilterGradientKernel,
         stage: str,
         operands: list[tuple[ir.Value, TensorArgument]],
         result: TensorArgument,

@@ -133,7 +133,9 @@ def algorithm_error(
     decomposition = algorithm.decompose(problem)
     if isinstance(problem, WeightGradientProblem):
         tiles = (problem.batch or 1) * prod(decomposition.tiles(problem.output_size))
-        return _cached_gradient_error(algorithm.output_tile, algorithm.part_size, tiles, reduction_block)
+        return _cached_gradient_error(
+            algorithm.output_tile, algorithm.part_size, tiles, reduction_block, matrix_products
+        )
     views = decomposition.view_count
     return _cached_error(
         algorithm.output_tile,
@@ -148,9 +150,9 @@ def algorithm_error(
 
 @cache
 def _cached_gradient_error(
-    m: tuple[int, ...], p: tuple[int, ...], tiles: int, tile_block: int | None
+    m: tuple[int, ...], p: tuple[int, ...], tiles: int, tile_block: int | None, matrix_products: int
 ) -> float:
-    return predicted_gradient_error(m, p, tiles, tile_block=tile_block)
+    return predicted_gradient_error(m, p, tiles, tile_block=tile_block, matrix_products=matrix_products)
 
 
 @cache

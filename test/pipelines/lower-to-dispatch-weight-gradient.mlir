@@ -27,7 +27,7 @@ func.func @in_blocks(%x: tensor<2x8x10x32xf32>, %y: tensor<2x8x10x64xf32>) -> te
   %v = "winograd.input_transform"(%x) {decomposition = #f2, groups = 1 : i64, padding_low = array<i64: 1, 1>, padding_high = array<i64: 1, 1>} : (tensor<2x8x10x32xf32>) -> tensor<16x40x32xf32>
   %z = "winograd.gradient_transform"(%y) {decomposition = #f2, groups = 1 : i64} : (tensor<2x8x10x64xf32>) -> tensor<16x40x64xf32>
   %m = linalg.batch_matmul indexing_maps = [#images, #gradients, #products]
-    {winograd.schedule = {kind = "gpu-weight-gradient", block_rows = 32 : i64, block_columns = 32 : i64, block_reduction = 16 : i64,
+    {winograd.schedule = {kind = "multiply-add-weight-gradient", block_rows = 32 : i64, block_columns = 32 : i64, block_reduction = 16 : i64,
       tile_block = 16 : i64, thread_rows = 4 : i64, thread_columns = 4 : i64}}
     ins(%v, %z : tensor<16x40x32xf32>, tensor<16x40x64xf32>) outs(%zeros : tensor<16x32x64xf32>) -> tensor<16x32x64xf32>
   %w = "winograd.filter_gradient"(%m) {decomposition = #f2, groups = 1 : i64} : (tensor<16x32x64xf32>) -> tensor<3x3x32x64xf32>
@@ -44,7 +44,7 @@ func.func @in_place(%x: tensor<2x8x4x32xf32>, %y: tensor<2x8x4x64xf32>) -> tenso
   %v = "winograd.input_transform"(%x) {decomposition = #direct, groups = 1 : i64, padding_low = array<i64: 0, 0>, padding_high = array<i64: 0, 0>} : (tensor<2x8x4x32xf32>) -> tensor<1x64x32xf32>
   %z = "winograd.gradient_transform"(%y) {decomposition = #direct, groups = 1 : i64} : (tensor<2x8x4x64xf32>) -> tensor<1x64x64xf32>
   %m = linalg.batch_matmul indexing_maps = [#images, #gradients, #products]
-    {winograd.schedule = {kind = "gpu-weight-gradient", block_rows = 32 : i64, block_columns = 32 : i64, block_reduction = 16 : i64,
+    {winograd.schedule = {kind = "multiply-add-weight-gradient", block_rows = 32 : i64, block_columns = 32 : i64, block_reduction = 16 : i64,
       tile_block = 64 : i64, thread_rows = 4 : i64, thread_columns = 4 : i64}}
     ins(%v, %z : tensor<1x64x32xf32>, tensor<1x64x64xf32>) outs(%zeros : tensor<1x32x64xf32>) -> tensor<1x32x64xf32>
   %w = "winograd.filter_gradient"(%m) {decomposition = #direct, groups = 1 : i64} : (tensor<1x32x64xf32>) -> tensor<1x1x32x64xf32>

@@ -23,7 +23,12 @@ from iree.winograd.pipelines.gpu.schedules.matrix import (
 )
 from iree.winograd.pipelines.gpu.schedules.split import SplitSchedule
 from iree.winograd.pipelines.gpu.schedules.warpgroup import WarpgroupSchedule
-from iree.winograd.pipelines.gpu.schedules.weight_gradient import GpuWeightGradientSchedule
+from iree.winograd.pipelines.gpu.schedules.weight_gradient import (
+    STAGE_TILES,
+    GpuWeightGradientSchedule,
+    MatrixWeightGradientSchedule,
+    MultiplyAddWeightGradientSchedule,
+)
 from iree.winograd.pipelines.machines.model import GpuMachine
 from iree.winograd.pipelines.specification.shape import ConvolutionShape, WeightGradientShape
 
@@ -79,8 +84,10 @@ DEPTHWISE_SCHEDULES = tuple(
 RESIDENT_WORKGROUPS = 8
 """Of the smallest, for each multiprocessor: enough to hide each other's latency."""
 REDUCTION_PARTS = (2, 4, 8, 16)
-TILE_BLOCKS = (1, 2, 4, 8, 16, 32, 64, 128)
+MAX_TILE_BLOCKS = 128
 """That the tiles of all images are summed in."""
+MATRIX_GRADIENT_BLOCKS = ((64, 64, 32, 32), (128, 64, 32, 32), (32, 32, 16, 16))
+"""Rows and columns of a workgroup and of a warp, for gradients of filters on matrix units."""
 
 
 def default_schedules(
@@ -103,7 +110,7 @@ def default_schedules(
 def schedules(shape: ConvolutionShape, target: GpuTarget, machine: GpuMachine) -> Iterator[GpuSchedule]:
     """All schedules for a convolution that keep the target's limits."""
     if isinstance(shape, WeightGradientShape):
-        yield from weight_gradient_schedules(shape, target)
+        yield from weight_gradient_schedules(shape, target, machine)
         return
     if is_depthwise(shape):
         yield from (each for each in DEPTHWISE_SCHEDULES if fits(each, target, shape.element_types))
@@ -133,29 +140,40 @@ def gemm_schedules(shape: ConvolutionShape, target: GpuTarget, machine: GpuMachi
 
 
 def weight_gradient_schedules(
-    shape: WeightGradientShape, target: GpuTarget
+    shape: WeightGradientShape, target: GpuTarget, machine: GpuMachine
 ) -> Iterator[GpuWeightGradientSchedule]:
-    """The schedules of a gradient of a filter that keep the target's limits.
+    """The schedules of a gradient of a filter that the target and its machine are for.
 
-    Tiles are summed in as many blocks of about equal size as leave each at least four blocks of the product.
+    Tiles are summed in blocks of about equal size.
     """
     if shape.tiles is None:
         return
     for gemm in GEMM_SCHEDULES:
-        for count in TILE_BLOCKS:
-            block = -(-shape.tiles // (count * gemm.block_reduction)) * gemm.block_reduction
-            if count > 1 and block < 4 * gemm.block_reduction:
-                break
-            schedule = GpuWeightGradientSchedule(
+        for block in _tile_blocks(shape.tiles, gemm.block_reduction):
+            multiplied = MultiplyAddWeightGradientSchedule(
                 gemm.block_rows,
                 gemm.block_columns,
-                gemm.block_reduction,
                 block,
+                gemm.block_reduction,
                 gemm.thread_rows,
                 gemm.thread_columns,
             )
-            if fits(schedule, target, shape.element_types):
-                yield schedule
+            if refusal(shape, target, multiplied) is None:
+                yield multiplied
+    if machine.matrix_flops is None:
+        return
+    for rows, columns, warp_rows, warp_columns in MATRIX_GRADIENT_BLOCKS:
+        for block in _tile_blocks(shape.tiles, STAGE_TILES):
+            on_matrix_units = MatrixWeightGradientSchedule(rows, columns, block, warp_rows, warp_columns)
+            if refusal(shape, target, on_matrix_units) is None:
+                yield on_matrix_units
+
+
+def _tile_blocks(tiles: int, multiple: int) -> list[int]:
+    """Sizes of blocks of tiles, multiples of a number, that leave each at least four of it."""
+    steps = -(-tiles // multiple)
+    sizes = {-(-steps // count) for count in range(1, min(MAX_TILE_BLOCKS, max(1, steps // 4)) + 1)}
+    return [size * multiple for size in sorted(sizes, reverse=True)]
 
 
 def matrix_schedules(

@@ -9,6 +9,11 @@ from iree.winograd.pipelines.gpu.schedules.gemm import GemmSchedule
 from iree.winograd.pipelines.gpu.schedules.matrix import MatrixSchedule
 from iree.winograd.pipelines.gpu.schedules.split import SplitSchedule
 from iree.winograd.pipelines.gpu.schedules.warpgroup import WarpgroupSchedule
+from iree.winograd.pipelines.gpu.schedules.weight_gradient import (
+    GpuWeightGradientSchedule,
+    MatrixWeightGradientSchedule,
+    MultiplyAddWeightGradientSchedule,
+)
 from iree.winograd.pipelines.machines.model import GpuMachine
 
 PRODUCT_RATES = {(8, 8): 0.57, (8, 4): 0.44, (4, 4): 0.385}
@@ -23,22 +28,32 @@ WARPGROUP_RATES = {64: 0.72, 128: 0.70, 256: 0.56}
 """The same by warpgroups, by the columns of a block."""
 
 
-def product_rate(schedule: GemmSchedule | MatrixSchedule, machine: GpuMachine) -> float:
+GRADIENT_RATES = {(32, 32): 0.27, (16, 16): 0.16}
+"""The same by warps, of products of TF32 for gradients of filters, by a warp's rows and columns."""
+
+
+def product_rate(
+    schedule: GemmSchedule | MatrixSchedule | GpuWeightGradientSchedule, machine: GpuMachine
+) -> float:
     """Operations per second that a product by `schedule` reaches on full multiprocessors.
 
     Raises ValueError for one on matrix units where their rate isn't known.
     """
+    if isinstance(schedule, MultiplyAddWeightGradientSchedule):
+        schedule = schedule.product
     if isinstance(schedule, GemmSchedule):
         return PRODUCT_RATES[schedule.thread_rows, schedule.thread_columns] * machine.flops
     if machine.matrix_flops is None:
         raise ValueError(f"the rate of the matrix units of {machine.name} isn't known")
-    return _matrix_rate(schedule) * machine.matrix_flops / schedule.products
+    return _matrix_rate(schedule) * machine.matrix_flops / schedule.matrix_products
 
 
-def _matrix_rate(schedule: MatrixSchedule) -> float:
+def _matrix_rate(schedule: MatrixSchedule | GpuWeightGradientSchedule) -> float:
     """The part of the peak rate of matrix units that products by `schedule` reach, all counted."""
     if isinstance(schedule, WarpgroupSchedule):
         return WARPGROUP_RATES[schedule.block_columns]
+    if isinstance(schedule, MatrixWeightGradientSchedule):
+        return GRADIENT_RATES[schedule.warp_rows, schedule.warp_columns]
     assert isinstance(schedule, SplitSchedule)
     return SPLIT_RATES[schedule.warp_rows, schedule.warp_columns]
 

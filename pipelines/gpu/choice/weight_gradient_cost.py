@@ -45,7 +45,7 @@ def weight_gradient_seconds(
     blocks = packing.tile_blocks
     most = -(-_workgroups(packing) // machine.multiprocessors)
     occupancy = sqrt(min(1.0, most * schedule.threads / FULL_THREADS))
-    rate = product_rate(schedule.product, machine) * occupancy
+    rate = product_rate(schedule, machine) * occupancy
     operations = 2 * schedule.block_rows * schedule.block_columns * schedule.tile_block
     computed = most * operations * machine.multiprocessors / rate
     moved = (images + gradients + blocks * products) / machine.memory_bandwidth

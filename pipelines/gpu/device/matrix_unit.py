@@ -18,37 +18,49 @@ MATRIX_ROWS = 16
 """Rows, and columns in two halves, of what matrix units multiply at once."""
 COPIED = 8
 """fp16 numbers that a thread copies at once: 16 bytes."""
+_COPIED_BITS = 16 * COPIED
 _SHAPE = (16, 8, 16)
 """Rows, columns and reduction of one product."""
+_SINGLE_SHAPE = (16, 8, 8)
+"""The same of one of TF32."""
 _FRAGMENT_MATRICES = 4
 """Of 8 x 8 numbers, in a fragment of an operand."""
 
 
 @dataclass(frozen=True)
 class StageMemory:
-    """fp16 numbers in the memory that a workgroup shares."""
+    """Numbers of fp16, or of fp32, in the memory that a workgroup shares."""
 
     memref: ir.Value
 
     @staticmethod
-    def allocate(count: int, name: str) -> StageMemory:
+    def allocate(count: int, name: str, element: ir.Type | None = None) -> StageMemory:
+        """Memory for so many, of fp16 by default."""
         space = ir.Attribute.parse("#gpu.address_space<workgroup>")
-        type_ = ir.MemRefType.get([count], ir.F16Type.get(), memory_space=space)
+        type_ = ir.MemRefType.get([count], element or ir.F16Type.get(), memory_space=space)
         with ir.Location.name(name):
             return StageMemory(memref.AllocOp(type_, [], []).result)
 
     def copy(self, to: IndexLike, source: ir.Value, offset: IndexLike) -> None:
-        """Starts to copy eight numbers, past the first cache; both places are multiples of eight."""
+        """Starts to copy 16 bytes, past the first cache; both places are multiples of that."""
         ir.Operation.create(
             "nvgpu.device_async_copy",
             results=[_token()],
             operands=[self.memref, Index.of(to).value, source, Index.of(offset).value],
             attributes={
-                "dstElements": ir.IntegerAttr.get(ir.IndexType.get(), COPIED),
+                "dstElements": ir.IntegerAttr.get(ir.IndexType.get(), _COPIED_BITS // self._element.width),
                 "bypassL1": ir.UnitAttr.get(),
                 "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 1, 1, 1, 0]),
             },
         )
+
+    @property
+    def _element(self) -> ir.FloatType:
+        return ir.FloatType(ir.MemRefType(self.memref.type).element_type)
+
+    def load(self, offset: IndexLike) -> ir.Value:
+        """One number."""
+        return memref.load(self.memref, [Index.of(offset).value])
 
     def fragment(self, offset: IndexLike) -> ir.Value:
         """A fragment: each thread gives the place of eight numbers, those of eight threads are a matrix."""
@@ -87,12 +99,27 @@ def no_sums() -> ir.Value:
 
 def multiply(rows: ir.Value, columns: ir.Value, sums: ir.Value) -> ir.Value:
     """Adds the product of 16 x 16 and 16 x 8 numbers to a fragment of sums."""
-    extents = [ir.IntegerAttr.get(ir.IntegerType.get_signless(64), extent) for extent in _SHAPE]
+    return _multiply(rows, columns, sums, _SHAPE, {})
+
+
+def multiply_single(rows: ir.Value, columns: ir.Value, sums: ir.Value) -> ir.Value:
+    """Adds the product of 16 x 8 and 8 x 8 numbers of fp32, without the bits that TF32 lacks."""
+    return _multiply(rows, columns, sums, _SINGLE_SHAPE, {"tf32Enabled": ir.UnitAttr.get()})
+
+
+def _multiply(
+    rows: ir.Value,
+    columns: ir.Value,
+    sums: ir.Value,
+    shape: tuple[int, int, int],
+    attributes: dict[str, ir.Attribute],
+) -> ir.Value:
+    extents = [ir.IntegerAttr.get(ir.IntegerType.get_signless(64), extent) for extent in shape]
     return ir.Operation.create(
         "nvgpu.mma.sync",
         results=[sums.type],
         operands=[rows, columns, sums],
-        attributes={"mmaShape": ir.ArrayAttr.get(extents)},
+        attributes={"mmaShape": ir.ArrayAttr.get(extents), **attributes},
     ).result
 
 

@@ -25,6 +25,7 @@ from iree.winograd.pipelines.emission.tiles import (
 )
 from iree.winograd.pipelines.gpu.device.memory import QUAD, GlobalBuffer
 from iree.winograd.pipelines.gpu.packing.weight_gradient import WeightGradientPacking
+from iree.winograd.pipelines.gpu.schedules.weight_gradient import MultiplyAddWeightGradientSchedule
 
 from .gemm import LoadRows, emit_product
 from .transforms import ThreadGrid
@@ -152,15 +153,12 @@ class TileProductKernel:
     """products[b, a*g + group, r, k] = sum over t of images[b, ..., t, r] * gradients[b, ..., t, k]."""
 
     packing: WeightGradientPacking
+    schedule: MultiplyAddWeightGradientSchedule
+    """That of the packing."""
 
     def workgroups(self, batch: Index) -> tuple[Index, Index, Index]:
         """Blocks of rows, blocks of columns, products of all blocks of tiles."""
-        packing, schedule = self.packing, self.packing.schedule
-        return (
-            Index(packing.padded_rows // schedule.block_rows),
-            Index(packing.padded_filters // schedule.block_columns),
-            Index(packing.tile_blocks * packing.products),
-        )
+        return self.packing.product_workgroups
 
     def emit(
         self,
@@ -171,7 +169,7 @@ class TileProductKernel:
         products: GlobalBuffer,
     ) -> None:
         """Emits what a workgroup does for its block of one product; operands may be packed as they are."""
-        schedule = self.packing.schedule
+        schedule = self.schedule
         images = replace(images, extents=self.packing.image_extents)
         gradients = replace(gradients, extents=self.packing.gradient_extents)
         first_row, first_column = workgroup[0] * schedule.block_rows, workgroup[1] * schedule.block_columns

@@ -96,6 +96,15 @@ class WeightGradientPacking(ConvolutionPacking):
         """The products of so many blocks of tiles."""
         return (tile_blocks, self.products, self.padded_rows, self.padded_filters)
 
+    @property
+    def product_workgroups(self) -> tuple[Index, Index, Index]:
+        """Blocks of rows, blocks of columns, products of all blocks of tiles."""
+        return (
+            Index(self.padded_rows // self.schedule.block_rows),
+            Index(self.padded_filters // self.schedule.block_columns),
+            Index(self.tile_blocks * self.products),
+        )
+
     def tile_place(self, tile: Index) -> tuple[Index, Index]:
         """The block of a tile, and its number there."""
         return tile // self.schedule.tile_block, tile % self.schedule.tile_block

@@ -13,7 +13,7 @@ from .gemm import GemmSchedule
 from .implicit_gemm import ImplicitGemmSchedule
 from .matrix import MatrixSchedule
 from .warpgroup import WarpgroupSchedule
-from .weight_gradient import GpuWeightGradientSchedule
+from .weight_gradient import GpuWeightGradientSchedule, MatrixWeightGradientSchedule
 
 GpuSchedule = GemmSchedule | MatrixSchedule | FusedSchedule | GpuDepthwiseSchedule | GpuWeightGradientSchedule
 
@@ -41,9 +41,7 @@ def refusal(shape: ConvolutionShape, target: GpuTarget, schedule: object) -> Rea
     if isinstance(schedule, GpuWeightGradientSchedule) != is_weight_gradient:
         kind = "the gradient of a filter" if is_weight_gradient else "a convolution"
         return f"{schedule} is no schedule for {kind}"
-    if is_weight_gradient:
-        return None
-    if isinstance(schedule, GpuDepthwiseSchedule) != is_depthwise(shape):
+    if isinstance(schedule, GpuDepthwiseSchedule) != (is_depthwise(shape) and not is_weight_gradient):
         kind = "a depthwise convolution" if is_depthwise(shape) else "one that is not depthwise"
         return f"{schedule} is no schedule for {kind}"
     if isinstance(schedule, ImplicitGemmSchedule):
@@ -55,7 +53,7 @@ def refusal(shape: ConvolutionShape, target: GpuTarget, schedule: object) -> Rea
     of_warpgroups = isinstance(schedule, WarpgroupSchedule | ImplicitGemmSchedule)
     if of_warpgroups and not target.has_warpgroup_products:
         return f"the target has no matrix units that warpgroups use for {schedule}"
-    if isinstance(schedule, MatrixSchedule) and not target.has_matrix_units:
+    if isinstance(schedule, MatrixSchedule | MatrixWeightGradientSchedule) and not target.has_matrix_units:
         return f"the target has no matrix units for {schedule}"
     if isinstance(schedule, FusedSchedule) and schedule.products != shape.transform_size:
         products = f"a schedule for {schedule.products} products"

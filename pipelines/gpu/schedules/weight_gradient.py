@@ -1,31 +1,64 @@
-"""The schedule of the gradient of a filter."""
+"""The schedules of the gradient of a filter."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
-from iree.winograd.passes.match.element_types import ElementTypes
+from iree.winograd.passes.match.element_types import ElementTypes, element_bytes
+from iree.winograd.pipelines.gpu.device.matrix_unit import MATRIX_ROWS, WARP_THREADS
+from iree.winograd.pipelines.gpu.device.memory import QUAD
 from iree.winograd.pipelines.specification.schedule import Schedule
 
 from .gemm import GemmSchedule
+from .matrix import SPLIT_PRODUCTS
+
+STAGE_TILES = 32
+"""Tiles whose products matrix units sum, and that are copied to shared memory at once."""
+STAGE_PADDING = 8
+"""Elements behind a row of a stage: four rows of neighbouring channels are in different banks."""
 
 
 @dataclass(frozen=True)
-class GpuWeightGradientSchedule(Schedule):
-    """How tiles of images and of gradients are multiplied: blocks of channels, as `GemmSchedule` has them.
+class GpuWeightGradientSchedule(Schedule, ABC):
+    """How tiles of images and of gradients are multiplied, by blocks of their channels.
 
-    A workgroup sums over one block of `tile_block` tiles of all images, and a kernel of its own adds the
-    sums of several blocks: few channels leave few workgroups, and sums in blocks round less.
+    A workgroup computes `block_rows` x `block_columns` sums over one block of `tile_block` tiles of all
+    images, and a kernel of its own adds the sums of several blocks: few channels leave few workgroups, and
+    sums in blocks round less.
 
-    Raises ValueError as `GemmSchedule` does, and for a `tile_block` that isn't whole blocks of the reduction.
+    Raises ValueError for sizes that are not positive.
     """
-
-    kind = "gpu-weight-gradient"
 
     block_rows: int
     block_columns: int
-    block_reduction: int
     tile_block: int
+
+    @property
+    @abstractmethod
+    def threads(self) -> int:
+        """Threads of a workgroup."""
+
+    @property
+    @abstractmethod
+    def resident_threads(self) -> int:
+        """Threads for which a multiprocessor should have registers."""
+
+    @abstractmethod
+    def shared_memory_bytes(self, types: ElementTypes) -> int:
+        """Of a workgroup, for operands of such types."""
+
+
+@dataclass(frozen=True)
+class MultiplyAddWeightGradientSchedule(GpuWeightGradientSchedule):
+    """By fused multiply-adds, as `GemmSchedule` says.
+
+    Raises ValueError as that does, too, and for a `tile_block` that isn't whole blocks of the reduction.
+    """
+
+    kind = "multiply-add-weight-gradient"
+
+    block_reduction: int = 16
     thread_rows: int = 8
     thread_columns: int = 8
 
@@ -45,14 +78,75 @@ class GpuWeightGradientSchedule(Schedule):
 
     @property
     def threads(self) -> int:
-        """Threads of a workgroup."""
         return self.product.threads
 
+    @property
+    def resident_threads(self) -> int:
+        return self.product.resident_threads
+
     def shared_memory_bytes(self, types: ElementTypes) -> int:
-        """Of a workgroup, for operands of such types."""
         return self.product.shared_memory_bytes(types)
 
     @property
     def summed_block(self) -> int:
         """Tiles that one sum takes."""
         return self.tile_block
+
+
+@dataclass(frozen=True)
+class MatrixWeightGradientSchedule(GpuWeightGradientSchedule):
+    """On matrix units: three products of TF32 for each of fp32, of numbers that are split into two.
+
+    A warp has `warp_rows` x `warp_columns` sums. Matrix units sum the products of a stage of tiles, which are
+    then added in fp32; `stages` of both operands are in shared memory at once.
+
+    Raises ValueError for blocks that don't divide into such parts, those that the threads can't copy in equal
+    shares, and for a `tile_block` that isn't whole stages.
+    """
+
+    kind = "matrix-weight-gradient"
+
+    warp_rows: int = 32
+    warp_columns: int = 32
+    stages: int = 3
+    resident_workgroups: int = 3
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for block, part in (("block_rows", "warp_rows"), ("block_columns", "warp_columns")):
+            if getattr(self, part) % MATRIX_ROWS or getattr(self, block) % getattr(self, part):
+                raise ValueError(
+                    f"{block} {getattr(self, block)} must be a multiple of {part} {getattr(self, part)}, "
+                    f"and that a multiple of {MATRIX_ROWS}"
+                )
+        if self.tile_block % STAGE_TILES:
+            raise ValueError(f"tile_block {self.tile_block} must be a multiple of {STAGE_TILES}")
+        for channels in (self.block_rows, self.block_columns):
+            if STAGE_TILES * channels // QUAD % self.threads:
+                raise ValueError(f"{self.threads} threads can't share the copies of {self} equally")
+
+    @property
+    def threads(self) -> int:
+        return WARP_THREADS * (self.block_rows // self.warp_rows) * (self.block_columns // self.warp_columns)
+
+    @property
+    def resident_threads(self) -> int:
+        return self.resident_workgroups * self.threads
+
+    @property
+    def stage_elements(self) -> int:
+        """Of both operands of a stage."""
+        return STAGE_TILES * (self.block_rows + self.block_columns + 2 * STAGE_PADDING)
+
+    def shared_memory_bytes(self, types: ElementTypes) -> int:
+        del types
+        return self.stages * self.stage_elements * element_bytes("f32")
+
+    @property
+    def summed_block(self) -> int:
+        """Tiles that one sum of matrix units takes."""
+        return STAGE_TILES
+
+    @property
+    def matrix_products(self) -> int:
+        return SPLIT_PRODUCTS

@@ -6,11 +6,15 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from iree.winograd.pipelines.gpu.schedules.weight_gradient import GpuWeightGradientSchedule
+from iree.winograd.pipelines.gpu.schedules.weight_gradient import (
+    GpuWeightGradientSchedule,
+    MatrixWeightGradientSchedule,
+    MultiplyAddWeightGradientSchedule,
+)
 from weight_gradient_program import WeightGradientProgram
 from wide import sampled
 
-BLOCKS = GpuWeightGradientSchedule(32, 32, 16, tile_block=16, thread_rows=4, thread_columns=4)
+BLOCKS = MultiplyAddWeightGradientSchedule(32, 32, tile_block=16, thread_rows=4, thread_columns=4)
 """Few tiles are several blocks of them."""
 TILES = [
     WeightGradientProgram((14, 13), (3, 3), (m, m), (3, 3), 20, 24, padding=(1, 1), schedule=BLOCKS)
@@ -51,12 +55,26 @@ def test_agrees_with_float64(program: WeightGradientProgram) -> None:
 
 
 @pytest.mark.parametrize("architecture", ["sm_80", "sm_90a"])
-def test_every_stage_is_a_kernel_for_cuda(architecture: str, tmp_path: Path) -> None:
-    # As large as the workgroups that are meant for such GPUs.
-    schedule = GpuWeightGradientSchedule(128, 64, 16, tile_block=16)
-    program = replace(TILES[1], channels=128, outputs=64, schedule=schedule)
+@pytest.mark.parametrize(
+    ("schedule", "products"),
+    [
+        (MultiplyAddWeightGradientSchedule(128, 64, tile_block=16), "fma.rn.f32"),
+        (
+            MatrixWeightGradientSchedule(128, 64, tile_block=32),
+            "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32",
+        ),
+    ],
+    ids=lambda value: getattr(value, "kind", ""),
+)
+def test_every_stage_is_a_kernel_for_cuda(
+    schedule: GpuWeightGradientSchedule, products: str, architecture: str, tmp_path: Path
+) -> None:
+    program = replace(TILES[1], channels=128, outputs=64, batch=4, schedule=schedule)
     program.compiled(f"cuda:{architecture}", [f"--iree-hal-dump-executable-binaries-to={tmp_path}"])
     kernels = "".join(path.read_text() for path in tmp_path.glob("*.ptx")).split(".visible .entry")[1:]
-    stages = [kernel.split("winograd_")[1].split("_")[0] for kernel in kernels if "winograd_" in kernel]
+    stages = {
+        kernel.split("winograd_")[1].split("_")[0]: kernel for kernel in kernels if "winograd_" in kernel
+    }
     assert sorted(stages) == ["gradients", "images", "products", "total", "weights"]
-    assert not any(".local" in kernel for kernel in kernels), "sums are kept in registers"
+    assert products in stages["products"]
+    assert ".local" not in stages["products"], "sums are kept in registers"

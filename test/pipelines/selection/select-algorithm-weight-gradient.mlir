@@ -58,7 +58,7 @@ util.global private @device = #hal.device.target<"vulkan", [
 
 // CHECK-LABEL: @on_a_gpu
 // CHECK: winograd.algorithm
-// CHECK-SAME: winograd.schedule = {{{.*}}kind = "gpu-weight-gradient"{{.*}}tile_block = {{[0-9]+}}
+// CHECK-SAME: winograd.schedule = {{{.*}}kind = "multiply-add-weight-gradient"{{.*}}tile_block = {{[0-9]+}}
 #image = affine_map<(k, c, r, n, o) -> (n, o + r, c)>
 #gradient = affine_map<(k, c, r, n, o) -> (n, o, k)>
 #filter = affine_map<(k, c, r, n, o) -> (r, c, k)>
