@@ -30,9 +30,11 @@ from iree.winograd.pipelines.gpu.schedules.weight_gradient import (
     MultiplyAddWeightGradientSchedule,
 )
 from iree.winograd.pipelines.machines.model import GpuMachine
+from iree.winograd.pipelines.specification.schedule import FILTER_TRANSFORM_STAGE
 from iree.winograd.pipelines.specification.shape import ConvolutionShape, WeightGradientShape
 
 from .cost_model import DYNAMIC_BATCH, depthwise_seconds, gemm_seconds
+from .filter_cost import filter_seconds
 from .fused_cost import fused_seconds
 from .implicit_gemm_cost import implicit_gemm_seconds
 from .rates import FUSED_RATES
@@ -244,17 +246,21 @@ def _has_registers(shape: ConvolutionShape, schedule: ImplicitGemmSchedule) -> b
 
 
 def stage_seconds(shape: ConvolutionShape, schedule: GpuSchedule, machine: GpuMachine) -> Mapping[str, float]:
-    """Seconds that each stage is predicted to take."""
-    if isinstance(schedule, FusedSchedule):
-        return fused_seconds(shape, schedule, machine)
-    if isinstance(schedule, ImplicitGemmSchedule):
-        return implicit_gemm_seconds(shape, schedule, machine)
+    """Seconds that each stage is predicted to take, the transform of filters known only at run time too."""
     if isinstance(schedule, GpuDepthwiseSchedule):
         return depthwise_seconds(shape, machine)
     if isinstance(schedule, GpuWeightGradientSchedule):
         assert isinstance(shape, WeightGradientShape)
         return weight_gradient_seconds(shape, schedule, machine)
-    return gemm_seconds(shape, schedule, machine)
+    if isinstance(schedule, FusedSchedule):
+        stages = fused_seconds(shape, schedule, machine)
+    elif isinstance(schedule, ImplicitGemmSchedule):
+        stages = implicit_gemm_seconds(shape, schedule, machine)
+    else:
+        stages = gemm_seconds(shape, schedule, machine)
+    if not shape.runtime_filter:
+        return stages
+    return {**stages, FILTER_TRANSFORM_STAGE: filter_seconds(shape, schedule, machine)}
 
 
 def _fused(shape: ConvolutionShape, target: GpuTarget) -> Iterator[FusedSchedule]:
