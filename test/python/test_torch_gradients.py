@@ -64,6 +64,7 @@ PROBLEMS = (
     Problem((9, 8), (2, 3), (1, 1), (3, 3), (1, 1)),
     Problem((9, 9), (3, 3), (2, 1), (1, 2), (2, 1), groups=2),
     Problem((7, 7), (3, 3), (1, 1), (1, 1), (1, 1), channels=4, outputs=8, groups=4),
+    Problem((7, 6), (3, 3), (1, 1), (1, 1), (1, 1), channels=8, outputs=8, groups=8),
     Problem((8, 8), (1, 1), (2, 2), (0, 0), (1, 1)),
     Problem((4, 6), (1, 3), (3, 1), (1, 1), (1, 2)),
     Problem((31,), (4,), (2,), (1,), (1,)),
@@ -77,7 +78,7 @@ def test_gradients_are_torchs(problem: Problem) -> None:
     expect_gradients(problem)
 
 
-@pytest.mark.parametrize("problem", sampled(PROBLEMS, (PROBLEMS[0],)), ids=str)
+@pytest.mark.parametrize("problem", sampled(PROBLEMS, (PROBLEMS[0], PROBLEMS[5])), ids=str)
 def test_gradients_on_a_gpu_are_torchs(problem: Problem) -> None:
     expect_gradients(problem, "vulkan")
 

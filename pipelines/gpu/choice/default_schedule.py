@@ -86,7 +86,7 @@ DEPTHWISE_SCHEDULES = tuple(
 RESIDENT_WORKGROUPS = 8
 """Of the smallest, for each multiprocessor: enough to hide each other's latency."""
 REDUCTION_PARTS = (2, 4, 8, 16)
-MAX_TILE_BLOCKS = 128
+TILE_BLOCKS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
 """That the tiles of all images are summed in."""
 MATRIX_GRADIENT_BLOCKS = ((64, 64, 32, 32), (128, 64, 32, 32), (32, 32, 16, 16))
 """Rows and columns of a workgroup and of a warp, for gradients of filters on matrix units."""
@@ -174,7 +174,7 @@ def weight_gradient_schedules(
 def _tile_blocks(tiles: int, multiple: int) -> list[int]:
     """Sizes of blocks of tiles, multiples of a number, that leave each at least four of it."""
     steps = -(-tiles // multiple)
-    sizes = {-(-steps // count) for count in range(1, min(MAX_TILE_BLOCKS, max(1, steps // 4)) + 1)}
+    sizes = {-(-steps // count) for count in TILE_BLOCKS if count == 1 or 4 * count <= steps}
     return [size * multiple for size in sorted(sizes, reverse=True)]
 
 

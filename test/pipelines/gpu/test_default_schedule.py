@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from iree.winograd.dialect.decomposition import decompose
 from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.gpu.backend import GpuBackend
-from iree.winograd.pipelines.gpu.choice.default_schedule import default_schedules, schedules
+from iree.winograd.pipelines.gpu.choice.default_schedule import (
+    default_schedules,
+    schedules,
+    stage_seconds,
+)
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
 from iree.winograd.pipelines.gpu.schedules.depthwise import GpuDepthwiseSchedule
 from iree.winograd.pipelines.gpu.schedules.fit import GpuSchedule, fits, refusal
 from iree.winograd.pipelines.gpu.schedules.fused import FusedSchedule
-from iree.winograd.pipelines.specification.shape import ConvolutionShape
+from iree.winograd.pipelines.gpu.schedules.weight_gradient import (
+    MatrixWeightGradientSchedule,
+    MultiplyAddWeightGradientSchedule,
+)
+from iree.winograd.pipelines.specification.shape import ConvolutionShape, WeightGradientShape
 
 H200 = GpuTarget(1024, 166912, architecture="sm_90")
 
@@ -36,6 +46,32 @@ def test_all_schedules_keep_the_limits(m: tuple[int, int], target: GpuTarget) ->
     assert all(fits(schedule, target) for schedule in offered)
     products = {each.products for each in offered if isinstance(each, FusedSchedule)}
     assert products <= {shape.transform_size}
+
+
+def test_a_gradient_of_a_filter_has_schedules_of_its_own() -> None:
+    target = GpuTarget(1024, 166912, architecture="sm_90", has_matrix_units=True)
+    forward = _shape(8, 30, 64, (4, 4))
+    shape = WeightGradientShape.decomposed(forward, forward.decomposition)
+    offered = list(schedules(shape, target, GpuBackend(target).default_machine))
+    kinds = {type(each) for each in offered}
+    assert kinds == {MultiplyAddWeightGradientSchedule, MatrixWeightGradientSchedule}
+    assert all(refusal(shape, target, each) is None for each in offered)
+    assert all("a convolution" in (refusal(forward, target, each) or "") for each in offered)
+    assert "gradient of a filter" in (refusal(shape, target, _default(forward, target)) or "")
+    without = list(schedules(shape, H200, GpuBackend(H200).default_machine))
+    assert {type(each) for each in without} == {MultiplyAddWeightGradientSchedule}
+
+
+@pytest.mark.parametrize("m", [(1, 1), (4, 4)])
+def test_the_transform_of_filters_known_only_at_run_time_counts(m: tuple[int, int]) -> None:
+    shape = _shape(1, 7, 512, m)
+    machine = GpuBackend(H200).default_machine
+    for schedule in schedules(shape, H200, machine):
+        constant = stage_seconds(shape, schedule, machine)
+        computed = stage_seconds(replace(shape, runtime_filter=True), schedule, machine)
+        # It writes as many bytes as there are in the transformed filters.
+        least = shape.filter_bytes / machine.cache_bandwidth
+        assert sum(computed.values()) - sum(constant.values()) > least
 
 
 def test_depthwise_convolutions_have_schedules_of_their_own() -> None:
