@@ -28,7 +28,7 @@ WARPGROUP_RATES = {64: 0.72, 128: 0.70, 256: 0.56}
 """The same by warpgroups, by the columns of a block."""
 
 
-GRADIENT_RATES = {(32, 32): 0.27, (16, 16): 0.16}
+GRADIENT_RATES = {(32, 32): 0.18, (16, 16): 0.11}
 """The same by warps, of products of TF32 for gradients of filters, by a warp's rows and columns."""
 
 
