@@ -35,7 +35,7 @@ def build(
     """Compile all programs, and write what running them needs to know."""
     folder.mkdir(parents=True, exist_ok=True)
     with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
-        cases = [pool.submit(_build_case, folder, number, case) for number, case in enumerate(CASES)]
+        cases = [pool.submit(build_case, folder, number, case) for number, case in enumerate(CASES)]
         programs = [
             pool.submit(_build_program, folder, layer, number, name, candidate)
             for layer in layers
@@ -136,14 +136,14 @@ def _by_blocks(workload: Workload, summed_blocks: list[int]) -> Iterator[tuple[s
             yield name, candidate(workload.problem, workload.space, Implementation(chosen.algorithm, other))
 
 
-def _build_case(folder: Path, number: int, case: Case) -> dict[str, Any]:
+def build_case(folder: Path, number: int, case: Case, target: str = TARGET) -> dict[str, Any]:
     import iree.winograd
     from iree.compiler import ir
     from iree.winograd.passes.frame.algorithm import Algorithm
     from iree.winograd.passes.match.problem import ConvolutionProblem
     from iree.winograd.pipelines.backends.schedules import schedule_from_record
     from iree.winograd.pipelines.selection.implementation import Implementation
-    from iree.winograd.pipelines.selection.prediction import algorithm_error
+    from iree.winograd.pipelines.selection.prediction import implementation_error
     from iree.winograd.tuning.measuring.convolution_program import ConvolutionProgram
 
     problem = ConvolutionProblem.parse(case.problem)
@@ -151,15 +151,15 @@ def _build_case(folder: Path, number: int, case: Case) -> dict[str, Any]:
     # Without biases, results have the scale of the image.
     program.bias[...] = 0
     algorithm = Algorithm(case.output_tile, case.part_size)
-    schedule = schedule_from_record(case.schedule)
+    implementation = Implementation(algorithm, schedule_from_record(case.schedule))
     with ir.Context() as context:
         context.allow_unregistered_dialects = True
-        source = str(program.build(context, Implementation(algorithm, schedule)))
-    compiled = iree.winograd.compile(source, target=TARGET, strict=True)
+        source = str(program.build(context, implementation))
+    compiled = iree.winograd.compile(source, target=target, strict=True)
     (folder / f"case-{number}.vmfb").write_bytes(bytes(compiled))
     sums = _sums(program)
     np.savez(folder / f"case-{number}.npz", image=program.image, sums=sums)
-    predicted = algorithm_error(problem, algorithm, schedule.summed_block, schedule.matrix_products)
+    predicted = implementation_error(problem, implementation)
     return {"case": asdict(case), "file": f"case-{number}", "predicted_error": predicted}
 
 

@@ -44,7 +44,7 @@ def run(folder: Path, output: Path | None, rounds: int) -> None:
             output.write_text(json.dumps(report, indent=1))
 
     for case in programs["cases"]:
-        report["cases"].append(_check(folder, case))
+        report["cases"].append(check_case(folder, case))
         write()
     by_layer: dict[GpuLayer, list[dict[str, Any]]] = {}
     for record in programs["layers"]:
@@ -58,12 +58,12 @@ def run(folder: Path, output: Path | None, rounds: int) -> None:
     sys.exit(not all(case["right"] for case in report["cases"]))
 
 
-def _check(folder: Path, case: dict[str, Any]) -> dict[str, Any]:
+def check_case(folder: Path, case: dict[str, Any], driver: str = "cuda") -> dict[str, Any]:
     """The errors of a case for images of several scales, also of some beside others."""
     from iree import runtime
 
     data = np.load(folder / f"{case['file']}.npz")
-    config = runtime.Config("cuda")
+    config = runtime.Config(driver)
     context = runtime.SystemContext(config=config)
     module = runtime.VmModule.mmap(context.instance, str(folder / f"{case['file']}.vmfb"))
     context.add_vm_module(module)
@@ -75,7 +75,7 @@ def _check(folder: Path, case: dict[str, Any]) -> dict[str, Any]:
     image, exact = data["image"], np.maximum(data["sums"], 0)
     errors = {}
     for shift in SHIFTS:
-        errors[str(shift)] = _error(compute(image * np.float32(2.0**shift)), exact * 2.0**shift)
+        errors[str(shift)] = error_of(compute(image * np.float32(2.0**shift)), exact * 2.0**shift)
     zero = float(np.abs(compute(np.zeros_like(image))).max())
     # Tiles have scales of their own: other images suffer neither from one that is large nor from infinities.
     large = image.copy()
@@ -83,8 +83,8 @@ def _check(folder: Path, case: dict[str, Any]) -> dict[str, Any]:
     infinite = image.copy()
     infinite[0].flat[0], infinite[0].flat[-1] = np.nan, np.inf
     if len(image) > 1:
-        errors["beside a large one"] = _error(compute(large)[1:], exact[1:])
-        errors["beside an infinite one"] = _error(compute(infinite)[1:], exact[1:])
+        errors["beside a large one"] = error_of(compute(large)[1:], exact[1:])
+        errors["beside an infinite one"] = error_of(compute(infinite)[1:], exact[1:])
     spoiled = int((~np.isfinite(compute(infinite)[0])).sum())
     right = max(errors.values()) <= MAX_RATIO * case["predicted_error"] and zero == 0 and spoiled > 0
     checked = {**case, "errors": errors, "of_zeros": zero, "not_finite": spoiled, "right": right}
@@ -92,7 +92,7 @@ def _check(folder: Path, case: dict[str, Any]) -> dict[str, Any]:
     return checked
 
 
-def _error(result: npt.NDArray[Any], exact: npt.NDArray[np.float64]) -> float:
+def error_of(result: npt.NDArray[Any], exact: npt.NDArray[np.float64]) -> float:
     """Relative in the 1-norm."""
     return float(np.abs(result.astype(np.float64) - exact).sum() / np.abs(exact).sum())
 
@@ -119,7 +119,7 @@ def _measure(folder: Path, layer: GpuLayer, records: list[dict[str, Any]], round
         for name, allowed in (("fp32", False), ("tf32", True)):
             torch.backends.cudnn.allow_tf32 = allowed
             seconds = cudnn_seconds(layer, image, filters, bias)
-            error = _error(_cudnn_result(layer, image, filters, bias), exact)
+            error = error_of(cudnn_result(layer, image, filters, bias), exact)
             result["cudnn"][name] = {"seconds": min(seconds.values()), "error": error}
     programs = []
     for record in records:
@@ -127,7 +127,7 @@ def _measure(folder: Path, layer: GpuLayer, records: list[dict[str, Any]], round
         result["ours"].append(measured)
         try:
             program = LayerProgram(folder / record["file"], "cuda", (image, filters, bias))
-            measured["error"] = _error(program.output()[0], exact)
+            measured["error"] = error_of(program.output()[0], exact)
             measured["stages"] = stage_seconds(program.many)
             programs.append((program, measured))
         except Exception as error:
@@ -174,7 +174,7 @@ def layer_in_float64(layer: GpuLayer, image: Any, filters: Any, bias: Any) -> np
     return found
 
 
-def _cudnn_result(layer: GpuLayer, image: Any, filters: Any, bias: Any) -> npt.NDArray[np.float32]:
+def cudnn_result(layer: GpuLayer, image: Any, filters: Any, bias: Any) -> npt.NDArray[np.float32]:
     """The same of cuDNN."""
     import torch
 

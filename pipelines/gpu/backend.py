@@ -13,7 +13,12 @@ from iree.winograd.pipelines.gpu.schedules.depthwise import GpuDepthwiseSchedule
 from iree.winograd.pipelines.gpu.schedules.fused import FusedSchedule
 from iree.winograd.pipelines.gpu.schedules.gemm import GemmSchedule
 from iree.winograd.pipelines.gpu.schedules.implicit_gemm import ImplicitGemmSchedule
-from iree.winograd.pipelines.gpu.schedules.split import SplitSchedule
+from iree.winograd.pipelines.gpu.schedules.split import (
+    CooperativeSchedule,
+    MfmaSchedule,
+    SplitSchedule,
+    WmmaSchedule,
+)
 from iree.winograd.pipelines.gpu.schedules.warpgroup import WarpgroupSchedule
 from iree.winograd.pipelines.gpu.schedules.weight_gradient import (
     MatrixWeightGradientSchedule,
@@ -49,6 +54,9 @@ class GpuBackend:
         return (
             GemmSchedule,
             SplitSchedule,
+            CooperativeSchedule,
+            MfmaSchedule,
+            WmmaSchedule,
             WarpgroupSchedule,
             ImplicitGemmSchedule,
             FusedSchedule,

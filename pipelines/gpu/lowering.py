@@ -51,7 +51,7 @@ from iree.winograd.pipelines.gpu.schedules.fused import FusedSchedule
 from iree.winograd.pipelines.gpu.schedules.gemm import GemmSchedule
 from iree.winograd.pipelines.gpu.schedules.implicit_gemm import ImplicitGemmSchedule
 from iree.winograd.pipelines.gpu.schedules.matrix import MatrixSchedule
-from iree.winograd.pipelines.gpu.schedules.split import SplitSchedule
+from iree.winograd.pipelines.gpu.schedules.split import WarpSchedule
 from iree.winograd.pipelines.gpu.schedules.warpgroup import WarpgroupSchedule
 from iree.winograd.pipelines.gpu.schedules.weight_gradient import (
     GpuWeightGradientSchedule,
@@ -130,6 +130,7 @@ class _Lowering:
         emit: Callable[..., None],
         by_quads: bool,
         resident_threads: int | None = None,
+        warp_threads: int | None = None,
     ) -> ir.Value:
         """Launches the kernel that applies the epilogue and writes the result, by quads or singly."""
         transform = self.group.output_transform
@@ -156,6 +157,7 @@ class _Lowering:
             workgroups,
             body,
             resident_threads,
+            warp_threads,
         )
 
     def _filters(
@@ -223,6 +225,7 @@ class _SeparateLowering(_Lowering):
             multiply.workgroups,
             lambda function: multiply.emit(function.workgroup, function.batch, *function.buffers),
             packing.schedule.resident_threads,
+            packing.schedule.warp_threads,
         )
         return self._finish(
             finish,
@@ -247,6 +250,7 @@ class _SeparateLowering(_Lowering):
             kernel.emit_direct,
             packing.output_by_quads,
             packing.schedule.resident_threads,
+            packing.schedule.warp_threads,
         )
 
     def _left(self) -> tuple[ir.Value, TensorArgument]:
@@ -265,6 +269,7 @@ class _SeparateLowering(_Lowering):
             self._batch,
             kernel.workgroups,
             lambda function: kernel.emit(function.workgroup, function.batch, *function.buffers),
+            warp_threads=packing.schedule.warp_threads,
         )
         return transformed, result
 
@@ -411,5 +416,5 @@ def _product(shape: ConvolutionShape, schedule: GemmSchedule | MatrixSchedule) -
     packing = SplitPacking(shape, schedule)
     if isinstance(schedule, WarpgroupSchedule):
         return WarpgroupProduct(packing, schedule)
-    assert isinstance(schedule, SplitSchedule)
+    assert isinstance(schedule, WarpSchedule)
     return SplitProduct(packing, schedule)

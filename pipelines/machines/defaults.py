@@ -93,8 +93,8 @@ _GPUS = {
     "sm_89": _gpu("sm_89", 82.6, 128, 72, 5.0, 1.01, 165),  # GeForce RTX 4090
     "sm_90": _H200,
     "sm_90a": replace(_H200, name="sm_90a"),
-    "gfx90a": _gpu("gfx90a", 23.9, 110, 8, 3.5, 1.6),  # half of an Instinct MI250X
-    "gfx942": _gpu("gfx942", 163.4, 304, 256, 11.0, 5.3),  # Instinct MI300X
+    "gfx90a": _gpu("gfx90a", 23.9, 110, 8, 3.5, 1.6, 191),  # half of an Instinct MI250X
+    "gfx942": _gpu("gfx942", 163.4, 304, 256, 11.0, 5.3, 1307),  # Instinct MI300X
     "gfx1030": _gpu("gfx1030", 23.0, 80, 128, 1.9, 0.51),  # Radeon RX 6900 XT
     "rdna2": _gpu("rdna2", 23.0, 80, 128, 1.9, 0.51),
     "gfx1100": _gpu("gfx1100", 61.4, 96, 96, 3.0, 0.96),  # Radeon RX 7900 XTX

@@ -60,7 +60,7 @@ def assigned_schedule(
     limit = error_limit(shape, space, max_relative_error, output_tile=None)
 
     def error(schedule: Schedule) -> float:
-        return algorithm_error(shape, algorithm, schedule.summed_block, schedule.matrix_products)
+        return algorithm_error(shape, algorithm, schedule.truncated_block, schedule.matrix_products)
 
     schedules = space.default_schedules(shape)
     accurate = (each for each in schedules if limit is None or error(each) <= limit)
@@ -80,10 +80,16 @@ def candidate(
         stage_seconds = space.iree_stage_seconds(problem)
     else:
         stage_seconds = space.stage_seconds(convolution_shape(problem, implementation.algorithm), schedule)
-    error = algorithm_error(
-        problem, implementation.algorithm, schedule.summed_block, schedule.matrix_products
-    )
+    error = implementation_error(problem, implementation)
     return Candidate(implementation, stage_seconds, error, measured_seconds)
+
+
+def implementation_error(problem: ConvolutionProblem, implementation: Implementation) -> float:
+    """The predicted error of an algorithm by the sums and products of a schedule."""
+    schedule = implementation.schedule
+    return algorithm_error(
+        problem, implementation.algorithm, schedule.truncated_block, schedule.matrix_products
+    )
 
 
 def error_limit(

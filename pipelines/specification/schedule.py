@@ -30,6 +30,11 @@ class Schedule:
         return None
 
     @property
+    def truncated_block(self) -> int | None:
+        """The `summed_block` of other sums on matrix units that would lose as much by truncation."""
+        return self.summed_block
+
+    @property
     def matrix_products(self) -> int:
         """Products of half precision on matrix units for each of single precision: three of numbers that are
         split into two, one of rounded ones; zero where there are none."""

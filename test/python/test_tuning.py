@@ -21,6 +21,7 @@ from iree.winograd.passes.frame.algorithm import Algorithm
 from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.backends.schedules import schedule_record
 from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule
+from iree.winograd.pipelines.gpu.schedules.split import SplitSchedule
 from iree.winograd.pipelines.selection.implementation import Implementation
 from iree.winograd.pipelines.selection.tuning_database import Entry, TuningDatabase
 from iree.winograd.targets import target_flags
@@ -89,6 +90,17 @@ REFUSED = Implementation(Algorithm((1, 1), (1, 1)), implementation().schedule)
 
 def batch(*implementations: Implementation) -> Batch:
     return Batch(PROBLEMS[0], implementations, target_flags("cpu"), MeasuringDevice("local-sync", 1), 1.0)
+
+
+def test_candidates_may_have_the_errors_of_their_schedules() -> None:
+    """Products of rounded numbers aren't taken for wrong ones."""
+    rounded = SplitSchedule(64, 64, 32, 32, stages=2, products=1)
+    implementations = [
+        Implementation(Algorithm((2, 2), (3, 3)), each) for each in (implementation().schedule, rounded)
+    ]
+    job = batch(*implementations).measurement_job([(each, b"") for each in implementations])
+    exact, half = (program.predicted_error for program in job.programs)
+    assert exact < 1e-6 and 1e-4 < half < 1e-2
 
 
 def entries(database: Path) -> list[Entry]:

@@ -21,7 +21,12 @@ from iree.winograd.pipelines.gpu.schedules.matrix import (
     SPLIT_PRODUCTS,
     MatrixSchedule,
 )
-from iree.winograd.pipelines.gpu.schedules.split import SplitSchedule
+from iree.winograd.pipelines.gpu.schedules.split import (
+    CooperativeSchedule,
+    MfmaSchedule,
+    SplitSchedule,
+    WmmaSchedule,
+)
 from iree.winograd.pipelines.gpu.schedules.warpgroup import WarpgroupSchedule
 from iree.winograd.pipelines.gpu.schedules.weight_gradient import (
     STAGE_TILES,
@@ -57,6 +62,17 @@ SPLIT_SCHEDULES = (
 )
 """From the one that is the fastest in most cases; the next ones need less shared memory, the last ones waste
 less of small products."""
+COOPERATIVE_SCHEDULES = (
+    CooperativeSchedule(128, 64, 32, 64, stages=2, summed_block=64),
+    CooperativeSchedule(64, 64, 32, 32, stages=2, summed_block=64),
+)
+"""As `SPLIT_SCHEDULES`, through Vulkan. To add up blocks of one stage takes as long as to multiply them."""
+AMD_SCHEDULES = (
+    MfmaSchedule(64, 64, 32, 32, stages=2, summed_block=32),
+    MfmaSchedule(64, 64, 16, 32, stages=2, summed_block=32),
+    WmmaSchedule(64, 64, 32, 32, stages=2, summed_block=32),
+)
+"""The same through HIP. There was no such GPU to measure others on."""
 WARPGROUP_SCHEDULES = (
     WarpgroupSchedule(64, 64, stages=4, resident_workgroups=3),
     WarpgroupSchedule(64, 128, stages=4, resident_workgroups=2),
@@ -195,6 +211,9 @@ def _matrix_schedules(rounded: Sequence[WarpgroupSchedule], machine: GpuMachine)
     for each in SPLIT_SCHEDULES:
         yield replace(each, summed_block=each.block_reduction)
         yield replace(each, products=ROUNDED_PRODUCTS)
+    for other in (*COOPERATIVE_SCHEDULES, *AMD_SCHEDULES):
+        yield other
+        yield replace(other, products=ROUNDED_PRODUCTS, summed_block=None)
     for walking in (
         SPLIT_WARPGROUP_SCHEDULE,
         *(replace(each, products=ROUNDED_PRODUCTS) for each in rounded),

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 
 from iree.winograd.passes.match.no_match import Reason
 from iree.winograd.passes.match.problem import ConvolutionProblem, MatmulProblem, WeightGradientProblem
+from iree.winograd.pipelines.gpu.device.matrix_unit import MMA
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
 from iree.winograd.pipelines.gpu.schedules.fit import GpuSchedule, refusal
+from iree.winograd.pipelines.gpu.schedules.matrix import SPLIT_PRODUCTS
 from iree.winograd.pipelines.machines.model import GpuMachine, Limits
 from iree.winograd.pipelines.specification.schedule import Schedule
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
@@ -53,7 +55,18 @@ class GpuSearchSpace:
         A product is one running sum, as it is in other GPU libraries, or one in blocks on matrix units: with
         those nothing needs to be less accurate than a direct convolution.
         """
-        return {"f32": MATRIX_UNIT_ERROR if self.target.has_matrix_units else RUNNING_SUM_ERROR}
+        return {"f32": MATRIX_UNIT_ERROR if self._sums_in_blocks else RUNNING_SUM_ERROR}
+
+    @property
+    def _sums_in_blocks(self) -> bool:
+        """Whether accurate products cost no speed: split numbers are multiplied faster than others.
+
+        Through CUDA consumers' GPUs are held to the same, whose matrix units are slower.
+        """
+        unit, rate = self.target.matrix_unit, self.machine.matrix_flops
+        if unit is None or rate is None:
+            return False
+        return unit == MMA or rate / SPLIT_PRODUCTS > self.machine.flops
 
     @property
     def takes_parameters(self) -> bool:

@@ -68,11 +68,13 @@ class Launcher:
         workgroups: Callable[[Index], tuple[Index, ...]],
         body: Callable[[KernelFunction[GlobalBuffer]], None],
         resident_threads: int | None = None,
+        warp_threads: int | None = None,
     ) -> ir.Value:
         """Emits a dispatch at the insertion point, and the kernel it runs unless one of equal `key` exists.
 
         `batch` is a value where it is known only at run time. `resident_threads` is how many threads a
-        multiprocessor should have registers for, if the target can be told. Gives the dispatch's result.
+        multiprocessor should have registers for, if the target can be told, `warp_threads` how many threads a
+        warp has to have, if that matters. Gives the dispatch's result.
         """
         arguments = [argument for _, argument in operands]
         is_dynamic = not isinstance(batch, int)
@@ -89,7 +91,7 @@ class Launcher:
                 self.module,
                 unique,
                 signature,
-                _translation(threads),
+                _translation(threads, warp_threads),
                 None if is_dynamic else batch,
                 grid.launched,
                 placed,
@@ -118,9 +120,10 @@ class Launcher:
         return {name: ir.IntegerAttr.get(ir.IntegerType.get_signless(32), workgroups)}
 
 
-def _translation(threads: int) -> ir.Attribute:
+def _translation(threads: int, warp_threads: int | None) -> ir.Attribute:
     """A codegen pipeline of IREE's for kernels that come as vectors and loops already."""
+    warp = "" if warp_threads is None else f" subgroup_size = {warp_threads}"
     return ir.Attribute.parse(
         '#iree_codegen.translation_info<pipeline = #iree_codegen.pass_pipeline<"canonicalize,cse"> '
-        f"workgroup_size = [{threads}, 1, 1]>"
+        f"workgroup_size = [{threads}, 1, 1]{warp}>"
     )

@@ -1,146 +1,69 @@
-"""NVIDIA's matrix units from sm_80 on: copies beside the computation, fragments of operands, their products.
+"""Matrix units as data: how many threads use one together, and how it wants its operands in memory.
 
-Operations of the `nvgpu` dialect, of which IREE ships no Python bindings. A fragment is what one of the 32
-threads of a warp holds of 16 x 16 fp16 numbers of an operand, or of 16 x 8 fp32 sums.
+What code is written of them is in a file each: `mma.py`, `warpgroup.py`, `cooperative_matrix.py`,
+`amd_matrix.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-from iree.winograd.dialect.bindings import arith, gpu, ir, memref, vector
-from iree.winograd.pipelines.emission.index import Index, IndexLike
-from iree.winograd.pipelines.emission.vectors import vector_type
-
 WARP_THREADS = 32
+"""Of NVIDIA's warps, and of the threads that find a scale together on all GPUs."""
 MATRIX_ROWS = 16
-"""Rows, and columns in two halves, of what matrix units multiply at once."""
+"""Rows, columns and reduction of the products that operands are divided into."""
 COPIED = 8
 """fp16 numbers that a thread copies at once: 16 bytes."""
-_COPIED_BITS = 16 * COPIED
-_SHAPE = (16, 8, 16)
-"""Rows, columns and reduction of one product."""
-_SINGLE_SHAPE = (16, 8, 8)
-"""The same of one of TF32."""
-_FRAGMENT_MATRICES = 4
-"""Of 8 x 8 numbers, in a fragment of an operand."""
 
 
 @dataclass(frozen=True)
-class StageMemory:
-    """Numbers of fp16, or of fp32, in the memory that a workgroup shares."""
+class MatrixUnit:
+    """What kernels rely on of a kind of matrix units that multiplies fp16 numbers and sums in fp32."""
 
-    memref: ir.Value
+    name: str
+    threads: int
+    """Of a warp, which use it together."""
+    stage_row: int
+    """fp16 numbers in a row of a stage: high parts and low parts, or rounded numbers."""
+    swizzles: bool
+    """Whether chunks of 16 bytes change places by the row. Elsewhere rows are apart in shared memory."""
+    column_weights: tuple[int, int, int, int]
+    """By the bits of a column's number among 16, from the lowest on, what they add to that of its row in a
+    stage of the right operand: so that a thread's sums are neighbours."""
+    joins_sums: bool = False
+    """Whether small products are added to the sums of large ones.
 
-    @staticmethod
-    def allocate(count: int, name: str, element: ir.Type | None = None) -> StageMemory:
-        """Memory for so many, of fp16 by default."""
-        space = ir.Attribute.parse("#gpu.address_space<workgroup>")
-        type_ = ir.MemRefType.get([count], element or ir.F16Type.get(), memory_space=space)
-        with ir.Location.name(name):
-            return StageMemory(memref.AllocOp(type_, [], []).result)
-
-    def copy(self, to: IndexLike, source: ir.Value, offset: IndexLike) -> None:
-        """Starts to copy 16 bytes, past the first cache; both places are multiples of that."""
-        ir.Operation.create(
-            "nvgpu.device_async_copy",
-            results=[_token()],
-            operands=[self.memref, Index.of(to).value, source, Index.of(offset).value],
-            attributes={
-                "dstElements": ir.IntegerAttr.get(ir.IndexType.get(), _COPIED_BITS // self._element.width),
-                "bypassL1": ir.UnitAttr.get(),
-                "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 1, 1, 1, 0]),
-            },
-        )
+    Low parts aren't scaled then. For fewer registers: it needs sums in blocks of one stage, of which the
+    small products come first, when nothing is lost by truncating.
+    """
 
     @property
-    def _element(self) -> ir.FloatType:
-        return ir.FloatType(ir.MemRefType(self.memref.type).element_type)
+    def low_bits(self) -> int:
+        """Low parts are multiplied by two to this power."""
+        return 0 if self.joins_sums else 11
 
-    def load(self, offset: IndexLike) -> ir.Value:
-        """One number."""
-        return memref.load(self.memref, [Index.of(offset).value])
+    def row_of(self, column: int) -> int:
+        """The row among 16 of a stage of the right operand that a column is."""
+        return sum(weight * (column >> bit & 1) for bit, weight in enumerate(self.column_weights))
 
-    def fragment(self, offset: IndexLike) -> ir.Value:
-        """A fragment: each thread gives the place of eight numbers, those of eight threads are a matrix."""
-        return ir.Operation.create(
-            "nvgpu.ldmatrix",
-            results=[_halves(_FRAGMENT_MATRICES)],
-            operands=[self.memref, Index.of(offset).value],
-            attributes={"numTiles": _integer(_FRAGMENT_MATRICES), "transpose": ir.BoolAttr.get(False)},
-        ).result
+    @property
+    def row_chunks(self) -> int:
+        """Of 16 bytes, in a row of a stage."""
+        return self.stage_row // COPIED
 
-
-def commit_copies() -> ir.Value:
-    """Makes a group of the copies started since the last one; gives what `wait_for_copies` takes."""
-    return ir.Operation.create("nvgpu.device_async_create_group", results=[_token()]).result
+    @property
+    def shared_row_bytes(self) -> int:
+        """From a row to the next in shared memory: apart, so that neighbouring rows are in other banks."""
+        return 2 * (self.stage_row if self.swizzles else self.stage_row + COPIED)
 
 
-def wait_for_copies(group: ir.Value, pending: int) -> None:
-    """Waits until the copies of all threads are in memory, but for those of the last `pending` groups."""
-    ir.Operation.create(
-        "nvgpu.device_async_wait", operands=[group], attributes={"numGroups": _integer(pending)}
-    )
-    gpu.barrier()
+_IN_ORDER = (1, 2, 4, 8)
 
-
-def column_fragments(fragment: ir.Value) -> list[ir.Value]:
-    """A fragment of 16 columns as two of 8."""
-    return [vector.extract_strided_slice(_halves(2), fragment, [2 * half], [2], [1]) for half in range(2)]
-
-
-def no_sums() -> ir.Value:
-    """A fragment of sums that are zero."""
-    type_ = ir.VectorType.get([2, 2], ir.F32Type.get())
-    zero = ir.FloatAttr.get(ir.F32Type.get(), 0.0)
-    return arith.constant(type_, ir.DenseElementsAttr.get_splat(type_, zero))
-
-
-def multiply(rows: ir.Value, columns: ir.Value, sums: ir.Value) -> ir.Value:
-    """Adds the product of 16 x 16 and 16 x 8 numbers to a fragment of sums."""
-    return _multiply(rows, columns, sums, _SHAPE, {})
-
-
-def multiply_single(rows: ir.Value, columns: ir.Value, sums: ir.Value) -> ir.Value:
-    """Adds the product of 16 x 8 and 8 x 8 numbers of fp32, without the bits that TF32 lacks."""
-    return _multiply(rows, columns, sums, _SINGLE_SHAPE, {"tf32Enabled": ir.UnitAttr.get()})
-
-
-def _multiply(
-    rows: ir.Value,
-    columns: ir.Value,
-    sums: ir.Value,
-    shape: tuple[int, int, int],
-    attributes: dict[str, ir.Attribute],
-) -> ir.Value:
-    extents = [ir.IntegerAttr.get(ir.IntegerType.get_signless(64), extent) for extent in shape]
-    return ir.Operation.create(
-        "nvgpu.mma.sync",
-        results=[sums.type],
-        operands=[rows, columns, sums],
-        attributes={"mmaShape": ir.ArrayAttr.get(extents), **attributes},
-    ).result
-
-
-def sum_quads(halves: Sequence[ir.Value]) -> list[ir.Value]:
-    """Of the fragments of two products side by side, the four sums of each of the thread's two rows."""
-    return [
-        vector.from_elements(
-            vector_type(4, ir.F32Type.get()),
-            [vector.extract(half, [], [row, column]) for half in halves for column in range(2)],
-        )
-        for row in range(2)
-    ]
-
-
-def _halves(matrices: int) -> ir.VectorType:
-    return ir.VectorType.get([matrices, 2], ir.F16Type.get())
-
-
-def _integer(value: int) -> ir.Attribute:
-    return ir.IntegerAttr.get(ir.IntegerType.get_signless(32), value)
-
-
-def _token() -> ir.Type:
-    return ir.Type.parse("!nvgpu.device.async.token")
+MMA = MatrixUnit("mma", 32, 64, swizzles=True, column_weights=(1, 8, 2, 4))
+"""NVIDIA's from sm_80 on, and by warpgroups: pairs of two products become four neighbours."""
+COOPERATIVE = MatrixUnit("cooperative", 32, 32, swizzles=False, column_weights=_IN_ORDER, joins_sums=True)
+"""Those of Vulkan: a matrix is loaded by one distance between its rows, and no thread knows what it holds."""
+MFMA = MatrixUnit("mfma", 64, 64, swizzles=False, column_weights=_IN_ORDER)
+"""Those of AMD's CDNA."""
+WMMA = MatrixUnit("wmma", 32, 64, swizzles=False, column_weights=(2, 4, 8, 1))
+"""Those of AMD's RDNA 3, where a thread's sums are of every other row."""

@@ -119,9 +119,9 @@ class GlobalBuffer(Buffer):
 
     def viewed_as(self, element: ir.Type, elements: int = 1) -> ir.Value:
         """The same memory as a memref of scalars, or of vectors of so many `elements`."""
-        width = ir.FloatType(element).width // 8
         type_ = element if elements == 1 else vector_type(elements, element)
-        return span(self.argument, type_, self.size * element_bytes("f32") // (width * elements))
+        width = element_bytes(str(element)) * elements
+        return span(self.argument, type_, self.size * element_bytes("f32") // width)
 
     def load(self, offset: IndexLike, width: int = QUAD, valid: Condition | None = None) -> ir.Value:
         """The quad from `offset` on, or zeros where the condition does not hold.

@@ -10,6 +10,8 @@ from types import MappingProxyType
 from iree.winograd.pipelines.machines.units import KIBIBYTE
 from iree.winograd.pipelines.specification.executable_target import ExecutableTarget
 
+from .matrix_unit import COOPERATIVE, MFMA, MMA, WMMA, MatrixUnit
+
 EXECUTABLE_BACKENDS = ("vulkan-spirv", "cuda", "rocm")
 """Those of IREE that compile kernels of these."""
 RESIDENT_THREADS = 512
@@ -23,6 +25,12 @@ _MATRIX_UNITS_FROM = 80
 """NVIDIA's architecture that copies beside the computation, and multiplies 16 x 8 x 16 at once.
 
 IREE says the latter of older ones, too."""
+_LISTED_MATRIX_UNITS = (
+    ("vulkan-spirv", "(NV_WMMA|WMMAR3|WMMAR4)", COOPERATIVE),
+    ("rocm", "MFMA", MFMA),
+    ("rocm", "WMMAR3", WMMA),
+)
+"""By backend and the names of the products in IREE's targets."""
 _WARPGROUP_PRODUCTS = "sm_90a"
 """The only architecture that has them; later ones multiply otherwise."""
 # What drivers for Vulkan commonly admit, whatever the multiprocessor has and IREE's targets say.
@@ -48,8 +56,8 @@ class GpuTarget:
     architecture: str = ""
     max_workgroups: tuple[int, int, int] = (_MIN_WORKGROUPS,) * 3
     """Workgroups of one launch, along each dimension of its grid."""
-    has_matrix_units: bool = False
-    """Whether warps multiply 16 x 16 by 16 x 8 fp16 numbers and sum in fp32, as NVIDIA's do from sm_80 on."""
+    matrix_unit: MatrixUnit | None = None
+    """What multiplies 16 x 16 by 16 x 16 fp16 numbers for a warp and sums in fp32, if there is such."""
     has_warpgroup_products: bool = False
     """Whether four warps multiply 64 x 16 by 16 x n fp16 numbers in shared memory, as sm_90a does."""
     extrema_lose_nan: bool = False
@@ -86,7 +94,7 @@ class GpuTarget:
             max_workgroups=(
                 (_MIN_WORKGROUPS,) * 3 if counts is None else (int(counts[1]), int(counts[2]), int(counts[3]))
             ),
-            has_matrix_units=target.backend == "cuda" and _nvidia_architecture(name) >= _MATRIX_UNITS_FROM,
+            matrix_unit=_matrix_unit(target, name),
             has_warpgroup_products=target.backend == "cuda" and name == _WARPGROUP_PRODUCTS,
             # IREE reads no number in the name, and takes the GPU for one without such instructions.
             extrema_lose_nan=target.backend == "cuda" and name == _WARPGROUP_PRODUCTS,
@@ -105,11 +113,21 @@ class GpuTarget:
                 min(self.max_workgroups[1], other.max_workgroups[1]),
                 min(self.max_workgroups[2], other.max_workgroups[2]),
             ),
-            self.has_matrix_units and other.has_matrix_units,
+            self.matrix_unit if self.matrix_unit == other.matrix_unit else None,
             self.has_warpgroup_products and other.has_warpgroup_products,
             self.extrema_lose_nan or other.extrema_lose_nan,
             self.reductions_race or other.reductions_race,
         )
+
+
+def _matrix_unit(target: ExecutableTarget, architecture: str) -> MatrixUnit | None:
+    """Those that kernels here use: by the architecture for CUDA, or by what IREE's target lists."""
+    if target.backend == "cuda":
+        return MMA if _nvidia_architecture(architecture) >= _MATRIX_UNITS_FROM else None
+    for backend, listed, unit in _LISTED_MATRIX_UNITS:
+        if target.backend == backend and re.search(rf"<{listed}_F32_16x16x16_F16>", target.configuration):
+            return unit
+    return None
 
 
 def _nvidia_architecture(name: str) -> int:

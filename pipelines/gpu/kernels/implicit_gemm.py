@@ -216,7 +216,7 @@ class _Workgroup:
         _, inverse = scales_for(largest, 0)
         factor = broadcast(inverse, QUAD)
         for value, own in zip(loaded, self._own_quads(), strict=True):
-            parts = parts_of(arith.mulf(value, factor), self._schedule.parts)
+            parts = parts_of(arith.mulf(value, factor), self._schedule.parts, self._schedule.unit.low_bits)
             for place, (number, part) in product(patch.places(*own), enumerate(parts)):
                 self._shared.store(part, place + self._patch + number * patch.part_bytes)
         publish()

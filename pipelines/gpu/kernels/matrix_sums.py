@@ -9,7 +9,7 @@ from iree.winograd.dialect.bindings import arith, ir, memref, vector
 from iree.winograd.pipelines.emission.index import Condition, Index
 from iree.winograd.pipelines.emission.vectors import broadcast
 from iree.winograd.pipelines.gpu.device.memory import QUAD, GlobalBuffer, constant_quad
-from iree.winograd.pipelines.gpu.packing.split import LOW_BITS, MAX_EXPONENT, SplitPacking
+from iree.winograd.pipelines.gpu.packing.split import MAX_EXPONENT, SplitPacking
 
 from .products import Block
 
@@ -46,7 +46,7 @@ class MatrixSums:
         """A quad of sums of large products, and of small ones if there are some, scaled back."""
         joined = large
         if small is not None:
-            joined = vector.fma(small, constant_quad(2.0**-LOW_BITS), large)
+            joined = vector.fma(small, constant_quad(2.0**-self.packing.schedule.unit.low_bits), large)
         # Apart from the scales, whose product is that of the largest elements: it underflows no sooner than
         # the result, nor does it overflow.
         reduced = arith.mulf(joined, constant_quad(2.0**-MAX_EXPONENT))

@@ -16,16 +16,15 @@ from itertools import product
 from iree.winograd.dialect.bindings import arith, ir, memref, scf, vector
 from iree.winograd.pipelines.emission.control_flow import when
 from iree.winograd.pipelines.emission.index import Index, select_index
-from iree.winograd.pipelines.gpu.device.matrix_unit import (
-    MATRIX_ROWS,
-    WARP_THREADS,
+from iree.winograd.pipelines.gpu.device.matrix_unit import MATRIX_ROWS, WARP_THREADS
+from iree.winograd.pipelines.gpu.device.memory import QUAD, GlobalBuffer, thread_id
+from iree.winograd.pipelines.gpu.device.mma import (
     StageMemory,
     commit_copies,
     multiply_single,
     no_sums,
     wait_for_copies,
 )
-from iree.winograd.pipelines.gpu.device.memory import QUAD, GlobalBuffer, thread_id
 from iree.winograd.pipelines.gpu.packing.weight_gradient import WeightGradientPacking
 from iree.winograd.pipelines.gpu.schedules.weight_gradient import (
     STAGE_PADDING,

@@ -13,7 +13,7 @@ from iree.winograd.pipelines.emission.index import Condition, Index, ceildiv
 from iree.winograd.pipelines.emission.recipe import Position, emit_unrolled, flattened
 from iree.winograd.pipelines.emission.tiles import Tile, clamped_element, input_positions, locate_tile
 from iree.winograd.pipelines.emission.vectors import broadcast
-from iree.winograd.pipelines.gpu.device.matrix_unit import WARP_THREADS
+from iree.winograd.pipelines.gpu.device.matrix_unit import MATRIX_ROWS, WARP_THREADS
 from iree.winograd.pipelines.gpu.device.memory import (
     QUAD,
     GlobalBuffer,
@@ -23,15 +23,7 @@ from iree.winograd.pipelines.gpu.device.memory import (
     quad_type,
     thread_id,
 )
-from iree.winograd.pipelines.gpu.packing.split import (
-    CHUNK,
-    LOW_PART,
-    PERMUTED,
-    SplitPacking,
-    filter_growth,
-    input_growth,
-)
-from iree.winograd.pipelines.gpu.schedules.matrix import STAGE_ROW
+from iree.winograd.pipelines.gpu.packing.split import SplitPacking, filter_growth, input_growth
 
 from .splitting import (
     integer,
@@ -161,7 +153,7 @@ class SplitInputKernel:
         factor = broadcast(inverse, QUAD)
         per_stage = packing.schedule.block_reduction // QUAD
         line = quad // per_stage * packing.schedule.block_rows + row
-        place = stage_place(line, quad % per_stage * QUAD)
+        place = packing.stage_place(line, quad % per_stage * QUAD)
 
         def load(element: Position) -> ir.Value:
             # Scaled before, transforms don't overflow.
@@ -170,8 +162,8 @@ class SplitInputKernel:
         def store(element: Position, value: ir.Value) -> None:
             number = flattened(element, shape.decomposition.alpha) * shape.groups + group
             origin = packing.input_stage(block, number)
-            parts = parts_of(value, packing.schedule.parts)
-            for part, at in zip(parts, (place, place ^ LOW_PART), strict=False):
+            parts = parts_of(value, packing.schedule.parts, packing.schedule.unit.low_bits)
+            for part, at in zip(parts, (place, place ^ packing.low_part), strict=False):
                 _store(part, halves, (origin + at) // QUAD)
 
         recipes = [each.input for each in shape.decomposition.transforms]
@@ -237,12 +229,13 @@ class SplitFilterKernel:
         packing, shape, block = self.packing, self.packing.shape, self.packing.schedule.block_columns
         taps = filter_taps(packing, self.layout, row, column, group, source)
         in_block = column % block
-        # Where the quad's first channel is among 16 that are permuted, see `permutation`.
-        first = in_block // PERMUTED * PERMUTED + in_block % PERMUTED // QUAD * 2
-        lines = [first + (i // 2 * (PERMUTED // 2) + i % 2) for i in range(QUAD)]
+        unit, quad = packing.schedule.unit, in_block // QUAD
+        *_, third, fourth = unit.column_weights
+        first = in_block // MATRIX_ROWS * MATRIX_ROWS + quad % 2 * third + quad // 2 % 2 * fourth
+        lines = [first + unit.row_of(i) for i in range(QUAD)]
         reduction = packing.schedule.block_reduction
         stage = row // reduction * block
-        places = [stage_place(stage + line, row % reduction) for line in lines]
+        places = [packing.stage_place(stage + line, row % reduction) for line in lines]
 
         def load(element: Position) -> ir.Value:
             return arith.mulf(taps(element), inverse)
@@ -250,8 +243,8 @@ class SplitFilterKernel:
         def store(element: Position, value: ir.Value) -> None:
             number = flattened(element, shape.decomposition.alpha) * shape.groups + group
             origin = packing.filter_stage(column, number)
-            parts = parts_of(value, packing.schedule.parts)
-            for part, other in zip(parts, (0, LOW_PART), strict=False):
+            parts = parts_of(value, packing.schedule.parts, unit.low_bits)
+            for part, other in zip(parts, (0, packing.low_part), strict=False):
                 for i, place in enumerate(places):
                     _store(lane(part, i), halves, origin + (place ^ other))
 
@@ -271,15 +264,6 @@ class OfSplitOperands:
 
     def filter_kernel(self, layout: FilterLayout) -> SplitFilterKernel:
         return SplitFilterKernel(self.packing, layout)
-
-
-def stage_place(line: Index, position: Index) -> Index:
-    """Where the high part of a position of a stage's row lies, in fp16; the low one is `LOW_PART` from it.
-
-    `line` numbers the rows of all stages. Chunks of 16 bytes change places by the row.
-    """
-    chunk = (position // CHUNK) ^ (line % CHUNK)
-    return line * STAGE_ROW + chunk * CHUNK + position % CHUNK
 
 
 def _store(value: ir.Value, target: ir.Value, index: Index) -> None:

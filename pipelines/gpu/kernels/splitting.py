@@ -9,26 +9,40 @@ from iree.winograd.dialect.bindings import arith, ir, vector
 from iree.winograd.pipelines.emission.vectors import vector_type
 from iree.winograd.pipelines.gpu.device.memory import QUAD, constant_quad, quad_type
 from iree.winograd.pipelines.gpu.packing.split import (
-    LOW_BITS,
     MAX_EXPONENT_FIELD,
     MIN_EXPONENT_FIELD,
     scale_offset,
 )
 
 MANTISSA_BITS = 23
+_HALF_MANTISSA_BITS = 10
 _EXPONENT_BIAS = 127
 _INFINITY = 0x7F800000
 """Its bits."""
 
 
-def parts_of(scaled: ir.Value, count: int) -> list[ir.Value]:
+def parts_of(scaled: ir.Value, count: int, low_bits: int) -> list[ir.Value]:
     """The high and the low parts of a quad within fp16's range, or its rounded numbers alone."""
     halves = vector_type(QUAD, ir.F16Type.get())
-    high = arith.truncf(halves, scaled)
     if count == 1:
-        return [high]
+        return [arith.truncf(halves, scaled)]
+    if low_bits == 0:
+        rounded = _rounded_to_half(scaled)
+        return [arith.truncf(halves, each) for each in (rounded, arith.subf(scaled, rounded))]
+    high = arith.truncf(halves, scaled)
     rest = arith.subf(scaled, arith.extf(scaled.type, high))
-    return [high, arith.truncf(halves, arith.mulf(rest, constant_quad(2.0**LOW_BITS)))]
+    return [high, arith.truncf(halves, arith.mulf(rest, constant_quad(2.0**low_bits)))]
+
+
+def _rounded_to_half(quad: ir.Value) -> ir.Value:
+    """The quad with 11 significant bits each.
+
+    By integers: NVIDIA's compiler for Vulkan leaves out conversions to fp16 and back.
+    """
+    last = MANTISSA_BITS - _HALF_MANTISSA_BITS
+    bits = arith.bitcast(vector_type(QUAD, integer_type()), quad)
+    bits = arith.addi(bits, integers(1 << (last - 1)))
+    return arith.bitcast(quad.type, arith.andi(bits, integers(-(1 << last))))
 
 
 # Magnitudes are compared as integers, in the order of which floating-point numbers without a sign are.

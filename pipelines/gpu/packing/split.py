@@ -1,21 +1,24 @@
 """The layout of operands that are split into two fp16 numbers each: as a stage lies in shared memory.
 
-    x = scale (high + 2^-11 low),  high = fp16(x / scale),  low = fp16(2^11 (x / scale - high))
+    x = scale (high + 2^-l low),  high = fp16(x / scale),  low = fp16(2^l (x / scale - high))
 
-With `b` a block of tiles or of output channels, `s` a stage of 32 positions along the reduction dimension:
+With `b` a block of tiles or of output channels, `s` a stage of 32 or 16 positions along the reduction
+dimension, by the matrix unit, as is `l`, 11 or 0:
 
-    transformed input  [b] of [a*g + group, s, tile within b, 32 high parts and 32 low parts],
+    transformed input  [b] of [a*g + group, s, tile within b, high parts and low parts],
                        then of scales [group, tile within b]
-    filters            [a*g + group, b, s, channel within b, 32 high parts and 32 low parts],
+    filters            [a*g + group, b, s, channel within b, high parts and low parts],
                        then scales [group, channel]
     products           as those of multiply-adds
 
 So each stage of a workgroup is one piece of memory. Four bytes an element, as fp32 has: arrays are bound as
-f32, in which sizes are counted. Of the 128 bytes of a row the 16 from `16 c` on lie at `16 (c ^ (row & 7))`:
-neighbouring rows have them in other banks. Filters are permuted so that a thread has neighbouring sums.
+f32, in which sizes are counted. Where a matrix unit has rows swizzled, of their 128 bytes the 16 from `16 c`
+on lie at `16 (c ^ (row & 7))`: neighbouring rows have them in other banks. Filters are permuted so that a
+thread has neighbouring sums.
 
 Scales are powers of two, by which a row's largest element comes close to 2^14: fp16 ends at 65504, and holds
-11 bits from 2^-14 on, so that parts lose none of 22 bits down to 2^-28 of the largest.
+11 bits from 2^-14 on, so that parts lose none of 22 bits down to 2^-28 of the largest, or to 2^-17 where low
+parts aren't scaled: below that an element has an error of 2^-50, or 2^-39, of the largest.
 """
 
 from __future__ import annotations
@@ -29,26 +32,19 @@ import numpy.typing as npt
 from iree.winograd.dialect.algebra.transforms import as_array
 from iree.winograd.passes.match.element_types import element_bytes
 from iree.winograd.pipelines.emission.index import Index
+from iree.winograd.pipelines.gpu.device.matrix_unit import COPIED, MATRIX_ROWS, MatrixUnit
 from iree.winograd.pipelines.gpu.device.memory import QUAD
-from iree.winograd.pipelines.gpu.schedules.matrix import HALF_BYTES, STAGE_ROW, MatrixSchedule
+from iree.winograd.pipelines.gpu.schedules.matrix import HALF_BYTES, MatrixSchedule
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
 from .products import ProductPacking
 
-LOW_BITS = 11
-"""Low parts are multiplied by two to this power."""
 MAX_EXPONENT = 14
 """Elements are scaled to at most two to this power."""
 MIN_EXPONENT_FIELD, MAX_EXPONENT_FIELD = 14, 254
 """Of the largest element as fp32: between them a scale and its inverse are normal numbers."""
-LOW_PART = STAGE_ROW // 2
-"""fp16 numbers from a high part to its low part, by xor."""
-CHUNK = 8
-"""fp16 numbers in 16 bytes."""
 MAX_TILE_THREADS = 256
 """Threads that share a tile of the input."""
-PERMUTED = 16
-"""Rows of filters that are permuted among each other."""
 
 
 @dataclass(frozen=True)
@@ -117,32 +113,51 @@ class SplitPacking(ProductPacking):
         """The element that is the scale of an output channel."""
         return group * self.padded_filters + column + self.filter_elements
 
+    @property
+    def low_part(self) -> int:
+        """fp16 numbers from a high part to its low part, by xor."""
+        return self.schedule.unit.stage_row // 2
+
+    def stage_place(self, line: Index, position: Index) -> Index:
+        """Where the high part of a position of a stage's row lies, in fp16.
+
+        `line` numbers the rows of all stages.
+        """
+        unit = self.schedule.unit
+        if not unit.swizzles:
+            return line * unit.stage_row + position
+        chunk = (position // COPIED) ^ (line % unit.row_chunks)
+        return line * unit.stage_row + chunk * COPIED + position % COPIED
+
     def pack_filters(self, transformed: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
-        schedule, groups = self.schedule, self.shape.groups
+        schedule, groups, unit = self.schedule, self.shape.groups, self.schedule.unit
         stage = schedule.block_reduction
         padded = self.by_quads(transformed).reshape(-1, groups, self.padded_reduction, self.padded_filters)
         scales = scale_of(np.abs(padded).max(axis=(0, 2)))
-        high, low = split(padded / scales[:, None, :])
+        high, low = split(padded / scales[:, None, :], unit.low_bits)
         blocks = (self.products, self.stages, stage, self.column_blocks, schedule.block_columns)
         parts = np.stack([each.reshape(blocks) for each in (high, low)[: schedule.parts]], axis=2)
         # To product, block of columns, stage, column, part, position.
-        rows = parts.transpose(0, 4, 1, 5, 2, 3).reshape(-1, PERMUTED, STAGE_ROW)[:, permutation()]
-        chunks = rows.reshape(-1, CHUNK, STAGE_ROW // CHUNK, CHUNK)
-        row, chunk = np.indices(chunks.shape[1:3])
-        swizzled = np.take_along_axis(chunks, (chunk ^ row)[None, :, :, None], axis=2)
-        packed = np.concatenate([swizzled.ravel().view(np.float32), scales.astype(np.float32).ravel()])
+        rows = parts.transpose(0, 4, 1, 5, 2, 3).reshape(-1, MATRIX_ROWS, unit.stage_row)
+        rows = rows[:, np.argsort([unit.row_of(column) for column in range(MATRIX_ROWS)])]
+        placed = _swizzled(rows, unit) if unit.swizzles else np.ascontiguousarray(rows)
+        packed = np.concatenate([placed.ravel().view(np.float32), scales.astype(np.float32).ravel()])
         return packed.reshape(self.filter_extents())
 
 
-def permutation() -> list[int]:
-    """Which of 16 channels each row of filters is: pairs of two products become four neighbours."""
-    return [4 * (row % 8 // 2) + 2 * (row // 8) + row % 2 for row in range(PERMUTED)]
+def _swizzled(rows: npt.NDArray[np.float16], unit: MatrixUnit) -> npt.NDArray[np.float16]:
+    chunks = rows.reshape(-1, unit.row_chunks, unit.row_chunks, COPIED)
+    row, chunk = np.indices(chunks.shape[1:3])
+    swizzled: npt.NDArray[np.float16] = np.take_along_axis(chunks, (chunk ^ row)[None, :, :, None], axis=2)
+    return swizzled
 
 
-def split(scaled: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.float16], npt.NDArray[np.float16]]:
-    """The high and the low parts of numbers within fp16's range."""
+def split(
+    scaled: npt.NDArray[np.float64], low_bits: int
+) -> tuple[npt.NDArray[np.float16], npt.NDArray[np.float16]]:
+    """The high and the low parts of numbers within fp16's range, these times two to the power `low_bits`."""
     high = scaled.astype(np.float16)
-    low = (2.0**LOW_BITS * (scaled - high)).astype(np.float16)
+    low = (2.0**low_bits * (scaled - high)).astype(np.float16)
     return high, low
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from iree.winograd.passes.match.element_types import F32, ElementTypes
 from iree.winograd.passes.match.no_match import Reason
+from iree.winograd.pipelines.gpu.device.matrix_unit import MMA
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
 from iree.winograd.pipelines.specification.shape import ConvolutionShape, WeightGradientShape
 
@@ -53,7 +54,10 @@ def refusal(shape: ConvolutionShape, target: GpuTarget, schedule: object) -> Rea
     of_warpgroups = isinstance(schedule, WarpgroupSchedule | ImplicitGemmSchedule)
     if of_warpgroups and not target.has_warpgroup_products:
         return f"the target has no matrix units that warpgroups use for {schedule}"
-    if isinstance(schedule, MatrixSchedule | MatrixWeightGradientSchedule) and not target.has_matrix_units:
+    unit = MMA if isinstance(schedule, MatrixWeightGradientSchedule) else target.matrix_unit
+    if isinstance(schedule, MatrixSchedule):
+        unit = schedule.unit
+    if unit != target.matrix_unit:
         return f"the target has no matrix units for {schedule}"
     if isinstance(schedule, FusedSchedule) and schedule.products != shape.transform_size:
         products = f"a schedule for {schedule.products} products"

@@ -79,6 +79,11 @@ class GemmSchedule(Schedule):
         return RESIDENT_THREADS
 
     @property
+    def warp_threads(self) -> None:
+        """Threads don't depend on which of them are in a warp."""
+        return None
+
+    @property
     def splits_loads(self) -> bool:
         """Whether one half of the threads loads the left operand, the other half the right one."""
         return self.left_blocks == self.threads // 2

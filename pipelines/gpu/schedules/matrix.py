@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from iree.winograd.passes.match.element_types import ElementTypes
+from iree.winograd.pipelines.gpu.device.matrix_unit import MATRIX_ROWS, MMA, MatrixUnit
 from iree.winograd.pipelines.specification.schedule import Schedule
 
 SPLIT_PRODUCTS = 3
 """Products of fp16 for each of numbers that are split into two of these."""
 ROUNDED_PRODUCTS = 1
 """The same of numbers that are rounded to fp16."""
-MATRIX_TERMS = 16
+MATRIX_TERMS = MATRIX_ROWS
 """Products that matrix units add to a sum at once."""
-STAGE_ROW = 64
-"""fp16 numbers in a row of a stage: high parts and low parts, or rounded numbers."""
 HALF_BYTES = 2
 """Of an fp16 number."""
-STAGE_ROW_BYTES = HALF_BYTES * STAGE_ROW
+STAGE_ROW_BYTES = HALF_BYTES * MMA.stage_row
+"""Those of NVIDIA's matrix units."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,9 @@ class MatrixSchedule(Schedule, ABC):
     Raises ValueError for sizes that are not positive, other numbers of products, and blocks that matrix
     units don't sum in whole steps.
     """
+
+    unit: ClassVar[MatrixUnit] = MMA
+    """The matrix units that it is for."""
 
     block_rows: int
     block_columns: int
@@ -54,11 +58,16 @@ class MatrixSchedule(Schedule, ABC):
     @property
     def block_reduction(self) -> int:
         """Positions along the reduction dimension of one stage."""
-        return STAGE_ROW // self.parts
+        return self.unit.stage_row // self.parts
 
     @property
     def matrix_products(self) -> int:
         return self.products
+
+    @property
+    def warp_threads(self) -> int:
+        """Threads that use a matrix unit together."""
+        return self.unit.threads
 
     @property
     def reduction_parts(self) -> int:
@@ -114,7 +123,7 @@ class StagedSchedule(MatrixSchedule, ABC):
     @property
     def stage_bytes(self) -> int:
         """Of both operands."""
-        return (self.block_rows + self.block_columns) * STAGE_ROW_BYTES
+        return (self.block_rows + self.block_columns) * self.unit.shared_row_bytes
 
     def shared_memory_bytes(self, types: ElementTypes) -> int:
         """Of a workgroup; operands of all types become fp16."""

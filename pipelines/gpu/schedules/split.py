@@ -1,24 +1,22 @@
-"""The schedule of products on matrix units that a warp uses by itself."""
+"""The schedules of products on matrix units that a warp uses by itself: one for each kind of them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from iree.winograd.pipelines.gpu.device.matrix_unit import MATRIX_ROWS, WARP_THREADS
-from iree.winograd.pipelines.gpu.device.memory import QUAD_BYTES
+from iree.winograd.pipelines.gpu.device.matrix_unit import COOPERATIVE, MATRIX_ROWS, MFMA, MMA, WMMA
+from iree.winograd.pipelines.gpu.device.memory import QUAD, QUAD_BYTES
 
-from .matrix import STAGE_ROW_BYTES, StagedSchedule
+from .matrix import MATRIX_TERMS, SPLIT_PRODUCTS, StagedSchedule
 
 
 @dataclass(frozen=True)
-class SplitSchedule(StagedSchedule):
+class WarpSchedule(StagedSchedule):
     """How the warps of a workgroup multiply on matrix units: `warp_rows` x `warp_columns` sums each.
 
     Raises ValueError as `StagedSchedule` does, for blocks that don't divide into such parts, those that the
-    threads can't copy in equal shares, and where matrix units sum other large products than those of a stage.
+    threads can't copy in equal shares, and for one sum of split numbers where small products are added to it.
     """
-
-    kind = "split"
 
     warp_rows: int
     warp_columns: int
@@ -31,13 +29,74 @@ class SplitSchedule(StagedSchedule):
                     f"{block} {getattr(self, block)} must be a multiple of {part} {getattr(self, part)}, "
                     f"and that a multiple of {MATRIX_ROWS}"
                 )
-        if self.summed_stages != 1:
-            raise ValueError(f"summed_block must be {self.block_reduction}, not {self.summed_block}")
+        if self._joins_sums and self.summed_block is None:
+            raise ValueError(f"products that {self.unit.name} matrices add to one sum need a summed_block")
         for rows in (self.block_rows, self.block_columns):
-            if rows * STAGE_ROW_BYTES // QUAD_BYTES % self.threads:
+            if rows * self.unit.row_chunks % self.threads or self.threads % self.unit.row_chunks:
                 raise ValueError(f"{self.threads} threads can't share the copies of {self} equally")
+
+    @property
+    def _joins_sums(self) -> bool:
+        return self.unit.joins_sums and self.parts == 2
+
+    @property
+    def truncated_block(self) -> int | None:
+        """Where small products are in the sum of large ones, three additions of each step are truncated.
+
+        But for the first two of a block, to which nothing large was added yet.
+        """
+        if not self._joins_sums or self.summed_block is None:
+            return self.summed_block
+        return SPLIT_PRODUCTS * self.summed_block - (SPLIT_PRODUCTS - 1) * MATRIX_TERMS
 
     @property
     def threads(self) -> int:
         """Threads of a workgroup."""
-        return WARP_THREADS * (self.block_rows // self.warp_rows) * (self.block_columns // self.warp_columns)
+        warps = self.block_rows // self.warp_rows * (self.block_columns // self.warp_columns)
+        return self.unit.threads * warps
+
+
+@dataclass(frozen=True)
+class SplitSchedule(WarpSchedule):
+    """On NVIDIA's matrix units through CUDA, from sm_80 on."""
+
+    kind = "split"
+    unit = MMA
+
+
+@dataclass(frozen=True)
+class CooperativeSchedule(WarpSchedule):
+    """On cooperative matrices of Vulkan. Split numbers need sums in blocks.
+
+    Raises ValueError as `WarpSchedule` does, and where stages have no room for the sums of 16 rows of each
+    warp, which change hands there.
+    """
+
+    kind = "cooperative"
+    unit = COOPERATIVE
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.sums_quads * QUAD_BYTES > self.stages * self.stage_bytes:
+            raise ValueError(f"{self.stages} stages have no room for 16 rows of sums of each warp of {self}")
+
+    @property
+    def sums_quads(self) -> int:
+        """Of 16 rows of sums of all warps, a quad more from row to row."""
+        return self.threads // self.unit.threads * MATRIX_ROWS * (self.warp_columns // QUAD + 1)
+
+
+@dataclass(frozen=True)
+class MfmaSchedule(WarpSchedule):
+    """On matrix units of AMD's CDNA, whose warps have 64 threads."""
+
+    kind = "mfma"
+    unit = MFMA
+
+
+@dataclass(frozen=True)
+class WmmaSchedule(WarpSchedule):
+    """On matrix units of AMD's RDNA 3."""
+
+    kind = "wmma"
+    unit = WMMA

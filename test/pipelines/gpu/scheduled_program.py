@@ -1,4 +1,4 @@
-"""A convolution that is computed by a given schedule, and the code that it becomes for CUDA."""
+"""A convolution that is computed by a given schedule, and the code that it becomes."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ from pathlib import Path
 
 import numpy as np
 from convolution_program import Program, compile_rewritten
+from iree.winograd.pipelines.gpu.device.matrix_unit import MMA
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
 from iree.winograd.pipelines.gpu.schedules.fit import GpuSchedule
 from iree.winograd.pipelines.gpu.schedules.fused import FusedSchedule
 
-HOPPER = GpuTarget(
-    1024, 232448, "nvvm.minctasm", "sm_90a", has_matrix_units=True, has_warpgroup_products=True
-)
+HOPPER = GpuTarget(1024, 232448, "nvvm.minctasm", "sm_90a", matrix_unit=MMA, has_warpgroup_products=True)
 F2X2 = FusedSchedule(16, 8, 8, 4, thread_products=1, thread_tiles=4, thread_columns=4)
 
 
@@ -25,12 +24,27 @@ class ScheduledProgram(Program):
 
     def kernels(self, architecture: str, folder: Path) -> list[str]:
         """The PTX of each kernel, for which `folder` has to be empty."""
-        generator = np.random.default_rng(0)
-        filters = generator.standard_normal(self.filter_shape).astype(np.float32)
-        flags = [f"--iree-hal-dump-executable-binaries-to={folder}"]
-        source = self.text(filters if self.constant_filter else None)
-        compile_rewritten(source, f"cuda:{architecture}", flags)
-        files = [path.read_text() for path in folder.glob("*.ptx")]
-        assert files
+        files = self._files(f"cuda:{architecture}", "--iree-hal-dump-executable-binaries-to", folder, "*.ptx")
         assert all(f".target {architecture}" in text for text in files)
         return [kernel for text in files for kernel in text.split(".visible .entry")[1:]]
+
+    def spirv(self, architecture: str, folder: Path) -> list[str]:
+        """The SPIR-V of each kernel as MLIR, for which `folder` has to be empty."""
+        flag = "--iree-hal-dump-executable-intermediates-to"
+        return self._files(f"vulkan:{architecture}", flag, folder, "*.spirv.mlir")
+
+    def assembly(self, architecture: str, folder: Path) -> str:
+        """The instructions of all kernels on a GPU of AMD, for which `folder` has to be empty."""
+        flag = "--iree-hal-dump-executable-intermediates-to"
+        (text,) = self._files(f"hip:{architecture}", flag, folder, "*.rocmasm")
+        return text
+
+    def _files(self, target: str, flag: str, folder: Path, names: str) -> list[str]:
+        """What the compiler writes to `folder` by a flag."""
+        generator = np.random.default_rng(0)
+        filters = generator.standard_normal(self.filter_shape).astype(np.float32)
+        source = self.text(filters if self.constant_filter else None)
+        compile_rewritten(source, target, [f"{flag}={folder}"])
+        files = [path.read_text() for path in folder.glob(names)]
+        assert files
+        return files

@@ -13,6 +13,7 @@ from iree.winograd.pipelines.gpu.choice.default_schedule import (
     schedules,
     stage_seconds,
 )
+from iree.winograd.pipelines.gpu.device.matrix_unit import MMA
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
 from iree.winograd.pipelines.gpu.schedules.depthwise import GpuDepthwiseSchedule
 from iree.winograd.pipelines.gpu.schedules.fit import GpuSchedule, fits, refusal
@@ -49,7 +50,7 @@ def test_all_schedules_keep_the_limits(m: tuple[int, int], target: GpuTarget) ->
 
 
 def test_a_gradient_of_a_filter_has_schedules_of_its_own() -> None:
-    target = GpuTarget(1024, 166912, architecture="sm_90", has_matrix_units=True)
+    target = GpuTarget(1024, 166912, architecture="sm_90", matrix_unit=MMA)
     forward = _shape(8, 30, 64, (4, 4))
     shape = WeightGradientShape.decomposed(forward, forward.decomposition)
     offered = list(schedules(shape, target, GpuBackend(target).default_machine))

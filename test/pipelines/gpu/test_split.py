@@ -17,6 +17,7 @@ from iree.winograd.dialect.decomposition import decompose
 from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.gpu.backend import GpuBackend
 from iree.winograd.pipelines.gpu.choice.default_schedule import SPLIT_SCHEDULES, default_schedules, schedules
+from iree.winograd.pipelines.gpu.device.matrix_unit import MMA
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
 from iree.winograd.pipelines.gpu.packing.split import SplitPacking, scale_of, split
 from iree.winograd.pipelines.gpu.schedules.fit import GpuSchedule, refusal
@@ -31,7 +32,7 @@ from wide import sampled
 Array = npt.NDArray[np.float64]
 
 SMALL = SplitSchedule(64, 64, 32, 32, stages=2)
-MATRIX_UNITS = GpuTarget(1024, 166912, "nvvm.minctasm", "sm_80", has_matrix_units=True)
+MATRIX_UNITS = GpuTarget(1024, 166912, "nvvm.minctasm", "sm_80", matrix_unit=MMA)
 WINOGRAD = ScheduledProgram(
     (14, 14), 64, 64, (3, 3), (4, 4), (3, 3), batch=4, low=(1, 1), high=(1, 1), schedule=SMALL
 )
@@ -57,7 +58,7 @@ def _shape(
 def test_parts_hold_22_bits() -> None:
     generator = np.random.default_rng(0)
     exact = np.ldexp(generator.uniform(-1, 1, 10000), generator.integers(-40, 15, 10000))
-    high, low = split(exact)
+    high, low = split(exact, MMA.low_bits)
     error = np.abs(high.astype(np.float64) + 2.0**-11 * low.astype(np.float64) - exact)
     assert (error <= np.maximum(2.0**-22 * np.abs(exact), 2.0**-36)).all()
 
@@ -154,7 +155,7 @@ def test_the_error_is_as_predicted(terms: int, block: int | None) -> None:
     generator = np.random.default_rng(0)
     rows, columns = (generator.standard_normal((2000, terms)).astype(np.float32) for _ in range(2))
     (high_row, low_row), (high_column, low_column) = (
-        split(each.astype(np.float64)) for each in (rows, columns)
+        split(each.astype(np.float64), MMA.low_bits) for each in (rows, columns)
     )
     products = _products(high_row, high_column)
     large = np.zeros(len(products), np.float32)
@@ -219,20 +220,19 @@ def _shape_of(program: ScheduledProgram) -> ConvolutionShape:
 
 
 def test_matrix_units_are_read_from_the_target() -> None:
-    def has_matrix_units(backend: str, architecture: str) -> bool:
+    def has_matrix_units(architecture: str) -> bool:
         # As IREE says of sm_70, too.
         text = f'arch = "{architecture}", wgp = <mma = [<NV_MMA_SYNC_F32_16x8x16_F16>]>'
-        return GpuTarget.of(ExecutableTarget(backend, f"{backend}-fb", text)).has_matrix_units
+        return GpuTarget.of(ExecutableTarget("cuda", "cuda-nvptx-fb", text)).matrix_unit == MMA
 
-    assert all(has_matrix_units("cuda", name) for name in ("sm_80", "sm_86", "sm_90a"))
-    assert not any(has_matrix_units("cuda", name) for name in ("sm_60", "sm_70", "sm_75", ""))
-    assert not has_matrix_units("vulkan-spirv", "ampere")
-    assert not MATRIX_UNITS.least(replace(MATRIX_UNITS, has_matrix_units=False)).has_matrix_units
+    assert all(has_matrix_units(name) for name in ("sm_80", "sm_86", "sm_90a"))
+    assert not any(has_matrix_units(name) for name in ("sm_60", "sm_70", "sm_75", ""))
+    assert not MATRIX_UNITS.least(replace(MATRIX_UNITS, matrix_unit=None)).matrix_unit
 
 
 def test_other_targets_have_no_split_products() -> None:
     shape, machine = _shape(128, 128, (4, 4)), default_gpu_machine("sm_90")
-    target = replace(MATRIX_UNITS, has_matrix_units=False)
+    target = replace(MATRIX_UNITS, matrix_unit=None)
     assert "no matrix units" in (refusal(shape, target, SMALL) or "")
     assert not any(isinstance(each, SplitSchedule) for each in schedules(shape, target, machine))
     unknown = replace(machine, matrix_flops=None)

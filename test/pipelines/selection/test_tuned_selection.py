@@ -29,6 +29,7 @@ from iree.winograd.pipelines.cpu.schedules.direct import DirectSchedule
 from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule
 from iree.winograd.pipelines.gpu.backend import GpuBackend
 from iree.winograd.pipelines.gpu.choice.default_schedule import GEMM_SCHEDULES
+from iree.winograd.pipelines.gpu.device.matrix_unit import MMA
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
 from iree.winograd.pipelines.gpu.schedules.fused import FusedSchedule
 from iree.winograd.pipelines.gpu.schedules.gemm import GemmSchedule
@@ -362,7 +363,7 @@ def test_split_products_that_are_measured_but_inaccurate_leave_the_others(
     path: Path, source: str, text: str
 ) -> None:
     problem = ConvolutionProblem.parse(text)
-    target = GpuTarget(1024, 166912, "nvvm.minctasm", "sm_80", has_matrix_units=True)
+    target = GpuTarget(1024, 166912, "nvvm.minctasm", "sm_80", matrix_unit=MMA)
     space = GpuBackend(target).search_space()
     in_blocks = next(each for each in implementations(space, problem) if each.schedule.matrix_products == 3)
     assert isinstance(in_blocks.schedule, MatrixSchedule)

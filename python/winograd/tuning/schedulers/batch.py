@@ -9,7 +9,7 @@ from typing import Protocol
 
 from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.selection.implementation import Implementation
-from iree.winograd.pipelines.selection.prediction import algorithm_error
+from iree.winograd.pipelines.selection.prediction import implementation_error
 from iree.winograd.tuning.measuring.compile_job import CompileJob
 from iree.winograd.tuning.measuring.measurement import MeasuredProgram, MeasurementJob
 from iree.winograd.tuning.measuring.outcome import Failure, Outcome
@@ -47,7 +47,7 @@ class Batch:
     def measurement_job(self, programs: Sequence[tuple[Implementation, bytes | Path]]) -> MeasurementJob:
         """The measurement of those implementations that did compile."""
         measured = (
-            MeasuredProgram(program, algorithm_error(self.problem, implementation.algorithm))
+            MeasuredProgram(program, implementation_error(self.problem, implementation))
             for implementation, program in programs
         )
         return MeasurementJob(

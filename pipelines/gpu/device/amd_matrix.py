@@ -1,0 +1,51 @@
+"""AMD's matrix units: of CDNA, whose warps have 64 threads, and of RDNA 3, with 32.
+
+Operations of the `amdgpu` dialect, of which IREE ships no Python bindings. Of each 16 x 16 sums, a thread has
+neighbouring rows of one column on CDNA, and every other row of one column on RDNA 3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from iree.winograd.dialect.bindings import arith, ir
+
+from .matrix_unit import MATRIX_ROWS
+
+MFMA_TERMS = 4
+"""Neighbouring fp16 numbers of a row, or of a column, that a thread of CDNA holds."""
+MFMA_SUMS = 4
+"""A thread's of 16 x 16."""
+WMMA_TERMS = MATRIX_ROWS
+"""The same of RDNA 3: all of them, twice in a warp."""
+WMMA_SUMS = 8
+
+
+def no_sums(count: int) -> ir.Value:
+    """A thread's sums, which are zero."""
+    type_ = ir.VectorType.get([count], ir.F32Type.get())
+    return arith.constant(
+        type_, ir.DenseElementsAttr.get_splat(type_, ir.FloatAttr.get(type_.element_type, 0.0))
+    )
+
+
+def multiply_mfma(rows: ir.Value, columns: ir.Value, sums: ir.Value) -> ir.Value:
+    """Adds the product of 16 x 16 and 16 x 16 numbers to sums, on CDNA."""
+    return _multiply("amdgpu.mfma", ("m", "n", "k", "blocks"), (*[MATRIX_ROWS] * 3, 1), (rows, columns, sums))
+
+
+def multiply_wmma(rows: ir.Value, columns: ir.Value, sums: ir.Value) -> ir.Value:
+    """The same on RDNA 3."""
+    return _multiply("amdgpu.wmma", ("m", "n", "k"), [MATRIX_ROWS] * 3, (rows, columns, sums))
+
+
+def _multiply(
+    name: str, names: Sequence[str], sizes: Sequence[int], operands: tuple[ir.Value, ir.Value, ir.Value]
+) -> ir.Value:
+    integer = ir.IntegerType.get_signless(32)
+    return ir.Operation.create(
+        name,
+        results=[operands[-1].type],
+        operands=operands,
+        attributes={name: ir.IntegerAttr.get(integer, size) for name, size in zip(names, sizes, strict=True)},
+    ).result

@@ -1,0 +1,143 @@
+"""NVIDIA's matrix units from sm_80 on: copies beside the computation, fragments of operands, their products.
+
+Operations of the `nvgpu` dialect, of which IREE ships no Python bindings. A fragment is what one of the 32
+threads of a warp holds of 16 x 16 fp16 numbers of an operand, or of 16 x 8 fp32 sums.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from iree.winograd.dialect.bindings import arith, gpu, ir, memref, vector
+from iree.winograd.pipelines.emission.index import Index, IndexLike
+from iree.winograd.pipelines.emission.vectors import vector_type
+
+from .matrix_unit import COPIED
+
+_COPIED_BITS = 16 * COPIED
+_SHAPE = (16, 8, 16)
+"""Rows, columns and reduction of one product."""
+_SINGLE_SHAPE = (16, 8, 8)
+"""The same of one of TF32."""
+_FRAGMENT_MATRICES = 4
+"""Of 8 x 8 numbers, in a fragment of an operand."""
+
+
+@dataclass(frozen=True)
+class StageMemory:
+    """Numbers of fp16, or of fp32, in the memory that a workgroup shares."""
+
+    memref: ir.Value
+
+    @staticmethod
+    def allocate(count: int, name: str, element: ir.Type | None = None) -> StageMemory:
+        """Memory for so many, of fp16 by default."""
+        space = ir.Attribute.parse("#gpu.address_space<workgroup>")
+        type_ = ir.MemRefType.get([count], element or ir.F16Type.get(), memory_space=space)
+        with ir.Location.name(name):
+            return StageMemory(memref.AllocOp(type_, [], []).result)
+
+    def copy(self, to: IndexLike, source: ir.Value, offset: IndexLike) -> None:
+        """Starts to copy 16 bytes, past the first cache; both places are multiples of that."""
+        ir.Operation.create(
+            "nvgpu.device_async_copy",
+            results=[_token()],
+            operands=[self.memref, Index.of(to).value, source, Index.of(offset).value],
+            attributes={
+                "dstElements": ir.IntegerAttr.get(ir.IndexType.get(), _COPIED_BITS // self._element.width),
+                "bypassL1": ir.UnitAttr.get(),
+                "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 1, 1, 1, 0]),
+            },
+        )
+
+    @property
+    def _element(self) -> ir.FloatType:
+        return ir.FloatType(ir.MemRefType(self.memref.type).element_type)
+
+    def load(self, offset: IndexLike) -> ir.Value:
+        """One number."""
+        return memref.load(self.memref, [Index.of(offset).value])
+
+    def fragment(self, offset: IndexLike) -> ir.Value:
+        """A fragment: each thread gives the place of eight numbers, those of eight threads are a matrix."""
+        return ir.Operation.create(
+            "nvgpu.ldmatrix",
+            results=[_halves(_FRAGMENT_MATRICES)],
+            operands=[self.memref, Index.of(offset).value],
+            attributes={"numTiles": _integer(_FRAGMENT_MATRICES), "transpose": ir.BoolAttr.get(False)},
+        ).result
+
+
+def commit_copies() -> ir.Value:
+    """Makes a group of the copies started since the last one; gives what `wait_for_copies` takes."""
+    return ir.Operation.create("nvgpu.device_async_create_group", results=[_token()]).result
+
+
+def wait_for_copies(group: ir.Value, pending: int) -> None:
+    """Waits until the copies of all threads are in memory, but for those of the last `pending` groups."""
+    ir.Operation.create(
+        "nvgpu.device_async_wait", operands=[group], attributes={"numGroups": _integer(pending)}
+    )
+    gpu.barrier()
+
+
+def column_fragments(fragment: ir.Value) -> list[ir.Value]:
+    """A fragment of 16 columns as two of 8."""
+    return [vector.extract_strided_slice(_halves(2), fragment, [2 * half], [2], [1]) for half in range(2)]
+
+
+def no_sums() -> ir.Value:
+    """A fragment of sums that are zero."""
+    type_ = ir.VectorType.get([2, 2], ir.F32Type.get())
+    zero = ir.FloatAttr.get(ir.F32Type.get(), 0.0)
+    return arith.constant(type_, ir.DenseElementsAttr.get_splat(type_, zero))
+
+
+def multiply(rows: ir.Value, columns: ir.Value, sums: ir.Value) -> ir.Value:
+    """Adds the product of 16 x 16 and 16 x 8 numbers to a fragment of sums."""
+    return _multiply(rows, columns, sums, _SHAPE, {})
+
+
+def multiply_single(rows: ir.Value, columns: ir.Value, sums: ir.Value) -> ir.Value:
+    """Adds the product of 16 x 8 and 8 x 8 numbers of fp32, without the bits that TF32 lacks."""
+    return _multiply(rows, columns, sums, _SINGLE_SHAPE, {"tf32Enabled": ir.UnitAttr.get()})
+
+
+def _multiply(
+    rows: ir.Value,
+    columns: ir.Value,
+    sums: ir.Value,
+    shape: tuple[int, int, int],
+    attributes: dict[str, ir.Attribute],
+) -> ir.Value:
+    extents = [ir.IntegerAttr.get(ir.IntegerType.get_signless(64), extent) for extent in shape]
+    return ir.Operation.create(
+        "nvgpu.mma.sync",
+        results=[sums.type],
+        operands=[rows, columns, sums],
+        attributes={"mmaShape": ir.ArrayAttr.get(extents), **attributes},
+    ).result
+
+
+def sum_quads(halves: Sequence[ir.Value]) -> list[ir.Value]:
+    """Of the fragments of two products side by side, the four sums of each of the thread's two rows."""
+    return [
+        vector.from_elements(
+            vector_type(4, ir.F32Type.get()),
+            [vector.extract(half, [], [row, column]) for half in halves for column in range(2)],
+        )
+        for row in range(2)
+    ]
+
+
+def _halves(matrices: int) -> ir.VectorType:
+    return ir.VectorType.get([matrices, 2], ir.F16Type.get())
+
+
+def _integer(value: int) -> ir.Attribute:
+    return ir.IntegerAttr.get(ir.IntegerType.get_signless(32), value)
+
+
+def _token() -> ir.Type:
+    return ir.Type.parse("!nvgpu.device.async.token")

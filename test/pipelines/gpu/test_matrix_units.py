@@ -1,0 +1,250 @@
+"""Products of split numbers on matrix units through Vulkan and HIP: the code that they become, their choice.
+
+No such GPU takes part: `benchmarks/gpu_cooperative.py` checks the kernels for Vulkan on one.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from iree.compiler import ir
+from iree.compiler.dialects import iree_codegen, iree_gpu  # noqa: F401
+from iree.winograd.dialect.decomposition import decompose
+from iree.winograd.passes.match.problem import ConvolutionProblem
+from iree.winograd.pipelines.emission.index import Index
+from iree.winograd.pipelines.gpu.backend import GpuBackend
+from iree.winograd.pipelines.gpu.choice.default_schedule import default_schedules, schedules
+from iree.winograd.pipelines.gpu.device.matrix_unit import COOPERATIVE, MFMA, MMA, WMMA, MatrixUnit
+from iree.winograd.pipelines.gpu.device.target import GpuTarget
+from iree.winograd.pipelines.gpu.kernels.fragments import AmdFragments, MfmaFragments, WmmaFragments
+from iree.winograd.pipelines.gpu.packing.split import split
+from iree.winograd.pipelines.gpu.schedules.fit import refusal
+from iree.winograd.pipelines.gpu.schedules.gemm import GemmSchedule
+from iree.winograd.pipelines.gpu.schedules.split import (
+    CooperativeSchedule,
+    MfmaSchedule,
+    SplitSchedule,
+    WarpSchedule,
+    WmmaSchedule,
+)
+from iree.winograd.pipelines.machines.defaults import default_gpu_machine
+from iree.winograd.pipelines.specification.executable_target import ExecutableTarget
+from iree.winograd.pipelines.specification.shape import ConvolutionShape
+from scheduled_program import ScheduledProgram
+from wide import wide
+
+Array = npt.NDArray[Any]
+
+COOPERATIVE_BLOCKS = CooperativeSchedule(64, 64, 32, 64, stages=2, summed_block=16)
+MFMA_BLOCKS = MfmaSchedule(64, 64, 32, 32, stages=2, summed_block=32)
+WMMA_BLOCKS = WmmaSchedule(64, 64, 32, 32, stages=2, summed_block=32)
+VULKAN = GpuTarget(1024, 48 << 10, architecture="sm_80", matrix_unit=COOPERATIVE)
+WINOGRAD = ScheduledProgram((14, 14), 128, 64, (3, 3), (4, 4), (3, 3), batch=4, low=(1, 1), high=(1, 1))
+
+
+def _shape(channels: int = 128) -> ConvolutionShape:
+    problem = ConvolutionProblem(32, (28, 28), (1, 1), (1, 1), (3, 3), (1, 1), (1, 1), 1, channels, channels)
+    return ConvolutionShape.decomposed(problem, decompose((3, 3), (4, 4)))
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        WINOGRAD,
+        *wide(
+            [
+                replace(WINOGRAD, constant_filter=False),
+                replace(WINOGRAD, channels=30, outputs=19, dynamic_batch=True),
+                replace(WINOGRAD, kernel=(1, 1), m=(1, 1), p=(1, 1), low=None, high=None, channels=1100),
+            ]
+        ),
+    ],
+    ids=str,
+)
+def test_becomes_cooperative_matrices(program: ScheduledProgram, tmp_path: Path) -> None:
+    kernels = replace(program, schedule=COOPERATIVE_BLOCKS).spirv("ampere", tmp_path)
+    (multiplying,) = (each for each in kernels if "CooperativeMatrixMulAdd" in each)
+    # The stage of a loop, or both where there are no more.
+    stages = 2 if program.channels <= 32 else 1
+    # Of a stage: a step of three products of 2 x 4 tiles.
+    assert multiplying.count("spirv.KHR.CooperativeMatrixMulAdd") == stages * 3 * 8
+    # High and low parts of 2 and 4 fragments, and all sums on their way to the threads.
+    assert multiplying.count("spirv.KHR.CooperativeMatrixLoad") == stages * 2 * (2 + 4)
+    assert multiplying.count("spirv.KHR.CooperativeMatrixStore") == 8
+    operands = re.findall(r"coopmatrix<16x16x(\w+), Subgroup, (\w+)>", multiplying)
+    assert set(operands) == {("f16", "MatrixA"), ("f16", "MatrixB"), ("f32", "MatrixAcc")}
+
+
+@pytest.mark.parametrize(
+    ("target", "schedule", "instruction", "warp", "stages"),
+    [
+        # LLVM unrolls the loop of four stages for these.
+        ("gfx942", MFMA_BLOCKS, "v_mfma_f32_16x16x16_f16", 64, 4),
+        ("gfx90a", MFMA_BLOCKS, "v_mfma_f32_16x16x16f16", 64, 4),
+        ("gfx1100", WMMA_BLOCKS, "v_wmma_f32_16x16x16_f16", 32, 1),
+    ],
+)
+def test_becomes_instructions_of_amds_matrix_units(
+    target: str, schedule: WarpSchedule, instruction: str, warp: int, stages: int, tmp_path: Path
+) -> None:
+    text = replace(WINOGRAD, schedule=schedule).assembly(target, tmp_path)
+    # Of each stage: two steps of three products of 2 x 2 tiles.
+    assert text.count(instruction) == stages * 2 * 3 * 4
+    assert f".wavefront_size: {warp}" in text
+    assert set(re.findall(r"gpr_spill_count: (\d+)", text)) == {"0"}, "registers are spilled"
+
+
+@pytest.mark.parametrize(
+    ("fragments", "schedule", "intrinsic"),
+    [
+        (MfmaFragments, MFMA_BLOCKS, "MFMA_F32_16x16x16_F16"),
+        (WmmaFragments, WMMA_BLOCKS, "WMMAR3_F32_16x16x16_F16"),
+    ],
+)
+def test_threads_hold_the_sums_that_iree_says(
+    fragments: type[AmdFragments], schedule: WarpSchedule, intrinsic: str
+) -> None:
+    with ir.Context():
+        attribute = iree_gpu.MMAIntrinsicAttr.get(getattr(iree_gpu.MMAIntrinsic, intrinsic))
+        layout = iree_gpu.get_single_subgroup_layout(attribute, 2)
+    (outer, _), (threads, _), (stride, one) = layout.outer, layout.thread, layout.tstrides
+    assert one == 1
+    element = layout.element[0]
+    for lane in range(schedule.unit.threads):
+        mine = fragments(schedule, None, Index(lane))  # type: ignore[arg-type]
+        assert [row.known for row in mine.thread_rows(0)] == [lane % 16]
+        firsts = [column.known for column in mine.thread_columns if (column.known or 0) < 16]
+        columns = [first + i for first in firsts if first is not None for i in range(4)]
+        theirs = [
+            (i * threads + lane // stride % threads) * element + j
+            for i in range(outer)
+            for j in range(element)
+        ]
+        assert [schedule.unit.row_of(column) for column in columns] == theirs
+
+
+@pytest.mark.parametrize("unit", [MMA, COOPERATIVE, MFMA, WMMA], ids=lambda unit: unit.name)
+def test_each_of_16_columns_has_a_row(unit: MatrixUnit) -> None:
+    assert sorted(map(unit.row_of, range(16))) == list(range(16))
+
+
+@pytest.mark.parametrize(
+    ("backend", "listed", "unit"),
+    [
+        ("vulkan-spirv", "NV_WMMA_F32_16x16x16_F16", COOPERATIVE),
+        ("vulkan-spirv", "WMMAR3_F32_16x16x16_F16", COOPERATIVE),
+        ("vulkan-spirv", "NV_MMA_SYNC_F32_16x8x16_F16", None),
+        ("vulkan-spirv", "WMMAR3_F16_16x16x16_F16", None),
+        ("rocm", "MFMA_F32_16x16x16_F16", MFMA),
+        ("rocm", "WMMAR3_F32_16x16x16_F16", WMMA),
+        ("rocm", "WMMAR4_F32_16x16x16_F16", None),
+    ],
+)
+def test_matrix_units_are_those_that_irees_target_lists(
+    backend: str, listed: str, unit: MatrixUnit | None
+) -> None:
+    target = ExecutableTarget(backend, f"{backend}-fb", f"wgp = <mma = [<MFMA_F32_32x32x8_F16>, <{listed}>]>")
+    assert GpuTarget.of(target).matrix_unit == unit
+
+
+def test_schedules_are_for_the_matrix_units_of_the_target() -> None:
+    split = SplitSchedule(64, 64, 32, 32, stages=2)
+    for unit, schedule in ((COOPERATIVE, COOPERATIVE_BLOCKS), (MFMA, MFMA_BLOCKS), (WMMA, WMMA_BLOCKS)):
+        assert refusal(_shape(), replace(VULKAN, matrix_unit=unit), schedule) is None
+        assert "no matrix units" in (refusal(_shape(), replace(VULKAN, matrix_unit=unit), split) or "")
+        assert "no matrix units" in (refusal(_shape(), replace(VULKAN, matrix_unit=None), schedule) or "")
+
+
+@pytest.mark.parametrize(
+    ("unit", "architecture", "kind"),
+    [(COOPERATIVE, "sm_80", CooperativeSchedule), (MFMA, "gfx90a", MfmaSchedule)],
+)
+def test_large_batches_are_multiplied_by_matrix_units(
+    unit: MatrixUnit, architecture: str, kind: type[WarpSchedule]
+) -> None:
+    target = replace(VULKAN, architecture=architecture, matrix_unit=unit)
+    machine = default_gpu_machine(architecture)
+    assert isinstance(default_schedules(_shape(), target, machine)[0], kind)
+
+
+@pytest.mark.parametrize(("unit", "architecture"), [(None, ""), (COOPERATIVE, "rdna3"), (WMMA, "gfx1100")])
+def test_where_matrix_units_are_missing_or_slow_products_and_limits_are_those_of_others(
+    unit: MatrixUnit | None, architecture: str
+) -> None:
+    target = replace(VULKAN, architecture=architecture, matrix_unit=unit)
+    machine = default_gpu_machine(architecture)
+    kinds = (CooperativeSchedule, WmmaSchedule)
+    assert not any(isinstance(each, kinds) for each in schedules(_shape(), target, machine))
+    assert isinstance(default_schedules(_shape(), target, machine)[0], GemmSchedule)
+    assert GpuBackend(target).search_space(machine).max_relative_errors["f32"] == 4e-6
+
+
+def test_consumers_gpus_keep_their_limit_through_vulkan() -> None:
+    """Three products on their matrix units take longer than one elsewhere."""
+    target = replace(VULKAN, architecture="sm_86")
+    assert GpuBackend(target).search_space().max_relative_errors["f32"] == 4e-6
+    assert GpuBackend(VULKAN).search_space().max_relative_errors["f32"] == 5e-7
+
+
+@pytest.mark.parametrize(
+    ("sizes", "fields", "message"),
+    [
+        ((64, 64, 32, 64), {}, "need a summed_block"),
+        ((64, 64, 32, 64), {"summed_block": 24}, "summed_block 24 must be a multiple of 16"),
+        ((128, 64, 16, 64), {"summed_block": 16}, "no room for 16 rows of sums"),
+    ],
+)
+def test_cooperative_schedules_that_make_no_sense_are_an_error(
+    sizes: tuple[int, int, int, int], fields: dict[str, int], message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        CooperativeSchedule(*sizes, stages=2, **fields)
+
+
+@pytest.mark.parametrize("terms", [64, 1024])
+def test_sums_that_small_products_come_first_in_lose_nothing_by_it(terms: int) -> None:
+    """Matrix units are imitated: 16 exact products at a time are added to a sum, which is truncated."""
+    generator = np.random.default_rng(0)
+    rows, columns = (generator.standard_normal((2000, terms)).astype(np.float32) for _ in range(2))
+    exact = (rows.astype(np.float64) * columns).sum(axis=1)
+    joined = _blocks(rows, columns, low_bits=0)
+    apart = _blocks(rows, columns, low_bits=11)
+    error_joined, error_apart = (np.abs(each - exact).sum() / np.abs(exact).sum() for each in (joined, apart))
+    assert error_joined <= 1.1 * error_apart
+
+
+def _blocks(rows: Array, columns: Array, low_bits: int) -> Array:
+    """Sums of blocks of 16 products, small ones first or apart from them, added to each other in fp32."""
+    (high_row, low_row), (high_column, low_column) = (
+        tuple(part.astype(np.float64) for part in split(each.astype(np.float64) * 2.0**12, low_bits))
+        for each in (rows, columns)
+    )
+    large, small = np.zeros(len(rows), np.float32), np.zeros(len(rows), np.float32)
+    for first in range(0, rows.shape[1], 16):
+        block = slice(first, first + 16)
+        products = [
+            (left[:, block] * right[:, block]).sum(axis=1)
+            for left, right in ((high_row, low_column), (low_row, high_column), (high_row, high_column))
+        ]
+        if low_bits:
+            small = _truncated(_truncated(small + products[0]) + products[1])
+            large = large + _truncated(products[2])
+            continue
+        sum_ = np.zeros(len(rows), np.float32)
+        for product in products:
+            sum_ = _truncated(sum_ + product)
+        large = large + sum_
+    return np.asarray(
+        (large + np.float32(2.0**-low_bits) * small if low_bits else large) * 2.0**-24, np.float64
+    )
+
+
+def _truncated(exact: Array) -> Array:
+    rounded = exact.astype(np.float32)
+    return np.where(np.abs(rounded) > np.abs(exact), np.nextafter(rounded, np.float32(0)), rounded)
