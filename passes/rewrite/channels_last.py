@@ -99,10 +99,19 @@ def rewrite_extract_slice(operation: ir.Operation, versions: Versions) -> ir.Val
 
 def rewrite_insert_slice(operation: ir.Operation, versions: Versions) -> ir.Value | None:
     (part, whole, *dynamic), version = operation.operands, versions.get(operation.operands[0])
-    if version is None or not _permutes_slice(operation, part, dynamic):
+    if version is None or not _permutes_slice(operation, part, dynamic) or _is_slice_of(part, whole):
         return None
     with ir.InsertionPoint(operation):
         return inserted(version, _version(whole, versions), *_permuted_slice(operation, dynamic))
+
+
+def _is_slice_of(part: ir.Value, whole: ir.Value) -> bool:
+    """IREE 3.13 moves a part of an argument within it, over what it still has to read where these overlap."""
+    definition = defining_operation(part)
+    while definition is not None and definition.name == "tensor.extract_slice":
+        part = definition.operands[0]
+        definition = defining_operation(part)
+    return part == whole
 
 
 def _permutes_slice(operation: ir.Operation, source: ir.Value, dynamic: Sequence[ir.Value]) -> bool:

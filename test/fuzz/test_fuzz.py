@@ -20,7 +20,20 @@ from checker_process import Checker, OutOfTimeError
 from configuration import Configuration, configurations
 from guarded import GuardedArray
 from hypothesis import HealthCheck, assume, given, settings
-from operations import Collapse, Constant, Convolution, Elementwise, Expansion, Fill, Input, Pad, Reduction
+from operations import (
+    Collapse,
+    Constant,
+    Convolution,
+    Elementwise,
+    Expansion,
+    Fill,
+    Input,
+    Insertion,
+    Pad,
+    Reduction,
+    Slice,
+    Transposition,
+)
 from program import Call, Function, Program
 from shrinking import shrink
 from strategies import programs
@@ -174,6 +187,23 @@ FOUND: dict[str, tuple[Program, Configuration]] = {
                         Collapse(5, 1),
                     ),
                     (6,),
+                ),
+            )
+        ),
+        replace(PREDICTED, target="sse"),
+    ),
+    # Channels last, IREE moved the slice within the argument, over what it had yet to read.
+    "a slice inserted beside itself": (
+        Program(
+            (
+                Function(
+                    (
+                        Input((1, 22, 17)),
+                        Transposition(0, (0, 2, 1)),
+                        Slice(1, (0, 5, 17), (1, 7, 4), (1, 1, 1)),
+                        Insertion(2, 1, (0, 4, 18), (1, 1, 1)),
+                    ),
+                    (3,),
                 ),
             )
         ),

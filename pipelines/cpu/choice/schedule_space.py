@@ -9,7 +9,7 @@ from itertools import product
 from iree.winograd.pipelines.cpu.processor.product import RegisterBlock
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.schedules.depthwise import DepthwiseSchedule, can_copy
-from iree.winograd.pipelines.cpu.schedules.direct import DirectSchedule, direct_workgroup_bytes, in_lines
+from iree.winograd.pipelines.cpu.schedules.direct import DirectSchedule, in_lines
 from iree.winograd.pipelines.cpu.schedules.fit import misfit
 from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
@@ -70,7 +70,7 @@ def direct_schedules(
     shape: ConvolutionShape, target: CpuTarget, threads: int, default: DirectSchedule
 ) -> Iterator[DirectSchedule]:
     """The `default` with other register blocks, rows, pixels and splits, as far as L2 holds them."""
-    shape = in_lines(shape)
+    whole, shape = shape, in_lines(shape)
     pixels = shape.output_size[-1]
     rows = shape.output_rows
     for vectors, width in block_vectors(shape, target):
@@ -90,17 +90,18 @@ def direct_schedules(
                 FILTER_PREFETCHES,
                 _channel_splits(threads, -(-shape.group_outputs // width)),
             ):
-                if direct_workgroup_bytes(shape, row_block, pixel_block, target) <= target.l2_bytes:
-                    yield replace(
-                        default,
-                        vector_width=width,
-                        register_pixels=register_pixels,
-                        register_vectors=vectors,
-                        pixel_block=pixel_block,
-                        row_block=row_block,
-                        filter_prefetch=prefetch,
-                        channel_splits=split,
-                    )
+                schedule = replace(
+                    default,
+                    vector_width=width,
+                    register_pixels=register_pixels,
+                    register_vectors=vectors,
+                    pixel_block=pixel_block,
+                    row_block=row_block,
+                    filter_prefetch=prefetch,
+                    channel_splits=split,
+                )
+                if misfit(schedule, whole, target) is None:
+                    yield schedule
 
 
 def depthwise_schedules(
