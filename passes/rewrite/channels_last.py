@@ -111,7 +111,7 @@ def _is_slice_of(part: ir.Value, whole: ir.Value) -> bool:
     while definition is not None and definition.name == "tensor.extract_slice":
         part = definition.operands[0]
         definition = defining_operation(part)
-    return part == whole
+    return bool(part == whole)
 
 
 def _permutes_slice(operation: ir.Operation, source: ir.Value, dynamic: Sequence[ir.Value]) -> bool:
