@@ -41,7 +41,7 @@ class Convolution(ConvolutionProblem):
 
     def _image(self) -> ir.Value | None:
         """The input with all channels in its last dimension, if it is channels last."""
-        if "g" not in self.input_layout:
+        if not {"g", "c"} <= set(self.input_layout):
             return self.input
         groups = defining_operation(self.input)
         if groups is None or groups.name != "tensor.expand_shape":
