@@ -32,7 +32,7 @@ import numpy as np
 from benchmarks.gpu_programs import RESNET, GpuLayer, Variant, compile_layer, program, variant_of, workload_of
 from benchmarks.gpu_split_cases import PRODUCT_TILE, PRODUCTS, Case
 from benchmarks.gpu_split_programs import build_case
-from benchmarks.gpu_split_run import check_case, cudnn_result, error_of, layer_in_float64
+from benchmarks.gpu_split_run import by_cudnn, check_case, error_of
 
 if TYPE_CHECKING:
     from iree.winograd.pipelines.selection.decision import Candidate
@@ -342,37 +342,21 @@ def _cublas(layer: GpuLayer) -> dict[str, dict[str, float]]:
 def _measure(folder: Path, layer: GpuLayer, records: list[dict[str, Any]], rounds: int) -> dict[str, Any]:
     import torch
 
-    from benchmarks.gpu import LayerProgram, cudnn_seconds, time_programs
+    from benchmarks.gpu import LayerProgram, time_programs
 
-    generator = torch.Generator(device="cuda").manual_seed(0)
-
-    def random(*sizes: int) -> torch.Tensor:
-        return torch.randn(*sizes, device="cuda", generator=generator)
-
-    image = random(layer.batch, layer.size, layer.size, layer.channels)
-    filters = (2 / (layer.taps**2 * layer.channels)) ** 0.5 * random(
-        layer.taps, layer.taps, layer.channels, layer.filters
-    )
-    bias = 0.1 * random(layer.filters)
-    torch.backends.cudnn.benchmark = True
-    result: dict[str, Any] = {"layer": asdict(layer), "flops": layer.flops, "cudnn": {}, "ours": []}
-    with torch.inference_mode():
-        exact = layer_in_float64(layer, image, filters, bias)
-        for name, allowed in (("fp32", False), ("tf32", True)):
-            torch.backends.cudnn.allow_tf32 = allowed
-            seconds = cudnn_seconds(layer, image, filters, bias)
-            error = error_of(cudnn_result(layer, image, filters, bias), exact)
-            result["cudnn"][name] = {"seconds": min(seconds.values()), "error": error}
-            print(
-                f"{layer.name} cuDNN {name}: {min(seconds.values()) * 1e6:.1f} us, error {error:.1e}",
-                flush=True,
-            )
+    operands, exact, cudnn = by_cudnn(layer)
+    result: dict[str, Any] = {"layer": asdict(layer), "flops": layer.flops, "cudnn": cudnn, "ours": []}
+    for name, measured in cudnn.items():
+        print(
+            f"{layer.name} cuDNN {name}: {measured['seconds'] * 1e6:.1f} us, error {measured['error']:.1e}",
+            flush=True,
+        )
     programs = []
     for record in records:
         measured = {name: value for name, value in record.items() if name not in ("layer", "file")}
         result["ours"].append(measured)
         try:
-            one = LayerProgram(folder / record["file"], "vulkan", (image, filters, bias))
+            one = LayerProgram(folder / record["file"], "vulkan", operands)
             measured["error"] = error_of(one.output()[0], exact)
             programs.append((one, measured))
         except Exception as error:

@@ -16,6 +16,7 @@ from benchmarks.gpu_split_report import print_case, print_layer, print_products
 
 if TYPE_CHECKING:
     import numpy.typing as npt
+    import torch
 
 SHIFTS = (0, 100, -100, 12)
 """Images are multiplied by two to these powers, one after the other."""
@@ -97,10 +98,13 @@ def error_of(result: npt.NDArray[Any], exact: npt.NDArray[np.float64]) -> float:
     return float(np.abs(result.astype(np.float64) - exact).sum() / np.abs(exact).sum())
 
 
-def _measure(folder: Path, layer: GpuLayer, records: list[dict[str, Any]], rounds: int) -> dict[str, Any]:
+def by_cudnn(
+    layer: GpuLayer,
+) -> tuple[tuple[torch.Tensor, ...], npt.NDArray[np.float64], dict[str, dict[str, float]]]:
+    """Random operands of a layer, its result in float64, and cuDNN's seconds and errors in fp32 and TF32."""
     import torch
 
-    from benchmarks.gpu import LayerProgram, cudnn_seconds, stage_seconds, time_programs
+    from benchmarks.gpu import cudnn_seconds
 
     generator = torch.Generator(device="cuda").manual_seed(0)
 
@@ -113,20 +117,30 @@ def _measure(folder: Path, layer: GpuLayer, records: list[dict[str, Any]], round
     )
     bias = 0.1 * random(layer.filters)
     torch.backends.cudnn.benchmark = True
-    result: dict[str, Any] = {"layer": asdict(layer), "flops": layer.flops, "cudnn": {}, "ours": []}
+    cudnn = {}
     with torch.inference_mode():
         exact = layer_in_float64(layer, image, filters, bias)
         for name, allowed in (("fp32", False), ("tf32", True)):
             torch.backends.cudnn.allow_tf32 = allowed
             seconds = cudnn_seconds(layer, image, filters, bias)
             error = error_of(cudnn_result(layer, image, filters, bias), exact)
-            result["cudnn"][name] = {"seconds": min(seconds.values()), "error": error}
+            cudnn[name] = {"seconds": min(seconds.values()), "error": error}
+    return (image, filters, bias), exact, cudnn
+
+
+def _measure(folder: Path, layer: GpuLayer, records: list[dict[str, Any]], rounds: int) -> dict[str, Any]:
+    import torch
+
+    from benchmarks.gpu import LayerProgram, stage_seconds, time_programs
+
+    operands, exact, cudnn = by_cudnn(layer)
+    result: dict[str, Any] = {"layer": asdict(layer), "flops": layer.flops, "cudnn": cudnn, "ours": []}
     programs = []
     for record in records:
         measured = {name: value for name, value in record.items() if name not in ("layer", "file")}
         result["ours"].append(measured)
         try:
-            program = LayerProgram(folder / record["file"], "cuda", (image, filters, bias))
+            program = LayerProgram(folder / record["file"], "cuda", operands)
             measured["error"] = error_of(program.output()[0], exact)
             measured["stages"] = stage_seconds(program.many)
             programs.append((program, measured))
