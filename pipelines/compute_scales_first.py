@@ -11,6 +11,7 @@ from iree.winograd.passes.frame.registry import register_pass
 from iree.winograd.passes.match.constants import is_known_at_load
 from iree.winograd.passes.match.elementwise import Elementwise, match_elementwise
 from iree.winograd.passes.match.navigation import transforms, walk
+from iree.winograd.passes.rewrite.computed_first import compute_first
 
 from .backends.module_backend import module_backend, unsupported_target
 
@@ -47,13 +48,8 @@ class ComputeScalesFirst:
 
 def _compute_first(merged: ir.Operation) -> None:
     vector = merged.results[0]
-    if is_known_at_load(vector) or not (_merges_vector(merged) and _is_spread(vector)):
-        return
-    uses = [(use.owner.operation, use.operand_number) for use in vector.uses]
-    with ir.InsertionPoint.after(merged), merged.location:
-        read = ir.Operation.create("util.optimization_barrier", [vector.type], [vector]).result
-    for user, number in uses:
-        user.operands[number] = read
+    if not is_known_at_load(vector) and _merges_vector(merged) and _is_spread(vector):
+        compute_first(vector)
 
 
 def _merges_vector(merged: ir.Operation) -> bool:

@@ -9,6 +9,7 @@ from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.frame.containment import rewrite_each
 from iree.winograd.passes.frame.registry import register_pass
 from iree.winograd.passes.match.navigation import defining_operation, transforms, walk
+from iree.winograd.passes.rewrite.computed_first import compute_first
 
 from .backends.module_backend import module_backend, unsupported_target
 
@@ -51,11 +52,7 @@ def _separate(reduction: ir.Operation) -> None:
         return
     for result in reduction.results:
         if _is_broadcast(result):
-            uses = [(use.owner.operation, use.operand_number) for use in result.uses]
-            with ir.InsertionPoint.after(reduction), reduction.location:
-                read = ir.Operation.create("util.optimization_barrier", [result.type], [result]).result
-            for user, number in uses:
-                user.operands[number] = read
+            compute_first(result)
 
 
 def _is_reduction(operation: ir.Operation) -> bool:

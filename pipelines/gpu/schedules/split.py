@@ -8,6 +8,7 @@ from iree.winograd.pipelines.gpu.device.matrix_unit import COOPERATIVE, MATRIX_R
 from iree.winograd.pipelines.gpu.device.memory import QUAD, QUAD_BYTES
 
 from .matrix import MATRIX_TERMS, SPLIT_PRODUCTS, StagedSchedule
+from .warps import require_whole_warps, warp_count
 
 
 @dataclass(frozen=True)
@@ -23,12 +24,7 @@ class WarpSchedule(StagedSchedule):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for block, part in (("block_rows", "warp_rows"), ("block_columns", "warp_columns")):
-            if getattr(self, part) % MATRIX_ROWS or getattr(self, block) % getattr(self, part):
-                raise ValueError(
-                    f"{block} {getattr(self, block)} must be a multiple of {part} {getattr(self, part)}, "
-                    f"and that a multiple of {MATRIX_ROWS}"
-                )
+        require_whole_warps(self)
         if self._joins_sums and self.summed_block is None:
             raise ValueError(f"products that {self.unit.name} matrices add to one sum need a summed_block")
         for rows in (self.block_rows, self.block_columns):
@@ -52,8 +48,7 @@ class WarpSchedule(StagedSchedule):
     @property
     def threads(self) -> int:
         """Threads of a workgroup."""
-        warps = self.block_rows // self.warp_rows * (self.block_columns // self.warp_columns)
-        return self.unit.threads * warps
+        return self.unit.threads * warp_count(self)
 
 
 @dataclass(frozen=True)

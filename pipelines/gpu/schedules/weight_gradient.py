@@ -6,12 +6,13 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 from iree.winograd.passes.match.element_types import ElementTypes, element_bytes
-from iree.winograd.pipelines.gpu.device.matrix_unit import MATRIX_ROWS, WARP_THREADS
+from iree.winograd.pipelines.gpu.device.matrix_unit import WARP_THREADS
 from iree.winograd.pipelines.gpu.device.memory import QUAD
 from iree.winograd.pipelines.specification.schedule import Schedule
 
 from .gemm import GemmSchedule
 from .matrix import SPLIT_PRODUCTS
+from .warps import require_whole_warps, warp_count
 
 STAGE_TILES = 32
 """Tiles whose products matrix units sum, and that are copied to shared memory at once."""
@@ -113,12 +114,7 @@ class MatrixWeightGradientSchedule(GpuWeightGradientSchedule):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for block, part in (("block_rows", "warp_rows"), ("block_columns", "warp_columns")):
-            if getattr(self, part) % MATRIX_ROWS or getattr(self, block) % getattr(self, part):
-                raise ValueError(
-                    f"{block} {getattr(self, block)} must be a multiple of {part} {getattr(self, part)}, "
-                    f"and that a multiple of {MATRIX_ROWS}"
-                )
+        require_whole_warps(self)
         if self.tile_block % STAGE_TILES:
             raise ValueError(f"tile_block {self.tile_block} must be a multiple of {STAGE_TILES}")
         for channels in (self.block_rows, self.block_columns):
@@ -127,7 +123,7 @@ class MatrixWeightGradientSchedule(GpuWeightGradientSchedule):
 
     @property
     def threads(self) -> int:
-        return WARP_THREADS * (self.block_rows // self.warp_rows) * (self.block_columns // self.warp_columns)
+        return WARP_THREADS * warp_count(self)
 
     @property
     def resident_threads(self) -> int:
