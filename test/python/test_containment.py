@@ -209,7 +209,7 @@ def kernels_lost(failure: RewriteFailure, emits: bool) -> int:
     return 2 if emits and failure.left_out.kind == "weight gradient" else 1
 
 
-QUICK_PASSES = ("winograd-select-algorithm", "winograd-convert-conv", "winograd-fuse-epilogue")
+QUICK_PASSES = ("winograd-select-algorithm", "winograd-fuse-epilogue")
 SAMPLED_PASSES = sampled([name for name in PASSES if name != FOR_ANNOTATIONS], QUICK_PASSES)
 
 

@@ -26,9 +26,14 @@ def small_layers_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     ("kernel", "options"),
     [
         ((3, 3), {"padding": 1}),
-        ((3, 2), {"stride": (2, 1), "padding": (1, 2), "dilation": 2, "groups": 2}),
-        ((5, 5), {"stride": 2, "padding": 2}),
-        ((3, 3), {"padding": 1, "groups": 4}),
+        *(
+            pytest.param(*each, marks=pytest.mark.wide)
+            for each in (
+                ((3, 2), {"stride": (2, 1), "padding": (1, 2), "dilation": 2, "groups": 2}),
+                ((5, 5), {"stride": 2, "padding": 2}),
+                ((3, 3), {"padding": 1, "groups": 4}),
+            )
+        ),
     ],
     ids=["plain", "strided", "large", "depthwise"],
 )

@@ -16,6 +16,7 @@ from iree.winograd.torch_compile import backend, gain, training_division
 from iree.winograd.torch_compile.division import lower_program
 from iree.winograd.torch_compile.fallback import FallbackWarning
 from iree.winograd.torch_compile.part_program import PartProgram
+from wide import wide
 
 UNIT_ROUNDOFF = 2.0**-24
 OPTIONS = {"threads": 1, "fallback": "eager"}
@@ -113,7 +114,7 @@ def test_gradients_are_those_of_double_precision(
 
 @pytest.mark.parametrize(
     "optimizer",
-    [lambda values: torch.optim.SGD(values, lr=0.01, momentum=0.9), lambda values: torch.optim.Adam(values)],
+    [lambda values: torch.optim.SGD(values, lr=0.01, momentum=0.9), *wide([torch.optim.Adam])],
     ids=["sgd", "adam"],
 )
 def test_steps_are_those_of_eager(
@@ -205,7 +206,7 @@ def test_depthwise_and_grouped_gradients_are_right(images: torch.Tensor) -> None
     assert "gradient of a depthwise filter" in str(explanation)
 
 
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
+@pytest.mark.parametrize("dtype", [torch.bfloat16, *wide([torch.float16])], ids=str)
 def test_autocast_is_left_to_the_fallback_and_named(images: torch.Tensor, dtype: torch.dtype) -> None:
     model = Network()
 

@@ -58,7 +58,7 @@ SAMPLE = [
     CHANNELS[7],
     VIEWS[4],
     DIRECT[2],
-    *SPATIAL_RANKS[::2],
+    SPATIAL_RANKS[0],
     BATCHES[3],
 ]
 
@@ -69,7 +69,9 @@ def test_agrees_with_float64(program: Program) -> None:
 
 
 @pytest.mark.parametrize(
-    "program", [CHANNELS[1], *wide([DIRECT[2], WINOGRAD[2], CHANNELS[6], VIEWS[2], VIEWS[4]])], ids=str
+    "program",
+    [EDGES[2], *wide([CHANNELS[1], DIRECT[2], WINOGRAD[2], CHANNELS[6], VIEWS[2], VIEWS[4]])],
+    ids=str,
 )
 def test_transforms_filters_known_only_at_run_time(program: Program) -> None:
     replace(program, constant_filter=False).check(target="vulkan", device="vulkan")

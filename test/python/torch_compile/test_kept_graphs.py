@@ -16,6 +16,7 @@ from iree.winograd.torch_compile import graph_compiler
 from iree.winograd.torch_compile.fallback import FallbackWarning
 from small_networks import THREADS, UNIT_ROUNDOFF, Network, check, compiled
 from torch.utils._pytree import tree_leaves
+from wide import wide
 
 
 class ManyOutputs(torch.nn.Module):
@@ -41,7 +42,7 @@ def no_functional_graphs() -> Iterator[None]:
         yield
 
 
-@pytest.mark.parametrize("memory_format", [torch.contiguous_format, torch.channels_last])
+@pytest.mark.parametrize("memory_format", [*wide([torch.contiguous_format]), torch.channels_last])
 def test_a_kept_graph_is_found_as_torch_traces_it(
     images: torch.Tensor, tmp_path: Path, memory_format: torch.memory_format
 ) -> None:
