@@ -69,19 +69,24 @@ def copy_transposed(
     """target[i, j] = source[j, i] for `extents`, lines by elements of the source.
 
     Of source lines the elements `read` are read, the others taken to be zero; of target lines the elements
-    `written` are written; all unless given. Blocks are of powers of two, at most `widest`, and the last ones
-    overlap their neighbours.
+    `written` are written; all unless given. Blocks are of powers of two, at most `widest`. A line that one
+    holds is in one, whose last elements are left out; else the last blocks overlap their neighbours.
     """
-    lines, length = (vector_width_for(extent, widest) for extent in extents)
+    lines = vector_width_for(extents[0], widest)
+    length = min(widest, 1 << (extents[1] - 1).bit_length())
+    copied = min(length, extents[1])
+    if copied < length:
+        whole = Span(Index(0), Index(copied)) if read is None else read
+        read = Span(whole.begin, whole.end.minimum(copied))
 
     def copy_block(line: Index, element: Index) -> None:
         block = source.load(line, element, (lines, length), read)
-        target.store(transposed_block(block), element, line, written)
+        target.store(transposed_block(block)[:copied], element, line, written)
 
     for_each_vector(
         extents[0],
         lines,
-        lambda line: for_each_vector(extents[1], length, partial(copy_block, line), "element"),
+        lambda line: for_each_vector(extents[1], copied, partial(copy_block, line), "element"),
         "line",
     )
 
