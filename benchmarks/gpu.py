@@ -30,6 +30,7 @@ import torch
 from iree import runtime
 from torch.profiler import ProfilerActivity, profile
 
+from benchmarks.build_and_run import software_and_device
 from benchmarks.gpu_programs import FEW_COPIES, MANY_COPIES, GpuLayer
 
 CONFIRMED = 3
@@ -52,9 +53,7 @@ def main() -> None:
     torch.backends.cudnn.benchmark = True
     start = time.monotonic()
     report: dict[str, Any] = {
-        "device": torch.cuda.get_device_name(),
-        "torch": torch.__version__,
-        "cudnn": torch.backends.cudnn.version(),
+        **software_and_device(),
         "limits": _limits(),
         "layers": [],
     }

@@ -12,7 +12,6 @@ Running needs the runtime and torch, not the compiler.
 
 from __future__ import annotations
 
-import argparse
 import json
 import re
 import statistics
@@ -29,6 +28,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from benchmarks.build_and_run import build_and_run_parser, software_and_device
 from benchmarks.gpu_programs import RESNET, GpuLayer, Variant, compile_layer, program, variant_of, workload_of
 from benchmarks.gpu_split_cases import PRODUCT_TILE, PRODUCTS, Case
 from benchmarks.gpu_split_programs import build_case
@@ -92,16 +92,10 @@ SCHEDULES = (
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("action", choices=("build", "run"))
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--output", type=Path)
+    parser = build_and_run_parser(__doc__, rounds=7)
     parser.add_argument("--batches", nargs="+", type=int, default=[32], help="of the layers")
     parser.add_argument("--machine", type=Path, default=Path("benchmarks/results/machine-h200-vulkan.json"))
     parser.add_argument("--processes", type=int, default=1, help="that compile at the same time")
-    parser.add_argument("--rounds", type=int, default=7)
     options = parser.parse_args()
     if options.action == "build":
         build(options.folder, options.batches, options.machine, options.processes)
@@ -245,14 +239,11 @@ def _lowered(source: str) -> str:
 
 def run(folder: Path, output: Path | None, rounds: int) -> None:
     """Check all cases, time products and layers; exits with 1 where something is wrong."""
-    import torch
 
     programs = json.loads((folder / "programs.json").read_text())
     report: dict[str, Any] = {
         "command": " ".join(["python -m benchmarks.gpu_cooperative", *sys.argv[1:]]),
-        "device": torch.cuda.get_device_name(),
-        "torch": torch.__version__,
-        "cudnn": torch.backends.cudnn.version(),
+        **software_and_device(),
         "cases": [],
         "products": [],
         "layers": [],

@@ -26,6 +26,8 @@ from typing import Any
 
 import torch
 
+from benchmarks.build_and_run import software_and_device
+
 GRADIENTS = {"image": [True, False, False], "weight": [False, True, False]}
 """By what each is, and the operator's mask that asks for it."""
 LAYOUTS = {"nchw": torch.contiguous_format, "nhwc": torch.channels_last}
@@ -158,9 +160,7 @@ def _measure(options: argparse.Namespace) -> None:
     torch.backends.cudnn.benchmark = True
     start = time.monotonic()
     report: dict[str, Any] = {
-        "device": torch.cuda.get_device_name(),
-        "torch": torch.__version__,
-        "cudnn": torch.backends.cudnn.version(),
+        **software_and_device(),
         "layers": [],
     }
     records = json.loads((options.folder / "programs.json").read_text())

@@ -10,7 +10,6 @@ runtime and numpy, not the compiler.
 
 from __future__ import annotations
 
-import argparse
 import json
 import statistics
 import sys
@@ -20,6 +19,8 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.build_and_run import build_and_run_parser
+
 FLAGS = ("--iree-hal-target-device=cuda", "--iree-cuda-target=sm_80")
 SIZES = (1024, 4096)
 ROWS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 4096)
@@ -27,13 +28,7 @@ FEW, MANY = 3, 19
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("action", choices=("build", "run"))
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--output", type=Path)
-    parser.add_argument("--rounds", type=int, default=7)
+    parser = build_and_run_parser(__doc__, rounds=7)
     options = parser.parse_args()
     if options.action == "build":
         build(options.folder)

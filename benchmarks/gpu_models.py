@@ -29,6 +29,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from benchmarks.build_and_run import software_and_device
 from benchmarks.gpu import on_host
 from benchmarks.networks.catalog import NETWORKS
 
@@ -193,9 +194,7 @@ def _images(name: str, batch: int) -> torch.Tensor:
 def _measure(options: argparse.Namespace) -> None:
     torch.backends.cudnn.benchmark = True
     report: dict[str, Any] = {
-        "device": torch.cuda.get_device_name(),
-        "torch": torch.__version__,
-        "cudnn": torch.backends.cudnn.version(),
+        **software_and_device(),
         "networks": [],
     }
     models: dict[str, torch.nn.Module] = {}

@@ -14,22 +14,16 @@ and torch, not the compiler.
 
 from __future__ import annotations
 
-import argparse
 from functools import partial
-from pathlib import Path
 
+from benchmarks.build_and_run import build_and_run_parser
 from benchmarks.gpu_split_cases import LAYERS
 from benchmarks.gpu_split_programs import build, variants_of
 from benchmarks.gpu_split_run import run
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("action", choices=("build", "run"))
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--output", type=Path)
+    parser = build_and_run_parser(__doc__, rounds=9)
     parser.add_argument("--batches", nargs="+", type=int, help="only layers with one of these batch sizes")
     parser.add_argument("--promising", type=int, default=0, help="so many schedules of each kind, too")
     parser.add_argument(
@@ -42,7 +36,6 @@ def main() -> None:
     parser.add_argument("--limits", nargs="*", type=float, default=[], help="of errors, a variant for each")
     parser.add_argument("--variants", nargs="+", help="only those whose names begin so")
     parser.add_argument("--processes", type=int, default=1, help="that compile at the same time")
-    parser.add_argument("--rounds", type=int, default=9)
     options = parser.parse_args()
     if options.action == "build":
         layers = [layer for layer in LAYERS if options.batches is None or layer.batch in options.batches]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from benchmarks.build_and_run import software_and_device
 from benchmarks.gpu_programs import GpuLayer
 from benchmarks.gpu_split_cases import PRODUCT_TILE
 from benchmarks.gpu_split_report import print_case, print_layer, print_products
@@ -26,14 +27,11 @@ MAX_RATIO = 3.0
 
 def run(folder: Path, output: Path | None, rounds: int) -> None:
     """Check all cases, then time all layers; exits with 1 where something is wrong."""
-    import torch
 
     programs = json.loads((folder / "programs.json").read_text())
     report: dict[str, Any] = {
         "command": " ".join(["python -m benchmarks.gpu_split", *sys.argv[1:]]),
-        "device": torch.cuda.get_device_name(),
-        "torch": torch.__version__,
-        "cudnn": torch.backends.cudnn.version(),
+        **software_and_device(),
         "cases": [],
         "layers": [],
         "products": [],
