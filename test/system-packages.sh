@@ -12,7 +12,6 @@ has_vulkan_driver() {
 missing=""
 command -v make >/dev/null || missing="$missing make"
 python3 -c 'import ensurepip' 2>/dev/null || missing="$missing python3-venv"
-command -v spirv-val >/dev/null || missing="$missing spirv-tools"
 has_vulkan_driver || missing="$missing mesa-vulkan-drivers"
 if [ -z "$missing" ]; then exit 0; fi
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterator
+import sysconfig
+from array import array
 from pathlib import Path
 
 import pytest
@@ -12,13 +13,18 @@ from iree.winograd.pipelines.gpu.choice.default_schedule import GEMM_SCHEDULES
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
 from iree.winograd.pipelines.gpu.schedules.fit import fits
 from iree.winograd.pipelines.gpu.schedules.gemm import GemmSchedule
+from iree.winograd.pipelines.gpu.schedules.split import CooperativeSchedule
 from iree.winograd.pipelines.specification.executable_target import ExecutableTarget
-from scheduled_program import ScheduledProgram
+from scheduled_program import F2X2, ScheduledProgram
 from wide import wide
 
 VULKAN = ["vulkan", "vulkan:rdna2", "vulkan:rdna3", "vulkan:ampere", "vulkan:ada"]
-_COOPERATIVE_MATRICES = 6022
-"""A capability that `spirv-val` doesn't know before 2023.4."""
+_SPIRV_VAL = Path(sysconfig.get_path("scripts")) / "spirv-val"
+_CAPABILITY, _MEMORY_MODEL, _ENTRY_POINT = 17, 14, 15
+"""Instructions of SPIR-V."""
+_COOPERATIVE_MATRICES, _VULKAN_MEMORY_MODEL = 6022, 5345
+"""Capabilities; the first asks for the second."""
+_HEADER_WORDS = 5
 OTHERS = ["cuda", "cuda:sm_80", "hip:gfx942", "hip:gfx1100"]
 PROGRAMS = [
     Program((28, 28), 64, 128, (3, 3), (4, 4), (3, 3), batch=8, low=(1, 1), high=(1, 1)),
@@ -26,6 +32,17 @@ PROGRAMS = [
     Program((28, 28), 64, 64, (3, 3), (1, 1), (1, 1), low=(1, 1), high=(1, 1)),
     ScheduledProgram((28, 28), 64, 64, (3, 3), (2, 2), (3, 3), low=(1, 1), high=(1, 1)),
 ]
+COOPERATIVE = ScheduledProgram(
+    (14, 14),
+    64,
+    64,
+    (3, 3),
+    (4, 4),
+    (3, 3),
+    low=(1, 1),
+    high=(1, 1),
+    schedule=CooperativeSchedule(64, 64, 32, 64, stages=2, summed_block=32),
+)
 
 
 @pytest.mark.parametrize("target", OTHERS)
@@ -37,43 +54,50 @@ def test_compiles(program: Program, target: str) -> None:
 @pytest.mark.parametrize("target", ["vulkan", *wide(VULKAN[1:])])
 @pytest.mark.parametrize("program", PROGRAMS, ids=str)
 def test_spirv_is_valid(program: Program, target: str, tmp_path: Path) -> None:
+    _validate(program, target, tmp_path)
+
+
+@pytest.mark.parametrize("target", ["vulkan:ampere", *wide(["vulkan:rdna3"])])
+def test_spirv_of_cooperative_matrices_is_valid(target: str, tmp_path: Path) -> None:
+    assert _COOPERATIVE_MATRICES in _validate(COOPERATIVE, target, tmp_path)
+
+
+def _validate(program: Program, target: str, tmp_path: Path) -> set[int]:
+    """Has all kernels of a program validated, and gives the capabilities that they ask for."""
     compile_rewritten(program.text(None), target, [f"--iree-hal-dump-executable-binaries-to={tmp_path}"])
     binaries = sorted(tmp_path.glob("*.spv"))
-    kernels = 2 if set(program.m) == {1} or isinstance(program, ScheduledProgram) else 4
-    assert sum(_entry_points(binary) for binary in binaries) >= kernels
+    kernels = 2 if set(program.m) == {1} or program.schedule == F2X2 else 4
+    modules = [array("I", binary.read_bytes()) for binary in binaries]
+    assert sum(len(_places(module, _ENTRY_POINT)) for module in modules) >= kernels
     environment, minor_version = ("vulkan1.1", 3) if target == "vulkan" else ("vulkan1.3", 6)
-    for binary in binaries:
+    capabilities = set()
+    for binary, module in zip(binaries, modules, strict=True):
         # IREE writes SPIR-V of the target's version, but always version 1.0 into its header.
-        data = bytearray(binary.read_bytes())
-        data[4:8] = bytes([0, minor_version, 1, 0])
-        binary.write_bytes(data)
-        if _COOPERATIVE_MATRICES not in _capabilities(binary):
-            subprocess.run(["spirv-val", "--target-env", environment, str(binary)], check=True)
+        module[1] = 1 << 16 | minor_version << 8
+        if _COOPERATIVE_MATRICES in _capabilities(module):
+            # It doesn't write which memory model they are for, either.
+            (place,) = _places(module, _MEMORY_MODEL)
+            module[place + 2] = 3
+            module[_HEADER_WORDS:_HEADER_WORDS] = array("I", [2 << 16 | _CAPABILITY, _VULKAN_MEMORY_MODEL])
+        binary.write_bytes(module.tobytes())
+        subprocess.run([_SPIRV_VAL, "--target-env", environment, binary], check=True)
+        capabilities |= _capabilities(module)
+    return capabilities
 
 
-def _entry_points(binary: Path) -> int:
-    """The number of OpEntryPoint instructions in a SPIR-V module."""
-    return len(_first_operands(binary, 15))
+def _capabilities(module: array[int]) -> set[int]:
+    """Those that a SPIR-V module declares."""
+    return {module[place + 1] for place in _places(module, _CAPABILITY)}
 
 
-def _capabilities(binary: Path) -> list[int]:
-    """Those that a SPIR-V module declares by OpCapability."""
-    return _first_operands(binary, 17)
-
-
-def _first_operands(binary: Path, opcode: int) -> list[int]:
-    """Of all instructions of a kind in a SPIR-V module."""
-    words = list(_words(binary.read_bytes()))
-    found, position = [], 5
-    while position < len(words):
-        if words[position] & 0xFFFF == opcode:
-            found.append(words[position + 1])
-        position += words[position] >> 16
+def _places(module: array[int], opcode: int) -> list[int]:
+    """Where the instructions of a kind begin in a SPIR-V module."""
+    found, position = [], _HEADER_WORDS
+    while position < len(module):
+        if module[position] & 0xFFFF == opcode:
+            found.append(position)
+        position += module[position] >> 16
     return found
-
-
-def _words(data: bytes) -> Iterator[int]:
-    return (int.from_bytes(data[i : i + 4], "little") for i in range(0, len(data), 4))
 
 
 def test_limits_are_read_from_the_target() -> None:
