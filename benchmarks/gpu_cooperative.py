@@ -20,7 +20,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict
-from functools import cache
+from functools import cache, lru_cache
 from itertools import pairwise
 from multiprocessing import get_context
 from pathlib import Path
@@ -32,7 +32,7 @@ from benchmarks.build_and_run import build_and_run_parser, software_and_device
 from benchmarks.gpu_programs import RESNET, GpuLayer, Variant, compile_layer, program, variant_of, workload_of
 from benchmarks.gpu_split_cases import PRODUCT_TILE, PRODUCTS, Case
 from benchmarks.gpu_split_programs import build_case
-from benchmarks.gpu_split_run import by_cudnn, check_case, error_of
+from benchmarks.gpu_split_run import by_cudnn, check_case, cublas_by_precision, error_of
 
 if TYPE_CHECKING:
     from iree.winograd.pipelines.selection.decision import Candidate
@@ -49,11 +49,15 @@ _DIRECT = (1, 1), (1, 1)
 
 
 def _cooperative(
-    rows: int = 64, columns: int = 64, warp: tuple[int, int] = (32, 64), **fields: int
+    rows: int = 64,
+    columns: int = 64,
+    warp: tuple[int, int] = (32, 64),
+    summed_block: int | None = 64,
+    products: int = 3,
 ) -> dict[str, int | str]:
     sizes = {"block_rows": rows, "block_columns": columns, "warp_rows": warp[0], "warp_columns": warp[1]}
-    blocks = {} if fields.get("products") == 1 else {"summed_block": 64}
-    return {"kind": "cooperative", **sizes, "stages": 2, **(blocks | fields)}
+    blocks = {} if summed_block is None or products == 1 else {"summed_block": summed_block}
+    return {"kind": "cooperative", **sizes, "stages": 2, "products": products, **blocks}
 
 
 CASES = (
@@ -73,22 +77,29 @@ CASES = (
     Case(f"4x14x14x200->72 {_3X3} 1 f32", (4, 4), (3, 3), _cooperative(products=1)),
 )
 SCHEDULES = (
-    _cooperative(),
     _cooperative(64, 64, (32, 32)),
-    _cooperative(64, 64, (64, 32)),
-    _cooperative(64, 128),
+    _cooperative(64, 64),
     _cooperative(128, 64),
-    _cooperative(128, 64, (32, 32)),
-    _cooperative(128, 128),
-    _cooperative(128, 128, (64, 32)),
-    _cooperative(128, 128, (32, 32)),
-    _cooperative(128, 64, summed_block=16),
-    _cooperative(128, 64, summed_block=32),
     _cooperative(128, 64, summed_block=128),
+    _cooperative(128, 64, summed_block=None),
+    _cooperative(192, 64, (48, 64)),
+    _cooperative(96, 128, (48, 64)),
+    _cooperative(96, 128, (48, 64), summed_block=128),
+    _cooperative(128, 128),
+    _cooperative(128, 128, (64, 64), summed_block=128),
+    _cooperative(128, 128, (64, 64), summed_block=256),
+    _cooperative(128, 128, (64, 64), summed_block=None),
     {"kind": "gemm", "block_rows": 128, "block_columns": 128, "block_reduction": 16},
-    {"kind": "gemm", "block_rows": 64, "block_columns": 64, "block_reduction": 16},
 )
 """Those that products are timed by, without matrix units, too."""
+
+LAYER_SCHEDULES = (
+    _cooperative(64, 64, (32, 32)),
+    _cooperative(128, 64),
+    _cooperative(128, 64, summed_block=128),
+    _cooperative(128, 128, (64, 64), summed_block=None),
+)
+"""Those that layers are timed by, beside their choices."""
 
 
 def main() -> None:
@@ -150,7 +161,7 @@ def _variants(layer: GpuLayer, machine: Path) -> Iterator[tuple[str, Variant, di
     )
     for name, one in (("chosen", workload.default), ("without", without)):
         yield name, variant_of(one), facts(one)
-    for schedule in (SCHEDULES[0], SCHEDULES[1], SCHEDULES[4]):
+    for schedule in LAYER_SCHEDULES:
         tile = PRODUCT_TILE, PRODUCT_TILE
         yield f"F(4x4) {_name(schedule)}", Variant(tile, schedule), {}
 
@@ -278,20 +289,11 @@ def _measure_products(folder: Path, record: dict[str, Any], rounds: int) -> dict
     from iree import runtime
 
     layer = GpuLayer(**record["layer"])
-    config = runtime.Config("vulkan")
+    config = _vulkan()
     context = runtime.SystemContext(config=config)
     module = runtime.VmModule.mmap(context.instance, str(folder / record["file"]))
     context.add_vm_module(module)
-    *operands, results = record["shapes"]
-    generator = torch.Generator(device="cuda").manual_seed(0)
-    halves = [
-        torch.randn(*outer, 2 * inner, device="cuda", generator=generator).half()
-        for *outer, inner in operands
-    ]
-    arrays = [each.cpu().numpy().view(np.float32) for each in halves] + [np.zeros(results, np.float32)]
-    del halves
-    torch.cuda.empty_cache()
-    arguments = [runtime.asdevicearray(config.device, array) for array in arrays]
+    arguments = _random_operands(*map(tuple, record["shapes"]))
     samples: dict[int, list[float]] = {count: [] for count in CHAINS}
     for _ in range(rounds + 1):
         for count in CHAINS:
@@ -301,7 +303,7 @@ def _measure_products(folder: Path, record: dict[str, Any], rounds: int) -> dict
     few, many = (min(samples[count][1:]) for count in CHAINS)
     seconds = (many - few) / (CHAINS[1] - CHAINS[0])
     medians = [statistics.median(samples[count][1:]) for count in CHAINS]
-    cublas = _cublas(layer)
+    cublas = cublas_by_precision(layer)
     flops = cublas["fp32"]["flops"]
     rates = {"ours": flops / seconds, **{name: flops / each["seconds"] for name, each in cublas.items()}}
     terms = ", ".join(f"{name} {rate / 1e12:.0f}" for name, rate in rates.items())
@@ -318,16 +320,26 @@ def _measure_products(folder: Path, record: dict[str, Any], rounds: int) -> dict
 
 
 @cache
-def _cublas(layer: GpuLayer) -> dict[str, dict[str, float]]:
+def _vulkan() -> Any:
+    from iree import runtime
+
+    return runtime.Config("vulkan")
+
+
+@lru_cache(maxsize=2)
+def _random_operands(*shapes: tuple[int, ...]) -> list[Any]:
+    """On the device, packed fp16 numbers of both operands, and memory for the products."""
     import torch
+    from iree import runtime
 
-    from benchmarks.gpu import cublas_products
-
-    found = {}
-    for name, allowed in (("fp32", False), ("tf32", True)):
-        torch.backends.cuda.matmul.allow_tf32 = allowed
-        found[name] = cublas_products(layer, (PRODUCT_TILE, PRODUCT_TILE))
-    return found
+    *operands, results = shapes
+    generator = torch.Generator(device="cuda").manual_seed(0)
+    halves = [
+        torch.randn(*outer, 2 * inner, device="cuda", generator=generator).half()
+        for *outer, inner in operands
+    ]
+    arrays = [each.cpu().numpy().view(np.float32) for each in halves] + [np.zeros(results, np.float32)]
+    return [runtime.asdevicearray(_vulkan().device, array) for array in arrays]
 
 
 def _measure(folder: Path, layer: GpuLayer, records: list[dict[str, Any]], rounds: int) -> dict[str, Any]:

@@ -66,14 +66,11 @@ def _build_program(
 
 def _product_schedules() -> Iterator[tuple[str, Mapping[str, int | str]]]:
     """Those that split products are timed by, and the targets that they are compiled for."""
-    for block in (32, 64, None):
+    for block in (32, 64, 128, None):
         blocks = {} if block is None else {"summed_block": block}
         yield TARGET, warpgroup(resident_workgroups=3, walking_workgroups=396, **blocks)
-        yield TARGET, warpgroup(192, 64, 6, walking_workgroups=132, **blocks)
-        if block != 64:
-            yield "cuda:sm_80", split(stages=4, resident_workgroups=4, **blocks)
-    yield TARGET, warpgroup(128, 64, 8, walking_workgroups=132, summed_block=64)
-    yield TARGET, warpgroup(128, 128, 6, walking_workgroups=132)
+        yield TARGET, warpgroup(128, 128, 6, walking_workgroups=132, **blocks)
+        yield "cuda:sm_80", split(stages=4, resident_workgroups=4, **blocks)
 
 
 def _build_products(

@@ -20,7 +20,8 @@ def print_products(layer: GpuLayer, products: Record) -> None:
     """The rates of the batched products of a layer, ours and cuBLAS'."""
     rates = products["flops_per_second"].items()
     terms = ", ".join(f"{name} {rate / 1e12:.0f}" for name, rate in rates)
-    print(f"{layer.name} {products['target']} {products['schedule']} TFLOP/s: {terms}", flush=True)
+    errors = f"error {products['error']:.1e}, cuDNN's {products['cudnn']['fp32']['error']:.1e}"
+    print(f"{layer.name} {products['target']} {products['schedule']} TFLOP/s: {terms}; {errors}", flush=True)
 
 
 def print_layer(layer: GpuLayer, result: Record) -> None:

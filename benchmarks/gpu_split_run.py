@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from dataclasses import asdict
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -96,6 +97,7 @@ def error_of(result: npt.NDArray[Any], exact: npt.NDArray[np.float64]) -> float:
     return float(np.abs(result.astype(np.float64) - exact).sum() / np.abs(exact).sum())
 
 
+@lru_cache(maxsize=1)
 def by_cudnn(
     layer: GpuLayer,
 ) -> tuple[tuple[torch.Tensor, ...], npt.NDArray[np.float64], dict[str, dict[str, float]]]:
@@ -151,26 +153,42 @@ def _measure(folder: Path, layer: GpuLayer, records: list[dict[str, Any]], round
     return result
 
 
-def _measure_products(folder: Path, record: dict[str, Any]) -> dict[str, Any]:
-    """The seconds of the batched products of a layer, and of cuBLAS'."""
+@cache
+def cublas_by_precision(layer: GpuLayer) -> dict[str, dict[str, float]]:
+    """Seconds and operations of cuBLAS for the batched products of a layer, in fp32 and TF32."""
     import torch
 
-    from benchmarks.gpu import LayerProgram, cublas_products, stage_seconds
+    from benchmarks.gpu import cublas_products
 
-    layer = GpuLayer(**record["layer"])
-    sizes = (layer.taps, layer.taps, layer.channels, layer.filters)
-    image = torch.randn(layer.batch, layer.size, layer.size, layer.channels, device="cuda")
-    tensors = image, torch.randn(*sizes, device="cuda"), torch.zeros(layer.filters, device="cuda")
-    program = LayerProgram(folder / record["file"], "cuda", tensors)
-    program.few()
-    seconds = stage_seconds(program.few)["products"]
-    cublas = {}
+    found = {}
     for name, allowed in (("fp32", False), ("tf32", True)):
         torch.backends.cuda.matmul.allow_tf32 = allowed
-        cublas[name] = cublas_products(layer, (PRODUCT_TILE, PRODUCT_TILE))
+        found[name] = cublas_products(layer, (PRODUCT_TILE, PRODUCT_TILE))
+    return found
+
+
+def _measure_products(folder: Path, record: dict[str, Any]) -> dict[str, Any]:
+    """The seconds of the batched products of a layer, and of cuBLAS', and the errors of the layer."""
+    import torch
+
+    from benchmarks.gpu import LayerProgram, stage_seconds
+
+    layer = GpuLayer(**record["layer"])
+    operands, exact, cudnn = by_cudnn(layer)
+    program = LayerProgram(folder / record["file"], "cuda", operands)
+    error = error_of(program.output()[0], exact)
+    seconds = stage_seconds(program.few)["products"]
+    cublas = cublas_by_precision(layer)
     flops = cublas["fp32"]["flops"]
     rates = {"ours": flops / seconds, **{name: flops / each["seconds"] for name, each in cublas.items()}}
-    measured = {**record, "seconds": seconds, "cublas": cublas, "flops_per_second": rates}
+    measured = {
+        **record,
+        "seconds": seconds,
+        "error": error,
+        "cudnn": cudnn,
+        "cublas": cublas,
+        "flops_per_second": rates,
+    }
     print_products(layer, measured)
     torch.cuda.empty_cache()
     return measured

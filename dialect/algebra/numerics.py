@@ -58,12 +58,14 @@ class Accumulation:
 
     With `matrix_products` they are so many products of float16 each on matrix units, three of split numbers
     or one of rounded ones, and blocks are sums in float32, to which 16 at a time are added, and which are
-    truncated; these blocks' sums are added rounded to nearest.
+    truncated; these blocks' sums are added rounded to nearest. Of three products only the large one is in
+    these sums, unless it is `joined` with the small ones.
     """
 
     terms: int
     block: int | None = None
     matrix_products: int = 0
+    joined: bool = False
 
     def __post_init__(self) -> None:
         if self.terms < 1:
@@ -90,7 +92,7 @@ class Accumulation:
         total = 0.0
         before = 0
         for block in self.blocks:
-            steps = _matrix_steps(block) if self.matrix_products else block
+            steps = self._matrix_steps(block) if self.matrix_products else block
             total += block * (steps + 1) / 2
             if self.matrix_products:
                 total += (_TRUNCATION / _RMS_ROUNDING) ** 2 * block * (steps**2 - 1) / 12
@@ -103,17 +105,22 @@ class Accumulation:
         """What matrix units truncate of all sums alike, relative to them, in unit roundoffs."""
         if not self.matrix_products:
             return 0.0
-        return _TRUNCATION * sum(block * (_matrix_steps(block) + 1) / 2 for block in self.blocks) / self.terms
+        lacking = sum(block * (self._matrix_steps(block) + 1) / 2 for block in self.blocks)
+        return _TRUNCATION * lacking / self.terms
 
     @property
     def depth(self) -> int:
         """Roundings that a term can go through."""
         return self.blocks[0] + len(self.blocks) - 1
 
+    def _matrix_steps(self, terms: int) -> int:
+        """Additions to a sum of so many products that are truncated.
 
-def _matrix_steps(terms: int) -> int:
-    """Additions to a sum of so many products."""
-    return -(-terms // _MATRIX_TERMS)
+        Joined products are three for each 16, the small ones before the large one: when the first two are
+        added nothing large is there to be truncated.
+        """
+        steps = -(-terms // _MATRIX_TERMS)
+        return 3 * steps - 2 if self.joined else steps
 
 
 @dataclass(frozen=True)
@@ -142,22 +149,23 @@ def predicted_error(
     data_type: str = "float32",
     reduction_block: int | None = None,
     matrix_products: int = 0,
+    joined: bool = False,
     exact_filter: bool = True,
 ) -> float:
     """The expected relative error, in the 1-norm, of a layer of tiles F(m, p) with `m` and `p` per dimension.
 
     `channels` (of a group) times `views` products are summed in blocks of `reduction_block`, all in one
-    block by default, or as `Accumulation` says of `matrix_products`. Without an `exact_filter` its transform
-    is rounded after each operation, as one that is known only at run time. The largest error of n outputs is
-    about sqrt(pi ln n) times the mean error. m = p = (1, ..., 1) with one view per filter tap is the direct
-    convolution.
+    block by default, or as `Accumulation` says of `matrix_products` and whether they are `joined`. Without an
+    `exact_filter` its transform is rounded after each operation, as one that is known only at run time. The
+    largest error of n outputs is about sqrt(pi ln n) times the mean error. m = p = (1, ..., 1) with one view
+    per filter tap is the direct convolution.
 
     Raises ValueError for sizes below one, ranks that differ or an unknown type.
     """
     if len(m) != len(p):
         raise ValueError(f"m = {tuple(m)} and p = {tuple(p)} must have the same rank")
     found = [transforms(tile, part) for tile, part in zip(m, p, strict=True)]
-    accumulation = Accumulation(channels * views, reduction_block, matrix_products)
+    accumulation = Accumulation(channels * views, reduction_block, matrix_products, joined)
     return predicted_error_of(found, accumulation, data_type, exact_filter=exact_filter)
 
 

@@ -60,7 +60,7 @@ def assigned_schedule(
     limit = error_limit(shape, space, max_relative_error, output_tile=None)
 
     def error(schedule: Schedule) -> float:
-        return algorithm_error(shape, algorithm, schedule.truncated_block, schedule.matrix_products)
+        return algorithm_error(shape, algorithm, schedule)
 
     schedules = space.default_schedules(shape)
     accurate = (each for each in schedules if limit is None or error(each) <= limit)
@@ -86,10 +86,7 @@ def candidate(
 
 def implementation_error(problem: ConvolutionProblem, implementation: Implementation) -> float:
     """The predicted error of an algorithm by the sums and products of a schedule."""
-    schedule = implementation.schedule
-    return algorithm_error(
-        problem, implementation.algorithm, schedule.truncated_block, schedule.matrix_products
-    )
+    return algorithm_error(problem, implementation.algorithm, implementation.schedule)
 
 
 def error_limit(
@@ -126,30 +123,28 @@ def direct_error(problem: ConvolutionProblem) -> float:
 
 
 def algorithm_error(
-    problem: ConvolutionProblem,
-    algorithm: Algorithm,
-    reduction_block: int | None = None,
-    matrix_products: int = 0,
+    problem: ConvolutionProblem, algorithm: Algorithm, schedule: Schedule | None = None
 ) -> float:
     """The predicted error of an algorithm, relative to the output in the 1-norm.
 
-    Products are summed in blocks of `reduction_block`, all in one block by default, or are so many
-    `matrix_products` each.
+    Products are summed as `schedule` has it, by default all of them one after the other.
     """
     decomposition = algorithm.decompose(problem)
+    block = None if schedule is None else schedule.summed_block
+    matrix_products = 0 if schedule is None else schedule.matrix_products
     if isinstance(problem, WeightGradientProblem):
         tiles = (problem.batch or 1) * prod(decomposition.tiles(problem.output_size))
         return _cached_gradient_error(
-            algorithm.output_tile, algorithm.part_size, tiles, reduction_block, matrix_products
+            algorithm.output_tile, algorithm.part_size, tiles, block, matrix_products
         )
-    views = decomposition.view_count
     return _cached_error(
         algorithm.output_tile,
         algorithm.part_size,
         problem.group_inputs,
-        views,
-        reduction_block,
+        decomposition.view_count,
+        block,
         matrix_products,
+        schedule is not None and schedule.joins_sums,
         not problem.runtime_filter,
     )
 
@@ -169,6 +164,7 @@ def _cached_error(
     views: int,
     reduction_block: int | None,
     matrix_products: int,
+    joined: bool,
     exact_filter: bool,
 ) -> float:
     return predicted_error(
@@ -178,5 +174,6 @@ def _cached_error(
         views=views,
         reduction_block=reduction_block,
         matrix_products=matrix_products,
+        joined=joined,
         exact_filter=exact_filter,
     )

@@ -30,15 +30,15 @@ class Schedule:
         return None
 
     @property
-    def truncated_block(self) -> int | None:
-        """The `summed_block` of other sums on matrix units that would lose as much by truncation."""
-        return self.summed_block
-
-    @property
     def matrix_products(self) -> int:
         """Products of half precision on matrix units for each of single precision: three of numbers that are
         split into two, one of rounded ones; zero where there are none."""
         return 0
+
+    @property
+    def joins_sums(self) -> bool:
+        """Whether small ones of three such products are added to the sums of large ones."""
+        return False
 
     @property
     def rounds_operands(self) -> bool:

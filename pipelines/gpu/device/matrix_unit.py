@@ -33,8 +33,8 @@ class MatrixUnit:
     joins_sums: bool = False
     """Whether small products are added to the sums of large ones.
 
-    Low parts aren't scaled then. For fewer registers: it needs sums in blocks of one stage, of which the
-    small products come first, when nothing is lost by truncating.
+    Low parts aren't scaled then. For fewer registers: the small products of a step come first, so that least
+    is lost by truncating.
     """
 
     @property

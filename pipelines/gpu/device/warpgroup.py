@@ -149,6 +149,16 @@ def publish() -> None:
     )
 
 
+def take_registers(count: int) -> None:
+    """Waits until the threads of this warpgroup can have so many registers, more than they began with."""
+    nvvm.SetMaxRegisterOp(count, ir.Attribute.parse("#nvvm.action<increase>"))
+
+
+def give_registers(count: int) -> None:
+    """Leaves the threads of this warpgroup so many registers, fewer than they began with."""
+    nvvm.SetMaxRegisterOp(count, ir.Attribute.parse("#nvvm.action<decrease>"))
+
+
 def warpgroup_barrier(warpgroup: Index) -> None:
     """Waits until all threads of one of the workgroup's warpgroups are here and see what the others wrote."""
     # The first barrier is that of the workgroup.

@@ -145,7 +145,7 @@ class _Workgroup:
     ) -> list[Sums]:
         """Adds the products of stages to the sums; of sums in blocks those of large products at the end."""
         fragments, low = self._fragments, self._tiles
-        in_blocks = self._schedule.summed_block is not None
+        in_blocks = self._packing.has_blocks_of_sums
         before, sums = sums[:low], list(sums)
         if in_blocks:
             sums[:low] = [fragments.no_sums() for _ in range(low)]

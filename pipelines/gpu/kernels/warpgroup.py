@@ -30,7 +30,9 @@ from iree.winograd.pipelines.gpu.device.warpgroup import (
     Barrier,
     SharedBytes,
     address_of,
+    give_registers,
     publish,
+    take_registers,
 )
 from iree.winograd.pipelines.gpu.schedules.matrix import HALF_BYTES, STAGE_ROW_BYTES
 from iree.winograd.pipelines.gpu.schedules.warpgroup import STAGE_BARRIERS, WarpgroupSchedule
@@ -44,6 +46,8 @@ WARPS = WARPGROUP_THREADS // WARP_THREADS
 """Of a warpgroup."""
 WARP_ROWS = WARPGROUP_ROWS // WARPS
 """Whose sums a warp holds."""
+MULTIPLYING_REGISTERS, COPYING_REGISTERS = 232, 40
+"""Of a thread, where two warpgroups take some of a third one's: of 65536 together."""
 PAIR_COLUMNS = 16
 """Of which a thread holds four neighbours in each of two rows."""
 PAIR_ROWS = 8
@@ -94,11 +98,18 @@ class _Workgroup:
         when(self._thread.less_than(1), self._initialize)
         barrier()
         warps = self._schedule.warpgroups * WARPS
-        when(
-            self._warp.less_than(warps),
-            lambda: self._multiply_blocks(blocks, storing),
-            lambda: when(self._lane.less_than(1), lambda: self._copy_blocks(blocks)),
-        )
+
+        def multiply() -> None:
+            if self._schedule.takes_registers:
+                take_registers(MULTIPLYING_REGISTERS)
+            self._multiply_blocks(blocks, storing)
+
+        def copy() -> None:
+            if self._schedule.takes_registers:
+                give_registers(COPYING_REGISTERS)
+            when(self._thread.less_than(warps * WARP_THREADS + 1), lambda: self._copy_blocks(blocks))
+
+        when(self._warp.less_than(warps), multiply, copy)
 
     def _initialize(self) -> None:
         for place in range(self._places):

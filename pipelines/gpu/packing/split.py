@@ -63,6 +63,12 @@ class SplitPacking(ProductPacking):
         return self.padded_filters // self.schedule.block_columns
 
     @property
+    def has_blocks_of_sums(self) -> bool:
+        """Whether matrix units sum only parts of the reduction."""
+        block = self.schedule.summed_block
+        return block is not None and block < self.padded_reduction
+
+    @property
     def block_inputs(self) -> int:
         """Elements of the transformed input of one block of tiles, which its scales follow."""
         return self.products * self.schedule.block_rows * self._row

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from iree.winograd.pipelines.gpu.device.matrix_unit import COOPERATIVE, MATRIX_ROWS, MFMA, MMA, WMMA
 from iree.winograd.pipelines.gpu.device.memory import QUAD, QUAD_BYTES
 
-from .matrix import MATRIX_TERMS, SPLIT_PRODUCTS, StagedSchedule
+from .matrix import StagedSchedule
 from .warps import require_whole_warps, warp_count
 
 
@@ -15,8 +15,8 @@ from .warps import require_whole_warps, warp_count
 class WarpSchedule(StagedSchedule):
     """How the warps of a workgroup multiply on matrix units: `warp_rows` x `warp_columns` sums each.
 
-    Raises ValueError as `StagedSchedule` does, for blocks that don't divide into such parts, those that the
-    threads can't copy in equal shares, and for one sum of split numbers where small products are added to it.
+    Raises ValueError as `StagedSchedule` does, for blocks that don't divide into such parts, and for those
+    that the threads can't copy in equal shares.
     """
 
     warp_rows: int
@@ -25,25 +25,13 @@ class WarpSchedule(StagedSchedule):
     def __post_init__(self) -> None:
         super().__post_init__()
         require_whole_warps(self)
-        if self._joins_sums and self.summed_block is None:
-            raise ValueError(f"products that {self.unit.name} matrices add to one sum need a summed_block")
         for rows in (self.block_rows, self.block_columns):
             if rows * self.unit.row_chunks % self.threads or self.threads % self.unit.row_chunks:
                 raise ValueError(f"{self.threads} threads can't share the copies of {self} equally")
 
     @property
-    def _joins_sums(self) -> bool:
+    def joins_sums(self) -> bool:
         return self.unit.joins_sums and self.parts == 2
-
-    @property
-    def truncated_block(self) -> int | None:
-        """Where small products are in the sum of large ones, three additions of each step are truncated.
-
-        But for the first two of a block, to which nothing large was added yet.
-        """
-        if not self._joins_sums or self.summed_block is None:
-            return self.summed_block
-        return SPLIT_PRODUCTS * self.summed_block - (SPLIT_PRODUCTS - 1) * MATRIX_TERMS
 
     @property
     def threads(self) -> int:
@@ -61,7 +49,7 @@ class SplitSchedule(WarpSchedule):
 
 @dataclass(frozen=True)
 class CooperativeSchedule(WarpSchedule):
-    """On cooperative matrices of Vulkan. Split numbers need sums in blocks.
+    """On cooperative matrices of Vulkan.
 
     Raises ValueError as `WarpSchedule` does, and where stages have no room for the sums of 16 rows of each
     warp, which change hands there.

@@ -12,8 +12,10 @@ from .matrix import StagedSchedule
 
 COLUMNS = 16
 """What the columns of a block are a multiple of."""
-MAX_SUMS = 128
+MAX_SUMS = 192
 """A thread's."""
+MAX_SHARED_SUMS = 128
+"""A thread's where all threads have as many registers: for more those that multiply take some of others."""
 STAGE_BARRIERS = 2
 """Of each stage: one says that it is full, one that it is empty."""
 
@@ -23,10 +25,11 @@ class WarpgroupSchedule(StagedSchedule):
     """How the warpgroups of a workgroup multiply: four warps each for 64 rows and all columns of its blocks.
 
     One more warp has the stages copied. With `walking_workgroups` at most so many walk over all blocks, and
-    the copies of the next one begin before the last one is stored.
+    the copies of the next one begin before the last one is stored. For more than 128 sums of a thread, those
+    that multiply take registers of the others, which only whole warpgroups can give: three more warps idle.
 
     Raises ValueError as `StagedSchedule` does, for rows that are no multiple of 64 and columns that are none
-    of 16, and for more than 128 sums of a thread.
+    of 16, for more than 192 sums of a thread, and for more than 128 but in two warpgroups.
     """
 
     kind = "warpgroup"
@@ -40,6 +43,15 @@ class WarpgroupSchedule(StagedSchedule):
                 raise ValueError(f"{name} {getattr(self, name)} must be a multiple of {multiple}")
         if self.sums > MAX_SUMS:
             raise ValueError(f"a thread has at most {MAX_SUMS} sums, not the {self.sums} of {self}")
+        if self.takes_registers and (self.warpgroups, self.resident_workgroups) != (2, 1):
+            raise ValueError(
+                f"{self.sums} sums of a thread are for one workgroup of two warpgroups, not {self}"
+            )
+
+    @property
+    def takes_registers(self) -> bool:
+        """Whether threads that multiply take registers of those that don't."""
+        return self.sums > MAX_SHARED_SUMS
 
     @property
     def warpgroups(self) -> int:
@@ -55,7 +67,8 @@ class WarpgroupSchedule(StagedSchedule):
     @property
     def threads(self) -> int:
         """Threads of a workgroup."""
-        return self.warpgroups * WARPGROUP_THREADS + WARP_THREADS
+        copying = WARPGROUP_THREADS if self.takes_registers else WARP_THREADS
+        return self.warpgroups * WARPGROUP_THREADS + copying
 
     def shared_memory_bytes(self, types: ElementTypes) -> int:
         """Of a workgroup."""

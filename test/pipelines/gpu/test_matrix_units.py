@@ -195,7 +195,6 @@ def test_consumers_gpus_keep_their_limit_through_vulkan() -> None:
 @pytest.mark.parametrize(
     ("sizes", "fields", "message"),
     [
-        ((64, 64, 32, 64), {}, "need a summed_block"),
         ((64, 64, 32, 64), {"summed_block": 24}, "summed_block 24 must be a multiple of 16"),
         ((128, 64, 16, 64), {"summed_block": 16}, "no room for 16 rows of sums"),
     ],

@@ -169,6 +169,25 @@ def test_the_error_is_as_predicted(terms: int, block: int | None) -> None:
     assert predicted / 1.7 <= error <= predicted * 1.7
 
 
+@pytest.mark.parametrize("block", [None, 64])
+@pytest.mark.parametrize("terms", [64, 256, 1024])
+def test_the_error_of_joined_sums_is_as_predicted(terms: int, block: int | None) -> None:
+    """Of each 16 products the small ones are added to the sum before the large ones."""
+    generator = np.random.default_rng(0)
+    rows, columns = (2.0**12 * generator.standard_normal((2000, terms)) for _ in range(2))
+    (high_row, low_row), (high_column, low_column) = (split(each, 0) for each in (rows, columns))
+    pairs = (high_row, low_column), (low_row, high_column), (high_row, high_column)
+    products = np.stack([_products(*pair).reshape(-1, terms // 16, 16) for pair in pairs], axis=2)
+    products = products.reshape(-1, 3 * terms)
+    total = np.zeros(len(products), np.float32)
+    for first in range(0, 3 * terms, 3 * (block or terms)):
+        total += _truncated_sums(products[:, first : first + 3 * (block or terms)])
+    exact = (rows * columns).sum(axis=1)
+    error = np.abs(total - exact).sum() / np.abs(exact).sum()
+    predicted = predicted_error((1,), (1,), terms, reduction_block=block, matrix_products=3, joined=True)
+    assert predicted / 1.7 <= error <= predicted * 1.7
+
+
 def _products(left: npt.NDArray[np.float16], right: npt.NDArray[np.float16]) -> Array:
     return left.astype(np.float64) * right.astype(np.float64)
 
