@@ -25,6 +25,7 @@ from iree.winograd.pipelines.gpu.kernels.implicit_gemm import ImplicitGemmKernel
 from iree.winograd.pipelines.gpu.kernels.matrix_tile_product import MatrixTileProductKernel
 from iree.winograd.pipelines.gpu.kernels.products import Product, ProductKernel
 from iree.winograd.pipelines.gpu.kernels.split import SplitProduct
+from iree.winograd.pipelines.gpu.kernels.tile_product import TileProductKernel
 from iree.winograd.pipelines.gpu.kernels.transforms import (
     TRANSFORM_THREADS,
     FilterTransformKernel,
@@ -36,8 +37,8 @@ from iree.winograd.pipelines.gpu.kernels.weight_gradient import (
     FilterGradientKernel,
     GradientTileKernel,
     ImageTileKernel,
+    MultiplyAddTileProductKernel,
     TileKernel,
-    TileProductKernel,
     TotalKernel,
 )
 from iree.winograd.pipelines.gpu.packing.fused import FusedPacking
@@ -377,16 +378,16 @@ class _WeightGradientLowering:
         value, _ = self._stage(FilterGradientKernel(packing), "weights", [products], result)
         return value
 
-    def _product(self) -> TileProductKernel | MatrixTileProductKernel:
+    def _product(self) -> TileProductKernel:
         schedule = self.packing.schedule
         if isinstance(schedule, MatrixWeightGradientSchedule):
             return MatrixTileProductKernel(self.packing, schedule)
         assert isinstance(schedule, MultiplyAddWeightGradientSchedule)
-        return TileProductKernel(self.packing, schedule)
+        return MultiplyAddTileProductKernel(self.packing, schedule)
 
     def _stage(
         self,
-        kernel: TileKernel | TileProductKernel | MatrixTileProductKernel | TotalKernel | FilterGradientKernel,
+        kernel: TileKernel | TileProductKernel | TotalKernel | FilterGradientKernel,
         stage: str,
         operands: list[tuple[ir.Value, TensorArgument]],
         result: TensorArgument,

@@ -10,14 +10,14 @@ units truncate when they add (Ootomo and Yokota, IJHPCA 2022).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
 
 from iree.winograd.dialect.bindings import arith, ir, memref, scf, vector
 from iree.winograd.pipelines.emission.control_flow import when
 from iree.winograd.pipelines.emission.index import Index, select_index
 from iree.winograd.pipelines.gpu.device.matrix_unit import MATRIX_ROWS, WARP_THREADS
-from iree.winograd.pipelines.gpu.device.memory import QUAD, GlobalBuffer, thread_id
+from iree.winograd.pipelines.gpu.device.memory import QUAD, thread_id
 from iree.winograd.pipelines.gpu.device.mma import (
     StageMemory,
     commit_copies,
@@ -25,7 +25,6 @@ from iree.winograd.pipelines.gpu.device.mma import (
     no_sums,
     wait_for_copies,
 )
-from iree.winograd.pipelines.gpu.packing.weight_gradient import WeightGradientPacking
 from iree.winograd.pipelines.gpu.schedules.weight_gradient import (
     STAGE_PADDING,
     STAGE_TILES,
@@ -33,6 +32,7 @@ from iree.winograd.pipelines.gpu.schedules.weight_gradient import (
 )
 
 from .splitting import integer, integer_type
+from .tile_product import Panel, TileProductKernel
 
 _COLUMNS, _REDUCTION = 8, 8
 """Of one product on matrix units."""
@@ -43,29 +43,14 @@ _PAIR = 2
 
 
 @dataclass(frozen=True)
-class MatrixTileProductKernel:
-    """products[b, a*g + group, r, k] = sum over t of images[b, ..., t, r] * gradients[b, ..., t, k]."""
+class MatrixTileProductKernel(TileProductKernel):
+    """The products on matrix units."""
 
-    packing: WeightGradientPacking
     schedule: MatrixWeightGradientSchedule
     """That of the packing."""
 
-    def workgroups(self, batch: Index) -> tuple[Index, Index, Index]:
-        """Blocks of rows, blocks of columns, products of all blocks of tiles."""
-        return self.packing.product_workgroups
-
-    def emit(
-        self,
-        workgroup: tuple[Index, ...],
-        batch: Index,
-        images: GlobalBuffer,
-        gradients: GlobalBuffer,
-        products: GlobalBuffer,
-    ) -> None:
-        """Emits what a workgroup does for its block of one product; operands may be packed as they are."""
-        images = replace(images, extents=self.packing.image_extents)
-        gradients = replace(gradients, extents=self.packing.gradient_extents)
-        _Workgroup(self, workgroup, images, gradients, products).emit()
+    def _multiply(self, images: Panel, gradients: Panel, products: Panel) -> None:
+        _Workgroup(self.schedule, images, gradients, products).emit()
 
 
 @dataclass(frozen=True)
@@ -89,33 +74,19 @@ class _Workgroup:
     """One workgroup of the kernel, as one of its threads sees it."""
 
     def __init__(
-        self,
-        kernel: MatrixTileProductKernel,
-        workgroup: tuple[Index, ...],
-        images: GlobalBuffer,
-        gradients: GlobalBuffer,
-        products: GlobalBuffer,
+        self, schedule: MatrixWeightGradientSchedule, images: Panel, gradients: Panel, products: Panel
     ) -> None:
-        schedule = kernel.schedule
         self._schedule = schedule
-        first_row, first_column = workgroup[0] * schedule.block_rows, workgroup[1] * schedule.block_columns
-        place = [workgroup[2] // kernel.packing.products, workgroup[2] % kernel.packing.products]
         f32 = ir.F32Type.get()
         self._images, self._gradients = (
-            _Source(source.viewed_as(f32), source.offset([*place, 0, first]), source.stride(2), size, behind)
-            for source, first, size, behind in (
-                (images, first_row, schedule.block_rows, 0),
-                (
-                    gradients,
-                    first_column,
-                    schedule.block_columns,
-                    STAGE_TILES * (schedule.block_rows + STAGE_PADDING),
-                ),
+            _Source(panel.buffer.viewed_as(f32), panel.origin, panel.stride, size, behind)
+            for panel, size, behind in (
+                (images, schedule.block_rows, 0),
+                (gradients, schedule.block_columns, STAGE_TILES * (schedule.block_rows + STAGE_PADDING)),
             )
         )
-        self._products = products.viewed_as(f32, _PAIR)
-        self._result = products.offset([*place, first_row, first_column])
-        self._result_stride = products.stride(2)
+        self._products = products.buffer.viewed_as(f32, _PAIR)
+        self._result, self._result_stride = products.origin, products.stride
         self._stages = schedule.tile_block // STAGE_TILES
         self._places = max(2, min(schedule.stages, self._stages))
         count = self._places * schedule.stage_elements

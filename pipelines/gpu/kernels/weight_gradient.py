@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from iree.winograd.dialect.algebra.recipe import Recipe
 from iree.winograd.dialect.bindings import arith, ir
@@ -28,6 +28,7 @@ from iree.winograd.pipelines.gpu.packing.weight_gradient import WeightGradientPa
 from iree.winograd.pipelines.gpu.schedules.weight_gradient import MultiplyAddWeightGradientSchedule
 
 from .gemm import LoadRows, emit_product
+from .tile_product import Panel, TileProductKernel
 from .transforms import ThreadGrid
 
 
@@ -149,46 +150,24 @@ class GradientTileKernel(TileKernel):
 
 
 @dataclass(frozen=True)
-class TileProductKernel:
-    """products[b, a*g + group, r, k] = sum over t of images[b, ..., t, r] * gradients[b, ..., t, k]."""
+class MultiplyAddTileProductKernel(TileProductKernel):
+    """The products by fused multiply-adds."""
 
-    packing: WeightGradientPacking
     schedule: MultiplyAddWeightGradientSchedule
     """That of the packing."""
 
-    def workgroups(self, batch: Index) -> tuple[Index, Index, Index]:
-        """Blocks of rows, blocks of columns, products of all blocks of tiles."""
-        return self.packing.product_workgroups
-
-    def emit(
-        self,
-        workgroup: tuple[Index, ...],
-        batch: Index,
-        images: GlobalBuffer,
-        gradients: GlobalBuffer,
-        products: GlobalBuffer,
-    ) -> None:
-        """Emits what a workgroup does for its block of one product; operands may be packed as they are."""
-        schedule = self.schedule
-        images = replace(images, extents=self.packing.image_extents)
-        gradients = replace(gradients, extents=self.packing.gradient_extents)
-        first_row, first_column = workgroup[0] * schedule.block_rows, workgroup[1] * schedule.block_columns
-        place = [workgroup[2] // self.packing.products, workgroup[2] % self.packing.products]
-        gradient_origin = gradients.offset([*place, 0, first_column])
-        product_origin = products.offset([*place, first_row, first_column])
-
+    def _multiply(self, images: Panel, gradients: Panel, products: Panel) -> None:
         def rows(row: Index) -> LoadRows:
-            origin = images.offset([*place, 0, first_row + row])
-            stride = images.stride(2)
-            return lambda t: [images.load(origin + (t + i) * stride) for i in range(QUAD)]
+            origin, stride = images.origin + row, images.stride
+            return lambda t: [images.buffer.load(origin + (t + i) * stride) for i in range(QUAD)]
 
         emit_product(
-            schedule.product,
-            schedule.tile_block,
+            self.schedule.product,
+            self.schedule.tile_block,
             rows,
-            lambda t, column: gradients.load(gradient_origin + t * gradients.stride(2) + column),
-            lambda row, column, value: products.store(
-                value, product_origin + row * products.stride(2) + column
+            lambda t, column: gradients.buffer.load(gradients.origin + t * gradients.stride + column),
+            lambda row, column, value: products.buffer.store(
+                value, products.origin + row * products.stride + column
             ),
             left_by_rows=False,
         )

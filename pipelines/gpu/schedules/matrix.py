@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import ABC
 from dataclasses import dataclass, field
 from typing import ClassVar
 
 from iree.winograd.passes.match.element_types import ElementTypes
 from iree.winograd.pipelines.gpu.device.matrix_unit import MATRIX_ROWS, MMA, MatrixUnit
-from iree.winograd.pipelines.specification.schedule import Schedule
+
+from .product import ProductSchedule
 
 SPLIT_PRODUCTS = 3
 """Products of fp16 for each of numbers that are split into two of these."""
@@ -23,7 +24,7 @@ STAGE_ROW_BYTES = HALF_BYTES * MMA.stage_row
 
 
 @dataclass(frozen=True)
-class MatrixSchedule(Schedule, ABC):
+class MatrixSchedule(ProductSchedule, ABC):
     """How a workgroup multiplies fp16 numbers on matrix units, and what these are of fp32's.
 
     A workgroup computes blocks of `block_rows` x `block_columns` sums. For each product of fp32's there are
@@ -38,8 +39,6 @@ class MatrixSchedule(Schedule, ABC):
     unit: ClassVar[MatrixUnit] = MMA
     """The matrix units that it is for."""
 
-    block_rows: int
-    block_columns: int
     products: int = field(default=SPLIT_PRODUCTS, kw_only=True)
     summed_block: int | None = field(default=None, kw_only=True)
 
@@ -73,20 +72,6 @@ class MatrixSchedule(Schedule, ABC):
     def reduction_parts(self) -> int:
         """One workgroup sums all of the reduction."""
         return 1
-
-    @property
-    @abstractmethod
-    def threads(self) -> int:
-        """Threads of a workgroup."""
-
-    @property
-    @abstractmethod
-    def resident_threads(self) -> int:
-        """Threads for which a multiprocessor should have registers."""
-
-    @abstractmethod
-    def shared_memory_bytes(self, types: ElementTypes) -> int:
-        """Of a workgroup, whatever the convolution."""
 
 
 @dataclass(frozen=True)

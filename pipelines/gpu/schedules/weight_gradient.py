@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import ABC
 from dataclasses import dataclass
 
 from iree.winograd.passes.match.element_types import ElementTypes, element_bytes
 from iree.winograd.pipelines.gpu.device.matrix_unit import WARP_THREADS
 from iree.winograd.pipelines.gpu.device.memory import QUAD
-from iree.winograd.pipelines.specification.schedule import Schedule
 
 from .gemm import GemmSchedule
 from .matrix import SPLIT_PRODUCTS
+from .product import ProductSchedule
 from .warps import require_whole_warps, warp_count
 
 STAGE_TILES = 32
@@ -21,7 +21,7 @@ STAGE_PADDING = 8
 
 
 @dataclass(frozen=True)
-class GpuWeightGradientSchedule(Schedule, ABC):
+class GpuWeightGradientSchedule(ProductSchedule, ABC):
     """How tiles of images and of gradients are multiplied, by blocks of their channels.
 
     A workgroup computes `block_rows` x `block_columns` sums over one block of `tile_block` tiles of all
@@ -31,23 +31,7 @@ class GpuWeightGradientSchedule(Schedule, ABC):
     Raises ValueError for sizes that are not positive.
     """
 
-    block_rows: int
-    block_columns: int
     tile_block: int
-
-    @property
-    @abstractmethod
-    def threads(self) -> int:
-        """Threads of a workgroup."""
-
-    @property
-    @abstractmethod
-    def resident_threads(self) -> int:
-        """Threads for which a multiprocessor should have registers."""
-
-    @abstractmethod
-    def shared_memory_bytes(self, types: ElementTypes) -> int:
-        """Of a workgroup, for operands of such types."""
 
 
 @dataclass(frozen=True)
