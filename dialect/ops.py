@@ -24,7 +24,8 @@ CHANNELS_FIRST = "channels_first"
 """The attribute, a unit, of transforms whose image has its channels before its spatial dimensions."""
 
 FILTER_PERMUTATION = "permutation"
-"""The attribute of filter transforms: which dimension of the filter each of R... x C/g x K is."""
+"""The attribute of filter transforms and filter gradients: which dimension of the filter in memory each of
+R... x C/g x K is."""
 
 FLIPPED = "flipped"
 """The attribute, a unit, of filter transforms that read taps from the last to the first in each dimension."""
@@ -104,9 +105,7 @@ class FilterTransformOp(TransformOp):
     @property
     def permutation(self) -> tuple[int, ...]:
         """Of each dimension of R... x C/g x K, which one of the filter it is."""
-        if FILTER_PERMUTATION in self.attributes:
-            return sizes_of(self.attributes[FILTER_PERMUTATION])
-        return tuple(range(ir.RankedTensorType(self.filter.type).rank))
+        return _filter_permutation(self, self.filter.type)
 
     @property
     def flipped(self) -> bool:
@@ -154,7 +153,10 @@ class OutputTransformOp(TransformOp):
 
 @dialect_registry.register_operation(WinogradDialect)
 class GradientTransformOp(TransformOp):
-    """`winograd.gradient_transform`: N x OH... x K -> [A*g, T, K/g], an output transform transposed."""
+    """`winograd.gradient_transform`: N x OH... x K, or N x K x OH..., -> [A*g, T, K/g].
+
+    It is an output transform transposed.
+    """
 
     OPERATION_NAME = "winograd.gradient_transform"
 
@@ -163,10 +165,18 @@ class GradientTransformOp(TransformOp):
         """That of a loss by the convolution's outputs."""
         return self.operands[0]
 
+    @property
+    def gradient_type(self) -> ir.RankedTensorType:
+        """The type of the gradient with its channels last, N x OH... x K."""
+        return _channels_last_type(self.gradient.type, self.channels_first)
+
 
 @dialect_registry.register_operation(WinogradDialect)
 class FilterGradientOp(TransformOp):
-    """`winograd.filter_gradient`: [A*g, V*C/g, K/g] -> R... x C/g x K, a filter transform transposed."""
+    """`winograd.filter_gradient`: [A*g, V*C/g, K/g] -> R... x C/g x K, maybe permuted.
+
+    It is a filter transform transposed.
+    """
 
     OPERATION_NAME = "winograd.filter_gradient"
 
@@ -174,6 +184,16 @@ class FilterGradientOp(TransformOp):
     def accumulator(self) -> ir.Value:
         """The products, in the Winograd domain."""
         return self.operands[0]
+
+    @property
+    def permutation(self) -> tuple[int, ...]:
+        """Of each dimension of R... x C/g x K, which one of the result it is."""
+        return _filter_permutation(self, self.result.type)
+
+    @property
+    def filter_type(self) -> ir.RankedTensorType:
+        """The type of the result with its output channels last, R... x C/g x K."""
+        return _permuted_type(self.result.type, self.permutation)
 
 
 def register_dialect(context: ir.Context) -> None:
@@ -187,6 +207,18 @@ def _channels_last_type(image: ir.Type, channels_first: bool) -> ir.RankedTensor
         return image
     batch, channels, *spatial = image.shape
     return ir.RankedTensorType.get([batch, *spatial, channels], image.element_type)
+
+
+def _filter_permutation(transform: TransformOp, filter_type: ir.Type) -> tuple[int, ...]:
+    if FILTER_PERMUTATION in transform.attributes:
+        return sizes_of(transform.attributes[FILTER_PERMUTATION])
+    return tuple(range(ir.RankedTensorType(filter_type).rank))
+
+
+def _permutation_attribute(permutation: Sequence[int] | None) -> dict[str, ir.Attribute]:
+    if permutation is None or list(permutation) == sorted(permutation):
+        return {}
+    return {FILTER_PERMUTATION: sizes_attribute(permutation)}
 
 
 def _permuted_type(type_: ir.Type, permutation: Sequence[int]) -> ir.RankedTensorType:
@@ -279,9 +311,7 @@ def filter_transform(
     """
     order = list(range(ir.RankedTensorType(weights.type).rank)) if permutation is None else list(permutation)
     result_type = filter_transform_type(_permuted_type(weights.type, order), decomposition, groups)
-    attributes = _shared_attributes(decomposition, groups)
-    if order != sorted(order):
-        attributes[FILTER_PERMUTATION] = sizes_attribute(order)
+    attributes = _shared_attributes(decomposition, groups) | _permutation_attribute(order)
     if flipped:
         attributes[FLIPPED] = ir.UnitAttr.get()
     return FilterTransformOp(
@@ -327,30 +357,39 @@ def output_transform(
 
 
 def gradient_transform(
-    gradient: ir.Value, decomposition: Decomposition, groups: int = 1
+    gradient: ir.Value, decomposition: Decomposition, groups: int = 1, *, channels_first: bool = False
 ) -> GradientTransformOp:
     """Builds a `winograd.gradient_transform` of `gradient`, at the current insertion point and location."""
-    result_type = accumulator_type(ir.RankedTensorType(gradient.type), decomposition, groups)
+    gradient_type = _channels_last_type(gradient.type, channels_first)
+    result_type = accumulator_type(gradient_type, decomposition, groups)
     return GradientTransformOp(
         ir.Operation.create(
             GradientTransformOp.OPERATION_NAME,
             [result_type],
             [gradient],
-            _shared_attributes(decomposition, groups),
+            _shared_attributes(decomposition, groups) | _layout_attribute(channels_first),
         )
     )
 
 
 def filter_gradient(
-    result_type: ir.RankedTensorType, accumulator: ir.Value, decomposition: Decomposition, groups: int = 1
+    result_type: ir.RankedTensorType,
+    accumulator: ir.Value,
+    decomposition: Decomposition,
+    groups: int = 1,
+    *,
+    permutation: Sequence[int] | None = None,
 ) -> FilterGradientOp:
-    """Builds a `winograd.filter_gradient` of `result_type`, at the current insertion point and location."""
+    """Builds a `winograd.filter_gradient` of `result_type`, at the current insertion point and location.
+
+    Without a `permutation` that is R... x C/g x K.
+    """
     return FilterGradientOp(
         ir.Operation.create(
             FilterGradientOp.OPERATION_NAME,
             [result_type],
             [accumulator],
-            _shared_attributes(decomposition, groups),
+            _shared_attributes(decomposition, groups) | _permutation_attribute(permutation),
         )
     )
 

@@ -65,7 +65,9 @@ def _verify_gradient_transform(operation: ir.Operation) -> None:
     transform = ops.GradientTransformOp(operation)
     _check_counts(operation, operands=1, results=1, regions=0)
     decomposition, groups = _decomposition(operation), _groups(operation)
-    gradient_type = _tensor_type("gradient", transform.gradient.type, decomposition.spatial_rank + 2)
+    _check_layout(operation)
+    _tensor_type("gradient", transform.gradient.type, decomposition.spatial_rank + 2)
+    gradient_type = transform.gradient_type
     _check_divides("gradient", gradient_type, len(gradient_type.shape) - 1, "channels", groups)
     expected = ops.accumulator_type(gradient_type, decomposition, groups)
     _check_type("result", expected, operation.results[0].type)
@@ -75,7 +77,10 @@ def _verify_filter_gradient(operation: ir.Operation) -> None:
     gradient = ops.FilterGradientOp(operation)
     _check_counts(operation, operands=1, results=1, regions=0)
     decomposition, groups = _decomposition(operation), _groups(operation)
-    result_type = _filter_type("result", operation.results[0].type, decomposition, groups)
+    rank = decomposition.spatial_rank + 2
+    _tensor_type("result", operation.results[0].type, rank)
+    _check_permutation(operation, rank)
+    result_type = _filter_type("result", gradient.filter_type, decomposition, groups)
     expected = ops.filter_transform_type(result_type, decomposition, groups)
     _check_type("accumulator", expected, gradient.accumulator.type)
 

@@ -32,6 +32,7 @@ from .chain_kernels import ChainKernels
 from .compute_scales_first import ComputeScalesFirst
 from .copy_parts import CopyParts
 from .drop_barriers import DropBarriers
+from .fold_gradient_layout import FoldGradientLayout
 from .fold_layout import FoldLayout
 from .keep_nan import KeepNan
 from .lower_to_dispatch import LowerToDispatch
@@ -80,6 +81,7 @@ def compile_pipeline(
         PoolInPlace(),
         AssignSchedule(**shared_values(options, AssignSchedule)),
         FoldLayout(),
+        FoldGradientLayout(),
         TransposeImages(),
         CopyParts(),
         KeepNan(),

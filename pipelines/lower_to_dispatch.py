@@ -41,6 +41,7 @@ class LowerToDispatch:
 
     A CPU's kernel reads an input that is a slice of a tensor's channels from that tensor, and writes an
     output that is only inserted into one in place: then the group is replaced together with the insertion.
+    A GPU's kernel does so with one that is a phase of a tensor's rows and columns.
 
     The group of a weight gradient ends with a `filter_gradient`, and its product sums over tiles. It becomes
     three dispatches on a CPU, of both transforms and of the product, on a GPU up to two more.
@@ -79,10 +80,7 @@ def _lower(output_transform: OutputTransformOp, backend: Backend, lowering: Lowe
     group = match_group(output_transform)
     if isinstance(group, NoMatch):
         raise ValueError(f"winograd.output_transform can't be lowered: {group}")
-    lowered = output_transform.operation
-    if backend.writes_insertions and group.insertion is not None:
-        lowered = group.insertion
-    _replace(lowered, group, lowering)
+    _replace(backend.insertion(group) or output_transform.operation, group, lowering)
 
 
 def _lower_weight_gradient(filter_gradient: FilterGradientOp, lowering: Lowering) -> None:

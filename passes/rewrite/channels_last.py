@@ -26,6 +26,8 @@ from iree.winograd.passes.match.sizes import is_dynamic
 Versions = dict[ir.Value, ir.Value]
 """From a value with channels in its second dimension to one with the same elements and channels last."""
 
+_IMPORT = "hal.tensor.import"
+
 _POOLING = {
     "linalg.pooling_ncw_max": linalg.pooling_nwc_max,
     "linalg.pooling_ncw_sum": linalg.pooling_nwc_sum,
@@ -312,14 +314,29 @@ def _spread_version(value: ir.Value, versions: Versions) -> ir.Value:
         if padded is not None:
             versions[value] = padded
             return padded
-    point = (
-        ir.InsertionPoint.at_block_begin(value.owner)
-        if definition is None
-        else ir.InsertionPoint.after(definition)
-    )
-    with point:
+    with _point_after(value):
         versions[value] = transposed(value, permutation(value.type.rank))
     return versions[value]
+
+
+def _point_after(value: ir.Value) -> ir.InsertionPoint:
+    """Behind where `value` is defined, and behind all arguments if it is one.
+
+    IREE begins to execute what comes before the import of an argument on its own.
+    """
+    definition = defining_operation(value)
+    if definition is None:
+        return ir.InsertionPoint.at_block_begin(value.owner)
+    if definition.name != _IMPORT:
+        return ir.InsertionPoint.after(definition)
+    users = {use.owner.operation for use in value.uses}
+    last = definition
+    for operation in (view.operation for view in definition.block.operations):
+        if operation in users:
+            break
+        if operation.name == _IMPORT:
+            last = operation
+    return ir.InsertionPoint.after(last)
 
 
 def _adds_padding(operation: ir.Operation) -> bool:

@@ -22,8 +22,8 @@ class Lowering(Protocol):
     def lower(self, group: ConvolutionGroup | WeightGradientGroup, schedule: Schedule) -> ir.Value:
         """Emits the dispatches that compute the last op of the group, at the insertion point.
 
-        Where the backend writes insertions and the output is only inserted into a tensor, the result is that
-        tensor. Raises ValueError for a group that the kernels don't compute by `schedule`.
+        That is the backend's `insertion` of the group, if there is one. Raises ValueError for a group that
+        the kernels don't compute by `schedule`.
         """
 
     def channels_last(self, image: ir.Value) -> ir.Value:
@@ -75,9 +75,8 @@ class Backend(Protocol):
     def default_machine(self) -> Machine:
         """What a machine of the target is taken to be."""
 
-    @property
-    def writes_insertions(self) -> bool:
-        """Whether kernels write an output that is only inserted into a tensor in its place there."""
+    def insertion(self, group: ConvolutionGroup) -> ir.Operation | None:
+        """What inserts the output into a tensor, where kernels write it in its place there."""
 
     @property
     def pools_in_place(self) -> bool:

@@ -16,6 +16,7 @@ from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule
 from iree.winograd.pipelines.machines.defaults import default_cpu_machine
 from iree.winograd.pipelines.machines.model import CpuMachine, Machine
 from iree.winograd.pipelines.specification.executable_target import ExecutableTarget
+from iree.winograd.pipelines.specification.group import ConvolutionGroup
 from iree.winograd.pipelines.specification.schedule import Schedule
 
 from .lowering import CpuLowering
@@ -55,9 +56,8 @@ class CpuBackend:
             target.cpu, target.vector_width, target.fused_multiply_add, target.l2_bytes
         )
 
-    @property
-    def writes_insertions(self) -> bool:
-        return True
+    def insertion(self, group: ConvolutionGroup) -> ir.Operation | None:
+        return group.insertion
 
     @property
     def pools_in_place(self) -> bool:

@@ -52,6 +52,13 @@ class DispatchSignature:
     updates_last_operand: bool = False
     numbers: int = 0
 
+    @property
+    def tied_operands(self) -> ir.ArrayAttr | None:
+        """For the result, the number of the operand that it is."""
+        if not self.updates_last_operand:
+            return None
+        return ir.ArrayAttr.get([ir.IntegerAttr.get(ir.IndexType.get(), len(self.operands) - 1)])
+
     def bindings(self) -> list[Binding[Buffer]]:
         """Those of dense row-major arrays, for the operands and the result."""
         results = () if self.updates_last_operand else (self.result,)
@@ -154,17 +161,9 @@ def emit_dispatch(
         [*operands, *dynamic, *(Index(number).value for number in numbers)],
         operand_dimensions,
         dynamic if _has_dynamic_batch(signature.result) else [],
-        tied_operands=_tied_operands(signature),
+        tied_operands=signature.tied_operands,
     )
     return dispatch.results[0]
-
-
-def _tied_operands(signature: DispatchSignature) -> ir.ArrayAttr | None:
-    """For the result, the number of the operand that it is."""
-    if not signature.updates_last_operand:
-        return None
-    last = len(signature.operands) - 1
-    return ir.ArrayAttr.get([ir.IntegerAttr.get(ir.IndexType.get(), last)])
 
 
 def _bind(tensor: ir.RankedTensorType, argument: ir.Value, batch: Index) -> Buffer:

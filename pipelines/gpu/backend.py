@@ -27,6 +27,7 @@ from iree.winograd.pipelines.gpu.schedules.weight_gradient import (
 from iree.winograd.pipelines.machines.defaults import default_gpu_machine
 from iree.winograd.pipelines.machines.model import GpuMachine, Machine
 from iree.winograd.pipelines.specification.executable_target import ExecutableTarget
+from iree.winograd.pipelines.specification.group import ConvolutionGroup
 from iree.winograd.pipelines.specification.schedule import Schedule
 
 from .lowering import GpuLowering
@@ -74,9 +75,8 @@ class GpuBackend:
     def default_machine(self) -> GpuMachine:
         return default_gpu_machine(self.target.architecture)
 
-    @property
-    def writes_insertions(self) -> bool:
-        return False
+    def insertion(self, group: ConvolutionGroup) -> ir.Operation | None:
+        return group.interleaving
 
     @property
     def pools_in_place(self) -> bool:

@@ -8,9 +8,12 @@ from functools import partial
 
 import numpy as np
 from iree.winograd.dialect.bindings import ir
+from iree.winograd.dialect.ops import GradientTransformOp, InputTransformOp
 from iree.winograd.passes.build.constants import resource_constant
 from iree.winograd.passes.build.tensors import size_of
 from iree.winograd.passes.match.constants import constant_array
+from iree.winograd.passes.match.slices import match_slice
+from iree.winograd.passes.rewrite.channels_last import permutation
 from iree.winograd.pipelines.emission.dispatch import KernelFunction, kernel_name
 from iree.winograd.pipelines.emission.epilogue import VectorEpilogue, epilogue_text, reads_along_channels
 from iree.winograd.pipelines.emission.filter_layout import FilterLayout
@@ -142,6 +145,17 @@ class _Lowering:
             )
         ]
 
+        insertion = self.group.interleaving
+        if insertion is None:
+            updated, result = (
+                None,
+                _array_of(transform.result, by_quads, channels_first=transform.channels_first),
+            )
+        else:
+            updated, part = insertion.operands[1], match_slice(insertion)
+            assert part is not None
+            result = TensorArgument.of(updated, by_quads).part(part.offsets, part.strides)
+
         def body(function: KernelFunction[GlobalBuffer]) -> None:
             *buffers, output = function.buffers
             own, others = buffers[: len(operands)], buffers[len(operands) :]
@@ -153,12 +167,13 @@ class _Lowering:
             kernel_name(self.group.shape, stage),
             threads,
             [*operands, *epilogue_operands],
-            TensorArgument.of(transform.result, by_quads),
+            result,
             self._batch,
             workgroups,
             body,
             resident_threads,
             warp_threads,
+            updated,
         )
 
     def _filters(
@@ -196,8 +211,7 @@ class _Lowering:
         return filters, TensorArgument.of(filters, by_quads)
 
     def _image(self, by_quads: bool) -> tuple[ir.Value, TensorArgument]:
-        image = self.group.input_transform.input
-        return image, TensorArgument.of(image, by_quads)
+        return _image_argument(self.group.input_transform, by_quads)
 
     @property
     def _batch(self) -> int | ir.Value:
@@ -359,12 +373,11 @@ class _WeightGradientLowering:
 
     def lower(self) -> ir.Value:
         packing, by_quads = self.packing, self.packing.output_by_quads
-        image, gradient = self.group.input_transform.input, self.group.gradient_transform.gradient
-        images = (image, TensorArgument.of(image, packing.image_by_quads))
+        images = _image_argument(self.group.input_transform, packing.image_by_quads)
         if not packing.images_are_packed:
             packed = TensorArgument(packing.image_extents, True)
             images = self._stage(ImageTileKernel(packing), "images", [images], packed)
-        gradients = (gradient, TensorArgument.of(gradient, by_quads))
+        gradients = _image_argument(self.group.gradient_transform, by_quads)
         if not packing.gradients_are_packed:
             packed = TensorArgument(packing.gradient_extents, True)
             gradients = self._stage(GradientTileKernel(packing), "gradients", [gradients], packed)
@@ -374,8 +387,10 @@ class _WeightGradientLowering:
         if packing.tile_blocks > 1:
             total = TensorArgument(packing.product_extents(1), True)
             products = self._stage(TotalKernel(packing), "total", [products], total)
-        result = TensorArgument.of(self.group.filter_gradient.result, by_quads)
-        value, _ = self._stage(FilterGradientKernel(packing), "weights", [products], result)
+        order = self.group.filter_gradient.permutation
+        result = TensorArgument.permuted(self.group.filter_gradient.result, order, by_quads)
+        kernel = FilterGradientKernel(packing, order[-1] == len(order) - 1)
+        value, _ = self._stage(kernel, "weights", [products], result)
         return value
 
     def _product(self) -> TileProductKernel:
@@ -409,6 +424,20 @@ class _WeightGradientLowering:
             resident_threads,
         )
         return value, result
+
+
+def _image_argument(
+    transform: InputTransformOp | GradientTransformOp, by_quads: bool
+) -> tuple[ir.Value, TensorArgument]:
+    """What a transform reads, as an array N x H... x C of a kernel."""
+    (image,) = transform.operands
+    return image, _array_of(image, by_quads, channels_first=transform.channels_first)
+
+
+def _array_of(image: ir.Value, by_quads: bool, *, channels_first: bool) -> TensorArgument:
+    """An image of either layout as an array N x H... x C of a kernel."""
+    rank = ir.RankedTensorType(image.type).rank
+    return TensorArgument.permuted(image, permutation(rank) if channels_first else range(rank), by_quads)
 
 
 def _product(shape: ConvolutionShape, schedule: GemmSchedule | MatrixSchedule) -> Product:

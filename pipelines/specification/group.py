@@ -12,6 +12,7 @@ from iree.winograd.passes.match.element_types import ElementTypes
 from iree.winograd.passes.match.navigation import defining_operation, only_user
 from iree.winograd.passes.match.no_match import NoMatch
 from iree.winograd.passes.match.sizes import is_dynamic
+from iree.winograd.passes.match.slices import match_slice
 
 from .shape import ConvolutionShape
 
@@ -41,12 +42,35 @@ class ConvolutionGroup:
         It is in the same block, and nothing else uses them. What it overwrites isn't read by the convolution:
         workgroups would find the outputs of others in their inputs.
         """
+        user = self._inserting
+        destination = None if user is None else match_insert(user)
+        return None if destination is None or self._reads(destination) else user
+
+    @property
+    def interleaving(self) -> ir.Operation | None:
+        """The operation that inserts the outputs between others of a tensor, as those of a phase of a stride.
+
+        It is in the same block, nothing else uses them, and the convolution reads nothing of the tensor.
+        """
+        user = self._inserting
+        part = None if user is None or user.name != "tensor.insert_slice" else match_slice(user)
+        if user is None or part is None or max(part.strides) == 1:
+            return None
+        shape = list(ir.RankedTensorType(user.operands[1].type).shape)
+        of_all_channels = (part.offsets[-1], part.sizes[-1], part.strides[-1]) == (0, shape[-1], 1)
+        if not of_all_channels or len(shape) != self.output_transform.image_type.rank:
+            return None
+        read = (self.source.whole, *self.output_transform.epilogue_operands)
+        return None if _viewed(user.operands[1]) in map(_viewed, read) else user
+
+    @property
+    def _inserting(self) -> ir.Operation | None:
+        """What may insert the outputs into a tensor: their only user, in the same block."""
         result = self.output_transform.result
         user = None if self.output_transform.channels_first else only_user(result)
         if user is None or user.block != self.output_transform.operation.block or user.operands[0] != result:
             return None
-        destination = match_insert(user)
-        return None if destination is None or self._reads(destination) else user
+        return user
 
     def _reads(self, destination: ChannelSlice) -> bool:
         """Whether the convolution may read what it would write to the destination."""

@@ -107,4 +107,10 @@ class ConvolutionShape(ConvolutionProblem):
 
 @dataclass(frozen=True)
 class WeightGradientShape(ConvolutionShape):
-    """The gradient by the filter of a decomposed convolution of these sizes, by its transposed transforms."""
+    """The gradient by the filter of a decomposed convolution of these sizes, by its transposed transforms.
+
+    The output whose layout it has is the gradient of the convolution's.
+    """
+
+    permutes_filter: bool = field(default=False, kw_only=True)
+    """Whether the result is not R... x C/g x K, but has its dimensions in another order."""

@@ -30,7 +30,7 @@ class WeightGradientGroup:
         """Raises ValueError when the sizes of the ops don't fit together."""
         image = self.input_transform.image_type
         batch, *input_size, input_channels = image.shape
-        _, *output_size, output_channels = self.gradient_transform.gradient.type.shape
+        _, *output_size, output_channels = self.gradient_transform.gradient_type.shape
         decomposition = self.filter_gradient.decomposition
         shape = WeightGradientShape(
             batch=None if is_dynamic(batch) else batch,
@@ -46,6 +46,8 @@ class WeightGradientGroup:
             element_types=ElementTypes.all_of(str(image.element_type)),
             decomposition=decomposition,
             input_channels_first=self.input_transform.channels_first,
+            output_channels_first=self.gradient_transform.channels_first,
+            permutes_filter=self.filter_gradient.permutation != tuple(range(len(output_size) + 2)),
         )
         if shape.output_size != tuple(output_size):
             raise ValueError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from iree.winograd.passes.match.no_match import Reason
 from iree.winograd.pipelines.cpu.processor.target import ROW_PADDING, CpuTarget
-from iree.winograd.pipelines.specification.shape import ConvolutionShape
+from iree.winograd.pipelines.specification.shape import ConvolutionShape, WeightGradientShape
 
 from .depthwise import DepthwiseSchedule, can_copy, depthwise_workgroup_bytes
 from .direct import DirectSchedule, direct_workgroup_bytes, in_lines
@@ -89,6 +89,10 @@ def _weight_gradient_misfit(
     product = schedule.product
     if reason := product.misfit(target, shape.element_types):
         return reason
+    if shape.input_channels_first or shape.output_channels_first:
+        return "the kernel of weight gradients reads channels-last images only"
+    if isinstance(shape, WeightGradientShape) and shape.permutes_filter:
+        return "the kernel of weight gradients writes filters with their output channels last only"
     if shape.batch is None:
         return "sums over images need their number at compile time"
     for name, block, part, whole in (

@@ -17,11 +17,17 @@ from .target import GpuTarget
 
 @dataclass(frozen=True)
 class TensorArgument:
-    """A tensor of f32 as an argument of a kernel; `leading` gives its first extent for a dynamic batch."""
+    """A tensor of f32 as an argument of a kernel; `leading` gives its first extent for a dynamic batch.
+
+    The kernel's array may have the tensor's dimensions in another order, or be a part of it: it begins at
+    element `origin`, and neighbours along its dimensions are `strides` apart. Without these it is the tensor.
+    """
 
     extents: tuple[int | None, ...]
     by_quads: bool
     leading: Callable[[Index], Index] = lambda batch: batch
+    strides: tuple[int, ...] | None = None
+    origin: int = 0
 
     @staticmethod
     def of(value: ir.Value, by_quads: bool) -> TensorArgument:
@@ -29,6 +35,30 @@ class TensorArgument:
         shape = ir.RankedTensorType(value.type).shape
         dynamic = ir.ShapedType.get_dynamic_size()
         return TensorArgument(tuple(None if size == dynamic else size for size in shape), by_quads)
+
+    @staticmethod
+    def permuted(value: ir.Value, permutation: Sequence[int], by_quads: bool) -> TensorArgument:
+        """A tensor whose dimension `permutation[i]` is dimension `i` of the kernel's array.
+
+        By quads only if the last dimension is the last one of both.
+        """
+        whole = TensorArgument.of(value, by_quads and permutation[-1] == len(permutation) - 1)
+        if list(permutation) == sorted(permutation):
+            return whole
+        return replace(whole, strides=tuple(whole.row_major_strides[d] for d in permutation))
+
+    def part(self, offsets: Sequence[int], steps: Sequence[int]) -> TensorArgument:
+        """Of the elements of the tensor those that are `offsets + steps * i`."""
+        strides = self.row_major_strides
+        origin = sum(offset * stride for offset, stride in zip(offsets, strides, strict=True))
+        taken = tuple(step * stride for step, stride in zip(steps, strides, strict=True))
+        return replace(self, strides=taken, origin=origin)
+
+    @property
+    def row_major_strides(self) -> tuple[int, ...]:
+        """Elements between neighbours along each dimension of the tensor."""
+        inner = [size for size in self.extents[1:] if size is not None]
+        return tuple(prod(inner[dimension:]) for dimension in range(len(self.extents)))
 
     @property
     def is_dynamic(self) -> bool:
@@ -46,7 +76,8 @@ class TensorArgument:
         size = first * prod(inner)
         element = quad_type() if self.by_quads else ir.F32Type.get()
         count = size // (QUAD if self.by_quads else 1)
-        return GlobalBuffer(span(argument, element, count), (0, *inner), self.by_quads, size, argument)
+        memref, extents = span(argument, element, count), (0, *inner)
+        return GlobalBuffer(memref, extents, self.by_quads, size, argument, self.strides, origin=self.origin)
 
 
 @dataclass
@@ -69,17 +100,23 @@ class Launcher:
         body: Callable[[KernelFunction[GlobalBuffer]], None],
         resident_threads: int | None = None,
         warp_threads: int | None = None,
+        updated: ir.Value | None = None,
     ) -> ir.Value:
         """Emits a dispatch at the insertion point, and the kernel it runs unless one of equal `key` exists.
 
         `batch` is a value where it is known only at run time. `resident_threads` is how many threads a
         multiprocessor should have registers for, if the target can be told, `warp_threads` how many threads a
-        warp has to have, if that matters. Gives the dispatch's result.
+        warp has to have, if that matters. The result is `updated`, where that is given, part of which the
+        kernel overwrites. Gives the dispatch's result.
         """
-        arguments = [argument for _, argument in operands]
+        bound = (*(argument for _, argument in operands), result)
+        arguments = bound[: len(operands)] if updated is None else bound
+        values = [value for value, _ in operands] + ([] if updated is None else [updated])
         is_dynamic = not isinstance(batch, int)
-        signature = DispatchSignature(tuple(each.type for each in arguments), result.type, is_dynamic)
-        key = (key, *((each.extents, each.by_quads) for each in (*arguments, result)))
+        signature = DispatchSignature(
+            tuple(each.type for each in arguments), result.type, is_dynamic, updated is not None
+        )
+        key = (key, *((each.extents, each.by_quads, each.strides, each.origin) for each in bound))
         if key not in self._executables:
             unique = name if name not in self._executables.values() else f"{name}_{len(self._executables)}"
             grid = Grid(workgroups, self.target.max_workgroups)
@@ -95,7 +132,7 @@ class Launcher:
                 None if is_dynamic else batch,
                 grid.launched,
                 placed,
-                [each.bind for each in (*arguments, result)],
+                [each.bind for each in bound],
                 self._residency(threads, resident_threads),
             )
             self._executables[key] = unique
@@ -106,9 +143,10 @@ class Launcher:
             [result.type],
             workload,
             entry,
-            [*(value for value, _ in operands), *workload],
+            [*values, *workload],
             extents,
             [result.leading(Index(batch)).value] if result.is_dynamic else [],
+            tied_operands=signature.tied_operands,
         )
         return dispatch.results[0]
 

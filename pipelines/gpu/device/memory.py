@@ -101,16 +101,21 @@ def _opaque_zero() -> ir.Value:
 
 @dataclass(frozen=True)
 class GlobalBuffer(Buffer):
-    """A dense row-major array of f32 in the device's memory, addressed by element offsets.
+    """An array of f32 in the device's memory, addressed by element offsets.
 
     `by_quads` says that its memref has quads for elements: all offsets are then multiples of four. `size`
-    counts elements.
+    counts elements of that memory. An array without `strides` is dense and row-major.
     """
 
     by_quads: bool
     size: Index
     argument: ir.Value
     """The kernel's argument that the array is bound from."""
+    strides: tuple[int, ...] | None = None
+    """Elements between neighbours along each dimension, those along the last one neighbours if by quads."""
+
+    def stride(self, dimension: int) -> int:
+        return super().stride(dimension) if self.strides is None else self.strides[dimension]
 
     @property
     def element_bytes(self) -> int:
@@ -134,7 +139,8 @@ class GlobalBuffer(Buffer):
         if self.by_quads:
             value = memref.load(self.memref, [(offset // QUAD).value])
         else:
-            value = quad_of([self.load_scalar((offset + i).minimum(self.size - 1)) for i in range(QUAD)])
+            places = [(offset + i * self.stride(-1)).minimum(self.size - 1) for i in range(QUAD)]
+            value = quad_of([self.load_scalar(place) for place in places])
         return value if valid is None else quad_or_zero(valid, value)
 
     def store(self, value: ir.Value, offset: IndexLike, valid: Condition | None = None) -> None:
@@ -144,11 +150,12 @@ class GlobalBuffer(Buffer):
     def load_first(self, offset: Index, count: Index, valid: Condition, stride: int = 1) -> ir.Value:
         """As `load`, with zeros for all but the first `count` elements. An array by quads has all of them.
 
-        Elements lie `stride` apart, which an array by quads has none but 1 for.
+        Elements are every `stride`-th along the last dimension, of which an array by quads has all.
         """
         if self.by_quads:
             assert stride == 1
             return self.load(offset, QUAD, valid)
+        stride *= self.stride(-1)
         zero = lane(constant_quad(0.0), 0)
         elements = []
         for i in range(QUAD):
@@ -165,7 +172,8 @@ class GlobalBuffer(Buffer):
             return
         for i in range(QUAD):
             exists = valid & Index(i).less_than(count)
-            when(exists, lambda i=i: _store(lane(value, i), self.memref, offset + i))  # type: ignore[misc]
+            place = offset + i * self.stride(-1)
+            when(exists, lambda i=i, place=place: _store(lane(value, i), self.memref, place))  # type: ignore[misc]
 
 
 @dataclass(frozen=True)

@@ -164,19 +164,27 @@ class _Workgroup:
         """Row, column and quad of channels of what this thread loads of a patch.
 
         The threads of a pixel, and those beside it, go from row to row, whose numbers are known; what is left
-        of the columns is theirs as it comes, the last quads several times.
+        of the columns is theirs as it comes, the last quads several times. Neighbouring threads have what is
+        neighbours in memory: quads of channels or, with these first, columns.
         """
         packing, quads = self._packing, self._packing.patch.channel_quads
+        channels_first = packing.shape.input_channels_first
         rows, columns = packing.patch.extents
         pixels = WARPGROUP_THREADS // quads
         whole = columns // pixels * pixels if pixels * quads == WARPGROUP_THREADS else 0
         pixel, quad = self._thread // quads, self._thread % quads
+        if channels_first and whole:
+            pixel, quad = self._thread % pixels, self._thread // pixels
         own = [
             (Index(row), pixel + first, quad) for row in range(rows) for first in range(0, whole, pixels or 1)
         ]
         left = (rows, columns - whole, quads)
         for first in range(0, prod(left), WARPGROUP_THREADS):
-            row, column, quad = unflatten((self._thread + first).minimum(prod(left) - 1), left)
+            number = (self._thread + first).minimum(prod(left) - 1)
+            if channels_first:
+                quad, row, column = unflatten(number, (quads, rows, columns - whole))
+            else:
+                row, column, quad = unflatten(number, left)
             own.append((row, column + whole, quad))
         return own
 

@@ -28,6 +28,8 @@ from iree.winograd.pipelines.gpu.packing.products import MultiplyAddPacking, Pro
 TRANSFORM_THREADS = 128
 WORKGROUP_QUADS = 16
 """Neighbouring quads of channels that a workgroup of a transform takes: 256 bytes, whole cache lines."""
+CHANNELS_FIRST_QUADS = 4
+"""The same where channels of an image lie far apart: neighbouring tiles are what shares its cache lines."""
 
 Epilogue = Callable[[ir.Value, Index, tuple[Index, ...], Index], ir.Value]
 """From (accumulated quad, image, spatial position, first channel) to the finished quad."""
@@ -68,6 +70,11 @@ class ThreadGrid:
         return row, quad, exists
 
 
+def transform_grid(quads: int, *, channels_first: bool, threads: int = TRANSFORM_THREADS) -> ThreadGrid:
+    """The threads of a transform of so many quads of channels, for an image of either layout."""
+    return ThreadGrid(quads, threads, CHANNELS_FIRST_QUADS if channels_first else WORKGROUP_QUADS)
+
+
 class OperandKernel(Protocol):
     """Writes an operand of the products as they read it."""
 
@@ -105,7 +112,9 @@ class InputTransformKernel:
 
     @property
     def _grid(self) -> ThreadGrid:
-        return ThreadGrid(self.packing.shape.groups * self.packing.channel_quads, self.threads)
+        shape, packing = self.packing.shape, self.packing
+        quads = shape.groups * packing.channel_quads
+        return transform_grid(quads, channels_first=shape.input_channels_first, threads=self.threads)
 
     def _transform(
         self, number: Index, quad: Index, view: Index, image: GlobalBuffer, transformed: GlobalBuffer
@@ -168,7 +177,9 @@ class OutputTransformKernel:
 
     @property
     def _grid(self) -> ThreadGrid:
-        return ThreadGrid(self.packing.shape.groups * self.packing.filter_quads)
+        shape = self.packing.shape
+        quads = shape.groups * self.packing.filter_quads
+        return transform_grid(quads, channels_first=shape.output_channels_first)
 
     def _transform(
         self, number: Index, quad: Index, products: GlobalBuffer, output: GlobalBuffer, epilogue: Epilogue

@@ -29,7 +29,7 @@ from iree.winograd.pipelines.gpu.schedules.weight_gradient import MultiplyAddWei
 
 from .gemm import LoadRows, emit_product
 from .tile_product import Panel, TileProductKernel
-from .transforms import ThreadGrid
+from .transforms import ThreadGrid, transform_grid
 
 
 @dataclass(frozen=True)
@@ -49,6 +49,11 @@ class TileKernel(ABC):
         number, quad, exists = self._grid.place(workgroup, Index(self.packing.padded_tiles))
         view = workgroup[2] if self.views > 1 else Index(0)
         when(exists, lambda: self._transform(number, quad, view, self.packing.tiles(batch), source, packed))
+
+    @property
+    @abstractmethod
+    def channels_first(self) -> bool:
+        """Whether the channels of the source lie before its spatial dimensions."""
 
     @property
     @abstractmethod
@@ -76,7 +81,8 @@ class TileKernel(ABC):
 
     @property
     def _grid(self) -> ThreadGrid:
-        return ThreadGrid(self.packing.shape.groups * self._quads)
+        quads = self.packing.shape.groups * self._quads
+        return transform_grid(quads, channels_first=self.channels_first)
 
     def _transform(
         self,
@@ -114,6 +120,10 @@ class ImageTileKernel(TileKernel):
     """packed[b, a*g + group, t, r] = (B^T d)[a] of a view of a tile of the images."""
 
     @property
+    def channels_first(self) -> bool:
+        return self.packing.shape.input_channels_first
+
+    @property
     def views(self) -> int:
         return self.packing.views
 
@@ -132,6 +142,10 @@ class ImageTileKernel(TileKernel):
 @dataclass(frozen=True)
 class GradientTileKernel(TileKernel):
     """packed[b, a*g + group, t, k] = (A y)[a] of the gradients y of the outputs of a tile."""
+
+    @property
+    def channels_first(self) -> bool:
+        return self.packing.shape.output_channels_first
 
     @property
     def views(self) -> int:
@@ -214,6 +228,8 @@ class FilterGradientKernel:
     """filter[taps of a view, c, k] = (G^T M G)[taps], M the products of the view and of `c` and `k`."""
 
     packing: WeightGradientPacking
+    outputs_are_innermost: bool
+    """Whether neighbouring output channels are neighbours in memory."""
 
     def workgroups(self, batch: Index) -> tuple[Index, Index, Index]:
         """Input channels of a group, output channels of all groups, views."""
@@ -234,7 +250,8 @@ class FilterGradientKernel:
 
     @property
     def _grid(self) -> ThreadGrid:
-        return ThreadGrid(self.packing.shape.groups * self._quads)
+        quads = self.packing.shape.groups * self._quads
+        return transform_grid(quads, channels_first=not self.outputs_are_innermost)
 
     def _transform(
         self, channel: Index, quad: Index, view: Index, products: GlobalBuffer, filters: GlobalBuffer

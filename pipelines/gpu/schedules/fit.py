@@ -34,8 +34,6 @@ def is_depthwise(shape: ConvolutionShape) -> bool:
 
 def refusal(shape: ConvolutionShape, target: GpuTarget, schedule: object) -> Reason | None:
     """Why the kernels don't compute a convolution by `schedule`, or None where they do."""
-    if shape.input_channels_first or shape.output_channels_first:
-        return "kernels for GPUs take channels-last images only"
     if not isinstance(schedule, GpuSchedule) or not fits(schedule, target, shape.element_types):
         return f"{schedule} is no schedule for this convolution within the limits of {target}"
     is_weight_gradient = isinstance(shape, WeightGradientShape)
@@ -45,6 +43,8 @@ def refusal(shape: ConvolutionShape, target: GpuTarget, schedule: object) -> Rea
     if isinstance(schedule, GpuDepthwiseSchedule) != (is_depthwise(shape) and not is_weight_gradient):
         kind = "a depthwise convolution" if is_depthwise(shape) else "one that is not depthwise"
         return f"{schedule} is no schedule for {kind}"
+    if reason := _layout_refusal(shape, schedule):
+        return reason
     if isinstance(schedule, ImplicitGemmSchedule):
         needed = schedule.bytes_for(shape)
         if needed is None:
@@ -62,4 +62,20 @@ def refusal(shape: ConvolutionShape, target: GpuTarget, schedule: object) -> Rea
     if isinstance(schedule, FusedSchedule) and schedule.products != shape.transform_size:
         products = f"a schedule for {schedule.products} products"
         return f"{products} doesn't suit a convolution that has {shape.transform_size}"
+    return None
+
+
+def _layout_refusal(shape: ConvolutionShape, schedule: GpuSchedule) -> Reason | None:
+    """Why the kernels don't read or write channels-first images, if they would have to."""
+    if isinstance(schedule, GpuWeightGradientSchedule | ImplicitGemmSchedule):
+        return None
+    if not (shape.input_channels_first or shape.output_channels_first):
+        return None
+    if not isinstance(schedule, GemmSchedule | MatrixSchedule):
+        return "the kernel takes channels-last images only"
+    is_direct = shape.transform_size == 1
+    if shape.input_channels_first and (is_direct or isinstance(schedule, MatrixSchedule)):
+        return "neighbouring threads read neighbouring channels"
+    if shape.output_channels_first and is_direct and schedule.reduction_parts == 1:
+        return "neighbouring threads write neighbouring channels"
     return None
