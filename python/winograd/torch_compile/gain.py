@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import torch
 from iree.winograd.report.schema import (
     DecisionReport,
     LayerReport,
@@ -13,10 +16,20 @@ from iree.winograd.report.schema import (
 
 CALL_SECONDS = 1e-4
 """That a call of a program takes more than one of torch's operators."""
+GPU_CALL_SECONDS = 6e-5
+"""The same on a GPU, which idles from the end of torch's kernels to the start of the program's, and after."""
 
 
-def reason_to_leave(decisions: DecisionReport) -> str | None:
-    """Why the fallback is to compute what the program of this report does, if it is.
+def reason_for_device(device: torch.device) -> str | None:
+    """Why the fallback is to compute all convolutions of a step on `device`, if it is."""
+    convolutions: Any = torch.backends.cudnn
+    if device.type == "cuda" and convolutions.conv.fp32_precision == "tf32":
+        return "torch rounds to TF32, as torch.backends.cudnn.conv.fp32_precision has it, which is faster"
+    return None
+
+
+def reason_to_leave(decisions: DecisionReport, device: torch.device) -> str | None:
+    """Why the fallback is to compute what the program of this report does on `device`, if it is.
 
     Torch's convolutions are direct ones. How far from the limits of the processor they are isn't predicted,
     but none is beyond them.
@@ -30,7 +43,8 @@ def reason_to_leave(decisions: DecisionReport) -> str | None:
         if chosen is None or is_left_to_iree(layer):
             return layer["reason"]
         saved += _least_direct_seconds(layer, limits) - best_known_seconds(chosen)
-    return None if saved > CALL_SECONDS else "a direct convolution may be as fast as a program of its own"
+    call = CALL_SECONDS if device.type == "cpu" else GPU_CALL_SECONDS
+    return None if saved > call else "a direct convolution may be as fast as a program of its own"
 
 
 def _least_direct_seconds(layer: LayerReport, limits: LimitsReport) -> float:

@@ -28,7 +28,7 @@ from iree.winograd.torch_compile.part_device import PartDevice, part_device
 from iree.winograd.torch_compile.part_program import ENTRY
 from iree.winograd.torch_compile.program_key import program_key
 from iree.winograd.torch_compile.settings import TorchCompileOptions
-from iree.winograd.torch_compile.training_division import divide_training
+from iree.winograd.torch_compile.training_division import CONVOLUTIONS, divide_training
 from iree.winograd.torch_graphs import decompositions
 from torch._dynamo.backends.common import aot_autograd
 from torch._functorch.partitioners import default_partition
@@ -157,7 +157,7 @@ class GraphCompiler:
         # Programs that may not be worth it aren't tuned.
         settings = replace(self._settings, tuning_budget=None)
         with _disable_current_modes(), torch.no_grad():
-            device = part_device(torch.device("cpu"), settings.target)
+            device = _training_device(graph, settings.target)
             compiler = PartCompiler(settings, device, keeps_memory=False)
             # Eager operators are run one by one: what each has read can go.
             is_eager = settings.fallback == "eager"
@@ -166,7 +166,7 @@ class GraphCompiler:
                 device.torch,
                 settings.deny,
                 compiler.is_kept,
-                partial(_reason_to_leave, compiler),
+                partial(_reason_to_leave, compiler, device.torch),
                 fuses_rest=not is_eager,
             )
             if is_eager:
@@ -227,10 +227,10 @@ def _boxed(graph: GraphModule) -> Function:
     return call
 
 
-def _reason_to_leave(compiler: PartCompiler, part: Part) -> str | None:
+def _reason_to_leave(compiler: PartCompiler, device: torch.device, part: Part) -> str | None:
     """Why the fallback is to compute `part`, if it is."""
     try:
-        return reason_to_leave(CompiledPart(part, compiler, freezing=False).decisions)
+        return reason_to_leave(CompiledPart(part, compiler, freezing=False).decisions, device)
     except PART_ERRORS as error:
         return str(error)
 
@@ -248,6 +248,13 @@ def _may_need_gradients(inputs: Sequence[Any]) -> bool:
 def _device(graph: GraphModule, target: str | None) -> PartDevice:
     """That of the first convolution, which those of a graph usually share."""
     devices = (node.meta["val"].device for node in graph.graph.nodes if is_convolution(node))
+    return part_device(next(devices, torch.device("cpu")), target)
+
+
+def _training_device(graph: GraphModule, target: str | None) -> PartDevice:
+    """That of the first convolution, or gradient of one, which those of a graph usually share."""
+    nodes = (node for node in graph.graph.nodes if node.target in CONVOLUTIONS)
+    devices = (node.all_input_nodes[0].meta["val"].device for node in nodes)
     return part_device(next(devices, torch.device("cpu")), target)
 
 

@@ -26,6 +26,7 @@ from iree.winograd.torch_compile.division import (
     lower_program,
     unsupported,
 )
+from iree.winograd.torch_compile.gain import reason_for_device
 from iree.winograd.torch_compile.gradients import CONVOLUTION_BACKWARD, gradient_of, split_gradients
 from iree.winograd.torch_compile.part_program import PartProgram, output_nodes, part_program
 from iree.winograd.torch_graphs import LAYER_KEYS, decompositions, layer_name
@@ -35,7 +36,8 @@ from torch.fx import GraphModule, Node
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.fx.passes.utils.fuser_utils import fuse_by_partitions
 
-_CONVOLUTIONS = (CONVOLUTION, CONVOLUTION_BACKWARD)
+CONVOLUTIONS = (CONVOLUTION, CONVOLUTION_BACKWARD)
+"""The operators that parts are made of."""
 
 
 def divide_training(
@@ -78,7 +80,7 @@ def divide_training(
 def _refusal(convolution: Node, device: torch.device, deny: Sequence[str]) -> Rejection | None:
     """Why `convolution` can't be a part, if that is known beforehand."""
     role = _role(convolution)
-    reason = unsupported(convolution, device)
+    reason = reason_for_device(device) or unsupported(convolution, device)
     if any(fnmatchcase(role.layer, pattern) for pattern in deny):
         reason = "the layer patterns exclude it"
     return None if reason is None else Rejection((str(role),), reason)
@@ -138,7 +140,7 @@ def _part(
     """The part of this name; None, and `left` grows, if it isn't to be one."""
     graph = divided.get_submodule(name)
     assert isinstance(graph, GraphModule)
-    (convolution,) = (node for node in graph.graph.nodes if node.target in _CONVOLUTIONS)
+    (convolution,) = (node for node in graph.graph.nodes if node.target in CONVOLUTIONS)
     role = _role(convolution)
     for node in graph.graph.nodes:
         _forget_layer(node)

@@ -5,7 +5,9 @@ import pytest
 import torch
 from iree.winograd.torch_compile.division import divide
 from iree.winograd.torch_compile.part_device import PartDevice, part_device
+from iree.winograd.torch_compile.training_division import divide_training
 from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx import GraphModule
 from torch.fx.experimental.proxy_tensor import make_fx
 
 
@@ -28,6 +30,50 @@ def test_parts_on_a_gpu_are_lowered_for_it(architecture: str) -> None:
     (part,) = division.parts
     assert part.model is not None and part.program.signature.device == device.torch
     assert winograd.compile(part.model, target=device.target, strict=True)
+
+
+@pytest.fixture
+def cuda_graph() -> GraphModule:
+    """A convolution and its gradients on a GPU; fake tensors need none."""
+
+    def step(image: torch.Tensor, filters: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        window = ([1, 1], [1, 1], [1, 1], False, [0, 0], 1)
+        outputs = torch.ops.aten.convolution.default(image, filters, None, *window)
+        backward = torch.ops.aten.convolution_backward.default
+        return backward(outputs, image, filters, None, *window, [True, True, False])[:2]
+
+    with FakeTensorMode():
+        image, filters = torch.empty(2, 8, 12, 12, device="cuda:0"), torch.empty(8, 8, 3, 3, device="cuda:0")
+        return make_fx(step)(image, filters)
+
+
+def test_steps_of_training_are_lowered_for_a_gpu(
+    monkeypatch: pytest.MonkeyPatch, cuda_graph: GraphModule
+) -> None:
+    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", False)
+    device = part_device(torch.device("cuda", 0), "cuda:sm_90a")
+    division = divide_training(
+        cuda_graph, device.torch, (), lambda part: False, lambda part: None, fuses_rest=False
+    )
+    assert division.rejections == ()
+    assert [part.role and part.role.gradient for part in division.parts] == [None, "input", "weight"]
+    for part in division.parts:
+        assert part.model is not None and part.program.signature.device == device.torch
+        assert winograd.compile(part.model, target=device.target, strict=True)
+
+
+def test_torch_trains_in_tf32_unless_told_not_to(
+    monkeypatch: pytest.MonkeyPatch, cuda_graph: GraphModule
+) -> None:
+    """Which is its default, and faster than products of single precision."""
+    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", True)
+    device = torch.device("cuda", 0)
+    division = divide_training(
+        cuda_graph, device, (), lambda part: False, lambda part: None, fuses_rest=False
+    )
+    assert division.parts == ()
+    (rejection,) = division.rejections
+    assert len(rejection.operators) == 3 and "TF32" in rejection.reason
 
 
 @pytest.mark.parametrize(
