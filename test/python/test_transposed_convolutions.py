@@ -76,6 +76,14 @@ def test_transposed_convolutions_of_torch(problem: Problem) -> None:
     expect(problem, load(compile(import_torch(Layer(problem), image), strict=True))(image))
 
 
+def test_phases_of_outputs_are_written_between_each_other_on_a_gpu() -> None:
+    """In the image that they are parts of: nothing is inserted."""
+    problem = PROBLEMS[1]
+    image, _ = problem.operands()
+    program = compile(import_torch(Layer(problem), image), target="vulkan", strict=True)
+    expect(problem, load(program, device="vulkan")(image))
+
+
 def random_problem(seed: int) -> Problem | None:
     """One whose padding exceeds the filter; None where it has no outputs."""
     generator = random.Random(seed)

@@ -52,7 +52,10 @@ BATCHES = [
     Program((9, 9), 18, 18, (3, 3), (4, 4), (3, 3), batch=3, low=(1, 1), high=(1, 1), dynamic_batch=True),
     Program((9, 9), 16, 16, (3, 3), (1, 1), (1, 1), batch=3, low=(1, 1), high=(1, 1), dynamic_batch=True),
 ]
-ALL = [*WINOGRAD, *EDGES, *CHANNELS, *VIEWS, *DIRECT, *SPATIAL_RANKS, *BATCHES]
+CHANNELS_FIRST = [
+    replace(program, channels_first=True) for program in (WINOGRAD[1], CHANNELS[1], CHANNELS[5], *BATCHES[:2])
+]
+ALL = [*CHANNELS_FIRST, *WINOGRAD, *EDGES, *CHANNELS, *VIEWS, *DIRECT, *SPATIAL_RANKS, *BATCHES]
 SAMPLE = [
     EDGES[2],
     CHANNELS[7],
@@ -60,6 +63,8 @@ SAMPLE = [
     DIRECT[2],
     SPATIAL_RANKS[0],
     BATCHES[3],
+    CHANNELS_FIRST[0],
+    CHANNELS_FIRST[1],
 ]
 
 
