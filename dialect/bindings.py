@@ -7,14 +7,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from iree.compiler import ir
+from iree.compiler._mlir_libs import _mlirDialectsLinalg as linalg_structure
 from iree.compiler.api import ctypes_dl
+
+# The package `linalg` also imports a language for new operations, which takes as long as all else here.
+from iree.compiler.dialects import _linalg_ops_gen as linalg
 from iree.compiler.dialects import (
     affine,
     arith,
     flow,
     func,
     gpu,
-    linalg,
     math,
     memref,
     scf,
@@ -49,7 +52,6 @@ CREATED_DIALECTS = (
             flow,
             func,
             gpu,
-            linalg,
             math,
             memref,
             scf,
@@ -59,6 +61,7 @@ CREATED_DIALECTS = (
             vector,
         )
     ),
+    "linalg",
     *_DEFERRED,
 )
 """The names of all dialects that are imported here, of which passes create operations."""
@@ -89,6 +92,7 @@ __all__ = [
     "gpu",
     "ir",
     "linalg",
+    "linalg_structure",
     "llvm",
     "math",
     "memref",

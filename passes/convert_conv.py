@@ -9,6 +9,7 @@ from iree.winograd.dialect import ops
 from iree.winograd.dialect.bindings import arith, ir, linalg
 from iree.winograd.passes.build.epilogue_operand import build_epilogue_operand
 from iree.winograd.passes.build.groups import merged, split
+from iree.winograd.passes.build.named import build_named
 from iree.winograd.passes.build.tensors import size_of, zero_filled
 from iree.winograd.passes.build.transpositions import inverse_permutation, permuted_map, transposed
 from iree.winograd.passes.frame.algorithm import Algorithm, annotated_algorithm, hand_over_schedule
@@ -178,7 +179,7 @@ def _batch_matmul(
         tiles_per_image = activation.decomposition.tiles(convolution.output_size)
         tiles = _times(size_of(activation.input, 0), tiles_per_image)
     init = zero_filled([products, tiles, filters], convolution.element_type)
-    product = linalg.batch_matmul(activation.result, weights.result, outs=[init])
+    product = build_named(linalg.BatchMatmulOp, [activation.result, weights.result], init)
     hand_over_schedule(convolution.operation, product.owner)
     return product
 

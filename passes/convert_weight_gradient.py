@@ -8,6 +8,7 @@ from operator import itemgetter
 from iree.winograd.dialect import ops
 from iree.winograd.dialect.bindings import ir, linalg
 from iree.winograd.passes.build.groups import merged, split
+from iree.winograd.passes.build.named import build_named
 from iree.winograd.passes.build.tensors import zero_filled
 from iree.winograd.passes.frame.algorithm import Algorithm, annotated_algorithm, hand_over_schedule
 from iree.winograd.passes.frame.containment import rewrite_each
@@ -106,7 +107,4 @@ def _tile_product(images: ir.Value, gradients: ir.Value) -> ir.Value:
     """Build the product of [A*g, T, C], transposed, and [A*g, T, K]: [A*g, C, K]."""
     points, _, channels = images.type.shape
     zeros = zero_filled([points, channels, gradients.type.shape[2]], images.type.element_type)
-    product = linalg.batch_matmul(images, gradients, outs=[zeros])
-    # The builder has no argument for them.
-    product.owner.attributes["indexing_maps"] = tile_product_maps()
-    return product
+    return build_named(linalg.BatchMatmulOp, [images, gradients], zeros, indexing_maps=tile_product_maps())

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from iree.winograd.dialect.bindings import ir, linalg, tensor
 from iree.winograd.passes.build.bodies import inline_block
 from iree.winograd.passes.build.generic import build_elementwise
+from iree.winograd.passes.build.named import build_windowed
 from iree.winograd.passes.build.slices import extracted
 from iree.winograd.passes.build.tensors import filled, size_of
 from iree.winograd.passes.frame.algorithm import ATTRIBUTE_NAME, copy_annotations
@@ -202,12 +203,7 @@ def _sizes(value: ir.Value, strides: tuple[int, ...]) -> list[int | ir.Value]:
 
 
 def _build(convolution: Convolution, image: ir.Value, init: ir.Value, strides: tuple[int, ...]) -> ir.Value:
-    built = linalg.conv_2d_nhwc_hwcf(
-        image,
-        convolution.filter,
-        outs=[init],
-        strides=list(strides),
-        dilations=list(convolution.dilations),
-    )
+    operands = image, convolution.filter
+    built = build_windowed(linalg.Conv2DNhwcHwcfOp, operands, init, strides, convolution.dilations)
     copy_annotations(convolution.operation, built.owner)
     return built

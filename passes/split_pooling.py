@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from iree.winograd.dialect.bindings import ir, linalg, tensor
+from iree.winograd.dialect.bindings import ir, linalg, linalg_structure, tensor
 from iree.winograd.passes.build.groups import merged, split
+from iree.winograd.passes.build.named import build_windowed
+from iree.winograd.passes.build.tensors import filled
 from iree.winograd.passes.frame.containment import rewrite_each
 from iree.winograd.passes.frame.registry import register_pass
 from iree.winograd.passes.frame.remarks import remark_left
@@ -54,7 +56,7 @@ class _Pooling:
 def _poolings(module: ir.Operation) -> Iterator[ir.Operation]:
     """Maxima over windows in three dimensions."""
     for operation in walk(module):
-        if not operation.name.startswith("linalg.") or not linalg.isa_convolution_op(operation):
+        if not operation.name.startswith("linalg.") or not linalg_structure.isa_convolution_op(operation):
             continue
         body = [view.operation.name for view in operation.regions[0].blocks[0].operations]
         if body == ["arith.maximumf", "linalg.yield"] and operation.results[0].type.rank == 5:
@@ -63,7 +65,7 @@ def _poolings(module: ir.Operation) -> Iterator[ir.Operation]:
 
 def _match(operation: ir.Operation) -> _Pooling | NoMatch:
     image, window, init = operation.operands
-    dimensions = linalg.infer_convolution_dimensions(operation)
+    dimensions = linalg_structure.infer_convolution_dimensions(operation)
     if dimensions is None or list(dimensions.batch) != [0, 4] or list(dimensions.output_image) != [1, 2, 3]:
         return NoMatch(operation, "its channels are not last")
     if not (image.type.has_static_shape and init.type.has_static_shape):
@@ -106,11 +108,7 @@ def _pool(
 
     element = image.type.element_type
     batch, *_, channels = image.type.shape
-    lowest = linalg.fill(pooling.lowest, outs=[tensor.empty([batch, *outputs, channels], element)])
-    return linalg.pooling_nhwc_max(
-        image,
-        tensor.empty(chosen(pooling.window), element),
-        outs=[lowest],
-        strides=chosen(pooling.strides),
-        dilations=chosen(pooling.dilations),
-    )
+    lowest = filled(pooling.lowest, [batch, *outputs, channels], element)
+    window = tensor.empty(chosen(pooling.window), element)
+    strides, dilations = chosen(pooling.strides), chosen(pooling.dilations)
+    return build_windowed(linalg.PoolingNhwcMaxOp, (image, window), lowest, strides, dilations)

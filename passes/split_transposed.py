@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from iree.winograd.dialect.bindings import arith, ir, linalg, tensor
 from iree.winograd.passes.build.convolution import build_convolution
 from iree.winograd.passes.build.groups import merged, split
+from iree.winograd.passes.build.named import build_named
 from iree.winograd.passes.build.slices import extracted, inserted, padded
 from iree.winograd.passes.build.tensors import shape_of, size_of, zero_filled
 from iree.winograd.passes.frame.containment import rewrite_each
@@ -172,7 +173,7 @@ def _phase_init(
     positions = [index.position for index in read.results if isinstance(index, ir.AffineDimExpr)]
     if len(positions) == len(read.results) and positions == sorted(set(positions) - set(spatial)):
         added = [d for d in range(len(layout)) if d not in positions]
-        return linalg.broadcast(source, outs=[tensor.empty(sizes, element_type)], dimensions=added).results[0]
+        return build_named(linalg.BroadcastOp, source, tensor.empty(sizes, element_type), dimensions=added)
     offsets, steps = [0] * len(layout), [1] * len(layout)
     for axis, dimension, stride in zip(spatial, phase, strides, strict=True):
         offsets[axis], steps[axis] = dimension.index, stride

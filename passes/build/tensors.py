@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from iree.winograd.dialect.bindings import arith, ir, linalg, tensor
+from iree.winograd.passes.build.named import build_named
 from iree.winograd.passes.match.sizes import source_of_size, stated_size
 
 
@@ -35,4 +36,4 @@ def zero_filled(sizes: Sequence[int | ir.Value], element_type: ir.Type) -> ir.Va
 
 def filled(element: ir.Value, sizes: Sequence[int | ir.Value], element_type: ir.Type) -> ir.Value:
     """Build a tensor whose elements are all `element`."""
-    return linalg.fill(element, outs=[tensor.empty(list(sizes), element_type)])
+    return build_named(linalg.FillOp, [element], tensor.empty(list(sizes), element_type))

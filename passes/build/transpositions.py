@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from iree.winograd.dialect.bindings import ir, linalg, tensor
+from iree.winograd.passes.build.named import build_named
 from iree.winograd.passes.build.tensors import size_of
 from iree.winograd.passes.match.sizes import is_dynamic
 
@@ -22,7 +23,7 @@ def transposed(value: ir.Value, permutation: Sequence[int]) -> ir.Value:
         return _reshaped(value, [shape[dimension] for dimension in permutation])
     sizes = [size_of(value, dimension) for dimension in permutation]
     init = tensor.empty(sizes, value.type.element_type)
-    return linalg.transpose(value, outs=[init], permutation=list(permutation)).results[0]
+    return build_named(linalg.TransposeOp, value, init, permutation=list(permutation))
 
 
 def inverse_permutation(permutation: Sequence[int]) -> list[int]:

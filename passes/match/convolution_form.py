@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from iree.winograd.dialect.bindings import ir, linalg
+from iree.winograd.dialect.bindings import ir, linalg_structure
 from iree.winograd.passes.match.navigation import walk
 from iree.winograd.passes.match.no_match import NoMatch
 
@@ -59,7 +59,7 @@ def convolutions(module: ir.Operation) -> Iterator[ir.Operation]:
 
 def is_convolution(operation: ir.Operation) -> bool:
     """Whether `operation` multiplies windows of one operand by another and sums; pooling only sums."""
-    if not operation.name.startswith("linalg.") or not linalg.isa_convolution_op(operation):
+    if not operation.name.startswith("linalg.") or not linalg_structure.isa_convolution_op(operation):
         return False
     return any(
         inner.operation.name in ("arith.mulf", "arith.muli")
@@ -77,7 +77,7 @@ def match_form(operation: ir.Operation) -> ConvolutionForm | NoMatch:
         return NoMatch(operation, "its operands have different element types")
     if not _multiplies_and_adds(operation.regions[0].blocks[0]):
         return NoMatch(operation, "its body is not a multiplication and an addition")
-    dimensions = linalg.infer_convolution_dimensions(operation)
+    dimensions = linalg_structure.infer_convolution_dimensions(operation)
     if dimensions is None:
         return NoMatch(operation, "its dimensions can't be inferred")
     batch, depth = list(dimensions.batch), list(dimensions.depth)
@@ -107,7 +107,7 @@ def match_form(operation: ir.Operation) -> ConvolutionForm | NoMatch:
 
 
 def _indexing_maps(operation: ir.Operation) -> list[ir.AffineMap]:
-    return [ir.AffineMapAttr(attribute).value for attribute in linalg.get_indexing_maps(operation)]
+    return [ir.AffineMapAttr(attribute).value for attribute in linalg_structure.get_indexing_maps(operation)]
 
 
 def _first_dimension(expression: ir.AffineExpr) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from iree.winograd.dialect.bindings import ir, linalg
+from iree.winograd.dialect.bindings import ir, linalg_structure
 from iree.winograd.passes.match.navigation import defining_operation
 from iree.winograd.passes.match.no_match import NoMatch
 
@@ -56,7 +56,7 @@ def match_elementwise(operation: ir.Operation) -> Elementwise | NoMatch:
         return NoMatch(operation, "it is not an operation of linalg")
     if len(operation.results) != 1:
         return NoMatch(operation, f"it has {len(operation.results)} results")
-    attributes = linalg.get_indexing_maps(operation)
+    attributes = linalg_structure.get_indexing_maps(operation)
     if attributes is None:
         return NoMatch(operation, "it has no indexing maps")
     indexing_maps = tuple(ir.AffineMapAttr(attribute).value for attribute in attributes)

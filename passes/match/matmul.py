@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
 
-from iree.winograd.dialect.bindings import ir, linalg
+from iree.winograd.dialect.bindings import ir, linalg_structure
 from iree.winograd.passes.match.constants import is_zero
 from iree.winograd.passes.match.elementwise import Elementwise, match_elementwise
 from iree.winograd.passes.match.groups import merging_pixels, reassociation_of
@@ -87,7 +87,7 @@ def match_matmul(operation: ir.Operation) -> Matmul | NoMatch:
 def _multiplies_rows(operation: ir.Operation) -> bool:
     row, column, channel = (ir.AffineExpr.get_dim(position) for position in range(3))
     expected = [[row, channel], [channel, column], [row, column]]
-    maps = [ir.AffineMapAttr(attribute).value for attribute in linalg.get_indexing_maps(operation)]
+    maps = [ir.AffineMapAttr(attribute).value for attribute in linalg_structure.get_indexing_maps(operation)]
     return [list(indexing_map.results) for indexing_map in maps] == expected
 
 

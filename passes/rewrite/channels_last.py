@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from iree.winograd.dialect.bindings import ir, linalg, tensor
 from iree.winograd.passes.build.bodies import inline_block
 from iree.winograd.passes.build.generic import build_elementwise, build_generic
+from iree.winograd.passes.build.named import build_windowed
 from iree.winograd.passes.build.slices import Size, extracted, inserted, padded
 from iree.winograd.passes.build.tensors import filled, size_of
 from iree.winograd.passes.build.transpositions import inverse_permutation, permuted_map, transposed
@@ -29,18 +30,18 @@ Versions = dict[ir.Value, ir.Value]
 _IMPORT = "hal.tensor.import"
 
 _POOLING = {
-    "linalg.pooling_ncw_max": linalg.pooling_nwc_max,
-    "linalg.pooling_ncw_sum": linalg.pooling_nwc_sum,
-    "linalg.pooling_nchw_max": linalg.pooling_nhwc_max,
-    "linalg.pooling_nchw_sum": linalg.pooling_nhwc_sum,
+    "linalg.pooling_ncw_max": linalg.PoolingNwcMaxOp,
+    "linalg.pooling_ncw_sum": linalg.PoolingNwcSumOp,
+    "linalg.pooling_nchw_max": linalg.PoolingNhwcMaxOp,
+    "linalg.pooling_nchw_sum": linalg.PoolingNhwcSumOp,
 }
 _CONVOLUTIONS = {
-    ("n0c", "0cf"): linalg.conv_1d_nwc_wcf,
-    ("n01c", "01cf"): linalg.conv_2d_nhwc_hwcf,
-    ("n012c", "012cf"): linalg.conv_3d_ndhwc_dhwcf,
-    ("n0g", "0g"): linalg.depthwise_conv_1d_nwc_wc,
-    ("n01g", "01g"): linalg.depthwise_conv_2d_nhwc_hwc,
-    ("n012g", "012g"): linalg.depthwise_conv_3d_ndhwc_dhwc,
+    ("n0c", "0cf"): linalg.Conv1DNwcWcfOp,
+    ("n01c", "01cf"): linalg.Conv2DNhwcHwcfOp,
+    ("n012c", "012cf"): linalg.Conv3DNdhwcDhwcfOp,
+    ("n0g", "0g"): linalg.DepthwiseConv1DNwcWcOp,
+    ("n01g", "01g"): linalg.DepthwiseConv2DNhwcHwcOp,
+    ("n012g", "012g"): linalg.DepthwiseConv3DNdhwcDhwcOp,
 }
 
 
@@ -148,12 +149,12 @@ def _rewrite_pooling(operation: ir.Operation, versions: Versions) -> ir.Value | 
     if source is None:
         return None
     with ir.InsertionPoint(operation):
-        return _POOLING[operation.name](
-            source,
-            operation.operands[1],
-            outs=[_version(operation.operands[2], versions)],
-            strides=_window(operation, "strides"),
-            dilations=_window(operation, "dilations"),
+        return build_windowed(
+            _POOLING[operation.name],
+            (source, operation.operands[1]),
+            _version(operation.operands[2], versions),
+            _window(operation, "strides"),
+            _window(operation, "dilations"),
         )
 
 
@@ -162,22 +163,22 @@ def _rewrite_convolution(operation: ir.Operation, versions: Versions) -> ir.Valu
     if isinstance(convolution, NoMatch) or convolution.is_channels_last:
         return None
     input_layout, filter_layout, output_layout = convolution.channels_last_layouts
-    build = _CONVOLUTIONS.get((input_layout, filter_layout))
+    channels_last = _CONVOLUTIONS.get((input_layout, filter_layout))
     order = permutation(convolution.spatial_rank + 2)
     former_layouts = (convolution.input_layout, convolution.output_layout)
-    if build is None or former_layouts != tuple(
+    if channels_last is None or former_layouts != tuple(
         "".join(layout[position] for position in inverse_permutation(order))
         for layout in (input_layout, output_layout)
     ):
         return None
     source = _spread_version(convolution.input, versions)
     with ir.InsertionPoint(operation):
-        rewritten = build(
-            source,
-            _filter_version(convolution, filter_layout),
-            outs=[_version(convolution.init, versions)],
-            strides=list(convolution.strides),
-            dilations=list(convolution.dilations),
+        rewritten = build_windowed(
+            channels_last,
+            (source, _filter_version(convolution, filter_layout)),
+            _version(convolution.init, versions),
+            convolution.strides,
+            convolution.dilations,
         )
     copy_annotations(operation, rewritten.owner)
     return rewritten

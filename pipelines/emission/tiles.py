@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
-from .index import Condition, Index, IndexLike, all_of
+from .index import Condition, Index, IndexLike, all_of, select_index
 
 
 @dataclass(frozen=True)
@@ -77,14 +77,13 @@ class Positions:
         """The position of an element, moved into the range if need be, and whether it exists there."""
         position = self.first + element * self.spacing
         least, most = (0, self.count - 1) if element.known is None else (element.known, element.known)
-        exists = Condition(True)
-        if self.lowest_first + least * self.spacing < 0:
-            exists = exists & position.at_least(0)
-        if self.highest_first + most * self.spacing >= self.size:
-            exists = exists & position.less_than(self.size)
-        if exists.known is None:
-            position = position.maximum(0).minimum(self.size - 1)
-        return position, exists
+        if (
+            self.lowest_first + least * self.spacing >= 0
+            and self.highest_first + most * self.spacing < self.size
+        ):
+            return position, Condition(True)
+        exists = position.within(self.size)
+        return select_index(exists, position, 0), exists
 
 
 def input_positions(shape: ConvolutionShape, tile: Tile, view: Sequence[IndexLike]) -> list[Positions]:

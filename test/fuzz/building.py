@@ -10,8 +10,9 @@ import numpy as np
 import operations as o
 import program as p
 from evaluation import constant_array, label, private_name, public_name
-from iree.winograd.dialect.bindings import arith, func, ir, linalg, math, scf, tensor
+from iree.winograd.dialect.bindings import arith, func, ir, linalg, linalg_structure, math, scf, tensor
 from iree.winograd.passes.build.convolution import build_convolution
+from iree.winograd.passes.build.named import build_named
 from iree.winograd.passes.build.slices import extracted, inserted, padded
 from iree.winograd.passes.build.tensors import index_constant
 from tensors import Shape, Tensor
@@ -108,7 +109,7 @@ class _Builder:
         return tensor.empty(self.sizes(of), ir.F32Type.get())
 
     def filled(self, number: float, of: Tensor) -> ir.Value:
-        return linalg.fill(_number(number), outs=[self.empty(of)])
+        return build_named(linalg.FillOp, [_number(number)], self.empty(of))
 
     def sizes(self, of: Tensor) -> list[int | ir.Value]:
         return [self.batch, *of.shape[1:]] if of.dynamic else list(of.shape)
@@ -170,7 +171,7 @@ class _Builder:
         source = values[op.source]
         shape = [_static(source)[d] for d in op.permutation]
         init = self.empty(self.tensor_of(source, shape))
-        return [linalg.transpose(source, outs=[init], permutation=list(op.permutation)).results[0]]
+        return [build_named(linalg.TransposeOp, source, init, permutation=list(op.permutation))]
 
     @results.register
     def _(self, op: o.Expansion, values: list[ir.Value]) -> list[ir.Value]:
@@ -194,7 +195,7 @@ class _Builder:
     @results.register
     def _(self, op: o.Broadcast, values: list[ir.Value]) -> list[ir.Value]:
         init = self.empty(Tensor(op.shape, op.dynamic))
-        return list(linalg.broadcast(values[op.source], outs=[init], dimensions=list(op.dimensions)).results)
+        return [build_named(linalg.BroadcastOp, values[op.source], init, dimensions=list(op.dimensions))]
 
     @results.register
     def _(self, op: o.Elementwise, values: list[ir.Value]) -> list[ir.Value]:
@@ -373,7 +374,7 @@ def _named(
         },
         regions=1,
     )
-    linalg.fill_builtin_region(operation)
+    linalg_structure.fill_builtin_region(operation)
     return operation.results[0]
 
 

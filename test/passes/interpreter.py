@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 from iree.winograd.dialect import ops, reference
-from iree.winograd.dialect.bindings import ir, linalg
+from iree.winograd.dialect.bindings import ir, linalg_structure
 from iree.winograd.passes.match.constants import constant_array
 
 ARITHMETIC: dict[str, Callable] = {
@@ -142,7 +142,7 @@ def run_winograd(op, operands: list) -> np.ndarray:
 
 def run_linalg(operation: ir.Operation, operands: list, values: dict) -> np.ndarray:
     """Any linalg operation with one result: its body for all loops, parallel ones at once."""
-    maps = [ir.AffineMapAttr(attribute).value for attribute in linalg.get_indexing_maps(operation)]
+    maps = [ir.AffineMapAttr(attribute).value for attribute in linalg_structure.get_indexing_maps(operation)]
     sizes = loop_sizes(maps, operands)
     parallel = [result.position for result in maps[-1].results if isinstance(result, ir.AffineDimExpr)]
     kept = tuple(

@@ -15,7 +15,7 @@ from iree.winograd.pipelines.cpu.schedules.depthwise import DepthwiseSchedule, c
 from iree.winograd.pipelines.emission.buffer import Buffer, clear_elements, scratch
 from iree.winograd.pipelines.emission.control_flow import loop, loop_carried, named, when
 from iree.winograd.pipelines.emission.epilogue import VectorEpilogue
-from iree.winograd.pipelines.emission.index import Condition, Index, ceildiv, unflatten
+from iree.winograd.pipelines.emission.index import Condition, Index, ceildiv, select_index, unflatten
 from iree.winograd.pipelines.emission.vectors import multiply_add, splat, vector_width_for
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
@@ -186,7 +186,7 @@ class DepthwiseKernel:
             target = row * (columns * width)
             position = first_row * shape.strides[0] + row - shape.padding_low[0]
             when(
-                position.at_least(0) & position.less_than(shape.input_size[0]),
+                position.within(shape.input_size[0]),
                 lambda: copy_row([position], target),
                 lambda: clear_elements(copied, target, Index(columns * width), width),
             )
@@ -368,8 +368,8 @@ class DepthwiseKernel:
         size = self.shape.input_size[-1]
         first = pixel * self.shape.decomposition.step[-1] - self.shape.padding_low[-1]
         position = first + column
-        exists = position.at_least(0) & position.less_than(size)
-        return position.maximum(0).minimum(size - 1) - first, exists
+        exists = position.within(size)
+        return select_index(exists, position, 0) - first, exists
 
     def _taps_inside(self, dimension: int, output: Index) -> tuple[Index, Index]:
         """The first tap of an outer dimension that reads the image for an output, and how many do."""

@@ -73,7 +73,7 @@ class Staging:
                 - self.shape.padding_low[d]
             )
             position.append(coordinate)
-            conditions += [coordinate.at_least(0), coordinate.less_than(self.shape.input_size[d])]
+            conditions.append(coordinate.within(self.shape.input_size[d]))
         return position, all_of(conditions)
 
     def _copy_row(

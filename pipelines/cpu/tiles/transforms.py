@@ -63,30 +63,37 @@ class InputTransform:
     tiles: Buffer
 
     def emit(self, tile: Tile, row: Index) -> None:
-        """Emits the transform of one tile to a row of `tiles`."""
+        """Emits the transform of one tile to a row of `tiles`.
+
+        Views are taken by a loop: those of a large kernel are many, each as much code as the first.
+        """
         shape = self.shape
         width = vector_width_for(shape.group_inputs, self.target.vector_width)
         nested, reader = self._nested(width), self._reader(width)
-        for number, offsets in enumerate(shape.decomposition.views):
-            column = number * shape.group_inputs
+        with loop(shape.decomposition.view_count, name="view") as view:
 
-            def transform(load_tile: LoadTile, column: int = column) -> None:
+            def transform(load_tile: LoadTile) -> None:
                 with loop(shape.groups, name="group") as group:
-                    columns = self.tiles.offset([row, 0, group * shape.reduction]) + column
+                    columns = self.tiles.offset([row, 0, group * shape.reduction + view * shape.group_inputs])
                     channels = Channels(group * shape.group_inputs, shape.group_inputs)
                     self._transform(nested, load_tile, columns, channels, width)
 
-            _for_tile(reader, tile, input_positions(shape, tile, offsets), transform)
+            self._for_view(reader, tile, view, transform)
 
     def emit_channels(self, tile: Tile, row: Index, view: Index, channels: Channels) -> None:
         """Emits the transform of some channels of a view to a row of `tiles`, which has no others."""
         width = vector_width_for(channels.count, self.target.vector_width)
         nested, reader = self._nested(width), self._reader(width)
-        offsets = view_offsets(self.shape.decomposition, view)
 
         def transform(load_tile: LoadTile) -> None:
             self._transform(nested, load_tile, self.tiles.offset([row, 0, 0]), channels, width)
 
+        self._for_view(reader, tile, view, transform)
+
+    def _for_view(
+        self, reader: TileReader, tile: Tile, view: Index, transform: Callable[[LoadTile], None]
+    ) -> None:
+        offsets = view_offsets(self.shape.decomposition, view)
         _for_tile(reader, tile, input_positions(self.shape, tile, offsets), transform)
 
     def _transform(

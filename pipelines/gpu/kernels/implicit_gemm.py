@@ -201,7 +201,7 @@ class _Workgroup:
             for at, size in zip(
                 (origin[0] + row, origin[1] + column), packing.patch.input_plane, strict=True
             ):
-                exists = exists & at.at_least(0) & at.less_than(size)
+                exists = exists & at.within(size)
                 position.append(at.maximum(0).minimum(size - 1))
             channel = (quad + block * self._packing.patch.channel_quads) * QUAD
             offset = self._image.offset([image, *position, channel])

@@ -8,6 +8,7 @@ import numpy as np
 from iree.winograd.dialect.bindings import ir, linalg
 from iree.winograd.passes.build.constants import resource_constant
 from iree.winograd.passes.build.groups import rows_of_image
+from iree.winograd.passes.build.named import build_named
 from iree.winograd.passes.build.tensors import zero_filled
 from iree.winograd.passes.match.problem import MatmulProblem
 
@@ -48,4 +49,4 @@ class MatmulProgram(ConstantFilterProgram):
     def build_sums_of(self, image: ir.Value, sizes: Sizes) -> ir.Value:
         rows = image if len(self.image_shape) == len(sizes) else rows_of_image(image)
         matrix = resource_constant(self.filters, "filters")
-        return linalg.matmul(rows, matrix, outs=[zero_filled(sizes, f32())])
+        return build_named(linalg.MatmulOp, [rows, matrix], zero_filled(sizes, f32()))
