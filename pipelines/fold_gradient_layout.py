@@ -12,6 +12,7 @@ from iree.winograd.passes.frame.registry import register_pass
 from iree.winograd.passes.frame.remarks import remark_left
 from iree.winograd.passes.match.navigation import defining_operation, only_user, transforms
 from iree.winograd.passes.match.no_match import NoMatch
+from iree.winograd.passes.rewrite.channels_first import read_channels_first
 from iree.winograd.passes.rewrite.channels_last import permutation
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 from iree.winograd.pipelines.backends.schedules import schedule_of
@@ -72,7 +73,7 @@ def _fold(filter_gradient: ops.FilterGradientOp, space: SearchSpace) -> None:
     if transposition is not None and _is_taken(
         transposition, replace(group.shape, input_channels_first=True), space, schedule
     ):
-        group = replace(group, input_transform=_fold_image(group.input_transform, transposition))
+        group = replace(group, input_transform=read_channels_first(group.input_transform, transposition))
     transposition = _channels_last_transposition(group.gradient_transform.gradient)
     if transposition is not None and _is_taken(
         transposition, replace(group.shape, output_channels_first=True), space, schedule
@@ -102,21 +103,6 @@ def _is_taken(
     if reason is not None:
         remark_left(PASS_NAME, NoMatch(transposition, reason))
     return reason is None
-
-
-def _fold_image(transform: ops.InputTransformOp, transposition: ir.Operation) -> ops.InputTransformOp:
-    with transform.location, ir.InsertionPoint(transform):
-        folded = ops.input_transform(
-            transposition.operands[0],
-            transform.decomposition,
-            transform.padding_low,
-            transform.padding_high,
-            transform.groups,
-            channels_first=True,
-        )
-    transform.result.replace_all_uses_with(folded.result)
-    erase_if_unused([transform.operation])
-    return folded
 
 
 def _fold_gradient(

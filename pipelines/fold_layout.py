@@ -14,6 +14,7 @@ from iree.winograd.passes.frame.remarks import remark_left
 from iree.winograd.passes.match.navigation import defining_operation, only_user, transforms
 from iree.winograd.passes.match.no_match import NoMatch
 from iree.winograd.passes.match.reversal import Reversal, match_reversal
+from iree.winograd.passes.rewrite.channels_first import read_channels_first
 from iree.winograd.passes.rewrite.channels_last import permutation
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 from iree.winograd.pipelines.backends.schedules import schedule_of
@@ -72,7 +73,7 @@ def _fold(output_transform: ops.OutputTransformOp, space: SearchSpace) -> None:
         return
     transposition = _match_input(group, space, schedule)
     if isinstance(transposition, ir.Operation):
-        group = replace(group, input_transform=_fold_input(group.input_transform, transposition))
+        group = replace(group, input_transform=read_channels_first(group.input_transform, transposition))
     elif transposition is not None:
         remark_left(PASS_NAME, transposition)
     transposition = _match_output(group, space, schedule)
@@ -123,21 +124,6 @@ def _refused(
     """The transposition, unless the kernels don't compute `shape`, which has it as a part."""
     reason = space.refusal(shape, schedule)
     return transposition if reason is None else NoMatch(transposition, reason)
-
-
-def _fold_input(transform: ops.InputTransformOp, transposition: ir.Operation) -> ops.InputTransformOp:
-    with transform.location, ir.InsertionPoint(transform):
-        folded = ops.input_transform(
-            transposition.operands[0],
-            transform.decomposition,
-            transform.padding_low,
-            transform.padding_high,
-            transform.groups,
-            channels_first=True,
-        )
-    transform.result.replace_all_uses_with(folded.result)
-    erase_if_unused([transform.operation])
-    return folded
 
 
 def _fold_output(transform: ops.OutputTransformOp, transposition: ir.Operation) -> None:

@@ -29,7 +29,7 @@ class Lowering(Protocol):
     def channels_last(self, image: ir.Value) -> ir.Value:
         """Emits the dispatch that makes `N x C x H...` of f32 `N x H... x C`, at the insertion point.
 
-        Only N may be dynamic. Raises ValueError where the backend transposes no images.
+        Only N may be dynamic.
         """
 
     def maxima(self, image: ir.Value, windows: Windows) -> ir.Value:
@@ -81,10 +81,6 @@ class Backend(Protocol):
     @property
     def pools_in_place(self) -> bool:
         """Whether threads that read all elements of a window pool faster than IREE's loops over these."""
-
-    @property
-    def transposes_images(self) -> bool:
-        """Whether there is a kernel that makes images channels last."""
 
     @property
     def vectorizes_loops(self) -> bool:

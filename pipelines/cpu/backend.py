@@ -64,10 +64,6 @@ class CpuBackend:
         return False
 
     @property
-    def transposes_images(self) -> bool:
-        return True
-
-    @property
     def vectorizes_loops(self) -> bool:
         return True
 

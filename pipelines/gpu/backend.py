@@ -83,10 +83,6 @@ class GpuBackend:
         return True
 
     @property
-    def transposes_images(self) -> bool:
-        return False
-
-    @property
     def vectorizes_loops(self) -> bool:
         return False
 

@@ -24,6 +24,10 @@ from iree.winograd.pipelines.gpu.device.target import GpuTarget
 from iree.winograd.pipelines.gpu.kernels.depthwise import DepthwiseKernel
 from iree.winograd.pipelines.gpu.kernels.fused import FusedKernel
 from iree.winograd.pipelines.gpu.kernels.gemm import MultiplyAddProduct
+from iree.winograd.pipelines.gpu.kernels.image_transposition import (
+    TRANSPOSITION_THREADS,
+    ImageTransposition,
+)
 from iree.winograd.pipelines.gpu.kernels.implicit_gemm import ImplicitGemmKernel
 from iree.winograd.pipelines.gpu.kernels.matrix_tile_product import MatrixTileProductKernel
 from iree.winograd.pipelines.gpu.kernels.products import Product, ProductKernel
@@ -103,8 +107,20 @@ class GpuLowering:
         return lowering.transformed()
 
     def channels_last(self, image: ir.Value) -> ir.Value:
-        """Raises ValueError."""
-        raise ValueError("GPUs have no kernel that makes images channels last")
+        """Emits the dispatch that makes `N x C x H...` of f32 `N x H... x C`, at the insertion point."""
+        source = TensorArgument.of(image, by_quads=False)
+        batch, channels, *size = source.extents
+        kernel = ImageTransposition.of(ir.RankedTensorType(image.type))
+        return self._launcher.launch(
+            kernel,
+            kernel.name,
+            TRANSPOSITION_THREADS,
+            [(image, source)],
+            replace(source, extents=(batch, *size, channels)),
+            size_of(image, 0),
+            kernel.workgroups,
+            lambda function: kernel.emit(function.workgroup, *function.buffers),
+        )
 
     def maxima(self, image: ir.Value, windows: Windows) -> ir.Value:
         """Raises ValueError."""

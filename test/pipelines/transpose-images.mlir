@@ -50,9 +50,9 @@ util.global private @device = #hal.device.target<"cuda", [#hal.executable.target
 
 #stem = {dilation = array<i64: 1, 1>, kernel_size = array<i64: 3, 3>, output_tile = array<i64: 2, 2>, part_size = array<i64: 3, 3>, spacing = array<i64: 1, 1>, step = array<i64: 1, 1>, views = [array<i64: 0, 0>]}
 
-// Arguments of GPUs are copied to them anyhow.
 // CHECK-LABEL: @gpu
-// CHECK: linalg.transpose
+// CHECK: flow.dispatch @winograd_channels_last_1024x3
+// CHECK-NOT: linalg.transpose
 util.func public @gpu(%arg0: !hal.buffer_view) -> tensor<16x225x3xf32> {
   %x = hal.tensor.import %arg0 : !hal.buffer_view -> tensor<1x3x32x32xf32>
   %e = tensor.empty() : tensor<1x32x32x3xf32>

@@ -143,6 +143,10 @@ class GlobalBuffer(Buffer):
             value = quad_of([self.load_scalar(place) for place in places])
         return value if valid is None else quad_or_zero(valid, value)
 
+    def store_scalar(self, value: ir.Value, offset: IndexLike) -> None:
+        """Writes one element of an array that isn't by quads."""
+        _store(value, self.memref, Index.of(offset))
+
     def store(self, value: ir.Value, offset: IndexLike, valid: Condition | None = None) -> None:
         """Writes a quad from `offset` on where the condition holds."""
         self.store_first(value, offset, Index(QUAD), Condition(True) if valid is None else valid)
@@ -199,17 +203,20 @@ class SharedBuffer:
 
 @dataclass(frozen=True)
 class SharedScalars:
-    """Elements in the memory that the threads of a workgroup share, stored singly and loaded by quads."""
+    """Elements in the memory that the threads of a workgroup share, stored singly."""
 
     memref: ir.Value
 
     @staticmethod
     def allocate(extents: tuple[int, ...], name: str) -> SharedScalars:
-        """Memory for `extents` elements; the innermost has to be a multiple of four."""
+        """Memory for `extents` elements; for `load_quad` the innermost has to be a multiple of four."""
         space = ir.Attribute.parse("#gpu.address_space<workgroup>")
         with ir.Location.name(name):
             type_ = ir.MemRefType.get(list(extents), ir.F32Type.get(), memory_space=space)
             return SharedScalars(memref.AllocOp(type_, [], []).result)
+
+    def load(self, indices: Sequence[IndexLike]) -> ir.Value:
+        return memref.load(self.memref, [Index.of(index).value for index in indices])
 
     def load_quad(self, indices: Sequence[IndexLike]) -> list[ir.Value]:
         """The four elements from a position on, a multiple of four."""
