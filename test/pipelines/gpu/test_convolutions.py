@@ -53,7 +53,7 @@ BATCHES = [
     Program((9, 9), 16, 16, (3, 3), (1, 1), (1, 1), batch=3, low=(1, 1), high=(1, 1), dynamic_batch=True),
 ]
 CHANNELS_FIRST = [
-    replace(program, channels_first=True) for program in (WINOGRAD[1], CHANNELS[1], CHANNELS[5], *BATCHES[:2])
+    replace(program, channels_first=True) for program in (WINOGRAD[1], CHANNELS[1], DIRECT[1], *BATCHES[1:3])
 ]
 ALL = [*CHANNELS_FIRST, *WINOGRAD, *EDGES, *CHANNELS, *VIEWS, *DIRECT, *SPATIAL_RANKS, *BATCHES]
 SAMPLE = [
@@ -65,6 +65,7 @@ SAMPLE = [
     BATCHES[3],
     CHANNELS_FIRST[0],
     CHANNELS_FIRST[1],
+    CHANNELS_FIRST[2],
 ]
 
 
