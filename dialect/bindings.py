@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import ctypes
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from iree.compiler import ir
 from iree.compiler._mlir_libs import _mlirDialectsLinalg as linalg_structure
 from iree.compiler.api import ctypes_dl
-
-# The package `linalg` also imports a language for new operations, which takes as long as all else here.
 from iree.compiler.dialects import _linalg_ops_gen as linalg
 from iree.compiler.dialects import (
     affine,
@@ -34,6 +33,14 @@ if TYPE_CHECKING:
 
 c_library = ctypes.PyDLL(ctypes_dl._dylib._name)
 """MLIR's C API, called with the interpreter's lock held: what it does may refer to Python objects."""
+
+_LINALG = "iree.compiler.dialects.linalg"
+if _LINALG not in sys.modules:
+    # This package also has a language for new operations, whose import takes as long as all else here. MLIR
+    # would import that for the class of the first operation of the dialect's that it meets, which is here.
+    sys.modules[_LINALG] = linalg
+    dialect_registry.globals._check_dialect_module_loaded("linalg")
+    del sys.modules[_LINALG]
 
 _capsule_name = ctypes.pythonapi.PyCapsule_GetName
 _capsule_name.restype, _capsule_name.argtypes = ctypes.c_char_p, [ctypes.py_object]

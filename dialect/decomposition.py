@@ -68,12 +68,10 @@ class Decomposition:
                 raise ValueError(f"view {view} must have {len(self.kernel_size)} dimensions")
             if min(view) < 0:
                 raise ValueError(f"view {view} must not be negative")
-            for tap in self.taps(view):
-                if tap is None:
-                    continue
-                if tap in covered:
-                    raise ValueError(f"views {self.views} must cover tap {tap} of the kernel only once")
-                covered.add(tap)
+            held = {tap for tap in self.taps(view) if tap is not None}
+            if twice := held & covered:
+                raise ValueError(f"views {self.views} must cover tap {min(twice)} of the kernel only once")
+            covered |= held
         taps = prod(self.kernel_size)
         if len(covered) != taps:
             raise ValueError(
@@ -87,8 +85,7 @@ class Decomposition:
         """
         taps = [self._taps_of_dimension(view, dimension) for dimension in range(self.spatial_rank)]
         for tap in product(*taps):
-            inside = tuple(index for index in tap if index is not None)
-            yield inside if len(inside) == len(tap) else None
+            yield None if None in tap else tap
 
     def _taps_of_dimension(self, view: Sequence[int], dimension: int) -> list[int | None]:
         """`taps` of one dimension."""

@@ -19,9 +19,9 @@ from iree.winograd.dialect.decomposition import Decomposition
 
 Array = npt.NDArray[Any]
 
-# Products this small stay in the cache and in one thread: BLAS would wake others for larger ones, which on a
+# Of products that stay in the cache and in one thread: BLAS wakes others from twice as many on, which on a
 # busy machine made folding ResNet-18's filters take seconds instead of 0.05 s.
-_CACHED_COLUMNS = 512
+_MULTIPLY_ADDS = 1 << 17
 # Two squares of f32 stay in L1.
 _SQUARE = 64
 
@@ -97,7 +97,7 @@ def filter_transform(filter: Array, decomposition: Decomposition, groups: int = 
     _check_groups("output channels", features, groups)
     nested = reduce(np.kron, [as_array(each.algorithm.filter) for each in decomposition.transforms])
     taps = filter.reshape(-1, group_channels, features)
-    channels_at_once = max(1, _CACHED_COLUMNS // features)
+    channels_at_once = max(1, _MULTIPLY_ADDS // (nested.size * features))
     transformed = np.empty(
         (len(nested), groups, decomposition.view_count, group_channels, features // groups), filter.dtype
     )

@@ -77,7 +77,9 @@ def _fold(transform: ops.OutputTransformOp) -> None:
         if array is None:
             remark_left(PASS_NAME, _not_constant(transform))
             return
-        _replace_filter(weights, array * affine.scale)
+        # In float64 and rounded once, without a copy in float64.
+        scaled = np.empty(array.shape, np.float32)
+        _replace_filter(weights, np.multiply(array, affine.scale, out=scaled, casting="same_kind"))
     with transform.location, ir.InsertionPoint(transform):
         shifted = _build_shifted(transform, affine)
     transform.result.replace_all_uses_with(shifted.result)

@@ -29,9 +29,8 @@ def _schedules() -> Iterator[type[Schedule]]:
 
 def schedule_record(schedule: Schedule) -> dict[str, int | str]:
     """`schedule` as a flat record: its kind, and its fields but for those that are None."""
-    return {"kind": schedule.kind} | {
-        name: value for name, value in vars(schedule).items() if value is not None
-    }
+    values = {each.name: getattr(schedule, each.name) for each in fields(schedule)}
+    return {"kind": schedule.kind} | {name: value for name, value in values.items() if value is not None}
 
 
 def schedule_from_record(record: Mapping[str, Any]) -> Schedule:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from iree.winograd.pipelines.cpu.processor.product import Product, RegisterBlock
 from iree.winograd.pipelines.specification.schedule import Schedule
@@ -38,7 +39,7 @@ class WinogradSchedule(Schedule):
     input_block: int | None = None
     filter_block: int | None = None
 
-    @property
+    @cached_property
     def product(self) -> Product:
         """What multiplies a register block of transformed tiles."""
         return RegisterBlock(
