@@ -68,7 +68,9 @@ class Decomposition:
                 raise ValueError(f"view {view} must have {len(self.kernel_size)} dimensions")
             if min(view) < 0:
                 raise ValueError(f"view {view} must not be negative")
-            held = {tap for tap in self.taps(view) if tap is not None}
+            held = set(
+                product(*(self._present_taps(view, dimension) for dimension in range(self.spatial_rank)))
+            )
             if twice := held & covered:
                 raise ValueError(f"views {self.views} must cover tap {min(twice)} of the kernel only once")
             covered |= held
@@ -85,7 +87,12 @@ class Decomposition:
         """
         taps = [self._taps_of_dimension(view, dimension) for dimension in range(self.spatial_rank)]
         for tap in product(*taps):
-            yield None if None in tap else tap
+            inside = tuple(index for index in tap if index is not None)
+            yield inside if len(inside) == len(tap) else None
+
+    def _present_taps(self, view: Sequence[int], dimension: int) -> list[int]:
+        """Those of `taps` of one dimension that aren't zero."""
+        return [tap for tap in self._taps_of_dimension(view, dimension) if tap is not None]
 
     def _taps_of_dimension(self, view: Sequence[int], dimension: int) -> list[int | None]:
         """`taps` of one dimension."""
