@@ -2,9 +2,8 @@
 
     python -m benchmarks.gpu_training --networks resnet18 --batch 32 --output build/gpu-training.json
 
-Contenders take turns in one process; a step ends when the device is done. All but `eager-tf32` compute in
-single precision. `winograd-all` has all convolutions and gradients that there are programs for computed by
-them, whatever is predicted to be gained. `calls` is how many programs run in a step, `in_calls` the
+A step ends when the device is done. All but `eager-tf32` compute in single precision. `winograd-all` has all
+convolutions and gradients that there are programs for computed by them, whatever is predicted to be gained. `calls` is how many programs run in a step, `in_calls` the
 milliseconds of the host from the start to the end of these. Gradients of the first step are compared with
 eager's in double precision: the median over parameters of the relative error in the 2-norm.
 """
@@ -19,6 +18,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -27,7 +27,7 @@ import torch
 from iree.winograd.torch_compile import gain
 from iree.winograd.torch_compile.loaded_part import LoadedPart
 
-from benchmarks.compile_contenders import EAGER, OURS, allow_compilations
+from benchmarks.compile_contenders import EAGER, OURS
 from benchmarks.networks.catalog import NETWORKS
 
 _TF32 = f"{EAGER}-tf32"
@@ -54,19 +54,19 @@ def main() -> None:
     parser.add_argument("--output", type=Path)
     options = parser.parse_args()
     torch.backends.cudnn.benchmark = True
-    allow_compilations(len(options.contenders) * len(options.layouts))
     rows: list[dict[str, Any]] = []
     for network in options.networks:
-        trainers = []
-        for layout in options.layouts:
-            for contender in options.contenders:
-                trainers.append(Trainer(network, options.batch, contender, layout))
-                rows.append(trainers[-1].first_step())
-                print(rows[-1], flush=True)
-        _time(trainers, rows[-len(trainers) :], options.rounds)
-        if options.output is not None:
-            report = {"device": torch.cuda.get_device_name(), "torch": torch.__version__, "steps": rows}
-            options.output.write_text(json.dumps(report, indent=1) + "\n")
+        for layout, contender in product(options.layouts, options.contenders):
+            # Contenders of the same options would share what was compiled for the first.
+            torch._dynamo.reset()
+            trainer = Trainer(network, options.batch, contender, layout)
+            row = trainer.first_step()
+            row["milliseconds"] = 1e3 * statistics.median(trainer.step() for _ in range(options.rounds))
+            rows.append(row)
+            print(row, flush=True)
+            if options.output is not None:
+                report = {"device": torch.cuda.get_device_name(), "torch": torch.__version__, "steps": rows}
+                options.output.write_text(json.dumps(report, indent=1) + "\n")
 
 
 class Trainer:
@@ -149,21 +149,6 @@ def _counted_calls() -> Iterator[_Calls]:
 
     with patch.object(LoadedPart, "__call__", counted):
         yield calls
-
-
-def _time(trainers: list[Trainer], rows: list[dict[str, Any]], rounds: int) -> None:
-    """Adds the milliseconds of a step, the median of steps that contenders took in turns."""
-    for trainer in trainers:
-        trainer.step()
-    samples: list[list[float]] = [[] for _ in trainers]
-    for _ in range(rounds):
-        for trainer, taken in zip(trainers, samples, strict=True):
-            # The first one after others finds their data in the cache.
-            trainer.step()
-            taken.append(trainer.step())
-    for row, taken in zip(rows, samples, strict=True):
-        row["milliseconds"] = 1e3 * statistics.median(taken)
-        print(f"{row['contender']} {row['layout']}: {row['milliseconds']:.2f} ms", flush=True)
 
 
 def _error(value: torch.Tensor, exact: torch.Tensor) -> float:

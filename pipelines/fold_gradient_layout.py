@@ -19,10 +19,7 @@ from iree.winograd.pipelines.backends.schedules import schedule_of
 from iree.winograd.pipelines.backends.search_space import SearchSpace
 from iree.winograd.pipelines.specification.schedule import Schedule
 from iree.winograd.pipelines.specification.shape import WeightGradientShape
-from iree.winograd.pipelines.specification.weight_gradient_group import (
-    WeightGradientGroup,
-    match_weight_gradient_group,
-)
+from iree.winograd.pipelines.specification.weight_gradient_group import match_weight_gradient_group
 
 from .selection.module_space import module_space
 
@@ -79,11 +76,11 @@ def _fold(filter_gradient: ops.FilterGradientOp, space: SearchSpace) -> None:
         transposition, replace(group.shape, output_channels_first=True), space, schedule
     ):
         group = replace(group, gradient_transform=_fold_gradient(group.gradient_transform, transposition))
-    transposition = only_user(filter_gradient.result)
-    if transposition is None or transposition.name != "linalg.transpose":
-        return
-    if _is_taken(transposition, replace(group.shape, permutes_filter=True), space, schedule):
-        _fold_filter(group, transposition)
+    # Torch has a filter's channels first, and a program with channels-last tensors transposes them again.
+    while (transposition := _filter_transposition(group.filter_gradient)) is not None and _is_taken(
+        transposition, replace(group.shape, permutes_filter=True), space, schedule
+    ):
+        group = replace(group, filter_gradient=_fold_filter(group.filter_gradient, transposition))
 
 
 def _channels_last_transposition(image: ir.Value) -> ir.Operation | None:
@@ -93,6 +90,12 @@ def _channels_last_transposition(image: ir.Value) -> ir.Operation | None:
         return None
     order = permutation(ir.RankedTensorType(image.type).rank)
     return operation if list(operation.attributes["permutation"]) == order else None
+
+
+def _filter_transposition(gradient: ops.FilterGradientOp) -> ir.Operation | None:
+    """What transposes the result, if that is all that reads it."""
+    user = only_user(gradient.result)
+    return user if user is not None and user.name == "linalg.transpose" else None
 
 
 def _is_taken(
@@ -117,8 +120,7 @@ def _fold_gradient(
     return folded
 
 
-def _fold_filter(group: WeightGradientGroup, transposition: ir.Operation) -> None:
-    gradient = group.filter_gradient
+def _fold_filter(gradient: ops.FilterGradientOp, transposition: ir.Operation) -> ops.FilterGradientOp:
     inverse = inverse_permutation(list(transposition.attributes["permutation"]))
     with gradient.location, ir.InsertionPoint(gradient):
         folded = ops.filter_gradient(
@@ -130,3 +132,4 @@ def _fold_filter(group: WeightGradientGroup, transposition: ir.Operation) -> Non
         )
     transposition.results[0].replace_all_uses_with(folded.result)
     erase_if_unused([transposition])
+    return folded

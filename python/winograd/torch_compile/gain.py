@@ -16,8 +16,8 @@ from iree.winograd.report.schema import (
 
 CALL_SECONDS = 1e-4
 """That a call of a program takes more than one of torch's operators."""
-GPU_CALL_SECONDS = 6e-5
-"""The same on a GPU, which idles from the end of torch's kernels to the start of the program's, and after."""
+GPU_CALL_SECONDS = 5e-4
+"""The same on a GPU, which torch's kernels are done on before, and which waits for the next ones after."""
 
 
 def reason_for_device(device: torch.device) -> str | None:
