@@ -3,9 +3,10 @@
     python -m benchmarks.gpu_training --networks resnet18 --batch 32 --output build/gpu-training.json
 
 A step ends when the device is done. All but `eager-tf32` compute in single precision. `winograd-all` has all
-convolutions and gradients that there are programs for computed by them, whatever is predicted to be gained. `calls` is how many programs run in a step, `in_calls` the
-milliseconds of the host from the start to the end of these. Gradients of the first step are compared with
-eager's in double precision: the median over parameters of the relative error in the 2-norm.
+convolutions and gradients that there are programs for computed by them, whatever is predicted to be gained.
+`calls` is how many programs run in a step, `in_calls` the milliseconds of the host from the start to the end
+of these. Gradients of the first step are compared with eager's in double precision: the median over
+parameters of the relative error in the 2-norm.
 """
 
 from __future__ import annotations
@@ -74,12 +75,10 @@ class Trainer:
 
     def __init__(self, network: str, batch: int, contender: str, layout: str) -> None:
         torch.manual_seed(0)
-        description = NETWORKS[network]
         memory_format = LAYOUTS[layout]
         self.name = {"network": network, "batch": batch, "contender": contender, "layout": layout}
-        model = description.build().train()
-        self.model = model.to("cuda", memory_format=memory_format)  # type: ignore[call-overload]
-        images = torch.randn(batch, *description.input_shape)
+        self.model = _network(network).to("cuda", memory_format=memory_format)  # type: ignore[call-overload]
+        images = torch.randn(batch, *NETWORKS[network].input_shape)
         self._images = images.to("cuda", memory_format=memory_format)
         self._classes = torch.zeros(batch, dtype=torch.int64, device="cuda")
         self._optimizer = torch.optim.SGD(self.model.parameters(), lr=1e-3, momentum=0.9)
@@ -121,11 +120,20 @@ class Trainer:
         return torch.nn.functional.cross_entropy(function(images), self._classes)
 
     def _exact_gradients(self) -> list[torch.Tensor]:
-        model = NETWORKS[str(self.name["network"])].build().train()
+        model = _network(str(self.name["network"]))
         model.load_state_dict(self.model.state_dict())
         exact = model.to("cuda", torch.float64)
         self._loss(exact, self._images.double()).backward()  # type: ignore[no-untyped-call]
         return [value.grad for value in exact.parameters() if value.grad is not None]
+
+
+def _network(name: str) -> torch.nn.Module:
+    """One in training mode, but for dropout, which would drop others in double precision."""
+    model = NETWORKS[name].build().train()
+    for module in model.modules():
+        if isinstance(module, torch.nn.Dropout):
+            module.eval()
+    return model
 
 
 @dataclass
