@@ -41,13 +41,14 @@ func.func @all(%x: tensor<2x32x8x10xf32>, %y: tensor<2x64x8x10xf32>) -> tensor<6
   return %g : tensor<64x32x3x3xf32>
 }
 
-// A transposed image that something else reads is there anyway.
+// A transposed image that something else reads is there anyway. A filter that is transposed twice is written at once.
 // CHECK-LABEL: func.func @shared
 // CHECK: %[[T:.*]] = linalg.transpose
 // CHECK: "winograd.input_transform"(%[[T]])
-// CHECK: %[[W:.*]] = "winograd.filter_gradient"
+// CHECK: %[[W:.*]] = "winograd.filter_gradient"{{.*}}permutation = array<i64: 1, 2, 3, 0>
+// CHECK-NOT: linalg.transpose
 // CHECK: return %[[T]], %[[W]]
-func.func @shared(%x: tensor<2x32x8x10xf32>, %y: tensor<2x8x10x64xf32>) -> (tensor<2x8x10x32xf32>, tensor<3x3x32x64xf32>) {
+func.func @shared(%x: tensor<2x32x8x10xf32>, %y: tensor<2x8x10x64xf32>) -> (tensor<2x8x10x32xf32>, tensor<64x3x3x32xf32>) {
   %zeros = arith.constant dense<0.0> : tensor<16x32x64xf32>
   %e = tensor.empty() : tensor<2x8x10x32xf32>
   %t = linalg.transpose ins(%x : tensor<2x32x8x10xf32>) outs(%e : tensor<2x8x10x32xf32>) permutation = [0, 2, 3, 1]
@@ -58,7 +59,11 @@ func.func @shared(%x: tensor<2x32x8x10xf32>, %y: tensor<2x8x10x64xf32>) -> (tens
       tile_block = 16 : i64, thread_rows = 4 : i64, thread_columns = 4 : i64}}
     ins(%v, %z : tensor<16x40x32xf32>, tensor<16x40x64xf32>) outs(%zeros : tensor<16x32x64xf32>) -> tensor<16x32x64xf32>
   %w = "winograd.filter_gradient"(%m) {decomposition = #f2, groups = 1 : i64} : (tensor<16x32x64xf32>) -> tensor<3x3x32x64xf32>
-  return %t, %w : tensor<2x8x10x32xf32>, tensor<3x3x32x64xf32>
+  %f = tensor.empty() : tensor<64x32x3x3xf32>
+  %g = linalg.transpose ins(%w : tensor<3x3x32x64xf32>) outs(%f : tensor<64x32x3x3xf32>) permutation = [3, 2, 0, 1]
+  %h = tensor.empty() : tensor<64x3x3x32xf32>
+  %k = linalg.transpose ins(%g : tensor<64x32x3x3xf32>) outs(%h : tensor<64x3x3x32xf32>) permutation = [0, 2, 3, 1]
+  return %t, %k : tensor<2x8x10x32xf32>, tensor<64x3x3x32xf32>
 }
 
 // -----
