@@ -3,7 +3,9 @@
     python -m benchmarks.gradients --batch 8 32 --threads 1 --output benchmarks/results/gradients.json
 
 Each gradient is a program of its own, with tensors as torch has them: channels first, or last, filters too.
-The speed-up of each is the smaller median of torch's in both layouts over its own.
+The speed-up of each is the smaller median of torch's in both layouts over its own. Programs stay in
+`--folder` for another run; with `--compile` that is all, so that a run on another machine, whose `--target`
+it then needs, has no compiler to wait for.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ import json
 import os
 import platform
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import geometric_mean
 from typing import Any
@@ -37,8 +40,14 @@ def main() -> None:
     for batch in options.batch:
         for layer in resnet_layers(batch):
             for gradient in options.gradient:
+                if options.compile:
+                    for layout in LAYOUTS:
+                        _program(gradient, layout, random_operands(layer), Programs.of(options))
+                    continue
                 records.append(_measure(layer, gradient, options))
                 _print(records[-1])
+    if options.compile:
+        return
     for gradient in options.gradient:
         best = [max(each["speedups"].values()) for each in records if each["gradient"] == gradient]
         print(f"{gradient} gradients: {geometric_mean(best):.2f} times as fast, at least {min(best):.2f}")
@@ -61,15 +70,34 @@ def _parse_arguments() -> argparse.Namespace:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--burst", type=float, default=0.05, help="seconds of a contender's turn in a round")
+    parser.add_argument("--target", default="cpu:host", help="what programs are compiled for")
+    parser.add_argument("--folder", type=Path, help="where programs stay; by default they go")
+    parser.add_argument("--compile", action="store_true", help="leave programs in the folder, and end")
     parser.add_argument("--output", type=Path, help="a JSON file, e.g. benchmarks/results/gradients.json")
-    return parser.parse_args()
+    options = parser.parse_args()
+    if options.compile and options.folder is None:
+        parser.error("--compile needs a --folder")
+    return options
+
+
+@dataclass(frozen=True)
+class Programs:
+    """For which target and number of threads programs are, and the folder that they stay in, if they do."""
+
+    target: str = "cpu:host"
+    threads: int = 1
+    folder: Path | None = None
+
+    @staticmethod
+    def of(options: argparse.Namespace) -> Programs:
+        return Programs(options.target, options.threads, options.folder)
 
 
 def _measure(layer: ConvolutionLayer, gradient: str, options: argparse.Namespace) -> dict[str, Any]:
     import torch
 
     torch.set_num_threads(options.threads)
-    found, errors = contenders(gradient, random_operands(layer), options.threads)
+    found, errors = contenders(gradient, random_operands(layer), Programs.of(options))
     timings = time_interleaved(found, rounds=options.rounds, burst_seconds=options.burst)
     return {
         "layer": layer.name,
@@ -98,12 +126,12 @@ def random_operands(layer: ConvolutionLayer) -> tuple[Any, ...]:
 
 
 def contenders(
-    gradient: str, operands: tuple[Any, ...], threads: int
+    gradient: str, operands: tuple[Any, ...], programs: Programs
 ) -> tuple[list[Contender], dict[str, float]]:
     """Torch and our programs in both layouts, and the mean error of each, relative, by name."""
     exact = _backward(gradient)(*(each.double() for each in operands))
     found, errors = [], {}
-    for name, run, result in (*_torch(gradient, operands), *_ours(gradient, operands, threads)):
+    for name, run, result in (*_torch(gradient, operands), *_ours(gradient, operands, programs)):
         found.append(Contender(name, run))
         errors[name] = float((result.double() - exact).abs().mean() / exact.abs().mean())
     return found, errors
@@ -128,16 +156,17 @@ def _torch(gradient: str, operands: tuple[Any, ...]) -> list[tuple[str, Callable
     return found
 
 
-def _ours(gradient: str, operands: tuple[Any, ...], threads: int) -> list[tuple[str, Callable[[], Any], Any]]:
+def _ours(
+    gradient: str, operands: tuple[Any, ...], programs: Programs
+) -> list[tuple[str, Callable[[], Any], Any]]:
     import iree.winograd
     import torch
 
     found = []
     for layout in LAYOUTS:
-        is_last = layout == "nhwc"
-        given = [each.permute(_CHANNELS_LAST).contiguous() if is_last else each for each in operands]
-        model = iree.winograd.import_torch(torch.export.export(_module(gradient, is_last), tuple(given)))
-        compiled = iree.winograd.compile(model, target="cpu:host", threads=threads)
+        given = _given(operands, layout)
+        compiled = _program(gradient, layout, operands, programs)
+        threads = programs.threads
         device = "local-sync" if threads == 1 else f"local-task://?task_topology_group_count={threads}"
         program = iree.winograd.load(compiled, device=device)
         result = torch.as_tensor(program(*given))
@@ -145,10 +174,36 @@ def _ours(gradient: str, operands: tuple[Any, ...], threads: int) -> list[tuple[
             (
                 f"ours-{layout}",
                 lambda program=program, given=given: program(*given),
-                result.permute(_CHANNELS_FIRST) if is_last else result,
+                result.permute(_CHANNELS_FIRST) if layout == "nhwc" else result,
             )
         )
     return found
+
+
+def _program(gradient: str, layout: str, operands: tuple[Any, ...], programs: Programs) -> bytes:
+    """One gradient compiled, or as it was before."""
+    import iree.winograd
+    import torch
+
+    sizes = "-".join("x".join(map(str, each.shape)) for each in operands)
+    file = None
+    if programs.folder is not None:
+        file = programs.folder / f"{gradient}-{layout}-{sizes}-threads-{programs.threads}.vmfb"
+        if file.exists():
+            return file.read_bytes()
+    module = _module(gradient, layout == "nhwc")
+    model = iree.winograd.import_torch(torch.export.export(module, tuple(_given(operands, layout))))
+    compiled = iree.winograd.compile(model, target=programs.target, threads=programs.threads)
+    if file is not None:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(compiled)
+    return compiled
+
+
+def _given(operands: tuple[Any, ...], layout: str) -> list[Any]:
+    """What a program in `layout` takes."""
+    is_last = layout == "nhwc"
+    return [each.permute(_CHANNELS_LAST).contiguous() if is_last else each for each in operands]
 
 
 def _backward(gradient: str) -> Callable[..., Any]:

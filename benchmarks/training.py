@@ -42,7 +42,7 @@ _CHANNELS_LAST = "-channels-last"
 _COMPILED: dict[str, dict[str, Any]] = {
     "inductor": {"backend": "inductor"},
     OURS: {"backend": OURS},
-    f"{OURS}-and-eager": {"backend": OURS, "options": {"fallback": "eager"}},
+    f"{OURS}-and-inductor": {"backend": OURS, "options": {"fallback": "inductor"}},
 }
 """Arguments of `torch.compile`."""
 _CONTENDERS = tuple(name + layout for name in (EAGER, *_COMPILED) for layout in ("", _CHANNELS_LAST))
@@ -83,7 +83,7 @@ def main() -> None:
             kept = nullcontext(options.folder)
             with kept if options.folder else tempfile.TemporaryDirectory() as folder:
                 size = network, threads, options.batch, options.rounds
-                rows.append(_row(Task(*size, str(folder), tuple(options.contenders))))
+                rows.append(_row(Task(*size, str(Path(folder).absolute()), tuple(options.contenders))))
             print(_line(rows[-1]), flush=True)
             if options.output is not None:
                 options.output.write_text(json.dumps({"training": rows}, indent=1) + "\n")

@@ -71,7 +71,7 @@ def main() -> None:
     network = Network()
     eager = copy.deepcopy(network)
     # The backend is found by its name: torch.compile needs no import of ours.
-    compiled = torch.compile(network, backend="winograd", options={"fallback": "eager"})
+    compiled = torch.compile(network, backend="winograd")
     ours, theirs = Trainer(network, compiled), Trainer(eager, eager)
     print("step  loss of torch  and with winograd")
     for step in range(options.steps):

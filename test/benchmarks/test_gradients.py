@@ -2,7 +2,7 @@ import pytest
 from iree.winograd.tuning.measuring.outcome import Timing
 
 from benchmarks.convolutions import ConvolutionLayer
-from benchmarks.gradients import GRADIENTS, contenders, random_operands, speedups
+from benchmarks.gradients import GRADIENTS, Programs, contenders, random_operands, speedups
 
 
 def test_speedups_are_over_the_faster_layout_of_torch() -> None:
@@ -14,7 +14,7 @@ def test_speedups_are_over_the_faster_layout_of_torch() -> None:
 @pytest.mark.parametrize("gradient", GRADIENTS)
 def test_all_contenders_compute_the_gradient(gradient: str) -> None:
     layer = ConvolutionLayer("test", batch=2, height=6, width=5, channels=4, filters=8)
-    found, errors = contenders(gradient, random_operands(layer), threads=1)
+    found, errors = contenders(gradient, random_operands(layer), Programs())
     assert [each.name for each in found] == ["torch-nchw", "torch-nhwc", "ours-nchw", "ours-nhwc"]
     assert max(errors.values()) < 4e-6
     for each in found:

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from iree.winograd.device import Device, open_device, open_sharing_gpu
 from iree.winograd.errors import CompilationError, LoadError, ModelImportError, TuningError
@@ -16,7 +16,7 @@ from iree.winograd.report.schema import DecisionReport
 from iree.winograd.runtime import LoadedProgram, load_on
 from iree.winograd.torch_compile.cache import Entry, ProgramCache, default_folder
 from iree.winograd.torch_compile.division import Part, lower_program
-from iree.winograd.torch_compile.fallback import Function, compile_rest, warn, warn_once
+from iree.winograd.torch_compile.fallback import Fallback, Function, compile_rest, warn, warn_once
 from iree.winograd.torch_compile.kept_graph import KeptGraph, read_graph
 from iree.winograd.torch_compile.loaded_part import LoadedPart, WeightState
 from iree.winograd.torch_compile.part_device import PartDevice
@@ -55,9 +55,9 @@ class PartCompiler:
         self._loaded: dict[str, tuple[LoadedProgram, DecisionReport]] = {}
 
     @property
-    def fallback(self) -> Literal["inductor", "eager"]:
-        """What runs the operators that aren't compiled here."""
-        return self._settings.fallback
+    def fallback(self) -> Fallback:
+        """What runs a part for inference whose weights its program can't take."""
+        return self._settings.fallback_for(training=False)
 
     def is_kept(self, program: PartProgram) -> bool:
         """Whether `program` is loaded, or the cache holds it compiled."""

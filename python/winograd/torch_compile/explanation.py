@@ -118,7 +118,7 @@ def explain(
         if isinstance(error.inner_exception, WinogradError):
             raise error.inner_exception from None
         raise
-    return Explanation(settings.fallback, tuple(graphs))
+    return Explanation(settings.fallback_for(training=training), tuple(graphs))
 
 
 def _take_step(model: torch.nn.Module, compiled: Callable[..., Any], inputs: Sequence[Any]) -> None:

@@ -14,6 +14,7 @@ from torch._guards import TracingContext, detect_fake_mode, tracing
 from torch.fx import GraphModule
 
 Function = Callable[..., Any]
+Fallback = Literal["inductor", "eager"]
 
 
 # The folders of this package and of torch.
@@ -38,9 +39,7 @@ def warn_once(message: str) -> None:
     warn(message)
 
 
-def compile_elsewhere(
-    graph: GraphModule, inputs: Sequence[Any], fallback: Literal["inductor", "eager"]
-) -> Function:
+def compile_elsewhere(graph: GraphModule, inputs: Sequence[Any], fallback: Fallback) -> Function:
     """`graph` compiled by the fallback; eagerly, with a warning, where Inductor has no C++ compiler."""
     if fallback == "eager" or not _has_compiler():
         return graph
@@ -50,7 +49,7 @@ def compile_elsewhere(
     return cast(Function, compile_fx(graph, list(inputs)))
 
 
-def compile_rest(part: GraphModule, fallback: Literal["inductor", "eager"]) -> Function:
+def compile_rest(part: GraphModule, fallback: Fallback) -> Function:
     """`part` of a graph that torch has functionalised, compiled as above."""
     inputs = [node.meta["val"] for node in part.graph.find_nodes(op="placeholder")]
     # The compilation of the graph that this is a part of goes on afterwards.

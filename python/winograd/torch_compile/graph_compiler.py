@@ -18,7 +18,7 @@ from iree.winograd.torch_compile.division import (
     operator_names,
 )
 from iree.winograd.torch_compile.explanation import ExplainedGraph, ExplainedPart, GraphKind, explain_part
-from iree.winograd.torch_compile.fallback import compile_elsewhere, compile_rest, warn
+from iree.winograd.torch_compile.fallback import Fallback, compile_elsewhere, compile_rest, warn
 from iree.winograd.torch_compile.gain import reason_to_leave
 from iree.winograd.torch_compile.in_place import write_in_place
 from iree.winograd.torch_compile.kept_function import KeptFunction
@@ -27,6 +27,7 @@ from iree.winograd.torch_compile.loaded_part import LoadedPart
 from iree.winograd.torch_compile.part_device import PartDevice, part_device
 from iree.winograd.torch_compile.part_program import ENTRY
 from iree.winograd.torch_compile.program_key import program_key
+from iree.winograd.torch_compile.pooled_activations import drop_pooled_activations
 from iree.winograd.torch_compile.settings import TorchCompileOptions
 from iree.winograd.torch_compile.training_division import CONVOLUTIONS, divide_training
 from iree.winograd.torch_graphs import decompositions
@@ -50,18 +51,17 @@ class GraphCompiler:
 
     def compile(self, graph: GraphModule, inputs: Sequence[Any]) -> Function:
         """`graph` as a function that is called on tensors like `inputs`."""
+        training = _may_need_gradients(inputs)
         if not _has_convolutions(graph):
             count = sum(node.op == "call_function" for node in graph.graph.nodes)
-            self._report(
-                "inference", (), [Rejection((f"all {count} operators of a graph",), "it has no convolutions")]
-            )
-            return compile_elsewhere(graph, inputs, self._settings.fallback)
-        if _may_need_gradients(inputs):
+            rejection = Rejection((f"all {count} operators of a graph",), "it has no convolutions")
+            self._report("forward" if training else "inference", (), [rejection])
+            return compile_elsewhere(graph, inputs, self._settings.fallback_for(training=training))
+        if training:
             backend = aot_autograd(
                 fw_compiler=partial(self.compile_training, kind="forward"),
                 bw_compiler=partial(self.compile_training, kind="backward"),
-                # What torch saves for the backward graph is what it saves eagerly.
-                partition_fn=default_partition,
+                partition_fn=_partition,
             )
             compiled: Function = backend(graph, inputs)
             return compiled
@@ -160,7 +160,7 @@ class GraphCompiler:
             device = _training_device(graph, settings.target)
             compiler = PartCompiler(settings, device, keeps_memory=False)
             # Eager operators are run one by one: what each has read can go.
-            is_eager = settings.fallback == "eager"
+            is_eager = settings.fallback_for(training=True) == "eager"
             division = divide_training(
                 graph,
                 device.torch,
@@ -175,7 +175,7 @@ class GraphCompiler:
 
     def _link(self, division: Division, compiler: PartCompiler, kind: GraphKind) -> Function:
         """The graph of `division` with its submodules compiled."""
-        fallback = self._settings.fallback
+        fallback = self._fallback(kind)
         explained: list[ExplainedPart] = []
         rejections = list(division.rejections)
         for part in division.parts:
@@ -201,7 +201,10 @@ class GraphCompiler:
         self._record(ExplainedGraph(kind, tuple(parts), tuple(rejections)))
         if rejections:
             left = "; ".join(map(str, rejections))
-            warn(f"left to {self._settings.fallback}: {left}")
+            warn(f"left to {self._fallback(kind)}: {left}")
+
+    def _fallback(self, kind: GraphKind) -> Fallback:
+        return self._settings.fallback_for(training=kind != "inference")
 
 
 class _Call(torch.nn.Module):
@@ -225,6 +228,13 @@ def _boxed(graph: GraphModule) -> Function:
 
     call._boxed_call = True  # type: ignore[attr-defined]
     return call
+
+
+def _partition(joint: GraphModule, inputs: Sequence[Any], **arguments: Any) -> tuple[GraphModule, GraphModule]:
+    """The forward and the backward half of a graph: between them is kept what torch keeps eagerly, or less."""
+    drop_pooled_activations(joint.graph)
+    halves: tuple[GraphModule, GraphModule] = default_partition(joint, inputs, **arguments)
+    return halves
 
 
 def _reason_to_leave(compiler: PartCompiler, device: torch.device, part: Part) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from iree.winograd.errors import InvalidOptionError
@@ -21,6 +21,7 @@ from iree.winograd.passes.frame.option import (
 )
 from iree.winograd.pipelines.selection.options import WinogradOptions
 from iree.winograd.targets import target_flags
+from iree.winograd.torch_compile.fallback import Fallback
 
 _TARGETS = ("cpu", "cuda")
 
@@ -60,8 +61,10 @@ class TorchCompileOptions:
     freezing: bool = option(
         True, purpose="compile weights into the program, until they change, instead of passing them to it"
     )
-    fallback: Literal["inductor", "eager"] = option(
-        "inductor", purpose="what runs the operators around the parts that are compiled here"
+    fallback: Fallback | None = option(
+        None,
+        purpose="what runs the operators around the parts that are compiled here",
+        auto="inductor for inference, eager for training",
     )
     minimum_convolutions: int = option(
         1,
@@ -85,6 +88,14 @@ class TorchCompileOptions:
     def worker_threads(self) -> int:
         """Threads that programs run on: as many as torch's operators unless the user says otherwise."""
         return self.threads or torch.get_num_threads()
+
+    def fallback_for(self, *, training: bool) -> Fallback:
+        """What runs the other operators.
+
+        Of a step of training these are statistics of batches, pooling and sums between single convolutions:
+        what Inductor gains by fusing them is less than it loses because none of them may write in place.
+        """
+        return self.fallback or ("eager" if training else "inductor")
 
     def for_inference(self, kind: str) -> TorchCompileOptions:
         """These, with the limit on errors that holds on devices of a `kind` unless the user gave one."""
