@@ -238,7 +238,7 @@ KEPT_MEMORY_VARIABLES = {"MALLOC_TRIM_THRESHOLD_": str(GIBIBYTE), "MALLOC_MMAP_T
 
 _FEW_CORES = 4
 """Cores up to which no worker is likely to sleep already when the caller is woken."""
-_LARGE_BLOCK = 32 << 20
+_LARGE_BLOCK = 8 << 20
 """Bytes from which on blocks go back to the system where memory is shared: kept, they would lie between
 others, where seldom one as large fits again."""
 _SPIN_MICROSECONDS = 1000

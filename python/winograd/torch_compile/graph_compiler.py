@@ -26,8 +26,8 @@ from iree.winograd.torch_compile.kept_graph import describe, kept_graph
 from iree.winograd.torch_compile.loaded_part import LoadedPart
 from iree.winograd.torch_compile.part_device import PartDevice, part_device
 from iree.winograd.torch_compile.part_program import ENTRY
-from iree.winograd.torch_compile.program_key import program_key
 from iree.winograd.torch_compile.pooled_activations import drop_pooled_activations
+from iree.winograd.torch_compile.program_key import program_key
 from iree.winograd.torch_compile.settings import TorchCompileOptions
 from iree.winograd.torch_compile.training_division import CONVOLUTIONS, divide_training
 from iree.winograd.torch_graphs import decompositions
@@ -230,10 +230,10 @@ def _boxed(graph: GraphModule) -> Function:
     return call
 
 
-def _partition(joint: GraphModule, inputs: Sequence[Any], **arguments: Any) -> tuple[GraphModule, GraphModule]:
-    """The forward and the backward half of a graph: between them is kept what torch keeps eagerly, or less."""
+def _partition(joint: GraphModule, inputs: Sequence[Any], **options: Any) -> tuple[GraphModule, GraphModule]:
+    """The halves of a graph, forward and backward: between them is kept what torch keeps eagerly, or less."""
     drop_pooled_activations(joint.graph)
-    halves: tuple[GraphModule, GraphModule] = default_partition(joint, inputs, **arguments)
+    halves: tuple[GraphModule, GraphModule] = default_partition(joint, inputs, **options)
     return halves
 
 

@@ -16,37 +16,47 @@ def drop_pooled_activations(joint: Graph) -> None:
     what it was taken from is: so the gradient of a threshold can be taken first, of fewer elements.
 
         pooled, indices = max_pool2d_with_indices(activation, ...)
-        threshold_backward(max_pool2d_with_indices_backward(gradient, activation, ..., indices), activation, t)
+        scattered = max_pool2d_with_indices_backward(gradient, activation, ..., indices)
+        threshold_backward(scattered, activation, t)
       becomes
-        max_pool2d_with_indices_backward(threshold_backward(gradient, pooled, t), empty, ..., indices)
+        above = threshold_backward(gradient, pooled, t)
+        max_pool2d_with_indices_backward(above, empty, ..., indices)
 
     Of `activation` the gradient of the pooling reads nothing but how large it is, and in which order. It is
     then kept from the forward half to the backward one only if something else reads it.
     """
     for threshold in joint.find_nodes(op="call_function", target=_ATEN.threshold_backward.default):
-        scattered, activation, limit = threshold.args
+        scattered, detached, limit = threshold.args
+        activation = _attached(detached)
         pooled = _maxima(scattered, activation, threshold)
         if pooled is None:
             continue
         value = activation.meta["val"]
         with joint.inserting_before(threshold):
-            first = joint.call_function(threshold.target, (scattered.args[0], pooled, limit))
-            first.meta["val"] = pooled.meta["val"]
+            above = joint.call_function(threshold.target, (scattered.args[0], pooled, limit))
+            above.meta["val"] = pooled.meta["val"]
             empty = joint.call_function(
                 _ATEN.empty_strided.default,
                 (list(value.shape), list(value.stride())),
                 {"dtype": value.dtype, "device": value.device},
             )
             empty.meta["val"] = value
-            last = joint.call_function(_POOLING_BACKWARD, (first, empty, *scattered.args[2:]))
+            last = joint.call_function(_POOLING_BACKWARD, (above, empty, *scattered.args[2:]))
             last.meta = dict(scattered.meta)
         threshold.replace_all_uses_with(last)
         joint.erase_node(threshold)
         joint.erase_node(scattered)
 
 
+def _attached(node: Node) -> Node:
+    """What `node` is, with its history."""
+    while node.target is _ATEN.detach.default:
+        (node,) = node.all_input_nodes
+    return node
+
+
 def _maxima(scattered: object, activation: Node, threshold: Node) -> Node | None:
-    """Those of `activation`, if `scattered` is the gradient of their pooling and only `threshold` reads it."""
+    """Those of `activation`, if `scattered` is the gradient of pooling it and only `threshold` reads that."""
     if not isinstance(scattered, Node) or scattered.target is not _POOLING_BACKWARD:
         return None
     is_static = all(isinstance(size, int) for size in activation.meta["val"].shape)

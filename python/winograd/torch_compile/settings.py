@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from iree.winograd.errors import InvalidOptionError
@@ -61,7 +61,7 @@ class TorchCompileOptions:
     freezing: bool = option(
         True, purpose="compile weights into the program, until they change, instead of passing them to it"
     )
-    fallback: Fallback | None = option(
+    fallback: Literal["inductor", "eager"] | None = option(
         None,
         purpose="what runs the operators around the parts that are compiled here",
         auto="inductor for inference, eager for training",
