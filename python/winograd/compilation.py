@@ -59,6 +59,8 @@ _DUMPS_OF_UNTRANSLATED_KERNELS = tuple(
     f"--iree-hal-dump-executable-{kind}-to" for kind in ("benchmarks", "configurations", "files", "sources")
 )
 """Flags with which IREE writes kernels to files before that."""
+_TRANSLATION_PHASE = "executable-targets"
+"""The phase in which what kernels do is translated."""
 _BINARIES_PHASE = "hal"
 """The phase after which kernels are what is loaded."""
 
@@ -328,6 +330,10 @@ class Compilation:
                 return None
             compile_from = phase
             rewrite(_program(invocation))
+        if kernels and stages.go_beyond(_TRANSLATION_PHASE):
+            if self._translate(invocation, compile_from) is None:
+                return None
+            compile_from = _TRANSLATION_PHASE
         assembler = None if self._options is None else self._options.ptxas
         if assembler is None and rewrites:
             assembler = default_assembler(_program(invocation))
@@ -337,6 +343,19 @@ class Compilation:
             return None
         assemble_kernels(_program(invocation), assembler, self._warn)
         return self._execute(invocation, _BINARIES_PHASE, self._stages.compile_to)
+
+    def _translate(self, invocation: api.Invocation, compile_from: str) -> api.Invocation | None:
+        """Compile a program to the end of `_TRANSLATION_PHASE`, and verify it then.
+
+        To verify every kernel after each of the hundred passes of this phase takes a third of it. Raises
+        RuntimeError when the program doesn't verify.
+        """
+        embedding.set_verify(invocation, False)
+        result = self._execute(invocation, compile_from, _TRANSLATION_PHASE)
+        embedding.set_verify(invocation, self._stages.verify)
+        if result is not None:
+            _program(invocation)
+        return result
 
     def _dumps_kernels(self) -> bool:
         """Whether IREE writes kernels to files before it translates them."""
@@ -380,7 +399,10 @@ class Compilation:
 
 
 def _program(invocation: api.Invocation) -> ir.Operation:
-    """What `invocation` has made of its program so far, and goes on with."""
+    """What `invocation` has made of its program so far, and goes on with.
+
+    IREE verifies it. Raises RuntimeError when it isn't valid, after diagnostics.
+    """
     module = invocation.export_module()
     invocation.import_module(module)
     return module

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 import torch
 from agreement import expect_within
+from iree.compiler import api
 from iree.winograd import compilation
 from iree.winograd.attempts import Attempts
 from iree.winograd.compilation import REWRITE_PHASE, Compilation, Stages
@@ -365,6 +366,27 @@ def test_a_kernel_that_iree_cannot_compile_costs_its_convolution(monkeypatch: py
         vmfb = winograd.compile(imported, output_tile=4)
     (warning,) = (str(each.message) for each in caught)
     assert "right: IREE's compilation of @winograd_f4x4_3x3_20x24x8_from_4 failed on convolution" in warning
+    result = winograd.load(vmfb, device="local-sync")(image)
+    expect_within(result, expected, TOLERANCE * np.abs(expected).max())
+
+
+def test_kernels_that_their_translation_breaks_are_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    execute = Compilation._execute
+
+    def execute_wrongly(
+        compilation: Compilation, invocation: api.Invocation, compile_from: str, compile_to: str
+    ) -> api.Invocation | None:
+        result = execute(compilation, invocation, compile_from, compile_to)
+        if compile_to == "executable-targets":
+            program = invocation.export_module()
+            invocation.import_module(program)
+            next(each for each in walk(program) if each.name == "llvm.return").erase()
+        return result
+
+    monkeypatch.setattr(Compilation, "_execute", execute_wrongly)
+    imported, image, expected = network()
+    with pytest.warns(winograd.RewriteWarning, match="failed on the program"):
+        vmfb = winograd.compile(imported, output_tile=4)
     result = winograd.load(vmfb, device="local-sync")(image)
     expect_within(result, expected, TOLERANCE * np.abs(expected).max())
 
