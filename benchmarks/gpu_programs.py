@@ -269,12 +269,14 @@ def _facts(candidate: Candidate) -> dict[str, Any]:
 
 
 def workload_of(layer: GpuLayer, target: str, machine: Path | None) -> Workload:
+    """The layer with what is chosen for it in a network, where filters are constants."""
     from iree.winograd.pipelines.selection.options import WinogradOptions
     from iree.winograd.targets import target_flags
     from iree.winograd.tuning.workloads import extract
 
     options = WinogradOptions(machine=None if machine is None else str(machine))
-    (workload,) = extract(_module(_function("once", layer, 1, CHOSEN)), target_flags(target), options)
+    program = _module(_function("once", layer, 1, CHOSEN, constant_filter=True))
+    (workload,) = extract(program, target_flags(target), options)
     return workload
 
 
@@ -328,17 +330,21 @@ def _module(functions: str) -> str:
     return f'module attributes {{stream.partitioning = #stream.partitioning_config<"debug">}} {{{functions}}}'
 
 
-def _function(name: str, layer: GpuLayer, copies: int, variant: Variant) -> str:
+def _function(
+    name: str, layer: GpuLayer, copies: int, variant: Variant, *, constant_filter: bool = False
+) -> str:
     image = _tensor(layer.batch, layer.size, layer.size, layer.channels)
     output = _tensor(layer.batch, layer.size, layer.size, layer.filters)
     filters, bias = _tensor(layer.taps, layer.taps, layer.channels, layer.filters), _tensor(layer.filters)
     images = ", ".join(f"%image_{i}: {image}" for i in range(copies))
     first_pixel = f"[0, 0, 0, 0] [1, 1, 1, {layer.filters}] [1, 1, 1, 1] : {output} to {bias}"
     biases = [f"  %bias_{i} = tensor.extract_slice %result_{i - 1} {first_pixel}" for i in range(1, copies)]
+    arguments = [images] if constant_filter else [images, f"%filter: {filters}"]
+    constant = f"  %filter = arith.constant dense<1.0> : {filters}\n" if constant_filter else ""
     body = "\n".join(f"{start}\n{_layer(i, layer, variant)}" for i, start in enumerate(["", *biases]))
     return f"""
-func.func @{name}({images}, %filter: {filters}, %bias_0: {bias}) -> {output} {{
-  %zero = arith.constant 0.0 : f32
+func.func @{name}({", ".join(arguments)}, %bias_0: {bias}) -> {output} {{
+{constant}  %zero = arith.constant 0.0 : f32
   %empty = tensor.empty() : {output}
   %zeros = linalg.fill ins(%zero : f32) outs(%empty : {output}) -> {output}
 {body}
