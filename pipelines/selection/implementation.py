@@ -10,6 +10,9 @@ from iree.winograd.passes.frame.algorithm import Algorithm
 from iree.winograd.pipelines.backends.schedules import IreeSchedule, schedule_from_record, schedule_record
 from iree.winograd.pipelines.specification.schedule import Schedule
 
+Arithmetic = tuple[Algorithm, bool, int, int | None]
+"""What results depend on: see `Implementation.arithmetic`."""
+
 
 @dataclass(frozen=True)
 class Implementation:
@@ -36,9 +39,14 @@ class Implementation:
         return isinstance(self.schedule, IreeSchedule)
 
     @property
-    def arithmetic(self) -> tuple[Algorithm, bool, int]:
-        """What others of it differ from in time alone: algorithm, whether IREE's own, products of halves."""
-        return self.algorithm, self.is_left_to_iree, self.schedule.matrix_products
+    def arithmetic(self) -> Arithmetic:
+        """What others of it differ from in time alone, or nearly so.
+
+        The algorithm, whether it is IREE's own, products of halves, and how many of these matrix units sum.
+        """
+        products = self.schedule.matrix_products
+        summed = self.schedule.summed_block if products else None
+        return self.algorithm, self.is_left_to_iree, products, summed
 
 
 def implementation_record(implementation: Implementation) -> dict[str, Any]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sized
 
-from iree.winograd.passes.frame.algorithm import Algorithm
 from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.backends.search_space import SearchSpace
 from iree.winograd.pipelines.specification.schedule import FILTER_TRANSFORM_STAGE
 
 from .candidates import candidate_algorithms, convolution_shape
 from .decision import Candidate
+from .implementation import Arithmetic
 from .prediction import candidate
 from .tuning_database import TuningDatabase
 
@@ -31,7 +31,7 @@ def measured_candidates(
     a clause which measurements of the problem don't count, and why.
     """
     algorithms = set(candidate_algorithms(problem, output_tile))
-    found: dict[tuple[Algorithm, bool, int], Candidate] = {}
+    found: dict[Arithmetic, Candidate] = {}
     refused: list[str] = []
     constant = problem.with_constant_filter
     for measurement in database.measurements(constant, space.key):

@@ -63,10 +63,15 @@ SPLIT_SCHEDULES = (
 """From the one that is the fastest in most cases; the next ones need less shared memory, the last ones waste
 less of small products."""
 COOPERATIVE_SCHEDULES = (
-    CooperativeSchedule(128, 64, 32, 64, stages=2, summed_block=64),
+    CooperativeSchedule(128, 128, 64, 64, stages=2),
+    CooperativeSchedule(128, 128, 64, 64, stages=2, summed_block=128),
+    CooperativeSchedule(96, 128, 48, 64, stages=2, summed_block=64),
     CooperativeSchedule(64, 64, 32, 32, stages=2, summed_block=64),
 )
-"""As `SPLIT_SCHEDULES`, through Vulkan. To add up blocks of one stage takes as long as to multiply them."""
+"""The same through Vulkan, from the fastest to the most accurate, the last one for small products.
+
+A thread has registers for all sums of 64 x 64 of a warp once, for those of a block beside those of all blocks
+only of 48 x 64: it saves some of them in each block of 128, which is half as long as one of 64 otherwise."""
 AMD_SCHEDULES = (
     MfmaSchedule(64, 64, 32, 32, stages=2, summed_block=32),
     MfmaSchedule(64, 64, 16, 32, stages=2, summed_block=32),
@@ -80,9 +85,11 @@ WARPGROUP_SCHEDULES = (
 )
 """For rounded numbers. As many of their workgroups as are resident walk over all blocks. The first has least
 columns."""
-SPLIT_WARPGROUP_SCHEDULE = WarpgroupSchedule(64, 64, summed_block=64, stages=4, resident_workgroups=3)
-"""For split numbers: threads have no registers for blocks of sums in more columns. Blocks of one stage take
-up to 15% longer than one sum, of two 1 to 6%; 192 rows at a time gained nothing."""
+SPLIT_WARPGROUP_SCHEDULES = (
+    WarpgroupSchedule(128, 128, summed_block=64, stages=6),
+    WarpgroupSchedule(64, 64, summed_block=64, stages=4, resident_workgroups=3),
+)
+"""For split numbers: one that reads its operands more seldom, and one that wastes less of small products."""
 IMPLICIT_GEMM_COLUMNS = {SPLIT_PRODUCTS: (64, 32), ROUNDED_PRODUCTS: (64, 32, 128)}
 """Of a block, by the products that there are for each of fp32's."""
 IMPLICIT_GEMM_WARPGROUPS = (4, 3, 2, 1)
@@ -112,15 +119,15 @@ more sums of a thread or fewer workgroups on a multiprocessor, took 1.1 to 1.6 t
 def default_schedules(
     shape: ConvolutionShape, target: GpuTarget, machine: GpuMachine
 ) -> Sequence[GpuSchedule]:
-    """By the accuracy of their products those that are predicted to take least time on `machine`.
+    """By the accuracy of products and sums those that are predicted to take least time on `machine`.
 
     The fastest comes first. Raises ValueError where none fits.
     """
-    fastest: dict[int, GpuSchedule] = {}
+    fastest: dict[tuple[int, int | None], GpuSchedule] = {}
     for schedule in sorted(
         schedules(shape, target, machine), key=lambda each: _seconds(shape, each, machine)
     ):
-        fastest.setdefault(schedule.matrix_products, schedule)
+        fastest.setdefault((schedule.matrix_products, schedule.summed_block), schedule)
     if not fastest:
         raise ValueError(f"no schedule keeps the limits of {target}")
     return tuple(fastest.values())
@@ -215,7 +222,7 @@ def _matrix_schedules(rounded: Sequence[WarpgroupSchedule], machine: GpuMachine)
         yield other
         yield replace(other, products=ROUNDED_PRODUCTS, summed_block=None)
     for walking in (
-        SPLIT_WARPGROUP_SCHEDULE,
+        *SPLIT_WARPGROUP_SCHEDULES,
         *(replace(each, products=ROUNDED_PRODUCTS) for each in rounded),
     ):
         yield replace(walking, walking_workgroups=walking.resident_workgroups * machine.multiprocessors)

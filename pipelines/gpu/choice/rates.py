@@ -26,12 +26,14 @@ SPLIT_RATES = {(32, 32): 0.36, (16, 32): 0.29, (16, 16): 0.22}
 Those of AMD, which weren't measured, are taken to reach the same."""
 
 
-COOPERATIVE_RATES = {(32, 64): 0.30, (32, 32): 0.27}
-"""The same through Vulkan."""
+COOPERATIVE_RATES = {(64, 64, None): 0.305, (64, 64, 128): 0.265, (48, 64, 64): 0.225, (32, 32, 64): 0.165}
+"""The same through Vulkan, by a warp's rows and columns and by the large products in a sum.
+
+Rounded numbers, which weren't measured, are taken to have the highest of the same warps."""
 
 
-WARPGROUP_RATES = {64: 0.72, 128: 0.70, 256: 0.56}
-"""The same by warpgroups, by the columns of a block."""
+WARPGROUP_RATES = {(64, 3): 0.66, (128, 3): 0.88, (64, 1): 0.72, (128, 1): 0.70, (256, 1): 0.56}
+"""The same by warpgroups, by the columns of a block and the products of a pair of numbers."""
 
 
 GRADIENT_RATES = {(32, 32): 0.18, (16, 16): 0.11}
@@ -57,12 +59,15 @@ def product_rate(
 def _matrix_rate(schedule: MatrixSchedule | GpuWeightGradientSchedule) -> float:
     """The part of the peak rate of matrix units that products by `schedule` reach, all counted."""
     if isinstance(schedule, WarpgroupSchedule):
-        return WARPGROUP_RATES[schedule.block_columns]
+        return WARPGROUP_RATES[schedule.block_columns, schedule.matrix_products]
     if isinstance(schedule, MatrixWeightGradientSchedule):
         return GRADIENT_RATES[schedule.warp_rows, schedule.warp_columns]
     assert isinstance(schedule, WarpSchedule)
     if isinstance(schedule, CooperativeSchedule):
-        return COOPERATIVE_RATES[schedule.warp_rows, schedule.warp_columns]
+        rows, columns = schedule.warp_rows, schedule.warp_columns
+        if schedule.parts == 2:
+            return COOPERATIVE_RATES[rows, columns, schedule.summed_block]
+        return max(rate for sizes, rate in COOPERATIVE_RATES.items() if sizes[:2] == (rows, columns))
     return SPLIT_RATES[schedule.warp_rows, schedule.warp_columns]
 
 

@@ -86,7 +86,7 @@ class GpuSearchSpace:
         return self.default_schedules(shape)[0]
 
     def default_schedules(self, shape: ConvolutionShape) -> Sequence[GpuSchedule]:
-        """By the accuracy of products the one that is predicted to take least time, the fastest first."""
+        """By the accuracy of products and sums the one predicted to take least time, the fastest first."""
         return default_schedules(shape, self.target, self.machine)
 
     def schedules(self, shape: ConvolutionShape) -> Iterator[GpuSchedule]:

@@ -15,7 +15,7 @@ from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
 from .matrix import MATRIX_TERMS, STAGE_ROW_BYTES, MatrixSchedule
 from .patch import Patch
-from .warpgroup import COLUMNS, MAX_SUMS
+from .warpgroup import COLUMNS, MAX_SHARED_SUMS
 
 MAX_WARPGROUPS = 4
 """Of a workgroup, for whose threads a multiprocessor has registers."""
@@ -49,8 +49,8 @@ class ImplicitGemmSchedule(MatrixSchedule):
             raise ValueError(f"block_columns {self.block_columns} must be a multiple of {COLUMNS}")
         if self.warpgroups > MAX_WARPGROUPS:
             raise ValueError(f"warpgroups must be at most {MAX_WARPGROUPS}, not {self.warpgroups}")
-        if self.sums > MAX_SUMS:
-            raise ValueError(f"a thread has at most {MAX_SUMS} sums, not the {self.sums} of {self}")
+        if self.sums > MAX_SHARED_SUMS:
+            raise ValueError(f"a thread has at most {MAX_SHARED_SUMS} sums, not the {self.sums} of {self}")
 
     @property
     def sums(self) -> int:

@@ -18,6 +18,8 @@ from iree.winograd.pipelines.emission.index import Index
 from iree.winograd.pipelines.gpu.choice.default_schedule import default_schedules, schedules
 from iree.winograd.pipelines.gpu.device.memory import span
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
+from iree.winograd.pipelines.gpu.device.warpgroup import WARPGROUP_THREADS
+from iree.winograd.pipelines.gpu.kernels.warpgroup import COPYING_REGISTERS, MULTIPLYING_REGISTERS
 from iree.winograd.pipelines.gpu.schedules.fit import refusal
 from iree.winograd.pipelines.gpu.schedules.warpgroup import WarpgroupSchedule
 from iree.winograd.pipelines.machines.defaults import default_gpu_machine
@@ -107,7 +109,7 @@ def test_other_targets_have_none() -> None:
 def test_they_are_chosen_for_many_channels(channels: int, size: int) -> None:
     machine = default_gpu_machine("sm_90a")
     shape = _shape(channels, size=size)
-    (split,) = (each for each in default_schedules(shape, HOPPER, machine) if each.matrix_products == 3)
+    split = next(each for each in default_schedules(shape, HOPPER, machine) if each.matrix_products == 3)
     assert isinstance(split, WarpgroupSchedule)
     assert split.walking_workgroups == split.resident_workgroups * machine.multiprocessors
 
@@ -122,7 +124,13 @@ def test_all_that_are_offered_fit_in_registers_and_memory() -> None:
         resident = each.resident_workgroups
         assert resident * each.shared_memory_bytes(F32) <= HOPPER.shared_memory_bytes
         # At least 32 registers of a thread for what isn't sums.
-        assert resident * each.threads * (each.sums + 32) <= 65536
+        if each.takes_registers:
+            assert each.sums + 32 <= MULTIPLYING_REGISTERS
+            copying = each.threads - each.warpgroups * WARPGROUP_THREADS
+            given = MULTIPLYING_REGISTERS * (each.threads - copying) + COPYING_REGISTERS * copying
+            assert given <= 65536
+        else:
+            assert resident * each.threads * (each.sums + 32) <= 65536
 
 
 @pytest.mark.parametrize(
