@@ -194,11 +194,14 @@ _OPENING = threading.Lock()
 """Held while a device is opened: flags of the process say how many workers the next one gets."""
 
 
-def open_device(device: str, threads: int | None = None, *, caching: bool = True) -> Device:
+def open_device(
+    device: str, threads: int | None = None, *, caching: bool = True, alone: bool = True
+) -> Device:
     """The runtime's device for a URI, the same for each call. Raises `LoadError` if there is none.
 
     One in host memory keeps what programs free for allocations of the same size, or, without `caching`,
-    returns it to the C library: other libraries of the process, torch for one, can use it then.
+    returns it to the C library: other libraries of the process, torch for one, can use it then. Their threads
+    need the cores between calls where programs are not `alone`: workers don't spin on all of them.
     """
     with _OPENING, _reporting(device):
         if driver_name(device) not in _HOST_DRIVERS:
@@ -206,8 +209,8 @@ def open_device(device: str, threads: int | None = None, *, caching: bool = True
         workers = (threads or physical_cores()) if driver_name(device) == "local-task" else 1
         if workers == 1:
             # A single worker would be woken for every call, and may have to share a core with its caller.
-            return _open_host_device("local-sync", 1, caching)
-        return _open_host_device(device, workers, caching)
+            return _open_host_device("local-sync", 1, caching, spin=0)
+        return _open_host_device(device, workers, caching, _spin_microseconds(workers, alone))
 
 
 def open_sharing_gpu(device: str) -> Device:
@@ -242,17 +245,33 @@ _LARGE_BLOCK = 8 << 20
 """Bytes from which on blocks go back to the system where memory is shared: kept, they would lie between
 others, where seldom one as large fits again."""
 _SPIN_MICROSECONDS = 1000
-"""That workers wait for the next dispatch or call before they sleep.
+"""That workers spin which leave their caller a core.
 
 It is more than the slowest worker of a layer takes, and the caller to be woken, hand over the result, and
 begin the next call. Waking workers up takes 50 to 100."""
+_SHORT_SPIN_MICROSECONDS = 100
+"""That workers spin which take all cores: about what a caller takes to begin the next call."""
+
+
+def _is_crowded(workers: int) -> bool:
+    """Whether so many may have no core left for their caller, nor one that it could take."""
+    available = available_processors()
+    return workers > available or workers == available <= _FEW_CORES
+
+
+def _spin_microseconds(workers: int, alone: bool) -> int:
+    """That so many wait for the next dispatch or call before they sleep."""
+    if workers < available_processors():
+        return _SPIN_MICROSECONDS
+    # Of few cores their caller would wait for the one that it needs.
+    return _SHORT_SPIN_MICROSECONDS if alone and not _is_crowded(workers) else 0
 
 
 @cache
-def _open_host_device(device: str, threads: int, caching: bool) -> Device:
+def _open_host_device(device: str, threads: int, caching: bool, spin: int) -> Device:
     has_workers = driver_name(device) == "local-task"
     available = available_processors()
-    crowded = has_workers and (threads > available or threads == available <= _FEW_CORES)
+    crowded = has_workers and _is_crowded(threads)
     if has_workers or not caching:
         _keep_freed_memory(GIBIBYTE if caching else _LARGE_BLOCK)
     # Without a number IREE keeps a worker on each core of the machine: systems may leave two that work for
@@ -260,11 +279,10 @@ def _open_host_device(device: str, threads: int, caching: bool) -> Device:
     all_cores = threads == physical_cores() and available == os.cpu_count()
     pinned = all_cores and (crowded or threads < available)
     # The workers are created with the driver, as many and with as much memory as flags of the process say.
-    # They must not spin on the core that their caller waits for.
     runtime.flags.parse_flags(
         f"--task_topology_group_count={0 if pinned else threads}",
         f"--task_worker_local_memory={WORKER_MEMORY}",
-        f"--task_worker_spin_us={_SPIN_MICROSECONDS if threads < available else 0}",
+        f"--task_worker_spin_us={spin}",
     )
     # With a cache results aren't mapped, and faulted in, anew on each call, however large.
     allocators = ["caching"] if caching else []

@@ -88,9 +88,10 @@ def load(
     A file is mapped into memory: leave it as it is while the program is in use.
 
     On Linux, "local-task" has the process keep large blocks of memory that it frees. Workers that leave their
-    caller a core wait for more work for a millisecond before they sleep. Where they take all of up to four
-    cores, or are more than there are, a thread that calls a program counts as batch work (SCHED_BATCH) until
-    the call returns, if nothing else was chosen for it.
+    caller a core wait for more work for a millisecond before they sleep, those that take all of more than
+    four cores for a tenth of one. Where they take all of up to four, or are more than there are, a thread
+    that calls a program counts as batch work (SCHED_BATCH) until the call returns, if nothing else was chosen
+    for it.
 
     Raises `LoadError` when the file can't be read, isn't a compiled program or is compiled for other devices,
     and when there is no such device; `InvalidOptionError` for a number of threads that isn't positive, or is

@@ -157,7 +157,8 @@ class PartCompiler:
     def _open_device(self) -> Device:
         if self._device.torch.type != "cpu":
             return open_sharing_gpu(self._device.uri)
-        return open_device("local-task", self._settings.worker_threads, caching=self._keeps_memory)
+        threads = self._settings.worker_threads
+        return open_device("local-task", threads, caching=self._keeps_memory, alone=False)
 
     def _key(self, program: PartProgram) -> str:
         if program not in self._keys:

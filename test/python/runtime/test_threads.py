@@ -86,18 +86,23 @@ def test_a_caller_leaves_cores_to_workers_while_it_waits(
 
 
 @pytest.mark.parametrize(
-    ("threads", "cores", "processors", "groups", "spin"),
+    ("threads", "cores", "processors", "groups", "spins"),
     [
-        (2, 2, 2, 0, False),
-        (16, 16, 16, 16, False),
-        (8, 8, 16, 0, True),
-        (4, 16, 16, 4, True),
-        (9, 8, 8, 9, False),
+        (2, 2, 2, 0, (0, 0)),
+        (16, 16, 16, 16, (100, 0)),
+        (8, 8, 16, 0, (1000, 1000)),
+        (4, 16, 16, 4, (1000, 1000)),
+        (9, 8, 8, 9, (0, 0)),
     ],
     ids=["few cores", "many cores", "cores of two processors", "some of the cores", "too many"],
 )
 def test_workers_spin_and_stay_where_it_helps(
-    threads: int, cores: int, processors: int, groups: int, spin: bool, monkeypatch: pytest.MonkeyPatch
+    threads: int,
+    cores: int,
+    processors: int,
+    groups: int,
+    spins: tuple[int, int],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     parsed: list[str] = []
     monkeypatch.setattr("iree.winograd.device.available_processors", lambda: processors)
@@ -105,9 +110,12 @@ def test_workers_spin_and_stay_where_it_helps(
     monkeypatch.setattr(os, "cpu_count", lambda: processors)
     monkeypatch.setattr(iree.runtime.flags, "parse_flags", lambda *flags: parsed.extend(flags))
     monkeypatch.setattr("iree.winograd.device.binding.create_hal_driver", MagicMock())
-    _open_host_device.__wrapped__("local-task", threads, caching=True)
-    assert f"--task_topology_group_count={groups}" in parsed
-    assert ("--task_worker_spin_us=0" not in parsed) == spin
+    monkeypatch.setattr("iree.winograd.device._open_host_device", _open_host_device.__wrapped__)
+    for alone, spin in zip((True, False), spins, strict=True):
+        parsed.clear()
+        open_device("local-task", threads, alone=alone)
+        assert f"--task_topology_group_count={groups}" in parsed
+        assert f"--task_worker_spin_us={spin}" in parsed
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux lets threads be batch work")
