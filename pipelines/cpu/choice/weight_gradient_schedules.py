@@ -15,6 +15,8 @@ from iree.winograd.pipelines.specification.shape import ConvolutionShape
 TILE_BLOCKS = (64, 128)
 SLICED_TILE_BLOCKS = (16, 32, 64)
 """Those of a workgroup that transforms them itself: L2 holds them beside its sums, L1 those of an element."""
+BLOCKS_OF_SLICE = 64
+"""At most: sums over so many blocks, and over slices at last, round less than one over all blocks."""
 REGISTER_VECTORS = (1, 2, 4)
 BLOCKS = (1, 2, 4, 8, 16)
 """Register blocks along one side of what a workgroup computes."""
@@ -52,11 +54,16 @@ def _tile_blocks(shape: ConvolutionShape, threads: int) -> list[tuple[int, int |
         # Equal blocks, equally many for each slice.
         found += [
             (-(-tiles // (slices * -(-tiles // (slices * most)))), slices)
-            for slices in (1, threads)
             for most in SLICED_TILE_BLOCKS
+            for slices in (_slices(tiles, most, 1), _slices(tiles, most, threads))
             if slices <= tiles
         ]
     return list(dict.fromkeys(found))
+
+
+def _slices(tiles: int, tile_block: int, threads: int) -> int:
+    """The least that threads share equally, of at most `BLOCKS_OF_SLICE` blocks each."""
+    return threads * -(-tiles // (threads * tile_block * BLOCKS_OF_SLICE))
 
 
 def _register_block(shape: ConvolutionShape, width: int, target: CpuTarget) -> tuple[int, int]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import pytest
 from iree.winograd.passes.frame.algorithm import Algorithm
-from iree.winograd.passes.match.problem import ConvolutionProblem, MatmulProblem
+from iree.winograd.passes.match.problem import ConvolutionProblem, MatmulProblem, WeightGradientProblem
 from iree.winograd.pipelines.backends.search_space import SearchSpace
 from iree.winograd.pipelines.cpu.backend import CpuBackend
 from iree.winograd.pipelines.cpu.choice.search_space import CpuSearchSpace
@@ -106,3 +106,17 @@ def test_schedules_of_other_kernels_are_refused():
     other = convolution_shape(problem(56, 64, 64), Algorithm((4, 4), (3, 3)))
     with pytest.raises(ValueError, match="is no schedule for this convolution"):
         kernel_for(shape, TARGET, space().default_schedule(other))
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_sums_over_the_tiles_of_many_images_are_short(threads):
+    """One after the other, sums over their blocks would round more than what is within a block."""
+    images = problem(56, 64, 64, batch=32)
+    gradient = WeightGradientProblem(**{each.name: getattr(images, each.name) for each in fields(images)})
+    shape = convolution_shape(gradient, Algorithm((4, 4), (3, 3)))
+    schedules = list(space(threads).schedules(shape))
+    sliced = [each for each in schedules if each.tile_slices is not None]
+    assert sliced and schedules[0] in sliced
+    for schedule in sliced:
+        blocks = -(-shape.tiles // schedule.tile_block)
+        assert -(-blocks // schedule.tile_slices) <= 64
