@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from iree.winograd.dialect import ops
 from iree.winograd.dialect.bindings import arith, ir
+from iree.winograd.dialect.reference import copy_matrices
 from iree.winograd.passes.build.bodies import inline_operations
 from iree.winograd.passes.build.constants import resource_constant
 from iree.winograd.passes.frame.containment import rewrite_each
@@ -77,9 +78,11 @@ def _fold(transform: ops.OutputTransformOp) -> None:
         if array is None:
             remark_left(PASS_NAME, _not_constant(transform))
             return
-        # In float64 and rounded once, without a copy in float64.
         scaled = np.empty(array.shape, np.float32)
-        _replace_filter(weights, np.multiply(array, affine.scale, out=scaled, casting="same_kind"))
+        copy_matrices(array, scaled)
+        # In float64 and rounded once, without a copy in float64.
+        np.multiply(scaled, affine.scale, out=scaled, casting="same_kind")
+        _replace_filter(weights, scaled)
     with transform.location, ir.InsertionPoint(transform):
         shifted = _build_shifted(transform, affine)
     transform.result.replace_all_uses_with(shifted.result)
