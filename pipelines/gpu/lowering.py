@@ -108,19 +108,10 @@ class GpuLowering:
 
     def channels_last(self, image: ir.Value) -> ir.Value:
         """Emits the dispatch that makes `N x C x H...` of f32 `N x H... x C`, at the insertion point."""
-        source = TensorArgument.of(image, by_quads=False)
-        batch, channels, *size = source.extents
-        kernel = ImageTransposition.of(ir.RankedTensorType(image.type))
-        return self._launcher.launch(
-            kernel,
-            kernel.name,
-            TRANSPOSITION_THREADS,
-            [(image, source)],
-            replace(source, extents=(batch, *size, channels)),
-            size_of(image, 0),
-            kernel.workgroups,
-            lambda function: kernel.emit(function.workgroup, *function.buffers),
-        )
+        batch, channels, *size = TensorArgument.of(image, by_quads=False).extents
+        assert channels is not None
+        kernel = ImageTransposition.channels_last(channels, [each for each in size if each is not None])
+        return _transposed(self._launcher, image, kernel, (batch, *size, channels))
 
     def maxima(self, image: ir.Value, windows: Windows) -> ir.Value:
         """Raises ValueError."""
@@ -151,8 +142,13 @@ class _Lowering:
         by_quads: bool,
         resident_threads: int | None = None,
         warp_threads: int | None = None,
+        *,
+        writes_channels_first: bool = False,
     ) -> ir.Value:
-        """Launches the kernel that applies the epilogue and writes the result, by quads or singly."""
+        """Launches the kernel that applies the epilogue and writes the result, by quads or singly.
+
+        Another one transposes images that are to be channels first, unless the kernel writes such.
+        """
         transform = self.group.output_transform
         epilogue_operands = [
             (operand, TensorArgument.of(operand, by_quads and reads_along_channels(indexing_map)))
@@ -161,13 +157,13 @@ class _Lowering:
             )
         ]
 
-        insertion = self.group.interleaving
-        if insertion is None:
-            updated, result = (
-                None,
-                _array_of(transform.result, by_quads, channels_first=transform.channels_first),
-            )
-        else:
+        insertion, updated = self.group.interleaving, None
+        channels, size = transform.image_type.shape[-1], transform.image_type.shape[1:-1]
+        result = _array_of(transform.result, by_quads, channels_first=transform.channels_first)
+        is_transposed = transform.channels_first and not writes_channels_first
+        if is_transposed:
+            result = TensorArgument((result.extents[0], *size, channels), by_quads)
+        if insertion is not None:
             updated, part = insertion.operands[1], match_slice(insertion)
             assert part is not None
             result = TensorArgument.of(updated, by_quads).part(part.offsets, part.strides)
@@ -178,7 +174,7 @@ class _Lowering:
             epilogue = VectorEpilogue(transform, others)
             emit(function.workgroup, function.batch, *own, output, epilogue.emit)
 
-        return self.launcher.launch(
+        outputs = self.launcher.launch(
             (kernel, epilogue_text(transform)),
             kernel_name(self.group.shape, stage),
             threads,
@@ -191,6 +187,10 @@ class _Lowering:
             warp_threads,
             updated,
         )
+        if not is_transposed:
+            return outputs
+        transposition = ImageTransposition.channels_first(channels, size)
+        return _transposed(self.launcher, outputs, transposition, (result.extents[0], channels, *size))
 
     def _filters(
         self, packing: ProductPacking | FusedPacking, kernel_for: Callable[[FilterLayout], OperandKernel]
@@ -376,6 +376,7 @@ class _ImplicitGemmLowering(_Lowering):
             kernel.emit,
             True,
             packing.schedule.resident_threads,
+            writes_channels_first=True,
         )
 
 
@@ -440,6 +441,23 @@ class _WeightGradientLowering:
             resident_threads,
         )
         return value, result
+
+
+def _transposed(
+    launcher: Launcher, image: ir.Value, kernel: ImageTransposition, extents: tuple[int | None, ...]
+) -> ir.Value:
+    """An image in the other layout, of `extents`."""
+    source = TensorArgument.of(image, by_quads=False)
+    return launcher.launch(
+        kernel,
+        kernel.name,
+        TRANSPOSITION_THREADS,
+        [(image, source)],
+        replace(source, extents=extents),
+        size_of(image, 0),
+        kernel.workgroups,
+        lambda function: kernel.emit(function.workgroup, *function.buffers),
+    )
 
 
 def _image_argument(

@@ -252,3 +252,24 @@ def test_explanation_shows_both_graphs(images: torch.Tensor) -> None:
     # The model is as it was.
     assert not model.training and model.stem.weight.grad is None
     assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
+
+
+def test_steps_of_which_nothing_is_taken_run_as_traced(
+    monkeypatch: pytest.MonkeyPatch, images: torch.Tensor
+) -> None:
+    """From the second one on. Functional operators, whose gradients are traced, take longer."""
+    monkeypatch.setattr(gain, "CALL_SECONDS", math.inf)
+    calls: list[torch.Tensor] = []
+
+    def compile(graph: torch.fx.GraphModule, inputs: list[torch.Tensor]) -> Callable[..., Any]:
+        graph.register_forward_hook(lambda *call: calls.append(call[-1]))
+        function: Callable[..., Any] = backend.winograd(graph, inputs, options=OPTIONS)
+        calls.clear()
+        return function
+
+    step = torch.compile(torch.nn.Conv2d(3, 4, 3), backend=compile)
+    with pytest.warns(FallbackWarning, match="as fast as"):
+        step(images).sum().backward()
+    assert len(calls) == 0
+    step(images).sum().backward()
+    assert len(calls) > 0

@@ -1,11 +1,11 @@
-"""Images with their channels made last: a copy by blocks that a workgroup's threads share."""
+"""Images in the other layout: matrices that are transposed by blocks, which a workgroup's threads share."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
-from iree.winograd.dialect.bindings import ir
 from iree.winograd.pipelines.emission.control_flow import when
 from iree.winograd.pipelines.emission.index import Index, all_of, ceildiv
 from iree.winograd.pipelines.gpu.device.matrix_unit import WARP_THREADS
@@ -17,61 +17,66 @@ _BLOCK_ELEMENTS = WARP_THREADS**2
 
 @dataclass(frozen=True)
 class ImageTransposition:
-    """`N x C x H...` to `N x H... x C`.
+    """`N x rows x columns` to `N x columns x rows`: of channels and pixels, one way or the other.
 
-    A block has as many channels and pixels as a warp has threads, or fewer channels and more pixels where
-    there are no more: it is read row by row of pixels, and written row by row of channels.
+    A block has as many rows and columns as a warp has threads, or fewer of the one and more of the other
+    where there are no more. It is read and written by whole rows of its own.
     """
 
-    channels: int
-    pixels: int
-    """Of an image."""
+    name: str
+    rows: int
+    columns: int
 
     @staticmethod
-    def of(image: ir.RankedTensorType) -> ImageTransposition:
-        """That of `N x C x H...`, of which only N may be dynamic."""
-        _, channels, *size = image.shape
-        return ImageTransposition(channels, prod(size))
+    def channels_last(channels: int, size: Sequence[int]) -> ImageTransposition:
+        """`N x C x H...` to `N x H... x C`."""
+        pixels = prod(size)
+        return ImageTransposition(f"winograd_channels_last_{pixels}x{channels}", channels, pixels)
 
-    @property
-    def name(self) -> str:
-        return f"winograd_channels_last_{self.pixels}x{self.channels}"
+    @staticmethod
+    def channels_first(channels: int, size: Sequence[int]) -> ImageTransposition:
+        """`N x H... x C` to `N x C x H...`."""
+        pixels = prod(size)
+        return ImageTransposition(f"winograd_channels_first_{channels}x{pixels}", pixels, channels)
 
     def workgroups(self, batch: Index) -> tuple[Index, Index, Index]:
-        """Blocks of pixels, blocks of channels, images."""
-        return ceildiv(self.pixels, self._block_pixels), ceildiv(self.channels, self._block_channels), batch
+        """Blocks of columns, blocks of rows, images."""
+        rows, columns = self._block
+        return ceildiv(self.columns, columns), ceildiv(self.rows, rows), batch
 
     def emit(self, workgroup: tuple[Index, ...], image: GlobalBuffer, output: GlobalBuffer) -> None:
         """Emits the work of one workgroup."""
-        block_pixels, block_channels = self._block_pixels, self._block_channels
-        first_pixel, first_channel = workgroup[0] * block_pixels, workgroup[1] * block_channels
-        origin = workgroup[2] * (self.channels * self.pixels)
+        rows, columns = self._block
+        first_column, first_row = workgroup[0] * columns, workgroup[1] * rows
+        origin = workgroup[2] * (self.rows * self.columns)
         # Behind each row is one element more: those of a column are in different banks.
-        shared = SharedScalars.allocate((block_channels, block_pixels + 1), "block")
+        shared = SharedScalars.allocate((rows, columns + 1), "block")
         thread = thread_id()
         for first in range(0, _BLOCK_ELEMENTS, TRANSPOSITION_THREADS):
-            row, column = (thread + first) // block_pixels, (thread + first) % block_pixels
-            channel = (first_channel + row).minimum(self.channels - 1)
-            pixel = (first_pixel + column).minimum(self.pixels - 1)
-            shared.store(image.load_scalar(origin + channel * self.pixels + pixel), [row, column])
+            row, column = (thread + first) // columns, (thread + first) % columns
+            source = (first_row + row).minimum(self.rows - 1) * self.columns
+            source = source + (first_column + column).minimum(self.columns - 1)
+            shared.store(image.load_scalar(origin + source), [row, column])
         barrier()
         for first in range(0, _BLOCK_ELEMENTS, TRANSPOSITION_THREADS):
-            column, row = (thread + first) // block_channels, (thread + first) % block_channels
-            channel, pixel = first_channel + row, first_pixel + column
-            exists = all_of([channel.less_than(self.channels), pixel.less_than(self.pixels)])
+            column, row = (thread + first) // rows, (thread + first) % rows
+            target = first_column + column, first_row + row
+            exists = all_of([target[0].less_than(self.columns), target[1].less_than(self.rows)])
 
             def write(
-                row: Index = row, column: Index = column, place: Index = pixel * self.channels + channel
+                element: tuple[Index, Index] = (row, column), target: tuple[Index, Index] = target
             ) -> None:
-                output.store_scalar(shared.load([row, column]), origin + place)
+                place = origin + target[0] * self.rows + target[1]
+                output.store_scalar(shared.load(element), place)
 
             when(exists, write)
 
     @property
-    def _block_channels(self) -> int:
-        """A power of two."""
-        return min(WARP_THREADS, 1 << (self.channels - 1).bit_length())
-
-    @property
-    def _block_pixels(self) -> int:
-        return _BLOCK_ELEMENTS // self._block_channels
+    def _block(self) -> tuple[int, int]:
+        """Rows and columns, powers of two."""
+        rows, columns = (
+            min(WARP_THREADS, 1 << (size - 1).bit_length()) for size in (self.rows, self.columns)
+        )
+        if columns < rows:
+            return _BLOCK_ELEMENTS // columns, columns
+        return rows, _BLOCK_ELEMENTS // rows

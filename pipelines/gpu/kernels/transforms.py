@@ -177,9 +177,7 @@ class OutputTransformKernel:
 
     @property
     def _grid(self) -> ThreadGrid:
-        shape = self.packing.shape
-        quads = shape.groups * self.packing.filter_quads
-        return transform_grid(quads, channels_first=shape.output_channels_first)
+        return ThreadGrid(self.packing.shape.groups * self.packing.filter_quads)
 
     def _transform(
         self, number: Index, quad: Index, products: GlobalBuffer, output: GlobalBuffer, epilogue: Epilogue

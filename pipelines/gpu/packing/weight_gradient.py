@@ -69,13 +69,12 @@ class WeightGradientPacking(ConvolutionPacking):
         """Whether the images are what would be packed of them."""
         shape = self.shape
         is_pointwise = shape.transform_size == self.views == 1 and shape.output_size == shape.input_size
-        is_alike = is_pointwise and not shape.input_channels_first
-        return is_alike and self._has_whole_tiles and self.group_channels == self.padded_rows
+        return is_pointwise and self._has_whole_tiles and self.group_channels == self.padded_rows
 
     @property
     def gradients_are_packed(self) -> bool:
         """Whether the gradients of outputs are what would be packed of them."""
-        is_direct = self.shape.transform_size == 1 and not self.shape.output_channels_first
+        is_direct = self.shape.transform_size == 1
         return is_direct and self._has_whole_tiles and self.group_filters == self.padded_filters
 
     @property

@@ -67,15 +67,17 @@ def refusal(shape: ConvolutionShape, target: GpuTarget, schedule: object) -> Rea
 
 def _layout_refusal(shape: ConvolutionShape, schedule: GpuSchedule) -> Reason | None:
     """Why the kernels don't read or write channels-first images, if they would have to."""
-    if isinstance(schedule, GpuWeightGradientSchedule | ImplicitGemmSchedule):
+    if isinstance(schedule, ImplicitGemmSchedule):
         return None
+    if isinstance(schedule, GpuWeightGradientSchedule):
+        is_first = shape.input_channels_first or shape.output_channels_first
+        return (
+            "tiles are elements of channels-last images" if is_first and shape.transform_size == 1 else None
+        )
     if not (shape.input_channels_first or shape.output_channels_first):
         return None
     if not isinstance(schedule, GemmSchedule | MatrixSchedule):
         return "the kernel takes channels-last images only"
-    is_direct = shape.transform_size == 1
-    if shape.input_channels_first and (is_direct or isinstance(schedule, MatrixSchedule)):
+    if shape.input_channels_first and (shape.transform_size == 1 or isinstance(schedule, MatrixSchedule)):
         return "neighbouring threads read neighbouring channels"
-    if shape.output_channels_first and is_direct and schedule.reduction_parts == 1:
-        return "neighbouring threads write neighbouring channels"
     return None

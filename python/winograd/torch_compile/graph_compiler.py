@@ -41,6 +41,9 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 Function = Callable[..., Any]
 
+_GRAPHS_OF_STEP = 2
+"""Forward and backward, which torch has compiled when it is first called."""
+
 
 class GraphCompiler:
     """Compiles the graphs of a model; `record` is told of each."""
@@ -58,16 +61,35 @@ class GraphCompiler:
             self._report("forward" if training else "inference", (), [rejection])
             return compile_elsewhere(graph, inputs, self._settings.fallback_for(training=training))
         if training:
-            backend = aot_autograd(
-                fw_compiler=partial(self.compile_training, kind="forward"),
-                bw_compiler=partial(self.compile_training, kind="backward"),
-                partition_fn=_partition,
-            )
-            compiled: Function = backend(graph, inputs)
-            return compiled
+            return self._compile_step(graph, inputs)
         key = self._graph_key(graph, inputs)
         kept = None if key is None else self._load_kept(key, graph, inputs)
         return self._compile_functional(graph, inputs, key) if kept is None else kept
+
+    def _compile_step(self, graph: GraphModule, inputs: Sequence[Any]) -> Function:
+        """`graph` and its gradients, each in parts."""
+        graphs: list[ExplainedGraph] = []
+
+        def record(explained: ExplainedGraph) -> None:
+            graphs.append(explained)
+            self._record(explained)
+
+        compiler = GraphCompiler(self._settings, record)
+        backend = aot_autograd(
+            fw_compiler=partial(compiler.compile_training, kind="forward"),
+            bw_compiler=partial(compiler.compile_training, kind="backward"),
+            partition_fn=_partition,
+        )
+        compiled: Function = backend(graph, inputs)
+        if self._settings.fallback_for(training=True) != "eager":
+            return compiled
+
+        def step(*arguments: Any) -> Any:
+            # Functional operators take longer than those that they were traced from.
+            is_left = len(graphs) == _GRAPHS_OF_STEP and not any(each.parts for each in graphs)
+            return graph(*arguments) if is_left else compiled(*arguments)
+
+        return step
 
     def _graph_key(self, graph: GraphModule, inputs: Sequence[Any]) -> str | None:
         """What a graph for inference is kept by; None where its text and its inputs' types don't tell."""
