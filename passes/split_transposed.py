@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from iree.winograd.dialect.bindings import arith, ir, linalg, tensor
 from iree.winograd.passes.build.convolution import build_convolution
+from iree.winograd.passes.build.generic import build_elementwise
 from iree.winograd.passes.build.groups import merged, split
 from iree.winograd.passes.build.named import build_named
 from iree.winograd.passes.build.slices import extracted, inserted, padded
@@ -14,7 +15,7 @@ from iree.winograd.passes.build.tensors import shape_of, size_of, zero_filled
 from iree.winograd.passes.frame.containment import rewrite_each
 from iree.winograd.passes.frame.registry import register_pass
 from iree.winograd.passes.frame.remarks import remark_applied, remark_left
-from iree.winograd.passes.match.constants import is_zero
+from iree.winograd.passes.match.constants import is_constant, is_zero
 from iree.winograd.passes.match.convolution import Convolution
 from iree.winograd.passes.match.convolution_form import convolutions
 from iree.winograd.passes.match.elementwise import broadcast_source
@@ -46,7 +47,9 @@ class SplitTransposed:
 
     where image is zero outside. With `spread` elements d apart for a dilation of the filter, `step` is
     s / gcd(s, d) and `dilation` d / gcd(s, d). A phase that meets no element is what the convolution is
-    added to. Where there is none of these, elementwise operations that follow are applied to each phase.
+    added to; a constant is added at the end then: IREE 3.13 gives one memory to several such convolutions
+    that are inserted into the same one. Where there is no such phase, elementwise operations that follow
+    are applied to each.
 
         %z = tensor.insert_slice %x into %zeros[0, 0, 1] [1, 8, 9] [1, 1, 2] : ... into tensor<1x8x20xf32>
         %r = linalg.conv_1d_ncw_fcw ins(%z, %w : ..., tensor<4x8x3xf32>) outs(%y : tensor<1x4x18xf32>)
@@ -93,6 +96,9 @@ def _build_phases(transposed: TransposedConvolution) -> ir.Value:
     layout = merged_layout(convolution.output_layout)
     is_split = layout != convolution.output_layout
     init = merged(convolution.init, layout.index("g")) if is_split else convolution.init
+    added_last = None
+    if not transposed.covers_output and _is_constant_broadcast(init):
+        init, added_last = zero_filled(shape_of(init), convolution.element_type), init
     result = init
     if transposed.covers_output:
         result = tensor.empty(shape_of(init), convolution.element_type)
@@ -114,7 +120,20 @@ def _build_phases(transposed: TransposedConvolution) -> ir.Value:
             offsets[layout.index(str(d))] = dimension.index
             steps[layout.index(str(d))] = transposed.strides[d]
         result = inserted(outputs, result, offsets, shape_of(outputs), steps)
-    return result
+    return result if added_last is None else _sum(result, added_last)
+
+
+def _is_constant_broadcast(init: ir.Value) -> bool:
+    source, _ = broadcast_source(init, ir.AffineMap.get_identity(ir.RankedTensorType(init.type).rank))
+    return is_constant(source) and not is_zero(init)
+
+
+def _sum(first: ir.Value, second: ir.Value) -> ir.Value:
+    identity = ir.AffineMap.get_identity(ir.RankedTensorType(first.type).rank)
+    init = tensor.empty(shape_of(first), first.type.element_type)
+    return build_elementwise(
+        [(first, identity), (second, identity)], init, lambda elements: arith.addf(*elements[:2])
+    )
 
 
 def _phase_image(transposed: TransposedConvolution, phase: Sequence[DimensionPhase]) -> ir.Value:

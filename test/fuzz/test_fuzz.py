@@ -21,6 +21,7 @@ from configuration import Configuration, configurations
 from guarded import GuardedArray
 from hypothesis import HealthCheck, assume, given, settings
 from operations import (
+    Broadcast,
     Collapse,
     Constant,
     Convolution,
@@ -68,6 +69,20 @@ def _softmax(dimension: int) -> Function:
             Elementwise((5, 6), maps, (e.Apply("div", (e.Argument(0), e.Argument(1))),), shape),
         ),
         (7,),
+    )
+
+
+def _transposed_with_bias(first: int) -> tuple[o.Operation, ...]:
+    """One tap and a stride of 3: two of three outputs are the bias alone. Its values begin at `first`."""
+    shape = (3, 16, 32)
+    return (
+        Input((3, 6, 32)),
+        Fill(0.0, shape),
+        Insertion(first, first + 1, (0, 0, 0), (1, 3, 1)),
+        Input((1, 32, 32)),
+        Constant((32,), 390),
+        Broadcast(first + 4, shape, (0, 1)),
+        Convolution(first + 2, first + 3, first + 5, ("n0c", "0cf", "n0f"), (1,), (1,), named=True),
     )
 
 
@@ -208,6 +223,18 @@ FOUND: dict[str, tuple[Program, Configuration]] = {
             )
         ),
         replace(PREDICTED, target="sse"),
+    ),
+    # IREE gave both results one memory, to which it had written the bias they share.
+    "transposed convolutions of one bias": (
+        Program(
+            (
+                Function(
+                    (*_transposed_with_bias(0), *_transposed_with_bias(7)),
+                    (6, 13),
+                ),
+            )
+        ),
+        replace(PREDICTED, target="avx2"),
     ),
     # IREE's code for Vulkan reads what other threads reduced without waiting for them.
     "a softmax of a convolution": (

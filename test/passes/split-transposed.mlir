@@ -203,3 +203,25 @@ func.func @incomplete(%x: tensor<1x9x8xf32>, %w: tensor<1x8x4xf32>, %y: tensor<1
   %exp = linalg.elementwise <exp> ins(%r : tensor<1x11x4xf32>) outs(%r : tensor<1x11x4xf32>) -> tensor<1x11x4xf32>
   return %exp : tensor<1x11x4xf32>
 }
+
+// -----
+
+// A constant is added at the end, where a phase meets no tap.
+// CHECK-LABEL: @biased
+// CHECK-SAME: (%[[X:.*]]: tensor<1x4x8xf32>,
+// CHECK: %[[BIAS:.*]] = linalg.broadcast ins(%{{.*}} : tensor<4xf32>) outs(%{{.*}} : tensor<1x12x4xf32>) dimensions = [0, 1]
+// CHECK: %[[ZEROS:.*]] = linalg.fill {{.*}} outs(%{{.*}} : tensor<1x12x4xf32>)
+// CHECK: %[[R:.*]] = tensor.insert_slice %{{.*}} into %[[ZEROS]][0, 0, 0] [1, 4, 4] [1, 3, 1]
+// CHECK: %[[SUM:.*]] = linalg.generic {{.*}} ins(%[[R]], %[[BIAS]] : {{.*}})
+// CHECK: return %[[SUM]]
+func.func @biased(%x: tensor<1x4x8xf32>, %w: tensor<1x8x4xf32>) -> tensor<1x12x4xf32> {
+  %zeros = arith.constant dense<0.0> : tensor<1x12x8xf32>
+  %bias = arith.constant dense<[1.0, 2.0, 3.0, 4.0]> : tensor<4xf32>
+  %e = tensor.empty() : tensor<1x12x4xf32>
+  %y = linalg.broadcast ins(%bias : tensor<4xf32>) outs(%e : tensor<1x12x4xf32>) dimensions = [0, 1]
+  %z = tensor.insert_slice %x into %zeros[0, 0, 0] [1, 4, 8] [1, 3, 1] : tensor<1x4x8xf32> into tensor<1x12x8xf32>
+  // expected-remark @below {{a transposed convolution became one per phase: 1}}
+  %r = linalg.conv_1d_nwc_wcf ins(%z, %w : tensor<1x12x8xf32>, tensor<1x8x4xf32>) outs(%y : tensor<1x12x4xf32>)
+    -> tensor<1x12x4xf32>
+  return %r : tensor<1x12x4xf32>
+}
