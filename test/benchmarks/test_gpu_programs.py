@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from wide import wide
 
 from benchmarks import gpu_programs
 from benchmarks.gpu_programs import (
@@ -46,7 +47,7 @@ FUSED = {
 @pytest.mark.parametrize(
     "variant", [Variant(), Variant((4, 4)), Variant((2, 2), FUSED)], ids=lambda v: v.name
 )
-@pytest.mark.parametrize("target", ["cuda:sm_80", "vulkan:ampere"])
+@pytest.mark.parametrize("target", ["cuda:sm_80", *wide(["vulkan:ampere"])])
 def test_programs_compile_with_our_kernels(
     target: str, variant: Variant, monkeypatch: pytest.MonkeyPatch
 ) -> None:

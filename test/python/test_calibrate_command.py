@@ -83,6 +83,7 @@ def test_calibrate_writes_the_file_that_is_asked_for() -> None:
     assert not Path("data").exists()
 
 
+@pytest.mark.wide
 def test_calibrate_says_when_the_file_can_not_be_written(capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["calibrate", "--device=local-task", "--seconds=0.01", "--threads=1", "--output=none/m.json"]
     assert main(arguments) == 1

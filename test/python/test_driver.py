@@ -148,6 +148,7 @@ def test_standard_streams(folders: tuple[Path, Path]) -> None:
     assert check_same(folders, ["-"], TYPE_ERROR.encode()).code == 1
 
 
+@pytest.mark.wide
 def test_phases_compose(folders: tuple[Path, Path]) -> None:
     for phase in ("input", "preprocessing", "flow"):
         before = "which isn't from start to input" if phase == "input" else ""

@@ -151,6 +151,7 @@ def test_error_budget(tmp_path: Path) -> None:
         assert remark in outcome.stderr
 
 
+@pytest.mark.wide
 def test_filters_transformed_at_load_time_make_a_smaller_file(tmp_path: Path) -> None:
     (tmp_path / "convolution.mlir").write_text(CONVOLUTION)
     transformed = 36 * 16 * 16 * 4

@@ -188,6 +188,7 @@ def test_what_is_not_taken_falls_back_and_is_named(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.filterwarnings("ignore::iree.winograd.FallbackWarning")
+@pytest.mark.wide
 def test_depthwise_and_grouped_gradients_are_right(images: torch.Tensor) -> None:
     """Gradients of depthwise filters are left to the fallback, those of groups aren't."""
     model = torch.nn.Sequential(

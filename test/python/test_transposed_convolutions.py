@@ -113,7 +113,7 @@ def test_random_transposed_convolutions_of_torch(seed: int) -> None:
         test_transposed_convolutions_of_torch(problem)
 
 
-@pytest.mark.parametrize("origin", ["constant", "input", "computed"])
+@pytest.mark.parametrize("origin", [*wide(["constant"]), "input", "computed"])
 @pytest.mark.parametrize("problem", [PROBLEMS[0], *wide([PROBLEMS[1], PROBLEMS[-1]])], ids=str)
 def test_transposed_convolutions_of_onnx(problem: Problem, origin: str) -> None:
     """With a filter that the model holds, is given, or computes."""

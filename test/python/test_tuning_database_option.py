@@ -55,6 +55,7 @@ def test_the_measured_schedule_is_taken() -> None:
     ]
 
 
+@pytest.mark.wide
 def test_measurements_of_other_targets_are_a_remark() -> None:
     implementation = Implementation(Algorithm((5, 5), (3, 3)), WinogradSchedule(8, 8, 4, 1, 16))
     with TuningDatabase("tuning.db", report=print) as database:

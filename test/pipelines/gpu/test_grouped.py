@@ -80,7 +80,7 @@ def test_depthwise(name: str, channels: int) -> None:
     _run(name, 1, 1, image, filters)
 
 
-@pytest.mark.parametrize(("m", "p"), [(1, 1), (2, 2)])
+@pytest.mark.parametrize(("m", "p"), [pytest.param(1, 1, marks=pytest.mark.wide), (2, 2)])
 @pytest.mark.parametrize("sizes", [(3, 5, 6), *wide([(2, 8, 8), (5, 20, 3)])])
 def test_grouped(sizes: tuple[int, int, int], m: int, p: int) -> None:
     groups, channels, outputs = sizes

@@ -89,6 +89,7 @@ def test_concurrent_writers_lose_nothing(path: Path) -> None:
     assert recorded_numbers(path) == list(range(1, 161))
 
 
+@pytest.mark.wide
 def test_a_killed_writer_loses_nothing_that_it_had_recorded(path: Path) -> None:
     for attempt in range(4):
         writer = start_writer(path, 1 + 100_000 * attempt, 100_000)

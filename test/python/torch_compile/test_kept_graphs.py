@@ -88,6 +88,7 @@ def test_functions_of_numpy_are_not_kept(images: torch.Tensor, tmp_path: Path) -
     assert not list(tmp_path.glob("*.graph"))
 
 
+@pytest.mark.wide
 def test_a_graph_is_not_taken_for_another(images: torch.Tensor, tmp_path: Path) -> None:
     """For one that differs in a constant, in options, or in what it does to its arguments."""
 
