@@ -47,14 +47,12 @@ def cuda_graph() -> GraphModule:
         return make_fx(step)(image, filters)
 
 
-def test_steps_of_training_are_lowered_for_a_gpu(
-    monkeypatch: pytest.MonkeyPatch, cuda_graph: GraphModule
-) -> None:
-    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", False)
+def test_steps_of_training_are_lowered_for_a_gpu(cuda_graph: GraphModule) -> None:
     device = part_device(torch.device("cuda", 0), "cuda:sm_90a")
-    division = divide_training(
-        cuda_graph, device.torch, (), lambda part: False, lambda part: None, fuses_rest=False
-    )
+    with torch.backends.cudnn.flags(allow_tf32=False):
+        division = divide_training(
+            cuda_graph, device.torch, (), lambda part: False, lambda part: None, fuses_rest=False
+        )
     assert division.rejections == ()
     assert [part.role and part.role.gradient for part in division.parts] == [None, "input", "weight"]
     for part in division.parts:
@@ -62,15 +60,13 @@ def test_steps_of_training_are_lowered_for_a_gpu(
         assert winograd.compile(part.model, target=device.target, strict=True)
 
 
-def test_torch_trains_in_tf32_unless_told_not_to(
-    monkeypatch: pytest.MonkeyPatch, cuda_graph: GraphModule
-) -> None:
+def test_torch_trains_in_tf32_unless_told_not_to(cuda_graph: GraphModule) -> None:
     """Which is its default, and faster than products of single precision."""
-    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", True)
     device = torch.device("cuda", 0)
-    division = divide_training(
-        cuda_graph, device, (), lambda part: False, lambda part: None, fuses_rest=False
-    )
+    with torch.backends.cudnn.flags(allow_tf32=True):
+        division = divide_training(
+            cuda_graph, device, (), lambda part: False, lambda part: None, fuses_rest=False
+        )
     assert division.parts == ()
     (rejection,) = division.rejections
     assert len(rejection.operators) == 3 and "TF32" in rejection.reason
