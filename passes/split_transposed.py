@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from iree.winograd.dialect.bindings import arith, ir, linalg, tensor
 from iree.winograd.passes.build.convolution import build_convolution
-from iree.winograd.passes.build.generic import build_elementwise
+from iree.winograd.passes.build.generic import build_sum
 from iree.winograd.passes.build.groups import merged, split
 from iree.winograd.passes.build.named import build_named
 from iree.winograd.passes.build.slices import extracted, inserted, padded
@@ -120,20 +120,12 @@ def _build_phases(transposed: TransposedConvolution) -> ir.Value:
             offsets[layout.index(str(d))] = dimension.index
             steps[layout.index(str(d))] = transposed.strides[d]
         result = inserted(outputs, result, offsets, shape_of(outputs), steps)
-    return result if added_last is None else _sum(result, added_last)
+    return result if added_last is None else build_sum([result, added_last])
 
 
 def _is_constant_broadcast(init: ir.Value) -> bool:
     source, _ = broadcast_source(init, ir.AffineMap.get_identity(ir.RankedTensorType(init.type).rank))
     return is_constant(source) and not is_zero(init)
-
-
-def _sum(first: ir.Value, second: ir.Value) -> ir.Value:
-    identity = ir.AffineMap.get_identity(ir.RankedTensorType(first.type).rank)
-    init = tensor.empty(shape_of(first), first.type.element_type)
-    return build_elementwise(
-        [(first, identity), (second, identity)], init, lambda elements: arith.addf(*elements[:2])
-    )
 
 
 def _phase_image(transposed: TransposedConvolution, phase: Sequence[DimensionPhase]) -> ir.Value:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
 
-from iree.winograd.dialect.bindings import arith, ir, tensor
-from iree.winograd.passes.build.generic import build_elementwise
+from iree.winograd.dialect.bindings import ir
+from iree.winograd.passes.build.generic import build_sum
 from iree.winograd.passes.build.slices import extracted
 from iree.winograd.passes.frame.containment import rewrite_each
 from iree.winograd.passes.frame.registry import register_pass
@@ -91,15 +89,6 @@ def _unroll(operation: ir.Operation) -> None:
             offsets = [0] * len(shape)
             offsets[dimension] = position
             parts.append(extracted(source, offsets, shape))
-        total = _elementwise_sum(parts, result_type)
+        total = build_sum(parts)
     operation.results[0].replace_all_uses_with(total)
     erase_if_unused([operation])
-
-
-def _elementwise_sum(parts: Sequence[ir.Value], result_type: ir.RankedTensorType) -> ir.Value:
-    """Build the sum of tensors of one type, the first ones added first."""
-    identity = ir.AffineMap.get_identity(result_type.rank)
-    init = tensor.empty(list(result_type.shape), result_type.element_type)
-    return build_elementwise(
-        [(part, identity) for part in parts], init, lambda elements: reduce(arith.addf, elements[:-1])
-    )

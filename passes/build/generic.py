@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import reduce
 
-from iree.winograd.dialect.bindings import ir, linalg
+from iree.winograd.dialect.bindings import arith, ir, linalg, tensor
+from iree.winograd.passes.build.tensors import shape_of
 
 Read = tuple[ir.Value, ir.AffineMap]
 """A tensor, and the map from loops to the element that is read of it."""
@@ -36,3 +38,13 @@ def build_elementwise(reads: Sequence[Read], init: ir.Value, body: Body) -> ir.V
     """Build the generic whose loops are the dimensions of its result."""
     rank = ir.RankedTensorType(init.type).rank
     return build_generic(reads, (init, ir.AffineMap.get_identity(rank)), ["parallel"] * rank, body)
+
+
+def build_sum(parts: Sequence[ir.Value]) -> ir.Value:
+    """Build the sum of tensors of one type, the first ones added first."""
+    result_type = ir.RankedTensorType(parts[0].type)
+    identity = ir.AffineMap.get_identity(result_type.rank)
+    init = tensor.empty(shape_of(parts[0]), result_type.element_type)
+    return build_elementwise(
+        [(part, identity) for part in parts], init, lambda elements: reduce(arith.addf, elements[:-1])
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -35,7 +35,7 @@ from torch._dynamo.backends.common import aot_autograd
 from torch._functorch.partitioners import default_partition
 from torch._guards import TracingContext, tracing
 from torch._subclasses.fake_tensor import FakeTensorMode
-from torch.fx import GraphModule
+from torch.fx import GraphModule, Node
 from torch.fx.graph import _BoxedCodeGen
 from torch.utils._python_dispatch import _disable_current_modes
 
@@ -142,7 +142,7 @@ class GraphCompiler:
         settings = self._settings
         weights = _weights(graph, inputs, given)
         with _disable_current_modes():
-            device = _device(graph, settings.target)
+            device = _device(filter(is_convolution, graph.graph.nodes), settings.target)
             compiler = _inference_compiler(settings, device)
             division = divide(
                 graph,
@@ -179,7 +179,8 @@ class GraphCompiler:
         # Programs that may not be worth it aren't tuned.
         settings = replace(self._settings, tuning_budget=None)
         with _disable_current_modes(), torch.no_grad():
-            device = _training_device(graph, settings.target)
+            convolutions = (node for node in graph.graph.nodes if node.target in CONVOLUTIONS)
+            device = _device(convolutions, settings.target)
             compiler = PartCompiler(settings, device, keeps_memory=False)
             # Eager operators are run one by one: what each has read can go.
             is_eager = settings.fallback_for(training=True) == "eager"
@@ -277,16 +278,9 @@ def _may_need_gradients(inputs: Sequence[Any]) -> bool:
     )
 
 
-def _device(graph: GraphModule, target: str | None) -> PartDevice:
-    """That of the first convolution, which those of a graph usually share."""
-    devices = (node.meta["val"].device for node in graph.graph.nodes if is_convolution(node))
-    return part_device(next(devices, torch.device("cpu")), target)
-
-
-def _training_device(graph: GraphModule, target: str | None) -> PartDevice:
-    """That of the first convolution, or gradient of one, which those of a graph usually share."""
-    nodes = (node for node in graph.graph.nodes if node.target in CONVOLUTIONS)
-    devices = (node.all_input_nodes[0].meta["val"].device for node in nodes)
+def _device(convolutions: Iterable[Node], target: str | None) -> PartDevice:
+    """That of the first of a graph's convolutions, or gradients of one, which these usually share."""
+    devices = (node.all_input_nodes[0].meta["val"].device for node in convolutions)
     return part_device(next(devices, torch.device("cpu")), target)
 
 
