@@ -12,6 +12,8 @@ from .control_flow import loop, named
 from .index import Condition, Index, IndexLike
 from .vectors import LaneMask, broadcast, splat, vector_type
 
+CACHE_LINE_BYTES = 64
+
 
 @dataclass(frozen=True)
 class Buffer:
@@ -104,8 +106,18 @@ def _by_vectors(count: Index, width: int, body: Callable[[Index, int], None]) ->
 
 
 def scratch(extents: tuple[int, ...], element: ir.Type, name: str) -> Buffer:
-    """Memory of one workgroup for elements of a type, supplied by the runtime."""
+    """Memory of one workgroup for elements of a type, supplied by the runtime, that begins a cache line.
+
+    On a single thread the runtime has it from the C library, at any multiple of 16 bytes: vectors of 64
+    would mostly lie in two lines.
+    """
     space = ir.Attribute.parse("#iree_codegen.workgroup_local")
+    size, byte = prod(extents), ir.IntegerType.get_signless(8)
+    padded = [size * element.width // 8 + CACHE_LINE_BYTES]
     with named(name):
-        allocation = memref.AllocOp(ir.MemRefType.get([prod(extents)], element, memory_space=space), [], [])
-    return Buffer(allocation.result, extents)
+        supplied = memref.AllocOp(ir.MemRefType.get(padded, byte, memory_space=space), [], []).result
+        memory = memref.memory_space_cast(ir.MemRefType.get(padded, byte), supplied)
+        address = Index(memref.extract_aligned_pointer_as_index(memory))
+        to_line = (Index(0) - address) % CACHE_LINE_BYTES
+        aligned = memref.view(ir.MemRefType.get([size], element), memory, to_line.value, [])
+    return Buffer(aligned, extents)

@@ -156,9 +156,8 @@ def _divisions(shape: ConvolutionShape, target: CpuTarget, threads: int) -> Iter
     workgroups = _workgroups(threads)
     # A tile's row of inputs and of products, in f32; a workgroup's memory also holds a tile between two
     # passes.
-    available = (
-        target.l2_bytes // shape.element_types.accumulator_bytes - shape.transform_size * target.vector_width
-    )
+    elements = target.workgroup_bytes // shape.element_types.accumulator_bytes
+    available = elements - shape.transform_size * target.vector_width
     input_row = shape.transform_size * (shape.groups * shape.reduction + ROW_PADDING)
     vectors = _register_vectors(shape.group_outputs, width)
 
@@ -341,7 +340,7 @@ def _within_l2(
 
     Raises ValueError when it doesn't hold the input of a single output.
     """
-    while direct_workgroup_bytes(shape, row_block, pixel_block, target) > target.l2_bytes:
+    while direct_workgroup_bytes(shape, row_block, pixel_block, target) > target.workgroup_bytes:
         if row_block > 1:
             row_block -= 1
         elif pixel_block > register_pixels:

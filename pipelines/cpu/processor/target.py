@@ -46,6 +46,11 @@ class CpuTarget:
     l2_bytes: int
     cpu: str = ""
 
+    @property
+    def workgroup_bytes(self) -> int:
+        """What the arrays of a workgroup may take: L2, but for bytes skipped to begin each on a line."""
+        return self.l2_bytes - KIBIBYTE
+
     @staticmethod
     def of(cpu: str, features: str) -> CpuTarget:
         """Reads LLVM's names of a processor and its features, e.g. "haswell" and "+avx2,+fma,-avx512f".

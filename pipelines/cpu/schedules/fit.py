@@ -154,6 +154,6 @@ def _depthwise_misfit(
 
 
 def _memory_misfit(needed: int, target: CpuTarget) -> Reason | None:
-    if needed <= target.l2_bytes:
+    if needed <= target.workgroup_bytes:
         return None
-    return f"a workgroup needs {needed} bytes, but the L2 cache has {target.l2_bytes}"
+    return f"a workgroup needs {needed} bytes, but has {target.workgroup_bytes} of the L2 cache"
