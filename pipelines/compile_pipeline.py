@@ -37,6 +37,7 @@ from .fold_layout import FoldLayout
 from .keep_nan import KeepNan
 from .lower_to_dispatch import LowerToDispatch
 from .machines.host import physical_cores
+from .note_threads import NoteThreads
 from .note_unaligned import NoteUnaligned
 from .note_writes import NoteWrites
 from .own_results import OwnResults
@@ -90,6 +91,7 @@ def compile_pipeline(
         LowerToDispatch(),
         ChainKernels(**shared_values(options, ChainKernels)),
         NoteUnaligned(),
+        NoteThreads(**shared_values(options, NoteThreads)),
     ]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from iree.winograd.dialect.bindings import ir
-from iree.winograd.passes.build.reflection import note_arguments
+from iree.winograd.passes.build.reflection import note_numbers
 from iree.winograd.passes.frame.containment import rewrite_each
 from iree.winograd.passes.frame.registry import register_pass
 from iree.winograd.passes.match.navigation import KERNEL, called_kernels, symbol_name, walk
@@ -48,7 +48,7 @@ def _is_variable(operation: ir.Operation) -> bool:
 def _note(function: ir.Operation, kernels: set[str]) -> None:
     arguments = function.regions[0].blocks[0].arguments
     noted = [number for number, argument in enumerate(arguments) if _may_be_unaligned(argument, kernels)]
-    note_arguments(function, UNALIGNED_KEY, noted)
+    note_numbers(function, UNALIGNED_KEY, noted)
 
 
 def _may_be_unaligned(argument: ir.Value, kernels: set[str]) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from iree.winograd.dialect.bindings import ir
-from iree.winograd.passes.build.reflection import note_arguments
+from iree.winograd.passes.build.reflection import note_numbers
 from iree.winograd.passes.frame.containment import rewrite_each
 from iree.winograd.passes.frame.registry import register_pass
 from iree.winograd.passes.match.navigation import is_public, symbol_name
@@ -69,8 +69,8 @@ def _note(function: ir.Operation, functions: Mapping[str, ir.Operation]) -> None
     uses = {number: list(_uses(arguments[number], functions)) for number in views}
     storage = [number for number in views if any(map(_stores_results, uses[number]))]
     read = [number for number in views if number not in storage and _only_read(uses[number], functions)]
-    note_arguments(function, STORAGE_KEY, storage)
-    note_arguments(function, READ_ONLY_KEY, read)
+    note_numbers(function, STORAGE_KEY, storage)
+    note_numbers(function, READ_ONLY_KEY, read)
 
 
 def _uses(value: ir.Value, functions: Mapping[str, ir.Operation]) -> Iterator[ir.OpOperand]:

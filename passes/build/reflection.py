@@ -1,4 +1,4 @@
-"""What functions say of their arguments to whoever calls them."""
+"""What functions say of themselves to whoever calls them."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from iree.winograd.dialect.bindings import ir
 
 
-def note_arguments(function: ir.Operation, key: str, numbers: Sequence[int]) -> None:
-    """Add `numbers` of arguments to the reflection of a `util.func`, if there are any."""
+def note_numbers(function: ir.Operation, key: str, numbers: Sequence[int]) -> None:
+    """Add `numbers`, of arguments for example, to the reflection of a `util.func`, if there are any."""
     if not numbers:
         return
     reflection = function.attributes.get("iree.reflection", ())

@@ -14,6 +14,9 @@ READ_ONLY_KEY = "winograd.read_only"
 STORAGE_KEY = "winograd.storage"
 """Those of the arguments that the program declares as memory for results of its own."""
 
+THREADS_KEY = "winograd.threads"
+"""The number of threads that the kernels are for."""
+
 INPUTS_KEY = "winograd.inputs"
 OUTPUTS_KEY = "winograd.outputs"
 """What the model calls its arguments and its results: a list of strings in JSON each."""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from iree.winograd.importers import import_onnx, import_torch
     from iree.winograd.pipelines.selection.options import WinogradOptions
     from iree.winograd.program import RewriteWarning, TuningDatabaseWarning, compile
-    from iree.winograd.runtime import load
+    from iree.winograd.runtime import ThreadsWarning, load
     from iree.winograd.targets import target_flags
     from iree.winograd.torch_compile.explanation import Explanation, explain
     from iree.winograd.torch_compile.fallback import FallbackWarning
@@ -35,6 +35,7 @@ __all__ = [
     "LoadError",
     "ModelImportError",
     "RewriteWarning",
+    "ThreadsWarning",
     "TunedLayer",
     "TuningDatabaseWarning",
     "TuningError",
@@ -57,7 +58,7 @@ _MODULES = {
     "WinogradOptions": "iree.winograd.pipelines.selection.options",
     **dict.fromkeys(("Explanation", "explain"), "iree.winograd.torch_compile.explanation"),
     "FallbackWarning": "iree.winograd.torch_compile.fallback",
-    "load": "iree.winograd.runtime",
+    **dict.fromkeys(("ThreadsWarning", "load"), "iree.winograd.runtime"),
     "target_flags": "iree.winograd.targets",
     **dict.fromkeys(("TunedLayer", "tune"), "iree.winograd.tuning.tuner"),
 }

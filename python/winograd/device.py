@@ -72,6 +72,11 @@ class Device:
     crowded: bool
     """Whether workers may have no core left for their caller."""
 
+    @property
+    def threads(self) -> int | None:
+        """That programs run on; None on a GPU."""
+        return max(1, self.workers) if self.in_host_memory else None
+
     def invoke(self, context: Any, function: Any, arguments: Any) -> Any:
         """Call a function of a `VmContext` on this device; returns the list of its results.
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import sys
 import threading
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from os import PathLike, fspath
 from types import MappingProxyType
@@ -35,6 +36,7 @@ from iree.winograd.pipelines.specification.reflection import (
     OUTPUTS_KEY,
     READ_ONLY_KEY,
     STORAGE_KEY,
+    THREADS_KEY,
     UNALIGNED_KEY,
 )
 from iree.winograd.signatures import FunctionSignature, TensorSignature, parse_declaration
@@ -77,6 +79,10 @@ def numpy_dtype(element_type: str) -> np.dtype[Any]:
 _INSTANCE = runtime.VmInstance()
 
 
+class ThreadsWarning(UserWarning):
+    """A program's kernels are for another number of threads than it runs on."""
+
+
 def load(
     program: bytes | str | PathLike[str], device: str = "local-task", *, threads: int | None = None
 ) -> LoadedProgram:
@@ -93,18 +99,29 @@ def load(
     that calls a program counts as batch work (SCHED_BATCH) until the call returns, if nothing else was chosen
     for it.
 
-    Raises `LoadError` when the file can't be read, isn't a compiled program or is compiled for other devices,
-    and when there is no such device; `InvalidOptionError` for a number of threads that isn't positive, or is
+    Warns with `ThreadsWarning` where kernels of the program are for another number of threads. Raises
+    `LoadError` when the file can't be read, isn't a compiled program or is compiled for other devices, and
+    when there is no such device; `InvalidOptionError` for a number of threads that isn't positive, or is
     given for a device other than local-task.
     """
     if threads is not None and (threads < 1 or driver_name(device) != "local-task"):
         raise InvalidOptionError(f"threads must be positive and for local-task, got {threads} for {device!r}")
-    return load_on(program, open_device(device, threads))
+    opened = open_device(device, threads)
+    loaded = load_on(program, opened)
+    if opened.threads is not None and loaded.threads - {opened.threads}:
+        meant = ", ".join(map(str, sorted(loaded.threads)))
+        warnings.warn(
+            f"{_name(program)} is compiled for {meant} thread(s) and runs on {opened.threads}: compiled with "
+            f"--iree-winograd-threads={opened.threads}, `threads` of `compile`, it may be faster",
+            ThreadsWarning,
+            stacklevel=2,
+        )
+    return loaded
 
 
 def load_on(program: bytes | str | PathLike[str], device: Device) -> LoadedProgram:
     """As `load`, on a device that is open. Raises `LoadError`."""
-    name = "the program" if isinstance(program, bytes) else repr(fspath(program))
+    name = _name(program)
     try:
         if isinstance(program, bytes):
             module = runtime.VmModule.copy_buffer(_INSTANCE, program)
@@ -121,6 +138,10 @@ def load_on(program: bytes | str | PathLike[str], device: Device) -> LoadedProgr
     except RUNTIME_ERRORS as error:
         raise LoadError(f"{name} can't run on {device.uri!r}: {error}") from error
     return LoadedProgram(context, module, device)
+
+
+def _name(program: bytes | str | PathLike[str]) -> str:
+    return "the program" if isinstance(program, bytes) else repr(fspath(program))
 
 
 class LoadedProgram:
@@ -143,6 +164,11 @@ class LoadedProgram:
     def functions(self) -> tuple[str, ...]:
         """The names of the functions."""
         return tuple(self._functions)
+
+    @property
+    def threads(self) -> frozenset[int]:
+        """The numbers of threads that kernels of its functions are for, on CPUs; none where it has none."""
+        return frozenset(each.threads for each in self._functions.values() if each.threads is not None)
 
     def __getattr__(self, name: str) -> LoadedFunction:
         # A copy is asked for attributes before it has any.
@@ -186,6 +212,9 @@ class LoadedFunction:
             frozenset(map(int, function.reflection.get(key, "").split()))
             for key in (UNALIGNED_KEY, READ_ONLY_KEY, STORAGE_KEY)
         )
+        threads = function.reflection.get(THREADS_KEY)
+        self.threads = None if threads is None else int(threads)
+        """That its kernels are for; None where it has none, and on GPUs."""
 
     def __call__(self, *arguments: Any) -> Any:
         """Call the function on numpy arrays or torch tensors of the types in `signature`.

@@ -407,7 +407,7 @@ def test_failures_around_the_passes(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_arguments_are_copied_where_writes_are_not_known(
     monkeypatch: pytest.MonkeyPatch, enabled: bool
 ) -> None:
-    monkeypatch.setattr(note_writes, "note_arguments", fail)
+    monkeypatch.setattr(note_writes, "note_numbers", fail)
     with pytest.warns(
         winograd.RewriteWarning, match="winograd-note-writes failed on .*'an oversight'"
     ) as caught:

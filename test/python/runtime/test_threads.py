@@ -3,19 +3,22 @@
 import os
 import sys
 import time
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from unittest.mock import MagicMock
 
 import iree.compiler
 import iree.runtime
+import iree.winograd
 import numpy as np
 import pytest
 from iree.winograd.device import _open_host_device, open_device
 from iree.winograd.errors import InvalidOptionError
 from iree.winograd.pipelines.machines.host import physical_cores
-from iree.winograd.runtime import load
+from iree.winograd.runtime import ThreadsWarning, load
 from loaded_programs import random_array
+from small_programs import CONVOLUTION
 
 
 def thread_count() -> int:
@@ -47,6 +50,20 @@ def test_as_many_threads_as_cores_are_the_default(monkeypatch: pytest.MonkeyPatc
 def test_a_number_of_threads_that_makes_no_sense(vmfb: bytes, device: str, threads: int) -> None:
     with pytest.raises(InvalidOptionError, match=f"got {threads} for '{device}'"):
         load(vmfb, device, threads=threads)
+
+
+def test_kernels_for_another_number_of_threads_are_named(vmfb: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "model.vmfb"
+    iree.winograd.compile(CONVOLUTION, target="cpu:x86-64", threads=2, output=path)
+    with pytest.warns(
+        ThreadsWarning, match=r"model\.vmfb' is compiled for 2 thread.* runs on 1: .*-threads=1"
+    ):
+        load(path, "local-sync")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        load(path, "local-task", threads=2)
+        # Without kernels of ours all numbers are alike.
+        load(vmfb, "local-sync")
 
 
 def test_threads_that_open_a_device_at_once_get_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
