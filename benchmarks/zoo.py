@@ -5,7 +5,8 @@
 
 One thread and batch 1. Each network has a process of its own on a core of its own, in which all tools take
 turns; one that doesn't end, or ends the process, is left out and the others are measured again. Networks that
-the output already has are skipped, so that a run can be continued. With `--seconds 0` nothing is timed.
+the output already has are skipped, so that a run can be continued. They are begun in the order in which
+`--networks` names them, all of them by the size of their input. With `--seconds 0` nothing is timed.
 
 Where there is no torch-mlir, `--programs` names the folder that `--store` filled on a machine with it. What
 is in there holds no weights: they are random.
@@ -70,10 +71,12 @@ def _parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--networks", nargs="+", choices=ZOO, default=list(ZOO), metavar="NETWORK")
+    # Those that take long come first, so that no core is left with one when the others are done.
+    by_size = sorted(ZOO, key=lambda network: -math.prod(ZOO[network].input_shape))
+    parser.add_argument("--networks", nargs="+", choices=ZOO, default=by_size, metavar="NETWORK")
     parser.add_argument("--tools", nargs="+", choices=TOOLS, default=list(TOOLS))
     parser.add_argument("--jobs", type=int, default=1, help="networks at once, at most one per core")
-    parser.add_argument("--seconds", type=float, default=10, help="of timing a network, all tools together")
+    parser.add_argument("--seconds", type=float, default=10, help="of timing a network, stock IREE's apart")
     parser.add_argument("--limit", type=float, default=600, help="seconds for a network, all in all")
     parser.add_argument("--budget", type=float, default=math.inf, help="seconds after which none is begun")
     parser.add_argument("--memory", type=float, default=16, help="GiB for a network")
@@ -87,10 +90,6 @@ def _side_by_side(
     networks: Iterable[str], options: argparse.Namespace, work: Callable[[str, frozenset[int]], None]
 ) -> None:
     """Do `work` on each network, on the processors that it is given, so many at once as `options` say."""
-    from benchmarks.networks.zoo import ZOO
-
-    # Those that take long come first, so that no core is left with one when the others are done.
-    networks = sorted(networks, key=lambda network: -math.prod(ZOO[network].input_shape))
     cores: queue.SimpleQueue[int] = queue.SimpleQueue()
     for core in one_processor_per_core()[: options.jobs]:
         cores.put(core)
