@@ -146,6 +146,7 @@ PROGRAMS: dict[str, Layer | Program] = {
     "f6": Layer(f"2x14x14x64->64 {_3X3} 1 f32", output_tile=6),
     "odd-channels": Layer(f"1x11x9x13->19 {_3X3} 1 f32", output_tile=4),
     "first": Layer("1x56x56x3->32 kernel 7x7 stride 2x2 dilation 1x1 padding 3x3 3x3 groups 1 f32"),
+    "first-narrow": Layer("1x56x56x3->16 kernel 3x3 stride 2x2 dilation 1x1 padding 1x1 1x1 groups 1 f32"),
     "pointwise": Layer("1x14x14x64->128 kernel 1x1 stride 1x1 dilation 1x1 padding 0x0 0x0 groups 1 f32"),
     "pointwise-strided": Layer(
         "1x14x14x64->128 kernel 1x1 stride 2x2 dilation 1x1 padding 0x0 0x0 groups 1 f32"

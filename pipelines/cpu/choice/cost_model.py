@@ -7,6 +7,7 @@ what several threads take from each other in `workers.py`.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from functools import cache
 from math import prod
@@ -199,7 +200,10 @@ def _depthwise_seconds(
     machine: CpuMachine,
     threads: int,
 ) -> Mapping[str, float]:
-    """Seconds of `DepthwiseKernel`: one multiply-add and its load per output and tap, or moving the data."""
+    """Seconds of `DepthwiseKernel`: one multiply-add and its load per output and tap, or moving the data.
+
+    Lanes of one group share elements, and their products with padding aren't counted.
+    """
     batch = shape.batch or 1
     vectors = -(-shape.output_channels // schedule.vector_width)
     passes = -(-vectors // schedule.vectors_per_pass)
@@ -213,7 +217,9 @@ def _depthwise_seconds(
     size = batch * (shape.image_bytes + shape.result_bytes)
     moved = size / workers.count / workers.shared_bandwidth(size)
     per_product = max(cycle, multiply_add_seconds(target, machine))
-    if not DepthwiseKernel(shape, schedule, target).rereads_in_l1(machine.caches[0].size):
+    if shape.groups == 1:
+        per_product = _inside(shape) * _shared_product_seconds(shape, schedule, target, machine)
+    elif not DepthwiseKernel(shape, schedule, target).rereads_in_l1(machine.caches[0].size):
         vector_bytes = shape.element_types.input_bytes * schedule.vector_width
         per_product = max(per_product, vector_bytes / machine.caches[1].bandwidth)
     products = workers.load * outputs * taps * per_product
@@ -228,6 +234,39 @@ def _depthwise_seconds(
         "output": workers.load * outputs * STORE_CYCLES * cycle,
     }
     return complete(stages, workers)
+
+
+def _shared_product_seconds(
+    shape: ConvolutionShape, schedule: DepthwiseSchedule, target: CpuTarget, machine: CpuMachine
+) -> float:
+    """Of a product whose element all lanes share: a row of taps reads columns once, filters if they fit."""
+    pixels, taps = schedule.register_pixels, shape.kernel_size[-1]
+    columns = {
+        pixel * shape.strides[-1] + tap * shape.dilations[-1]
+        for pixel, tap in itertools.product(range(pixels), range(taps))
+    }
+    in_registers = pixels + taps < target.vector_registers
+    loads = (len(columns) + (taps if in_registers else pixels * taps)) / (pixels * taps)
+    waiting = max(loads / machine.loads_per_cycle, machine.multiply_add_latency / pixels)
+    return max(multiply_add_seconds(target, machine), waiting / machine.clock) / PRODUCT_EFFICIENCY
+
+
+@cache
+def _inside(shape: ConvolutionShape) -> float:
+    """The part of the pairs of an output and a tap that read the image."""
+    part = 1.0
+    for low, size, outputs, stride, taps, dilation in zip(
+        shape.padding_low,
+        shape.input_size,
+        shape.output_size,
+        shape.strides,
+        shape.kernel_size,
+        shape.dilations,
+        strict=True,
+    ):
+        read = (output * stride + tap * dilation - low for output in range(outputs) for tap in range(taps))
+        part *= sum(0 <= element < size for element in read) / (outputs * taps)
+    return part
 
 
 def _products(

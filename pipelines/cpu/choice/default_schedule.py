@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import product
 from math import inf
 from typing import TypeAlias
 
-from iree.winograd.pipelines.cpu.kernels.by_schedule import needed_schedule
+from iree.winograd.pipelines.cpu.kernels.by_schedule import suited_schedules
 from iree.winograd.pipelines.cpu.processor.product import RegisterBlock
 from iree.winograd.pipelines.cpu.processor.target import ROW_PADDING, CpuTarget
 from iree.winograd.pipelines.cpu.schedules.channel_blocks import ChannelBlocks
@@ -66,35 +66,53 @@ ONE_PASS_IMAGE = 2
 
 
 @cache
-def default_schedule(
+def fastest_by_kernel(
     shape: ConvolutionShape, target: CpuTarget, machine: CpuMachine, threads: int
-) -> CpuSchedule:
-    """The schedule for so many threads of `machine`: for the direct kernels where tiles are single elements.
+) -> tuple[CpuSchedule, ...]:
+    """The schedule of each kernel for `shape`, for so many threads of `machine`, the fastest first.
 
     Raises ValueError where none fits: of a batch known only at run time a workgroup transforms all channels.
     """
-    needed = needed_schedule(shape, target)
 
     def seconds(schedule: CpuSchedule) -> float:
         if misfit(schedule, shape, target) is not None:
             return inf
         return sum(stage_seconds(shape, schedule, target, machine, threads).values())
 
-    candidates: dict[CpuSchedule, _Division | None]
-    if needed is WinogradSchedule:
-        candidates = {each.schedule(shape, target): each for each in _divisions(shape, target, threads)}
-    elif needed is WeightGradientSchedule:
-        candidates = dict.fromkeys(weight_gradient_schedules(shape, target, threads))
-    elif needed is DepthwiseSchedule:
-        candidates = dict.fromkeys(_depthwise_schedules(shape, target, threads))
-    else:
-        candidates = dict.fromkeys(_direct_schedules(shape, target, threads))
+    fastest = [
+        _fastest(_candidates(kind, shape, target, threads), seconds, shape, target)
+        for kind in suited_schedules(shape, target)
+    ]
+    fitting = [schedule for schedule in fastest if misfit(schedule, shape, target) is None]
+    if not fitting:
+        raise ValueError(misfit(fastest[0], shape, target))
+    return tuple(sorted(fitting, key=seconds))
+
+
+def _candidates(
+    kind: type[CpuSchedule], shape: ConvolutionShape, target: CpuTarget, threads: int
+) -> dict[CpuSchedule, _Division | None]:
+    """The few of a kind, with the divisions that those of Winograd kernels are of."""
+    if kind is WinogradSchedule:
+        return {each.schedule(shape, target): each for each in _divisions(shape, target, threads)}
+    if kind is WeightGradientSchedule:
+        return dict.fromkeys(weight_gradient_schedules(shape, target, threads))
+    if kind is DepthwiseSchedule:
+        return dict.fromkeys(_depthwise_schedules(shape, target, threads))
+    return dict.fromkeys(_direct_schedules(shape, target, threads))
+
+
+def _fastest(
+    candidates: dict[CpuSchedule, _Division | None],
+    seconds: Callable[[CpuSchedule], float],
+    shape: ConvolutionShape,
+    target: CpuTarget,
+) -> CpuSchedule:
+    """The fastest, with interleaved sums where these cost little. Raises ValueError without candidates."""
     if not candidates:
         raise ValueError(f"the L2 cache of {target.l2_bytes} bytes holds no tile's inputs or products")
     times = {schedule: seconds(schedule) for schedule in candidates}
     fastest = min(times, key=lambda schedule: times[schedule])
-    if reason := misfit(fastest, shape, target):
-        raise ValueError(reason)
     division = candidates[fastest]
     if division is not None and shape.reduction <= SHORT_REDUCTION:
         accurate = division.schedule(shape, target, interleaved_sums=2)
@@ -355,10 +373,13 @@ def _within_l2(
 def _depthwise_schedules(
     shape: ConvolutionShape, target: CpuTarget, threads: int
 ) -> Iterator[DepthwiseSchedule]:
-    """Registers full of sums and of the filters of one row of taps; rows, then channels, in parts."""
+    """Registers full of sums and of the filters of one row of taps; rows, then channels, in parts.
+
+    In convolutions of one group the row's taps have filters of one input channel at a time.
+    """
     width = vector_width_for(shape.output_channels, target.vector_width)
     pixels, rows, batch = shape.output_size[-1], shape.output_rows, shape.batch or 1
-    filters = shape.decomposition.kernel_size[-1] * shape.group_inputs
+    filters = shape.decomposition.kernel_size[-1] * (1 if shape.groups == 1 else shape.group_inputs)
     most_pixels = min(MAX_DEPTHWISE_PIXELS, max(MIN_DEPTHWISE_PIXELS, target.vector_registers - filters - 2))
     vectors = -(-shape.output_channels // width)
     for count in _workgroups(threads):

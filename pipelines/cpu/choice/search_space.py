@@ -18,7 +18,7 @@ from iree.winograd.pipelines.specification.schedule import Schedule
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
 from .cost_model import stage_seconds
-from .default_schedule import default_schedule
+from .default_schedule import fastest_by_kernel
 from .iree_cost import iree_matmul_seconds
 from .schedule_space import depthwise_schedules, direct_schedules, winograd_schedules
 from .weight_gradient_schedules import weight_gradient_schedules
@@ -77,7 +77,7 @@ class CpuSearchSpace:
 
     def default_schedule(self, shape: ConvolutionShape) -> CpuSchedule:
         """The schedule that is taken without measurement. Raises ValueError where none fits."""
-        return default_schedule(shape, self.target, self.machine, self.threads)
+        return fastest_by_kernel(shape, self.target, self.machine, self.threads)[0]
 
     def default_schedules(self, shape: ConvolutionShape) -> tuple[CpuSchedule]:
         """The default one alone: all sum alike. Raises ValueError where none fits."""
@@ -86,20 +86,22 @@ class CpuSearchSpace:
     def schedules(self, shape: ConvolutionShape) -> Iterator[CpuSchedule]:
         """All schedules worth measuring that keep the target's limits, the default one first."""
         try:
-            default = self.default_schedule(shape)
+            defaults = fastest_by_kernel(shape, self.target, self.machine, self.threads)
         except ValueError:
             return
-        yield default
-        found: Iterator[CpuSchedule]
+        yield from defaults
+        for default in defaults:
+            yield from (schedule for schedule in self._alike(shape, default) if schedule != default)
+
+    def _alike(self, shape: ConvolutionShape, default: CpuSchedule) -> Iterator[CpuSchedule]:
+        """Those of the same kernel as `default`."""
         if isinstance(default, DirectSchedule):
-            found = direct_schedules(shape, self.target, self.threads, default)
-        elif isinstance(default, WeightGradientSchedule):
-            found = weight_gradient_schedules(shape, self.target, self.threads)
-        elif isinstance(default, WinogradSchedule):
-            found = winograd_schedules(shape, self.target, self.threads, default)
-        else:
-            found = depthwise_schedules(shape, self.target, self.threads, default)
-        yield from (schedule for schedule in found if schedule != default)
+            return direct_schedules(shape, self.target, self.threads, default)
+        if isinstance(default, WeightGradientSchedule):
+            return weight_gradient_schedules(shape, self.target, self.threads)
+        if isinstance(default, WinogradSchedule):
+            return winograd_schedules(shape, self.target, self.threads, default)
+        return depthwise_schedules(shape, self.target, self.threads, default)
 
     def iree_stage_seconds(self, problem: ConvolutionProblem) -> Mapping[str, float]:
         """Those of products of rows and a matrix, as measured."""

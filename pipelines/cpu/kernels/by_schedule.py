@@ -11,7 +11,7 @@ from iree.winograd.pipelines.cpu.schedules.weight_gradient import WeightGradient
 from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule
 from iree.winograd.pipelines.specification.shape import ConvolutionShape, WeightGradientShape
 
-from .depthwise import DepthwiseKernel, is_depthwise
+from .depthwise import DepthwiseKernel, is_depthwise, shares_pixels
 from .direct import DirectKernel
 from .filters import CpuKernel
 from .weight_gradient import WeightGradientKernel
@@ -20,9 +20,10 @@ from .winograd import WinogradKernel
 
 def refusal(shape: ConvolutionShape, target: CpuTarget, schedule: object) -> Reason | None:
     """Why the kernel that computes a convolution doesn't do so by `schedule`; None where it does."""
-    needed = needed_schedule(shape, target)
-    if not isinstance(schedule, needed):
-        return f"{schedule} is no schedule for this convolution on a CPU, which needs a {needed.__name__}"
+    suited = suited_schedules(shape, target)
+    if not isinstance(schedule, suited):
+        needed = " or a ".join(kind.__name__ for kind in suited)
+        return f"{schedule} is no schedule for this convolution on a CPU, which needs a {needed}"
     reason = misfit(schedule, shape, target)
     return None if reason is None else f"{schedule} doesn't fit this convolution: {reason}"
 
@@ -55,10 +56,12 @@ def weight_gradient_kernel(
     return WeightGradientKernel(shape, schedule, target)
 
 
-def needed_schedule(shape: ConvolutionShape, target: CpuTarget) -> type[CpuSchedule]:
-    """The kind of schedule that says which kernel computes a convolution, or the gradient of a filter."""
+def suited_schedules(shape: ConvolutionShape, target: CpuTarget) -> tuple[type[CpuSchedule], ...]:
+    """The kinds of schedule, each of a kernel, for a convolution or the gradient of a filter."""
     if isinstance(shape, WeightGradientShape):
-        return WeightGradientSchedule
+        return (WeightGradientSchedule,)
     if shape.transform_size > 1:
-        return WinogradSchedule
-    return DepthwiseSchedule if is_depthwise(shape, target) else DirectSchedule
+        return (WinogradSchedule,)
+    if is_depthwise(shape, target):
+        return (DepthwiseSchedule,)
+    return (DirectSchedule, DepthwiseSchedule) if shares_pixels(shape, target) else (DirectSchedule,)

@@ -1,4 +1,8 @@
-"""The depthwise CPU kernel: vectors of channels span groups, so there is nothing to multiply as matrices."""
+"""The depthwise CPU kernel: for vectors of channels that span groups, or that are all channels there are.
+
+With the one there is nothing to multiply as matrices, with the other a product would have a single column of
+vectors, and read an element for each multiply-add.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +20,7 @@ from iree.winograd.pipelines.emission.buffer import Buffer, clear_elements, scra
 from iree.winograd.pipelines.emission.control_flow import loop, loop_carried, named, when
 from iree.winograd.pipelines.emission.epilogue import VectorEpilogue
 from iree.winograd.pipelines.emission.index import Condition, Index, ceildiv, select_index, unflatten
-from iree.winograd.pipelines.emission.vectors import multiply_add, splat, vector_width_for
+from iree.winograd.pipelines.emission.vectors import broadcast, multiply_add, splat, vector_width_for
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
 from .store import RegisterBlockStore
@@ -29,6 +33,10 @@ MAX_GROUP_INPUTS = 16
 """Input channels of a group, all of which are written out for each tap."""
 MAX_INPUTS_PER_OUTPUT = 4
 """Input channels per output channel of a group: as many vectors are shuffled to one for each tap."""
+MIN_ONLY_CHANNELS = 4
+"""Of a vector that has all channels."""
+MAX_SHARED_TAPS = 16
+"""Taps of a row of a convolution in one group, all of which are written out."""
 
 
 def is_depthwise(shape: ConvolutionShape, target: CpuTarget) -> bool:
@@ -50,6 +58,23 @@ def vectors_span_groups(input_channels: int, output_channels: int, groups: int, 
     )
 
 
+def shares_pixels(shape: ConvolutionShape, target: CpuTarget) -> bool:
+    """Whether this is a direct convolution in one group whose output channels are one vector.
+
+    Its lanes share each element of the input, which several taps of a row multiply.
+    """
+    channels, taps = shape.output_channels, shape.kernel_size[-1]
+    reach = (taps - 1) * shape.dilations[-1]
+    return (
+        shape.transform_size == 1
+        and shape.groups == 1
+        and channels >= MIN_ONLY_CHANNELS
+        and vector_width_for(channels, target.vector_width) == channels
+        and 1 < taps <= MAX_SHARED_TAPS
+        and max(shape.padding_low[-1], shape.padding_high[-1]) <= reach
+    )
+
+
 @dataclass(frozen=True)
 class DepthwiseKernel:
     """output[n, o..., k] = epilogue(sum over taps and c of image[n, i..., first(k) + c] * filters[tap, c, k])
@@ -58,8 +83,10 @@ class DepthwiseKernel:
     A workgroup computes `row_block` rows of outputs of one image, or a part of their channels, as sums of
     `register_pixels` neighbours for one vector of channels. An element of the input is read once for all of
     these sums that it is part of; those of groups of several channels are spread over the lanes of their
-    outputs. Where the last dimension is padded, the blocks of pixels at the border have code of their own,
-    without the taps that read zeros; outer dimensions have a range of taps for each row.
+    outputs, those of a convolution in one group over all. Products of such a one are added channel by
+    channel, so that the filters of a row of taps stay in registers. Where the last dimension is padded, the
+    blocks of pixels at the border have code of their own, without the taps that read zeros; outer dimensions
+    have a range of taps for each row.
 
     By its schedule a workgroup copies its input between zeros, one vector of channels after the other, and
     computes its rows of that vector from the copy: pixels may lie so that they share few sets of the cache.
@@ -253,7 +280,10 @@ class DepthwiseKernel:
         first_channel = self.blocks.first(block) // self.shape.group_outputs * self.shape.group_inputs
         column = pixel * decomposition.step[-1] - shape.padding_low[-1]
         row_of_filters = decomposition.kernel_size[-1] * self.shape.group_inputs * self.schedule.vector_width
-        add_products = self._add_products if self.is_unrolled else self._add_products_by_tap
+        if shape.groups == 1:
+            add_products = self._add_products_by_channel
+        else:
+            add_products = self._add_products if self.is_unrolled else self._add_products_by_tap
 
         def sum_rows(
             dimension: int, position: list[Index], taps: Index, sums: list[ir.Value]
@@ -292,26 +322,66 @@ class DepthwiseKernel:
 
         `origin` is that of the input's element of the first tap and output, also where there is none.
         """
-        decomposition = self.shape.decomposition
-        taps = range(decomposition.kernel_size[-1])
-        weights = [self._weights(filters, filter_origin, Index(tap)) for tap in taps]
-        uses: dict[int, list[tuple[int, int]]] = defaultdict(list)
-        for p, tap in product(range(self.schedule.register_pixels), taps):
-            uses[p * decomposition.step[-1] + tap * decomposition.dilation[-1]].append((p, tap))
+        weights = [
+            self._weights(filters, filter_origin, Index(tap))
+            for tap in range(self.shape.decomposition.kernel_size[-1])
+        ]
         sums = list(sums)
         fused = self.target.fused_multiply_add
-        for column in sorted(uses):
-            _, exists = self._column(pixel, Index(column))
-            if exists.known is False:
-                continue
+        for column, uses in self._columns(pixel):
             with named("elements"):
                 elements = image.load(origin + column * image.stride(-2), self._input_lanes)
             for c in range(self.shape.group_inputs):
                 spread = self._spread(elements, c)
                 with named("sum"):
-                    for p, tap in uses[column]:
+                    for p, tap in uses:
                         sums[p] = multiply_add(spread, weights[tap][c], sums[p], fused)
         return sums
+
+    def _add_products_by_channel(
+        self,
+        image: Buffer,
+        filters: Buffer,
+        origin: Index,
+        filter_origin: Index,
+        pixel: Index,
+        sums: list[ir.Value],
+    ) -> list[ir.Value]:
+        """As `_add_products`, in a loop over the input channels, each of which all lanes share."""
+        width, fused = self.schedule.vector_width, self.target.fused_multiply_add
+        columns = self._columns(pixel)
+
+        def add(c: Index, sums: list[ir.Value]) -> list[ir.Value]:
+            with named("filter"):
+                weights = [
+                    filters.load(filter_origin + (c + tap * self.shape.group_inputs) * width, width)
+                    for tap in range(self.shape.decomposition.kernel_size[-1])
+                ]
+            sums = list(sums)
+            for column, uses in columns:
+                with named("element"):
+                    element = broadcast(image.load_scalar(origin + c + column * image.stride(-2)), width)
+                with named("sum"):
+                    for p, tap in uses:
+                        sums[p] = multiply_add(element, weights[tap], sums[p], fused)
+            return sums
+
+        return loop_carried(self.shape.group_inputs, 1, sums, add, "channel")
+
+    def _columns(self, pixel: Index) -> list[tuple[int, list[tuple[int, int]]]]:
+        """The columns that exist of those that a row of taps reads, with the outputs and taps that read each.
+
+        Columns count from that of the first tap of the block's output at `pixel`, which is output 0.
+        """
+        decomposition = self.shape.decomposition
+        uses: dict[int, list[tuple[int, int]]] = defaultdict(list)
+        taps = range(decomposition.kernel_size[-1])
+        for p, tap in product(range(self.schedule.register_pixels), taps):
+            uses[p * decomposition.step[-1] + tap * decomposition.dilation[-1]].append((p, tap))
+        exist = (
+            column for column in sorted(uses) if self._column(pixel, Index(column))[1].known is not False
+        )
+        return [(column, uses[column]) for column in exist]
 
     def _add_products_by_tap(
         self,
@@ -395,7 +465,9 @@ class DepthwiseKernel:
 
     @property
     def is_unrolled(self) -> bool:
-        """Whether rows of taps are short enough to be written out."""
+        """Whether rows of taps are short enough to be written out, as those that share pixels are."""
+        if self.shape.groups == 1:
+            return True
         at_the_border = [start for start in self._pixel_block_starts if not self._is_inside(start)]
         row = (
             self.schedule.register_pixels * self.shape.decomposition.kernel_size[-1] * self.shape.group_inputs

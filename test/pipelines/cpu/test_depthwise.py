@@ -12,8 +12,9 @@ from convolution_program import Program
 from iree.winograd.dialect.decomposition import decompose
 from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.cpu.backend import CpuBackend
+from iree.winograd.pipelines.cpu.choice.default_schedule import fastest_by_kernel
 from iree.winograd.pipelines.cpu.choice.search_space import CpuSearchSpace
-from iree.winograd.pipelines.cpu.kernels.depthwise import is_depthwise
+from iree.winograd.pipelines.cpu.kernels.depthwise import is_depthwise, shares_pixels
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.schedules.depthwise import DepthwiseSchedule
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
@@ -142,6 +143,97 @@ def test_agrees_with_float64_where_the_input_is_copied(program: Program, rows: i
     default = space.default_schedule(shape_of(program))
     assert isinstance(default, DepthwiseSchedule)
     replace(program, schedule=replace(default, copied_rows=rows)).check()
+
+
+def dense(
+    size: tuple[int, ...], inputs: int, outputs: int, kernel: tuple[int, ...], **rest: object
+) -> Program:
+    single = (1,) * len(size)
+    return Program(size, inputs, outputs, kernel, single, single, **rest)
+
+
+def random_dense_programs(count: int) -> Iterator[Program]:
+    generator = random.Random(2)
+    while count:
+        rank = generator.choice([1, 2, 2, 3])
+
+        def sizes(low: int, high: int, rank: int = rank) -> tuple[int, ...]:
+            return tuple(generator.randint(low, high) for _ in range(rank))
+
+        program = dense(
+            sizes(1, {1: 60, 2: 21, 3: 7}[rank]),
+            generator.randint(1, 9),
+            generator.choice([4, 8, 16]),
+            sizes(2, {1: 9, 2: 5, 3: 3}[rank]),
+            batch=generator.randint(1, 2),
+            strides=sizes(1, 3),
+            dilations=sizes(1, 2),
+            low=sizes(0, 3),
+            high=sizes(0, 3),
+            dynamic_batch=generator.choice([False, True]),
+        )
+        if min(program.output_size) >= 1 and shares_pixels(shape_of(program), AVX512):
+            yield program
+            count -= 1
+
+
+FIRST_LAYERS = [
+    dense((8, 30, 30), 3, 16, (3, 7, 7), strides=(1, 2, 2), low=(1, 3, 3), high=(1, 3, 3)),
+    dense((65, 64), 3, 16, (3, 3), strides=(2, 2), low=(0, 1), high=(1, 0)),
+    dense((100,), 1, 8, (16,), strides=(5,), low=(15,), high=(15,), batch=2),
+]
+SHARED = [
+    *FIRST_LAYERS,
+    # No output has all taps inside, and registers don't hold the filters of a row of taps.
+    dense((3, 5), 20, 16, (3, 16), low=(1, 15), high=(1, 15)),
+    *random_dense_programs(12),
+]
+
+
+def by_depthwise_kernel(program: Program, target: CpuTarget, threads: int = 1) -> Program:
+    machine = CpuBackend(target).default_machine
+    schedules = fastest_by_kernel(shape_of(program), target, machine, threads)
+    (schedule,) = (each for each in schedules if isinstance(each, DepthwiseSchedule))
+    return replace(program, schedule=schedule)
+
+
+@pytest.mark.parametrize("program", sampled(SHARED, [*FIRST_LAYERS, *SHARED[3:6]]), ids=str)
+def test_channels_of_one_vector_agree_with_float64(program: Program) -> None:
+    by_depthwise_kernel(program, AVX512).check()
+
+
+@pytest.mark.parametrize("cpu", ["x86-64", "haswell"])
+def test_channels_of_one_vector_agree_with_float64_on_lesser_targets(cpu: str) -> None:
+    target = CpuTarget.of(cpu, "+avx2,+fma" if cpu == "haswell" else "")
+    outputs = target.vector_width
+    program = dense((20, 21), 3, outputs, (3, 7), strides=(1, 2), low=(1, 3), high=(1, 3))
+    by_depthwise_kernel(program, target).check(flags=[f"--iree-llvmcpu-target-cpu={cpu}"])
+
+
+def test_channels_of_one_vector_have_filters_known_only_at_run_time() -> None:
+    program = by_depthwise_kernel(FIRST_LAYERS[1], AVX512)
+    replace(program, constant_filter=False).check()
+
+
+def test_channels_of_one_vector_are_computed_in_parallel() -> None:
+    program = by_depthwise_kernel(FIRST_LAYERS[0], AVX512, threads=4)
+    assert isinstance(program.schedule, DepthwiseSchedule)
+    assert program.schedule.row_block < shape_of(program).output_rows
+    program.check(device="local-task")
+
+
+def test_pixels_are_shared_where_that_takes_less() -> None:
+    """By one vector of channels and several taps of a row, all of which reach the image."""
+    layer = FIRST_LAYERS[0]
+    for program, is_shared in (
+        (layer, True),
+        (replace(layer, outputs=32), False),
+        (replace(layer, outputs=12), False),
+        (replace(layer, kernel=(3, 7, 1), low=(1, 3, 0), high=(1, 3, 0)), False),
+        (replace(layer, low=(1, 3, 7)), False),
+    ):
+        schedule = CpuBackend(AVX512).search_space().default_schedule(shape_of(program))
+        assert isinstance(schedule, DepthwiseSchedule) == is_shared
 
 
 def test_pixels_that_share_sets_of_the_cache_are_copied() -> None:
