@@ -61,9 +61,12 @@ def decompose(exported: torch.export.ExportedProgram) -> torch.export.ExportedPr
         with warnings.catch_warnings():
             _ignore_own_deprecations()
             decomposed: torch.export.ExportedProgram = exported.run_decompositions(decompositions())
-            return decomposed
     except Exception as error:
         raise ModelImportError(f"torch could not decompose the model's operators: {error}") from error
+    # Those that a model doesn't save are among the constants, where torch-mlir doesn't look for buffers.
+    for name in decomposed.graph_signature.non_persistent_buffers:
+        decomposed.state_dict[name] = decomposed.constants[name]
+    return decomposed
 
 
 def decompositions() -> dict[Any, Any]:

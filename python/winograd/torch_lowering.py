@@ -19,6 +19,7 @@ from iree.winograd.errors import ModelImportError
 from iree.winograd.imported_model import ImportedModel, imported_model
 from iree.winograd.torch_gradients import LOWERED_WHOLE
 from iree.winograd.torch_graphs import layer_name
+from torch._subclasses import FakeTensorMode
 from torch_mlir import ir
 from torch_mlir.dialects import torch as torch_dialect
 from torch_mlir.extras import fx_importer
@@ -178,10 +179,37 @@ class _Importer(fx_importer.FxImporter):
         super().__init__(context=context, hooks=hooks)
         self._cc = locations(context, py_attr_tracker=self._py_attr_tracker)
 
+    def import_stateless_graph(self, graph: torch.fx.Graph, **options: Any) -> Any:
+        """As the base class, which all imports come to, and weights may be in lists of arguments."""
+        _name_listed_weights(graph)
+        return super().import_stateless_graph(graph, **options)
+
     @property
     def locations(self) -> fx_importer.ContextCache:
         """What gives operators their locations."""
         return self._cc
+
+
+def _name_listed_weights(graph: torch.fx.Graph) -> None:
+    """Make the weights in lists of arguments, those of indices for example, results of nodes.
+
+    In lists torch-mlir takes nothing else. It folds the nodes.
+    """
+    for node in list(graph.nodes):
+        if node.op == "call_function":
+            node.args = tuple(
+                [_named(each, before=node) for each in argument] if isinstance(argument, list) else argument
+                for argument in node.args
+            )
+
+
+def _named(value: Any, before: torch.fx.Node) -> Any:
+    if not isinstance(value, torch.Tensor):
+        return value
+    with before.graph.inserting_before(before):
+        copy = before.graph.call_function(torch.ops.aten.clone.default, (value,))
+    copy.meta["val"] = FakeTensorMode().from_tensor(value)
+    return copy
 
 
 def _record(diagnostic: ir.Diagnostic, messages: list[str]) -> bool:

@@ -106,6 +106,27 @@ def test_group_normalization_of_a_dynamic_batch(tmp_path: Path) -> None:
     assert (result.double() - exact).abs().max() / exact.abs().max() < 256 * UNIT_ROUNDOFF
 
 
+class PositionBias(torch.nn.Module):
+    """Adds a weight for each pair of positions, as attention does in LeViT, Swin and MaxViT."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.bias = torch.nn.Parameter(torch.rand(2, 7))
+        positions = torch.arange(4)
+        self.register_buffer("pair", positions[:, None] - positions[None, :] + 3, persistent=False)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x + self.bias[:, self.pair]
+
+
+def test_buffers_that_are_not_saved_are_indices(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    model, x = PositionBias(), torch.rand(1, 2, 4, 4)
+    program = stock_compile(import_torch(model, x), tmp_path)
+    # One addition, of the same numbers.
+    assert torch.equal(torch.from_numpy(program(x.numpy())), model(x))
+
+
 def test_signature(network: Network) -> None:
     model = import_torch(network, torch.zeros(2, 3, 9, 7), entry="forward")
     assert model.entry == "forward"
