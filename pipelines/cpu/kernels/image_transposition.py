@@ -7,12 +7,14 @@ from math import prod
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
-from iree.winograd.pipelines.cpu.processor.transposition import Lines, copy_transposed
+from iree.winograd.pipelines.cpu.processor.transposition import Lines, copy_interleaved, copy_transposed
 from iree.winograd.pipelines.emission.buffer import Buffer
 from iree.winograd.pipelines.emission.index import Index
 
 BLOCK_ELEMENTS = 4096
 """Of a workgroup: what it reads and what it writes stay in L1 while it does so."""
+MAX_INTERLEAVED_CHANNELS = 3
+"""Of an image whose pixels are written by whole vectors; each channel more is one more shuffle of each."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +48,11 @@ class ImageTransposition:
         first_image = number * (self.channels * self.pixels)
         source = Lines(image, first_image + pixel, self.pixels)
         target = Lines(output, first_image + pixel * self.channels, self.channels)
-        copy_transposed(source, target, (self.channels, self._block), self.target.vector_width)
+        extents, width = (self.channels, self._block), self.target.vector_width
+        if self.channels <= MAX_INTERLEAVED_CHANNELS and self._block >= width:
+            copy_interleaved(source, target, extents, width)
+        else:
+            copy_transposed(source, target, extents, width)
 
     @property
     def _block(self) -> int:

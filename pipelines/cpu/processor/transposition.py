@@ -91,6 +91,43 @@ def copy_transposed(
     )
 
 
+def copy_interleaved(source: Lines, target: Lines, extents: tuple[int, int], width: int) -> None:
+    """As `copy_transposed` where the lines of the target are whole, and lie side by side.
+
+    For a few source lines, of at least `width` elements: what is written goes over several target lines.
+    """
+    lines, length = extents
+
+    def copy_block(element: Index) -> None:
+        block = source.load(Index(0), element, (lines, width), None)
+        first = target.first + element * lines
+        for i, value in enumerate(interleaved_block(block)):
+            target.buffer.store(value, first + i * width)
+
+    for_each_vector(length, width, copy_block, "element")
+
+
+def interleaved_block(lines: list[ir.Value]) -> list[ir.Value]:
+    """The elements of vectors in turns, in as many vectors."""
+    count, width = len(lines), ir.VectorType(lines[0].type).shape[0]
+
+    def interleaved(first: int) -> ir.Value:
+        places = [divmod(first + lane, count) for lane in range(width)]
+        merged = lines[0]
+        for number, line in enumerate(lines[1:], start=1):
+            # Lanes of the first line go to their places with those of the second.
+            kept = [element for element, _ in places] if number == 1 else list(range(width))
+            taken = [
+                width + element if owner == number else kept[lane]
+                for lane, (element, owner) in enumerate(places)
+            ]
+            merged = vector.shuffle(merged, line, taken)
+        return merged
+
+    with named("interleaved"):
+        return [interleaved(first) for first in range(0, count * width, width)]
+
+
 def transposed_block(lines: list[ir.Value]) -> list[ir.Value]:
     """The columns of a block of vectors, as many and as long as a power of two says."""
     count, length = len(lines), ir.VectorType(lines[0].type).shape[0]

@@ -9,31 +9,40 @@ from convolution_program import compile_rewritten
 from iree.winograd.pipelines.specification.reflection import UNALIGNED_KEY
 from iree.winograd.runtime import BUFFER_ALIGNMENT
 
-SHAPES = [(1, 3, 40, 33), (2, 1, 7, 9), (3, 20, 5, 3), (1, 130, 9, 30), (2, 5, 1, 1)]
+SHAPES = [
+    (1, 3, 40, 33),
+    (2, 2, 7, 9),
+    (1, 4, 5, 7),
+    (2, 3, 3, 3),
+    (3, 20, 5, 3),
+    (1, 130, 9, 30),
+    (2, 5, 1, 1),
+]
 
 
 @pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic batch"])
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_takes_an_image_anywhere(shape: tuple[int, ...], dynamic: bool) -> None:
-    """A strided convolution of a single tap of ones sums the channels of every other pixel, exactly."""
+    """A strided convolution of a single tap sums the channels of every other pixel by weights, exactly."""
     batch, channels, height, width = shape
     rows, columns = -(-height // 2), -(-width // 2)
     count = "?" if dynamic else str(batch)
     image, last = f"{count}x{channels}x{height}x{width}xf32", f"{count}x{height}x{width}x{channels}xf32"
     result, size = f"{count}x{rows}x{columns}x8xf32", "%batch" if dynamic else ""
+    weights = np.random.default_rng(1).integers(-100, 100, (channels, 8)).astype(np.float32)
     compiled = compile_rewritten(
         f"""
     func.func @main(%x: tensor<{image}>) -> tensor<{result}> {{
       %zero = arith.constant 0.0 : f32
       %first = arith.constant 0 : index
       %batch = tensor.dim %x, %first : tensor<{image}>
-      %ones = arith.constant dense<1.0> : tensor<1x1x{channels}x8xf32>
+      %weights = arith.constant dense<{[[weights.tolist()]]}> : tensor<1x1x{channels}x8xf32>
       %e = tensor.empty({size}) : tensor<{last}>
       %t = linalg.transpose ins(%x : tensor<{image}>) outs(%e : tensor<{last}>) permutation = [0, 2, 3, 1]
       %f = tensor.empty({size}) : tensor<{result}>
       %z = linalg.fill ins(%zero : f32) outs(%f : tensor<{result}>) -> tensor<{result}>
       %r = linalg.conv_2d_nhwc_hwcf {{strides = dense<2> : tensor<2xi64>}}
-        ins(%t, %ones : tensor<{last}>, tensor<1x1x{channels}x8xf32>)
+        ins(%t, %weights : tensor<{last}>, tensor<1x1x{channels}x8xf32>)
         outs(%z : tensor<{result}>) -> tensor<{result}>
       return %r : tensor<{result}>
     }}""",
@@ -46,6 +55,6 @@ def test_takes_an_image_anywhere(shape: tuple[int, ...], dynamic: bool) -> None:
     array = memory[first : first + numbers.nbytes].view(np.float32).reshape(shape)
     array[...] = numbers
     program = iree.winograd.load(compiled)
-    expected = np.repeat(numbers.sum(1)[:, ::2, ::2, None], 8, axis=-1)
+    expected = np.einsum("nchw,ck->nhwk", numbers[:, :, ::2, ::2], weights)
     np.testing.assert_array_equal(np.asarray(program(array)), expected)
     assert UNALIGNED_KEY.encode() in compiled
