@@ -36,6 +36,7 @@ from .product_cost import channel_seconds, multiply_add_seconds
 from .rates import (
     ACCUMULATE_CYCLES,
     CACHED_FILTERS,
+    CACHED_TILES,
     ELEMENT_CYCLES,
     INPUT_OPERATION_CYCLES,
     MEMORY_FILTERS,
@@ -46,7 +47,7 @@ from .rates import (
     TAP_ROW_CYCLES,
     UNHIDDEN,
 )
-from .transform_cost import filter_transform_seconds, filter_vector_seconds
+from .transform_cost import filter_transform_seconds, filter_vector_seconds, transform_seconds
 from .weight_gradient_cost import weight_gradient_seconds
 from .workers import Workers, complete
 
@@ -142,12 +143,15 @@ def _winograd_seconds(
     # Each block of channels reads the tiles anew, from L2 where they fit beside its filters.
     panel = shape.element_types.filter_bytes * elements * shape.reduction * schedule.channel_block
     again = CACHED_FILTERS * machine.bandwidth(block + panel)
-    read = workers.share * block / workers.shared_bandwidth(transformed)
+    reached = CACHED_TILES if workers.count > 1 else 1.0
+    read = workers.share * block / (reached * workers.shared_bandwidth(transformed))
     if block + panel > target.l2_bytes:
         read += workers.share * (channel_blocks - 1) * block / again
     completed = complete(stages, workers)
-    input_workers = Workers(machine, threads, -(-tile_blocks * schedule.tile_block // schedule.input_block))
-    transforming = input_workers.load * min(schedule.input_block, tiles) * input_cycles * cycle
+    input_blocks = -(-tile_blocks * schedule.tile_block // schedule.input_block)
+    input_workers = Workers(machine, threads, input_blocks)
+    work = input_blocks * min(schedule.input_block, tiles) * input_cycles * cycle
+    transforming = transform_seconds(work, transformed, input_workers)
     transform = complete({"input": transforming}, input_workers)
     return {
         **completed,
