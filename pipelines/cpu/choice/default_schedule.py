@@ -28,6 +28,7 @@ from iree.winograd.pipelines.machines.model import CpuMachine
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
 from .cost_model import stage_seconds
+from .product_cost import register_block_seconds
 from .weight_gradient_schedules import weight_gradient_schedules
 from .workers import WORKGROUPS_AT_A_TIME
 
@@ -80,7 +81,7 @@ def fastest_by_kernel(
         return sum(stage_seconds(shape, schedule, target, machine, threads).values())
 
     fastest = [
-        _fastest(_candidates(kind, shape, target, threads), seconds, shape, target)
+        _fastest(_candidates(kind, shape, target, machine, threads), seconds, shape, target)
         for kind in suited_schedules(shape, target)
     ]
     fitting = [schedule for schedule in fastest if misfit(schedule, shape, target) is None]
@@ -90,7 +91,11 @@ def fastest_by_kernel(
 
 
 def _candidates(
-    kind: type[CpuSchedule], shape: ConvolutionShape, target: CpuTarget, threads: int
+    kind: type[CpuSchedule],
+    shape: ConvolutionShape,
+    target: CpuTarget,
+    machine: CpuMachine,
+    threads: int,
 ) -> dict[CpuSchedule, _Division | None]:
     """The few of a kind, with the divisions that those of Winograd kernels are of."""
     if kind is WinogradSchedule:
@@ -99,7 +104,7 @@ def _candidates(
         return dict.fromkeys(weight_gradient_schedules(shape, target, threads))
     if kind is DepthwiseSchedule:
         return dict.fromkeys(_depthwise_schedules(shape, target, threads))
-    return dict.fromkeys(_direct_schedules(shape, target, threads))
+    return dict.fromkeys(_direct_schedules(shape, target, machine, threads))
 
 
 def _fastest(
@@ -266,8 +271,10 @@ _Block: TypeAlias = tuple[int, int, int]
 """A register block: pixels, and vectors of channels of so many lanes."""
 
 
-def _direct_schedules(shape: ConvolutionShape, target: CpuTarget, threads: int) -> Iterator[DirectSchedule]:
-    """Those of the register block that wastes least of this shape.
+def _direct_schedules(
+    shape: ConvolutionShape, target: CpuTarget, machine: CpuMachine, threads: int
+) -> Iterator[DirectSchedule]:
+    """Those of the register block that takes least for this shape.
 
     Rows, then channels, are divided among workgroups, or channels alone: then fewer read all filters. L2
     holds the input of a workgroup if it is copied.
@@ -288,7 +295,7 @@ def _direct_schedules(shape: ConvolutionShape, target: CpuTarget, threads: int) 
             channel_splits=_parts(count, tasks, direct_channel_blocks(shape, width * register_vectors)),
         )
 
-    fitting = _register_block(shape, pixels, target)
+    fitting = _register_block(shape, pixels, target, machine)
     for count, divided, most in product(_workgroups(threads), (True, False), MAX_PIXEL_BLOCKS):
         share = max(1, images * rows * pixels // count) if divided else most
         wanted_pixels = _pixel_block(pixels, fitting[0], most if rows > 1 else min(most, share))
@@ -303,7 +310,7 @@ def _direct_schedules(shape: ConvolutionShape, target: CpuTarget, threads: int) 
     for count in (*_workgroups(threads), ROW_WORKGROUPS_PER_THREAD * threads, -(-least // threads) * threads):
         for parts in _powers_of_two(count):
             share = -(-pixels // -(-max(count // parts, least) // images))
-            most_pixels, register_vectors, width = _register_block(shape, share, target)
+            most_pixels, register_vectors, width = _register_block(shape, share, target, machine)
             register_pixels = -(-share // -(-share // most_pixels))
             wanted_pixels = min(pixels, -(-share // register_pixels) * register_pixels)
             yield schedule((register_pixels, register_vectors, width), (1, wanted_pixels), count)
@@ -322,23 +329,21 @@ def block_vectors(shape: ConvolutionShape, target: CpuTarget) -> list[tuple[int,
     return [*found, *({(all_channels, target.vector_width)} - set(found))]
 
 
-def _register_block(shape: ConvolutionShape, pixels: int, target: CpuTarget) -> _Block:
+def _register_block(shape: ConvolutionShape, pixels: int, target: CpuTarget, machine: CpuMachine) -> _Block:
     """That whose multiply-adds take least for so many neighbouring pixels."""
 
-    def cycles(block: _Block) -> float:
+    def seconds(block: _Block) -> float:
         register_pixels, vectors, lanes = block
         passes = -(-pixels // register_pixels) * -(-shape.group_outputs // (vectors * lanes))
-        # Pixels, filters and the lines that are fetched ahead: of filters, of what is written and read next.
-        loads = register_pixels + 2 * vectors + 2
-        # Two multiply-adds or loads a cycle, four cycles until a sum can be added to, and the loop's own.
-        return passes * (max(register_pixels * vectors / 2, loads / 2, 4) + 1.2)
+        product = RegisterBlock(register_pixels, vectors, lanes, filter_prefetch=0)
+        return passes * register_block_seconds(product, shape, target, machine)
 
     blocks = [
         (register_pixels, vectors, lanes)
         for vectors, lanes in block_vectors(shape, target)
         for register_pixels in range(1, min(pixels, RegisterBlock.most_rows(vectors, target)) + 1)
     ]
-    return min(blocks, key=cycles)
+    return min(blocks, key=seconds)
 
 
 def _pixel_block(pixels: int, register_pixels: int, most: int) -> int:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from iree.winograd.pipelines.cpu.processor.product import Product
+from iree.winograd.pipelines.cpu.processor.product import Product, RegisterBlock
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.machines.model import CpuMachine
+from iree.winograd.pipelines.specification.shape import ConvolutionShape
+
+from .rates import CACHED_FILTERS, FETCHED_LINES, FIRST_CACHE_FILTERS, PIXEL_CYCLES, VECTOR_CYCLES
 
 
 def channel_seconds(product: Product, target: CpuTarget, machine: CpuMachine) -> float:
@@ -15,6 +18,25 @@ def channel_seconds(product: Product, target: CpuTarget, machine: CpuMachine) ->
         max(work.loads / machine.loads_per_cycle, machine.multiply_add_latency / work.independent_sums)
         / machine.clock,
     )
+
+
+def register_block_seconds(
+    block: RegisterBlock, shape: ConvolutionShape, target: CpuTarget, machine: CpuMachine
+) -> float:
+    """Seconds that the direct kernel takes for a channel of a register block, fetching ahead included.
+
+    Filters of a block of channels that don't stay in the first cache come from the second one.
+    """
+    loads = block.channel_work.loads + block.vectors + FETCHED_LINES
+    panel = shape.element_types.filter_bytes * shape.reduction * block.channels
+    read = 0.0
+    if panel > FIRST_CACHE_FILTERS * machine.caches[0].size:
+        bandwidth = CACHED_FILTERS * machine.caches[1].bandwidth
+        read = shape.element_types.filter_bytes * block.channels / bandwidth
+    loaded = max(loads / machine.loads_per_cycle, machine.multiply_add_latency) / machine.clock
+    multiplied = block.channel_work.multiply_adds * multiply_add_seconds(target, machine)
+    beside = block.rows * PIXEL_CYCLES + block.vectors * VECTOR_CYCLES
+    return max(multiplied, loaded, read) + beside / machine.clock
 
 
 def multiply_add_seconds(target: CpuTarget, machine: CpuMachine) -> float:

@@ -21,6 +21,15 @@ CACHED_TILES = 0.3
 """The same of transformed tiles: a few lines of each, which products then wait for."""
 MEMORY_TILES = 0.4
 """That of memory's bandwidth, for such lines that are read, and for those of transforms that are written."""
+FIRST_CACHE_FILTERS = 0.5
+"""The part of the first cache that keeps a panel of filters, beside pixels and outputs."""
+FETCHED_LINES = 4
+"""Cache lines beside filters that the direct kernel fetches for each channel of a register block: outputs,
+the next pixels and the next filters, and loads that wait for these."""
+PIXEL_CYCLES = 0.03
+VECTOR_CYCLES = 0.25
+"""For each pixel, and each vector of filters, of a channel of a register block, beside what its multiply-adds
+or its loads take."""
 UNHIDDEN = 0.36
 """The part of reading filters, or of the multiplying meanwhile if shorter, that doesn't overlap."""
 STORE_CYCLES = 2.9

@@ -148,6 +148,19 @@ def test_register_blocks_of_pointwise_convolutions_run_over_the_ends_of_rows(siz
     assert computed <= 1.1 * prod(size)
 
 
+@pytest.mark.parametrize(("processor", "block"), [("emeraldrapids", (14, 2)), ("znver4", (28, 1))])
+def test_register_blocks_are_those_that_the_processor_is_fastest_by(
+    processor: str, block: tuple[int, int]
+) -> None:
+    """Of 7 vectors of channels pairs leave one out, which one multiply-add a cycle waits for; two would wait
+    for the loads of single ones."""
+    one, none = (1, 1), (0, 0)
+    problem = ConvolutionProblem(1, (14, 14), none, none, one, one, one, 1, 480, 112)
+    target = CpuTarget.of(processor, "+avx2,+fma,+avx512f")
+    schedule = default_direct_schedule(convolution_shape(problem, direct_algorithm(problem)), target, 1)
+    assert (schedule.register_pixels, schedule.register_vectors) == block
+
+
 def test_copies_of_few_channels_count_as_large_as_they_are() -> None:
     """Columns of the copy lie apart for taps in one column alone: sixteen elements beside three are many."""
     convolution = shape(1, 224, 3, 64, 1)
