@@ -29,6 +29,7 @@ from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
 from .cost_model import stage_seconds
 from .product_cost import register_block_seconds
+from .rates import SCATTERED_BYTES_PER_CYCLE
 from .weight_gradient_schedules import weight_gradient_schedules
 from .workers import WORKGROUPS_AT_A_TIME
 
@@ -330,13 +331,18 @@ def block_vectors(shape: ConvolutionShape, target: CpuTarget) -> list[tuple[int,
 
 
 def _register_block(shape: ConvolutionShape, pixels: int, target: CpuTarget, machine: CpuMachine) -> _Block:
-    """That whose multiply-adds take least for so many neighbouring pixels."""
+    """That which takes least for so many neighbouring pixels."""
+    written = pixels * shape.output_channels * shape.element_types.result_bytes
 
     def seconds(block: _Block) -> float:
         register_pixels, vectors, lanes = block
-        passes = -(-pixels // register_pixels) * -(-shape.group_outputs // (vectors * lanes))
+        channel_passes = -(-shape.group_outputs // (vectors * lanes))
+        passes = -(-pixels // register_pixels) * channel_passes
         product = RegisterBlock(register_pixels, vectors, lanes, filter_prefetch=0)
-        return passes * register_block_seconds(product, shape, target, machine)
+        multiplied = passes * shape.reduction * register_block_seconds(product, shape, target, machine)
+        if channel_passes == 1 or written <= target.l2_bytes:
+            return multiplied
+        return multiplied + written / SCATTERED_BYTES_PER_CYCLE / machine.clock
 
     blocks = [
         (register_pixels, vectors, lanes)

@@ -32,6 +32,9 @@ VECTOR_CYCLES = 0.25
 or its loads take."""
 UNHIDDEN = 0.36
 """The part of reading filters, or of the multiplying meanwhile if shorter, that doesn't overlap."""
+SCATTERED_BYTES_PER_CYCLE = 25.0
+"""Of outputs that exceed the second cache: what writing them takes longer where each pass over the pixels
+writes a part of their channels, than all lines side by side in one pass."""
 STORE_CYCLES = 2.9
 """Of the epilogue and the store of one vector of outputs."""
 TAP_ROW_CYCLES = 8.5

@@ -161,6 +161,17 @@ def test_register_blocks_are_those_that_the_processor_is_fastest_by(
     assert (schedule.register_pixels, schedule.register_vectors) == block
 
 
+def test_large_outputs_are_written_in_one_pass_over_the_pixels() -> None:
+    """Those of 112x112x96 exceed L2, those of 28x28x96 don't."""
+    one, none = (1, 1), (0, 0)
+    passes = []
+    for size in (112, 28):
+        problem = ConvolutionProblem(1, (size, size), none, none, one, one, one, 1, 16, 96)
+        shape = convolution_shape(problem, direct_algorithm(problem))
+        passes.append(-(-96 // default_direct_schedule(shape, TARGETS[0], 1).channel_block))
+    assert passes == [1, 3]
+
+
 def test_copies_of_few_channels_count_as_large_as_they_are() -> None:
     """Columns of the copy lie apart for taps in one column alone: sixteen elements beside three are many."""
     convolution = shape(1, 224, 3, 64, 1)
