@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.build.tensors import size_of
-from iree.winograd.passes.build.transpositions import inverse_permutation, transposed
+from iree.winograd.passes.build.transpositions import transposed
 from iree.winograd.passes.frame.containment import rewrite_each
 from iree.winograd.passes.frame.registry import register_pass
 from iree.winograd.passes.match.convolution_form import convolutions
+from iree.winograd.passes.match.image_layout import to_channels_first
 from iree.winograd.passes.match.navigation import walk
 from iree.winograd.passes.match.weight_gradient import weight_gradients
 from iree.winograd.passes.rewrite import channels_last
@@ -102,7 +103,7 @@ def _replace(operations: list[ir.Operation], versions: channels_last.Versions) -
             queries.extend(_redirect_size_queries(result, version))
             if any(True for _ in result.uses):
                 rank = ir.RankedTensorType(result.type).rank
-                back = inverse_permutation(channels_last.permutation(rank))
+                back = to_channels_first(rank)
                 result.replace_all_uses_with(transposed(version, back))
         operation.erase()
 
@@ -120,7 +121,7 @@ def _redirect_size_queries(result: ir.Value, version: ir.Value) -> list[ir.Opera
     """Replace the sizes of `result`; returns the operations that asked for them, which ask `version` then."""
     redirected = []
     rank = ir.RankedTensorType(result.type).rank
-    back = inverse_permutation(channels_last.permutation(rank))
+    back = to_channels_first(rank)
     for query in [use.owner.operation for use in result.uses]:
         index = query.operands[1].owner if query.name == "tensor.dim" else None
         if index is None or index.operation.name != "arith.constant":

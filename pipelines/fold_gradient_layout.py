@@ -10,10 +10,10 @@ from iree.winograd.passes.build.transpositions import inverse_permutation
 from iree.winograd.passes.frame.containment import rewrite_each
 from iree.winograd.passes.frame.registry import register_pass
 from iree.winograd.passes.frame.remarks import remark_left
+from iree.winograd.passes.match.image_layout import comes_channels_first
 from iree.winograd.passes.match.navigation import defining_operation, only_user, transforms
 from iree.winograd.passes.match.no_match import NoMatch
 from iree.winograd.passes.rewrite.channels_first import read_channels_first
-from iree.winograd.passes.rewrite.channels_last import permutation
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 from iree.winograd.pipelines.backends.schedules import schedule_of
 from iree.winograd.pipelines.backends.search_space import SearchSpace
@@ -85,11 +85,7 @@ def _fold(filter_gradient: ops.FilterGradientOp, space: SearchSpace) -> None:
 
 def _channels_last_transposition(image: ir.Value) -> ir.Operation | None:
     """What transposes a channels-first image for one operation only."""
-    operation = defining_operation(image)
-    if operation is None or operation.name != "linalg.transpose" or only_user(image) is None:
-        return None
-    order = permutation(ir.RankedTensorType(image.type).rank)
-    return operation if list(operation.attributes["permutation"]) == order else None
+    return defining_operation(image) if comes_channels_first(image) else None
 
 
 def _filter_transposition(gradient: ops.FilterGradientOp) -> ir.Operation | None:

@@ -7,15 +7,14 @@ from dataclasses import dataclass, replace
 from iree.winograd.dialect import ops
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.build.bodies import inline_block
-from iree.winograd.passes.build.transpositions import inverse_permutation
 from iree.winograd.passes.frame.containment import rewrite_each
 from iree.winograd.passes.frame.registry import register_pass
 from iree.winograd.passes.frame.remarks import remark_left
+from iree.winograd.passes.match.image_layout import is_transposition, to_channels_first, to_channels_last
 from iree.winograd.passes.match.navigation import defining_operation, only_user, transforms
 from iree.winograd.passes.match.no_match import NoMatch
 from iree.winograd.passes.match.reversal import Reversal, match_reversal
 from iree.winograd.passes.rewrite.channels_first import read_channels_first
-from iree.winograd.passes.rewrite.channels_last import permutation
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 from iree.winograd.pipelines.backends.schedules import schedule_of
 from iree.winograd.pipelines.backends.search_space import SearchSpace
@@ -89,7 +88,7 @@ def _match_input(
     """The transposition that gives the group's input, why it stays, or None if there is none."""
     source = group.input_transform.input
     transposition = defining_operation(source)
-    if transposition is None or not _moves_channels(transposition, permutation(source.type.rank)):
+    if transposition is None or not is_transposition(transposition, to_channels_last(source.type.rank)):
         return None
     # The group's transform is among the users.
     if only_user(source) is None:
@@ -102,9 +101,9 @@ def _match_output(
 ) -> ir.Operation | NoMatch | None:
     """The transposition of the group's output, why it stays, or None if there is none."""
     result = group.output_transform.result
-    back = inverse_permutation(permutation(result.type.rank))
+    back = to_channels_first(result.type.rank)
     users = [use.owner.operation for use in result.uses]
-    transposition = next((user for user in users if _moves_channels(user, back)), None)
+    transposition = next((user for user in users if is_transposition(user, back)), None)
     if transposition is None:
         return None
     if len(users) > 1:
@@ -112,10 +111,6 @@ def _match_output(
     if transposition.block != group.output_transform.operation.block:
         return NoMatch(transposition, "it is in another block than the convolution")
     return _refused(transposition, replace(group.shape, output_channels_first=True), space, schedule)
-
-
-def _moves_channels(operation: ir.Operation, order: list[int]) -> bool:
-    return operation.name == "linalg.transpose" and list(operation.attributes["permutation"]) == order
 
 
 def _refused(

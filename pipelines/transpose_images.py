@@ -8,9 +8,9 @@ from iree.winograd.dialect.bindings import ir
 from iree.winograd.dialect.ops import InputTransformOp
 from iree.winograd.passes.frame.containment import rewrite_each
 from iree.winograd.passes.frame.registry import register_pass
+from iree.winograd.passes.match.image_layout import is_transposition, to_channels_last
 from iree.winograd.passes.match.navigation import defining_operation, walk
 from iree.winograd.passes.match.sizes import is_dynamic
-from iree.winograd.passes.rewrite.channels_last import permutation
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 
 from .backends.backend import Lowering
@@ -55,7 +55,7 @@ def _moves_channels(transposition: ir.Operation) -> bool:
     """Whether it makes images of a static size and of f32 channels last."""
     image = ir.RankedTensorType(transposition.operands[0].type)
     return (
-        list(transposition.attributes["permutation"]) == permutation(image.rank)
+        is_transposition(transposition, to_channels_last(image.rank))
         and str(image.element_type) == "f32"
         and not any(map(is_dynamic, image.shape[1:]))
     )

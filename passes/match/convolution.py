@@ -8,6 +8,7 @@ from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.match.constants import is_known_at_load
 from iree.winograd.passes.match.convolution_form import ConvolutionForm, match_form
 from iree.winograd.passes.match.element_types import ElementTypes
+from iree.winograd.passes.match.image_layout import comes_channels_first, leaves_channels_first
 from iree.winograd.passes.match.navigation import defining_operation
 from iree.winograd.passes.match.no_match import NoMatch
 from iree.winograd.passes.match.padding import match_paddings
@@ -29,13 +30,16 @@ class Convolution(ConvolutionProblem):
 
     @property
     def problem(self) -> ConvolutionProblem:
-        """What is to be computed, padding with zeros in front of it included."""
+        """What is to be computed, padding with zeros in front of it and transpositions around it included."""
         stated = {each.name: getattr(self, each.name) for each in fields(ConvolutionProblem)}
         # Whatever the layouts of filter and output, `winograd-fuse-pad` finds the padding of such an input.
         if self.input_layout == self.channels_last_layouts[0] and (image := self._image()) is not None:
             padding, _ = match_paddings(image)
             stated |= {"padding_low": padding.low, "padding_high": padding.high}
             stated["input_size"] = tuple(padding.source.type.shape[1:-1])
+            stated["input_channels_first"] = comes_channels_first(padding.source)
+        if self.is_channels_last:
+            stated["output_channels_first"] = leaves_channels_first(self.operation.results[0])
         stated["runtime_filter"] = not is_known_at_load(self.filter)
         return ConvolutionProblem(**stated)
 

@@ -15,6 +15,7 @@ _TEXT = re.compile(
     r" kernel (?P<kernel_size>[\dx]+) stride (?P<strides>[\dx]+) dilation (?P<dilations>[\dx]+)"
     r" padding (?P<padding_low>[\dx]+) (?P<padding_high>[\dx]+) groups (?P<groups>\d+)"
     r" (?P<element_types>[^\s,]+)(?P<runtime_filter>, filter known at run time)?"
+    r"(?P<input_channels_first>, input channels first)?(?P<output_channels_first>, output channels first)?"
 )
 _MATMUL_TEXT = re.compile(
     r"(?P<pixels>\d+(?:x\d+)+)x(?P<channels>\d+)->(?P<output_channels>\d+) matmul (?P<element_types>\S+)"
@@ -25,11 +26,11 @@ _WEIGHT_GRADIENT = "weight gradient of "
 
 @dataclass(frozen=True)
 class ConvolutionProblem:
-    """The sizes of one convolution: `N x H... x C` to `N x OH... x K`, whatever its layout.
+    """The sizes of one convolution: `N x H... x C` to `N x OH... x K`, and which are channels first.
 
     Its text, `1x56x56x64->64 kernel 3x3 stride 1x1 dilation 1x1 padding 1x1 1x1 groups 1 f32`, names it in
-    databases and reports; `parse` reads it back. A batch known only at run time is `?`, and so is a filter
-    said to be, behind a comma.
+    databases and reports; `parse` reads it back. A batch known only at run time is `?`. Behind commas it says
+    that a filter is, too, and which images are channels first.
 
     Raises ValueError for sizes that differ in rank, are below their least, or groups that don't divide the
     channels.
@@ -52,6 +53,10 @@ class ConvolutionProblem:
     element_types: ElementTypes = F32
     runtime_filter: bool = False
     """Whether the filter is known only when the program runs, which then transforms it in each call."""
+    input_channels_first: bool = False
+    """Whether the program has the input as `N x C x H...`: kernels read it so, or it is transposed before."""
+    output_channels_first: bool = False
+    """Whether the program wants the output as `N x K x OH...`."""
 
     def __post_init__(self) -> None:
         for name in ("padding_low", "padding_high", "kernel_size", "strides", "dilations"):
@@ -79,9 +84,13 @@ class ConvolutionProblem:
             f"kernel {text(self.kernel_size)} stride {text(self.strides)} dilation {text(self.dilations)}"
         )
         padding = f"padding {text(self.padding_low)} {text(self.padding_high)}"
-        known = ", filter known at run time" if self.runtime_filter else ""
-        types = f"groups {self.groups} {self.element_types}"
-        return f"{image}->{self.output_channels} {window} {padding} {types}{known}"
+        remarks = {
+            "filter known at run time": self.runtime_filter,
+            "input channels first": self.input_channels_first,
+            "output channels first": self.output_channels_first,
+        }
+        types = ", ".join([str(self.element_types), *(remark for remark, holds in remarks.items() if holds)])
+        return f"{image}->{self.output_channels} {window} {padding} groups {self.groups} {types}"
 
     @staticmethod
     def parse(text: str) -> ConvolutionProblem:
@@ -117,6 +126,8 @@ class ConvolutionProblem:
             output_channels=int(numbers["output_channels"]),
             element_types=ElementTypes.parse(numbers["element_types"]),
             runtime_filter=numbers["runtime_filter"] is not None,
+            input_channels_first=numbers["input_channels_first"] is not None,
+            output_channels_first=numbers["output_channels_first"] is not None,
         )
 
     @property

@@ -20,6 +20,7 @@ from iree.winograd.passes.match.constants import is_zero
 from iree.winograd.passes.match.convolution import Convolution, match_convolution
 from iree.winograd.passes.match.convolution_form import is_convolution
 from iree.winograd.passes.match.elementwise import Elementwise, is_arithmetic, match_elementwise
+from iree.winograd.passes.match.image_layout import to_channels_last
 from iree.winograd.passes.match.navigation import defining_operation
 from iree.winograd.passes.match.no_match import NoMatch
 from iree.winograd.passes.match.sizes import is_dynamic
@@ -43,11 +44,6 @@ _CONVOLUTIONS = {
     ("n01g", "01g"): linalg.DepthwiseConv2DNhwcHwcOp,
     ("n012g", "012g"): linalg.DepthwiseConv3DNdhwcDhwcOp,
 }
-
-
-def permutation(rank: int) -> list[int]:
-    """Dimension `i` of a channels-last value is dimension `permutation[i]` of what it stands for."""
-    return [0, *range(2, rank), 1]
 
 
 def rewrite_linalg(operation: ir.Operation, versions: Versions) -> ir.Value | None:
@@ -75,7 +71,7 @@ def rewrite_pad(operation: ir.Operation, versions: Versions) -> ir.Value | None:
     (element,) = operation.regions[0].blocks[0].operations[-1].operation.operands
     if source is None or len(operation.operands) != 1 or not _is_outside(element, operation):
         return None
-    order = permutation(source.type.rank)
+    order = to_channels_last(source.type.rank)
     low, high = (list(operation.attributes[name]) for name in ("static_low", "static_high"))
     result_type = _permuted_type(operation.results[0].type)
     with ir.InsertionPoint(operation):
@@ -87,7 +83,7 @@ def rewrite_concat(operation: ir.Operation, versions: Versions) -> ir.Value | No
     if any(source is None for source in sources):
         return None
     result_type = _permuted_type(operation.results[0].type)
-    dimension = permutation(result_type.rank).index(operation.attributes["dim"].value)
+    dimension = to_channels_last(result_type.rank).index(operation.attributes["dim"].value)
     with ir.InsertionPoint(operation):
         return tensor.concat(result_type, dimension, sources)
 
@@ -129,14 +125,14 @@ def read_transposition(operation: ir.Operation, versions: Versions) -> ir.Value 
     moved = list(operation.attributes["permutation"])
     if len(moved) < 3:
         return None
-    back = inverse_permutation(permutation(len(moved)))
+    back = inverse_permutation(to_channels_last(len(moved)))
     if source in versions:
         with ir.InsertionPoint(operation):
             result.replace_all_uses_with(transposed(versions[source], [back[d] for d in moved]))
         operation.erase()
     elif moved == back:
         versions[result] = source
-    elif moved == permutation(len(moved)):
+    elif moved == to_channels_last(len(moved)):
         with ir.InsertionPoint(operation):
             version = _rebuilt_version(source, versions)
         result.replace_all_uses_with(_spread_version(source, versions) if version is None else version)
@@ -164,7 +160,7 @@ def _rewrite_convolution(operation: ir.Operation, versions: Versions) -> ir.Valu
         return None
     input_layout, filter_layout, output_layout = convolution.channels_last_layouts
     channels_last = _CONVOLUTIONS.get((input_layout, filter_layout))
-    order = permutation(convolution.spatial_rank + 2)
+    order = to_channels_last(convolution.spatial_rank + 2)
     former_layouts = (convolution.input_layout, convolution.output_layout)
     if channels_last is None or former_layouts != tuple(
         "".join(layout[position] for position in inverse_permutation(order))
@@ -201,7 +197,7 @@ def _spreads_layout(elementwise: Elementwise, versions: Versions) -> bool:
 
 def _build_elementwise(elementwise: Elementwise, versions: Versions) -> ir.Value:
     rank = ir.RankedTensorType(elementwise.result.type).rank
-    order, identity = permutation(rank), ir.AffineMap.get_identity(rank)
+    order, identity = to_channels_last(rank), ir.AffineMap.get_identity(rank)
     reads = []
     for value, indexing_map in elementwise.reads:
         if value.type.shape == elementwise.result.type.shape and indexing_map == identity:
@@ -236,7 +232,7 @@ def _reduces_windows(operation: ir.Operation, versions: Versions) -> bool:
 def _rewrite_reduction(operation: ir.Operation, versions: Versions) -> ir.Value:
     maps = [ir.AffineMapAttr(attribute).value for attribute in operation.attributes["indexing_maps"]]
     rank, loops = ir.RankedTensorType(operation.results[0].type).rank, maps[-1].n_dims
-    order = [*permutation(rank), *range(rank, loops)]
+    order = [*to_channels_last(rank), *range(rank, loops)]
     *inputs, init = operation.operands
     reads = []
     for value, indexing_map in zip(inputs, maps[:-1], strict=True):
@@ -277,14 +273,14 @@ def _version(value: ir.Value, versions: Versions) -> ir.Value:
     if value in versions:
         return versions[value]
     rebuilt = _rebuilt_version(value, versions)
-    return transposed(value, permutation(value.type.rank)) if rebuilt is None else rebuilt
+    return transposed(value, to_channels_last(value.type.rank)) if rebuilt is None else rebuilt
 
 
 def _rebuilt_version(value: ir.Value, versions: Versions) -> ir.Value | None:
     """The channels-last version of what is filled, empty or broadcast, built again."""
     definition = defining_operation(value)
     if definition is not None and definition.name == "linalg.fill":
-        sizes = [size_of(value, d) for d in permutation(value.type.rank)]
+        sizes = [size_of(value, d) for d in to_channels_last(value.type.rank)]
         return filled(definition.operands[0], sizes, value.type.element_type)
     if definition is not None and definition.name == "tensor.empty":
         return _empty_version(value)
@@ -316,7 +312,7 @@ def _spread_version(value: ir.Value, versions: Versions) -> ir.Value:
             versions[value] = padded
             return padded
     with _point_after(value):
-        versions[value] = transposed(value, permutation(value.type.rank))
+        versions[value] = transposed(value, to_channels_last(value.type.rank))
     return versions[value]
 
 
@@ -352,18 +348,18 @@ def _adds_padding(operation: ir.Operation) -> bool:
 
 
 def _empty_version(value: ir.Value) -> ir.Value:
-    sizes = [size_of(value, dimension) for dimension in permutation(value.type.rank)]
+    sizes = [size_of(value, dimension) for dimension in to_channels_last(value.type.rank)]
     return tensor.empty(sizes, value.type.element_type)
 
 
 def _permuted_type(former: ir.Type) -> ir.RankedTensorType:
     shape = ir.RankedTensorType(former).shape
-    return ir.RankedTensorType.get([shape[d] for d in permutation(len(shape))], former.element_type)
+    return ir.RankedTensorType.get([shape[d] for d in to_channels_last(len(shape))], former.element_type)
 
 
 def _permuted_results(indexing_map: ir.AffineMap) -> ir.AffineMap:
     results = list(indexing_map.results)
-    return ir.AffineMap.get(indexing_map.n_dims, 0, [results[d] for d in permutation(len(results))])
+    return ir.AffineMap.get(indexing_map.n_dims, 0, [results[d] for d in to_channels_last(len(results))])
 
 
 def _permuted_slice(
@@ -373,7 +369,7 @@ def _permuted_slice(
     offsets, sizes, strides = (
         list(operation.attributes[name]) for name in ("static_offsets", "static_sizes", "static_strides")
     )
-    order = permutation(len(offsets))
+    order = to_channels_last(len(offsets))
     permuted_sizes = [*batch, *(sizes[d] for d in order[len(batch) :])]
     return [offsets[d] for d in order], permuted_sizes, [strides[d] for d in order]
 

@@ -6,8 +6,9 @@ from math import prod
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.build.resampling import resampled
+from iree.winograd.passes.match.image_layout import to_channels_last
 from iree.winograd.passes.match.resampling import Resampling, match_resampling
-from iree.winograd.passes.rewrite.channels_last import Versions, permutation
+from iree.winograd.passes.rewrite.channels_last import Versions
 
 _EXITS = ("func.return", "hal.tensor.export", "util.return")
 
@@ -24,7 +25,7 @@ def rewrite_resampling(operation: ir.Operation, versions: Versions) -> ir.Value 
     leaves = all(use.owner.operation.name in _EXITS for use in result.uses)
     if leaves and prod(result.type.shape) > prod(match.source.type.shape):
         return None
-    order = permutation(result.type.rank)
+    order = to_channels_last(result.type.rank)
     axes = {order.index(dimension): axis for dimension, axis in match.axes.items()}
     with ir.InsertionPoint(operation):
         return resampled(versions[match.source], axes)

@@ -12,8 +12,8 @@ from iree.winograd.dialect.ops import GradientTransformOp, InputTransformOp
 from iree.winograd.passes.build.constants import resource_constant
 from iree.winograd.passes.build.tensors import size_of
 from iree.winograd.passes.match.constants import constant_array
+from iree.winograd.passes.match.image_layout import to_channels_last
 from iree.winograd.passes.match.slices import match_slice
-from iree.winograd.passes.rewrite.channels_last import permutation
 from iree.winograd.pipelines.emission.dispatch import KernelFunction, kernel_name
 from iree.winograd.pipelines.emission.epilogue import VectorEpilogue, epilogue_text, reads_along_channels
 from iree.winograd.pipelines.emission.filter_layout import FilterLayout
@@ -471,7 +471,7 @@ def _image_argument(
 def _array_of(image: ir.Value, by_quads: bool, *, channels_first: bool) -> TensorArgument:
     """An image of either layout as an array N x H... x C of a kernel."""
     rank = ir.RankedTensorType(image.type).rank
-    return TensorArgument.permuted(image, permutation(rank) if channels_first else range(rank), by_quads)
+    return TensorArgument.permuted(image, to_channels_last(rank) if channels_first else range(rank), by_quads)
 
 
 def _product(shape: ConvolutionShape, schedule: GemmSchedule | MatrixSchedule) -> Product:

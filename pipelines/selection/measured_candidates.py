@@ -40,7 +40,10 @@ def measured_candidates(
         if algorithm not in algorithms or implementation.arithmetic in found:
             continue
         shape = convolution_shape(problem, algorithm)
-        if not implementation.is_left_to_iree and (reason := space.refusal(shape, implementation.schedule)):
+        # Images that a kernel doesn't take channels first are transposed for it.
+        if not implementation.is_left_to_iree and (
+            reason := space.refusal(shape.channels_last, implementation.schedule)
+        ):
             refused.append(f"{algorithm}: {reason}")
             continue
         seconds = measurement.seconds

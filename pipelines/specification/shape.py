@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from math import prod
 from typing import TypeVar
@@ -17,14 +17,12 @@ Shape = TypeVar("Shape", bound="ConvolutionShape")
 class ConvolutionShape(ConvolutionProblem):
     """One decomposed convolution: `N x H... x C` (*) filter -> `N x OH... x K`, channels last unless said so.
 
+    What kernels are told reads and writes such images; what is chosen for may have them transposed.
+
     Raises ValueError as `ConvolutionProblem` does, and for a decomposition of another convolution.
     """
 
     decomposition: Decomposition = field(kw_only=True)
-    input_channels_first: bool = field(default=False, kw_only=True)
-    """Whether the input is `N x C x H...`."""
-    output_channels_first: bool = field(default=False, kw_only=True)
-    """Whether the output is `N x K x OH...`."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -41,6 +39,11 @@ class ConvolutionShape(ConvolutionProblem):
         """`problem` by `decomposition`."""
         stated = {each.name: getattr(problem, each.name) for each in fields(ConvolutionProblem)}
         return cls(**stated, decomposition=decomposition)
+
+    @property
+    def channels_last(self: Shape) -> Shape:
+        """The same of images that are channels last."""
+        return replace(self, input_channels_first=False, output_channels_first=False)
 
     @property
     def output_rows(self) -> int:

@@ -30,6 +30,9 @@ def problems(draw: st.DrawFn) -> ConvolutionProblem:
         groups=groups,
         input_channels=groups * draw(st.integers(1, 512)),
         output_channels=groups * draw(st.integers(1, 512)),
+        runtime_filter=draw(st.booleans()),
+        input_channels_first=draw(st.booleans()),
+        output_channels_first=draw(st.booleans()),
     )
 
 

@@ -22,12 +22,16 @@ from iree.winograd.tuning.measuring.program_of_problem import layer_program
 
 SPACE = CpuBackend(CpuTarget.of("", "+avx512f")).search_space()
 PLAIN = "1x10x10x16->16 kernel 3x3 stride 1x1 dilation 1x1 padding 1x1 1x1 groups 1 f32"
+FIRST = "input channels first, output channels first"
 PROBLEMS = (
     PLAIN,
     "?x9x11x8->16 kernel 3x2 stride 2x1 dilation 1x2 padding 1x0 0x2 groups 1 f32",
     "2x40x16->24 kernel 5 stride 1 dilation 1 padding 2 2 groups 1 f32",
     "1x12x12x32->32 kernel 3x3 stride 1x1 dilation 1x1 padding 0x0 0x0 groups 4 f32",
     "1x12x12x32->32 kernel 3x3 stride 1x1 dilation 1x1 padding 1x1 1x1 groups 32 f32",
+    "1x10x10x16->32 kernel 3x3 stride 1x1 dilation 1x1 padding 1x1 1x1 groups 1 f32, input channels first",
+    f"2x9x11x3->16 kernel 5x5 stride 2x2 dilation 1x1 padding 2x2 2x2 groups 1 f32, {FIRST}",
+    f"1x12x12x32->32 kernel 3x3 stride 1x1 dilation 1x1 padding 0x0 0x0 groups 4 f32, {FIRST}",
     "1x37x20->30 matmul f32",
     "2x5x7x16->24 matmul f32",
     "weight gradient of 2x10x10x16->16 kernel 3x3 stride 1x1 dilation 1x1 padding 1x1 1x1 groups 1 f32",

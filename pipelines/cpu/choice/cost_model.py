@@ -25,13 +25,19 @@ from iree.winograd.pipelines.cpu.schedules.direct import (
     in_lines,
     staged_elements,
 )
-from iree.winograd.pipelines.cpu.schedules.fit import CpuSchedule
+from iree.winograd.pipelines.cpu.schedules.fit import CpuSchedule, taken
 from iree.winograd.pipelines.cpu.schedules.weight_gradient import WeightGradientSchedule
 from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule
 from iree.winograd.pipelines.machines.model import CpuMachine
 from iree.winograd.pipelines.specification.schedule import FILTER_TRANSFORM_STAGE
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
+from .layout_cost import (
+    read_tile_cycles,
+    transposed_pixel_cycles,
+    transposition_seconds,
+    written_tile_cycles,
+)
 from .product_cost import channel_seconds, multiply_add_seconds
 from .rates import (
     ACCUMULATE_CYCLES,
@@ -58,15 +64,29 @@ def stage_seconds(
     """Seconds of the stages of the kernel that computes `shape` by `schedule`.
 
     Each stage takes what one of the threads has to do of it on average; "waiting" is for threads to start and
-    for the last one to be done. A batch known only at run time counts as 1.
+    for the last one to be done. A batch known only at run time counts as 1. Channels-first images that the
+    kernel doesn't take are transposed in a stage of their own.
     """
     if isinstance(schedule, WeightGradientSchedule):
         return weight_gradient_seconds(shape, schedule, target, machine, threads)
+    told = taken(schedule, shape, target)
+    stages = _told_seconds(told, schedule, target, machine, threads)
+    if told == shape:
+        return stages
+    return {**stages, "transposition": transposition_seconds(shape, told, target, machine, threads)}
+
+
+def _told_seconds(
+    shape: ConvolutionShape, schedule: CpuSchedule, target: CpuTarget, machine: CpuMachine, threads: int
+) -> Mapping[str, float]:
+    """`stage_seconds` of images as the kernel takes them."""
+    stages: Mapping[str, float]
     if isinstance(schedule, DirectSchedule):
         stages = _direct_seconds(shape, schedule, target, machine, threads)
     elif isinstance(schedule, DepthwiseSchedule):
         stages = _depthwise_seconds(shape, schedule, target, machine, threads)
     else:
+        assert isinstance(schedule, WinogradSchedule)
         stages = _winograd_seconds(shape, schedule, target, machine, threads)
     if isinstance(schedule, WinogradSchedule) and schedule.filter_block is not None:
         return stages
@@ -88,9 +108,9 @@ def _winograd_seconds(
         output   = tiles * K/lanes * (2.3 * operations + A + M) cycles
 
     in the symbols of docs/architecture.md, with M outputs and the recipes' nested operations per tile, tiles
-    past the last of a block included. A channel takes the multiply-adds of a register block, its loads at two
-    a cycle, or the latency of its sums, whichever is longest. Filters are transformed beforehand, or read as
-    they are and transformed once for each block of tiles.
+    past the last of a block included, and shuffles of channels-first tiles. A channel takes the multiply-adds
+    of a register block, its loads at two a cycle, or the latency of its sums, whichever is longest. Filters
+    are transformed beforehand, or read as they are and transformed once for each block of tiles.
     """
     tiles = prod(shape.tiles_per_image) * (shape.batch or 1)
     tile_blocks = -(-tiles // schedule.tile_block)
@@ -111,12 +131,14 @@ def _winograd_seconds(
     per_input = (
         INPUT_OPERATION_CYCLES * _input_operations(decomposition.output_tile, decomposition.part_size)
         + ELEMENT_CYCLES * 2 * elements
+        + read_tile_cycles(shape, lanes)
     )
     output_vectors = channel_blocks * schedule.register_vectors
     per_output = (
         OUTPUT_OPERATION_CYCLES * _output_operations(decomposition.output_tile, decomposition.part_size)
         + elements
         + outputs
+        + written_tile_cycles(shape, lanes)
     )
     input_cycles = input_vectors * per_input
     stages = {
@@ -179,6 +201,9 @@ def _direct_seconds(
     tap_rows = prod(shape.decomposition.kernel_size[:-1])
     sums = schedule.register_pixels * schedule.register_vectors
     stores = register_blocks * channel_blocks * (sums * STORE_CYCLES + tap_rows * TAP_ROW_CYCLES)
+    if shape.output_channels_first:
+        row_pixels = schedule.row_block * schedule.pixel_block * channel_blocks
+        stores += row_pixels * transposed_pixel_cycles(schedule.channel_block, target.vector_width)
     staged = 0.0
     distance = shape.strides[-1] * shape.input_channels
     if copies_input(shape, distance, parts, channel_blocks):

@@ -20,7 +20,7 @@ from iree.winograd.pipelines.cpu.schedules.direct import (
     direct_workgroup_bytes,
     in_lines,
 )
-from iree.winograd.pipelines.cpu.schedules.fit import CpuSchedule, misfit
+from iree.winograd.pipelines.cpu.schedules.fit import CpuSchedule, misfit, waiting_tiles
 from iree.winograd.pipelines.cpu.schedules.weight_gradient import WeightGradientSchedule
 from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule
 from iree.winograd.pipelines.emission.vectors import vector_width_for
@@ -75,9 +75,10 @@ def fastest_by_kernel(
 
     Raises ValueError where none fits: of a batch known only at run time a workgroup transforms all channels.
     """
+    last = shape.channels_last
 
-    def seconds(schedule: CpuSchedule) -> float:
-        if misfit(schedule, shape, target) is not None:
+    def seconds(schedule: CpuSchedule, shape: ConvolutionShape = shape) -> float:
+        if misfit(schedule, last, target) is not None:
             return inf
         return sum(stage_seconds(shape, schedule, target, machine, threads).values())
 
@@ -85,9 +86,9 @@ def fastest_by_kernel(
         _fastest(_candidates(kind, shape, target, machine, threads), seconds, shape, target)
         for kind in suited_schedules(shape, target)
     ]
-    fitting = [schedule for schedule in fastest if misfit(schedule, shape, target) is None]
+    fitting = [schedule for schedule in fastest if misfit(schedule, last, target) is None]
     if not fitting:
-        raise ValueError(misfit(fastest[0], shape, target))
+        raise ValueError(misfit(fastest[0], last, target))
     return tuple(sorted(fitting, key=seconds))
 
 
@@ -110,19 +111,21 @@ def _candidates(
 
 def _fastest(
     candidates: dict[CpuSchedule, _Division | None],
-    seconds: Callable[[CpuSchedule], float],
+    seconds: Callable[[CpuSchedule, ConvolutionShape], float],
     shape: ConvolutionShape,
     target: CpuTarget,
 ) -> CpuSchedule:
     """The fastest, with interleaved sums where these cost little. Raises ValueError without candidates."""
     if not candidates:
         raise ValueError(f"the L2 cache of {target.l2_bytes} bytes holds no tile's inputs or products")
-    times = {schedule: seconds(schedule) for schedule in candidates}
+    times = {schedule: seconds(schedule, shape) for schedule in candidates}
     fastest = min(times, key=lambda schedule: times[schedule])
     division = candidates[fastest]
     if division is not None and shape.reduction <= SHORT_REDUCTION:
         accurate = division.schedule(shape, target, interleaved_sums=2)
-        if seconds(accurate) <= INTERLEAVING_COST * times[fastest]:
+        # Transpositions take as long for both.
+        last = shape.channels_last
+        if seconds(accurate, last) <= INTERLEAVING_COST * seconds(fastest, last):
             return accurate
     return fastest
 
@@ -178,10 +181,9 @@ def _divisions(shape: ConvolutionShape, target: CpuTarget, threads: int) -> Iter
     width = vector_width_for(shape.group_outputs, target.vector_width)
     tiles = MAX_TILE_BLOCK if shape.tiles is None else shape.tiles
     workgroups = _workgroups(threads)
-    # A tile's row of inputs and of products, in f32; a workgroup's memory also holds a tile between two
-    # passes.
-    elements = target.workgroup_bytes // shape.element_types.accumulator_bytes
-    available = elements - shape.transform_size * target.vector_width
+    # A tile's row of inputs and of products, in f32; a workgroup's memory also holds tiles between passes.
+    waiting = waiting_tiles(shape) * shape.transform_size * target.vector_width
+    available = target.workgroup_bytes // shape.element_types.accumulator_bytes - waiting
     input_row = shape.transform_size * (shape.groups * shape.reduction + ROW_PADDING)
     vectors = _register_vectors(shape.group_outputs, width)
 

@@ -100,7 +100,7 @@ def direct_schedules(
                     filter_prefetch=prefetch,
                     channel_splits=split,
                 )
-                if misfit(schedule, whole, target) is None:
+                if misfit(schedule, whole.channels_last, target) is None:
                     yield schedule
 
 
@@ -124,7 +124,7 @@ def depthwise_schedules(
             channel_splits=split,
             copied_rows=copied_rows,
         )
-        if misfit(schedule, shape, target) is None:
+        if misfit(schedule, shape.channels_last, target) is None:
             yield schedule
 
 
@@ -135,4 +135,4 @@ def _channel_splits(threads: int, channel_vectors: int) -> list[int]:
 def _fits(schedule: WinogradSchedule, shape: ConvolutionShape, target: CpuTarget, tiles: int) -> bool:
     """Whether the kernel computes the shape by the schedule, whose block is within the bounds of sense."""
     is_sensible = schedule.tile_block <= min(MAX_TUNED_TILE_BLOCK, tiles + schedule.register_tiles - 1)
-    return is_sensible and misfit(schedule, shape, target) is None
+    return is_sensible and misfit(schedule, shape.channels_last, target) is None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from iree.winograd.passes.match.no_match import Reason
 from iree.winograd.pipelines.cpu.processor.target import ROW_PADDING, CpuTarget
 from iree.winograd.pipelines.specification.shape import ConvolutionShape, WeightGradientShape
@@ -49,6 +51,18 @@ def _layout_misfit(schedule: CpuSchedule, shape: ConvolutionShape) -> Reason | N
     return None
 
 
+def taken(schedule: CpuSchedule, shape: ConvolutionShape, target: CpuTarget) -> ConvolutionShape:
+    """`shape` as the kernel of a schedule is told it, channels last where it takes no images channels first.
+
+    `winograd-fold-layout` decides alike, on the input first.
+    """
+    told = shape.channels_last
+    for image in ("input_channels_first", "output_channels_first"):
+        folded = replace(told, **{image: getattr(shape, image)})
+        told = told if misfit(schedule, folded, target) else folded
+    return told
+
+
 def _leaves_lanes_out(schedule: CpuSchedule, shape: ConvolutionShape) -> bool:
     """Whether the kernel leaves a part of its last vector of channels out."""
     if not isinstance(schedule, DirectSchedule) or shape.groups > 1 or shape.output_channels_first:
@@ -62,12 +76,16 @@ def workgroup_bytes(schedule: WinogradSchedule, shape: ConvolutionShape, target:
     if schedule.input_block is None:
         inputs = schedule.tile_block * (shape.groups * shape.reduction + ROW_PADDING)
     panel = 0 if schedule.filter_block is None else (schedule.filter_block + 1) * schedule.channel_block
-    waiting = 1 + shape.input_channels_first + shape.output_channels_first
-    sums = schedule.tile_block * schedule.channel_block + waiting * target.vector_width
+    sums = schedule.tile_block * schedule.channel_block + waiting_tiles(shape) * target.vector_width
     types = shape.element_types
     return shape.transform_size * (
         types.input_bytes * inputs + types.filter_bytes * panel + types.accumulator_bytes * sums
     )
+
+
+def waiting_tiles(shape: ConvolutionShape) -> int:
+    """Tiles of a vector of channels that wait for the next pass: of a transform, and of transpositions."""
+    return 1 + shape.input_channels_first + shape.output_channels_first
 
 
 def _winograd_misfit(schedule: WinogradSchedule, shape: ConvolutionShape, target: CpuTarget) -> Reason | None:

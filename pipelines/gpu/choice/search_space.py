@@ -87,10 +87,11 @@ class GpuSearchSpace:
 
     def default_schedules(self, shape: ConvolutionShape) -> Sequence[GpuSchedule]:
         """By the accuracy of products and sums the one predicted to take least time, the fastest first."""
-        return default_schedules(shape, self.target, self.machine)
+        return default_schedules(shape.channels_last, self.target, self.machine)
 
     def schedules(self, shape: ConvolutionShape) -> Iterator[GpuSchedule]:
         """All schedules that keep the target's limits, the default one first."""
+        shape = shape.channels_last
         default = self.default_schedule(shape)
         yield default
         yield from (
@@ -106,7 +107,10 @@ class GpuSearchSpace:
         return refusal(shape, self.target, schedule)
 
     def stage_seconds(self, shape: ConvolutionShape, schedule: Schedule) -> Mapping[str, float]:
-        """Seconds that each stage is predicted to take. Raises ValueError for the schedule of a CPU."""
+        """Seconds that each stage is predicted to take, of images that are channels last.
+
+        Raises ValueError for the schedule of a CPU.
+        """
         if not isinstance(schedule, GpuSchedule):
             raise ValueError(f"{schedule} is no schedule for a GPU")
-        return stage_seconds(shape, schedule, self.machine)
+        return stage_seconds(shape.channels_last, schedule, self.machine)

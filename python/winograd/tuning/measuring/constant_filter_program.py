@@ -18,7 +18,7 @@ from .layer_program import Array, LayerProgram, Sizes, f32
 class ConstantFilterProgram(LayerProgram):
     """A layer with random filters and biases that are constants of the program.
 
-    Its function `main` takes the image, channels last, and returns outputs of a variance of about one.
+    Its function `main` takes the image and returns outputs of a variance of about one.
     """
 
     @property
@@ -62,7 +62,7 @@ class ConstantFilterProgram(LayerProgram):
         return (self.image,)
 
     def expected(self) -> Array:
-        positive: Array = np.maximum(self.expected_sums().reshape(self.result_shape) + self.bias, 0)
+        positive: Array = np.maximum(self.expected_sums().reshape(self.sums_shape) + self.bias, 0)
         return positive
 
     def build_sums(self, arguments: Sequence[ir.Value], sizes: Sizes) -> ir.Value:

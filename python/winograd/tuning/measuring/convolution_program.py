@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import numpy as np
 from iree.winograd.dialect import reference
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.build.constants import resource_constant
 from iree.winograd.passes.build.convolution import build_convolution
+from iree.winograd.passes.build.groups import merged, split
 from iree.winograd.passes.build.tensors import zero_filled
+from iree.winograd.passes.build.transpositions import transposed
+from iree.winograd.passes.match.image_layout import to_channels_first, to_channels_last
 
 from .constant_filter_program import ConstantFilterProgram
 from .layer_program import DYNAMIC_BATCH, Array, Sizes, f32
@@ -14,7 +18,10 @@ from .padding import padded_image
 
 
 class ConvolutionProgram(ConstantFilterProgram):
-    """Groups are a dimension of their own before the channels of each."""
+    """Groups are a dimension of their own before the channels of each, but not of channels-first images.
+
+    Such an image is transposed, and such a result.
+    """
 
     # The letters of dimensions are those of `Convolution`.
 
@@ -31,8 +38,26 @@ class ConvolutionProgram(ConstantFilterProgram):
         return self._sizes(self._output_channels)
 
     @property
-    def result_shape(self) -> tuple[int, ...]:
+    def sums_shape(self) -> tuple[int, ...]:
         return (self._batch, *self.problem.output_size, *self.bias_shape)
+
+    @property
+    def result_shape(self) -> tuple[int, ...]:
+        if not self.problem.output_channels_first:
+            return self.sums_shape
+        return (self._batch, self.problem.output_channels, *self.problem.output_size)
+
+    @property
+    def arguments(self) -> tuple[Array, ...]:
+        if not self.problem.input_channels_first:
+            return super().arguments
+        return (_channels_first(self.image, self.problem.spatial_rank),)
+
+    def expected(self) -> Array:
+        positive = super().expected()
+        if not self.problem.output_channels_first:
+            return positive
+        return _channels_first(positive, self.problem.spatial_rank)
 
     def expected_sums(self) -> Array:
         problem = self.problem
@@ -46,7 +71,21 @@ class ConvolutionProgram(ConstantFilterProgram):
             problem.groups,
         )
 
+    def build_result(self, sums: ir.Value, sizes: Sizes) -> ir.Value:
+        result = super().build_result(sums, sizes)
+        if not self.problem.output_channels_first:
+            return result
+        rank = self.problem.spatial_rank + 2
+        last = result if len(sizes) == rank else merged(result, rank - 1)
+        return transposed(last, to_channels_first(rank))
+
     def build_sums_of(self, image: ir.Value, sizes: Sizes) -> ir.Value:
+        if self.problem.input_channels_first:
+            rank = self.problem.spatial_rank + 2
+            image = transposed(image, to_channels_last(rank))
+            channels = self.image_shape[rank - 1 :]
+            if len(channels) == 2:
+                image = split(image, rank - 1, (channels[0], channels[1]))
         spatial = "".join(map(str, range(self.problem.spatial_rank)))
         layouts = (
             "n" + spatial + self._image_channels,
@@ -89,3 +128,9 @@ class ConvolutionProgram(ConstantFilterProgram):
         problem = self.problem
         sizes = {"c": problem.group_inputs, "g": problem.groups, "f": problem.group_outputs}
         return tuple(sizes[letter] for letter in letters)
+
+
+def _channels_first(image: Array, rank: int) -> Array:
+    """N x C x H... of an image N x H... whose channels are its last dimensions."""
+    joined = image.reshape(*image.shape[: rank + 1], -1)
+    return np.ascontiguousarray(np.moveaxis(joined, -1, 1))

@@ -37,6 +37,11 @@ class LayerProgram(ABC):
     @abstractmethod
     def result_shape(self) -> tuple[int, ...]: ...
 
+    @property
+    def sums_shape(self) -> tuple[int, ...]:
+        """Of the layer's own result: that of what is returned."""
+        return self.result_shape
+
     @abstractmethod
     def expected(self) -> Array:
         """The result of `main` for `arguments`, in float64."""
@@ -63,7 +68,7 @@ class LayerProgram(ABC):
             with ir.InsertionPoint(module.body):
                 main = func.FuncOp("main", (types, (result_type,)))
             with ir.InsertionPoint(main.add_entry_block()):
-                sizes: list[int | ir.Value] = list(result_type.shape)
+                sizes: list[int | ir.Value] = list(self._with_batch(self.sums_shape))
                 if self.problem.batch is None:
                     sizes[0] = tensor.dim(main.arguments[0], index_constant(0))
                 sums = self.build_sums(list(main.arguments), sizes)

@@ -1,0 +1,67 @@
+"""What channels-first images cost: kernels transpose parts of them, or dispatches transpose all of them."""
+
+from __future__ import annotations
+
+from math import prod
+
+from iree.winograd.pipelines.cpu.processor.target import CpuTarget
+from iree.winograd.pipelines.emission.vectors import vector_width_for
+from iree.winograd.pipelines.machines.model import CpuMachine
+from iree.winograd.pipelines.specification.shape import ConvolutionShape
+
+from .rates import SHUFFLE_CYCLES
+from .workers import Workers, complete
+
+BLOCK_PIXELS = 16
+"""Of an image, that are transposed together with as many channels."""
+
+
+def read_tile_cycles(shape: ConvolutionShape, lanes: int) -> float:
+    """Of reading a tile of a vector of channels, beyond those of a channels-last one."""
+    if not shape.input_channels_first:
+        return 0.0
+    *lines, length = shape.decomposition.alpha
+    return prod(lines) * transposition_cycles(lanes, length, lanes)
+
+
+def written_tile_cycles(shape: ConvolutionShape, lanes: int) -> float:
+    """The same of writing a tile of outputs."""
+    if not shape.output_channels_first:
+        return 0.0
+    *lines, length = shape.decomposition.output_tile
+    return prod(lines) * transposition_cycles(length, lanes, lanes)
+
+
+def transposed_pixel_cycles(channels: int, lanes: int) -> float:
+    """Of a pixel among neighbours that are transposed with all these channels."""
+    return transposition_cycles(channels, BLOCK_PIXELS, lanes) / BLOCK_PIXELS
+
+
+def transposition_cycles(lines: int, length: int, widest: int) -> float:
+    """Of `copy_transposed` on so many lines of `length` elements, in vectors of at most `widest`."""
+    count, width = vector_width_for(lines, widest), min(widest, 1 << (length - 1).bit_length())
+    blocks = -(-lines // count) * -(-length // width)
+    side = min(count, width)
+    # Lines are joined to whole vectors before the exchange, or taken apart after it.
+    apart = abs(count - width) if count >= width else width
+    return SHUFFLE_CYCLES * blocks * (side * (side - 1).bit_length() + apart)
+
+
+def transposition_seconds(
+    shape: ConvolutionShape, told: ConvolutionShape, target: CpuTarget, machine: CpuMachine, threads: int
+) -> float:
+    """Of the dispatches that transpose images of `shape` which kernels are `told` are channels last."""
+    batch, width = shape.batch or 1, target.vector_width
+    images = []
+    if shape.input_channels_first != told.input_channels_first:
+        images.append((shape.input_channels, prod(shape.input_size), shape.image_bytes))
+    if shape.output_channels_first != told.output_channels_first:
+        images.append((shape.output_channels, prod(shape.output_size), shape.result_bytes))
+    seconds = 0.0
+    for channels, pixels, size in images:
+        workers = Workers(machine, threads, -(-batch * pixels // BLOCK_PIXELS))
+        cycles = batch * pixels * transposed_pixel_cycles(channels, width)
+        moved = 2 * batch * size / workers.shared_bandwidth(batch * size)
+        each = (cycles / machine.clock + moved) / workers.count
+        seconds += sum(complete({"transposition": each}, workers).values())
+    return seconds
