@@ -62,21 +62,22 @@ class InputTransform:
     image: Buffer
     tiles: Buffer
 
-    def emit(self, tile: Tile, row: Index) -> None:
-        """Emits the transform of one tile to a row of `tiles`.
+    def emit(self, tile: Tile, row: Index, part: Channels | None = None) -> None:
+        """Emits the transform of one tile to a row of `tiles`: of all channels, or a `part` of each group's.
 
         Views are taken by a loop: those of a large kernel are many, each as much code as the first.
         """
         shape = self.shape
-        width = vector_width_for(shape.group_inputs, self.target.vector_width)
+        part = part or Channels(Index(0), shape.group_inputs)
+        width = vector_width_for(part.count, self.target.vector_width)
         nested, reader = self._nested(width), self._reader(width)
         with loop(shape.decomposition.view_count, name="view") as view:
 
             def transform(load_tile: LoadTile) -> None:
                 with loop(shape.groups, name="group") as group:
-                    columns = self.tiles.offset([row, 0, group * shape.reduction + view * shape.group_inputs])
-                    channels = Channels(group * shape.group_inputs, shape.group_inputs)
-                    self._transform(nested, load_tile, columns, channels, width)
+                    first = group * shape.reduction + view * shape.group_inputs + part.first
+                    channels = Channels(group * shape.group_inputs + part.first, part.count)
+                    self._transform(nested, load_tile, self.tiles.offset([row, 0, first]), channels, width)
 
             self._for_view(reader, tile, view, transform)
 
