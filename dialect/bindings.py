@@ -80,6 +80,15 @@ def c_pointer(wrapper: Any) -> int:
     return int(_capsule_pointer(capsule, _capsule_name(capsule)))
 
 
+def import_no_other_dialects() -> None:
+    """In this process, have MLIR import no module of Python's for operations that it meets.
+
+    It would import that of the operation's dialect, for a class that nothing here asks for: those for LLVM's
+    and the hardware abstraction layer's alone take as long as all that are imported here.
+    """
+    dialect_registry.globals.dialect_search_modules = []
+
+
 def __getattr__(name: str) -> Any:
     if name not in _DEFERRED:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
@@ -97,6 +106,7 @@ __all__ = [
     "flow",
     "func",
     "gpu",
+    "import_no_other_dialects",
     "ir",
     "linalg",
     "linalg_structure",

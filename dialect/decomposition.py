@@ -206,7 +206,7 @@ def decompose(
         for stride, common, m, p in zip(strides, spacing, output_tile, part_size, strict=True)
     ]
     offsets = [
-        _view_offsets(taps, p, lcm(stride, dilation), dilation)
+        view_offsets(taps, p, lcm(stride, dilation), dilation)
         for taps, p, stride, dilation in zip(kernel_size, part_size, strides, dilations, strict=True)
     ]
     return Decomposition(
@@ -220,7 +220,7 @@ def decompose(
     )
 
 
-def _view_offsets(taps: int, part_size: int, spacing: int, dilation: int) -> list[int]:
+def view_offsets(taps: int, part_size: int, spacing: int, dilation: int) -> list[int]:
     """The offsets of one dimension's views: for each phase of the stride, its taps in runs of `part_size`."""
     phase_count = spacing // dilation
     first_taps = (

@@ -6,8 +6,8 @@ import json
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
-from importlib.resources import files
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 from iree.winograd.dialect.algebra.cook_toom import INFINITY, Point
@@ -60,7 +60,7 @@ def measured_points() -> dict[int, MeasuredPoints]:
 @cache
 def _shipped() -> dict[str, Any]:
     """The contents of the data file, read on first use so that importing stays cheap."""
-    data: dict[str, Any] = json.loads(files(__package__).joinpath("points.json").read_text())
+    data: dict[str, Any] = json.loads(Path(__file__).with_name("points.json").read_text())
     return data
 
 

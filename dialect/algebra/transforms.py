@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -200,6 +200,6 @@ def _operation_from_text(text: str) -> Operation:
 @cache
 def _shipped() -> dict[str, Any]:
     """The contents of the data file, read on first use."""
-    path = files(__package__).joinpath("recipes.json")
+    path = Path(__file__).with_name("recipes.json")
     data: dict[str, Any] = json.loads(path.read_text()) if path.is_file() else {}
     return data

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
-import pkgutil
 import re
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Protocol, TypeVar
@@ -77,6 +76,8 @@ def register_pass(name: str) -> Callable[[PassClass], PassClass]:
 
 def import_passes(package_name: str) -> None:
     """Import every module under the package `package_name`, so that their passes are registered."""
+    import pkgutil
+
     package = importlib.import_module(package_name)
     for module in pkgutil.walk_packages(package.__path__, package_name + "."):
         importlib.import_module(module.name)

@@ -7,6 +7,7 @@ from functools import cache
 from itertools import product
 from math import lcm
 
+from iree.winograd.dialect.decomposition import view_offsets
 from iree.winograd.passes.frame.algorithm import Algorithm
 from iree.winograd.passes.match.problem import ConvolutionProblem, WeightGradientProblem
 from iree.winograd.pipelines.backends.schedules import IreeSchedule
@@ -19,6 +20,9 @@ MAX_CHOSEN_OUTPUT_TILE = 6
 MAX_CHOSEN_ALPHA = 8
 MAX_PARTS = 4
 """Parts that the taps of one dimension and phase of the stride are split into at most."""
+
+FEWER_PRODUCTS = 0.9
+"""Times the products of another tile in one dimension: with so few the other is never faster."""
 
 
 @cache
@@ -60,6 +64,19 @@ def candidate_algorithms(problem: ConvolutionProblem, output_tile: int | None = 
     yield from (algorithm for algorithm in tiled if not algorithm.is_direct)
 
 
+def predicted_algorithms(problem: ConvolutionProblem, output_tile: int | None = None) -> Iterator[Algorithm]:
+    """Those of `candidate_algorithms` that may be the fastest of all as accurate: half of them, or a third.
+
+    Others are outdone in a dimension: by tiles no larger, of no more parts, for which there are fewer
+    products.
+    """
+    efficient = [_efficient(problem, dimension, output_tile) for dimension in range(problem.spatial_rank)]
+    for algorithm in candidate_algorithms(problem, output_tile):
+        chosen = zip(algorithm.output_tile, algorithm.part_size, strict=True)
+        if algorithm.is_direct or all(pair in pairs for pair, pairs in zip(chosen, efficient, strict=True)):
+            yield algorithm
+
+
 def implementations(space: SearchSpace, problem: ConvolutionProblem) -> Iterator[Implementation]:
     """All that `space` offers for `problem`, which IREE's own code isn't part of."""
     for algorithm in candidate_algorithms(problem):
@@ -81,3 +98,23 @@ def _tiles_and_parts(
     for m, p in product(sizes, part_sizes):
         if output_tile is not None or m + p - 1 <= MAX_CHOSEN_ALPHA:
             yield (m, p)
+
+
+def _efficient(problem: ConvolutionProblem, dimension: int, output_tile: int | None) -> set[tuple[int, int]]:
+    """The tiles and parts of one dimension that no others outdo."""
+    stride, dilation = problem.strides[dimension], problem.dilations[dimension]
+    spacing = lcm(stride, dilation)
+    outputs = -(-problem.output_size[dimension] // (spacing // stride))
+
+    def sizes(m: int, p: int) -> tuple[int, int, int]:
+        """Elements of a tile, parts, and products for each pair of channels."""
+        parts = len(view_offsets(problem.kernel_size[dimension], p, spacing, dilation))
+        return m + p - 1, parts, -(-outputs // m) * (m + p - 1) * parts
+
+    known = {pair: sizes(*pair) for pair in _tiles_and_parts(problem, dimension, output_tile)}
+
+    def is_outdone(elements: int, parts: int, products: int) -> bool:
+        least = FEWER_PRODUCTS * products
+        return any(a <= elements and b <= parts and c <= least for a, b, c in known.values())
+
+    return {pair for pair, own in known.items() if not is_outdone(*own)}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import inf
+from typing import TYPE_CHECKING
 
 from iree.winograd.passes.match.no_match import NoMatch
 from iree.winograd.passes.match.problem import ConvolutionProblem
@@ -13,9 +14,10 @@ from iree.winograd.pipelines.backends.search_space import SearchSpace
 from .decision import Candidate, Decision
 from .layer import Layer, match_problem
 from .layer_filter import is_layer_allowed, location_names
-from .measured_candidates import measured_candidates
 from .prediction import IREE_TOLERANCE, TIME_TOLERANCE, attainable_limit, error_limit, predict
-from .tuning_database import TuningDatabase
+
+if TYPE_CHECKING:
+    from .tuning_database import TuningDatabase
 
 
 @dataclass(frozen=True)
@@ -104,6 +106,8 @@ class Chooser:
         predicted = predict(problem, self.space, self.output_tile)
         if self.database is None:
             return predicted
+        from .measured_candidates import measured_candidates
+
         measured = measured_candidates(self.database, problem, self.space, self.output_tile, ignore)
         known = {candidate.implementation.arithmetic for candidate in measured}
         return (

@@ -13,7 +13,7 @@ from iree.winograd.pipelines.backends.search_space import SearchSpace
 from iree.winograd.pipelines.specification.schedule import Schedule
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
-from .candidates import candidate_algorithms, convolution_shape, direct_algorithm, iree_implementation
+from .candidates import convolution_shape, direct_algorithm, iree_implementation, predicted_algorithms
 from .decision import Candidate
 from .implementation import Implementation
 
@@ -26,6 +26,7 @@ Predictions of it are off by as much, and large matrices may take it ten times a
 """
 
 
+@cache
 def predict(
     problem: ConvolutionProblem, space: SearchSpace, output_tile: int | None = None
 ) -> tuple[Candidate, ...]:
@@ -35,7 +36,7 @@ def predict(
     """
     ours = [
         Implementation(algorithm, schedule)
-        for algorithm in candidate_algorithms(problem, output_tile)
+        for algorithm in predicted_algorithms(problem, output_tile)
         for schedule in _default_schedules(convolution_shape(problem, algorithm), space)
     ]
     theirs = [iree_implementation(problem)] if space.iree_stage_seconds(problem) else []

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from operator import attrgetter
+from typing import TYPE_CHECKING
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.frame.algorithm import ATTRIBUTE_NAME, set_algorithm
@@ -23,7 +24,9 @@ from .chooser import Chooser
 from .decision import Decision
 from .layer import Layer, layers
 from .module_space import module_space
-from .tuning_database import TuningDatabase
+
+if TYPE_CHECKING:
+    from .tuning_database import TuningDatabase
 
 PASS_NAME = "winograd-select-algorithm"
 
@@ -114,6 +117,8 @@ class SelectAlgorithm:
         if self.tuning_database is None:
             yield None
             return
+        # It takes SQLite, which not everyone who compiles needs.
+        from .tuning_database import TuningDatabase
 
         def report(message: str) -> None:
             remark_missed(module, PASS_NAME, message)

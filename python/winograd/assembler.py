@@ -11,9 +11,7 @@ import os
 import shutil
 import struct
 import subprocess
-import tempfile
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -57,6 +55,9 @@ def assemble_kernels(module: ir.Operation, ptxas: str, warn: Callable[[Diagnosti
 
     `ptxas` is NVIDIA's assembler. What it fails on stays text, and `warn` is told.
     """
+    # Threads and temporary files take long to load, which compilations for other targets don't need.
+    from concurrent.futures import ThreadPoolExecutor
+
     binaries = list(_binaries(module))
     texts = [
         np.array(ir.DenseIntElementsAttr(binary.attributes["data"]), np.int8).tobytes() for binary in binaries
@@ -121,7 +122,9 @@ def _text(executable: bytes) -> tuple[int, int]:
 
 
 def _assembled(text: bytes, architecture: str, ptxas: str) -> bytes:
-    with tempfile.TemporaryDirectory() as folder:
+    from tempfile import TemporaryDirectory
+
+    with TemporaryDirectory() as folder:
         source, target = Path(folder, "kernels.ptx"), Path(folder, "kernels.cubin")
         source.write_bytes(text)
         command = [ptxas, f"-arch={architecture}", str(source), "-o", str(target)]

@@ -5,10 +5,8 @@ from __future__ import annotations
 import errno
 import os
 import re
-import secrets
 import shutil
 import stat
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
@@ -63,6 +61,8 @@ def unnamed_file() -> Iterator[str]:
         finally:
             os.close(descriptor)
         return
+    import tempfile
+
     with tempfile.TemporaryFile() as file:
         yield _path_of(file.fileno())
 
@@ -121,7 +121,7 @@ def _replace(name: str, target: str) -> None:
 
 
 def _new_name(folder: str) -> str:
-    return os.path.join(folder, f".winograd-{secrets.token_hex(8)}")
+    return os.path.join(folder, f".winograd-{os.urandom(8).hex()}")
 
 
 def _path_of(descriptor: int) -> str:

@@ -27,7 +27,6 @@ from iree.winograd.pipelines.backends.module_backend import unsupported_target
 from iree.winograd.pipelines.compile_pipeline import command_pipeline, compile_pipeline
 from iree.winograd.pipelines.selection.decision import Decision
 from iree.winograd.pipelines.selection.options import WinogradOptions
-from iree.winograd.report.decisions import decision_report
 from iree.winograd.report.file import ReportFileError, report_file
 from iree.winograd.stored_machine import with_stored_machine
 
@@ -185,6 +184,8 @@ class Compilation:
         if path is None:
             yield
             return
+        from iree.winograd.report.decisions import decision_report
+
         with report_file(path) as write:
             yield
             try:
@@ -325,36 +326,39 @@ class Compilation:
                 verify=self._stages.verify,
             )
             rewrites.append((_COMMANDS_PHASE, run))
+        if kernels and stages.go_beyond(_TRANSLATION_PHASE):
+            # Its end is where what kernels became is verified.
+            rewrites.append((_TRANSLATION_PHASE, lambda program: None))
+        execute = self._execute_unverified if kernels else self._execute
         for phase, rewrite in sorted(rewrites, key=lambda each: PHASES.index(each[0])):
-            if self._execute(invocation, compile_from, phase) is None:
+            if execute(invocation, compile_from, phase) is None:
                 return None
             compile_from = phase
             rewrite(_program(invocation))
-        if kernels and stages.go_beyond(_TRANSLATION_PHASE):
-            if self._translate(invocation, compile_from) is None:
-                return None
-            compile_from = _TRANSLATION_PHASE
         assembler = None if self._options is None else self._options.ptxas
         if assembler is None and rewrites:
             assembler = default_assembler(_program(invocation))
-        if assembler is None or not stages.go_beyond(_BINARIES_PHASE):
-            return self._execute(invocation, compile_from, self._stages.compile_to)
-        if self._execute(invocation, compile_from, _BINARIES_PHASE) is None:
-            return None
-        assemble_kernels(_program(invocation), assembler, self._warn)
-        return self._execute(invocation, _BINARIES_PHASE, self._stages.compile_to)
+        if assembler is not None and stages.go_beyond(_BINARIES_PHASE):
+            if execute(invocation, compile_from, _BINARIES_PHASE) is None:
+                return None
+            compile_from = _BINARIES_PHASE
+            assemble_kernels(_program(invocation), assembler, self._warn)
+        result = execute(invocation, compile_from, self._stages.compile_to)
+        if kernels and result is not None and self._stages.verify:
+            _program(invocation)
+        return result
 
-    def _translate(self, invocation: api.Invocation, compile_from: str) -> api.Invocation | None:
-        """Compile a program to the end of `_TRANSLATION_PHASE`, and verify it then.
+    def _execute_unverified(
+        self, invocation: api.Invocation, compile_from: str, compile_to: str
+    ) -> api.Invocation | None:
+        """As `_execute`, for a program that is verified when it is taken from `invocation`.
 
-        To verify every kernel after each of the hundred passes of this phase takes a third of it. Raises
-        RuntimeError when the program doesn't verify.
+        To verify it after each of IREE's hundreds of passes, too, takes a tenth of a small program's time,
+        and a third of the translation of kernels.
         """
         embedding.set_verify(invocation, False)
-        result = self._execute(invocation, compile_from, _TRANSLATION_PHASE)
+        result = self._execute(invocation, compile_from, compile_to)
         embedding.set_verify(invocation, self._stages.verify)
-        if result is not None:
-            _program(invocation)
         return result
 
     def _dumps_kernels(self) -> bool:

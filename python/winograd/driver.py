@@ -18,7 +18,7 @@ from iree.winograd import embedding
 from iree.winograd.atomic_file import STANDARD_STREAM, atomic_file
 from iree.winograd.compilation import PHASES, REWRITE_PHASE, Compilation, Stages, session_flags
 from iree.winograd.diagnostics import Diagnostic
-from iree.winograd.dialect.bindings import ir
+from iree.winograd.dialect.bindings import import_no_other_dialects, ir
 from iree.winograd.errors import WinogradError
 from iree.winograd.flags import (
     ENABLE,
@@ -182,6 +182,7 @@ def _is_accepted(command_line: CommandLine) -> bool:
 def _compile(command_line: CommandLine, stages: Stages, read_onnx: _OnnxReader, program: str) -> int:
     # Python would wait for the compiler to return before it ends the process.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+    import_no_other_dialects()
     dumps, library = take_ir_dumps(command_line.library)
     flags = (*session_flags(command_line.options), *library)
     embedding.setup_command_line(str(embedding.stock_tool(_PROGRAM)), flags)

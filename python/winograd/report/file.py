@@ -7,14 +7,24 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from iree.winograd.atomic_file import atomic_file
-from iree.winograd.report.page import decision_page
-from iree.winograd.report.schema import DecisionReport
+
+if TYPE_CHECKING:
+    from iree.winograd.report.schema import DecisionReport
+
+
+def _page(report: DecisionReport) -> str:
+    # It takes an XML library, which not everyone who compiles needs.
+    from iree.winograd.report.page import decision_page
+
+    return decision_page(report)
+
 
 _FORMATS: dict[str, Callable[[DecisionReport], str]] = {
     ".json": lambda report: json.dumps(report, indent=1) + "\n",
-    ".html": decision_page,
+    ".html": _page,
 }
 
 

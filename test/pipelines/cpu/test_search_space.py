@@ -14,7 +14,7 @@ from iree.winograd.pipelines.cpu.kernels.by_schedule import kernel_for
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.schedules.direct import DirectSchedule, staged_elements
 from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule
-from iree.winograd.pipelines.selection.candidates import convolution_shape
+from iree.winograd.pipelines.selection.candidates import candidate_algorithms, convolution_shape
 from iree.winograd.pipelines.selection.prediction import predict
 
 TARGET = CpuTarget.of("znver5", "+avx512f")
@@ -120,3 +120,20 @@ def test_sums_over_the_tiles_of_many_images_are_short(threads):
     for schedule in sliced:
         blocks = -(-shape.tiles // schedule.tile_block)
         assert -(-blocks // schedule.tile_slices) <= 64
+
+
+@pytest.mark.parametrize(
+    "convolution", [problem(56, 64, 64), problem(13, 256, 384), problem(27, 96, 256, taps=5)], ids=str
+)
+@pytest.mark.parametrize("threads", [1, 16])
+def test_algorithms_that_are_not_predicted_would_not_be_faster(convolution, threads):
+    searched = space(threads)
+    predicted = {each.implementation.algorithm for each in predict(convolution, searched)}
+    allowed = set(candidate_algorithms(convolution))
+    assert predicted < allowed and len(predicted) <= len(allowed) / 2
+
+    def seconds(algorithm: Algorithm) -> float:
+        shape = convolution_shape(convolution, algorithm)
+        return sum(searched.stage_seconds(shape, searched.default_schedule(shape)).values())
+
+    assert min(map(seconds, predicted)) <= min(map(seconds, allowed - predicted))
