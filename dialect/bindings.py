@@ -12,24 +12,20 @@ from iree.compiler._mlir_libs import _mlirDialectsLinalg as linalg_structure
 from iree.compiler.api import ctypes_dl
 from iree.compiler.dialects import _linalg_ops_gen as linalg
 from iree.compiler.dialects import (
-    affine,
     arith,
     flow,
     func,
-    gpu,
-    math,
     memref,
     scf,
     stream,
     tensor,
-    util,
     vector,
 )
 from iree.compiler.dialects._ods_common import _cext as dialect_registry
 from iree.compiler.passmanager import PassManager
 
 if TYPE_CHECKING:
-    from iree.compiler.dialects import llvm, nvvm
+    from iree.compiler.dialects import gpu, llvm, nvvm
 
 c_library = ctypes.PyDLL(ctypes_dl._dylib._name)
 """MLIR's C API, called with the interpreter's lock held: what it does may refer to Python objects."""
@@ -47,31 +43,18 @@ _capsule_name.restype, _capsule_name.argtypes = ctypes.c_char_p, [ctypes.py_obje
 _capsule_pointer = ctypes.pythonapi.PyCapsule_GetPointer
 _capsule_pointer.restype, _capsule_pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
 
-_DEFERRED = ("llvm", "nvvm")
-"""Those that take long to import, and that only kernels for some GPUs are written in."""
+_DEFERRED = ("gpu", "llvm", "nvvm")
+"""Those that take long to import, and that only kernels for GPUs are written in."""
 
 CREATED_DIALECTS = (
     *(
         module.__name__.rpartition(".")[2]
-        for module in (
-            affine,
-            arith,
-            flow,
-            func,
-            gpu,
-            math,
-            memref,
-            scf,
-            stream,
-            tensor,
-            util,
-            vector,
-        )
+        for module in (arith, flow, func, memref, scf, stream, tensor, vector)
     ),
-    "linalg",
     *_DEFERRED,
+    *("affine", "linalg", "math", "util"),
 )
-"""The names of all dialects that are imported here, of which passes create operations."""
+"""The names of all dialects of which passes create operations, those without a class by their names."""
 
 
 def c_pointer(wrapper: Any) -> int:
@@ -98,7 +81,6 @@ def __getattr__(name: str) -> Any:
 __all__ = [
     "CREATED_DIALECTS",
     "PassManager",
-    "affine",
     "arith",
     "c_library",
     "c_pointer",
@@ -111,12 +93,10 @@ __all__ = [
     "linalg",
     "linalg_structure",
     "llvm",
-    "math",
     "memref",
     "nvvm",
     "scf",
     "stream",
     "tensor",
-    "util",
     "vector",
 ]
