@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 from iree.winograd.passes.match.no_match import Reason
@@ -12,8 +12,8 @@ from iree.winograd.pipelines.specification.schedule import Schedule
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
 
-class SearchSpace(Protocol):
-    """What the choice of an implementation asks of a target."""
+class SearchSpace(Hashable, Protocol):
+    """What the choice of an implementation asks of a target; equal ones predict alike."""
 
     @property
     def key(self) -> str:

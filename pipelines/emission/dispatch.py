@@ -17,7 +17,7 @@ from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
 from .buffer import Buffer
 from .control_flow import named
-from .index import Index, shared_constants
+from .index import Index, shared_indices
 
 WorkgroupId = tuple[Index, Index, Index]
 
@@ -115,7 +115,7 @@ def emit_executable(
         for key, attribute in {"translation_info": translation, **(attributes or {})}.items():
             function.attributes[key] = attribute
         entry = function.add_entry_block()
-        with ir.InsertionPoint(entry), _location_in(name), shared_constants(entry):
+        with ir.InsertionPoint(entry), _location_in(name), shared_indices(entry):
             arguments = list(function.arguments)
             count = len(signature.operands)
             size = Index(arguments[count]) if dynamic else Index.of(_static(batch))

@@ -7,7 +7,7 @@ its shape.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -17,9 +17,14 @@ from iree.winograd.dialect.bindings import arith, ir
 
 @dataclass(frozen=True)
 class Index:
-    """An index: an integer known while the kernel is built, or an SSA value of type `index`."""
+    """An index: an integer known while the kernel is built, or an SSA value of type `index` and one added.
+
+    What is added stays an integer through further sums and products, as distances from one value should: an
+    operation for each would be a fourth of a kernel.
+    """
 
     content: int | ir.Value
+    added: int = 0
 
     @staticmethod
     def of(value: IndexLike) -> Index:
@@ -31,33 +36,31 @@ class Index:
 
     @property
     def value(self) -> ir.Value:
-        """The SSA value; a known index becomes a constant here, or is one of `shared_constants`."""
-        if not isinstance(self.content, int):
-            return self.content
-        shared = _shared_constants.get()
-        if shared is None:
-            return arith.constant(ir.IndexType.get(), self.content, loc=_unnamed_location())
-        return shared.index(self.content)
+        """The SSA value; a known index becomes a constant here, or is one of `shared_indices`."""
+        if isinstance(self.content, int):
+            return _constant(self.content)
+        return self.content if self.added == 0 else _computed(arith.addi, self.content, _constant(self.added))
 
     def __add__(self, other: IndexLike) -> Index:
         other = Index.of(other)
-        if self.known is not None and other.known is not None:
-            return Index(self.known + other.known)
-        if self.known == 0:
-            return other
-        if other.known == 0:
-            return self
-        return Index(arith.addi(self.value, other.value))
+        if isinstance(other.content, int):
+            return self._plus(other.content)
+        if isinstance(self.content, int):
+            return other._plus(self.content)
+        return Index(_computed(arith.addi, self.content, other.content), self.added + other.added)
+
+    def _plus(self, number: int) -> Index:
+        if isinstance(self.content, int):
+            return Index(self.content + number)
+        return Index(self.content, self.added + number)
 
     __radd__ = __add__
 
     def __sub__(self, other: IndexLike) -> Index:
         other = Index.of(other)
-        if self.known is not None and other.known is not None:
-            return Index(self.known - other.known)
-        if other.known == 0:
-            return self
-        return Index(arith.subi(self.value, other.value))
+        if isinstance(other.content, int):
+            return self._plus(-other.content)
+        return Index(_computed(arith.subi, self.value, other.content), -other.added)
 
     def __mul__(self, other: IndexLike) -> Index:
         other = Index.of(other)
@@ -65,11 +68,15 @@ class Index:
             return Index(self.known * other.known)
         if self.known == 0 or other.known == 0:
             return Index(0)
-        if self.known == 1:
-            return other
+        if self.known is not None:
+            return other * self.known
         if other.known == 1:
             return self
-        return Index(arith.muli(self.value, other.value))
+        if other.known is not None:
+            return Index(
+                _computed(arith.muli, self.content, _constant(other.known)), self.added * other.known
+            )
+        return Index(_computed(arith.muli, self.value, other.value))
 
     __rmul__ = __mul__
 
@@ -78,14 +85,14 @@ class Index:
         divisor = Index.of(divisor)
         if self.known is not None and divisor.known is not None:
             return Index(self.known // divisor.known)
-        return self if divisor.known == 1 else Index(arith.divui(self.value, divisor.value))
+        return self if divisor.known == 1 else Index(_computed(arith.divui, self.value, divisor.value))
 
     def __mod__(self, divisor: IndexLike) -> Index:
         """The remainder of an index that is not negative."""
         divisor = Index.of(divisor)
         if self.known is not None and divisor.known is not None:
             return Index(self.known % divisor.known)
-        return Index(0) if divisor.known == 1 else Index(arith.remui(self.value, divisor.value))
+        return Index(0) if divisor.known == 1 else Index(_computed(arith.remui, self.value, divisor.value))
 
     def __xor__(self, other: IndexLike) -> Index:
         other = Index.of(other)
@@ -134,33 +141,35 @@ IndexLike = Index | int
 
 
 @dataclass(frozen=True)
-class _SharedConstants:
-    """Indices that are constants at the beginning of a block, each of them once."""
+class _SharedIndices:
+    """Indices that are constants at the beginning of a block, and what is computed of others, each once."""
 
     block: ir.Block
-    indices: dict[int, ir.Value] = field(default_factory=dict)
+    constants: dict[int, ir.Value] = field(default_factory=dict)
+    computed: dict[tuple[object, ...], ir.Value] = field(default_factory=dict)
 
-    def index(self, number: int) -> ir.Value:
-        if number not in self.indices:
+    def constant(self, number: int) -> ir.Value:
+        if number not in self.constants:
             with ir.InsertionPoint.at_block_begin(self.block):
-                self.indices[number] = arith.constant(ir.IndexType.get(), number, loc=_unnamed_location())
-        return self.indices[number]
+                self.constants[number] = arith.constant(ir.IndexType.get(), number, loc=_unnamed_location())
+        return self.constants[number]
 
 
-_shared_constants: ContextVar[_SharedConstants | None] = ContextVar("shared constants", default=None)
+_shared_indices: ContextVar[_SharedIndices | None] = ContextVar("shared indices", default=None)
 
 
 @contextmanager
-def shared_constants(function: ir.Block) -> Iterator[None]:
+def shared_indices(function: ir.Block) -> Iterator[None]:
     """Has indices that are known be constants of `function`, its first block, for all that is emitted in it.
 
-    One for each use would be a third of a kernel.
+    In each block what is computed of the same indices is computed once: with an operation for each use a
+    kernel would be half as long again.
     """
-    token = _shared_constants.set(_SharedConstants(function))
+    token = _shared_indices.set(_SharedIndices(function))
     try:
         yield
     finally:
-        _shared_constants.reset(token)
+        _shared_indices.reset(token)
 
 
 @dataclass(frozen=True)
@@ -212,6 +221,24 @@ def unflatten(number: Index, sizes: Sequence[int]) -> tuple[Index, ...]:
         coordinates.insert(0, number % size)
         number = number // size
     return (number, *coordinates) if sizes else ()
+
+
+def _computed(operation: Callable[[ir.Value, ir.Value], ir.Value], a: ir.Value, b: ir.Value) -> ir.Value:
+    """The result of an operation on two indices, one for all uses in a block: values are added at its end."""
+    shared = _shared_indices.get()
+    if shared is None:
+        return operation(a, b)
+    key = (ir.InsertionPoint.current.block, operation, a, b)
+    if key not in shared.computed:
+        shared.computed[key] = operation(a, b)
+    return shared.computed[key]
+
+
+def _constant(number: int) -> ir.Value:
+    shared = _shared_indices.get()
+    if shared is None:
+        return arith.constant(ir.IndexType.get(), number, loc=_unnamed_location())
+    return shared.constant(number)
 
 
 def _unnamed_location() -> ir.Location:
