@@ -65,9 +65,9 @@ stream.executable private @begin {
 // CHECK: %[[FROM:.*]] = stream.binding.subspan %[[X]]
 // CHECK: stream.binding.subspan %[[Y]]
 // CHECK: memref.load %[[FROM]][%[[PART]]]
-// CHECK: %[[LAST:.*]] = arith.addi %[[DONE]], %c6 : index
 // CHECK: %[[BEFORE:.*]] = memref.atomic_rmw addi %{{.*}}, %[[COUNT]][%c0
 // CHECK: %[[ARRIVED:.*]] = arith.addi %[[BEFORE]]
+// CHECK: arith.addi %[[DONE]], %c6 : index
 // CHECK: scf.if
 // CHECK: memref.store %[[ARRIVED]], %[[COUNT]][%c16
 stream.executable private @own attributes {winograd.filters = array<i64: 0, 32, 16>} {
