@@ -6,15 +6,20 @@ from collections.abc import Sequence
 from math import prod
 
 from iree.winograd.dialect.bindings import ir, tensor
+from iree.winograd.passes.build.slices import padded
 from iree.winograd.passes.build.tensors import size_of
+from iree.winograd.passes.match.constants import scalar_constant
 from iree.winograd.passes.match.groups import merging, merging_pixels, reassociation_of, split_source
 from iree.winograd.passes.match.navigation import defining_operation
 from iree.winograd.passes.match.sizes import is_dynamic
 
 
 def merged(value: ir.Value, dimension: int) -> ir.Value:
-    """Build `value` with `dimension` and the one after it as one; reads what was split to make it."""
-    source = split_source(value, dimension)
+    """Build `value` with `dimension` and the one after it as one; reads what was split to make it.
+
+    Where that was split and then padded along other dimensions, it is padded as a whole.
+    """
+    source = split_source(value, dimension) or _padded_source(value, dimension)
     if source is not None:
         return source
     shape = ir.RankedTensorType(value.type).shape
@@ -23,6 +28,24 @@ def merged(value: ir.Value, dimension: int) -> ir.Value:
         [*shape[:dimension], size, *shape[dimension + 2 :]], value.type.element_type
     )
     return tensor.collapse_shape(merged_type, value, merging(len(shape), dimension))
+
+
+def _padded_source(value: ir.Value, dimension: int) -> ir.Value | None:
+    """Build the padding of what was split, if `value` is that of its parts."""
+    pad = defining_operation(value)
+    if pad is None or pad.name != "tensor.pad" or len(pad.operands) != 1:
+        return None
+    source = split_source(pad.operands[0], dimension)
+    element = pad.regions[0].blocks[0].operations[-1].operation.operands[0]
+    low, high = (list(pad.attributes[name]) for name in ("static_low", "static_high"))
+    if source is None or scalar_constant(element) is None:
+        return None
+    if any(amounts[d] for amounts in (low, high) for d in (dimension, dimension + 1)):
+        return None
+    del low[dimension], high[dimension]
+    shape = list(ir.RankedTensorType(value.type).shape)
+    shape[dimension : dimension + 2] = [shape[dimension] * shape[dimension + 1]]
+    return padded(source, shape, low, high, element)
 
 
 def split(value: ir.Value, dimension: int, sizes: tuple[int, int]) -> ir.Value:

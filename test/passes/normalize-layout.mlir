@@ -333,3 +333,39 @@ func.func @size_of_a_replaced_image(%x: tensor<?x8x16x16xf32>, %w: tensor<4x8x3x
     : tensor<?x4x14x14xf32> to tensor<?x2x14x14xf32>
   return %s : tensor<?x2x14x14xf32>
 }
+
+// -----
+
+// The gradient of a depthwise filter: torch-mlir pads an image whose channels it has split into groups. The
+// whole image is padded, next to what reads it.
+// CHECK-LABEL: @padded_groups
+// CHECK-SAME: (%[[X:.*]]: tensor<?x8x6x6xf32>
+// CHECK: %[[XT:.*]] = linalg.transpose ins(%[[X]] : {{.*}}) {{.*}} permutation = [0, 2, 3, 1]
+// CHECK: %[[P:.*]] = tensor.pad %[[XT]] low[0, 1, 1, 0] high[0, 1, 1, 0]
+// CHECK: tensor.expand_shape %[[P]] {{.*}} into tensor<?x8x8x8x1xf32>
+// CHECK-NOT: tensor.pad
+func.func @padded_groups(%x: tensor<?x8x6x6xf32>, %y: tensor<?x8x1x6x6xf32>) -> tensor<8x1x1x3x3xf32> {
+  %zero = arith.constant 0.0 : f32
+  %c0 = arith.constant 0 : index
+  %n = tensor.dim %x, %c0 : tensor<?x8x6x6xf32>
+  %s = tensor.expand_shape %x [[0], [1, 2], [3], [4]] output_shape [%n, 8, 1, 6, 6]
+    : tensor<?x8x6x6xf32> into tensor<?x8x1x6x6xf32>
+  %p = tensor.pad %s low[0, 0, 0, 1, 1] high[0, 0, 0, 1, 1] {
+  ^bb0(%a: index, %b: index, %c: index, %d: index, %e: index):
+    tensor.yield %zero : f32
+  } : tensor<?x8x1x6x6xf32> to tensor<?x8x1x8x8xf32>
+  %e = tensor.empty() : tensor<8x1x1x3x3xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<8x1x1x3x3xf32>) -> tensor<8x1x1x3x3xf32>
+  %r = linalg.generic {indexing_maps = [
+      affine_map<(g, k, c, r, s, n, o, p) -> (n, g, c, o + r, p + s)>,
+      affine_map<(g, k, c, r, s, n, o, p) -> (n, g, k, o, p)>,
+      affine_map<(g, k, c, r, s, n, o, p) -> (g, k, c, r, s)>],
+      iterator_types = ["parallel", "parallel", "parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]}
+    ins(%p, %y : tensor<?x8x1x8x8xf32>, tensor<?x8x1x6x6xf32>) outs(%f : tensor<8x1x1x3x3xf32>) {
+  ^bb0(%a: f32, %b: f32, %sum: f32):
+    %product = arith.mulf %a, %b : f32
+    %total = arith.addf %sum, %product : f32
+    linalg.yield %total : f32
+  } -> tensor<8x1x1x3x3xf32>
+  return %r : tensor<8x1x1x3x3xf32>
+}
