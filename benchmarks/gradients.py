@@ -1,6 +1,9 @@
-"""Times both gradients of ResNet's 3 x 3 convolutions against oneDNN through torch, side by side.
+"""Times both gradients of 3 x 3 convolutions against oneDNN through torch, side by side.
 
     python -m benchmarks.gradients --batch 8 32 --threads 1 --output benchmarks/results/gradients.json
+    python -m benchmarks.gradients --layers mobilenet --gradient weight
+
+Layers are ResNet's of unit stride, or the depthwise ones of MobileNetV2.
 
 Each gradient is a program of its own, with tensors as torch has them: channels first, or last, filters too.
 The speed-up of each is the smaller median of torch's in both layouts over its own. Programs stay in
@@ -22,7 +25,6 @@ from typing import Any
 
 from iree.winograd.tuning.measuring.outcome import Timing
 
-from benchmarks.convolutions import ConvolutionLayer, resnet_layers
 from benchmarks.timing import Contender, time_interleaved
 
 GRADIENTS = {"image": [True, False, False], "weight": [False, True, False]}
@@ -38,11 +40,14 @@ def main() -> None:
     os.environ["OMP_NUM_THREADS"] = str(options.threads)
     records = []
     for batch in options.batch:
-        for layer in resnet_layers(batch):
+        for layer in LAYERS[options.layers](batch):
             for gradient in options.gradient:
+                if gradient == "image" and layer.groups > 1 and layer.stride > 1:
+                    # Torch-mlir lowers none of these.
+                    continue
                 if options.compile:
                     for layout in LAYOUTS:
-                        _program(gradient, layout, random_operands(layer), Programs.of(options))
+                        _program(gradient, layout, layer, Programs.of(options))
                     continue
                 records.append(_measure(layer, gradient, options))
                 _print(records[-1])
@@ -65,6 +70,7 @@ def _parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
+    parser.add_argument("--layers", choices=LAYERS, default="resnet")
     parser.add_argument("--batch", nargs="+", type=int, default=[8, 32])
     parser.add_argument("--gradient", nargs="+", choices=GRADIENTS, default=list(GRADIENTS))
     parser.add_argument("--threads", type=int, default=1)
@@ -81,6 +87,75 @@ def _parse_arguments() -> argparse.Namespace:
 
 
 @dataclass(frozen=True)
+class GradientLayer:
+    """A 3 x 3 convolution with one row of zeros around its input, of square images."""
+
+    network: str
+    batch: int
+    size: int
+    channels: int
+    filters: int
+    stride: int = 1
+    groups: int = 1
+
+    @property
+    def name(self) -> str:
+        window = f" stride {self.stride}" if self.stride > 1 else ""
+        groups = f" groups {self.groups}" if self.groups > 1 else ""
+        image = f"{self.batch}x{self.size}x{self.size}"
+        return f"{self.network} {image} {self.channels}->{self.filters}{window}{groups}"
+
+    @property
+    def outputs(self) -> int:
+        """Along one side of an image."""
+        return (self.size - 1) // self.stride + 1
+
+    @property
+    def flops(self) -> int:
+        """Operations of the direct algorithm, a multiplication and an addition counted as two."""
+        outputs = self.batch * self.outputs**2 * self.filters
+        return 2 * 9 * outputs * self.channels // self.groups
+
+    def random_operands(self) -> tuple[Any, ...]:
+        """The gradient of the outputs, the image and the weight as torch's tensors, channels first."""
+        import torch
+
+        torch.manual_seed(0)
+        image = torch.randn(self.batch, self.channels, self.size, self.size)
+        weight = torch.randn(self.filters, self.channels // self.groups, 3, 3)
+        return torch.randn(self.batch, self.filters, self.outputs, self.outputs), image, weight
+
+
+def resnet_layers(batch: int) -> list[GradientLayer]:
+    """The 3 x 3 layers of unit stride of ResNet-18/34/50/101/152."""
+    shapes = [(56, 64), (28, 128), (14, 256), (7, 512)]
+    return [GradientLayer("resnet", batch, size, width, width) for size, width in shapes]
+
+
+def mobilenet_layers(batch: int) -> list[GradientLayer]:
+    """The depthwise layers of MobileNetV2, each size once."""
+    shapes = [
+        (112, 32, 1),
+        (112, 96, 2),
+        (56, 144, 1),
+        (56, 144, 2),
+        (28, 192, 1),
+        (28, 192, 2),
+        (14, 384, 1),
+        (14, 576, 1),
+        (14, 576, 2),
+        (7, 960, 1),
+    ]
+    return [
+        GradientLayer("mobilenet", batch, size, channels, channels, stride, groups=channels)
+        for size, channels, stride in shapes
+    ]
+
+
+LAYERS = {"resnet": resnet_layers, "mobilenet": mobilenet_layers}
+
+
+@dataclass(frozen=True)
 class Programs:
     """For which target and number of threads programs are, and the folder that they stay in, if they do."""
 
@@ -93,11 +168,11 @@ class Programs:
         return Programs(options.target, options.threads, options.folder)
 
 
-def _measure(layer: ConvolutionLayer, gradient: str, options: argparse.Namespace) -> dict[str, Any]:
+def _measure(layer: GradientLayer, gradient: str, options: argparse.Namespace) -> dict[str, Any]:
     import torch
 
     torch.set_num_threads(options.threads)
-    found, errors = contenders(gradient, random_operands(layer), Programs.of(options))
+    found, errors = contenders(gradient, layer, Programs.of(options))
     timings = time_interleaved(found, rounds=options.rounds, burst_seconds=options.burst)
     return {
         "layer": layer.name,
@@ -115,23 +190,13 @@ def _measure(layer: ConvolutionLayer, gradient: str, options: argparse.Namespace
     }
 
 
-def random_operands(layer: ConvolutionLayer) -> tuple[Any, ...]:
-    """The gradient of the outputs, the image and the weight of a layer as torch's tensors, channels first."""
-    import torch
-
-    torch.manual_seed(0)
-    image = torch.randn(layer.batch, layer.channels, layer.height, layer.width)
-    weight = torch.randn(layer.filters, layer.channels, 3, 3)
-    return torch.randn(layer.batch, layer.filters, layer.height, layer.width), image, weight
-
-
 def contenders(
-    gradient: str, operands: tuple[Any, ...], programs: Programs
+    gradient: str, layer: GradientLayer, programs: Programs
 ) -> tuple[list[Contender], dict[str, float]]:
     """Torch and our programs in both layouts, and the mean error of each, relative, by name."""
-    exact = _backward(gradient)(*(each.double() for each in operands))
+    exact = _backward(gradient, layer)(*(each.double() for each in layer.random_operands()))
     found, errors = [], {}
-    for name, run, result in (*_torch(gradient, operands), *_ours(gradient, operands, programs)):
+    for name, run, result in (*_torch(gradient, layer), *_ours(gradient, layer, programs)):
         found.append(Contender(name, run))
         errors[name] = float((result.double() - exact).abs().mean() / exact.abs().mean())
     return found, errors
@@ -143,13 +208,13 @@ def speedups(timings: dict[str, Timing]) -> dict[str, float]:
     return {name: best / timing.median for name, timing in timings.items() if name.startswith("ours")}
 
 
-def _torch(gradient: str, operands: tuple[Any, ...]) -> list[tuple[str, Callable[[], Any], Any]]:
+def _torch(gradient: str, layer: GradientLayer) -> list[tuple[str, Callable[[], Any], Any]]:
     import torch
 
     found = []
     for layout, memory_format in zip(LAYOUTS, (torch.contiguous_format, torch.channels_last), strict=True):
-        given = [each.contiguous(memory_format=memory_format) for each in operands]
-        backward = _backward(gradient)
+        given = [each.contiguous(memory_format=memory_format) for each in layer.random_operands()]
+        backward = _backward(gradient, layer)
         found.append(
             (f"torch-{layout}", lambda given=given, backward=backward: backward(*given), backward(*given))
         )
@@ -157,15 +222,15 @@ def _torch(gradient: str, operands: tuple[Any, ...]) -> list[tuple[str, Callable
 
 
 def _ours(
-    gradient: str, operands: tuple[Any, ...], programs: Programs
+    gradient: str, layer: GradientLayer, programs: Programs
 ) -> list[tuple[str, Callable[[], Any], Any]]:
     import iree.winograd
     import torch
 
     found = []
     for layout in LAYOUTS:
-        given = _given(operands, layout)
-        compiled = _program(gradient, layout, operands, programs)
+        given = _given(layer.random_operands(), layout)
+        compiled = _program(gradient, layout, layer, programs)
         threads = programs.threads
         device = "local-sync" if threads == 1 else f"local-task://?task_topology_group_count={threads}"
         program = iree.winograd.load(compiled, device=device)
@@ -180,19 +245,19 @@ def _ours(
     return found
 
 
-def _program(gradient: str, layout: str, operands: tuple[Any, ...], programs: Programs) -> bytes:
+def _program(gradient: str, layout: str, layer: GradientLayer, programs: Programs) -> bytes:
     """One gradient compiled, or as it was before."""
     import iree.winograd
     import torch
 
-    sizes = "-".join("x".join(map(str, each.shape)) for each in operands)
     file = None
     if programs.folder is not None:
-        file = programs.folder / f"{gradient}-{layout}-{sizes}-threads-{programs.threads}.vmfb"
+        name = layer.name.replace(" ", "-").replace("->", "-to-")
+        file = programs.folder / f"{gradient}-{layout}-{name}-threads-{programs.threads}.vmfb"
         if file.exists():
             return file.read_bytes()
-    module = _module(gradient, layout == "nhwc")
-    model = iree.winograd.import_torch(torch.export.export(module, tuple(_given(operands, layout))))
+    module, given = _module(gradient, layer, layout == "nhwc"), _given(layer.random_operands(), layout)
+    model = iree.winograd.import_torch(torch.export.export(module, tuple(given)))
     compiled = iree.winograd.compile(model, target=programs.target, threads=programs.threads)
     if file is not None:
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -206,29 +271,29 @@ def _given(operands: tuple[Any, ...], layout: str) -> list[Any]:
     return [each.permute(_CHANNELS_LAST).contiguous() if is_last else each for each in operands]
 
 
-def _backward(gradient: str) -> Callable[..., Any]:
+def _backward(gradient: str, layer: GradientLayer) -> Callable[..., Any]:
     import torch
 
     mask = GRADIENTS[gradient]
 
     def run(of_outputs: Any, image: Any, weight: Any) -> Any:
-        window = ([1, 1], [1, 1], [1, 1], False, [0, 0], 1)
+        window = ([layer.stride] * 2, [1, 1], [1, 1], False, [0, 0], layer.groups)
         results = torch.ops.aten.convolution_backward(of_outputs, image, weight, None, *window, mask)
         return next(result for result, is_wanted in zip(results, mask, strict=True) if is_wanted)
 
     return run
 
 
-def _module(gradient: str, is_last: bool) -> Any:
+def _module(gradient: str, layer: GradientLayer, is_last: bool) -> Any:
     """A module that computes one gradient; its tensors are channels last in memory if `is_last`."""
     import torch
 
     class Backward(torch.nn.Module):
         def forward(self, *operands: torch.Tensor) -> torch.Tensor:
             if not is_last:
-                return _backward(gradient)(*operands)
+                return _backward(gradient, layer)(*operands)
             given = (each.permute(_CHANNELS_FIRST) for each in operands)
-            return _backward(gradient)(*given).permute(_CHANNELS_LAST)
+            return _backward(gradient, layer)(*given).permute(_CHANNELS_LAST)
 
     return Backward()
 

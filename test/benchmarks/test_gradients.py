@@ -1,8 +1,7 @@
 import pytest
 from iree.winograd.tuning.measuring.outcome import Timing
 
-from benchmarks.convolutions import ConvolutionLayer
-from benchmarks.gradients import GRADIENTS, Programs, contenders, random_operands, speedups
+from benchmarks.gradients import GRADIENTS, GradientLayer, Programs, contenders, speedups
 
 
 def test_speedups_are_over_the_faster_layout_of_torch() -> None:
@@ -11,10 +10,19 @@ def test_speedups_are_over_the_faster_layout_of_torch() -> None:
     assert speedups(timings) == {"ours-nchw": 1.5, "ours-nhwc": 2.0}
 
 
-@pytest.mark.parametrize("gradient", GRADIENTS)
-def test_all_contenders_compute_the_gradient(gradient: str) -> None:
-    layer = ConvolutionLayer("test", batch=2, height=6, width=5, channels=4, filters=8)
-    found, errors = contenders(gradient, random_operands(layer), Programs())
+@pytest.mark.parametrize(
+    ("gradient", "layer"),
+    [
+        *(
+            (gradient, GradientLayer("test", batch=2, size=6, channels=4, filters=8))
+            for gradient in GRADIENTS
+        ),
+        ("weight", GradientLayer("test", batch=2, size=7, channels=16, filters=16, stride=2, groups=16)),
+    ],
+    ids=["image", "weight", "depthwise weight"],
+)
+def test_all_contenders_compute_the_gradient(gradient: str, layer: GradientLayer) -> None:
+    found, errors = contenders(gradient, layer, Programs())
     assert [each.name for each in found] == ["torch-nchw", "torch-nhwc", "ours-nchw", "ours-nhwc"]
     assert max(errors.values()) < 4e-6
     for each in found:
