@@ -9,7 +9,7 @@ from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.match.constants import is_zero
 from iree.winograd.passes.match.convolution_form import ConvolutionForm, convolutions, match_form
 from iree.winograd.passes.match.element_types import ElementTypes
-from iree.winograd.passes.match.no_match import NoMatch
+from iree.winograd.passes.match.no_match import NoMatch, Reason
 from iree.winograd.passes.match.padding import Padding, match_padding
 from iree.winograd.passes.match.problem import WeightGradientProblem
 from iree.winograd.passes.match.sizes import is_dynamic
@@ -91,13 +91,24 @@ def match_weight_gradient(operation: ir.Operation) -> WeightGradient | NoMatch:
     form = match_form(operation)
     if isinstance(form, NoMatch):
         return form
-    if any(is_dynamic(size) for operand in operation.operands for size in operand.type.shape):
-        return NoMatch(operation, "its sizes are known only at run time")
+    if reason := _dynamic_reason(form):
+        return NoMatch(operation, reason)
     if any(0 in operand.type.shape for operand in operation.operands):
         return NoMatch(operation, "it has no elements")
     if not is_zero(operation.operands[2]):
         return NoMatch(operation, "its sums don't begin with zero")
     return _describe(form)
+
+
+def _dynamic_reason(form: ConvolutionForm) -> Reason | None:
+    """What of the sizes is known only at run time, if it is something else than the batch."""
+    for name, sizes in zip(("image", "gradient", "filter"), form.sizes, strict=True):
+        if any(is_dynamic(size) for letter, size in sizes.items() if letter != "c"):
+            return f"its {name} has a dynamic dimension other than the batch"
+    image, gradient, _ = form.sizes
+    if is_dynamic(image["c"]) != is_dynamic(gradient["c"]):
+        return "its batch is known at compile time for one operand only"
+    return None
 
 
 def _describe(form: ConvolutionForm) -> WeightGradient | NoMatch:
@@ -113,7 +124,7 @@ def _describe(form: ConvolutionForm) -> WeightGradient | NoMatch:
         image_layout=image_layout,
         gradient_layout=gradient_layout,
         filter_layout=filter_layout,
-        batch=image["c"],
+        batch=None if is_dynamic(image["c"]) else image["c"],
         input_size=tuple(image[letter] for letter in form.spatial),
         padding_low=unpadded,
         padding_high=unpadded,

@@ -10,6 +10,7 @@ from iree.winograd.dialect.bindings import ir
 from iree.winograd.pipelines.cpu.choice.search_space import CpuSearchSpace
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.schedules.depthwise import DepthwiseSchedule
+from iree.winograd.pipelines.cpu.schedules.depthwise_weight_gradient import DepthwiseWeightGradientSchedule
 from iree.winograd.pipelines.cpu.schedules.direct import DirectSchedule
 from iree.winograd.pipelines.cpu.schedules.weight_gradient import WeightGradientSchedule
 from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule
@@ -42,7 +43,13 @@ class CpuBackend:
     @staticmethod
     def schedules() -> Sequence[type[Schedule]]:
         """The kinds of schedules that there are kernels for."""
-        return (WinogradSchedule, DirectSchedule, DepthwiseSchedule, WeightGradientSchedule)
+        return (
+            WinogradSchedule,
+            DirectSchedule,
+            DepthwiseSchedule,
+            WeightGradientSchedule,
+            DepthwiseWeightGradientSchedule,
+        )
 
     @property
     def name(self) -> str:

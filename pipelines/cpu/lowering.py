@@ -14,7 +14,12 @@ from iree.winograd.passes.build.tensors import index_constant, size_of
 from iree.winograd.passes.match.channel_slice import ChannelSlice, match_insert
 from iree.winograd.passes.match.constants import constant_array
 from iree.winograd.passes.match.navigation import defining_operation
-from iree.winograd.pipelines.cpu.kernels.by_schedule import kernel_for, weight_gradient_kernel
+from iree.winograd.pipelines.cpu.kernels.by_schedule import (
+    CpuWeightGradientKernel,
+    kernel_for,
+    weight_gradient_kernel,
+)
+from iree.winograd.pipelines.cpu.kernels.depthwise_weight_gradient import DepthwiseWeightGradientKernel
 from iree.winograd.pipelines.cpu.kernels.filters import (
     CpuKernel,
     FilterTransformKernel,
@@ -22,7 +27,6 @@ from iree.winograd.pipelines.cpu.kernels.filters import (
 )
 from iree.winograd.pipelines.cpu.kernels.image_transposition import ImageTransposition
 from iree.winograd.pipelines.cpu.kernels.pooling import PoolingKernel
-from iree.winograd.pipelines.cpu.kernels.weight_gradient import WeightGradientKernel
 from iree.winograd.pipelines.cpu.kernels.winograd import WinogradKernel
 from iree.winograd.pipelines.cpu.processor.arrivals import Reading, emit_arrival, emit_taking, emit_wait
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
@@ -205,15 +209,19 @@ class CpuLowering:
         kernel = weight_gradient_kernel(group.shape, self.target, schedule)
         image, gradient = group.input_transform.input, group.gradient_transform.gradient
         result_shape = tuple(group.filter_gradient.result.type.shape)
-        if kernel.schedule.tile_slices is not None:
-            taps_shape = result_shape if kernel.slices == 1 else kernel.sliced_taps_shape
+        if isinstance(kernel, DepthwiseWeightGradientKernel) or kernel.schedule.tile_slices is not None:
             taps = self._stage(
-                kernel, "slices", [image, gradient], taps_shape, kernel.slice_workgroups, kernel.emit_slice
+                kernel,
+                "slices",
+                [image, gradient],
+                kernel.total.operand_shape,
+                kernel.slice_workgroups,
+                kernel.emit_slice,
             )
-            if kernel.slices == 1:
+            if kernel.total.slices == 1:
                 return taps
             return self._stage(
-                kernel, "total", [taps], result_shape, kernel.total_workgroups, kernel.emit_total
+                kernel, "total", [taps], result_shape, kernel.total.workgroups, kernel.total.emit
             )
         images = self._stage(
             kernel,
@@ -237,7 +245,7 @@ class CpuLowering:
 
     def _stage(
         self,
-        kernel: WeightGradientKernel,
+        kernel: CpuWeightGradientKernel,
         stage: str,
         operands: list[ir.Value],
         result_shape: tuple[int, ...],
@@ -247,16 +255,18 @@ class CpuLowering:
         """The dispatch of one stage of a weight gradient; `emit` takes its buffers."""
         result_type = ir.RankedTensorType.get(list(result_shape), operands[0].type.element_type)
         types = tuple(ir.RankedTensorType(operand.type) for operand in operands)
-        signature = DispatchSignature(types, result_type, dynamic_batch=False)
+        dynamic = types[0].is_dynamic_dim(0)
+        signature = DispatchSignature(types, result_type, dynamic_batch=dynamic)
         name = self._executable(
             (stage, kernel),
             kernel_name(kernel.shape, stage),
             signature,
-            kernel.shape.batch,
+            None if dynamic else kernel.shape.batch or 1,
             workgroups,
             lambda function: emit(function.workgroup, function.batch, *function.buffers),
         )
-        return emit_dispatch(name, signature, operands, None)
+        batch = _as_value(size_of(operands[0], 0)) if dynamic else None
+        return emit_dispatch(name, signature, operands, batch)
 
     @property
     def _functions(self) -> dict[str, Callable[[ir.Value], ir.Value]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from iree.winograd.dialect import reference
@@ -22,6 +22,8 @@ class WeightGradientSource:
     outputs: int
     batch: int
     channels_last: bool
+    dynamic_batch: bool = field(default=False, kw_only=True)
+    """Whether the program is for any batch."""
 
     @property
     def rank(self) -> int:
@@ -94,8 +96,15 @@ class WeightGradientSource:
             )
         ]
         iterators = ['"parallel"'] * len(parallel) + ['"reduction"'] * (1 + self.rank)
-        image, padded = (_type(self.image_shape(size, self.channels)) for size in (self.size, self.padded))
-        gradient, result = _type(self.image_shape(self.output_size, self.outputs)), _type(self.filter_shape)
+        image, padded, gradient = (
+            _type(("?", *shape[1:]) if self.dynamic_batch else shape)
+            for shape in (
+                self.image_shape(self.size, self.channels),
+                self.image_shape(self.padded, self.channels),
+                self.image_shape(self.output_size, self.outputs),
+            )
+        )
+        result = _type(self.filter_shape)
         amounts = self._ordered(list(self.padding), [0] * (1 + len(grouped)), batch=0)
         arguments = ", ".join(f"%i{d}: index" for d in range(len(amounts)))
         return f"""func.func @main(%image: {image}, %gradient: {gradient}) -> {result} {{

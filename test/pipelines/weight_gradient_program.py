@@ -31,6 +31,8 @@ class WeightGradientProgram:
     padding: tuple[int, ...] = field(default=(), kw_only=True)
     groups: int = field(default=1, kw_only=True)
     channels_last: bool = field(default=True, kw_only=True)
+    dynamic_batch: bool = field(default=False, kw_only=True)
+    """Whether the program is for any batch; it runs with this one."""
     schedule: Schedule | None = field(default=None, kw_only=True)
     """That which is predicted to be the fastest, unless stated."""
 
@@ -46,6 +48,7 @@ class WeightGradientProgram:
             if getattr(self, name)
         ]
         layout = "" if self.channels_last else "-channels-first"
+        layout += "-dynamic" if self.dynamic_batch else ""
         schedule = "" if self.schedule is None else f"-{_text(vars(self.schedule).values())}"
         return f"{'-'.join(parts)}-{self.outputs}-groups={self.groups}{layout}{schedule}"
 
@@ -63,6 +66,7 @@ class WeightGradientProgram:
             self.outputs,
             self.batch,
             self.channels_last,
+            dynamic_batch=self.dynamic_batch,
         )
 
     def compiled(self, target: str, flags: Sequence[str] = ()) -> bytes:

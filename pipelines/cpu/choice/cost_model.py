@@ -18,6 +18,7 @@ from iree.winograd.pipelines.cpu.processor.product import Product
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.schedules.channel_blocks import ChannelBlocks
 from iree.winograd.pipelines.cpu.schedules.depthwise import DepthwiseSchedule, depthwise_workgroup_bytes
+from iree.winograd.pipelines.cpu.schedules.depthwise_weight_gradient import DepthwiseWeightGradientSchedule
 from iree.winograd.pipelines.cpu.schedules.direct import (
     DirectSchedule,
     copies_input,
@@ -30,8 +31,9 @@ from iree.winograd.pipelines.cpu.schedules.weight_gradient import WeightGradient
 from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule
 from iree.winograd.pipelines.machines.model import CpuMachine
 from iree.winograd.pipelines.specification.schedule import FILTER_TRANSFORM_STAGE
-from iree.winograd.pipelines.specification.shape import ConvolutionShape
+from iree.winograd.pipelines.specification.shape import ConvolutionShape, WeightGradientShape
 
+from .depthwise_weight_gradient_cost import depthwise_weight_gradient_seconds
 from .layout_cost import (
     read_tile_cycles,
     transposed_pixel_cycles,
@@ -69,6 +71,9 @@ def stage_seconds(
     """
     if isinstance(schedule, WeightGradientSchedule):
         return weight_gradient_seconds(shape, schedule, target, machine, threads)
+    if isinstance(schedule, DepthwiseWeightGradientSchedule):
+        assert isinstance(shape, WeightGradientShape)
+        return depthwise_weight_gradient_seconds(shape, schedule, target, machine, threads)
     told = taken(schedule, shape, target)
     stages = _told_seconds(told, schedule, target, machine, threads)
     if told == shape:

@@ -14,6 +14,7 @@ from iree.winograd.pipelines.cpu.processor.product import RegisterBlock
 from iree.winograd.pipelines.cpu.processor.target import ROW_PADDING, CpuTarget
 from iree.winograd.pipelines.cpu.schedules.channel_blocks import ChannelBlocks
 from iree.winograd.pipelines.cpu.schedules.depthwise import DepthwiseSchedule, can_copy
+from iree.winograd.pipelines.cpu.schedules.depthwise_weight_gradient import DepthwiseWeightGradientSchedule
 from iree.winograd.pipelines.cpu.schedules.direct import (
     DirectSchedule,
     direct_channel_blocks,
@@ -28,6 +29,7 @@ from iree.winograd.pipelines.machines.model import CpuMachine
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
 from .cost_model import stage_seconds
+from .depthwise_weight_gradient_schedules import depthwise_weight_gradient_schedules
 from .product_cost import register_block_seconds
 from .rates import SCATTERED_BYTES_PER_CYCLE
 from .weight_gradient_schedules import weight_gradient_schedules
@@ -104,6 +106,8 @@ def _candidates(
         return {each.schedule(shape, target): each for each in _divisions(shape, target, threads)}
     if kind is WeightGradientSchedule:
         return dict.fromkeys(weight_gradient_schedules(shape, target, threads))
+    if kind is DepthwiseWeightGradientSchedule:
+        return dict.fromkeys(depthwise_weight_gradient_schedules(shape, target, threads))
     if kind is DepthwiseSchedule:
         return dict.fromkeys(_depthwise_schedules(shape, target, threads))
     return dict.fromkeys(_direct_schedules(shape, target, machine, threads))

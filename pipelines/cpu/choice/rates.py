@@ -30,6 +30,12 @@ PIXEL_CYCLES = 0.03
 VECTOR_CYCLES = 0.25
 """For each pixel, and each vector of filters, of a channel of a register block, beside what its multiply-adds
 or its loads take."""
+DEPTHWISE_PRODUCTS = 0.7
+"""The part of the peak rate that gradients of depthwise filters reach: pixels share few sets of L1."""
+CHANNEL_VECTORS = 0.5
+"""That of a bandwidth, of images that are read one vector of channels after the other, and fetched ahead."""
+CHANNEL_PARTS = 0.25
+"""The same of images of which a thread reads a part of the channels, which aren't fetched ahead."""
 UNHIDDEN = 0.36
 """The part of reading filters, or of the multiplying meanwhile if shorter, that doesn't overlap."""
 SCATTERED_BYTES_PER_CYCLE = 25.0

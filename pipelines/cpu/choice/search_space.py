@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from iree.winograd.passes.match.no_match import Reason
-from iree.winograd.passes.match.problem import ConvolutionProblem, MatmulProblem, WeightGradientProblem
+from iree.winograd.passes.match.problem import ConvolutionProblem, MatmulProblem
 from iree.winograd.pipelines.cpu.kernels.by_schedule import refusal
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
+from iree.winograd.pipelines.cpu.schedules.depthwise_weight_gradient import DepthwiseWeightGradientSchedule
 from iree.winograd.pipelines.cpu.schedules.direct import DirectSchedule
 from iree.winograd.pipelines.cpu.schedules.fit import CpuSchedule
 from iree.winograd.pipelines.cpu.schedules.weight_gradient import WeightGradientSchedule
@@ -19,6 +20,7 @@ from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
 from .cost_model import stage_seconds
 from .default_schedule import fastest_by_kernel
+from .depthwise_weight_gradient_schedules import depthwise_weight_gradient_schedules
 from .iree_cost import iree_matmul_seconds
 from .schedule_space import depthwise_schedules, direct_schedules, winograd_schedules
 from .weight_gradient_schedules import weight_gradient_schedules
@@ -67,12 +69,7 @@ class CpuSearchSpace:
         return False
 
     def unsuited(self, problem: ConvolutionProblem) -> Reason | None:
-        """None: the kernels compute all that IREE leaves as convolutions, and are faster.
-
-        Gradients of depthwise filters alone have nothing that is multiplied as matrices.
-        """
-        if isinstance(problem, WeightGradientProblem) and problem.groups > 1 and problem.group_inputs == 1:
-            return "it is the gradient of a depthwise filter"
+        """None: the kernels compute all that IREE leaves as convolutions, and are faster."""
         return None
 
     def default_schedule(self, shape: ConvolutionShape) -> CpuSchedule:
@@ -99,6 +96,8 @@ class CpuSearchSpace:
             return direct_schedules(shape, self.target, self.threads, default)
         if isinstance(default, WeightGradientSchedule):
             return weight_gradient_schedules(shape, self.target, self.threads)
+        if isinstance(default, DepthwiseWeightGradientSchedule):
+            return depthwise_weight_gradient_schedules(shape, self.target, self.threads)
         if isinstance(default, WinogradSchedule):
             return winograd_schedules(shape, self.target, self.threads, default)
         return depthwise_schedules(shape, self.target, self.threads, default)

@@ -24,8 +24,9 @@ from .rates import (
     OUTPUT_OPERATION_CYCLES,
     PRODUCT_EFFICIENCY,
 )
+from .slice_sum_cost import slice_sum_seconds
 from .transform_cost import nested_operations
-from .workers import Workers, complete
+from .workers import Workers, complete, in_turn
 
 
 def weight_gradient_seconds(
@@ -88,7 +89,7 @@ class _Cost:
         read = workers.share * self._element_bytes * (self.schedule.row_block + self.schedule.channel_block)
         reading = read / self._tile_bandwidth(workers)
         products = complete(self._products(workers, self._tiles, reading), workers)
-        return _sums(images, gradients, products)
+        return in_turn(images, gradients, products)
 
     def in_slices(self, slices: int) -> dict[str, float]:
         """Where workgroups transform the tiles of a slice themselves."""
@@ -102,12 +103,9 @@ class _Cost:
         }
         if slices == 1:
             return complete(found, workers)
-        total = Workers(self.machine, self.threads, prod(self.shape.kernel_size))
-        taps = self.shape.element_types.result_bytes * (
-            prod(self.shape.kernel_size) * self.shape.group_inputs * self.shape.output_channels
+        return in_turn(
+            complete(found, workers), slice_sum_seconds(self.shape, slices, self.machine, self.threads)
         )
-        read = (slices + 1) * taps / total.count / total.shared_bandwidth(slices * taps)
-        return _sums(complete(found, workers), complete({"total": read}, total))
 
     def _products(self, workers: Workers, tiles: int, reading: float) -> dict[str, float]:
         """Of workgroups that sum over so many tiles, and take so long to read them."""
@@ -187,12 +185,6 @@ class _Cost:
     @property
     def _gradient_bytes(self) -> int:
         return self._element_bytes * self.shape.output_channels
-
-
-def _sums(*dispatches: Mapping[str, float]) -> dict[str, float]:
-    """The stages of all of them, those of one name together."""
-    names = dict.fromkeys(name for stages in dispatches for name in stages)
-    return {name: sum(stages.get(name, 0.0) for stages in dispatches) for name in names}
 
 
 @dataclass(frozen=True)

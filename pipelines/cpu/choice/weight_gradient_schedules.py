@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import product
+from math import prod
 
 from iree.winograd.pipelines.cpu.processor.product import RegisterBlock
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
@@ -25,9 +26,7 @@ BLOCKS = (1, 2, 4, 8, 16)
 def weight_gradient_schedules(
     shape: ConvolutionShape, target: CpuTarget, threads: int
 ) -> Iterator[WeightGradientSchedule]:
-    """Those of the register block that wastes least; none where the batch is known only at run time."""
-    if shape.tiles is None:
-        return
+    """Those of the register block that wastes least."""
     width = vector_width_for(shape.group_outputs, target.vector_width)
     rows, vectors = _register_block(shape, width, target)
     for row_blocks, channel_blocks, (tile_block, slices) in product(
@@ -47,10 +46,17 @@ def weight_gradient_schedules(
 
 
 def _tile_blocks(shape: ConvolutionShape, threads: int) -> list[tuple[int, int | None]]:
-    """Tiles of a block, and slices: None where dispatches of their own transform all tiles."""
-    tiles = shape.tiles or 1
-    found: list[tuple[int, int | None]] = [(min(each, tiles), None) for each in TILE_BLOCKS]
-    if shape.transform_size > 1:
+    """Tiles of a block, and slices: None where dispatches of their own transform all tiles.
+
+    Of a batch known only at run time these don't know how much memory they need. Slices are then as many as
+    for one image.
+    """
+    is_dynamic = shape.tiles is None
+    tiles = prod(shape.tiles_per_image) if shape.tiles is None else shape.tiles
+    found: list[tuple[int, int | None]] = []
+    if not is_dynamic:
+        found += [(min(each, tiles), None) for each in TILE_BLOCKS]
+    if is_dynamic or shape.transform_size > 1:
         # Equal blocks, equally many for each slice.
         found += [
             (-(-tiles // (slices * -(-tiles // (slices * most)))), slices)

@@ -22,6 +22,12 @@ def complete(stages: Mapping[str, float], workers: Workers) -> dict[str, float]:
     }
 
 
+def in_turn(*dispatches: Mapping[str, float]) -> dict[str, float]:
+    """The stages of dispatches that run one after the other, those of one name together."""
+    names = dict.fromkeys(name for stages in dispatches for name in stages)
+    return {name: sum(stages.get(name, 0.0) for stages in dispatches) for name in names}
+
+
 WORKGROUPS_AT_A_TIME = 8
 """That IREE's runtime gives one of several threads of a dispatch that has at least so many for each."""
 

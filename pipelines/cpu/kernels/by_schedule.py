@@ -5,6 +5,7 @@ from __future__ import annotations
 from iree.winograd.passes.match.no_match import Reason
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.schedules.depthwise import DepthwiseSchedule
+from iree.winograd.pipelines.cpu.schedules.depthwise_weight_gradient import DepthwiseWeightGradientSchedule
 from iree.winograd.pipelines.cpu.schedules.direct import DirectSchedule, in_lines
 from iree.winograd.pipelines.cpu.schedules.fit import CpuSchedule, misfit
 from iree.winograd.pipelines.cpu.schedules.weight_gradient import WeightGradientSchedule
@@ -12,10 +13,13 @@ from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule
 from iree.winograd.pipelines.specification.shape import ConvolutionShape, WeightGradientShape
 
 from .depthwise import DepthwiseKernel, is_depthwise, shares_pixels
+from .depthwise_weight_gradient import DepthwiseWeightGradientKernel
 from .direct import DirectKernel
 from .filters import CpuKernel
 from .weight_gradient import WeightGradientKernel
 from .winograd import WinogradKernel
+
+CpuWeightGradientKernel = WeightGradientKernel | DepthwiseWeightGradientKernel
 
 
 def refusal(shape: ConvolutionShape, target: CpuTarget, schedule: object) -> Reason | None:
@@ -45,13 +49,15 @@ def kernel_for(shape: ConvolutionShape, target: CpuTarget, schedule: object) -> 
 
 def weight_gradient_kernel(
     shape: WeightGradientShape, target: CpuTarget, schedule: object
-) -> WeightGradientKernel:
+) -> CpuWeightGradientKernel:
     """The kernel that computes the gradient of a filter by `schedule`.
 
     Raises ValueError for the schedule of another kernel, and where this one doesn't do so by it.
     """
     if reason := refusal(shape, target, schedule):
         raise ValueError(reason)
+    if isinstance(schedule, DepthwiseWeightGradientSchedule):
+        return DepthwiseWeightGradientKernel(shape, schedule, target)
     assert isinstance(schedule, WeightGradientSchedule)
     return WeightGradientKernel(shape, schedule, target)
 
@@ -59,7 +65,7 @@ def weight_gradient_kernel(
 def suited_schedules(shape: ConvolutionShape, target: CpuTarget) -> tuple[type[CpuSchedule], ...]:
     """The kinds of schedule, each of a kernel, for a convolution or the gradient of a filter."""
     if isinstance(shape, WeightGradientShape):
-        return (WeightGradientSchedule,)
+        return (DepthwiseWeightGradientSchedule if is_depthwise(shape, target) else WeightGradientSchedule,)
     if shape.transform_size > 1:
         return (WinogradSchedule,)
     if is_depthwise(shape, target):

@@ -15,12 +15,14 @@ from iree.winograd.pipelines.cpu.schedules.channel_blocks import ChannelBlocks
 from iree.winograd.pipelines.cpu.schedules.weight_gradient import WeightGradientSchedule
 from iree.winograd.pipelines.cpu.tiles.transforms import Channels, GradientTransform, InputTransform
 from iree.winograd.pipelines.emission.buffer import Buffer, clear_elements, scratch
-from iree.winograd.pipelines.emission.control_flow import loop, loop_carried, named, when
-from iree.winograd.pipelines.emission.index import Index
+from iree.winograd.pipelines.emission.control_flow import loop, named, when
+from iree.winograd.pipelines.emission.index import Index, ceildiv
 from iree.winograd.pipelines.emission.recipe import Position, emit_unrolled, flattened
 from iree.winograd.pipelines.emission.tiles import locate_tile
 from iree.winograd.pipelines.emission.vectors import for_each_vector
 from iree.winograd.pipelines.specification.shape import WeightGradientShape
+
+from .slice_sum import SliceSum
 
 
 @dataclass(frozen=True)
@@ -51,10 +53,9 @@ class WeightGradientKernel:
         """Output channels."""
         return ChannelBlocks(self.shape.output_channels, self.shape.groups, self.schedule.channel_block)
 
-    @property
-    def tile_blocks(self) -> int:
-        assert self.shape.tiles is not None, "gradients of filters need a static batch"
-        return -(-self.shape.tiles // self.schedule.tile_block)
+    def tile_blocks(self, batch: Index) -> Index:
+        """Of all images."""
+        return ceildiv(self._tiles(batch), self.schedule.tile_block)
 
     @property
     def transformed_images_shape(self) -> tuple[int, int, int, int]:
@@ -67,19 +68,12 @@ class WeightGradientKernel:
         return self._transformed_shape(self.shape.output_channels)
 
     @property
-    def slices(self) -> int:
-        """Of the blocks of tiles."""
-        return self.schedule.tile_slices or 1
-
-    @property
-    def sliced_taps_shape(self) -> tuple[int, ...]:
-        """slices x R... x C/g x K."""
-        shape = self.shape
-        return (self.slices, *shape.kernel_size, shape.group_inputs, shape.output_channels)
+    def total(self) -> SliceSum:
+        return SliceSum(self.shape, self.schedule.tile_slices or 1, self.schedule.vector_width)
 
     def transform_workgroups(self, batch: Index) -> tuple[Index, Index]:
         """Blocks of tiles."""
-        return Index(self.tile_blocks), Index(1)
+        return self.tile_blocks(batch), Index(1)
 
     def workgroups(self, batch: Index) -> tuple[Index, Index]:
         """Blocks of input channels of all groups and views, and of the output channels of a group."""
@@ -87,21 +81,20 @@ class WeightGradientKernel:
 
     def slice_workgroups(self, batch: Index) -> tuple[Index, Index, Index]:
         """As `workgroups`, and slices of the tiles."""
-        return (*self.workgroups(batch), Index(self.slices))
-
-    def total_workgroups(self, batch: Index) -> tuple[Index, Index]:
-        """Taps."""
-        return Index(prod(self.shape.kernel_size)), Index(1)
+        return (*self.workgroups(batch), Index(self.total.slices))
 
     def emit_images(self, workgroup: tuple[Index, ...], batch: Index, image: Buffer, tiles: Buffer) -> None:
         """Emits the transform of one block of tiles of the images: N x H... x C to theirs."""
-        self._for_tiles(workgroup[0], tiles, partial(InputTransform, self.shape, self.target, image))
+        transform = partial(InputTransform, self.shape, self.target, image)
+        self._for_tiles(workgroup[0], batch, tiles, transform)
 
     def emit_gradients(
         self, workgroup: tuple[Index, ...], batch: Index, gradients: Buffer, tiles: Buffer
     ) -> None:
         """Emits the transform of one block of tiles of the gradients: N x OH... x K to theirs."""
-        self._for_tiles(workgroup[0], tiles, partial(GradientTransform, self.shape, self.target, gradients))
+        self._for_tiles(
+            workgroup[0], batch, tiles, partial(GradientTransform, self.shape, self.target, gradients)
+        )
 
     def emit(
         self, workgroup: tuple[Index, ...], batch: Index, images: Buffer, gradients: Buffer, filters: Buffer
@@ -109,11 +102,14 @@ class WeightGradientKernel:
         """Emits the work of one workgroup: both transformed to the gradients of R... x C/g x K taps."""
         sums = self._cleared_sums(images.element)
         row, channel = self.rows.first(workgroup[0]), self._first_channel(workgroup)
-        with loop(self.tile_blocks, name="tile_block") as block, loop(images.extents[1], name="a") as a:
+        with (
+            loop(self.tile_blocks(batch), name="tile_block") as block,
+            loop(images.extents[1], name="a") as a,
+        ):
             with named("first"):
                 rows = Rows(images, images.offset([block, a, 0, row]), 1, images.stride(2))
                 panel = Panel(gradients, gradients.offset([block, a, 0, channel]), gradients.stride(2))
-            self._add_products(rows, panel, sums, a, self._tiles_of(block))
+            self._add_products(rows, panel, sums, a, self._tiles_of(block, batch))
         self._store_taps(workgroup, sums, filters)
 
     def emit_slice(
@@ -121,7 +117,7 @@ class WeightGradientKernel:
     ) -> None:
         """Emits the work of one workgroup: N x H... x C and N x OH... x K to the taps of a slice.
 
-        `taps` are as `sliced_taps_shape`; those of a single slice are the gradients of R... x C/g x K.
+        `taps` are as `SliceSum` has them.
         """
         sums = self._cleared_sums(image.element)
         image_tiles, gradient_tiles = (
@@ -131,34 +127,21 @@ class WeightGradientKernel:
                 (self.schedule.channel_block, "gradient_tiles"),
             )
         )
-        blocks = -(-self.tile_blocks // self.slices)
+        tile_blocks = self.tile_blocks(batch)
+        blocks = ceildiv(tile_blocks, self.total.slices)
         first_block = workgroup[2] * blocks
-        with loop((Index(self.tile_blocks) - first_block).minimum(blocks), name="tile_block") as number:
+        with loop((tile_blocks - first_block).minimum(blocks), name="tile_block") as number:
             with named("block"):
                 block = first_block + number
-            self._transform_block(workgroup, block, image, image_tiles, gradients, gradient_tiles)
+            tiles = self._tiles_of(block, batch)
+            self._transform_block(workgroup, block, tiles, image, image_tiles, gradients, gradient_tiles)
             with loop(self.shape.transform_size, name="a") as a:
                 rows = Rows(image_tiles, image_tiles.offset([a, 0]), 1, self.schedule.row_block)
                 panel = Panel(gradient_tiles, gradient_tiles.offset([a, 0]), self.schedule.channel_block)
-                self._add_products(rows, panel, sums, a, self._tiles_of(block))
-        if self.slices > 1:
+                self._add_products(rows, panel, sums, a, tiles)
+        if self.total.slices > 1:
             taps = replace(taps, extents=taps.extents[1:], origin=workgroup[2] * taps.stride(0))
         self._store_taps(workgroup, sums, taps)
-
-    def emit_total(self, workgroup: tuple[Index, ...], batch: Index, taps: Buffer, filters: Buffer) -> None:
-        """Emits the sum of all slices of one tap: `sliced_taps_shape` to R... x C/g x K."""
-        width, count = self.schedule.vector_width, self.shape.group_inputs * self.shape.output_channels
-        first = workgroup[0] * count
-
-        def add(i: Index) -> None:
-            def add_slice(number: Index, sums: list[ir.Value]) -> list[ir.Value]:
-                others = taps.load((number + 1) * taps.stride(0) + first + i, width)
-                return [arith.addf(sums[0], others)]
-
-            sums = [taps.load(first + i, width)]
-            filters.store(loop_carried(self.slices - 1, 1, sums, add_slice, "slice")[0], first + i)
-
-        for_each_vector(count, width, add, "i")
 
     def _cleared_sums(self, element: ir.Type) -> Buffer:
         """Memory of the workgroup for the sums of all elements of the Winograd domain, zeros."""
@@ -180,6 +163,7 @@ class WeightGradientKernel:
         self,
         workgroup: tuple[Index, ...],
         block: Index,
+        tiles: Index,
         image: Buffer,
         image_tiles: Buffer,
         gradients: Buffer,
@@ -191,11 +175,11 @@ class WeightGradientKernel:
         first_row = group * shape.group_inputs + self.rows.first_in_group(workgroup[0])
         rows = Channels(first_row, schedule.row_block)
         channels = Channels(self._first_channel(workgroup), schedule.channel_block)
-        with loop(self._tiles_of(block), name="tile") as number:
+        with loop(tiles, name="tile") as number:
             tile = locate_tile(shape, block * schedule.tile_block + number)
             own_image, own_gradient = (
-                replace(tiles, origin=number * size, extents=(1, *tiles.extents))
-                for tiles, size in ((image_tiles, rows.count), (gradient_tiles, channels.count))
+                replace(each, origin=number * size, extents=(1, *each.extents))
+                for each, size in ((image_tiles, rows.count), (gradient_tiles, channels.count))
             )
             images = InputTransform(shape, self.target, image, own_image)
             images.emit_channels(tile, Index(0), self._view(workgroup), rows)
@@ -203,22 +187,29 @@ class WeightGradientKernel:
             of_outputs.emit_channels(tile, Index(0), channels)
 
     def _for_tiles(
-        self, block: Index, tiles: Buffer, transform: Callable[[Buffer], InputTransform | GradientTransform]
+        self,
+        block: Index,
+        batch: Index,
+        tiles: Buffer,
+        transform: Callable[[Buffer], InputTransform | GradientTransform],
     ) -> None:
         """Emits a transform of every tile of a block to its place among `tiles`."""
         columns = tiles.stride(2)
         blocked = replace(tiles, extents=(*tiles.extents[:2], tiles.stride(1)))
-        with loop(self._tiles_of(block), name="tile") as number:
+        with loop(self._tiles_of(block, batch), name="tile") as number:
             tile = locate_tile(self.shape, block * self.schedule.tile_block + number)
             transform(replace(blocked, origin=number * columns)).emit(tile, block)
 
-    def _tiles_of(self, block: Index) -> Index:
+    def _tiles(self, batch: Index) -> Index:
+        """Of all images."""
+        return batch * prod(self.shape.tiles_per_image)
+
+    def _tiles_of(self, block: Index, batch: Index) -> Index:
         """The tiles of a block: the last one may have fewer."""
-        tiles, tile_block = self.shape.tiles, self.schedule.tile_block
-        assert tiles is not None
-        if tiles % tile_block == 0:
+        tiles, tile_block = self._tiles(batch), self.schedule.tile_block
+        if tiles.known is not None and tiles.known % tile_block == 0:
             return Index(tile_block)
-        return (Index(tiles) - block * tile_block).minimum(tile_block)
+        return (tiles - block * tile_block).minimum(tile_block)
 
     def _add_products(self, rows: Rows, panel: Panel, sums: Buffer, a: Index, tiles: Index) -> None:
         """Adds the products of one element of so many tiles to `sums`."""
@@ -273,5 +264,6 @@ class WeightGradientKernel:
         return self.schedule.tile_block * channels + ROW_PADDING
 
     def _transformed_shape(self, columns: int) -> tuple[int, int, int, int]:
-        tile_block = self.schedule.tile_block
-        return (self.tile_blocks, self.shape.transform_size, tile_block, columns + ROW_PADDING)
+        tiles, tile_block = self.shape.tiles, self.schedule.tile_block
+        assert tiles is not None, "tiles are transformed beforehand of a batch known at compile time"
+        return (-(-tiles // tile_block), self.shape.transform_size, tile_block, columns + ROW_PADDING)

@@ -8,18 +8,28 @@ from iree.winograd.passes.match.no_match import Reason
 from iree.winograd.pipelines.cpu.processor.target import ROW_PADDING, CpuTarget
 from iree.winograd.pipelines.specification.shape import ConvolutionShape, WeightGradientShape
 
+from .channel_blocks import ChannelBlocks
 from .depthwise import DepthwiseSchedule, can_copy, depthwise_workgroup_bytes
+from .depthwise_weight_gradient import DepthwiseWeightGradientSchedule
 from .direct import DirectSchedule, direct_workgroup_bytes, in_lines
 from .weight_gradient import WeightGradientSchedule
 from .winograd import WinogradSchedule
 
-CpuSchedule = WinogradSchedule | DirectSchedule | DepthwiseSchedule | WeightGradientSchedule
+CpuSchedule = (
+    WinogradSchedule
+    | DirectSchedule
+    | DepthwiseSchedule
+    | WeightGradientSchedule
+    | DepthwiseWeightGradientSchedule
+)
 
 
 def misfit(schedule: CpuSchedule, shape: ConvolutionShape, target: CpuTarget) -> Reason | None:
     """What keeps the kernel of a schedule from computing `shape` by it; None when nothing does."""
     if isinstance(schedule, WeightGradientSchedule):
         return _weight_gradient_misfit(schedule, shape, target)
+    if isinstance(schedule, DepthwiseWeightGradientSchedule):
+        return _depthwise_weight_gradient_misfit(schedule, shape, target)
     channels = shape.output_channels if isinstance(schedule, DepthwiseSchedule) else shape.group_outputs
     if not isinstance(schedule, DepthwiseSchedule):
         reason = schedule.product.misfit(target, shape.element_types)
@@ -107,12 +117,10 @@ def _weight_gradient_misfit(
     product = schedule.product
     if reason := product.misfit(target, shape.element_types):
         return reason
-    if shape.input_channels_first or shape.output_channels_first:
-        return "the kernel of weight gradients reads channels-last images only"
-    if isinstance(shape, WeightGradientShape) and shape.permutes_filter:
-        return "the kernel of weight gradients writes filters with their output channels last only"
-    if shape.batch is None:
-        return "sums over images need their number at compile time"
+    if reason := _gradient_layout_misfit(shape):
+        return reason
+    if shape.batch is None and schedule.tile_slices is None:
+        return "tiles that are transformed beforehand need a batch known at compile time"
     for name, block, part, whole in (
         ("row_block", schedule.row_block, product.rows, shape.group_inputs),
         ("channel_block", schedule.channel_block, product.channels, shape.group_outputs),
@@ -122,6 +130,15 @@ def _weight_gradient_misfit(
         if block % part:
             return f"{name} {block} is no multiple of the {part} of a register block"
     return _memory_misfit(weight_gradient_workgroup_bytes(schedule, shape, target), target)
+
+
+def _gradient_layout_misfit(shape: ConvolutionShape) -> Reason | None:
+    """Why a kernel of weight gradients can't read images, or write filters, if it would have to."""
+    if shape.input_channels_first or shape.output_channels_first:
+        return "the kernel of weight gradients reads channels-last images only"
+    if isinstance(shape, WeightGradientShape) and shape.permutes_filter:
+        return "the kernel of weight gradients writes filters with their output channels last only"
+    return None
 
 
 def weight_gradient_workgroup_bytes(
@@ -152,10 +169,8 @@ def _direct_misfit(schedule: DirectSchedule, shape: ConvolutionShape, target: Cp
 def _depthwise_misfit(
     schedule: DepthwiseSchedule, shape: ConvolutionShape, target: CpuTarget
 ) -> Reason | None:
-    if schedule.vector_width > target.vector_width:
-        return f"vectors of {schedule.vector_width} lanes exceed the target's of {target.vector_width}"
-    if schedule.vector_width % shape.group_outputs:
-        return f"vectors of {schedule.vector_width} lanes don't hold whole groups of {shape.group_outputs}"
+    if reason := _lanes_misfit(schedule.vector_width, shape, target):
+        return reason
     if schedule.register_pixels > shape.output_size[-1]:
         return (
             f"register_pixels {schedule.register_pixels} exceeds the {shape.output_size[-1]} outputs of a row"
@@ -169,6 +184,36 @@ def _depthwise_misfit(
     if schedule.copied_rows > schedule.row_block:
         return f"copied_rows {schedule.copied_rows} exceeds row_block {schedule.row_block}"
     return _memory_misfit(depthwise_workgroup_bytes(shape, schedule), target)
+
+
+def _depthwise_weight_gradient_misfit(
+    schedule: DepthwiseWeightGradientSchedule, shape: ConvolutionShape, target: CpuTarget
+) -> Reason | None:
+    if reason := _gradient_layout_misfit(shape):
+        return reason
+    if reason := _lanes_misfit(schedule.vector_width, shape, target):
+        return reason
+    row = shape.output_size[-1]
+    if schedule.pixel_block % row:
+        return f"pixel_block {schedule.pixel_block} is no multiple of the {row} outputs of a row"
+    tap_rows = shape.kernel_size[-2] if shape.spatial_rank > 1 else 1
+    if tap_rows % schedule.register_tap_rows:
+        return f"register_tap_rows {schedule.register_tap_rows} doesn't divide the {tap_rows} rows of taps"
+    blocks = ChannelBlocks(shape.output_channels, 1, schedule.vector_width)
+    vectors = blocks.part_size(min(schedule.channel_splits, blocks.count))
+    needed = shape.element_types.accumulator_bytes * vectors * schedule.vector_width * shape.reduction
+    return _memory_misfit(needed, target)
+
+
+def _lanes_misfit(vector_width: int, shape: ConvolutionShape, target: CpuTarget) -> Reason | None:
+    """Why vectors of channels can't span groups."""
+    if vector_width > target.vector_width:
+        return f"vectors of {vector_width} lanes exceed the target's of {target.vector_width}"
+    if vector_width > shape.output_channels:
+        return f"vectors of {vector_width} lanes exceed the {shape.output_channels} channels that there are"
+    if vector_width % shape.group_outputs:
+        return f"vectors of {vector_width} lanes don't hold whole groups of {shape.group_outputs}"
+    return None
 
 
 def _memory_misfit(needed: int, target: CpuTarget) -> Reason | None:

@@ -75,6 +75,8 @@ class GpuSearchSpace:
     def unsuited(self, problem: ConvolutionProblem) -> Reason | None:
         """Why the kernels don't compute `problem`, or None."""
         if isinstance(problem, WeightGradientProblem):
+            if problem.batch is None:
+                return "it sums over a batch known only at run time"
             is_depthwise = problem.groups > 1 and problem.group_inputs == 1
             return "it is the gradient of a depthwise filter" if is_depthwise else None
         if problem.groups > 1 and problem.group_inputs == 1 and problem.group_outputs > 1:

@@ -59,7 +59,18 @@ SLICES = [
         (12, 11), (3, 3), (4, 4), (3, 3), 6, 12, padding=(1, 1), channels_last=False, schedule=SLICED
     ),
 ]
-ALL = [*TILES, *CHANNELS, *VIEWS, *DIRECT, *OTHERS, *SLICES]
+DYNAMIC = [
+    WeightGradientProgram((14, 13), (3, 3), (4, 4), (3, 3), 20, 24, padding=(1, 1), dynamic_batch=True),
+    WeightGradientProgram((10, 9), (1, 1), (1, 1), (1, 1), 32, 40, 5, strides=(2, 2), dynamic_batch=True),
+    WeightGradientProgram(
+        (14, 13), (3, 3), (4, 4), (3, 3), 6, 12, 3, padding=(1, 1), dynamic_batch=True, schedule=SLICED
+    ),
+    WeightGradientProgram(
+        (12, 11), (3, 3), (4, 4), (3, 3), 8, 16, 3, padding=(1, 1), channels_last=False, dynamic_batch=True
+    ),
+    WeightGradientProgram((33,), (5,), (1,), (1,), 16, 24, 7, padding=(2,), groups=2, dynamic_batch=True),
+]
+ALL = [*TILES, *CHANNELS, *VIEWS, *DIRECT, *OTHERS, *SLICES, *DYNAMIC]
 SAMPLE = [
     TILES[1],
     CHANNELS[0],
@@ -71,6 +82,7 @@ SAMPLE = [
     OTHERS[1],
     OTHERS[4],
     *SLICES,
+    *DYNAMIC,
 ]
 
 

@@ -26,16 +26,16 @@ func.func @chosen(%x: tensor<8x66x32xf32>, %y: tensor<8x64x48xf32>) -> tensor<3x
 
 // -----
 
-// CHECK-LABEL: @dynamic
-// CHECK-NOT: winograd
+// CHECK-LABEL: @dynamic_batch
+// CHECK: linalg.generic
+// CHECK-SAME: winograd.schedule = {{{.*}}kind = "weight-gradient"{{.*}}tile_slices = {{[0-9]+}}
 #image = affine_map<(k, c, r, n, o) -> (n, o + r, c)>
 #gradient = affine_map<(k, c, r, n, o) -> (n, o, k)>
 #filter = affine_map<(k, c, r, n, o) -> (r, c, k)>
-func.func @dynamic(%x: tensor<?x66x32xf32>, %y: tensor<?x64x48xf32>) -> tensor<3x32x48xf32> {
+func.func @dynamic_batch(%x: tensor<?x66x32xf32>, %y: tensor<?x64x48xf32>) -> tensor<3x32x48xf32> {
   %zero = arith.constant 0.0 : f32
   %e = tensor.empty() : tensor<3x32x48xf32>
   %w = linalg.fill ins(%zero : f32) outs(%e : tensor<3x32x48xf32>) -> tensor<3x32x48xf32>
-  // expected-remark @below {{weight gradient 0 left as it is: its sizes are known only at run time}}
   %r = linalg.generic {indexing_maps = [#image, #gradient, #filter],
       iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction"]}
     ins(%x, %y : tensor<?x66x32xf32>, tensor<?x64x48xf32>) outs(%w : tensor<3x32x48xf32>) {
@@ -45,6 +45,50 @@ func.func @dynamic(%x: tensor<?x66x32xf32>, %y: tensor<?x64x48xf32>) -> tensor<3
     linalg.yield %t : f32
   } -> tensor<3x32x48xf32>
   return %r : tensor<3x32x48xf32>
+}
+
+// -----
+
+// CHECK-LABEL: @dynamic_taps
+// CHECK-NOT: winograd
+#image = affine_map<(k, c, r, n, o) -> (n, o + r, c)>
+#gradient = affine_map<(k, c, r, n, o) -> (n, o, k)>
+#filter = affine_map<(k, c, r, n, o) -> (r, c, k)>
+func.func @dynamic_taps(%x: tensor<8x?x32xf32>, %y: tensor<8x64x48xf32>, %w: tensor<?x32x48xf32>)
+    -> tensor<?x32x48xf32> {
+  // expected-remark @below {{weight gradient 0 left as it is: its image has a dynamic dimension other than the batch}}
+  %r = linalg.generic {indexing_maps = [#image, #gradient, #filter],
+      iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction"]}
+    ins(%x, %y : tensor<8x?x32xf32>, tensor<8x64x48xf32>) outs(%w : tensor<?x32x48xf32>) {
+  ^bb0(%a: f32, %b: f32, %s: f32):
+    %p = arith.mulf %a, %b : f32
+    %t = arith.addf %s, %p : f32
+    linalg.yield %t : f32
+  } -> tensor<?x32x48xf32>
+  return %r : tensor<?x32x48xf32>
+}
+
+// -----
+
+// A vector has channels of several groups, so that nothing is multiplied as matrices.
+// CHECK-LABEL: @depthwise
+// CHECK: linalg.generic
+// CHECK-SAME: winograd.schedule = {{{.*}}kind = "depthwise-weight-gradient"
+func.func @depthwise(%x: tensor<8x66x32x1xf32>, %y: tensor<8x64x32x1xf32>) -> tensor<3x1x32x1xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<3x1x32x1xf32>
+  %w = linalg.fill ins(%zero : f32) outs(%e : tensor<3x1x32x1xf32>) -> tensor<3x1x32x1xf32>
+  %r = linalg.generic {indexing_maps = [
+      affine_map<(g, k, c, r, n, o) -> (n, o + r, g, c)>, affine_map<(g, k, c, r, n, o) -> (n, o, g, k)>,
+      affine_map<(g, k, c, r, n, o) -> (r, c, g, k)>],
+      iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction", "reduction"]}
+    ins(%x, %y : tensor<8x66x32x1xf32>, tensor<8x64x32x1xf32>) outs(%w : tensor<3x1x32x1xf32>) {
+  ^bb0(%a: f32, %b: f32, %s: f32):
+    %p = arith.mulf %a, %b : f32
+    %t = arith.addf %s, %p : f32
+    linalg.yield %t : f32
+  } -> tensor<3x1x32x1xf32>
+  return %r : tensor<3x1x32x1xf32>
 }
 
 // -----
