@@ -232,8 +232,10 @@ def _ours(
         given = _given(layer.random_operands(), layout)
         compiled = _program(gradient, layout, layer, programs)
         threads = programs.threads
-        device = "local-sync" if threads == 1 else f"local-task://?task_topology_group_count={threads}"
-        program = iree.winograd.load(compiled, device=device)
+        alone = threads == 1
+        program = iree.winograd.load(
+            compiled, device="local-sync" if alone else "local-task", threads=None if alone else threads
+        )
         result = torch.as_tensor(program(*given))
         found.append(
             (
