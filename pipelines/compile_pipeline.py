@@ -34,6 +34,7 @@ from .copy_parts import CopyParts
 from .drop_barriers import DropBarriers
 from .fold_gradient_layout import FoldGradientLayout
 from .fold_layout import FoldLayout
+from .insert_first import InsertFirst
 from .keep_nan import KeepNan
 from .lower_to_dispatch import LowerToDispatch
 from .machines.host import physical_cores
@@ -76,6 +77,7 @@ def compile_pipeline(
         # IREE evaluates what is left of filters when the program is loaded.
         *([FoldFilter()] if options.fold_filters == "compile" else []),
         ConcatInPlace(),
+        InsertFirst(),
         UnrollPooling(),
         SplitPooling(),
         SeparateResampling(),

@@ -79,6 +79,10 @@ class Backend(Protocol):
         """What inserts the output into a tensor, where kernels write it in its place there."""
 
     @property
+    def reads_slices(self) -> bool:
+        """Whether kernels read neighbouring channels of a larger tensor in place."""
+
+    @property
     def pools_in_place(self) -> bool:
         """Whether threads that read all elements of a window pool faster than IREE's loops over these."""
 

@@ -67,6 +67,10 @@ class CpuBackend:
         return group.insertion
 
     @property
+    def reads_slices(self) -> bool:
+        return True
+
+    @property
     def pools_in_place(self) -> bool:
         return False
 

@@ -79,6 +79,10 @@ class GpuBackend:
         return group.interleaving
 
     @property
+    def reads_slices(self) -> bool:
+        return False
+
+    @property
     def pools_in_place(self) -> bool:
         return True
 

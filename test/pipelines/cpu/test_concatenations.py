@@ -95,10 +95,20 @@ def scales() -> tuple[Source, str]:
     return source, source.concatenation([finer, source.convolution(former, 8, 1), fine])
 
 
+def aggregation() -> tuple[Source, str]:
+    """Layers whose results are all concatenated, and read by the next ones before."""
+    source = Source(16)
+    first = source.convolution("%x", 24, 3)
+    second = source.convolution(first, 16, 1)
+    third = source.convolution(second, 20, 3)
+    parts = [third, source.convolution(first, 8, 3), first, second, source.convolution(third, 16, 5)]
+    return source, source.convolution(source.concatenation(parts), 12, 1)
+
+
 @pytest.mark.parametrize(
     "program",
-    [dense_block(1), dense_block(3), dense_block_without_bottlenecks(), branches(), scales()],
-    ids=["dense 1x1", "dense 3x3", "no bottlenecks", "branches", "scales"],
+    [dense_block(1), dense_block(3), dense_block_without_bottlenecks(), branches(), scales(), aggregation()],
+    ids=["dense 1x1", "dense 3x3", "no bottlenecks", "branches", "scales", "aggregation"],
 )
 def test_agrees_with_iree(program: tuple[Source, str]) -> None:
     source, result = program

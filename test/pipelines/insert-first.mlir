@@ -1,0 +1,116 @@
+// RUN: winograd-opt --winograd-insert-first --winograd-verify --split-input-file %s | filecheck %s
+
+util.global private @device = #hal.device.target<"local", [
+  #hal.executable.target<"llvm-cpu", "embedded-elf-x86_64", {
+    cpu = "haswell", cpu_features = "+avx2,+fma", target_triple = "x86_64-unknown-unknown-eabi-elf"}>
+]> : !hal.device
+
+#direct = {dilation = array<i64: 1, 1>, kernel_size = array<i64: 1, 1>, output_tile = array<i64: 1, 1>, part_size = array<i64: 1, 1>, spacing = array<i64: 1, 1>, step = array<i64: 1, 1>, views = [array<i64: 0, 0>]}
+
+// Each part is read from the tensor as it is when the convolution that reads it begins.
+// CHECK-LABEL: @aggregation
+// CHECK: %[[EMPTY:.*]] = tensor.empty() : tensor<1x7x7x20xf32>
+// CHECK: %[[X:.*]] = "winograd.output_transform"
+// CHECK: %[[FIRST:.*]] = tensor.insert_slice %[[X]] into %[[EMPTY]][0, 0, 0, 8] [1, 7, 7, 8]
+// CHECK: %[[READ:.*]] = tensor.extract_slice %[[FIRST]][0, 0, 0, 8] [1, 7, 7, 8]
+// CHECK: "winograd.input_transform"(%[[READ]])
+// CHECK: %[[Y:.*]] = "winograd.output_transform"
+// CHECK: %[[SECOND:.*]] = tensor.insert_slice %[[Y]] into %[[FIRST]][0, 0, 0, 0] [1, 7, 7, 8]
+// CHECK: %[[READ_Y:.*]] = tensor.extract_slice %[[SECOND]][0, 0, 0, 0] [1, 7, 7, 8]
+// CHECK: "winograd.input_transform"(%[[READ_Y]])
+// CHECK: %[[READ_X:.*]] = tensor.extract_slice %[[SECOND]][0, 0, 0, 8] [1, 7, 7, 8]
+// CHECK: "winograd.input_transform"(%[[READ_X]])
+// CHECK: %[[Z:.*]] = "winograd.output_transform"
+// CHECK: %[[ALL:.*]] = tensor.insert_slice %[[Z]] into %[[SECOND]][0, 0, 0, 16] [1, 7, 7, 4]
+// CHECK: util.return %[[ALL]]
+util.func public @aggregation(%m: tensor<1x49x8xf32>, %u: tensor<1x8x8xf32>, %w: tensor<1x16x4xf32>, %zeros8: tensor<1x49x8xf32>, %zeros4: tensor<1x49x4xf32>) -> tensor<1x7x7x20xf32> {
+  %x = "winograd.output_transform"(%m) ({
+  ^bb0(%a: f32):
+    vector.yield %a : f32
+  }) {decomposition = #direct, groups = 1 : i64, indexing_maps = [], operandSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0>} : (tensor<1x49x8xf32>) -> tensor<1x7x7x8xf32>
+  %y_v = "winograd.input_transform"(%x) {decomposition = #direct, groups = 1 : i64, padding_low = array<i64: 0, 0>, padding_high = array<i64: 0, 0>} : (tensor<1x7x7x8xf32>) -> tensor<1x49x8xf32>
+  %y_m = linalg.batch_matmul ins(%y_v, %u : tensor<1x49x8xf32>, tensor<1x8x8xf32>) outs(%zeros8 : tensor<1x49x8xf32>) -> tensor<1x49x8xf32>
+  %y = "winograd.output_transform"(%y_m) ({
+  ^bb0(%a: f32):
+    vector.yield %a : f32
+  }) {decomposition = #direct, groups = 1 : i64, indexing_maps = [], operandSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0>} : (tensor<1x49x8xf32>) -> tensor<1x7x7x8xf32>
+  %y_w = "winograd.input_transform"(%y) {decomposition = #direct, groups = 1 : i64, padding_low = array<i64: 0, 0>, padding_high = array<i64: 0, 0>} : (tensor<1x7x7x8xf32>) -> tensor<1x49x8xf32>
+  %x_w = "winograd.input_transform"(%x) {decomposition = #direct, groups = 1 : i64, padding_low = array<i64: 0, 0>, padding_high = array<i64: 0, 0>} : (tensor<1x7x7x8xf32>) -> tensor<1x49x8xf32>
+  %both = tensor.concat dim(2) %y_w, %x_w : (tensor<1x49x8xf32>, tensor<1x49x8xf32>) -> tensor<1x49x16xf32>
+  %n = linalg.batch_matmul ins(%both, %w : tensor<1x49x16xf32>, tensor<1x16x4xf32>) outs(%zeros4 : tensor<1x49x4xf32>) -> tensor<1x49x4xf32>
+  %z = "winograd.output_transform"(%n) ({
+  ^bb0(%a: f32):
+    vector.yield %a : f32
+  }) {decomposition = #direct, groups = 1 : i64, indexing_maps = [], operandSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0>} : (tensor<1x49x4xf32>) -> tensor<1x7x7x4xf32>
+  %e = tensor.empty() : tensor<1x7x7x20xf32>
+  %0 = tensor.insert_slice %y into %e[0, 0, 0, 0] [1, 7, 7, 8] [1, 1, 1, 1] : tensor<1x7x7x8xf32> into tensor<1x7x7x20xf32>
+  %1 = tensor.insert_slice %x into %0[0, 0, 0, 8] [1, 7, 7, 8] [1, 1, 1, 1] : tensor<1x7x7x8xf32> into tensor<1x7x7x20xf32>
+  %2 = tensor.insert_slice %z into %1[0, 0, 0, 16] [1, 7, 7, 4] [1, 1, 1, 1] : tensor<1x7x7x4xf32> into tensor<1x7x7x20xf32>
+  util.return %2 : tensor<1x7x7x20xf32>
+}
+
+// What else reads a part needs it for itself, and of parts that overlap the last one counts.
+// CHECK-LABEL: @others
+// CHECK: tensor.empty() : tensor<1x7x7x12xf32>
+// CHECK-NOT: tensor.extract_slice
+// CHECK-LABEL: @overlapping
+// CHECK-NOT: tensor.extract_slice
+util.func public @others(%m: tensor<1x49x8xf32>, %u: tensor<1x8x4xf32>, %zeros4: tensor<1x49x4xf32>) -> (tensor<1x7x7x12xf32>, tensor<1x7x7x8xf32>) {
+  %x = "winograd.output_transform"(%m) ({
+  ^bb0(%a: f32):
+    vector.yield %a : f32
+  }) {decomposition = #direct, groups = 1 : i64, indexing_maps = [], operandSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0>} : (tensor<1x49x8xf32>) -> tensor<1x7x7x8xf32>
+  %y_v = "winograd.input_transform"(%x) {decomposition = #direct, groups = 1 : i64, padding_low = array<i64: 0, 0>, padding_high = array<i64: 0, 0>} : (tensor<1x7x7x8xf32>) -> tensor<1x49x8xf32>
+  %y_m = linalg.batch_matmul ins(%y_v, %u : tensor<1x49x8xf32>, tensor<1x8x4xf32>) outs(%zeros4 : tensor<1x49x4xf32>) -> tensor<1x49x4xf32>
+  %y = "winograd.output_transform"(%y_m) ({
+  ^bb0(%a: f32):
+    vector.yield %a : f32
+  }) {decomposition = #direct, groups = 1 : i64, indexing_maps = [], operandSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0>} : (tensor<1x49x4xf32>) -> tensor<1x7x7x4xf32>
+  %e = tensor.empty() : tensor<1x7x7x12xf32>
+  %0 = tensor.insert_slice %x into %e[0, 0, 0, 0] [1, 7, 7, 8] [1, 1, 1, 1] : tensor<1x7x7x8xf32> into tensor<1x7x7x12xf32>
+  %1 = tensor.insert_slice %y into %0[0, 0, 0, 8] [1, 7, 7, 4] [1, 1, 1, 1] : tensor<1x7x7x4xf32> into tensor<1x7x7x12xf32>
+  util.return %1, %x : tensor<1x7x7x12xf32>, tensor<1x7x7x8xf32>
+}
+
+util.func public @overlapping(%m: tensor<1x49x8xf32>, %u: tensor<1x8x4xf32>, %zeros4: tensor<1x49x4xf32>) -> tensor<1x7x7x12xf32> {
+  %x = "winograd.output_transform"(%m) ({
+  ^bb0(%a: f32):
+    vector.yield %a : f32
+  }) {decomposition = #direct, groups = 1 : i64, indexing_maps = [], operandSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0>} : (tensor<1x49x8xf32>) -> tensor<1x7x7x8xf32>
+  %y_v = "winograd.input_transform"(%x) {decomposition = #direct, groups = 1 : i64, padding_low = array<i64: 0, 0>, padding_high = array<i64: 0, 0>} : (tensor<1x7x7x8xf32>) -> tensor<1x49x8xf32>
+  %y_m = linalg.batch_matmul ins(%y_v, %u : tensor<1x49x8xf32>, tensor<1x8x4xf32>) outs(%zeros4 : tensor<1x49x4xf32>) -> tensor<1x49x4xf32>
+  %y = "winograd.output_transform"(%y_m) ({
+  ^bb0(%a: f32):
+    vector.yield %a : f32
+  }) {decomposition = #direct, groups = 1 : i64, indexing_maps = [], operandSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0>} : (tensor<1x49x4xf32>) -> tensor<1x7x7x4xf32>
+  %e = tensor.empty() : tensor<1x7x7x12xf32>
+  %0 = tensor.insert_slice %y into %e[0, 0, 0, 6] [1, 7, 7, 4] [1, 1, 1, 1] : tensor<1x7x7x4xf32> into tensor<1x7x7x12xf32>
+  %1 = tensor.insert_slice %x into %0[0, 0, 0, 0] [1, 7, 7, 8] [1, 1, 1, 1] : tensor<1x7x7x8xf32> into tensor<1x7x7x12xf32>
+  util.return %1 : tensor<1x7x7x12xf32>
+}
+
+// -----
+
+util.global private @device = #hal.device.target<"cuda", [#hal.executable.target<"cuda", "cuda-nvptx-fb">]> : !hal.device
+
+#direct = {dilation = array<i64: 1, 1>, kernel_size = array<i64: 1, 1>, output_tile = array<i64: 1, 1>, part_size = array<i64: 1, 1>, spacing = array<i64: 1, 1>, step = array<i64: 1, 1>, views = [array<i64: 0, 0>]}
+
+// Kernels for GPUs would read a copy.
+// CHECK-LABEL: @gpu
+// CHECK-NOT: tensor.extract_slice
+util.func public @gpu(%m: tensor<1x49x8xf32>, %u: tensor<1x8x4xf32>, %zeros4: tensor<1x49x4xf32>) -> tensor<1x7x7x12xf32> {
+  %x = "winograd.output_transform"(%m) ({
+  ^bb0(%a: f32):
+    vector.yield %a : f32
+  }) {decomposition = #direct, groups = 1 : i64, indexing_maps = [], operandSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0>} : (tensor<1x49x8xf32>) -> tensor<1x7x7x8xf32>
+  %y_v = "winograd.input_transform"(%x) {decomposition = #direct, groups = 1 : i64, padding_low = array<i64: 0, 0>, padding_high = array<i64: 0, 0>} : (tensor<1x7x7x8xf32>) -> tensor<1x49x8xf32>
+  %y_m = linalg.batch_matmul ins(%y_v, %u : tensor<1x49x8xf32>, tensor<1x8x4xf32>) outs(%zeros4 : tensor<1x49x4xf32>) -> tensor<1x49x4xf32>
+  %y = "winograd.output_transform"(%y_m) ({
+  ^bb0(%a: f32):
+    vector.yield %a : f32
+  }) {decomposition = #direct, groups = 1 : i64, indexing_maps = [], operandSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0>} : (tensor<1x49x4xf32>) -> tensor<1x7x7x4xf32>
+  %e = tensor.empty() : tensor<1x7x7x12xf32>
+  %0 = tensor.insert_slice %x into %e[0, 0, 0, 0] [1, 7, 7, 8] [1, 1, 1, 1] : tensor<1x7x7x8xf32> into tensor<1x7x7x12xf32>
+  %1 = tensor.insert_slice %y into %0[0, 0, 0, 8] [1, 7, 7, 4] [1, 1, 1, 1] : tensor<1x7x7x4xf32> into tensor<1x7x7x12xf32>
+  util.return %1 : tensor<1x7x7x12xf32>
+}
