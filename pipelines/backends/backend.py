@@ -78,6 +78,12 @@ class Backend(Protocol):
     def insertion(self, group: ConvolutionGroup) -> ir.Operation | None:
         """What inserts the output into a tensor, where kernels write it in its place there."""
 
+    def shuffles_channels(self, groups: int, channels: int) -> bool:
+        """Whether kernels that make images channels last are faster than IREE's code for shuffled channels.
+
+        Those of `groups` groups of so many `channels` each.
+        """
+
     @property
     def reads_slices(self) -> bool:
         """Whether kernels read neighbouring channels of a larger tensor in place."""

@@ -8,6 +8,7 @@ from functools import reduce
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.pipelines.cpu.choice.search_space import CpuSearchSpace
+from iree.winograd.pipelines.cpu.kernels.image_transposition import MAX_INTERLEAVED_CHANNELS
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.schedules.depthwise import DepthwiseSchedule
 from iree.winograd.pipelines.cpu.schedules.depthwise_weight_gradient import DepthwiseWeightGradientSchedule
@@ -65,6 +66,9 @@ class CpuBackend:
 
     def insertion(self, group: ConvolutionGroup) -> ir.Operation | None:
         return group.insertion
+
+    def shuffles_channels(self, groups: int, channels: int) -> bool:
+        return groups <= MAX_INTERLEAVED_CHANNELS and channels >= self.target.vector_width
 
     @property
     def reads_slices(self) -> bool:

@@ -78,6 +78,9 @@ class GpuBackend:
     def insertion(self, group: ConvolutionGroup) -> ir.Operation | None:
         return group.interleaving
 
+    def shuffles_channels(self, groups: int, channels: int) -> bool:
+        return False
+
     @property
     def reads_slices(self) -> bool:
         return False

@@ -32,6 +32,28 @@ util.func public @read_elsewhere(%arg0: !hal.buffer_view) -> (tensor<16x225x3xf3
   util.return %v, %s : tensor<16x225x3xf32>, tensor<1x32x32x3xf32>
 }
 
+// Few groups of channels are shuffled by whole vectors; of many groups, or short ones, each is a line.
+// CHECK-LABEL: @shuffle
+// CHECK: %[[I:.*]] = tensor.collapse_shape %{{.*}} {{\[\[}}0, 1, 2], [3], [4]] : tensor<1x7x5x2x20xf32> into tensor<35x2x20xf32>
+// CHECK: %[[S:.*]] = flow.dispatch @winograd_channels_last_20x2::@winograd_channels_last_20x2(%[[I]]) : (tensor<35x2x20xf32>) -> tensor<35x20x2xf32>
+// CHECK: tensor.expand_shape %[[S]]
+// CHECK-NOT: linalg.transpose
+// CHECK-LABEL: @other_shuffles
+// CHECK-COUNT-2: linalg.transpose
+util.func public @shuffle(%x: tensor<1x7x5x2x20xf32>) -> tensor<1x7x5x20x2xf32> {
+  %e = tensor.empty() : tensor<1x7x5x20x2xf32>
+  %t = linalg.transpose ins(%x : tensor<1x7x5x2x20xf32>) outs(%e : tensor<1x7x5x20x2xf32>) permutation = [0, 1, 2, 4, 3]
+  util.return %t : tensor<1x7x5x20x2xf32>
+}
+
+util.func public @other_shuffles(%x: tensor<1x7x5x4x20xf32>, %y: tensor<1x7x5x2x6xf32>) -> (tensor<1x7x5x20x4xf32>, tensor<1x7x5x6x2xf32>) {
+  %e = tensor.empty() : tensor<1x7x5x20x4xf32>
+  %t = linalg.transpose ins(%x : tensor<1x7x5x4x20xf32>) outs(%e : tensor<1x7x5x20x4xf32>) permutation = [0, 1, 2, 4, 3]
+  %f = tensor.empty() : tensor<1x7x5x6x2xf32>
+  %u = linalg.transpose ins(%y : tensor<1x7x5x2x6xf32>) outs(%f : tensor<1x7x5x6x2xf32>) permutation = [0, 1, 2, 4, 3]
+  util.return %t, %u : tensor<1x7x5x20x4xf32>, tensor<1x7x5x6x2xf32>
+}
+
 // What IREE computed is aligned.
 // CHECK-LABEL: @computed
 // CHECK: linalg.transpose

@@ -58,3 +58,36 @@ def test_takes_an_image_anywhere(shape: tuple[int, ...], dynamic: bool) -> None:
     expected = np.einsum("nchw,ck->nhwk", numbers[:, :, ::2, ::2], weights)
     np.testing.assert_array_equal(np.asarray(program(array)), expected)
     assert UNALIGNED_KEY.encode() in compiled
+
+
+@pytest.mark.parametrize(("groups", "channels"), [(2, 58), (3, 17)])
+@pytest.mark.parametrize("device", ["local-sync", "local-task"])
+def test_shuffles_channels(groups: int, channels: int, device: str) -> None:
+    """Of 35 pixels, which workgroups divide, behind a convolution by a single tap of ones."""
+    total = groups * channels
+    image, grouped = f"1x7x5x{total}xf32", f"1x7x5x{groups}x{channels}xf32"
+    shuffled = f"1x7x5x{channels}x{groups}xf32"
+    compiled = compile_rewritten(
+        f"""
+    func.func @main(%x: tensor<{image}>, %f: tensor<1x1x{total}xf32>) -> tensor<{image}> {{
+      %zero = arith.constant 0.0 : f32
+      %e = tensor.empty() : tensor<{image}>
+      %z = linalg.fill ins(%zero : f32) outs(%e : tensor<{image}>) -> tensor<{image}>
+      %r = linalg.depthwise_conv_2d_nhwc_hwc ins(%x, %f : tensor<{image}>, tensor<1x1x{total}xf32>)
+        outs(%z : tensor<{image}>) -> tensor<{image}>
+      %g = tensor.expand_shape %r [[0], [1], [2], [3, 4]] output_shape [1, 7, 5, {groups}, {channels}]
+        : tensor<{image}> into tensor<{grouped}>
+      %s = tensor.empty() : tensor<{shuffled}>
+      %t = linalg.transpose ins(%g : tensor<{grouped}>) outs(%s : tensor<{shuffled}>)
+        permutation = [0, 1, 2, 4, 3]
+      %c = tensor.collapse_shape %t [[0], [1], [2], [3, 4]] : tensor<{shuffled}> into tensor<{image}>
+      return %c : tensor<{image}>
+    }}""",
+        "cpu",
+        [],
+    )
+    numbers = np.arange(35 * total, dtype=np.float32).reshape(1, 7, 5, total)
+    expected = numbers.reshape(1, 7, 5, groups, channels).swapaxes(3, 4).reshape(numbers.shape)
+    program = iree.winograd.load(compiled, device=device)
+    np.testing.assert_array_equal(np.asarray(program(numbers, np.ones((1, 1, total), np.float32))), expected)
+    assert f"winograd_channels_last_{channels}x{groups}".encode() in compiled
