@@ -36,6 +36,7 @@ from .fold_gradient_layout import FoldGradientLayout
 from .fold_layout import FoldLayout
 from .insert_first import InsertFirst
 from .keep_nan import KeepNan
+from .lower_softmax import LowerSoftmax
 from .lower_to_dispatch import LowerToDispatch
 from .machines.host import physical_cores
 from .note_threads import NoteThreads
@@ -60,6 +61,7 @@ def compile_pipeline(
     options = replace(options, threads=options.threads or physical_cores())
     return [
         SplitResults(),
+        LowerSoftmax(),
         FoldResampling(),
         SplitTransposed(),
         DropUnitDimensions(),

@@ -38,6 +38,12 @@ class Lowering(Protocol):
         Only N may be dynamic. Raises ValueError where the backend has threads pool in place.
         """
 
+    def softmax(self, rows: ir.Value) -> ir.Value:
+        """Emits the dispatch of softmax of the rows of `N x ... x L` of f32, at the insertion point.
+
+        Only N may be dynamic. Raises ValueError where the backend has no kernel for it.
+        """
+
     def count_workgroups(
         self, executable: ir.Operation, grid: tuple[int, ...], threads: int, *, result_is_operand: bool
     ) -> None:
@@ -91,6 +97,10 @@ class Backend(Protocol):
     @property
     def pools_in_place(self) -> bool:
         """Whether threads that read all elements of a window pool faster than IREE's loops over these."""
+
+    @property
+    def has_softmax(self) -> bool:
+        """Whether there is a kernel for softmax of rows."""
 
     @property
     def vectorizes_loops(self) -> bool:

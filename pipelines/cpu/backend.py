@@ -79,6 +79,10 @@ class CpuBackend:
         return False
 
     @property
+    def has_softmax(self) -> bool:
+        return True
+
+    @property
     def vectorizes_loops(self) -> bool:
         return True
 

@@ -27,6 +27,7 @@ from iree.winograd.pipelines.cpu.kernels.filters import (
 )
 from iree.winograd.pipelines.cpu.kernels.image_transposition import ImageTransposition
 from iree.winograd.pipelines.cpu.kernels.pooling import PoolingKernel
+from iree.winograd.pipelines.cpu.kernels.softmax import SoftmaxKernel
 from iree.winograd.pipelines.cpu.kernels.winograd import WinogradKernel
 from iree.winograd.pipelines.cpu.processor.arrivals import Reading, emit_arrival, emit_taking, emit_wait
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
@@ -86,19 +87,44 @@ class CpuLowering:
         """Emits the dispatch that makes `N x C x H...` of f32 `N x H... x C`, at the insertion point."""
         batch, channels, *size = ir.RankedTensorType(image.type).shape
         kernel = ImageTransposition.of(ir.RankedTensorType(image.type), self.target)
-        return self._of_image(image, (batch, *size, channels), kernel)
+        return self._of_tensor(
+            image,
+            (batch, *size, channels),
+            kernel,
+            lambda function: kernel.emit(function.workgroup, *function.buffers),
+        )
 
     def maxima(self, image: ir.Value, windows: Windows) -> ir.Value:
         """Emits the dispatch that pools windows of f32 `N x H x W x C`, at the insertion point."""
         batch = ir.RankedTensorType(image.type).shape[0]
         kernel = PoolingKernel(windows, self.target)
-        return self._of_image(image, (batch, *windows.outputs, windows.channels), kernel)
+        return self._of_tensor(
+            image,
+            (batch, *windows.outputs, windows.channels),
+            kernel,
+            lambda function: kernel.emit(function.workgroup, *function.buffers),
+        )
 
-    def _of_image(
-        self, image: ir.Value, shape: Sequence[int], kernel: ImageTransposition | PoolingKernel
+    def softmax(self, rows: ir.Value) -> ir.Value:
+        """Emits the dispatch of softmax of the rows of `N x ... x L` of f32, at the insertion point."""
+        shape = ir.RankedTensorType(rows.type).shape
+        kernel = SoftmaxKernel(prod(shape[1:-1]), shape[-1], self.target)
+        return self._of_tensor(
+            rows,
+            shape,
+            kernel,
+            lambda function: kernel.emit(function.workgroup, function.batch, *function.buffers),
+        )
+
+    def _of_tensor(
+        self,
+        operand: ir.Value,
+        shape: Sequence[int],
+        kernel: ImageTransposition | PoolingKernel | SoftmaxKernel,
+        body: Callable[[KernelFunction[Buffer]], None],
     ) -> ir.Value:
-        """The dispatch of a kernel that makes an image of `shape`."""
-        type_ = ir.RankedTensorType(image.type)
+        """The dispatch of a kernel that makes a tensor of `shape` of one of as large a batch."""
+        type_ = ir.RankedTensorType(operand.type)
         dynamic = type_.is_dynamic_dim(0)
         result = ir.RankedTensorType.get(list(shape), type_.element_type)
         signature = DispatchSignature((type_,), result, dynamic_batch=dynamic)
@@ -108,9 +134,10 @@ class CpuLowering:
             signature,
             None if dynamic else type_.shape[0],
             kernel.workgroups,
-            lambda function: kernel.emit(function.workgroup, *function.buffers),
+            body,
         )
-        return emit_dispatch(name, signature, [image], _as_value(size_of(image, 0)) if dynamic else None)
+        batch = _as_value(size_of(operand, 0)) if dynamic else None
+        return emit_dispatch(name, signature, [operand], batch)
 
     def count_workgroups(
         self, executable: ir.Operation, grid: tuple[int, ...], threads: int, *, result_is_operand: bool

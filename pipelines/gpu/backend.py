@@ -90,6 +90,10 @@ class GpuBackend:
         return True
 
     @property
+    def has_softmax(self) -> bool:
+        return False
+
+    @property
     def vectorizes_loops(self) -> bool:
         return False
 

@@ -117,6 +117,10 @@ class GpuLowering:
         """Raises ValueError."""
         raise ValueError("GPUs have no kernel that pools")
 
+    def softmax(self, rows: ir.Value) -> ir.Value:
+        """Raises ValueError."""
+        raise ValueError("GPUs have no kernel for softmax")
+
     def count_workgroups(
         self, executable: ir.Operation, grid: tuple[int, ...], threads: int, *, result_is_operand: bool
     ) -> None:

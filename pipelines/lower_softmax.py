@@ -1,0 +1,61 @@
+"""Have a kernel of this project compute softmax of rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from iree.winograd.dialect.bindings import ir
+from iree.winograd.passes.frame.containment import rewrite_each
+from iree.winograd.passes.frame.registry import register_pass
+from iree.winograd.passes.match.navigation import walk
+from iree.winograd.passes.match.softmax import match_softmax
+from iree.winograd.passes.rewrite.erasure import erase_if_unused
+
+from .backends.backend import Lowering
+from .backends.module_backend import module_backend, unsupported_target
+
+_LEAST_LENGTH = 16
+"""Shorter rows take as long in IREE's code."""
+
+
+@register_pass("winograd-lower-softmax")
+@dataclass(frozen=True)
+class LowerSoftmax:
+    """Have a kernel of this project compute softmax of rows, on CPUs.
+
+    Attention between convolutions takes the softmax of many rows, for which IREE's code needs 5 to 100 ns an
+    element: most where rows are no multiple of vectors. Rewritten is softmax along the last dimension of f32,
+    of 16 elements or more, whose sizes are static, but for the first.
+
+        %m = linalg.generic ins(%x) outs(%lowest) { arith.maximumf } -> tensor<2x730xf32>
+        %d = linalg.generic ins(%x, %m) { arith.subf }
+        %e = linalg.generic ins(%d) { math.exp }
+        %s = linalg.generic ins(%e) outs(%zeros) { arith.addf } -> tensor<2x730xf32>
+        %y = linalg.generic ins(%e, %s) { arith.divf } -> tensor<2x730x730xf32>
+      becomes
+        %y = flow.dispatch @winograd_softmax_730x730(%x)
+    """
+
+    def run(self, module: ir.Operation) -> None:
+        divisions = [each for each in walk(module) if _may_divide(each)]
+        if not divisions or unsupported_target(module) is not None:
+            return
+        backend = module_backend(module)
+        if not backend.has_softmax:
+            return
+        lowering = backend.lowering(module)
+        rewrite_each("softmax", divisions, lambda each: _lower(each, lowering))
+
+
+def _may_divide(operation: ir.Operation) -> bool:
+    return operation.name in ("linalg.generic", "linalg.div") and len(operation.results) == 1
+
+
+def _lower(division: ir.Operation, lowering: Lowering) -> None:
+    softmax = match_softmax(division)
+    if softmax is None or ir.RankedTensorType(softmax.source.type).shape[-1] < _LEAST_LENGTH:
+        return
+    with division.location, ir.InsertionPoint(division):
+        rows = lowering.softmax(softmax.source)
+    softmax.result.replace_all_uses_with(rows)
+    erase_if_unused([division])

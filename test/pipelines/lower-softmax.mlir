@@ -1,0 +1,105 @@
+// RUN: winograd-opt --winograd-lower-softmax --split-input-file %s | filecheck %s
+
+util.global private @device = #hal.device.target<"local", [
+  #hal.executable.target<"llvm-cpu", "embedded-elf-x86_64", {
+    cpu = "haswell", cpu_features = "+avx2,+fma", target_triple = "x86_64-unknown-unknown-eabi-elf"}>
+]> : !hal.device
+
+#whole = affine_map<(n, r, c) -> (n, r, c)>
+#row = affine_map<(n, r, c) -> (n, r)>
+#kept = affine_map<(n, r, c) -> (n, r, 0)>
+
+// As torch-mlir writes it. The largest elements have a position, too, which nothing reads.
+// CHECK-LABEL: func.func @attention
+// CHECK-SAME: (%[[X:.*]]: tensor<2x30x30xf32>)
+// CHECK-NOT: math.exp
+// CHECK: %[[Y:.*]] = flow.dispatch @winograd_softmax_30x30::@winograd_softmax_30x30(%[[X]])
+// CHECK-NOT: linalg.generic
+// CHECK: return %[[Y]]
+func.func @attention(%x: tensor<2x30x30xf32>) -> tensor<2x30x30xf32> {
+  %c0 = arith.constant 0 : i64
+  %lowest = arith.constant 0xFF800000 : f32
+  %zero = arith.constant 0.0 : f32
+  %ep = tensor.empty() : tensor<2x30xi64>
+  %first = linalg.fill ins(%c0 : i64) outs(%ep : tensor<2x30xi64>) -> tensor<2x30xi64>
+  %em = tensor.empty() : tensor<2x30xf32>
+  %init = linalg.fill ins(%lowest : f32) outs(%em : tensor<2x30xf32>) -> tensor<2x30xf32>
+  %m:2 = linalg.generic {indexing_maps = [#whole, #row, #row], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x : tensor<2x30x30xf32>) outs(%init, %first : tensor<2x30xf32>, tensor<2x30xi64>) {
+  ^bb0(%in: f32, %out: f32, %at: i64):
+    %i = linalg.index 2 : index
+    %here = arith.index_cast %i : index to i64
+    %larger = arith.maximumf %in, %out : f32
+    %is = arith.cmpf ogt, %in, %out : f32
+    %position = arith.select %is, %here, %at : i64
+    linalg.yield %larger, %position : f32, i64
+  } -> (tensor<2x30xf32>, tensor<2x30xi64>)
+  %mk = tensor.expand_shape %m#0 [[0], [1, 2]] output_shape [2, 30, 1] : tensor<2x30xf32> into tensor<2x30x1xf32>
+  %e = tensor.empty() : tensor<2x30x30xf32>
+  %d = linalg.generic {indexing_maps = [#whole, #kept, #whole], iterator_types = ["parallel", "parallel", "parallel"]} ins(%x, %mk : tensor<2x30x30xf32>, tensor<2x30x1xf32>) outs(%e : tensor<2x30x30xf32>) {
+  ^bb0(%in: f32, %largest: f32, %out: f32):
+    %r = arith.subf %in, %largest : f32
+    linalg.yield %r : f32
+  } -> tensor<2x30x30xf32>
+  %p = linalg.generic {indexing_maps = [#whole, #whole], iterator_types = ["parallel", "parallel", "parallel"]} ins(%d : tensor<2x30x30xf32>) outs(%e : tensor<2x30x30xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %r = math.exp %in : f32
+    linalg.yield %r : f32
+  } -> tensor<2x30x30xf32>
+  %es = tensor.empty() : tensor<2x30x1xf32>
+  %zeros = linalg.fill ins(%zero : f32) outs(%es : tensor<2x30x1xf32>) -> tensor<2x30x1xf32>
+  %s = linalg.generic {indexing_maps = [#whole, #kept], iterator_types = ["parallel", "parallel", "reduction"]} ins(%p : tensor<2x30x30xf32>) outs(%zeros : tensor<2x30x1xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %r = arith.addf %in, %out : f32
+    linalg.yield %r : f32
+  } -> tensor<2x30x1xf32>
+  %y = linalg.generic {indexing_maps = [#whole, #kept, #whole], iterator_types = ["parallel", "parallel", "parallel"]} ins(%p, %s : tensor<2x30x30xf32>, tensor<2x30x1xf32>) outs(%e : tensor<2x30x30xf32>) {
+  ^bb0(%in: f32, %sum: f32, %out: f32):
+    %r = arith.divf %in, %sum : f32
+    linalg.yield %r : f32
+  } -> tensor<2x30x30xf32>
+  return %y : tensor<2x30x30xf32>
+}
+
+// -----
+
+util.global private @device = #hal.device.target<"local", [
+  #hal.executable.target<"llvm-cpu", "embedded-elf-x86_64", {
+    cpu = "haswell", cpu_features = "+avx2,+fma", target_triple = "x86_64-unknown-unknown-eabi-elf"}>
+]> : !hal.device
+
+#whole = affine_map<(n, c) -> (n, c)>
+#row = affine_map<(n, c) -> (n)>
+
+// The sums are of other exponentials than those that they divide.
+// CHECK-LABEL: func.func @other_sums
+// CHECK-NOT: flow.dispatch
+func.func @other_sums(%x: tensor<2x30xf32>, %z: tensor<2x30xf32>) -> tensor<2x30xf32> {
+  %lowest = arith.constant 0xFF800000 : f32
+  %zero = arith.constant 0.0 : f32
+  %em = tensor.empty() : tensor<2xf32>
+  %init = linalg.fill ins(%lowest : f32) outs(%em : tensor<2xf32>) -> tensor<2xf32>
+  %m = linalg.generic {indexing_maps = [#whole, #row], iterator_types = ["parallel", "reduction"]} ins(%x : tensor<2x30xf32>) outs(%init : tensor<2xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %r = arith.maximumf %in, %out : f32
+    linalg.yield %r : f32
+  } -> tensor<2xf32>
+  %e = tensor.empty() : tensor<2x30xf32>
+  %p = linalg.generic {indexing_maps = [#whole, #row, #whole], iterator_types = ["parallel", "parallel"]} ins(%x, %m : tensor<2x30xf32>, tensor<2xf32>) outs(%e : tensor<2x30xf32>) {
+  ^bb0(%in: f32, %largest: f32, %out: f32):
+    %d = arith.subf %in, %largest : f32
+    %r = math.exp %d : f32
+    linalg.yield %r : f32
+  } -> tensor<2x30xf32>
+  %zeros = linalg.fill ins(%zero : f32) outs(%em : tensor<2xf32>) -> tensor<2xf32>
+  %s = linalg.generic {indexing_maps = [#whole, #row], iterator_types = ["parallel", "reduction"]} ins(%z : tensor<2x30xf32>) outs(%zeros : tensor<2xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %r = arith.addf %in, %out : f32
+    linalg.yield %r : f32
+  } -> tensor<2xf32>
+  %y = linalg.generic {indexing_maps = [#whole, #row, #whole], iterator_types = ["parallel", "parallel"]} ins(%p, %s : tensor<2x30xf32>, tensor<2xf32>) outs(%e : tensor<2x30xf32>) {
+  ^bb0(%in: f32, %sum: f32, %out: f32):
+    %r = arith.divf %in, %sum : f32
+    linalg.yield %r : f32
+  } -> tensor<2x30xf32>
+  return %y : tensor<2x30xf32>
+}
