@@ -44,12 +44,12 @@ from .product_cost import channel_seconds, multiply_add_seconds
 from .rates import (
     ACCUMULATE_CYCLES,
     CACHED_FILTERS,
-    CACHED_TILES,
     ELEMENT_CYCLES,
     INPUT_OPERATION_CYCLES,
     MEMORY_FILTERS,
     OUTPUT_OPERATION_CYCLES,
     PRODUCT_EFFICIENCY,
+    SHARED_TILES,
     STAGED_BYTES_PER_CYCLE,
     STORE_CYCLES,
     TAP_ROW_CYCLES,
@@ -170,7 +170,7 @@ def _winograd_seconds(
     # Each block of channels reads the tiles anew, from L2 where they fit beside its filters.
     panel = shape.element_types.filter_bytes * elements * shape.reduction * schedule.channel_block
     again = CACHED_FILTERS * machine.bandwidth(block + panel)
-    reached = CACHED_TILES if workers.count > 1 else 1.0
+    reached = SHARED_TILES if workers.count > 1 else 1.0
     read = workers.share * block / (reached * workers.shared_bandwidth(transformed))
     if block + panel > target.l2_bytes:
         read += workers.share * (channel_blocks - 1) * block / again

@@ -17,8 +17,10 @@ MEMORY_FILTERS = 0.9
 """The part of memory's bandwidth, as long runs reach it, that the reading of filters does."""
 CACHED_FILTERS = 0.54
 """The same of a cache's bandwidth."""
+SHARED_TILES = 0.5
+"""The same of tiles that other threads have transformed, once for each part of the channels."""
 CACHED_TILES = 0.3
-"""The same of transformed tiles: a few lines of each, which products then wait for."""
+"""The same of those of a weight gradient: a few lines of each, which products then wait for."""
 MEMORY_TILES = 0.4
 """That of memory's bandwidth, for such lines that are read, and for those of transforms that are written."""
 FIRST_CACHE_FILTERS = 0.5
