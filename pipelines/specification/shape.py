@@ -43,6 +43,8 @@ class ConvolutionShape(ConvolutionProblem):
     @property
     def channels_last(self: Shape) -> Shape:
         """The same of images that are channels last."""
+        if not (self.input_channels_first or self.output_channels_first):
+            return self
         return replace(self, input_channels_first=False, output_channels_first=False)
 
     @property

@@ -67,8 +67,11 @@ def taken(schedule: CpuSchedule, shape: ConvolutionShape, target: CpuTarget) -> 
     `winograd-fold-layout` decides alike, on the input first.
     """
     told = shape.channels_last
-    for image in ("input_channels_first", "output_channels_first"):
-        folded = replace(told, **{image: getattr(shape, image)})
+    if shape.input_channels_first:
+        folded = replace(told, input_channels_first=True)
+        told = told if misfit(schedule, folded, target) else folded
+    if shape.output_channels_first:
+        folded = replace(told, output_channels_first=True)
         told = told if misfit(schedule, folded, target) else folded
     return told
 
