@@ -60,7 +60,9 @@ def decompose(exported: torch.export.ExportedProgram) -> torch.export.ExportedPr
     try:
         with warnings.catch_warnings():
             _ignore_own_deprecations()
-            decomposed: torch.export.ExportedProgram = exported.run_decompositions(decompositions())
+            decomposed: torch.export.ExportedProgram = exported.run_decompositions(
+                {**decompositions(), torch.ops.aten.linear.default: _linear}
+            )
     except Exception as error:
         raise ModelImportError(f"torch could not decompose the model's operators: {error}") from error
     # Those that a model doesn't save are among the constants, where torch-mlir doesn't look for buffers.
@@ -113,6 +115,19 @@ def _contiguous_view(
         and tuple(stride) == make_contiguous_strides_for(tuple(size))
     )
     return torch.ops.aten.view.default(tensor, size) if is_view else NotImplemented
+
+
+def _linear(rows: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None) -> Any:
+    """`aten.linear` of all rows at once, however they lie in memory.
+
+    Where they aren't contiguous, as behind attention over channels, torch multiplies every image by a copy of
+    the weights.
+    """
+    if rows.dim() < 3:
+        return NotImplemented
+    products = torch.ops.aten.mm.default(rows.reshape(-1, rows.shape[-1]), weight.t())
+    result = products.view(*rows.shape[:-1], weight.shape[0])
+    return result if bias is None else result + bias
 
 
 def _mean(

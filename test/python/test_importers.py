@@ -127,6 +127,30 @@ def test_buffers_that_are_not_saved_are_indices(tmp_path: Path) -> None:
     assert torch.equal(torch.from_numpy(program(x.numpy())), model(x))
 
 
+class ChannelsToRows(torch.nn.Module):
+    """A fully connected layer on what isn't contiguous, as behind attention over channels in DaViT."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = torch.nn.Linear(6, 10)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        result: torch.Tensor = self.linear(x.transpose(1, 2))
+        return result
+
+
+def test_fully_connected_layers_multiply_all_rows_at_once(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    model = ChannelsToRows()
+    imported = import_torch(model, torch.zeros(1, 6, 9), dynamic_batch=True)
+    assert b"batch_matmul" not in imported.program
+    x = torch.randn(3, 6, 9)
+    result, exact = stock_compile(imported, tmp_path)(x), model.double()(x.double())
+    # Sums of six products and a bias, whose parts are no larger than the sum of their magnitudes.
+    magnitudes = x.double().abs().transpose(1, 2) @ model.linear.weight.abs().t() + model.linear.bias.abs()
+    assert ((result.double() - exact).abs() <= 8 * UNIT_ROUNDOFF * magnitudes).all()
+
+
 def test_signature(network: Network) -> None:
     model = import_torch(network, torch.zeros(2, 3, 9, 7), entry="forward")
     assert model.entry == "forward"
