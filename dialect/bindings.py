@@ -25,7 +25,7 @@ from iree.compiler.dialects._ods_common import _cext as dialect_registry
 from iree.compiler.passmanager import PassManager
 
 if TYPE_CHECKING:
-    from iree.compiler.dialects import gpu, llvm, nvvm
+    from iree.compiler.dialects import gpu, llvm, math, nvvm
 
 c_library = ctypes.PyDLL(ctypes_dl._dylib._name)
 """MLIR's C API, called with the interpreter's lock held: what it does may refer to Python objects."""
@@ -43,8 +43,8 @@ _capsule_name.restype, _capsule_name.argtypes = ctypes.c_char_p, [ctypes.py_obje
 _capsule_pointer = ctypes.pythonapi.PyCapsule_GetPointer
 _capsule_pointer.restype, _capsule_pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
 
-_DEFERRED = ("gpu", "llvm", "nvvm")
-"""Those that take long to import, and that only kernels for GPUs are written in."""
+_DEFERRED = ("gpu", "llvm", "math", "nvvm")
+"""Those that are imported where they are used: by kernels for GPUs, and in `math` by programs of tests."""
 
 CREATED_DIALECTS = (
     *(
@@ -52,7 +52,7 @@ CREATED_DIALECTS = (
         for module in (arith, flow, func, memref, scf, stream, tensor, vector)
     ),
     *_DEFERRED,
-    *("affine", "linalg", "math", "util"),
+    *("affine", "linalg", "util"),
 )
 """The names of all dialects of which passes create operations, those without a class by their names."""
 
@@ -93,6 +93,7 @@ __all__ = [
     "linalg",
     "linalg_structure",
     "llvm",
+    "math",
     "memref",
     "nvvm",
     "scf",

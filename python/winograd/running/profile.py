@@ -78,7 +78,8 @@ def profile(
     """
     on_cpu = threads is not None
     if on_cpu:
-        device = "local-sync" if threads == 1 else "local-task"
+        # local-sync, which one thread has otherwise, doesn't record a program's only dispatch.
+        device = "local-task"
     with tempfile.TemporaryDirectory() as folder:
         bundle = Path(folder, "profile.ireeprof")
         inputs = []
