@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 from math import gcd, prod
 
-from iree.winograd.dialect.bindings import ir, vector
+from iree.winograd.dialect.bindings import ir
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.schedules.channel_blocks import ChannelBlocks
 from iree.winograd.pipelines.cpu.schedules.depthwise import DepthwiseSchedule, copied_extents
@@ -23,6 +23,7 @@ from iree.winograd.pipelines.emission.index import Condition, Index, ceildiv, se
 from iree.winograd.pipelines.emission.vectors import broadcast, multiply_add, splat, vector_width_for
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
+from .group_lanes import input_lanes, spread_to_outputs
 from .store import RegisterBlockStore
 
 MAX_UNROLLED = 2048
@@ -418,15 +419,7 @@ class DepthwiseKernel:
             return [filters.load(first + c * width, width) for c in range(self.shape.group_inputs)]
 
     def _spread(self, elements: ir.Value, c: int) -> ir.Value:
-        """Input channel `c` of each group in the lanes of the group's outputs."""
-        if self.shape.group_inputs == self.shape.group_outputs == 1:
-            return elements
-        lanes = [
-            lane // self.shape.group_outputs * self.shape.group_inputs + c
-            for lane in range(self.schedule.vector_width)
-        ]
-        with named("spread"):
-            return vector.shuffle(elements, elements, lanes)
+        return spread_to_outputs(elements, c, self.shape, self.schedule.vector_width)
 
     def _column(self, pixel: Index, column: Index) -> tuple[Index, Condition]:
         """An input column of the block that starts at `pixel`, moved into the image, and whether it exists.
@@ -491,8 +484,7 @@ class DepthwiseKernel:
 
     @property
     def _input_lanes(self) -> int:
-        """Input channels of the groups of one vector."""
-        return self.schedule.vector_width // self.shape.group_outputs * self.shape.group_inputs
+        return input_lanes(self.shape, self.schedule.vector_width)
 
     @property
     def _row_blocks(self) -> int:

@@ -8,7 +8,8 @@ from functools import cached_property
 from itertools import product
 from math import prod
 
-from iree.winograd.dialect.bindings import arith, ir, vector
+from iree.winograd.dialect.bindings import arith, ir
+from iree.winograd.pipelines.cpu.processor.product import CACHE_LINE
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.schedules.channel_blocks import ChannelBlocks
 from iree.winograd.pipelines.cpu.schedules.depthwise_weight_gradient import DepthwiseWeightGradientSchedule
@@ -18,12 +19,11 @@ from iree.winograd.pipelines.emission.index import Index, ceildiv, select_index,
 from iree.winograd.pipelines.emission.vectors import multiply_add, splat
 from iree.winograd.pipelines.specification.shape import WeightGradientShape
 
+from .group_lanes import input_lanes, spread_to_outputs
 from .slice_sum import SliceSum
 
 MAX_UNROLLED = 1024
 """Multiply-adds that a row of taps is written out to, over the code of all blocks of pixels."""
-LINE = 16
-"""Elements of a cache line."""
 MIN_REGISTER_PIXELS = 2
 """Outputs whose gradients wait in registers for what a row of taps reads."""
 
@@ -267,8 +267,8 @@ class DepthwiseWeightGradientKernel:
         next_read = rows.read(block.end_row, Index(rows.taps - 1)) + (1 - rows.step)
 
         def stream(buffer: Buffer, row: Index, rows: int) -> _Stream:
-            lines = -(-rows * buffer.stride(-3) // (count * LINE))
-            first = buffer.offset([*block.position, row]) + number * (pixel_blocks * lines * LINE)
+            lines = -(-rows * buffer.stride(-3) // (count * CACHE_LINE))
+            first = buffer.offset([*block.position, row]) + number * (pixel_blocks * lines * CACHE_LINE)
             return _Stream(buffer, first, lines)
 
         return (
@@ -322,15 +322,7 @@ class DepthwiseWeightGradientKernel:
         return multiply_add(a, b, addend, self.target.fused_multiply_add)
 
     def _spread(self, elements: ir.Value, c: int) -> ir.Value:
-        """Input channel `c` of each group in the lanes of the group's outputs."""
-        if self.shape.group_inputs == self.shape.group_outputs == 1:
-            return elements
-        lanes = [
-            lane // self.shape.group_outputs * self.shape.group_inputs + c
-            for lane in range(self.schedule.vector_width)
-        ]
-        with named("spread"):
-            return vector.shuffle(elements, elements, lanes)
+        return spread_to_outputs(elements, c, self.shape, self.schedule.vector_width)
 
     @property
     def is_unrolled(self) -> bool:
@@ -421,8 +413,7 @@ class DepthwiseWeightGradientKernel:
 
     @property
     def _input_lanes(self) -> int:
-        """Input channels of the groups of one vector."""
-        return self.schedule.vector_width // self.shape.group_outputs * self.shape.group_inputs
+        return input_lanes(self.shape, self.schedule.vector_width)
 
 
 @dataclass(frozen=True)
@@ -482,9 +473,9 @@ class _Stream:
     lines: int
 
     def prefetch(self, block: Index) -> None:
-        first = self.first + block * (self.lines * LINE)
+        first = self.first + block * (self.lines * CACHE_LINE)
         for number in range(self.lines):
-            self.buffer.prefetch(first + number * LINE, to_l2=True)
+            self.buffer.prefetch(first + number * CACHE_LINE, to_l2=True)
 
 
 @dataclass(frozen=True)
