@@ -38,10 +38,11 @@ class DispatchTime:
 
 def runner_flags(threads: int) -> tuple[str, ...]:
     """Those with which `iree-benchmark-module` and `iree-run-module` use so many threads."""
+    # Without a cache results would be in memory that is mapped, and faulted in, anew on each call.
+    caching = "--device_allocator=caching"
     if threads == 1:
-        # Results would otherwise be in memory that is mapped, and faulted in, anew on each call.
-        return ("--device=local-sync", "--device_allocator=caching")
-    return ("--device=local-task", f"--task_topology_max_group_count={threads}")
+        return ("--device=local-sync", caching)
+    return ("--device=local-task", f"--task_topology_max_group_count={threads}", caching)
 
 
 def runner_seconds(program: Path, shape: Sequence[int], flags: Sequence[str], seconds: float) -> float:

@@ -4,7 +4,7 @@
     python -m benchmarks.workers --threads 16 --output build/workers.json
 
 Each combination of the flags has a process of its own, since the runtime reads them once: how long workers
-spin before they sleep, whether each stays on a core, and whether the caller is batch work (SCHED_BATCH).
+spin before they sleep, whether each stays on a core, and what the caller asks of the system.
 Processes go forth and back through the combinations; all medians are told.
 """
 
@@ -19,6 +19,7 @@ from pathlib import Path
 
 from iree import runtime
 from iree.runtime import _binding as binding
+from iree.winograd.caller_scheduling import CallerScheduling
 from iree.winograd.device import Device
 from iree.winograd.tuning.measuring.bound_program import BoundProgram
 
@@ -36,13 +37,14 @@ class Task:
     threads: int
     spin: int
     pinned: bool
-    batch_work: bool
+    caller: str
+    """A value of `CallerScheduling`."""
     folder: str
 
     @property
     def name(self) -> str:
         where = "pinned" if self.pinned else "free"
-        return f"{where}, {self.spin} us of spinning, caller {'batch' if self.batch_work else 'as others'}"
+        return f"{where}, {self.spin} us of spinning, caller {self.caller}"
 
 
 def main() -> None:
@@ -57,8 +59,8 @@ def main() -> None:
     parser.add_argument("--output", type=Path)
     options = parser.parse_args()
     tasks = [
-        Task(options.threads, spin, pinned, batch_work, str(options.programs))
-        for spin, pinned, batch_work in product(options.spin, (False, True), (False, True))
+        Task(options.threads, spin, pinned, caller.value, str(options.programs))
+        for spin, pinned, caller in product(options.spin, (False, True), CallerScheduling)
     ]
     results: dict[str, dict[str, list[float]]] = {}
     for each in [*tasks, *reversed(tasks)]:
@@ -85,7 +87,9 @@ def _open(task: Task) -> Device:
         f"--task_worker_local_memory={_WORKER_MEMORY}",
     )
     hal = binding.create_hal_driver("local-task").create_default_device(allocators=["caching"])
-    return Device("local-task", hal, in_host_memory=True, crowded=task.batch_work)
+    return Device(
+        "local-task", hal, in_host_memory=True, workers=task.threads, caller=CallerScheduling(task.caller)
+    )
 
 
 def _measure(task: Task) -> dict[str, float]:

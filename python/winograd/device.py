@@ -10,7 +10,7 @@ import sys
 import threading
 import weakref
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
@@ -22,6 +22,7 @@ from iree import runtime
 
 # The runtime's own extension: `iree.runtime` doesn't export the function that creates a driver anew.
 from iree.runtime import _binding as binding
+from iree.winograd.caller_scheduling import CallerScheduling
 from iree.winograd.errors import LoadError
 from iree.winograd.pipelines.machines.host import available_processors, physical_cores
 from iree.winograd.pipelines.machines.units import GIBIBYTE
@@ -69,8 +70,8 @@ class Device:
     """Whether programs can use the memory of arrays."""
     workers: int
     """Threads of its own that programs run on; 0 where they run on their caller's, or on a GPU."""
-    crowded: bool
-    """Whether workers may have no core left for their caller."""
+    caller: CallerScheduling = CallerScheduling.UNCHANGED
+    """What threads ask of the system while they wait for a call."""
 
     @property
     def threads(self) -> int | None:
@@ -83,7 +84,7 @@ class Device:
         Raises one of `RUNTIME_ERRORS` when the program fails.
         """
         results = runtime.VmVariantList(1)
-        with _leaving_cores_to_workers() if self.crowded else nullcontext():
+        with self.caller.applied():
             context.invoke(function, arguments, results)
         return results
 
@@ -164,37 +165,6 @@ class BorrowedArrays:
             self._returned.get()
 
 
-@contextmanager
-def _leaving_cores_to_workers() -> Iterator[None]:
-    """Counts the calling thread as batch work, which takes no core from a thread that is at work.
-
-    The last worker wakes the caller before it has finished itself, and the caller waits for that without
-    sleeping. On the core that it had just taken from that worker it would wait until the system divides time
-    anew, after milliseconds. Among many workers there is one whose core it can take, and as batch work it
-    would only wait for that.
-    """
-    if not _become_batch_work():
-        yield
-        return
-    try:
-        yield
-    finally:
-        os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
-
-
-def _become_batch_work() -> bool:
-    """Whether the calling thread now counts as batch work, and didn't before."""
-    if sys.platform != "linux":
-        return False
-    # Some sandboxes don't let a thread change, or even ask, how it is scheduled.
-    with suppress(OSError):
-        if os.sched_getscheduler(0) != os.SCHED_OTHER:
-            return False
-        os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
-        return True
-    return False
-
-
 _OPENING = threading.Lock()
 """Held while a device is opened: flags of the process say how many workers the next one gets."""
 
@@ -264,6 +234,12 @@ def _is_crowded(workers: int) -> bool:
     return workers > available or workers == available <= _FEW_CORES
 
 
+def _caller_scheduling(workers: int) -> CallerScheduling:
+    if _is_crowded(workers):
+        return CallerScheduling.BATCH_WORK
+    return CallerScheduling.SHORT_SLICES if workers == available_processors() else CallerScheduling.UNCHANGED
+
+
 def _spin_microseconds(workers: int, alone: bool) -> int:
     """That so many wait for the next dispatch or call before they sleep."""
     if workers < available_processors():
@@ -274,15 +250,14 @@ def _spin_microseconds(workers: int, alone: bool) -> int:
 
 @cache
 def _open_host_device(device: str, threads: int, caching: bool, spin: int) -> Device:
-    has_workers = driver_name(device) == "local-task"
+    workers = threads if driver_name(device) == "local-task" else 0
     available = available_processors()
-    crowded = has_workers and _is_crowded(threads)
-    if has_workers or not caching:
+    if workers or not caching:
         _keep_freed_memory(GIBIBYTE if caching else _LARGE_BLOCK)
     # Without a number IREE keeps a worker on each core of the machine: systems may leave two that work for
     # microseconds on the same one. Where many take all there is, a caller has to find its way between them.
     all_cores = threads == physical_cores() and available == os.cpu_count()
-    pinned = all_cores and (crowded or threads < available)
+    pinned = all_cores and (_is_crowded(workers) or threads < available)
     # The workers are created with the driver, as many and with as much memory as flags of the process say.
     runtime.flags.parse_flags(
         f"--task_topology_group_count={0 if pinned else threads}",
@@ -292,7 +267,7 @@ def _open_host_device(device: str, threads: int, caching: bool, spin: int) -> De
     # With a cache results aren't mapped, and faulted in, anew on each call, however large.
     allocators = ["caching"] if caching else []
     hal = binding.create_hal_driver(device).create_default_device(allocators=allocators)
-    return Device(device, hal, in_host_memory=True, workers=threads if has_workers else 0, crowded=crowded)
+    return Device(device, hal, in_host_memory=True, workers=workers, caller=_caller_scheduling(workers))
 
 
 def _keep_freed_memory(limit: int) -> None:
@@ -315,7 +290,7 @@ def _keep_freed_memory(limit: int) -> None:
 def _open_gpu(device: str) -> Device:
     # IREE's own cache would keep it open.
     hal = runtime.get_device(device, cache=False)
-    return Device(device, hal, in_host_memory=False, workers=0, crowded=False)
+    return Device(device, hal, in_host_memory=False, workers=0)
 
 
 @cache
@@ -327,7 +302,7 @@ def _open_sharing_gpu(device: str) -> Device:
         hal = binding.create_hal_driver(device).create_device_by_uri(device, allocators=["caching"])
     finally:
         runtime.flags.parse_flags("--cuda_async_allocations=true")
-    return Device(device, hal, in_host_memory=False, workers=0, crowded=False)
+    return Device(device, hal, in_host_memory=False, workers=0)
 
 
 def close_gpus() -> None:

@@ -13,6 +13,12 @@ import iree.runtime
 import iree.winograd
 import numpy as np
 import pytest
+from iree.winograd.caller_scheduling import (
+    CallerScheduling,
+    SchedulingAttributes,
+    scheduling_attributes,
+    set_attributes,
+)
 from iree.winograd.device import _open_host_device, open_device
 from iree.winograd.errors import InvalidOptionError
 from iree.winograd.pipelines.machines.host import physical_cores
@@ -100,6 +106,42 @@ def test_a_caller_leaves_cores_to_workers_while_it_waits(
     load(vmfb, "local-task", threads=6)(x)
     load(vmfb, "local-sync")(x)
     assert len(policies) == 2
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux lets threads ask for slices")
+def test_a_caller_asks_for_short_slices_where_workers_take_all_cores(
+    vmfb: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    def set_and_record(attributes: SchedulingAttributes) -> bool:
+        asked.append(attributes.runtime)
+        return set_attributes(attributes)
+
+    monkeypatch.setattr("iree.winograd.caller_scheduling.set_attributes", set_and_record)
+    monkeypatch.setattr("iree.winograd.device.available_processors", lambda: 15)
+    before = scheduling_attributes()
+    assert before is not None
+    x = random_array(4, 64)
+    # No other test asks for these, so the devices are new: all cores, and fewer.
+    load(vmfb, "local-task", threads=15)(x)
+    assert asked == [100_000, before.runtime]
+    load(vmfb, "local-task", threads=7)(x)
+    load(vmfb, "local-sync")(x)
+    assert len(asked) == 2
+    assert bytes(scheduling_attributes()) == bytes(before)
+
+
+def test_callers_of_other_policies_keep_what_they_have(monkeypatch: pytest.MonkeyPatch) -> None:
+    attributes = SchedulingAttributes(policy=3)
+    monkeypatch.setattr("iree.winograd.caller_scheduling.scheduling_attributes", lambda: attributes)
+    monkeypatch.setattr("iree.winograd.caller_scheduling.set_attributes", pytest.fail)
+    with CallerScheduling.SHORT_SLICES.applied():
+        pass
+    # As in a sandbox that refuses.
+    monkeypatch.setattr("iree.winograd.caller_scheduling.scheduling_attributes", lambda: None)
+    with CallerScheduling.SHORT_SLICES.applied():
+        pass
 
 
 @pytest.mark.parametrize(

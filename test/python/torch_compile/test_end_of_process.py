@@ -30,7 +30,7 @@ if sys.argv[2] == "_open_sharing_gpu":
     @functools.cache
     def open_sharing(uri):
         hal = create_hal_driver("local-sync").create_default_device(allocators=["caching"])
-        return device.Device(uri, hal, in_host_memory=False, workers=0, crowded=False)
+        return device.Device(uri, hal, in_host_memory=False, workers=0)
 
     device._open_sharing_gpu = open_sharing
     compiled_part.PartCompiler._open_device = lambda compiler: device.open_sharing_gpu("cuda://0")

@@ -1,0 +1,125 @@
+"""How Linux schedules a thread that calls a program while it waits for workers that share its core."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import platform
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from enum import Enum
+from functools import cache
+from typing import Any
+
+
+class CallerScheduling(Enum):
+    """What a calling thread asks of the system until a call returns, if nothing else was chosen for it."""
+
+    UNCHANGED = "unchanged"
+    """Workers leave it a core."""
+    BATCH_WORK = "batch work"
+    """It takes no core from a thread that is at work.
+
+    The last worker wakes the caller before it has finished itself, and the caller waits for that without
+    sleeping. On the core that it had just taken from that worker it would wait until the system divides time
+    anew, after milliseconds. Among many workers there is one whose core it can take, and as batch work it
+    would only wait for that.
+    """
+    SHORT_SLICES = "short slices"
+    """It takes a core at once, for short: where many workers take all cores and spin.
+
+    A thread with shorter slices is preferred when it wakes up: since Linux 6.12, which takes them from
+    `sched_setattr`; before, nothing changes.
+    """
+
+    @contextmanager
+    def applied(self) -> Iterator[None]:
+        """Asks for it until the context is left; does nothing where the system doesn't allow that."""
+        if self is CallerScheduling.BATCH_WORK and _become_batch_work():
+            try:
+                yield
+            finally:
+                os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+        elif self is CallerScheduling.SHORT_SLICES and (before := _ask_for_short_slices()) is not None:
+            try:
+                yield
+            finally:
+                set_attributes(before)
+        else:
+            yield
+
+
+class SchedulingAttributes(ctypes.Structure):
+    """`struct sched_attr` of the kernel (sched_setattr(2)), in its first version.
+
+    `runtime` is the slice in nanoseconds of a thread that is scheduled as others are.
+    """
+
+    _fields_ = (
+        ("size", ctypes.c_uint32),
+        ("policy", ctypes.c_uint32),
+        ("flags", ctypes.c_uint64),
+        ("nice", ctypes.c_int32),
+        ("priority", ctypes.c_uint32),
+        ("runtime", ctypes.c_uint64),
+        ("deadline", ctypes.c_uint64),
+        ("period", ctypes.c_uint64),
+    )
+
+
+_SHORT_SLICE_NANOSECONDS = 100_000
+"""The least that Linux grants."""
+
+_SYSTEM_CALLS = {"x86_64": (314, 315), "aarch64": (274, 275)}
+"""Numbers of sched_setattr and sched_getattr, which the C library has no functions for."""
+
+
+def scheduling_attributes() -> SchedulingAttributes | None:
+    """Those of the calling thread, or None where the system doesn't tell."""
+    attributes = SchedulingAttributes(size=ctypes.sizeof(SchedulingAttributes))
+    numbers = _system_calls()
+    if numbers is None:
+        return None
+    refused = _library().syscall(numbers[1], 0, ctypes.byref(attributes), attributes.size, 0)
+    return None if refused else attributes
+
+
+def set_attributes(attributes: SchedulingAttributes) -> bool:
+    """Whether the calling thread now has these."""
+    numbers = _system_calls()
+    return numbers is not None and not _library().syscall(numbers[0], 0, ctypes.byref(attributes), 0)
+
+
+def _ask_for_short_slices() -> SchedulingAttributes | None:
+    """What the calling thread had before it asked for short slices, or None where it doesn't get them."""
+    before = scheduling_attributes()
+    if before is None or before.policy != os.SCHED_OTHER:
+        return None
+    asked = SchedulingAttributes.from_buffer_copy(before)
+    asked.runtime = _SHORT_SLICE_NANOSECONDS
+    return before if set_attributes(asked) else None
+
+
+@cache
+def _system_calls() -> tuple[int, int] | None:
+    return _SYSTEM_CALLS.get(platform.machine()) if sys.platform == "linux" else None
+
+
+@cache
+def _library() -> Any:
+    # What is shorter than handing over Python's lock isn't worth that.
+    return ctypes.PyDLL(None)
+
+
+def _become_batch_work() -> bool:
+    """Whether the calling thread now counts as batch work, and didn't before."""
+    if sys.platform != "linux":
+        return False
+    # Some sandboxes don't let a thread change, or even ask, how it is scheduled.
+    with suppress(OSError):
+        if os.sched_getscheduler(0) != os.SCHED_OTHER:
+            return False
+        os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
+        return True
+    return False
