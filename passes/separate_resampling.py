@@ -1,4 +1,4 @@
-"""Resample images one dimension after the other where IREE wouldn't vectorize all at once."""
+"""Resample images in loops that IREE vectorizes: over repetitions, or one dimension after the other."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import prod
 
 from iree.winograd.dialect.bindings import ir, tensor
-from iree.winograd.passes.build.resampling import resampled
+from iree.winograd.passes.build.resampling import repeated, resampled
 from iree.winograd.passes.frame.containment import rewrite_each
 from iree.winograd.passes.frame.registry import register_pass
 from iree.winograd.passes.match.navigation import walk
@@ -21,13 +21,15 @@ _LANES = 16
 @register_pass("winograd-separate-resampling")
 @dataclass(frozen=True)
 class SeparateResampling:
-    """Resample images one dimension after the other where IREE wouldn't vectorize all at once.
+    """Resample images in loops that IREE vectorizes: over repetitions, or one dimension after the other.
 
     IREE vectorizes along the innermost dimension, if it is read as it is. Where vectors of 16 don't divide
     it, as with the 19 channels of segmented streets, or where it is resampled itself, as in channels-first
     images, rows are resampled in an operation of their own, and blended by another, whose innermost
     dimension is all that lies behind the rows. An image that grows has its rows resampled while it is
-    small.
+    small. Where pixels are only repeated, loops over the repetitions take the place of tables: IREE makes
+    one loop of all dimensions otherwise, elementwise operations that follow included, and reads
+    single elements.
 
         %r = linalg.generic { tensor.extract %x[%n, %i, %j, %c], ... } : tensor<1x256x512x19xf32>
       becomes
@@ -36,6 +38,11 @@ class SeparateResampling:
         %c = tensor.expand_shape (tensor.collapse_shape %b) : ... into tensor<1x32x9728xf32>
         %d = linalg.generic { tensor.extract %c[%n, %i, %e], ... } : tensor<1x256x9728xf32>
         %r = tensor.expand_shape (tensor.collapse_shape %d) : ... into tensor<1x256x512x19xf32>
+
+        %r = linalg.generic { tensor.extract %x[%n, %rows[%i], %columns[%j], %c] } : tensor<1x56x56x72xf32>
+      becomes
+        %a = linalg.generic ins(%x: (n, i, s, j, t, c) -> (n, i, j, c)) : tensor<1x28x2x28x2x72xf32>
+        %r = tensor.collapse_shape %a : ... into tensor<1x56x56x72xf32>
     """
 
     def run(self, module: ir.Operation) -> None:
@@ -45,16 +52,30 @@ class SeparateResampling:
 
 def _separate(operation: ir.Operation) -> None:
     match = match_resampling(operation)
-    if not isinstance(match, Resampling) or not _is_slow(match):
+    if not isinstance(match, Resampling):
+        return
+    times = _repetitions(match)
+    if times is None and not _is_slow(match):
         return
     result = operation.results[0]
     grows = prod(result.type.shape) > prod(match.source.type.shape)
     with operation.location, ir.InsertionPoint(operation):
         value = match.source
-        for dimension in sorted(match.axes, reverse=grows):
-            value = _resampled_along(value, dimension, match.axes[dimension])
+        if times is not None:
+            value = repeated(value, times)
+        else:
+            for dimension in sorted(match.axes, reverse=grows):
+                value = _resampled_along(value, dimension, match.axes[dimension])
     result.replace_all_uses_with(value)
     erase_if_unused([operation])
+
+
+def _repetitions(match: Resampling) -> dict[int, int] | None:
+    """How often elements of each dimension are repeated, where whole pixels are and that is all."""
+    shape = ir.RankedTensorType(match.source.type).shape
+    times = {dimension: axis.repetitions(shape[dimension]) for dimension, axis in match.axes.items()}
+    known = {dimension: each for dimension, each in times.items() if each is not None}
+    return known if known and len(known) == len(times) and len(shape) - 1 not in known else None
 
 
 def _is_slow(match: Resampling) -> bool:

@@ -49,6 +49,26 @@ def resampled(source: ir.Value, axes: Mapping[int, Axis]) -> ir.Value:
     return build_elementwise(reads, tensor.empty(shape, source.type.element_type), body)
 
 
+def repeated(source: ir.Value, times: Mapping[int, int]) -> ir.Value:
+    """Build `source`, of static shape, with each element along dimension `d` there `times[d]` times in a row.
+
+    A loop over the repetitions follows that over the elements, so that nothing is looked up, and what
+    follows elementwise may be computed in the same loops.
+    """
+    shape = list(ir.RankedTensorType(source.type).shape)
+    sizes: list[int] = []
+    groups: list[list[int]] = []
+    for dimension, size in enumerate(shape):
+        group = [size, times[dimension]] if dimension in times else [size]
+        groups.append([len(sizes) + place for place in range(len(group))])
+        sizes += group
+    elements = ir.AffineMap.get(len(sizes), 0, [ir.AffineExpr.get_dim(group[0]) for group in groups])
+    init = tensor.empty(sizes, source.type.element_type)
+    spread = build_elementwise([(source, elements)], init, lambda values: values[0])
+    whole = [size * times.get(dimension, 1) for dimension, size in enumerate(shape)]
+    return tensor.collapse_shape(ir.RankedTensorType.get(whole, source.type.element_type), spread, groups)
+
+
 def _blended(
     dimensions: list[int],
     place: Mapping[int, ir.Value],

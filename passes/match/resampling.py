@@ -38,6 +38,17 @@ class Axis:
         """Elements of the result along the dimension."""
         return int(self.indices.shape[1])
 
+    def repetitions(self, elements: int) -> int | None:
+        """How many times in a row each of `elements` is there; None where that isn't all that is done."""
+        times, rest = divmod(self.size, elements)
+        if (
+            self.taps > 1
+            or rest
+            or not np.array_equal(self.indices[0], np.arange(self.size) // max(times, 1))
+        ):
+            return None
+        return times
+
 
 @dataclass(frozen=True)
 class Resampling:

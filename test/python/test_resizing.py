@@ -34,6 +34,8 @@ class Resizing(torch.nn.Module):
             "one row": relu_of(x, size=(1, 12), mode="bilinear", align_corners=True),
             "nearest": interpolate(x, scale_factor=2, mode="nearest"),
             "nearest, channels last": relu_of(x, scale_factor=3, mode="nearest"),
+            "nearest, rows": relu_of(x, size=(18, 12), mode="nearest"),
+            "nearest, other sizes": relu_of(x, size=(18, 30), mode="nearest"),
             "cubic": interpolate(x, size=(18, 24), mode="bicubic", align_corners=False),
             "cubic, channels last": relu_of(x, size=(18, 24), mode="bicubic", align_corners=False),
             "selected": x.index_select(1, INDICES),
