@@ -12,12 +12,14 @@ from iree.winograd.passes.rewrite.channels_last import Versions
 def rewrite_channel_shuffle(operation: ir.Operation, versions: Versions) -> ir.Value | None:
     """Build the shuffle that ends with this `tensor.collapse_shape`, of the version of its source.
 
-    Groups and the channels of each then change places within each pixel.
+    Groups and the channels of each then change places within each pixel; those of a single group stay.
     """
     shuffle = match_channel_shuffle(operation)
     source = None if shuffle is None else versions.get(shuffle.source)
     if shuffle is None or source is None:
         return None
+    if 1 in (shuffle.groups, shuffle.group_channels):
+        return source
     channels = source.type.rank - 1
     with ir.InsertionPoint(operation):
         divided = split(source, channels, (shuffle.groups, shuffle.group_channels))

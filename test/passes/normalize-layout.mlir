@@ -213,6 +213,28 @@ func.func @shuffle(%x: tensor<?x4x7x7xf32>, %w: tensor<6x4x3x3xf32>, %z: tensor<
 
 // -----
 
+// A single group is shuffled by nothing, whichever dimensions its reshapes are said to merge.
+// CHECK-LABEL: @single_group
+// CHECK: %[[CONV:.*]] = linalg.conv_2d_nhwc_hwcf
+// CHECK-NOT: linalg.transpose ins(%[[CONV]]
+// CHECK: linalg.conv_2d_nhwc_hwcf {{.*}} ins(%[[CONV]],
+func.func @single_group(%x: tensor<1x4x7x7xf32>, %w: tensor<6x4x3x3xf32>, %z: tensor<8x6x1x1xf32>) -> tensor<1x8x5x5xf32> {
+  %e = tensor.empty() : tensor<1x6x5x5xf32>
+  %c = linalg.conv_2d_nchw_fchw ins(%x, %w : tensor<1x4x7x7xf32>, tensor<6x4x3x3xf32>)
+    outs(%e : tensor<1x6x5x5xf32>) -> tensor<1x6x5x5xf32>
+  %g = tensor.expand_shape %c [[0], [1, 2], [3], [4]] output_shape [1, 1, 6, 5, 5]
+    : tensor<1x6x5x5xf32> into tensor<1x1x6x5x5xf32>
+  %te = tensor.empty() : tensor<1x6x1x5x5xf32>
+  %t = linalg.transpose ins(%g : tensor<1x1x6x5x5xf32>) outs(%te : tensor<1x6x1x5x5xf32>) permutation = [0, 2, 1, 3, 4]
+  %s = tensor.collapse_shape %t [[0], [1], [2, 3], [4]] : tensor<1x6x1x5x5xf32> into tensor<1x6x5x5xf32>
+  %re = tensor.empty() : tensor<1x8x5x5xf32>
+  %r = linalg.conv_2d_nchw_fchw ins(%s, %z : tensor<1x6x5x5xf32>, tensor<8x6x1x1xf32>)
+    outs(%re : tensor<1x8x5x5xf32>) -> tensor<1x8x5x5xf32>
+  return %r : tensor<1x8x5x5xf32>
+}
+
+// -----
+
 // What moves other dimensions is no shuffle, and stays.
 // CHECK-LABEL: @no_shuffle
 // CHECK: %[[CONV:.*]] = linalg.conv_2d_nhwc_hwcf
