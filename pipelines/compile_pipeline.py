@@ -36,6 +36,7 @@ from .fold_gradient_layout import FoldGradientLayout
 from .fold_layout import FoldLayout
 from .insert_first import InsertFirst
 from .keep_nan import KeepNan
+from .lower_batch_matmul import LowerBatchMatmul
 from .lower_softmax import LowerSoftmax
 from .lower_to_dispatch import LowerToDispatch
 from .machines.host import physical_cores
@@ -67,6 +68,7 @@ def compile_pipeline(
         DropUnitDimensions(),
         NormalizeLayout(),
         MoveStrides(),
+        LowerBatchMatmul(),
         SelectAlgorithm(**shared_values(options, SelectAlgorithm), observe=observe),
         ConvertMatmul(),
         ConvertConv(),

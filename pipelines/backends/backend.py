@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from iree.winograd.dialect.bindings import ir
+from iree.winograd.passes.match.batch_matmul import BatchMatmul
 from iree.winograd.pipelines.machines.model import Machine
 from iree.winograd.pipelines.specification.executable_target import ExecutableTarget
 from iree.winograd.pipelines.specification.group import ConvolutionGroup
@@ -42,6 +43,12 @@ class Lowering(Protocol):
         """Emits the dispatch of softmax of the rows of `N x ... x L` of f32, at the insertion point.
 
         Only N may be dynamic. Raises ValueError where the backend has no kernel for it.
+        """
+
+    def batch_product(self, product: BatchMatmul) -> ir.Value:
+        """Emits the dispatch of products of the matrices of a batch, at the insertion point.
+
+        Raises ValueError where the backend has no kernel for it.
         """
 
     def count_workgroups(
@@ -101,6 +108,10 @@ class Backend(Protocol):
     @property
     def has_softmax(self) -> bool:
         """Whether there is a kernel for softmax of rows."""
+
+    @property
+    def multiplies_batches(self) -> bool:
+        """Whether there is a kernel for products of the matrices of a batch."""
 
     @property
     def vectorizes_loops(self) -> bool:

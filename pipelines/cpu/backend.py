@@ -83,6 +83,10 @@ class CpuBackend:
         return True
 
     @property
+    def multiplies_batches(self) -> bool:
+        return True
+
+    @property
     def vectorizes_loops(self) -> bool:
         return True
 

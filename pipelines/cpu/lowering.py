@@ -11,9 +11,11 @@ from types import MappingProxyType
 from iree.winograd.dialect.bindings import ir, stream
 from iree.winograd.passes.build.constants import resource_constant
 from iree.winograd.passes.build.tensors import index_constant, size_of
+from iree.winograd.passes.match.batch_matmul import BatchMatmul
 from iree.winograd.passes.match.channel_slice import ChannelSlice, match_insert
 from iree.winograd.passes.match.constants import constant_array
 from iree.winograd.passes.match.navigation import defining_operation
+from iree.winograd.pipelines.cpu.kernels.batch_matmul import BatchMatmulKernel
 from iree.winograd.pipelines.cpu.kernels.by_schedule import (
     CpuWeightGradientKernel,
     kernel_for,
@@ -115,6 +117,25 @@ class CpuLowering:
             kernel,
             lambda function: kernel.emit(function.workgroup, function.batch, *function.buffers),
         )
+
+    def batch_product(self, product: BatchMatmul) -> ir.Value:
+        """Emits the dispatch of products of the matrices of a batch, at the insertion point."""
+        kernel = BatchMatmulKernel(product.problem, self.target)
+        operands = [product.left, product.right]
+        signature = DispatchSignature(
+            tuple(ir.RankedTensorType(operand.type) for operand in operands),
+            ir.RankedTensorType(product.result.type),
+            dynamic_batch=False,
+        )
+        name = self._executable(
+            (kernel, signature),
+            kernel.name,
+            signature,
+            1,
+            kernel.workgroups,
+            lambda function: kernel.emit(function.workgroup, *function.buffers),
+        )
+        return emit_dispatch(name, signature, operands, None)
 
     def _of_tensor(
         self,

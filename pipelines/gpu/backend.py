@@ -94,6 +94,10 @@ class GpuBackend:
         return False
 
     @property
+    def multiplies_batches(self) -> bool:
+        return False
+
+    @property
     def vectorizes_loops(self) -> bool:
         return False
 

@@ -11,6 +11,7 @@ from iree.winograd.dialect.bindings import ir
 from iree.winograd.dialect.ops import GradientTransformOp, InputTransformOp
 from iree.winograd.passes.build.constants import resource_constant
 from iree.winograd.passes.build.tensors import size_of
+from iree.winograd.passes.match.batch_matmul import BatchMatmul
 from iree.winograd.passes.match.constants import constant_array
 from iree.winograd.passes.match.image_layout import to_channels_last
 from iree.winograd.passes.match.slices import match_slice
@@ -120,6 +121,10 @@ class GpuLowering:
     def softmax(self, rows: ir.Value) -> ir.Value:
         """Raises ValueError."""
         raise ValueError("GPUs have no kernel for softmax")
+
+    def batch_product(self, product: BatchMatmul) -> ir.Value:
+        """Raises ValueError."""
+        raise ValueError("GPUs have no kernel for products of the matrices of a batch")
 
     def count_workgroups(
         self, executable: ir.Operation, grid: tuple[int, ...], threads: int, *, result_is_operand: bool

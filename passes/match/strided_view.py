@@ -1,0 +1,177 @@
+"""Tensors whose elements are those of another one, a fixed distance apart in each of their dimensions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from math import prod
+
+from iree.winograd.dialect.bindings import ir
+from iree.winograd.passes.match.constants import scalar_constant
+from iree.winograd.passes.match.elementwise import Elementwise, match_elementwise
+from iree.winograd.passes.match.groups import reassociation_of
+from iree.winograd.passes.match.navigation import defining_operation
+from iree.winograd.passes.match.sizes import is_dynamic
+from iree.winograd.passes.match.slices import match_slice
+
+Run = tuple[int, int]
+"""Elements, and how far apart these are in the source."""
+Dimension = tuple[Run, ...]
+"""A dimension as runs of runs, the outermost first; of none where it has a single element."""
+
+
+@dataclass(frozen=True)
+class StridedView:
+    """`factor` times the elements of `source`, of a dense row-major tensor, from `first` on."""
+
+    source: ir.Value
+    first: int
+    dimensions: tuple[Dimension, ...]
+    factor: float = 1.0
+
+
+def whole(source: ir.Value) -> StridedView:
+    """That of all elements of a tensor of static sizes, in order."""
+    shape = list(ir.RankedTensorType(source.type).shape)
+    strides = [prod(shape[dimension + 1 :]) for dimension in range(len(shape))]
+    return StridedView(source, 0, tuple(_joined([run]) for run in zip(shape, strides, strict=True)))
+
+
+def views(value: ir.Value) -> Iterator[StridedView]:
+    """The views that a tensor of static sizes is, of the source furthest up first, and of itself last."""
+    operations: list[ir.Operation] = []
+    while (operation := defining_operation(value)) is not None and _keeps_elements(operation):
+        operations.insert(0, operation)
+        value = operation.operands[0]
+    sources = [operation.operands[0] for operation in operations]
+    for start, source in enumerate(sources):
+        view = _followed(whole(source), operations[start:])
+        if view is not None:
+            yield view
+    yield whole(operations[-1].results[0] if operations else value)
+
+
+def moved(view: StridedView, operation: ir.Operation) -> StridedView | None:
+    """The view that is the result of an operation on a view; None where there is none."""
+    if operation.name == "linalg.transpose":
+        order = list(operation.attributes["permutation"])
+        return replace(view, dimensions=tuple(view.dimensions[source] for source in order))
+    if operation.name == "tensor.collapse_shape":
+        groups = reassociation_of(operation)
+        merged = (_joined([run for d in group for run in view.dimensions[d]]) for group in groups)
+        return replace(view, dimensions=tuple(merged))
+    if operation.name == "tensor.expand_shape":
+        return _expanded(view, operation)
+    if operation.name == "tensor.extract_slice":
+        return _sliced(view, operation)
+    factor = _factor(operation)
+    return None if factor is None else replace(view, factor=view.factor * factor)
+
+
+def _followed(view: StridedView, operations: Sequence[ir.Operation]) -> StridedView | None:
+    result: StridedView | None = view
+    for operation in operations:
+        if result is None:
+            return None
+        result = moved(result, operation)
+    return result
+
+
+def _keeps_elements(operation: ir.Operation) -> bool:
+    moves = operation.name in (
+        "linalg.transpose",
+        "tensor.collapse_shape",
+        "tensor.expand_shape",
+        "tensor.extract_slice",
+    )
+    return (moves or _factor(operation) is not None) and not any(
+        map(is_dynamic, ir.RankedTensorType(operation.operands[0].type).shape)
+    )
+
+
+def _factor(operation: ir.Operation) -> float | None:
+    """The constant by which an elementwise operation multiplies its operand."""
+    elementwise = match_elementwise(operation)
+    if not isinstance(elementwise, Elementwise) or len(elementwise.inputs) != 2:
+        return None
+    if elementwise.indexing_maps[0] != elementwise.indexing_maps[-1]:
+        return None
+    first, *others = (view.operation for view in elementwise.body.operations)
+    element = elementwise.body.arguments[0]
+    if len(others) != 1 or first.name != "arith.mulf" or element not in first.operands:
+        return None
+    factors = [scalar_constant(operand) for operand in first.operands if operand != element]
+    return factors[0] if factors else None
+
+
+def _expanded(view: StridedView, operation: ir.Operation) -> StridedView | None:
+    shape = ir.RankedTensorType(operation.results[0].type).shape
+    dimensions: list[Dimension] = []
+    for runs, group in zip(view.dimensions, reassociation_of(operation), strict=True):
+        rest: Dimension | None = runs
+        split: list[Dimension] = []
+        for dimension in reversed(group):
+            rest, inner = (None, None) if rest is None else _split(rest, shape[dimension])
+            if inner is None:
+                return None
+            split.insert(0, inner)
+        dimensions += split
+    return replace(view, dimensions=tuple(dimensions))
+
+
+def _split(runs: Dimension, size: int) -> tuple[Dimension, Dimension] | tuple[None, None]:
+    """The innermost `size` elements of a dimension, and before them the runs of these."""
+    outer, inner = list(runs), []
+    while size > 1:
+        count, stride = outer.pop()
+        if size % count == 0:
+            inner.insert(0, (count, stride))
+            size //= count
+        elif count % size == 0:
+            inner.insert(0, (size, stride))
+            outer.append((count // size, stride * size))
+            size = 1
+        else:
+            return None, None
+    return tuple(outer), tuple(inner)
+
+
+def _sliced(view: StridedView, operation: ir.Operation) -> StridedView | None:
+    """None where a dimension of several runs is cut, or all of one whose number isn't known."""
+    part = match_slice(operation)
+    if part is None:
+        return None
+    first, dimensions = view.first, []
+    extents = ir.RankedTensorType(operation.operands[0].type).shape
+    bounds = zip(view.dimensions, extents, part.offsets, part.sizes, part.strides, strict=True)
+    for runs, extent, offset, size, step in bounds:
+        if size != extent:
+            if len(runs) != 1:
+                return None
+            ((_, stride),) = runs
+            first += offset * stride
+            runs = _joined([(size, stride * step)])
+        dimensions.append(runs)
+    kept = list(ir.RankedTensorType(operation.results[0].type).shape)
+    if len(kept) < len(dimensions):
+        # Dimensions that the result doesn't have hold one element.
+        dimensions = _of_sizes(dimensions, part.sizes, kept)
+    return replace(view, first=first, dimensions=tuple(dimensions))
+
+
+def _of_sizes(dimensions: list[Dimension], sizes: Sequence[int], kept: list[int]) -> list[Dimension]:
+    """Those of sizes other than one, and of those of one as many as there are in `kept`, in its order."""
+    larger = iter([runs for runs, size in zip(dimensions, sizes, strict=True) if size != 1])
+    return [() if size == 1 else next(larger) for size in kept]
+
+
+def _joined(runs: Sequence[Run]) -> Dimension:
+    """Runs that continue each other as one, without those of a single element."""
+    joined: list[Run] = []
+    for count, stride in runs:
+        if count == 1:
+            continue
+        if joined and joined[-1][1] == count * stride:
+            count *= joined.pop()[0]
+        joined.append((count, stride))
+    return tuple(joined)
