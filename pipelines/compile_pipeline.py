@@ -68,7 +68,7 @@ def compile_pipeline(
         DropUnitDimensions(),
         NormalizeLayout(),
         MoveStrides(),
-        LowerBatchMatmul(),
+        LowerBatchMatmul(**shared_values(options, LowerBatchMatmul)),
         SelectAlgorithm(**shared_values(options, SelectAlgorithm), observe=observe),
         ConvertMatmul(),
         ConvertConv(),

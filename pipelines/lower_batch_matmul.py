@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.frame.containment import rewrite_each
+from iree.winograd.passes.frame.option import same_option
 from iree.winograd.passes.frame.registry import register_pass
 from iree.winograd.passes.frame.remarks import remark_left
 from iree.winograd.passes.match.batch_matmul import is_batch_matmul, match_batch_matmul
@@ -13,8 +14,9 @@ from iree.winograd.passes.match.navigation import defining_operation, walk
 from iree.winograd.passes.match.no_match import NoMatch
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 
-from .backends.backend import Lowering
+from .backends.backend import Backend, Lowering
 from .backends.module_backend import module_backend, unsupported_target
+from .selection.options import WinogradOptions
 
 PASS_NAME = "winograd-lower-batch-matmul"
 
@@ -38,25 +40,27 @@ class LowerBatchMatmul:
         %s = flow.dispatch @winograd_batch_matmul_3x197x197_from_64(%qkv, %qkv)
     """
 
+    threads: int = same_option(WinogradOptions, "threads", default=1)
+
     def run(self, module: ir.Operation) -> None:
         products = [each for each in walk(module) if is_batch_matmul(each)]
         if not products or unsupported_target(module) is not None:
             return
         backend = module_backend(module)
-        if not backend.multiplies_batches:
-            return
         lowering = backend.lowering(module)
-        rewrite_each("product", products, lambda each: _lower(each, lowering), operation_of=lambda each: each)
+        rewrite_each("product", products, lambda each: self._lower(each, backend, lowering))
 
-
-def _lower(operation: ir.Operation, lowering: Lowering) -> None:
-    product = match_batch_matmul(operation)
-    if isinstance(product, NoMatch):
-        remark_left(PASS_NAME, product)
-        return
-    last = defining_operation(product.result)
-    assert last is not None
-    with operation.location, ir.InsertionPoint(last):
-        computed = lowering.batch_product(product)
-    product.result.replace_all_uses_with(computed)
-    erase_if_unused([last])
+    def _lower(self, operation: ir.Operation, backend: Backend, lowering: Lowering) -> None:
+        product = match_batch_matmul(operation)
+        if isinstance(product, NoMatch):
+            remark_left(PASS_NAME, product)
+            return
+        if reason := backend.batch_product_misfit(product.problem):
+            remark_left(PASS_NAME, NoMatch(operation, reason))
+            return
+        last = defining_operation(product.result)
+        assert last is not None
+        with operation.location, ir.InsertionPoint(last):
+            computed = lowering.batch_product(product, self.threads)
+        product.result.replace_all_uses_with(computed)
+        erase_if_unused([last])

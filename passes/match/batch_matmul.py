@@ -14,6 +14,7 @@ from iree.winograd.passes.match.strided_view import Dimension, StridedView, move
 
 _OPERATION_NAME = "linalg.batch_matmul"
 _LEFT, _RIGHT, _RESULT = "bmk", "bkn", "bmn"
+_MOVES = ("linalg.transpose", "tensor.expand_shape", "tensor.collapse_shape")
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,17 @@ class BatchProduct:
     right: Matrices
     output: Matrices
     factor: float = 1.0
+
+    @property
+    def is_in_order(self) -> bool:
+        """Whether all matrices are dense, row-major and behind each other."""
+        extents = (self.rows, self.reduction), (self.reduction, self.columns), (self.rows, self.columns)
+        operands = zip((self.left, self.right, self.output), extents, strict=True)
+        return all(matrices == _in_order(self.batch, *sizes) for matrices, sizes in operands)
+
+
+def _in_order(batch: int, rows: int, columns: int) -> Matrices:
+    return Matrices(0, ((batch, rows * columns),) if batch > 1 else (), columns, 1)
 
 
 @dataclass(frozen=True)
@@ -80,7 +92,10 @@ def match_batch_matmul(operation: ir.Operation) -> BatchMatmul | NoMatch:
     )
     result, output = _output(operation.results[0], maps[2])
     problem = BatchProduct(
-        *(sizes[letter] for letter in "bmnk"),
+        sizes["b"],
+        sizes["m"],
+        sizes["n"],
+        sizes["k"],
         left_matrices,
         right_matrices,
         output,
@@ -121,39 +136,34 @@ def _output(result: ir.Value, letters: str) -> tuple[ir.Value, Matrices]:
     assert matrices is not None
     extents = tuple(result.type.shape[letters.index(letter)] for letter in _RESULT)
     found, value = (result, matrices), result
-    moved_view: StridedView | None = view
-    while (user := only_user(value)) is not None and user.name in (
-        "linalg.transpose",
-        "tensor.expand_shape",
-        "tensor.collapse_shape",
-    ):
-        moved_view = moved(moved_view, user) if value == user.operands[0] else None
-        if moved_view is None:
+    while (user := only_user(value)) is not None and user.name in _MOVES and user.operands[0] == value:
+        following = moved(view, user)
+        if following is None:
             break
-        value = user.results[0]
+        view, value = following, user.results[0]
         if user.name == "linalg.transpose":
-            inverse = _inverse(moved_view, matrices, extents)
-            if inverse is not None:
-                found = value, inverse
+            inverse = _inverse(view, matrices, extents)
+            found = found if inverse is None else (value, inverse)
     return found
 
 
 def _inverse(view: StridedView, source: Matrices, extents: tuple[int, ...]) -> Matrices | None:
     """Where a tensor, which is a view of all elements of products, has those of each product."""
+    if source.column_stride != 1 or source.row_stride != extents[2]:
+        return None
     runs = [run for dimension in view.dimensions for run in dimension]
-    places = {}
-    for number, (count, stride) in enumerate(runs):
-        places[stride] = (count, prod(count for count, _ in runs[number + 1 :]))
+    places = {
+        stride: (count, prod(inner for inner, _ in runs[number + 1 :]))
+        for number, (count, stride) in enumerate(runs)
+    }
     strides = sorted(places, reverse=True)
     boundary = extents[1] * extents[2]
     batch = tuple(places[stride] for stride in strides if stride >= boundary)
     rows = tuple(places[stride] for stride in strides if extents[2] <= stride < boundary)
     columns = tuple(places[stride] for stride in strides if stride < extents[2])
-    if source.column_stride != 1 or source.row_stride != extents[2]:
-        return None
-    if prod(count for count, _ in batch) != extents[0] or prod(count for count, _ in rows) != extents[1]:
-        return None
-    if len(rows) > 1 or len(columns) > 1:
+    # A run may be of elements of several products, or of rows and columns.
+    counts = tuple(prod(count for count, _ in runs) for runs in (batch, rows, columns))
+    if counts != extents or len(rows) > 1 or len(columns) > 1:
         return None
     row_stride, column_stride = (place[0][1] if place else 1 for place in (rows, columns))
     return Matrices(0, batch, row_stride, column_stride) if column_stride == 1 else None

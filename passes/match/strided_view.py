@@ -121,7 +121,8 @@ def _expanded(view: StridedView, operation: ir.Operation) -> StridedView | None:
 
 def _split(runs: Dimension, size: int) -> tuple[Dimension, Dimension] | tuple[None, None]:
     """The innermost `size` elements of a dimension, and before them the runs of these."""
-    outer, inner = list(runs), []
+    outer: list[Run] = list(runs)
+    inner: list[Run] = []
     while size > 1:
         count, stride = outer.pop()
         if size % count == 0:

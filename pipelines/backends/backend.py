@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from iree.winograd.dialect.bindings import ir
-from iree.winograd.passes.match.batch_matmul import BatchMatmul
+from iree.winograd.passes.match.batch_matmul import BatchMatmul, BatchProduct
+from iree.winograd.passes.match.no_match import Reason
 from iree.winograd.pipelines.machines.model import Machine
 from iree.winograd.pipelines.specification.executable_target import ExecutableTarget
 from iree.winograd.pipelines.specification.group import ConvolutionGroup
@@ -45,8 +46,8 @@ class Lowering(Protocol):
         Only N may be dynamic. Raises ValueError where the backend has no kernel for it.
         """
 
-    def batch_product(self, product: BatchMatmul) -> ir.Value:
-        """Emits the dispatch of products of the matrices of a batch, at the insertion point.
+    def batch_product(self, product: BatchMatmul, threads: int) -> ir.Value:
+        """Emits the dispatch of products of the matrices of a batch, for `threads`, at the insertion point.
 
         Raises ValueError where the backend has no kernel for it.
         """
@@ -109,9 +110,8 @@ class Backend(Protocol):
     def has_softmax(self) -> bool:
         """Whether there is a kernel for softmax of rows."""
 
-    @property
-    def multiplies_batches(self) -> bool:
-        """Whether there is a kernel for products of the matrices of a batch."""
+    def batch_product_misfit(self, problem: BatchProduct) -> Reason | None:
+        """Why IREE's code computes products of the matrices of a batch; None where a kernel is to."""
 
     @property
     def vectorizes_loops(self) -> bool:

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from functools import reduce
 
 from iree.winograd.dialect.bindings import ir
+from iree.winograd.passes.match.batch_matmul import BatchProduct
+from iree.winograd.passes.match.no_match import Reason
+from iree.winograd.pipelines.cpu.choice.batch_matmul import slower_than_iree
 from iree.winograd.pipelines.cpu.choice.search_space import CpuSearchSpace
 from iree.winograd.pipelines.cpu.kernels.image_transposition import MAX_INTERLEAVED_CHANNELS
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
@@ -82,9 +85,8 @@ class CpuBackend:
     def has_softmax(self) -> bool:
         return True
 
-    @property
-    def multiplies_batches(self) -> bool:
-        return True
+    def batch_product_misfit(self, problem: BatchProduct) -> Reason | None:
+        return slower_than_iree(problem, self.target)
 
     @property
     def vectorizes_loops(self) -> bool:

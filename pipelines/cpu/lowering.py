@@ -118,9 +118,9 @@ class CpuLowering:
             lambda function: kernel.emit(function.workgroup, function.batch, *function.buffers),
         )
 
-    def batch_product(self, product: BatchMatmul) -> ir.Value:
+    def batch_product(self, product: BatchMatmul, threads: int) -> ir.Value:
         """Emits the dispatch of products of the matrices of a batch, at the insertion point."""
-        kernel = BatchMatmulKernel(product.problem, self.target)
+        kernel = BatchMatmulKernel(product.problem, self.target, threads)
         operands = [product.left, product.right]
         signature = DispatchSignature(
             tuple(ir.RankedTensorType(operand.type) for operand in operands),

@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from functools import reduce
 
 from iree.winograd.dialect.bindings import ir
+from iree.winograd.passes.match.batch_matmul import BatchProduct
+from iree.winograd.passes.match.no_match import Reason
 from iree.winograd.pipelines.gpu.choice.search_space import GpuSearchSpace
 from iree.winograd.pipelines.gpu.device.target import EXECUTABLE_BACKENDS, GpuTarget
 from iree.winograd.pipelines.gpu.schedules.depthwise import GpuDepthwiseSchedule
@@ -93,9 +95,8 @@ class GpuBackend:
     def has_softmax(self) -> bool:
         return False
 
-    @property
-    def multiplies_batches(self) -> bool:
-        return False
+    def batch_product_misfit(self, problem: BatchProduct) -> Reason | None:
+        return "there is no kernel for it on GPUs"
 
     @property
     def vectorizes_loops(self) -> bool:

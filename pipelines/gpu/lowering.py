@@ -122,7 +122,7 @@ class GpuLowering:
         """Raises ValueError."""
         raise ValueError("GPUs have no kernel for softmax")
 
-    def batch_product(self, product: BatchMatmul) -> ir.Value:
+    def batch_product(self, product: BatchMatmul, threads: int) -> ir.Value:
         """Raises ValueError."""
         raise ValueError("GPUs have no kernel for products of the matrices of a batch")
 

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 from iree.winograd.dialect.bindings import arith, ir
 from iree.winograd.passes.match.batch_matmul import BatchProduct, Matrices
 from iree.winograd.pipelines.cpu.processor.product import Panel, RegisterBlock, Rows
-from iree.winograd.pipelines.cpu.processor.target import CpuTarget
+from iree.winograd.pipelines.cpu.processor.target import ROW_PADDING, CpuTarget
 from iree.winograd.pipelines.cpu.processor.transposition import Lines, copy_transposed
-from iree.winograd.pipelines.emission.buffer import Buffer, scratch
+from iree.winograd.pipelines.cpu.schedules.direct import CACHE_SET_PERIOD
+from iree.winograd.pipelines.emission.buffer import Buffer, copy_elements, scratch
 from iree.winograd.pipelines.emission.control_flow import loop, named
 from iree.winograd.pipelines.emission.index import Index, unflatten
 from iree.winograd.pipelines.emission.vectors import LaneMask, splat
 
-_WORKGROUP_PRODUCTS = 2**20
-"""Multiply-adds of a workgroup, which take some twenty microseconds."""
+_WORKGROUP_PRODUCTS = 2**18
+"""Multiply-adds of a workgroup, at least, which take some five microseconds."""
+_WORKGROUPS = 4
+"""For each thread, where there are several, so that they are done at about the same time."""
 _SHARING_ROWS = 48
 """Rows of a workgroup, at least, that are multiplied by a panel that it packs."""
 _MOST_VECTORS = 4
@@ -37,6 +40,7 @@ class BatchMatmulKernel:
 
     problem: BatchProduct
     target: CpuTarget
+    threads: int
 
     @property
     def name(self) -> str:
@@ -46,28 +50,67 @@ class BatchMatmulKernel:
         )
 
     @property
-    def panel_bytes(self) -> int:
-        """What the columns of a register block take, of all rows of the right matrix."""
-        return 4 * prod(self._panel_shape)
+    def fits(self) -> bool:
+        """Whether a workgroup's memory has room for a panel, and a copy of rows where there is to be one."""
+        return self._panel_bytes + self._block.rows * self._staged_bytes <= self.target.workgroup_bytes
 
     def workgroups(self, batch: Index) -> tuple[Index, Index]:
         """Parts of the rows, and blocks of products."""
         problem = self.problem
-        return Index(-(-self._row_blocks // self._part_blocks)), Index(-(-problem.batch // self._batch_block))
+        return Index(-(-problem.rows // self._part_rows)), Index(-(-problem.batch // self._batch_block))
 
     def emit(self, workgroup: tuple[Index, ...], left: Buffer, right: Buffer, output: Buffer) -> None:
         """Emits the work of one workgroup at the insertion point."""
-        panel = scratch(self._panel_shape, right.element, "panel")
+        packed = scratch(self._panel_shape, right.element, "panel") if self._packs else None
+        staged = scratch(self._staged_shape, left.element, "rows") if self._stages_rows else None
         first = workgroup[1] * self._batch_block
-        count = Index(self._batch_block)
+        products = Index(self._batch_block)
         if self.problem.batch % self._batch_block:
-            count = (Index(self.problem.batch) - first).minimum(count)
-        with loop(count, name="product") as i:
+            products = (Index(self.problem.batch) - first).minimum(products)
+        with loop(products, name="product") as i:
             number = first + i
+            first_row, count = self._part(workgroup[0])
+            origin = _origin(self.problem.left, number) + first_row * self.problem.left.row_stride
+            rows = Rows(left, origin, self.problem.left.row_stride, self.problem.left.column_stride)
+            if staged is not None:
+                rows = self._stage(rows, count, staged)
             with loop(self._column_blocks, name="panel") as block:
                 column = self._first_column(block)
-                self._pack(right, _origin(self.problem.right, number) + column * self._column_step, panel)
-                self._multiply(workgroup[0], number, column, left, panel, output)
+                panel = self._panel(right, _origin(self.problem.right, number), column, packed)
+                written = _origin(self.problem.output, number) + column
+                self._multiply(rows, first_row, count, panel, output, written)
+
+    def _part(self, number: Index) -> tuple[Index, Index]:
+        """The first row of a part, and how many it has: at least those of a register block.
+
+        The last part overlaps its neighbour where it would have fewer.
+        """
+        size = min(self._part_rows, self.problem.rows)
+        if self.problem.rows % size == 0:
+            return number * size, Index(size)
+        first = (number * size).minimum(self.problem.rows - self._block.rows)
+        return first, (Index(self.problem.rows) - first).minimum(size)
+
+    def _stage(self, rows: Rows, count: Index, staged: Buffer) -> Rows:
+        """A copy of rows that lie so that a register block's would share few sets of the cache."""
+        with loop(count, name="row") as i:
+            copy_elements(
+                rows.buffer,
+                rows.first + i * rows.stride,
+                staged,
+                staged.offset([i, 0]),
+                Index(self.problem.reduction),
+                self.target.vector_width,
+            )
+        return Rows(staged, Index(0), staged.stride(0))
+
+    def _panel(self, right: Buffer, origin: Index, column: Index, packed: Buffer | None) -> Panel:
+        """The columns of a register block from one on, packed or in place."""
+        first = origin + column * self.problem.right.column_stride
+        if packed is None:
+            return Panel(right, first, self.problem.right.row_stride)
+        self._pack(right, first, packed)
+        return Panel(packed, Index(0))
 
     def _pack(self, right: Buffer, origin: Index, panel: Buffer) -> None:
         """panel[c, j] = right[c, column + j], where `origin` is that of the first row."""
@@ -92,24 +135,16 @@ class BatchMatmulKernel:
                 panel.store(elements, c * channels + lane)
 
     def _multiply(
-        self, part: Index, number: Index, column: Index, left: Buffer, panel: Buffer, output: Buffer
+        self, rows: Rows, first_row: Index, count: Index, panel: Panel, output: Buffer, written: Index
     ) -> None:
-        """The columns of a panel of one product, in the rows of a part."""
+        """The columns of a panel of one product, `written` that of its first row, for `count` rows."""
         problem, block = self.problem, self._block
-        first_block = part * self._part_blocks
-        blocks = Index(self._part_blocks)
-        if self._row_blocks % self._part_blocks:
-            blocks = (Index(self._row_blocks) - first_block).minimum(blocks)
-        with loop(blocks, name="row") as i:
-            row = (first_block + i) * block.rows
-            if problem.rows % block.rows:
-                row = row.minimum(problem.rows - block.rows)
-            place = _origin(problem.left, number) + row * problem.left.row_stride
-            rows = Rows(left, place, problem.left.row_stride, problem.left.column_stride)
+        with loop(count, block.rows, "row") as start:
+            row = start if self._has_whole_blocks else start.minimum(count - block.rows)
             zeros = block.zeros(problem.reduction, output.element)
-            sums = block.add(zeros, rows, Panel(panel, Index(0)), problem.reduction, self.target)
-            written = _origin(problem.output, number) + row * problem.output.row_stride + column
-            self._store(block.finished(sums), output, written)
+            place = replace(rows, first=rows.first + row * rows.stride)
+            sums = block.add(zeros, place, panel, problem.reduction, self.target)
+            self._store(block.finished(sums), output, written + (first_row + row) * problem.output.row_stride)
 
     def _store(self, sums: list[ir.Value], output: Buffer, origin: Index) -> None:
         problem, block = self.problem, self._block
@@ -150,7 +185,7 @@ class BatchMatmulKernel:
             width //= 2
         candidates = [
             RegisterBlock(rows, vectors, width, _PREFETCH)
-            for vectors in range(1, _MOST_VECTORS + 1)
+            for vectors in range(1, min(_MOST_VECTORS, -(-columns // width)) + 1)
             for rows in range(1, min(self.problem.rows, RegisterBlock.most_rows(vectors, self.target)) + 1)
         ]
         return min(candidates, key=self._cost)
@@ -165,32 +200,64 @@ class BatchMatmulKernel:
         return self._block.panel_shape(self.problem.reduction)
 
     @property
-    def _column_step(self) -> int:
-        return self.problem.right.column_stride
+    def _packs(self) -> bool:
+        """Whether panels are copied: several blocks of rows read them, or not as they lie."""
+        problem = self.problem
+        in_place = problem.right.column_stride == 1 and self._block.channels <= problem.columns
+        return problem.rows > self._block.rows or not in_place
 
     @property
     def _column_blocks(self) -> int:
         return -(-self.problem.columns // self._block.channels)
 
     @property
-    def _row_blocks(self) -> int:
-        return -(-self.problem.rows // self._block.rows)
+    def _has_whole_blocks(self) -> bool:
+        """Whether parts of the rows are register blocks without a rest."""
+        return self.problem.rows % self._block.rows == 0
 
     @property
-    def _products(self) -> int:
-        """Multiply-adds of one product of two matrices."""
-        return self.problem.rows * self.problem.columns * self.problem.reduction
+    def _stages_rows(self) -> bool:
+        """Whether rows are copied: those of a register block lie so that they share few sets of the cache."""
+        left = self.problem.left
+        return left.column_stride == 1 and 4 * left.row_stride % CACHE_SET_PERIOD == 0
 
     @property
-    def _part_blocks(self) -> int:
-        """Register blocks of the rows of a workgroup."""
-        parts = max(1, min(self._products // _WORKGROUP_PRODUCTS, self.problem.rows // _SHARING_ROWS))
-        return -(-self._row_blocks // parts)
+    def _staged_shape(self) -> tuple[int, int]:
+        return min(self._part_rows, self.problem.rows), self.problem.reduction + ROW_PADDING
+
+    @property
+    def _staged_bytes(self) -> int:
+        """Of the copy of a row."""
+        return 4 * (self.problem.reduction + ROW_PADDING) if self._stages_rows else 0
+
+    @property
+    def _panel_bytes(self) -> int:
+        return 4 * prod(self._panel_shape)
+
+    @property
+    def _workgroups(self) -> int:
+        """That threads have equal shares of, as far as products are worth it."""
+        if self.threads == 1:
+            return 1
+        problem = self.problem
+        products = problem.batch * problem.rows * problem.columns * problem.reduction
+        return max(1, min(products // _WORKGROUP_PRODUCTS, _WORKGROUPS * self.threads))
+
+    @property
+    def _part_rows(self) -> int:
+        """Rows of a workgroup: whole register blocks."""
+        rows, step = self.problem.rows, self._block.rows
+        parts = max(1, min(-(-self._workgroups // self.problem.batch), rows // _SHARING_ROWS))
+        if self._stages_rows:
+            most = (self.target.workgroup_bytes - self._panel_bytes) // self._staged_bytes // step * step
+            parts = max(parts, -(-rows // most))
+        blocks = -(-rows // step)
+        return -(-blocks // parts) * step
 
     @property
     def _batch_block(self) -> int:
         """Products of a workgroup."""
-        return min(self.problem.batch, max(1, _WORKGROUP_PRODUCTS // self._products))
+        return -(-self.problem.batch // self._workgroups)
 
 
 def _origin(matrices: Matrices, number: Index) -> Index:
