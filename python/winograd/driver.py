@@ -33,7 +33,7 @@ from iree.winograd.flags import (
 )
 from iree.winograd.imported_model import ImportedModel
 from iree.winograd.importers import import_onnx, is_onnx
-from iree.winograd.ir_dumps import take_ir_dumps
+from iree.winograd.ir_dumps import IRDumps, take_ir_dumps
 from iree.winograd.option_files import OptionFileError, check_option_files
 from iree.winograd.passes.frame.remarks import CATEGORY
 from iree.winograd.report.file import ReportFileError
@@ -47,8 +47,6 @@ _MODES = {
     "precompile": PipelineType.IREE_COMPILER_PIPELINE_PRECOMPILE,
 }
 _OUTPUT_FORMATS = ("vm-bytecode", "vm-c", "vm-asm")
-# An exit code that the flag parser doesn't use.
-_ACCEPTED = 42
 
 
 def main(
@@ -69,12 +67,9 @@ def main(
         return 1
     if HELP_FLAGS & set(command_line.stock):
         return _print_help(command_line)
-    if (
-        not command_line.driver.enable_winograd
-        or not _compiles(command_line)
-        or not _is_accepted(command_line)
-    ):
+    if not command_line.driver.enable_winograd or not _compiles(command_line):
         return _leave_to_stock_tool(command_line)
+    dumps = _set_up(command_line)
     try:
         stages = _stages(command_line)
     except _NothingToRewriteError as error:
@@ -88,7 +83,7 @@ def main(
     except OptionFileError as error:
         print(f"{_PROGRAM}: for the --{flag_of(error.name)} option: {error}", file=sys.stderr)
         return 1
-    code = _compile(command_line, stages, read_onnx, program)
+    code = _compile(command_line, stages, dumps, read_onnx, program)
     sys.stdout.flush()
     sys.stderr.flush()
     # The compiler's threads and global state need no orderly end.
@@ -165,27 +160,23 @@ def _choice(main: Mapping[str, str], flag: str, default: str, choices: Collectio
     return value
 
 
-def _is_accepted(command_line: CommandLine) -> bool:
-    """Whether IREE accepts the flags; it ends the process when not, so that a child has to try."""
-    child = os.fork()
-    if child == 0:
-        null = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(null, 1)
-        os.dup2(null, 2)
-        _, library = take_ir_dumps(command_line.library)
-        embedding.setup_command_line(_PROGRAM, library)
-        os._exit(_ACCEPTED)
-    _, status = os.waitpid(child, 0)
-    return os.WIFEXITED(status) and os.WEXITSTATUS(status) == _ACCEPTED
+def _set_up(command_line: CommandLine) -> IRDumps:
+    """Set IREE's flags, or leave to the stock tool those that it doesn't accept: it ends the process then."""
+    dumps, library = take_ir_dumps(command_line.library)
+    embedding.setup_command_line(
+        str(embedding.stock_tool(_PROGRAM)),
+        (*session_flags(command_line.options), *library),
+        lambda: os._exit(_leave_to_stock_tool(command_line)),
+    )
+    return dumps
 
 
-def _compile(command_line: CommandLine, stages: Stages, read_onnx: _OnnxReader, program: str) -> int:
+def _compile(
+    command_line: CommandLine, stages: Stages, dumps: IRDumps, read_onnx: _OnnxReader, program: str
+) -> int:
     # Python would wait for the compiler to return before it ends the process.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     import_no_other_dialects()
-    dumps, library = take_ir_dumps(command_line.library)
-    flags = (*session_flags(command_line.options), *library)
-    embedding.setup_command_line(str(embedding.stock_tool(_PROGRAM)), flags)
     default = program if _writes_program(command_line.main) else STANDARD_STREAM
     output = command_line.main.get("o", default)
     session = api.Session()

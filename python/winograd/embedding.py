@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ctypes
+import fcntl
 import gc
 import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import NoReturn
 
 from iree.compiler import api
 from iree.compiler.api import ctypes_dl
@@ -18,6 +20,14 @@ _library = ctypes_dl._dylib
 
 # The compiler keeps pointers to the strings of a command line.
 _command_lines: list[ctypes.Array[ctypes.c_char_p]] = []
+
+# What the C library calls when the process ends, and has it call, and forget, what was added with that owner.
+_EXIT_HANDLER = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+_add_exit_handler = ctypes.PyDLL(None)["__cxa_atexit"]
+_add_exit_handler.argtypes = [_EXIT_HANDLER, ctypes.c_void_p, ctypes.c_void_p]
+_call_exit_handlers = ctypes.PyDLL(None)["__cxa_finalize"]
+_call_exit_handlers.restype = None
+_call_exit_handlers.argtypes = [ctypes.c_void_p]
 
 _SPLIT_CALLBACK = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
 _DIAGNOSTIC_CALLBACK = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p)
@@ -59,8 +69,48 @@ def stock_tool(name: str) -> Path:
     return Path(ctypes_dl.__file__).parents[1] / "_mlir_libs" / name
 
 
-def setup_command_line(program: str, flags: Sequence[str]) -> None:
-    """Parse `flags` as those of every later session; exits the process with a message when it can't."""
+def setup_command_line(program: str, flags: Sequence[str], refused: Callable[[], NoReturn]) -> None:
+    """Parse `flags` as those of every later session.
+
+    IREE ends the process when it can't, or when a flag asks for its version. What it prints then is left out,
+    and `refused` is called, which must not return.
+    """
+    streams = {number: copy for number in (1, 2) if (copy := _copied_stream(number)) is not None}
+    null = os.open(os.devnull, os.O_WRONLY)
+    is_parsing = True
+
+    def restore_streams() -> None:
+        for number, former in streams.items():
+            os.dup2(former, number)
+            os.close(former)
+
+    @_EXIT_HANDLER
+    def leave(argument: int) -> None:
+        if is_parsing:
+            restore_streams()
+            refused()
+
+    owner = ctypes.addressof(leave)
+    _add_exit_handler(leave, None, owner)
+    for number in streams:
+        os.dup2(null, number)
+    os.close(null)
+    _parse_command_line(program, flags)
+    is_parsing = False
+    restore_streams()
+    # Python is gone by then.
+    _call_exit_handlers(owner)
+
+
+def _copied_stream(number: int) -> int | None:
+    """Another file descriptor of a stream, none of the standard ones; None where that is closed."""
+    try:
+        return fcntl.fcntl(number, fcntl.F_DUPFD_CLOEXEC, 3)
+    except OSError:
+        return None
+
+
+def _parse_command_line(program: str, flags: Sequence[str]) -> None:
     encoded = [os.fsencode(argument) for argument in (program, *flags)]
     arguments = (ctypes.c_char_p * (len(encoded) + 1))(*encoded)
     _command_lines.append(arguments)
