@@ -47,6 +47,14 @@ def is_zero(value: ir.Value) -> bool:
     return isinstance(attribute, ir.FloatAttr | ir.IntegerAttr) and bool(attribute.value == 0)
 
 
+def is_splat(operation: ir.Operation) -> bool:
+    """Whether `operation` is a constant tensor of one number."""
+    if operation.name != "arith.constant":
+        return False
+    attribute = operation.attributes["value"]
+    return isinstance(attribute, ir.DenseElementsAttr) and attribute.is_splat
+
+
 def is_constant(value: ir.Value) -> bool:
     """Whether `value` is an f32 tensor that `constant_array` tells, but for failed assertions."""
     is_tensor = isinstance(value.type, ir.RankedTensorType)

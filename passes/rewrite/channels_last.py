@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from iree.winograd.dialect.bindings import ir, linalg, tensor
+from iree.winograd.dialect.bindings import arith, ir, linalg, tensor
 from iree.winograd.passes.build.bodies import inline_block
 from iree.winograd.passes.build.generic import build_elementwise, build_generic
 from iree.winograd.passes.build.named import build_windowed
@@ -16,7 +16,7 @@ from iree.winograd.passes.build.slices import Size, extracted, inserted, padded
 from iree.winograd.passes.build.tensors import filled, size_of
 from iree.winograd.passes.build.transpositions import inverse_permutation, permuted_map, transposed
 from iree.winograd.passes.frame.algorithm import copy_annotations
-from iree.winograd.passes.match.constants import is_zero
+from iree.winograd.passes.match.constants import is_splat, is_zero
 from iree.winograd.passes.match.convolution import Convolution, match_convolution
 from iree.winograd.passes.match.convolution_form import is_convolution
 from iree.winograd.passes.match.elementwise import Elementwise, is_arithmetic, match_elementwise
@@ -79,12 +79,18 @@ def rewrite_pad(operation: ir.Operation, versions: Versions) -> ir.Value | None:
 
 
 def rewrite_concat(operation: ir.Operation, versions: Versions) -> ir.Value | None:
-    sources = [versions.get(operand) for operand in operation.operands]
-    if any(source is None for source in sources):
+    """Concatenate versions where there is one; what else there is must take no transposition."""
+    if not any(operand in versions for operand in operation.operands):
         return None
     result_type = _permuted_type(operation.results[0].type)
     dimension = to_channels_last(result_type.rank).index(operation.attributes["dim"].value)
     with ir.InsertionPoint(operation):
+        sources = [
+            versions[operand] if operand in versions else _rebuilt_version(operand, versions)
+            for operand in operation.operands
+        ]
+        if any(source is None for source in sources):
+            return None
         return tensor.concat(result_type, dimension, sources)
 
 
@@ -277,8 +283,12 @@ def _version(value: ir.Value, versions: Versions) -> ir.Value:
 
 
 def _rebuilt_version(value: ir.Value, versions: Versions) -> ir.Value | None:
-    """The channels-last version of what is filled, empty or broadcast, built again."""
+    """The channels-last version of what is filled, empty, broadcast or a splat constant, built again."""
     definition = defining_operation(value)
+    if definition is not None and is_splat(definition):
+        former, version_type = definition.attributes["value"], _permuted_type(value.type)
+        splat = ir.DenseElementsAttr.get_splat(version_type, former.get_splat_value())
+        return arith.constant(version_type, splat)
     if definition is not None and definition.name == "linalg.fill":
         sizes = [size_of(value, d) for d in to_channels_last(value.type.rank)]
         return filled(definition.operands[0], sizes, value.type.element_type)

@@ -391,3 +391,23 @@ func.func @padded_groups(%x: tensor<?x8x6x6xf32>, %y: tensor<?x8x1x6x6xf32>) -> 
   } -> tensor<8x1x1x3x3xf32>
   return %r : tensor<8x1x1x3x3xf32>
 }
+
+// -----
+
+// What is one number everywhere is concatenated channels last, too; an argument beside it would be transposed.
+// CHECK-LABEL: @concatenated
+// CHECK: %[[CONV:.*]] = linalg.conv_2d_nhwc_hwcf
+// CHECK: %[[ZEROS:.*]] = arith.constant dense<0.000000e+00> : tensor<1x6x6x2xf32>
+// CHECK: %[[BOTH:.*]] = tensor.concat dim(3) %[[CONV]], %[[ZEROS]]
+// CHECK: linalg.transpose ins(%[[BOTH]]
+// CHECK: tensor.concat dim(1) %{{.*}}, %{{.*}} : (tensor<1x4x6x6xf32>, tensor<1x2x6x6xf32>)
+func.func @concatenated(%x: tensor<1x8x8x8xf32>, %w: tensor<4x8x3x3xf32>, %state: tensor<1x2x6x6xf32>)
+    -> (tensor<1x6x6x6xf32>, tensor<1x6x6x6xf32>) {
+  %e = tensor.empty() : tensor<1x4x6x6xf32>
+  %c = linalg.conv_2d_nchw_fchw ins(%x, %w : tensor<1x8x8x8xf32>, tensor<4x8x3x3xf32>)
+    outs(%e : tensor<1x4x6x6xf32>) -> tensor<1x4x6x6xf32>
+  %zeros = arith.constant dense<0.0> : tensor<1x2x6x6xf32>
+  %first = tensor.concat dim(1) %c, %zeros : (tensor<1x4x6x6xf32>, tensor<1x2x6x6xf32>) -> tensor<1x6x6x6xf32>
+  %next = tensor.concat dim(1) %c, %state : (tensor<1x4x6x6xf32>, tensor<1x2x6x6xf32>) -> tensor<1x6x6x6xf32>
+  return %first, %next : tensor<1x6x6x6xf32>, tensor<1x6x6x6xf32>
+}
