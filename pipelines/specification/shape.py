@@ -43,9 +43,23 @@ class ConvolutionShape(ConvolutionProblem):
     @property
     def channels_last(self: Shape) -> Shape:
         """The same of images that are channels last."""
-        if not (self.input_channels_first or self.output_channels_first):
+        return self.with_layouts(input_channels_first=False, output_channels_first=False)
+
+    def with_layouts(self: Shape, *, input_channels_first: bool, output_channels_first: bool) -> Shape:
+        """The same of images of these layouts."""
+        layouts = input_channels_first, output_channels_first
+        if layouts == (self.input_channels_first, self.output_channels_first):
             return self
-        return replace(self, input_channels_first=False, output_channels_first=False)
+        if layouts not in self._of_other_layouts:
+            self._of_other_layouts[layouts] = replace(
+                self, input_channels_first=input_channels_first, output_channels_first=output_channels_first
+            )
+        return self._of_other_layouts[layouts]
+
+    @cached_property
+    def _of_other_layouts(self: Shape) -> dict[tuple[bool, bool], Shape]:
+        """Those that were asked for: every schedule that is predicted is predicted of them."""
+        return {}
 
     @property
     def output_rows(self) -> int:

@@ -91,7 +91,7 @@ def fastest_by_kernel(
     fitting = [schedule for schedule in fastest if misfit(schedule, last, target) is None]
     if not fitting:
         raise ValueError(misfit(fastest[0], last, target))
-    return tuple(sorted(fitting, key=seconds))
+    return tuple(sorted(fitting, key=seconds)) if len(fitting) > 1 else tuple(fitting)
 
 
 def _candidates(
@@ -129,7 +129,8 @@ def _fastest(
         accurate = division.schedule(shape, target, interleaved_sums=2)
         # Transpositions take as long for both.
         last = shape.channels_last
-        if seconds(accurate, last) <= INTERLEAVING_COST * seconds(fastest, last):
+        least = times[fastest] if last is shape else seconds(fastest, last)
+        if seconds(accurate, last) <= INTERLEAVING_COST * least:
             return accurate
     return fastest
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from iree.winograd.passes.match.no_match import Reason
 from iree.winograd.pipelines.cpu.processor.target import ROW_PADDING, CpuTarget
 from iree.winograd.pipelines.specification.shape import ConvolutionShape, WeightGradientShape
@@ -68,10 +66,12 @@ def taken(schedule: CpuSchedule, shape: ConvolutionShape, target: CpuTarget) -> 
     """
     told = shape.channels_last
     if shape.input_channels_first:
-        folded = replace(told, input_channels_first=True)
+        folded = shape.with_layouts(input_channels_first=True, output_channels_first=False)
         told = told if misfit(schedule, folded, target) else folded
     if shape.output_channels_first:
-        folded = replace(told, output_channels_first=True)
+        folded = shape.with_layouts(
+            input_channels_first=told.input_channels_first, output_channels_first=True
+        )
         told = told if misfit(schedule, folded, target) else folded
     return told
 
