@@ -8,7 +8,7 @@ from functools import partial
 from math import prod
 
 from iree.winograd.dialect.bindings import ir
-from iree.winograd.pipelines.cpu.processor.product import Panel, Rows
+from iree.winograd.pipelines.cpu.processor.product import CACHE_LINE, Panel, Rows
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.schedules.channel_blocks import ChannelBlocks
 from iree.winograd.pipelines.cpu.schedules.direct import (
@@ -192,8 +192,8 @@ class DirectKernel:
 
         def prefetch(number: Index, c: Index) -> None:
             self._prefetch(source, origin, pixels, store, c)
-            if self._filters_ahead:
-                filters.prefetch(ahead + (number + c) * self._filters_ahead, to_l2=True)
+            for lane in range(0, self._filters_ahead, CACHE_LINE):
+                filters.prefetch(ahead + ((number + c) * self._filters_ahead + lane), to_l2=True)
 
         def add_tap_row(tap_row: Index, sums: list[ir.Value]) -> list[ir.Value]:
             rows = Rows(source.buffer, first + self._tap_offset(tap_row, source.tap_strides), pixel_stride)

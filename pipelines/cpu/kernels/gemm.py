@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from iree.winograd.dialect.bindings import arith, ir
-from iree.winograd.pipelines.cpu.processor.product import Panel, Rows
+from iree.winograd.pipelines.cpu.processor.product import CACHE_LINE, Panel, Rows
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule
 from iree.winograd.pipelines.emission.buffer import Buffer
@@ -48,8 +48,8 @@ def emit_products(
 
         def add_block(first: Index, extent: int) -> None:
             def prefetch(c: Index) -> None:
-                if filters_ahead:
-                    filters.prefetch(ahead + (first + c) * filters_ahead, to_l2=True)
+                for lane in range(0, filters_ahead, CACHE_LINE):
+                    filters.prefetch(ahead + ((first + c) * filters_ahead + lane), to_l2=True)
 
             rows = Rows(tiles, tile_offset + first, tiles.stride(0))
             panel = Panel(filters, panel_origin + first * product.channels)

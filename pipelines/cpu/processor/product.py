@@ -22,6 +22,8 @@ from .target import CpuTarget
 
 CACHE_LINE = 16
 """f32 elements of one."""
+FETCHING_ROWS = 8
+"""Rows that take as long to multiply by a line of filters as a line takes to come from memory, about."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,8 @@ class Product(Protocol):
         """Of a further panel, the filters that are fetched for each input channel of so many blocks.
 
         All blocks of rows that share a panel fetch the next one together: the first to multiply with it would
-        wait for memory, if it alone did. None where there is but one block.
+        wait for memory, if it alone did. None where rows are so few that memory keeps them waiting: lines
+        that are asked for then come no faster than those that the hardware's prefetcher finds, but slower.
         """
 
     def zeros(self, extent: int, element: ir.Type) -> list[ir.Value]:
@@ -149,7 +152,7 @@ class RegisterBlock:
         return ChannelWork(self._sums, self.rows + self.vectors, self.interleaved_sums)
 
     def filters_ahead(self, blocks: int) -> int:
-        return -(-self.channels // blocks) if blocks > 1 else 0
+        return -(-self.channels // blocks) if blocks * self.rows >= FETCHING_ROWS else 0
 
     def zeros(self, extent: int, element: ir.Type) -> list[ir.Value]:
         """One set of sums, or as many as are interleaved if these divide `extent`."""

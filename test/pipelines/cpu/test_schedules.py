@@ -181,8 +181,10 @@ def test_copies_of_few_channels_count_as_large_as_they_are() -> None:
     assert staged_elements(apart, 1, 9) == 3 * 9 * (3 + 16)
 
 
-def test_register_blocks_that_share_filters_fetch_all_of_the_next_ones() -> None:
+def test_register_blocks_of_enough_rows_fetch_all_of_the_next_filters() -> None:
     for width, vectors in product((4, 8, 16), (1, 2, 3)):
         block = RegisterBlock(rows=4, vectors=vectors, width=width, filter_prefetch=96)
         assert block.filters_ahead(1) == 0, "it has no time to do so"
         assert all(count * block.filters_ahead(count) >= block.channels for count in range(2, 40))
+        alone = RegisterBlock(rows=8, vectors=vectors, width=width, filter_prefetch=96)
+        assert alone.filters_ahead(1) == alone.channels
