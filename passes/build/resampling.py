@@ -16,7 +16,8 @@ def resampled(source: ir.Value, axes: Mapping[int, Axis]) -> ir.Value:
     """Build `source`, of static shape, with the dimensions of `axes` resampled, in one operation.
 
     Positions are looked up in tables by the loop's index: where the innermost dimension is read as it is,
-    IREE then vectorizes along that.
+    IREE then vectorizes along that. Elements that are read as they are have a weight, too, of one: IREE would
+    make one loop of dimensions that no operand tells apart, and read single elements.
     """
     if not axes:
         return source
@@ -27,10 +28,12 @@ def resampled(source: ir.Value, axes: Mapping[int, Axis]) -> ir.Value:
     reads: list[Read] = []
     numbers: dict[tuple[int, int], int] = {}
     for dimension, axis in axes.items():
-        for tap in range(axis.taps if axis.taps > 1 else 0):
+        if axis.taps == 1 and dimension == len(shape) - 1:
+            continue
+        along = ir.AffineMap.get(len(shape), 0, [ir.AffineExpr.get_dim(dimension)])
+        for tap, weight in enumerate(axis.weights if axis.taps > 1 else np.ones_like(axis.weights)):
             numbers[dimension, tap] = len(reads)
-            along = ir.AffineMap.get(len(shape), 0, [ir.AffineExpr.get_dim(dimension)])
-            reads.append((resource_constant(axis.weights[tap], "weights"), along))
+            reads.append((resource_constant(weight, "weights"), along))
 
     def body(elements: list[ir.Value]) -> ir.Value:
         loops = [linalg.IndexOp(dimension).result for dimension in range(len(shape))]
@@ -81,7 +84,7 @@ def _blended(
         return read(place)
     dimension, *others = dimensions
     parts = [_blended(others, {**place, dimension: row}, rows, weights, read) for row in rows[dimension]]
-    if len(parts) == 1:
+    if (dimension, 0) not in weights:
         return parts[0]
     return reduce(arith.addf, [arith.mulf(part, weights[dimension, tap]) for tap, part in enumerate(parts)])
 

@@ -96,12 +96,14 @@ func.func @linear(%x: tensor<1x4x3xf32>) -> tensor<1x4x5xf32> {
 
 // -----
 
-// Channels that a table names, as `index_select` writes it: a single element is read as it is.
+// Channels that a table names, as `index_select` writes it: a weight of one tells their dimension from the pixels'.
+// CHECK: #[[CHANNEL:.*]] = affine_map<(d0, d1, d2, d3) -> (d1)>
 // CHECK-LABEL: @select_channels
 // CHECK: %[[TABLE:.*]] = arith.constant dense<[3, 0, 3]> : tensor<3xi32>
-// CHECK: linalg.generic {{.*}} outs
-// CHECK-NOT: arith.mulf
+// CHECK: %[[ONES:.*]] = arith.constant dense_resource<{{.*}}> : tensor<3xf32>
+// CHECK: linalg.generic {indexing_maps = [#[[CHANNEL]], {{.*}} ins(%[[ONES]] : tensor<3xf32>)
 // CHECK: tensor.extract %[[TABLE]]
+// CHECK: arith.mulf
 func.func @select_channels(%x: tensor<1x4x5x6xf32>) -> tensor<1x3x5x6xf32> {
   %zero = arith.constant 0 : index
   %table = arith.constant dense<[3, 0, 3]> : tensor<3xi64>
