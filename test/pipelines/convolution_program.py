@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
@@ -79,8 +79,10 @@ class Program:
     constant_filter: bool = True
     groups: int = 1
     activation: str = "relu"
-    channels_first: bool = False
-    """Whether the program's image and result are channels first; its convolution is channels last."""
+    input_channels_first: bool = False
+    """Whether the program's image is channels first; its convolution is channels last."""
+    output_channels_first: bool = False
+    """The same of its result."""
     schedule: Schedule | None = None
     """The default one where it is None."""
 
@@ -94,13 +96,20 @@ class Program:
             values = getattr(self, name)
             if values is not None:
                 parts.append(f"{name}={'x'.join(map(str, values))}")
-        if self.channels_first:
-            parts.append("channels-first")
+        if self.input_channels_first:
+            parts.append("input-channels-first")
+        if self.output_channels_first:
+            parts.append("output-channels-first")
         if self.schedule is not None:
             parts.append("scheduled")
         if self.activation != "relu":
             parts.append(self.activation.replace(" ", "-"))
         return "-".join(parts)
+
+    @property
+    def channels_first(self) -> Program:
+        """The same with image and result channels first."""
+        return replace(self, input_channels_first=True, output_channels_first=True)
 
     @property
     def rank(self) -> int:
@@ -143,13 +152,15 @@ class Program:
         dynamic = "%batch" if self.dynamic_batch else ""
         name, given, result = "%image", image, output
         read = written = ""
-        if self.channels_first:
+        if self.input_channels_first:
             name, given = "%given", _tensor(batch, self.channels, *self.size)
-            result = _tensor(batch, self.outputs, *self.output_size)
-            to_last, to_first = [0, *range(2, self.rank + 2), 1], [0, self.rank + 1, *range(1, self.rank + 1)]
+            to_last = [0, *range(2, self.rank + 2), 1]
             read = _transposed("%image", "%given", given, image, dynamic, to_last)
+        if self.output_channels_first:
+            result = _tensor(batch, self.outputs, *self.output_size)
+            to_first = [0, self.rank + 1, *range(1, self.rank + 1)]
             written = _transposed("%result", "%outputs", output, result, dynamic, to_first)
-        outputs = "%outputs" if self.channels_first else "%result"
+        outputs = "%outputs" if self.output_channels_first else "%result"
         arguments = f"{name}: {given}, %bias: {bias}" + (
             "" if filters is not None else f", %filter: {weights}"
         )
@@ -245,10 +256,10 @@ func.func @main({arguments}) -> {result} {{
         bias = generator.uniform(-1, 1, self.outputs).astype(np.float32)
         text = self.text(filters if self.constant_filter else None)
         compiled = compile_rewritten(text, target, flags, threads)
-        given = np.ascontiguousarray(np.moveaxis(image, -1, 1)) if self.channels_first else image
+        given = np.ascontiguousarray(np.moveaxis(image, -1, 1)) if self.input_channels_first else image
         arguments = (given, bias) if self.constant_filter else (given, bias, filters)
         result = np.asarray(iree.winograd.load(compiled, device=device)(*arguments))
-        if self.channels_first:
+        if self.output_channels_first:
             result = np.moveaxis(result, 1, -1)
         expected = self.expected(image, filters, bias)
         expect_within(result, expected, self.bound())

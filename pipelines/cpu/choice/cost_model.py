@@ -136,14 +136,14 @@ def _winograd_seconds(
     per_input = (
         INPUT_OPERATION_CYCLES * _input_operations(decomposition.output_tile, decomposition.part_size)
         + ELEMENT_CYCLES * 2 * elements
-        + read_tile_cycles(shape, lanes)
+        + read_tile_cycles(shape, lanes, schedule.tile_block)
     )
     output_vectors = channel_blocks * schedule.register_vectors
     per_output = (
         OUTPUT_OPERATION_CYCLES * _output_operations(decomposition.output_tile, decomposition.part_size)
         + elements
         + outputs
-        + written_tile_cycles(shape, lanes)
+        + written_tile_cycles(shape, lanes, schedule.tile_block)
     )
     input_cycles = input_vectors * per_input
     stages = {

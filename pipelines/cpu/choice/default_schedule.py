@@ -21,7 +21,7 @@ from iree.winograd.pipelines.cpu.schedules.direct import (
     direct_workgroup_bytes,
     in_lines,
 )
-from iree.winograd.pipelines.cpu.schedules.fit import CpuSchedule, misfit, waiting_tiles
+from iree.winograd.pipelines.cpu.schedules.fit import CpuSchedule, misfit, waiting_vectors
 from iree.winograd.pipelines.cpu.schedules.weight_gradient import WeightGradientSchedule
 from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule
 from iree.winograd.pipelines.emission.vectors import vector_width_for
@@ -187,7 +187,7 @@ def _divisions(shape: ConvolutionShape, target: CpuTarget, threads: int) -> Iter
     tiles = MAX_TILE_BLOCK if shape.tiles is None else shape.tiles
     workgroups = _workgroups(threads)
     # A tile's row of inputs and of products, in f32; a workgroup's memory also holds tiles between passes.
-    waiting = waiting_tiles(shape) * shape.transform_size * target.vector_width
+    waiting = waiting_vectors(shape) * target.vector_width
     available = target.workgroup_bytes // shape.element_types.accumulator_bytes - waiting
     input_row = shape.transform_size * (shape.groups * shape.reduction + ROW_PADDING)
     vectors = _register_vectors(shape.group_outputs, width)

@@ -4,6 +4,12 @@ from __future__ import annotations
 
 from math import prod
 
+from iree.winograd.pipelines.cpu.processor.strips import (
+    STRIP_BLOCK,
+    StripExtents,
+    input_strip,
+    output_strip,
+)
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.emission.vectors import vector_width_for
 from iree.winograd.pipelines.machines.model import CpuMachine
@@ -16,20 +22,29 @@ BLOCK_PIXELS = 16
 """Of an image, that are transposed together with as many channels."""
 
 
-def read_tile_cycles(shape: ConvolutionShape, lanes: int) -> float:
+def read_tile_cycles(shape: ConvolutionShape, lanes: int, tile_block: int) -> float:
     """Of reading a tile of a vector of channels, beyond those of a channels-last one."""
     if not shape.input_channels_first:
         return 0.0
-    *lines, length = shape.decomposition.alpha
-    return prod(lines) * transposition_cycles(lanes, length, lanes)
+    outputs = shape.decomposition.output_tile[-1]
+    beside = shape.decomposition.alpha[-1] - outputs
+    return _strip_tile_cycles(input_strip(shape), (outputs, beside, shape.input_size[-1]), lanes, tile_block)
 
 
-def written_tile_cycles(shape: ConvolutionShape, lanes: int) -> float:
+def written_tile_cycles(shape: ConvolutionShape, lanes: int, tile_block: int) -> float:
     """The same of writing a tile of outputs."""
     if not shape.output_channels_first:
         return 0.0
-    *lines, length = shape.decomposition.output_tile
-    return prod(lines) * transposition_cycles(length, lanes, lanes)
+    outputs = shape.decomposition.output_tile[-1]
+    return _strip_tile_cycles(output_strip(shape), (outputs, 0, shape.output_size[-1]), lanes, tile_block)
+
+
+def _strip_tile_cycles(strip: StripExtents, line: tuple[int, int, int], lanes: int, tile_block: int) -> float:
+    """Of a tile's part of a strip; `line` has the columns of a tile, beside tiles, and of the image."""
+    of_tile, beside, size = line
+    tiles = min(strip.tiles, tile_block)
+    columns = min(tiles * of_tile + beside, size)
+    return strip.lines * transposition_cycles(lanes, STRIP_BLOCK, lanes) * columns / (STRIP_BLOCK * tiles)
 
 
 def transposed_pixel_cycles(channels: int, lanes: int) -> float:

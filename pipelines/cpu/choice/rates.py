@@ -49,7 +49,6 @@ TAP_ROW_CYCLES = 8.5
 """Of starting the loop over one row of taps."""
 STAGED_BYTES_PER_CYCLE = 18.0
 SHUFFLE_CYCLES = 1.5
-"""Of a shuffle by which images are transposed, reading and writing included: 0.9 on Zen 5, 1.2 on Emerald
-Rapids, 2.2 on Zen 4."""
+"""Of a shuffle by which images are transposed, reading and writing included: 1.3 on Zen 4."""
 STRAGGLING = 0.17
 """Of a workgroup's time, by which the last thread is done after the others: for each doubling of threads."""

@@ -10,14 +10,14 @@ from iree.winograd.pipelines.cpu.processor.target import ROW_PADDING, CpuTarget
 from iree.winograd.pipelines.cpu.schedules.channel_blocks import ChannelBlocks
 from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule
 from iree.winograd.pipelines.cpu.tiles.filter_transform import FilterTransform
-from iree.winograd.pipelines.cpu.tiles.transforms import Channels, InputTransform, OutputTransform
+from iree.winograd.pipelines.cpu.tiles.tile_block import TileBlock
+from iree.winograd.pipelines.cpu.tiles.transforms import InputTransform, OutputTransform
 from iree.winograd.pipelines.emission.buffer import Buffer, clear_elements, scratch
 from iree.winograd.pipelines.emission.control_flow import loop
 from iree.winograd.pipelines.emission.epilogue import VectorEpilogue
 from iree.winograd.pipelines.emission.filter_layout import FilterLayout
 from iree.winograd.pipelines.emission.index import Index, ceildiv
-from iree.winograd.pipelines.emission.tiles import Tile, locate_tile
-from iree.winograd.pipelines.emission.vectors import for_each_vector, vector_width_for
+from iree.winograd.pipelines.emission.vectors import for_each_vector
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
 from .gemm import emit_products
@@ -138,9 +138,9 @@ class WinogradKernel:
                     schedule=schedule,
                     target=self.target,
                 )
-            first_channel = self.blocks.first(block)
-            with loop(schedule.tile_block, name="row") as row:
-                output_transform.emit(self._tile_at(first_tile + row, batch), row, first_channel)
+            output_transform.emit_block(
+                self._tile_block(first_tile, schedule.tile_block, batch), self.blocks.first(block)
+            )
 
     def _multiply_by_blocks(
         self,
@@ -189,25 +189,11 @@ class WinogradKernel:
         count: int,
         batch: Index,
     ) -> None:
-        shape = self.shape
-        input_transform = InputTransform(shape, self.target, image, transformed)
+        transform = InputTransform(self.shape, self.target, image, transformed)
+        transform.emit_block(self._tile_block(first_tile, count, batch), first_row)
 
-        def transform(part: Channels | None) -> None:
-            with loop(count, name="row") as row:
-                input_transform.emit(self._tile_at(first_tile + row, batch), first_row + row, part)
-
-        if not shape.input_channels_first:
-            transform(None)
-            return
-        # Neighbouring tiles share cache lines of each channel: L1 has room for those of a vector of channels.
-        width = vector_width_for(shape.group_inputs, self.target.vector_width)
-        for_each_vector(shape.group_inputs, width, lambda c: transform(Channels(c, width)), "c")
-
-    def _tile_at(self, number: Index, batch: Index) -> Tile:
-        """The tile of a row; rows past the last tile repeat it: they write what is written anyway."""
-        tiles = self._tiles(batch)
-        exact = tiles.known is not None and tiles.known % self.schedule.tile_block == 0
-        return locate_tile(self.shape, number if exact else number.minimum(tiles - 1))
+    def _tile_block(self, first: Index, count: int, batch: Index) -> TileBlock:
+        return TileBlock(self.shape, first, count, self._tiles(batch))
 
     @property
     def _channel_parts(self) -> int:

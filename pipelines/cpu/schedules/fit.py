@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from iree.winograd.passes.match.no_match import Reason
+from iree.winograd.pipelines.cpu.processor.strips import strip_elements
 from iree.winograd.pipelines.cpu.processor.target import ROW_PADDING, CpuTarget
 from iree.winograd.pipelines.specification.shape import ConvolutionShape, WeightGradientShape
 
@@ -89,16 +90,16 @@ def workgroup_bytes(schedule: WinogradSchedule, shape: ConvolutionShape, target:
     if schedule.input_block is None:
         inputs = schedule.tile_block * (shape.groups * shape.reduction + ROW_PADDING)
     panel = 0 if schedule.filter_block is None else (schedule.filter_block + 1) * schedule.channel_block
-    sums = schedule.tile_block * schedule.channel_block + waiting_tiles(shape) * target.vector_width
+    sums = schedule.tile_block * schedule.channel_block
     types = shape.element_types
-    return shape.transform_size * (
-        types.input_bytes * inputs + types.filter_bytes * panel + types.accumulator_bytes * sums
-    )
+    tiles = types.input_bytes * inputs + types.filter_bytes * panel + types.accumulator_bytes * sums
+    waiting = types.accumulator_bytes * waiting_vectors(shape) * target.vector_width
+    return shape.transform_size * tiles + waiting
 
 
-def waiting_tiles(shape: ConvolutionShape) -> int:
-    """Tiles of a vector of channels that wait for the next pass: of a transform, and of transpositions."""
-    return 1 + shape.input_channels_first + shape.output_channels_first
+def waiting_vectors(shape: ConvolutionShape) -> int:
+    """Vectors of channels that wait: a tile for the next pass of a transform, and strips of tiles."""
+    return shape.transform_size + strip_elements(shape)
 
 
 def _winograd_misfit(schedule: WinogradSchedule, shape: ConvolutionShape, target: CpuTarget) -> Reason | None:

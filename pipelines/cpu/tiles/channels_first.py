@@ -1,77 +1,116 @@
-"""Tiles of channels-first images: transposed in registers, they wait in memory of the workgroup."""
+"""Strips of channels-first images: transposed in registers, they wait in memory of the workgroup."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 from iree.winograd.dialect.bindings import ir
+from iree.winograd.pipelines.cpu.processor.strips import STRIP_BLOCK, input_strip, output_strip
 from iree.winograd.pipelines.cpu.processor.transposition import Lines, Span, copy_transposed
 from iree.winograd.pipelines.emission.buffer import Buffer, clear_elements, scratch
 from iree.winograd.pipelines.emission.control_flow import loop, named, when
 from iree.winograd.pipelines.emission.epilogue import VectorEpilogue
-from iree.winograd.pipelines.emission.index import Index
-from iree.winograd.pipelines.emission.recipe import Load, Position, Store
-from iree.winograd.pipelines.emission.tiles import Positions, Tile, clamped_element
+from iree.winograd.pipelines.emission.index import Index, IndexLike, ceildiv
+from iree.winograd.pipelines.emission.recipe import Load, Position, Store, flattened
+from iree.winograd.pipelines.emission.tiles import (
+    Positions,
+    clamped_element,
+    input_positions,
+    output_positions,
+)
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
-from .tile_access import LoadTile, StoreTile
+from .tile_block import Strip
 
 
 @dataclass(frozen=True)
 class ChannelsFirstReader:
-    """Reads tiles of an image N x C x H..., whose elements lie side by side in the last dimension.
+    """Reads strips of tiles of an image N x C x H..., whose elements lie side by side in the last dimension.
 
-    `waiting` is a tile x channels at once: the tile of a vector of channels, transposed before any is read.
+    `waiting` is lines x columns x channels at once: what a strip reads of a vector of channels, transposed
+    before any is read, between zeros where the image is padded.
     """
 
+    shape: ConvolutionShape
     image: Buffer
     waiting: Buffer
 
     @staticmethod
     def of(shape: ConvolutionShape, image: Buffer, width: int) -> ChannelsFirstReader:
         """For `width` channels at once; emits the memory that they wait in."""
-        waiting = scratch((*shape.decomposition.alpha, width), image.element, "transposed_tile")
-        return ChannelsFirstReader(image, waiting)
+        strip = input_strip(shape)
+        waiting = scratch((strip.lines, strip.columns, width), image.element, "transposed_strip")
+        return ChannelsFirstReader(shape, image, waiting)
 
-    def inside(self, tile: Tile, positions: list[Positions]) -> LoadTile:
-        """Transposes all elements of a tile, then loads."""
-        return lambda c: self._load(tile, positions, c, on_the_edge=False)
+    def transposed(self, strip: Strip, view: tuple[IndexLike, ...], c: Index) -> Callable[[Index], Load]:
+        """Transposes a vector of channels of a strip; gives what loads the tile of a row."""
+        *outer, columns = input_positions(self.shape, strip.first, view)
+        *lines, length = self.shape.decomposition.alpha
+        outputs, size = self.shape.decomposition.output_tile[-1], self.image.extents[-1]
+        block = min(STRIP_BLOCK, size)
+        with named("columns"):
+            begin = columns.first + strip.number(strip.begin) * outputs
+            end = columns.first + strip.number(strip.end - 1) * outputs + length
+            inside = Span(begin.maximum(0), end.minimum(size).maximum(0))
+            before, after = _beside(columns, begin, end)
+            # Blocks begin at multiples of their length, but for the last one: few are in two cache lines.
+            first_block = columns.first.maximum(0) // block * block
+            origin = first_block - (self.shape.padding_low[-1] + block - 1)
 
-    def on_the_edge(self, tile: Tile, positions: list[Positions]) -> LoadTile:
-        """Transposes the elements that exist, beside zeros, then loads."""
-        return lambda c: self._load(tile, positions, c, on_the_edge=True)
+        def place(line: Position, column: Index) -> Index:
+            return self.waiting.offset([flattened(line, lines), column - origin, 0])
 
-    def _load(self, tile: Tile, positions: list[Positions], c: Index, *, on_the_edge: bool) -> Load:
-        image, waiting = self.image, self.waiting
-        *_, length, width = waiting.extents
-        first = positions[-1].first
-        span = Span(Index(0) - first, Index(image.extents[-1]) - first) if on_the_edge else None
-        with _lines(waiting.extents[:-2]) as line:
-            position, exists = clamped_element(positions[:-1], line)
-            source = Lines(image, image.offset([tile.image, c, *position, first]), image.stride(1))
-            target = Lines(waiting, waiting.offset([*line, 0, 0]), width)
-            when(
-                exists,
-                lambda: copy_transposed(source, target, (width, length), width, read=span),
-                lambda: clear_elements(waiting, target.first, Index(length * width), width),
-            )
+        with _lines(lines) as line:
+            position, exists = clamped_element(outer, line)
 
-        def load(element: Position) -> ir.Value:
-            with named("element"):
-                return waiting.load(waiting.offset([*element, 0]), width)
+            def copy() -> None:
+                self._clear(place(line, begin), before)
+                skipped = inside.begin // block
+                with loop(ceildiv(inside.end, block) - skipped, name="block") as i:
+                    column = ((skipped + i) * block).minimum(size - block)
+                    first = self.image.offset([strip.first.image, c, *position, column])
+                    self._transpose_block(first, place(line, column), block)
+                self._clear(place(line, begin.maximum(size)), after)
 
-        return load
+            when(exists, copy, lambda: self._clear(place(line, begin), end - begin))
+
+        def load_tile(row: Index) -> Load:
+            zeros = tuple(Index(0) for _ in lines)
+            with named("tile_origin"):
+                tile = place(zeros, columns.first + strip.number(row) * outputs)
+
+            def load(element: Position) -> ir.Value:
+                distance = self.waiting.offset([flattened(element[:-1], lines), element[-1], 0])
+                with named("element"):
+                    return self.waiting.load(tile + distance, self._width)
+
+            return load
+
+        return load_tile
+
+    def _transpose_block(self, first: Index, place: Index, block: int) -> None:
+        source = Lines(self.image, first, self.image.stride(1))
+        copy_transposed(source, Lines(self.waiting, place, self._width), (self._width, block), self._width)
+
+    def _clear(self, first: Index, columns: Index) -> None:
+        clear_elements(self.waiting, first, columns * self._width, self._width)
+
+    @property
+    def _width(self) -> int:
+        return self.waiting.extents[-1]
 
 
 @dataclass(frozen=True)
 class ChannelsFirstWriter:
-    """Writes tiles of an image N x K x OH..., whose outputs lie side by side in the last dimension.
+    """Writes strips of tiles of an image N x K x OH..., whose outputs lie side by side in the last dimension.
 
-    `waiting` is a tile x channels at once: the finished outputs, which are transposed as they are written.
+    `waiting` is lines x columns x channels at once: the finished outputs of a strip, which are transposed as
+    they are written.
     """
 
+    shape: ConvolutionShape
     image: Buffer
     epilogue: VectorEpilogue
     waiting: Buffer
@@ -81,43 +120,78 @@ class ChannelsFirstWriter:
         shape: ConvolutionShape, image: Buffer, epilogue: VectorEpilogue, width: int
     ) -> ChannelsFirstWriter:
         """For `width` channels at once; emits the memory that they wait in."""
-        waiting = scratch((*shape.decomposition.output_tile, width), image.element, "finished_tile")
-        return ChannelsFirstWriter(image, epilogue, waiting)
-
-    def inside(self, tile: Tile, positions: list[Positions]) -> StoreTile:
-        """Writes all outputs of a tile."""
-        return lambda k: self._storing(tile, positions, k, on_the_edge=False)
-
-    def on_the_edge(self, tile: Tile, positions: list[Positions]) -> StoreTile:
-        """Writes the outputs that exist."""
-        return lambda k: self._storing(tile, positions, k, on_the_edge=True)
+        strip = output_strip(shape)
+        waiting = scratch((strip.lines, strip.columns, width), image.element, "finished_strip")
+        return ChannelsFirstWriter(shape, image, epilogue, waiting)
 
     @contextmanager
-    def _storing(
-        self, tile: Tile, positions: list[Positions], k: Index, *, on_the_edge: bool
-    ) -> Iterator[Store]:
-        image, waiting = self.image, self.waiting
-        *_, length, width = waiting.extents
+    def storing(self, strip: Strip, k: Index) -> Iterator[Callable[[Index], Store]]:
+        """Gives what stores the tile of a row; writes the strip when the block of the context ends."""
+        *lines, outputs = self.shape.decomposition.output_tile
+        width = self.waiting.extents[-1]
+        positions = output_positions(self.shape, strip.first)
+        *outer, columns = positions
 
-        def store(element: Position, value: ir.Value) -> None:
-            # A position that doesn't exist is moved to one that does, where the epilogue may read.
-            position, _ = clamped_element(positions, element)
-            with named("output"):
-                finished = self.epilogue.emit(value, tile.image, position, k)
-            waiting.store(finished, waiting.offset([*element, 0]))
+        def store_tile(row: Index) -> Store:
+            first = strip.number(row) * outputs
 
-        yield store
-        first = positions[-1].first
-        span = Span(Index(0), Index(image.extents[-1]) - first) if on_the_edge else None
-        with _lines(waiting.extents[:-2]) as line:
-            position, exists = clamped_element(positions[:-1], line)
-            source = Lines(waiting, waiting.offset([*line, 0, 0]), width)
-            target = Lines(image, image.offset([tile.image, k, *position, first]), image.stride(1))
-            when(exists, lambda: copy_transposed(source, target, (length, width), width, written=span))
+            def store(element: Position, value: ir.Value) -> None:
+                # A position that doesn't exist is moved to one that does, where the epilogue may read.
+                position, _ = clamped_element(outer, element[:-1])
+                column = (columns.first + first + element[-1]).minimum(columns.size - 1)
+                with named("output"):
+                    finished = self.epilogue.emit(value, strip.first.image, (*position, column), k)
+                place = self.waiting.offset([flattened(element[:-1], lines), first + element[-1], 0])
+                self.waiting.store(finished, place)
+
+            return store
+
+        yield store_tile
+        begin = strip.number(strip.begin) * outputs
+        end = ((strip.number(strip.end - 1) + 1) * outputs).minimum(Index(columns.size) - columns.first)
+        count = end - begin
+        with _lines(lines) as line:
+            position, exists = clamped_element(outer, line)
+
+            def copy(column: Index, written: Span | None = None) -> None:
+                source = self.waiting.offset([flattened(line, lines), column, 0])
+                target = self.image.offset([strip.first.image, k, *position, columns.first + column])
+                copy_transposed(
+                    Lines(self.waiting, source, width),
+                    Lines(self.image, target, self.image.stride(1)),
+                    (STRIP_BLOCK, width),
+                    width,
+                    written=written,
+                )
+
+            def copy_blocks() -> None:
+                with loop(count, STRIP_BLOCK, name="block") as start:
+                    copy(begin + start.minimum(count - STRIP_BLOCK))
+
+            def copy_few() -> None:
+                copy(begin, Span(Index(0), count))
+
+            def copy_line() -> None:
+                if columns.size < STRIP_BLOCK:
+                    copy_few()
+                else:
+                    when(count.at_least(STRIP_BLOCK), copy_blocks, copy_few)
+
+            when(exists, copy_line)
+
+
+def _beside(columns: Positions, begin: Index, end: Index) -> tuple[Index, Index]:
+    """How many columns from `begin` to `end` lie before the image, and how many after it."""
+    before, after = Index(0), Index(0)
+    if columns.lowest_first < 0:
+        before = (end.minimum(0) - begin).maximum(0)
+    if columns.highest_first + columns.count > columns.size:
+        after = (end - begin.maximum(columns.size)).maximum(0)
+    return before, after
 
 
 @contextmanager
-def _lines(extents: tuple[int, ...]) -> Iterator[Position]:
-    """A loop over the lines of a tile along its last dimension."""
+def _lines(extents: list[int]) -> Iterator[Position]:
+    """A loop over the lines of a strip along its last dimension."""
     with ExitStack() as loops:
         yield tuple(loops.enter_context(loop(extent, name="line")) for extent in extents)

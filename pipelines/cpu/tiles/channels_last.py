@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from iree.winograd.dialect.bindings import ir
@@ -11,11 +10,14 @@ from iree.winograd.pipelines.emission.buffer import Buffer
 from iree.winograd.pipelines.emission.control_flow import named
 from iree.winograd.pipelines.emission.epilogue import VectorEpilogue
 from iree.winograd.pipelines.emission.index import Index
-from iree.winograd.pipelines.emission.recipe import Position, Store
+from iree.winograd.pipelines.emission.recipe import Load, Position, Store
 from iree.winograd.pipelines.emission.tiles import Positions, Tile, clamped_element
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
-from .tile_access import LoadTile, StoreTile
+LoadTile = Callable[[Index], Load]
+"""From a channel to what loads a tile's elements, of each a vector of channels from that one on."""
+StoreTile = Callable[[Index], Store]
+"""From a channel to what stores a tile's outputs, of each a vector of channels from that one on."""
 
 
 @dataclass(frozen=True)
@@ -68,8 +70,7 @@ class ChannelsLastWriter:
             origin = image.offset([tile.image, *(dimension.first for dimension in positions), 0])
         tile_width = self.shape.decomposition.output_tile[-1] * positions[-1].spacing
 
-        @contextmanager
-        def storing(k: Index) -> Iterator[Store]:
+        def storing(k: Index) -> Store:
             def store(element: Position, value: ir.Value) -> None:
                 position = tuple(
                     dimension.first + i * dimension.spacing
@@ -82,15 +83,14 @@ class ChannelsLastWriter:
                     finished = epilogue.emit(value, tile.image, position, k)
                 image.store(finished, offset)
 
-            yield store
+            return store
 
         return storing
 
     def on_the_edge(self, tile: Tile, positions: list[Positions]) -> StoreTile:
         """Stores each output on condition that it exists."""
 
-        @contextmanager
-        def storing(k: Index) -> Iterator[Store]:
+        def storing(k: Index) -> Store:
             def store(element: Position, value: ir.Value) -> None:
                 # A position that doesn't exist is moved to one that does, where the epilogue may read.
                 position, exists = clamped_element(positions, element)
@@ -98,7 +98,7 @@ class ChannelsLastWriter:
                     finished = self.epilogue.emit(value, tile.image, position, k)
                 self.image.store(finished, self.image.offset([tile.image, *position, 0]) + k, exists)
 
-            yield store
+            return store
 
         return storing
 

@@ -9,6 +9,7 @@ from math import prod
 
 from iree.winograd.dialect.algebra.recipe import Recipe
 from iree.winograd.dialect.bindings import ir
+from iree.winograd.pipelines.cpu.processor.strips import input_strip, output_strip
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.emission.buffer import Buffer, scratch
 from iree.winograd.pipelines.emission.control_flow import loop, when
@@ -34,8 +35,8 @@ from iree.winograd.pipelines.emission.views import view_offsets
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
 from .channels_first import ChannelsFirstReader, ChannelsFirstWriter
-from .channels_last import ChannelsLastReader, ChannelsLastWriter
-from .tile_access import LoadTile, StoreTile, TileReader, TileWriter
+from .channels_last import ChannelsLastReader, ChannelsLastWriter, LoadTile, StoreTile
+from .tile_block import TileBlock
 
 Nested = Callable[[Load, Store], None]
 """Emits the transform of a tile of vectors, all dimensions of it."""
@@ -62,37 +63,69 @@ class InputTransform:
     image: Buffer
     tiles: Buffer
 
-    def emit(self, tile: Tile, row: Index, part: Channels | None = None) -> None:
-        """Emits the transform of one tile to a row of `tiles`: of all channels, or a `part` of each group's.
+    def emit_block(self, block: TileBlock, first_row: Index) -> None:
+        """Emits the transforms of a block of tiles to the rows of `tiles` from `first_row` on."""
+        if self.shape.input_channels_first:
+            self._emit_strips(block, first_row)
+            return
+        with block.rows() as (row, tile):
+            self.emit(tile, first_row + row)
+
+    def emit(self, tile: Tile, row: Index) -> None:
+        """Emits the transform of one tile of a channels-last image to a row of `tiles`.
 
         Views are taken by a loop: those of a large kernel are many, each as much code as the first.
         """
         shape = self.shape
-        part = part or Channels(Index(0), shape.group_inputs)
-        width = vector_width_for(part.count, self.target.vector_width)
-        nested, reader = self._nested(width), self._reader(width)
+        width = self._width(shape.group_inputs)
+        nested, reader = self._nested(width), ChannelsLastReader(shape, self.image, width)
         with loop(shape.decomposition.view_count, name="view") as view:
 
             def transform(load_tile: LoadTile) -> None:
                 with loop(shape.groups, name="group") as group:
-                    first = group * shape.reduction + view * shape.group_inputs + part.first
-                    channels = Channels(group * shape.group_inputs + part.first, part.count)
-                    self._transform(nested, load_tile, self.tiles.offset([row, 0, first]), channels, width)
+                    columns = self.tiles.offset([row, 0, self._column(group, view)])
+                    channels = Channels(group * shape.group_inputs, shape.group_inputs)
+                    self._transform(nested, load_tile, columns, channels, width)
 
             self._for_view(reader, tile, view, transform)
 
     def emit_channels(self, tile: Tile, row: Index, view: Index, channels: Channels) -> None:
         """Emits the transform of some channels of a view to a row of `tiles`, which has no others."""
-        width = vector_width_for(channels.count, self.target.vector_width)
-        nested, reader = self._nested(width), self._reader(width)
+        width = self._width(channels.count)
+        nested, reader = self._nested(width), ChannelsLastReader(self.shape, self.image, width)
 
         def transform(load_tile: LoadTile) -> None:
             self._transform(nested, load_tile, self.tiles.offset([row, 0, 0]), channels, width)
 
         self._for_view(reader, tile, view, transform)
 
+    def _emit_strips(self, block: TileBlock, first_row: Index) -> None:
+        """Of one vector of channels after the other: a strip of one is in L1, or in L2 beside the tiles."""
+        shape = self.shape
+        width = self._width(shape.group_inputs)
+        nested, reader = self._nested(width), ChannelsFirstReader.of(shape, self.image, width)
+
+        def transform_vector(c: Index) -> None:
+            with (
+                block.strips(input_strip(shape).tiles) as strip,
+                loop(shape.decomposition.view_count, name="view") as view,
+                loop(shape.groups, name="group") as group,
+            ):
+                offsets = view_offsets(shape.decomposition, view)
+                load_tile = reader.transposed(strip, offsets, group * shape.group_inputs + c)
+                with loop(strip.end - strip.begin, name="row") as i:
+                    row = strip.begin + i
+                    columns = self.tiles.offset([first_row + row, 0, self._column(group, view) + c])
+                    nested(load_tile(row), partial(self._store, columns))
+
+        for_each_vector(shape.group_inputs, width, transform_vector, "c")
+
+    def _column(self, group: Index, view: Index) -> Index:
+        """The first column of a group and view."""
+        return group * self.shape.reduction + view * self.shape.group_inputs
+
     def _for_view(
-        self, reader: TileReader, tile: Tile, view: Index, transform: Callable[[LoadTile], None]
+        self, reader: ChannelsLastReader, tile: Tile, view: Index, transform: Callable[[LoadTile], None]
     ) -> None:
         offsets = view_offsets(self.shape.decomposition, view)
         _for_tile(reader, tile, input_positions(self.shape, tile, offsets), transform)
@@ -115,10 +148,8 @@ class InputTransform:
         recipes = [each.input for each in self.shape.decomposition.transforms]
         return _nested(recipes, width, self.tiles.element, self.target)
 
-    def _reader(self, width: int) -> TileReader:
-        if self.shape.input_channels_first:
-            return ChannelsFirstReader.of(self.shape, self.image, width)
-        return ChannelsLastReader(self.shape, self.image, width)
+    def _width(self, channels: int) -> int:
+        return vector_width_for(channels, self.target.vector_width)
 
 
 @dataclass(frozen=True)
@@ -180,40 +211,53 @@ class OutputTransform:
     channel_block: int
     width: int
 
-    def emit(self, tile: Tile, row: Index, first_channel: Index) -> None:
-        """Emits the transform of a row of `products`, the channels from `first_channel` on."""
-        positions = output_positions(self.shape, tile)
+    def emit_block(self, block: TileBlock, first_channel: Index) -> None:
+        """Emits the transforms of the rows of `products`, the channels from `first_channel` on."""
         recipes = [each.output for each in self.shape.decomposition.transforms]
         nested = _nested(recipes, self.width, self.products.element, self.target)
-        writer = self._writer()
-        _for_positions(
-            positions,
-            lambda: self._transform(nested, row, first_channel, writer.inside(tile, positions)),
-            lambda: self._transform(nested, row, first_channel, writer.on_the_edge(tile, positions)),
-        )
+        if self.shape.output_channels_first:
+            self._emit_strips(nested, block, first_channel)
+            return
+        writer = ChannelsLastWriter(self.shape, self.image, self.epilogue)
+        with block.rows() as (row, tile):
+            positions = output_positions(self.shape, tile)
+            _for_positions(
+                positions,
+                partial(self._transform, nested, row, first_channel, writer.inside(tile, positions)),
+                partial(self._transform, nested, row, first_channel, writer.on_the_edge(tile, positions)),
+            )
 
     def _transform(self, nested: Nested, row: Index, first_channel: Index, store_tile: StoreTile) -> None:
-        products, alpha = self.products, self.shape.decomposition.alpha
-
         def transform_vector(k: Index) -> None:
-            first = products.offset([0, row, k])
-
-            def load(element: Position) -> ir.Value:
-                return products.load(first + flattened(element, alpha) * products.stride(0), self.width)
-
-            with store_tile(first_channel + k) as store:
-                nested(load, store)
+            nested(self._load(row, k), store_tile(first_channel + k))
 
         for_each_vector(self.channel_block, self.width, transform_vector, "k")
 
-    def _writer(self) -> TileWriter:
-        if self.shape.output_channels_first:
-            return ChannelsFirstWriter.of(self.shape, self.image, self.epilogue, self.width)
-        return ChannelsLastWriter(self.shape, self.image, self.epilogue)
+    def _emit_strips(self, nested: Nested, block: TileBlock, first_channel: Index) -> None:
+        writer = ChannelsFirstWriter.of(self.shape, self.image, self.epilogue, self.width)
+
+        def transform_vector(k: Index) -> None:
+            with (
+                block.strips(output_strip(self.shape).tiles) as strip,
+                writer.storing(strip, first_channel + k) as store_tile,
+                loop(strip.end - strip.begin, name="row") as i,
+            ):
+                row = strip.begin + i
+                nested(self._load(row, k), store_tile(row))
+
+        for_each_vector(self.channel_block, self.width, transform_vector, "k")
+
+    def _load(self, row: Index, k: Index) -> Load:
+        """Loads a vector of each product of a tile."""
+        products, alpha = self.products, self.shape.decomposition.alpha
+        first = products.offset([0, row, k])
+        return lambda element: products.load(
+            first + flattened(element, alpha) * products.stride(0), self.width
+        )
 
 
 def _for_tile(
-    reader: TileReader, tile: Tile, positions: list[Positions], transform: Callable[[LoadTile], None]
+    reader: ChannelsLastReader, tile: Tile, positions: list[Positions], transform: Callable[[LoadTile], None]
 ) -> None:
     """Emits `transform` with what loads a tile that lies at `positions`."""
     _for_positions(

@@ -6,8 +6,13 @@ from dataclasses import replace
 
 import pytest
 from convolution_program import Program
+from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule
 from wide import sampled, wide
 
+SMALL_BLOCKS = WinogradSchedule(
+    vector_width=4, tile_block=3, register_tiles=3, register_vectors=1, reduction_block=20
+)
+APART = replace(SMALL_BLOCKS, tile_block=5, register_tiles=5, reduction_block=16, input_block=1)
 WINOGRAD = [Program((14, 14), 32, 48, (3, 3), (m, m), (3, 3), low=(1, 1), high=(1, 1)) for m in (2, 3, 4, 6)]
 EDGES = [
     # Tiles that overhang on every side, images smaller than a tile, and asymmetric padding.
@@ -51,24 +56,40 @@ GROUPS = [
     Program((9, 9), 48, 64, (3, 3), (1, 1), (1, 1), low=(1, 1), high=(1, 1), groups=2),
     Program((9, 9), 24, 24, (3, 3), (1, 1), (1, 1), low=(1, 1), high=(1, 1), groups=24),
 ]
-ALL = [*WINOGRAD, *EDGES, *CHANNELS, *VIEWS, *DIRECT, *SPATIAL_RANKS, *BATCHES, *GROUPS]
+STRIPS = [
+    # Rows of tiles that are cut, blocks of tiles that begin and end within them, and tiles of padding alone.
+    Program((5, 1100), 4, 4, (3, 3), (2, 2), (3, 3), low=(1, 1), high=(1, 1)),
+    Program(
+        (13, 17), 20, 24, (5, 5), (4, 4), (5, 5), batch=2, low=(2, 2), high=(2, 2), schedule=SMALL_BLOCKS
+    ),
+    Program((3, 5), 8, 8, (3, 3), (2, 2), (3, 3), low=(4, 6), high=(5, 7)),
+    # Tiles of a dispatch of their own, one of which is past the last.
+    Program((9, 9), 16, 16, (3, 3), (4, 4), (3, 3), low=(1, 1), high=(1, 1), schedule=APART),
+]
+ALL = [*STRIPS, *WINOGRAD, *EDGES, *CHANNELS, *VIEWS, *DIRECT, *SPATIAL_RANKS, *BATCHES, *GROUPS]
 SAMPLE = [WINOGRAD[2], EDGES[1], *CHANNELS[1::3], VIEWS[2], *DIRECT[2:], *SPATIAL_RANKS[1:3]]
-SAMPLE += [BATCHES[0], *GROUPS[1:]]
+SAMPLE += [*STRIPS, BATCHES[0], *GROUPS[1:]]
 
 
 @pytest.mark.parametrize("program", sampled(ALL, SAMPLE), ids=str)
 def test_agrees_with_float64(program: Program) -> None:
-    replace(program, channels_first=True).check()
+    program.channels_first.check()
 
 
-NARROW = [EDGES[3], DIRECT[1], *wide([WINOGRAD[3], EDGES[0], CHANNELS[2], DIRECT[2], GROUPS[0]])]
+NARROW = [STRIPS[1], DIRECT[1], *wide([EDGES[3], WINOGRAD[3], EDGES[0], CHANNELS[2], DIRECT[2], GROUPS[0]])]
 
 
 @pytest.mark.parametrize("target", ["cpu:haswell", "cpu:x86-64"])
 @pytest.mark.parametrize("program", NARROW, ids=str)
 def test_other_processors(program: Program, target: str) -> None:
-    replace(program, channels_first=True).check(target=target)
+    program.channels_first.check(target=target)
+
+
+@pytest.mark.parametrize("program", [STRIPS[1], DIRECT[2], *wide([EDGES[0], CHANNELS[2]])], ids=str)
+def test_one_of_both_images(program: Program) -> None:
+    replace(program, input_channels_first=True).check()
+    replace(program, output_channels_first=True).check()
 
 
 def test_several_threads() -> None:
-    replace(WINOGRAD[2], channels_first=True).check(device="local-task")
+    WINOGRAD[2].channels_first.check(device="local-task")

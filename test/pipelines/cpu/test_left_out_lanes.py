@@ -80,7 +80,7 @@ def test_filters_are_packed_when_loading() -> None:
 
 
 def test_output_channels_first() -> None:
-    direct((9, 9), 12, 21, channels_first=True).check()
+    direct((9, 9), 12, 21).channels_first.check()
 
 
 def test_few_channels_take_one_block() -> None:

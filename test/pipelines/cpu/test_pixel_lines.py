@@ -30,8 +30,8 @@ PROGRAMS = [
     replace(LARGE, constant_filter=False),
     replace(SMALL, dynamic_batch=True),
     replace(LARGE, dynamic_batch=True),
-    replace(SMALL, channels_first=True),
-    replace(LARGE, channels_first=True),
+    SMALL.channels_first,
+    LARGE.channels_first,
     Program((3, 4, 5), 8, 16, (1, 1, 1), (1, 1, 1), (1, 1, 1), batch=2),
     Program((9,), 8, 16, (1,), (1,), (1,), batch=4),
 ]

@@ -52,9 +52,7 @@ BATCHES = [
     Program((9, 9), 18, 18, (3, 3), (4, 4), (3, 3), batch=3, low=(1, 1), high=(1, 1), dynamic_batch=True),
     Program((9, 9), 16, 16, (3, 3), (1, 1), (1, 1), batch=3, low=(1, 1), high=(1, 1), dynamic_batch=True),
 ]
-CHANNELS_FIRST = [
-    replace(program, channels_first=True) for program in (WINOGRAD[1], CHANNELS[1], DIRECT[1], *BATCHES[1:3])
-]
+CHANNELS_FIRST = [program.channels_first for program in (WINOGRAD[1], CHANNELS[1], DIRECT[1], *BATCHES[1:3])]
 ALL = [*CHANNELS_FIRST, *WINOGRAD, *EDGES, *CHANNELS, *VIEWS, *DIRECT, *SPATIAL_RANKS, *BATCHES]
 SAMPLE = [
     EDGES[2],
