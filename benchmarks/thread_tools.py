@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from iree.winograd.atomic_file import atomic_file
 
 from benchmarks.isolation import questions, tell
+from benchmarks.one_processor import on_one_processor
 from benchmarks.timing import Contender, time_interleaved
 
 if TYPE_CHECKING:
@@ -77,9 +79,10 @@ class _Prepared:
 
             torch.set_num_threads(turn.threads)
         contenders = self._contenders[turn.threads]
-        timings = time_interleaved(
-            contenders[::-1] if turn.backwards else contenders, rounds=1, burst_seconds=turn.burst_seconds
-        )
+        with on_one_processor() if turn.threads == 1 else nullcontext():
+            timings = time_interleaved(
+                contenders[::-1] if turn.backwards else contenders, rounds=1, burst_seconds=turn.burst_seconds
+            )
         return {name: timing.median for name, timing in timings.items()}
 
     def empty_dispatch_seconds(self, threads: int) -> float:

@@ -6,10 +6,11 @@
 
 A row is a layer or network at one batch size on so many threads; rows that the output already has are
 skipped, so that a run can be continued. Each tool has a process of its own, and all take turns: threads that
-spin when their work is done have gone to sleep before another tool begins. Ours is called through `load` on
-an array as numpy allocates it ("ours") and on one aligned to 64 bytes ("ours-aligned"), and runs in
-`iree-benchmark-module` ("ours-runner"). Of what takes time in there, the rows hold what IREE's own statistics
-tell, and what a dispatch without work takes. Arguments of the other tools are bound beforehand.
+spin when their work is done have gone to sleep before another tool begins. One thread is on the same
+processor in all of them. Ours is called through `load` on an array as numpy allocates it ("ours") and on one
+aligned to 64 bytes ("ours-aligned"), and runs in `iree-benchmark-module` ("ours-runner"). Of what takes time
+in there, the rows hold what IREE's own statistics tell, and what a dispatch without work takes. Arguments of
+the other tools are bound beforehand.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import math
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,7 @@ from iree.winograd.pipelines.machines.host import physical_cores
 from iree.winograd.tuning.measuring.outcome import Timing
 
 from benchmarks.isolation import Conversation, answer_task, run_isolated
+from benchmarks.one_processor import on_one_processor
 from benchmarks.thread_tools import PEERS, TOOLS, Preparation, Turn, take_turns
 
 COMPILERS = ("ours", "iree", "iree-tiled")
@@ -257,7 +259,8 @@ def measure_row(rows: Rows, tools: Tools, threads: int, rounds: int, burst_secon
         turn = Turn(threads, burst_seconds, backwards=number % 2 == 1)
         taken = {name: seconds for each in tools.turns(turn) for name, seconds in each.items()}
         time.sleep(_PAUSE_SECONDS)
-        taken["ours-runner"] = runner_seconds(program, tools.shape, flags, burst_seconds)
+        with on_one_processor() if threads == 1 else nullcontext():
+            taken["ours-runner"] = runner_seconds(program, tools.shape, flags, burst_seconds)
         for name, seconds in taken.items():
             samples.setdefault(name, []).append(seconds)
     timings = {name: Timing(tuple(seconds)) for name, seconds in samples.items()}

@@ -1,3 +1,5 @@
+import os
+import threading
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -5,6 +7,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from benchmarks.one_processor import on_one_processor
 from benchmarks.stock_runner import DispatchTime, parse_statistics, runner_flags
 from benchmarks.thread_tools import TOOLS
 from benchmarks.threads import OURS, Results, Rows, Tools, measure_row
@@ -51,6 +54,19 @@ def test_statistics_are_those_of_one_call() -> None:
     assert products.dispatches == 2
     assert products.workgroups == 2
     assert products.busy_seconds == pytest.approx(1.075 / 430)
+
+
+def test_one_processor_is_for_all_threads_until_the_end() -> None:
+    before = os.sched_getaffinity(0)
+    release = threading.Event()
+    thread = threading.Thread(target=release.wait)
+    thread.start()
+    assert thread.native_id is not None
+    with on_one_processor():
+        assert os.sched_getaffinity(0) == os.sched_getaffinity(thread.native_id) == {min(before)}
+    assert os.sched_getaffinity(0) == os.sched_getaffinity(thread.native_id) == before
+    release.set()
+    thread.join()
 
 
 def test_one_thread_has_no_workers() -> None:
