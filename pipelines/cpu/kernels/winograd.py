@@ -193,7 +193,10 @@ class WinogradKernel:
         transform.emit_block(self._tile_block(first_tile, count, batch), first_row)
 
     def _tile_block(self, first: Index, count: int, batch: Index) -> TileBlock:
-        return TileBlock(self.shape, first, count, self._tiles(batch))
+        tiles = self._tiles(batch)
+        # There are rows for whole blocks of tiles, those of a separate input transform included.
+        is_within = tiles.known is not None and tiles.known % self.schedule.tile_block == 0
+        return TileBlock(self.shape, first, count, tiles, is_within)
 
     @property
     def _channel_parts(self) -> int:

@@ -42,14 +42,15 @@ class TileBlock:
     first: Index
     count: int
     tiles: Index
+    is_within: bool
+    """Whether none of its rows is past the last tile."""
 
     @contextmanager
     def rows(self) -> Iterator[tuple[Index, Tile]]:
         """A loop over the rows, with their tiles."""
-        is_whole = self.tiles.known is not None and self.tiles.known % self.count == 0
         with loop(self.count, name="row") as row:
             number = self.first + row
-            yield row, locate_tile(self.shape, number if is_whole else number.minimum(self.tiles - 1))
+            yield row, locate_tile(self.shape, number if self.is_within else number.minimum(self.tiles - 1))
 
     @contextmanager
     def strips(self, longest: int) -> Iterator[Strip]:

@@ -117,6 +117,12 @@ def test_workgroups_transform_filters_by_blocks_of_channels(schedule: WinogradSc
     replace(program, constant_filter=False, schedule=schedule).check(target=target)
 
 
+def test_a_separate_input_transform_of_blocks_that_divide_the_tiles() -> None:
+    """But not the rows, one of which is past the last tile."""
+    schedule = replace(BY_BLOCKS, filter_block=None, tile_block=5, register_tiles=5, input_block=3)
+    Program((9, 9), 16, 16, (3, 3), (4, 4), (3, 3), low=(1, 1), high=(1, 1), schedule=schedule).check()
+
+
 def test_workgroups_transform_filters_of_groups() -> None:
     program = Program((9, 9), 24, 40, (3, 3), (2, 2), (3, 3), low=(1, 1), high=(1, 1), groups=2)
     replace(program, constant_filter=False, schedule=BY_BLOCKS).check(device="local-task")
