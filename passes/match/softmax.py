@@ -28,7 +28,7 @@ def match_softmax(division: ir.Operation) -> Softmax | None:
         return None
     exponentials, sums = divided
     source = _source_of(exponentials)
-    if source is None or _reduced(sums, "arith.addf", 0.0) != exponentials:
+    if source is None or not _is_reduced(sums, exponentials, "arith.addf", 0.0):
         return None
     type_ = ir.RankedTensorType(source.type)
     if str(type_.element_type) != "f32" or any(map(is_dynamic, type_.shape[1:])):
@@ -48,9 +48,10 @@ def _source_of(exponentials: ir.Value) -> ir.Value | None:
             return None
         subtraction = defining_operation(elementwise.inputs[0])
         differences = None if subtraction is None else _combined_with_rows(subtraction, ["arith.subf"])
-    if differences is None or _reduced(differences[1], "arith.maximumf", -inf) != differences[0]:
+    if differences is None:
         return None
-    return differences[0]
+    source, largest = differences
+    return source if _is_reduced(largest, source, "arith.maximumf", -inf) else None
 
 
 def _combined_with_rows(operation: ir.Operation, body: list[str]) -> tuple[ir.Value, ir.Value] | None:
@@ -82,28 +83,28 @@ def _with_body(operation: ir.Operation, names: list[str]) -> Elementwise | None:
     return elementwise if applied and in_turn else None
 
 
-def _reduced(value: ir.Value, name: str, initial: float) -> ir.Value | None:
-    """The tensor whose rows were reduced to `value` by the operation of this name, from `initial` on."""
+def _is_reduced(value: ir.Value, source: ir.Value, name: str, initial: float) -> bool:
+    """Whether `value` is the rows of `source`, reduced by the operation of this name from `initial` on."""
     operation = defining_operation(value)
     if operation is None or operation.name != "linalg.generic":
-        return None
+        return False
     number = ir.OpResult(value).result_number
     maps = [ir.AffineMapAttr(each).value for each in linalg_structure.get_indexing_maps(operation) or []]
     inputs = len(operation.operands) - len(operation.results)
     rank = maps[0].n_dims
     if inputs != 1 or maps[0] != ir.AffineMap.get_identity(rank) or not _has_rows(maps[1 + number]):
-        return None
+        return False
     block = operation.regions[0].blocks[0]
     *_, terminator = block.operations
     combination = defining_operation(terminator.operands[number])
     if combination is None or combination.name != name:
-        return None
+        return False
     if set(combination.operands) != {block.arguments[0], block.arguments[1 + number]}:
-        return None
+        return False
     fill = defining_operation(operation.operands[1 + number])
     if fill is None or fill.name != "linalg.fill" or scalar_constant(fill.operands[0]) != initial:
-        return None
-    return operation.operands[0]
+        return False
+    return bool(operation.operands[0] == source)
 
 
 def _has_rows(map_: ir.AffineMap) -> bool:

@@ -103,3 +103,46 @@ func.func @other_sums(%x: tensor<2x30xf32>, %z: tensor<2x30xf32>) -> tensor<2x30
   } -> tensor<2x30xf32>
   return %y : tensor<2x30xf32>
 }
+
+// -----
+
+util.global private @device = #hal.device.target<"local", [
+  #hal.executable.target<"llvm-cpu", "embedded-elf-x86_64", {
+    cpu = "haswell", cpu_features = "+avx2,+fma", target_triple = "x86_64-unknown-unknown-eabi-elf"}>
+]> : !hal.device
+
+#whole = affine_map<(n, c) -> (n, c)>
+#row = affine_map<(n, c) -> (n)>
+
+// The largest element is one of these or 0.
+// CHECK-LABEL: func.func @other_beginning
+// CHECK-NOT: flow.dispatch
+func.func @other_beginning(%x: tensor<2x30xf32>) -> tensor<2x30xf32> {
+  %zero = arith.constant 0.0 : f32
+  %em = tensor.empty() : tensor<2xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%em : tensor<2xf32>) -> tensor<2xf32>
+  %m = linalg.generic {indexing_maps = [#whole, #row], iterator_types = ["parallel", "reduction"]} ins(%x : tensor<2x30xf32>) outs(%init : tensor<2xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %r = arith.maximumf %in, %out : f32
+    linalg.yield %r : f32
+  } -> tensor<2xf32>
+  %e = tensor.empty() : tensor<2x30xf32>
+  %p = linalg.generic {indexing_maps = [#whole, #row, #whole], iterator_types = ["parallel", "parallel"]} ins(%x, %m : tensor<2x30xf32>, tensor<2xf32>) outs(%e : tensor<2x30xf32>) {
+  ^bb0(%in: f32, %largest: f32, %out: f32):
+    %d = arith.subf %in, %largest : f32
+    %r = math.exp %d : f32
+    linalg.yield %r : f32
+  } -> tensor<2x30xf32>
+  %zeros = linalg.fill ins(%zero : f32) outs(%em : tensor<2xf32>) -> tensor<2xf32>
+  %s = linalg.generic {indexing_maps = [#whole, #row], iterator_types = ["parallel", "reduction"]} ins(%p : tensor<2x30xf32>) outs(%zeros : tensor<2xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %r = arith.addf %in, %out : f32
+    linalg.yield %r : f32
+  } -> tensor<2xf32>
+  %y = linalg.generic {indexing_maps = [#whole, #row, #whole], iterator_types = ["parallel", "parallel"]} ins(%p, %s : tensor<2x30xf32>, tensor<2xf32>) outs(%e : tensor<2x30xf32>) {
+  ^bb0(%in: f32, %sum: f32, %out: f32):
+    %r = arith.divf %in, %sum : f32
+    linalg.yield %r : f32
+  } -> tensor<2x30xf32>
+  return %y : tensor<2x30xf32>
+}
