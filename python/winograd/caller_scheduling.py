@@ -6,6 +6,7 @@ import ctypes
 import os
 import platform
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from enum import Enum
@@ -14,12 +15,12 @@ from typing import Any
 
 
 class CallerScheduling(Enum):
-    """What a calling thread asks of the system until a call returns, if nothing else was chosen for it."""
+    """What a calling thread asks of the system, if nothing else was chosen for it."""
 
     UNCHANGED = "unchanged"
     """Workers leave it a core."""
     BATCH_WORK = "batch work"
-    """It takes no core from a thread that is at work.
+    """Until the call returns, it takes no core from a thread that is at work.
 
     The last worker wakes the caller before it has finished itself, and the caller waits for that without
     sleeping. On the core that it had just taken from that worker it would wait until the system divides time
@@ -30,24 +31,21 @@ class CallerScheduling(Enum):
     """It takes a core at once, for short: where many workers take all cores and spin.
 
     A thread with shorter slices is preferred when it wakes up: since Linux 6.12, which takes them from
-    `sched_setattr`; before, nothing changes.
+    `sched_setattr`; before, nothing changes. It keeps them: to change them with every call costs it its core.
     """
 
     @contextmanager
     def applied(self) -> Iterator[None]:
-        """Asks for it until the context is left; does nothing where the system doesn't allow that."""
-        if self is CallerScheduling.BATCH_WORK and _become_batch_work():
-            try:
-                yield
-            finally:
-                os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
-        elif self is CallerScheduling.SHORT_SLICES and (before := _ask_for_short_slices()) is not None:
-            try:
-                yield
-            finally:
-                set_attributes(before)
-        else:
+        """Asks for it while a call is made; does nothing where the system doesn't allow that."""
+        if self is CallerScheduling.SHORT_SLICES:
+            _keep_short_slices()
+        if self is not CallerScheduling.BATCH_WORK or not _become_batch_work():
             yield
+            return
+        try:
+            yield
+        finally:
+            os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
 
 
 class SchedulingAttributes(ctypes.Structure):
@@ -85,20 +83,25 @@ def scheduling_attributes() -> SchedulingAttributes | None:
     return None if refused else attributes
 
 
-def set_attributes(attributes: SchedulingAttributes) -> bool:
-    """Whether the calling thread now has these."""
+def set_attributes(attributes: SchedulingAttributes) -> None:
+    """Give the calling thread these, where the system allows that."""
     numbers = _system_calls()
-    return numbers is not None and not _library().syscall(numbers[0], 0, ctypes.byref(attributes), 0)
+    if numbers is not None:
+        _library().syscall(numbers[0], 0, ctypes.byref(attributes), 0)
 
 
-def _ask_for_short_slices() -> SchedulingAttributes | None:
-    """What the calling thread had before it asked for short slices, or None where it doesn't get them."""
-    before = scheduling_attributes()
-    if before is None or before.policy != os.SCHED_OTHER:
-        return None
-    asked = SchedulingAttributes.from_buffer_copy(before)
-    asked.runtime = _SHORT_SLICE_NANOSECONDS
-    return before if set_attributes(asked) else None
+_THREAD = threading.local()
+"""Whether the thread has been given short slices: once is enough."""
+
+
+def _keep_short_slices() -> None:
+    if hasattr(_THREAD, "has_short_slices"):
+        return
+    attributes = scheduling_attributes()
+    if attributes is not None and attributes.policy == os.SCHED_OTHER:
+        attributes.runtime = _SHORT_SLICE_NANOSECONDS
+        set_attributes(attributes)
+    _THREAD.has_short_slices = True
 
 
 @cache
@@ -108,8 +111,7 @@ def _system_calls() -> tuple[int, int] | None:
 
 @cache
 def _library() -> Any:
-    # What is shorter than handing over Python's lock isn't worth that.
-    return ctypes.PyDLL(None)
+    return ctypes.CDLL(None)
 
 
 def _become_batch_work() -> bool:

@@ -96,8 +96,8 @@ def load(
     On Linux, "local-task" has the process keep large blocks of memory that it frees. Workers that leave their
     caller a core wait for more work for a millisecond before they sleep, those that take all of more than
     four cores for a tenth of one; a thread that calls a program then asks for slices of a tenth of a
-    millisecond until the call returns. Where they take all of up to four, or are more than there are, it
-    counts as batch work (SCHED_BATCH) instead. Neither is done where something else was chosen for it.
+    millisecond, which it keeps. Where they take all of up to four, or are more than there are, it counts as
+    batch work (SCHED_BATCH) until the call returns. Neither is done where something else was chosen for it.
 
     Warns with `ThreadsWarning` where kernels of the program are for another number of threads. Raises
     `LoadError` when the file can't be read, isn't a compiled program or is compiled for other devices, and
