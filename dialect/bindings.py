@@ -13,11 +13,9 @@ from iree.compiler.api import ctypes_dl
 from iree.compiler.dialects import _linalg_ops_gen as linalg
 from iree.compiler.dialects import (
     arith,
-    flow,
     func,
     memref,
     scf,
-    stream,
     tensor,
     vector,
 )
@@ -47,12 +45,9 @@ _DEFERRED = ("gpu", "llvm", "math", "nvvm")
 """Those that are imported where they are used: by kernels for GPUs, and in `math` by programs of tests."""
 
 CREATED_DIALECTS = (
-    *(
-        module.__name__.rpartition(".")[2]
-        for module in (arith, flow, func, memref, scf, stream, tensor, vector)
-    ),
+    *(module.__name__.rpartition(".")[2] for module in (arith, func, memref, scf, tensor, vector)),
     *_DEFERRED,
-    *("affine", "linalg", "util"),
+    *("affine", "flow", "linalg", "stream", "util"),
 )
 """The names of all dialects of which passes create operations, those without a class by their names."""
 
@@ -85,7 +80,6 @@ __all__ = [
     "c_library",
     "c_pointer",
     "dialect_registry",
-    "flow",
     "func",
     "gpu",
     "import_no_other_dialects",
@@ -97,7 +91,6 @@ __all__ = [
     "memref",
     "nvvm",
     "scf",
-    "stream",
     "tensor",
     "vector",
 ]

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import prod
 
-from iree.winograd.dialect.bindings import arith, flow, ir
+from iree.winograd.dialect.bindings import arith, ir
 from iree.winograd.passes.frame.containment import rewrite_each
 from iree.winograd.passes.frame.option import same_option
 from iree.winograd.passes.frame.registry import register_pass
@@ -21,6 +21,7 @@ from iree.winograd.passes.match.navigation import (
 
 from .backends.backend import Lowering
 from .backends.module_backend import module_backend, unsupported_target
+from .emission.dispatch_operations import dispatch_kernel
 from .selection.options import WinogradOptions
 from .specification.chain import COUNT_ELEMENTS, PRODUCTS_ATTRIBUTE_NAME, share_elements
 
@@ -178,15 +179,13 @@ def _wait(dispatch: ir.Operation, count: ir.Value, done: int, shares: int) -> ir
     operands, index = list(dispatch.operands), ir.IndexType.get()
     tied = (_tied(dispatch), len(operands))
     with dispatch.location, ir.InsertionPoint(dispatch):
-        waiting = flow.DispatchOp(
+        waiting = dispatch_kernel(
             [dispatch.results[0].type, count.type],
             [],
             dispatch.attributes["entry_points"],
             [*operands, count, *(arith.constant(index, number) for number in (done, shares))],
-            [],
-            [],
             tied_operands=ir.ArrayAttr.get([ir.IntegerAttr.get(index, operand) for operand in tied]),
-        ).operation
+        )
     for name in dispatch.attributes:
         if name not in waiting.attributes:
             waiting.attributes[name] = dispatch.attributes[name]

@@ -1,4 +1,4 @@
-"""From a group of winograd ops to dispatches of CPU kernels."""
+"""From a group of winograd ops to dispatches of CPU kernels, each imported when it is needed."""
 
 from __future__ import annotations
 
@@ -7,29 +7,17 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from math import prod
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
-from iree.winograd.dialect.bindings import ir, stream
+from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.build.constants import resource_constant
 from iree.winograd.passes.build.tensors import index_constant, size_of
 from iree.winograd.passes.match.batch_matmul import BatchMatmul
 from iree.winograd.passes.match.channel_slice import ChannelSlice, match_insert
 from iree.winograd.passes.match.constants import constant_array
 from iree.winograd.passes.match.navigation import defining_operation
-from iree.winograd.pipelines.cpu.kernels.batch_matmul import BatchMatmulKernel
-from iree.winograd.pipelines.cpu.kernels.by_schedule import (
-    CpuWeightGradientKernel,
-    kernel_for,
-    weight_gradient_kernel,
-)
-from iree.winograd.pipelines.cpu.kernels.depthwise_weight_gradient import DepthwiseWeightGradientKernel
-from iree.winograd.pipelines.cpu.kernels.filters import (
-    CpuKernel,
-    FilterTransformKernel,
-    pack_filters,
-)
-from iree.winograd.pipelines.cpu.kernels.image_transposition import ImageTransposition
-from iree.winograd.pipelines.cpu.kernels.pooling import PoolingKernel
-from iree.winograd.pipelines.cpu.kernels.softmax import SoftmaxKernel
+from iree.winograd.pipelines.cpu.kernels.by_schedule import kernel_for, weight_gradient_kernel
+from iree.winograd.pipelines.cpu.kernels.filters import FilterTransformKernel, pack_filters
 from iree.winograd.pipelines.cpu.kernels.winograd import WinogradKernel
 from iree.winograd.pipelines.cpu.processor.arrivals import Reading, emit_arrival, emit_taking, emit_wait
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
@@ -41,6 +29,7 @@ from iree.winograd.pipelines.emission.dispatch import (
     emit_executable,
     kernel_name,
 )
+from iree.winograd.pipelines.emission.dispatch_operations import binding_subspan
 from iree.winograd.pipelines.emission.epilogue import VectorEpilogue, epilogue_text
 from iree.winograd.pipelines.emission.filter_layout import FilterLayout
 from iree.winograd.pipelines.emission.functions import exponential
@@ -55,6 +44,13 @@ from iree.winograd.pipelines.specification.group import ConvolutionGroup
 from iree.winograd.pipelines.specification.schedule import Schedule
 from iree.winograd.pipelines.specification.weight_gradient_group import WeightGradientGroup
 from iree.winograd.pipelines.specification.windows import Windows
+
+if TYPE_CHECKING:
+    from iree.winograd.pipelines.cpu.kernels.by_schedule import CpuWeightGradientKernel
+    from iree.winograd.pipelines.cpu.kernels.filters import CpuKernel
+    from iree.winograd.pipelines.cpu.kernels.image_transposition import ImageTransposition
+    from iree.winograd.pipelines.cpu.kernels.pooling import PoolingKernel
+    from iree.winograd.pipelines.cpu.kernels.softmax import SoftmaxKernel
 
 CODEGEN_PIPELINE = "canonicalize,cse"
 """The passes that the kernels go through before IREE converts them to LLVM: they come as vectors and loops
@@ -87,6 +83,8 @@ class CpuLowering:
 
     def channels_last(self, image: ir.Value) -> ir.Value:
         """Emits the dispatch that makes `N x C x H...` of f32 `N x H... x C`, at the insertion point."""
+        from iree.winograd.pipelines.cpu.kernels.image_transposition import ImageTransposition
+
         batch, channels, *size = ir.RankedTensorType(image.type).shape
         kernel = ImageTransposition.of(ir.RankedTensorType(image.type), self.target)
         return self._of_tensor(
@@ -98,6 +96,8 @@ class CpuLowering:
 
     def maxima(self, image: ir.Value, windows: Windows) -> ir.Value:
         """Emits the dispatch that pools windows of f32 `N x H x W x C`, at the insertion point."""
+        from iree.winograd.pipelines.cpu.kernels.pooling import PoolingKernel
+
         batch = ir.RankedTensorType(image.type).shape[0]
         kernel = PoolingKernel(windows, self.target)
         return self._of_tensor(
@@ -109,6 +109,8 @@ class CpuLowering:
 
     def softmax(self, rows: ir.Value) -> ir.Value:
         """Emits the dispatch of softmax of the rows of `N x ... x L` of f32, at the insertion point."""
+        from iree.winograd.pipelines.cpu.kernels.softmax import SoftmaxKernel
+
         shape = ir.RankedTensorType(rows.type).shape
         kernel = SoftmaxKernel(prod(shape[1:-1]), shape[-1], self.target)
         return self._of_tensor(
@@ -120,6 +122,8 @@ class CpuLowering:
 
     def batch_product(self, product: BatchMatmul, threads: int) -> ir.Value:
         """Emits the dispatch of products of the matrices of a batch, at the insertion point."""
+        from iree.winograd.pipelines.cpu.kernels.batch_matmul import BatchMatmulKernel
+
         kernel = BatchMatmulKernel(product.problem, self.target, threads)
         operands = [product.left, product.right]
         signature = DispatchSignature(
@@ -186,7 +190,7 @@ class CpuLowering:
             type_ = ir.MemRefType.get([dynamic], ir.IntegerType.get_signless(32))
             with ir.InsertionPoint(operations[0]):
                 size = shares + share_elements(threads)
-                span = stream.binding_subspan(type_, count, Index(0).value, [size.value])
+                span = binding_subspan(type_, count, Index(0).value, [size.value])
                 counted = Buffer(span, (0,))
                 taken = emit_taking(counted, shares, threads, prod(grid))
                 # Neighbours in a share read the same part of an image.
@@ -203,7 +207,7 @@ class CpuLowering:
             return None
         operand, size, part = ir.DenseI64ArrayAttr(executable.attributes[FILTERS_ATTRIBUTE_NAME])
         type_ = ir.MemRefType.get([size], ir.IntegerType.get_signless(8))
-        span = stream.binding_subspan(type_, function.arguments[operand], Index(0).value, [])
+        span = binding_subspan(type_, function.arguments[operand], Index(0).value, [])
         return Reading(Buffer(span, (size,)), part_number * part, min(part, self.target.l2_bytes // 2))
 
     def _convolution(self, group: ConvolutionGroup, schedule: Schedule) -> ir.Value:
@@ -254,6 +258,10 @@ class CpuLowering:
         return emit_dispatch(name, signature, operands, batch, numbers)
 
     def _weight_gradient(self, group: WeightGradientGroup, schedule: Schedule) -> ir.Value:
+        from iree.winograd.pipelines.cpu.kernels.depthwise_weight_gradient import (
+            DepthwiseWeightGradientKernel,
+        )
+
         kernel = weight_gradient_kernel(group.shape, self.target, schedule)
         image, gradient = group.input_transform.input, group.gradient_transform.gradient
         result_shape = tuple(group.filter_gradient.result.type.shape)

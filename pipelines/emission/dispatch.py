@@ -12,11 +12,12 @@ from functools import partial
 from math import prod
 from typing import Generic, TypeVar
 
-from iree.winograd.dialect.bindings import flow, func, ir, stream
+from iree.winograd.dialect.bindings import func, ir
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
 from .buffer import Buffer
 from .control_flow import named
+from .dispatch_operations import binding_subspan, dispatch_kernel, workgroup_id
 from .index import Index, shared_indices
 
 WorkgroupId = tuple[Index, Index, Index]
@@ -95,14 +96,25 @@ def emit_executable(
     symbol = ir.StringAttr.get(name)
     private = ir.StringAttr.get("private")
     public = ir.StringAttr.get("public")
-    executable = stream.ExecutableOp(
-        symbol, sym_visibility=private, ip=ir.InsertionPoint.at_block_begin(module.regions[0].blocks[0])
-    )
+    executable = ir.Operation.create(
+        "stream.executable",
+        attributes={"sym_name": symbol, "sym_visibility": private},
+        regions=1,
+        ip=ir.InsertionPoint.at_block_begin(module.regions[0].blocks[0]),
+    ).operation
     index = ir.IndexType.get()
     dynamic = [index] if signature.dynamic_batch else []
-    with ir.InsertionPoint(executable.body.blocks.append()):
-        export = stream.ExecutableExportOp(symbol, ir.FlatSymbolRefAttr.get(name), sym_visibility=public)
-        with ir.InsertionPoint(export.operation.regions[0].blocks.append(*dynamic)) as point:
+    with ir.InsertionPoint(executable.regions[0].blocks.append()):
+        export = ir.Operation.create(
+            "stream.executable.export",
+            attributes={
+                "sym_name": symbol,
+                "function_ref": ir.FlatSymbolRefAttr.get(name),
+                "sym_visibility": public,
+            },
+            regions=1,
+        )
+        with ir.InsertionPoint(export.regions[0].blocks.append(*dynamic)) as point:
             size = Index(point.block.arguments[0]) if dynamic else Index.of(_static(batch))
             grid = [extent.value for extent in (*workgroups(size), Index(1), Index(1))[:3]]
             ir.Operation.create("stream.return", operands=grid)
@@ -125,15 +137,12 @@ def emit_executable(
             with named("buffer"):
                 buffers = [bind(argument, size) for bind, argument in zip(bindings, bound, strict=True)]
             with named("workgroup"):
-                x, y, z = (
-                    Index(stream.dispatch_workgroup_id(ir.IntegerAttr.get(index, dimension)))
-                    for dimension in range(3)
-                )
+                x, y, z = (Index(workgroup_id(dimension)) for dimension in range(3))
             numbers = [Index(argument) for argument in arguments[first_number:first_result]]
             body(KernelFunction((x, y, z), size, buffers, numbers))
             func.ReturnOp([])
         ir.Operation.create("stream.executable.end")
-    return executable.operation
+    return executable
 
 
 def _location_in(kernel: str) -> ir.Location:
@@ -154,7 +163,7 @@ def emit_dispatch(
     operand_dimensions = [
         dimension for tensor in signature.operands if _has_dynamic_batch(tensor) for dimension in dynamic
     ]
-    dispatch = flow.DispatchOp(
+    return dispatch_kernel(
         [signature.result],
         dynamic,
         entry,
@@ -162,8 +171,7 @@ def emit_dispatch(
         operand_dimensions,
         dynamic if _has_dynamic_batch(signature.result) else [],
         tied_operands=signature.tied_operands,
-    )
-    return dispatch.results[0]
+    ).result
 
 
 def _bind(tensor: ir.RankedTensorType, argument: ir.Value, batch: Index) -> Buffer:
@@ -172,10 +180,10 @@ def _bind(tensor: ir.RankedTensorType, argument: ir.Value, batch: Index) -> Buff
         inner = tuple(tensor.shape[1:])
         count = batch * prod(inner)
         type_ = ir.MemRefType.get([ir.ShapedType.get_dynamic_size()], element)
-        span = stream.binding_subspan(type_, argument, Index(0).value, [count.value])
+        span = binding_subspan(type_, argument, Index(0).value, [count.value])
         return Buffer(span, (0, *inner))
     type_ = ir.MemRefType.get([prod(tensor.shape)], element)
-    return Buffer(stream.binding_subspan(type_, argument, Index(0).value, []), tuple(tensor.shape))
+    return Buffer(binding_subspan(type_, argument, Index(0).value, []), tuple(tensor.shape))
 
 
 def _has_dynamic_batch(tensor: ir.RankedTensorType) -> bool:

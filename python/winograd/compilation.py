@@ -27,7 +27,6 @@ from iree.winograd.pipelines.backends.module_backend import unsupported_target
 from iree.winograd.pipelines.compile_pipeline import command_pipeline, compile_pipeline
 from iree.winograd.pipelines.selection.decision import Decision
 from iree.winograd.pipelines.selection.options import WinogradOptions
-from iree.winograd.report.decisions import decision_report
 from iree.winograd.report.file import ReportFileError, report_file
 from iree.winograd.stored_machine import with_stored_machine
 
@@ -185,6 +184,8 @@ class Compilation:
         if path is None:
             yield
             return
+        from iree.winograd.report.decisions import decision_report
+
         with report_file(path) as write:
             yield
             try:

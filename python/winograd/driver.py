@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from iree.compiler import api
 from iree.compiler.api.ctypes_dl import PipelineType
@@ -31,7 +31,6 @@ from iree.winograd.flags import (
     help_text,
     parse_command_line,
 )
-from iree.winograd.imported_model import ImportedModel
 from iree.winograd.importers import import_onnx, is_onnx
 from iree.winograd.ir_dumps import IRDumps, take_ir_dumps
 from iree.winograd.option_files import OptionFileError, check_option_files
@@ -39,7 +38,10 @@ from iree.winograd.passes.frame.remarks import CATEGORY
 from iree.winograd.report.file import ReportFileError
 from iree.winograd.targets import find_crash
 
-_OnnxReader = Callable[[str], ImportedModel]
+if TYPE_CHECKING:
+    from iree.winograd.imported_model import ImportedModel
+
+    _OnnxReader = Callable[[str], ImportedModel]
 
 _PROGRAM = "iree-compile"
 _MODES = {

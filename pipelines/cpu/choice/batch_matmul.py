@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from iree.winograd.passes.match.batch_matmul import BatchProduct
 from iree.winograd.passes.match.no_match import Reason
-from iree.winograd.pipelines.cpu.kernels.batch_matmul import BatchMatmulKernel
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 
 _LEAST_ROWS = 12
@@ -15,6 +14,8 @@ _WHOLE_TILES = 16
 
 def slower_than_iree(problem: BatchProduct, target: CpuTarget) -> Reason | None:
     """Why IREE's code is as fast, as measured on a core of Zen 4; None where a kernel is faster."""
+    from iree.winograd.pipelines.cpu.kernels.batch_matmul import BatchMatmulKernel
+
     if problem.rows < _LEAST_ROWS:
         return f"IREE multiplies {problem.rows} rows as fast"
     sizes = (problem.rows, problem.columns, problem.reduction)

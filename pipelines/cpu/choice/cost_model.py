@@ -13,7 +13,6 @@ from functools import cache
 from math import prod
 
 from iree.winograd.dialect.algebra.transforms import transforms
-from iree.winograd.pipelines.cpu.kernels.depthwise import DepthwiseKernel
 from iree.winograd.pipelines.cpu.processor.product import Product
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.schedules.channel_blocks import ChannelBlocks
@@ -33,7 +32,6 @@ from iree.winograd.pipelines.machines.model import CpuMachine
 from iree.winograd.pipelines.specification.schedule import FILTER_TRANSFORM_STAGE
 from iree.winograd.pipelines.specification.shape import ConvolutionShape, WeightGradientShape
 
-from .depthwise_weight_gradient_cost import depthwise_weight_gradient_seconds
 from .layout_cost import (
     read_tile_cycles,
     transposed_pixel_cycles,
@@ -56,7 +54,6 @@ from .rates import (
     UNHIDDEN,
 )
 from .transform_cost import filter_transform_seconds, filter_vector_seconds, transform_seconds
-from .weight_gradient_cost import weight_gradient_seconds
 from .workers import Workers, complete
 
 
@@ -70,8 +67,12 @@ def stage_seconds(
     kernel doesn't take are transposed in a stage of their own.
     """
     if isinstance(schedule, WeightGradientSchedule):
+        from .weight_gradient_cost import weight_gradient_seconds
+
         return weight_gradient_seconds(shape, schedule, target, machine, threads)
     if isinstance(schedule, DepthwiseWeightGradientSchedule):
+        from .depthwise_weight_gradient_cost import depthwise_weight_gradient_seconds
+
         assert isinstance(shape, WeightGradientShape)
         return depthwise_weight_gradient_seconds(shape, schedule, target, machine, threads)
     told = taken(schedule, shape, target)
@@ -238,6 +239,8 @@ def _depthwise_seconds(
 
     Lanes of one group share elements, and their products with padding aren't counted.
     """
+    from iree.winograd.pipelines.cpu.kernels.depthwise import DepthwiseKernel
+
     batch = shape.batch or 1
     vectors = -(-shape.output_channels // schedule.vector_width)
     passes = -(-vectors // schedule.vectors_per_pass)

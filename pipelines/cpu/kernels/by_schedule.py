@@ -1,10 +1,12 @@
-"""Which kernel computes a convolution."""
+"""Which kernel computes a convolution: its module is imported once it is chosen."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from iree.winograd.passes.match.no_match import Reason
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
-from iree.winograd.pipelines.cpu.schedules.depthwise import DepthwiseSchedule
+from iree.winograd.pipelines.cpu.schedules.depthwise import DepthwiseSchedule, is_depthwise, shares_pixels
 from iree.winograd.pipelines.cpu.schedules.depthwise_weight_gradient import DepthwiseWeightGradientSchedule
 from iree.winograd.pipelines.cpu.schedules.direct import DirectSchedule, in_lines
 from iree.winograd.pipelines.cpu.schedules.fit import CpuSchedule, misfit
@@ -12,14 +14,12 @@ from iree.winograd.pipelines.cpu.schedules.weight_gradient import WeightGradient
 from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule
 from iree.winograd.pipelines.specification.shape import ConvolutionShape, WeightGradientShape
 
-from .depthwise import DepthwiseKernel, is_depthwise, shares_pixels
-from .depthwise_weight_gradient import DepthwiseWeightGradientKernel
-from .direct import DirectKernel
-from .filters import CpuKernel
-from .weight_gradient import WeightGradientKernel
-from .winograd import WinogradKernel
+if TYPE_CHECKING:
+    from .depthwise_weight_gradient import DepthwiseWeightGradientKernel
+    from .filters import CpuKernel
+    from .weight_gradient import WeightGradientKernel
 
-CpuWeightGradientKernel = WeightGradientKernel | DepthwiseWeightGradientKernel
+    CpuWeightGradientKernel = WeightGradientKernel | DepthwiseWeightGradientKernel
 
 
 def refusal(shape: ConvolutionShape, target: CpuTarget, schedule: object) -> Reason | None:
@@ -40,9 +40,15 @@ def kernel_for(shape: ConvolutionShape, target: CpuTarget, schedule: object) -> 
     if reason := refusal(shape, target, schedule):
         raise ValueError(reason)
     if isinstance(schedule, WinogradSchedule):
+        from .winograd import WinogradKernel
+
         return WinogradKernel(shape, schedule, target)
     if isinstance(schedule, DepthwiseSchedule):
+        from .depthwise import DepthwiseKernel
+
         return DepthwiseKernel(shape, schedule, target)
+    from .direct import DirectKernel
+
     assert isinstance(schedule, DirectSchedule)
     return DirectKernel(in_lines(shape), schedule, target)
 
@@ -57,7 +63,11 @@ def weight_gradient_kernel(
     if reason := refusal(shape, target, schedule):
         raise ValueError(reason)
     if isinstance(schedule, DepthwiseWeightGradientSchedule):
+        from .depthwise_weight_gradient import DepthwiseWeightGradientKernel
+
         return DepthwiseWeightGradientKernel(shape, schedule, target)
+    from .weight_gradient import WeightGradientKernel
+
     assert isinstance(schedule, WeightGradientSchedule)
     return WeightGradientKernel(shape, schedule, target)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,11 +15,12 @@ from iree.winograd.pipelines.emission.filter_layout import FilterLayout
 from iree.winograd.pipelines.emission.index import Index
 from iree.winograd.pipelines.emission.vectors import for_each_vector
 
-from .depthwise import DepthwiseKernel
-from .direct import DirectKernel
-from .winograd import WinogradKernel
+if TYPE_CHECKING:
+    from .depthwise import DepthwiseKernel
+    from .direct import DirectKernel
+    from .winograd import WinogradKernel
 
-CpuKernel = WinogradKernel | DirectKernel | DepthwiseKernel
+    CpuKernel = WinogradKernel | DirectKernel | DepthwiseKernel
 
 INPUT_CHANNELS = 32
 """Of a workgroup that transforms filters: neighbours of one tap share cache lines in some layouts."""

@@ -8,15 +8,18 @@ from math import prod
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.match.sizes import is_dynamic
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
-from iree.winograd.pipelines.cpu.processor.transposition import Lines, copy_interleaved, copy_transposed
+from iree.winograd.pipelines.cpu.processor.transposition import (
+    MAX_INTERLEAVED_CHANNELS,
+    Lines,
+    copy_interleaved,
+    copy_transposed,
+)
 from iree.winograd.pipelines.emission.buffer import Buffer
 from iree.winograd.pipelines.emission.control_flow import loop
 from iree.winograd.pipelines.emission.index import Index
 
 BLOCK_ELEMENTS = 4096
 """Of a workgroup: what it reads and what it writes stay in L1 while it does so."""
-MAX_INTERLEAVED_CHANNELS = 3
-"""Of an image whose pixels are written by whole vectors; each channel more is one more shuffle of each."""
 
 
 @dataclass(frozen=True)

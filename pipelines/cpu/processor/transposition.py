@@ -11,6 +11,9 @@ from iree.winograd.pipelines.emission.control_flow import named
 from iree.winograd.pipelines.emission.index import Index
 from iree.winograd.pipelines.emission.vectors import LaneMask, for_each_vector, vector_width_for
 
+MAX_INTERLEAVED_CHANNELS = 3
+"""Of an image whose pixels are written by whole vectors; each channel more is one more shuffle of each."""
+
 
 @dataclass(frozen=True)
 class Span:

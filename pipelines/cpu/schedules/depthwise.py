@@ -1,12 +1,23 @@
-"""The schedule of the depthwise kernel."""
+"""The schedule of the depthwise kernel, and the convolutions that it computes."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from math import prod
 
+from iree.winograd.pipelines.cpu.processor.target import CpuTarget
+from iree.winograd.pipelines.emission.vectors import vector_width_for
 from iree.winograd.pipelines.specification.schedule import Schedule
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
+
+MAX_GROUP_INPUTS = 16
+"""Input channels of a group, all of which are written out for each tap."""
+MAX_INPUTS_PER_OUTPUT = 4
+"""Input channels per output channel of a group: as many vectors are shuffled to one for each tap."""
+MIN_ONLY_CHANNELS = 4
+"""Of a vector that has all channels."""
+MAX_SHARED_TAPS = 16
+"""Taps of a row of a convolution in one group, all of which are written out."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +46,42 @@ class DepthwiseSchedule(Schedule):
     def channel_block(self) -> int:
         """Output channels of one block of filters: those of a vector."""
         return self.vector_width
+
+
+def is_depthwise(shape: ConvolutionShape, target: CpuTarget) -> bool:
+    """Whether this is a direct convolution in groups that vectors of channels can span."""
+    return shape.transform_size == 1 and vectors_span_groups(
+        shape.input_channels, shape.output_channels, shape.groups, target
+    )
+
+
+def vectors_span_groups(input_channels: int, output_channels: int, groups: int, target: CpuTarget) -> bool:
+    """Whether a vector of output channels holds whole groups, several of them, of few channels each."""
+    group_inputs, group_outputs = input_channels // groups, output_channels // groups
+    width = vector_width_for(output_channels, target.vector_width)
+    return (
+        groups > 1
+        and group_outputs < width
+        and width % group_outputs == 0
+        and group_inputs <= min(MAX_GROUP_INPUTS, MAX_INPUTS_PER_OUTPUT * group_outputs)
+    )
+
+
+def shares_pixels(shape: ConvolutionShape, target: CpuTarget) -> bool:
+    """Whether this is a direct convolution in one group whose output channels are one vector.
+
+    Its lanes share each element of the input, which several taps of a row multiply.
+    """
+    channels, taps = shape.output_channels, shape.kernel_size[-1]
+    reach = (taps - 1) * shape.dilations[-1]
+    return (
+        shape.transform_size == 1
+        and shape.groups == 1
+        and channels >= MIN_ONLY_CHANNELS
+        and vector_width_for(channels, target.vector_width) == channels
+        and 1 < taps <= MAX_SHARED_TAPS
+        and max(shape.padding_low[-1], shape.padding_high[-1]) <= reach
+    )
 
 
 def can_copy(shape: ConvolutionShape) -> bool:

@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 
-from iree.winograd.dialect.bindings import flow, ir
+from iree.winograd.dialect.bindings import ir
 from iree.winograd.pipelines.emission.dispatch import DispatchSignature, KernelFunction, emit_executable
+from iree.winograd.pipelines.emission.dispatch_operations import dispatch_kernel
 from iree.winograd.pipelines.emission.index import Index
 
 from .grid import Grid
@@ -139,7 +140,7 @@ class Launcher:
         workload = [batch] if is_dynamic else []
         entry = ir.ArrayAttr.get([ir.SymbolRefAttr.get([self._executables[key]] * 2)])
         extents = [each.leading(Index(batch)).value for each in arguments if each.is_dynamic]
-        dispatch = flow.DispatchOp(
+        return dispatch_kernel(
             [result.type],
             workload,
             entry,
@@ -147,8 +148,7 @@ class Launcher:
             extents,
             [result.leading(Index(batch)).value] if result.is_dynamic else [],
             tied_operands=signature.tied_operands,
-        )
-        return dispatch.results[0]
+        ).result
 
     def _residency(self, threads: int, resident_threads: int | None) -> dict[str, ir.Attribute]:
         name = self.target.residency_attribute

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from iree.winograd.dialect.bindings import arith, gpu, ir, memref, stream, vector
+from iree.winograd.dialect.bindings import arith, gpu, ir, memref, vector
 from iree.winograd.passes.match.element_types import element_bytes
 from iree.winograd.pipelines.emission.buffer import Buffer
 from iree.winograd.pipelines.emission.control_flow import when
+from iree.winograd.pipelines.emission.dispatch_operations import binding_subspan, workgroup_id
 from iree.winograd.pipelines.emission.index import Condition, Index, IndexLike
 from iree.winograd.pipelines.emission.vectors import splat, vector_type
 
@@ -86,7 +87,7 @@ def span(argument: ir.Value, element: ir.Type, count: Index) -> ir.Value:
     layout = ir.StridedLayoutAttr.get(ir.ShapedType.get_dynamic_stride_or_offset(), [1])
     type_ = ir.MemRefType.get([dynamic if count.known is None else count.known], element, layout)
     sizes = [count.value] if count.known is None else []
-    return stream.binding_subspan(type_, argument, _opaque_zero(), sizes)
+    return binding_subspan(type_, argument, _opaque_zero(), sizes)
 
 
 def _opaque_zero() -> ir.Value:
@@ -95,7 +96,7 @@ def _opaque_zero() -> ir.Value:
     Intermediate tensors get offsets in shared allocations after this, and IREE lowers a buffer to SPIR-V only
     if its type admits an offset just where there is one. No grid has so many workgroups.
     """
-    x = stream.dispatch_workgroup_id(ir.IntegerAttr.get(ir.IndexType.get(), 0))
+    x = workgroup_id(0)
     return arith.shrui(x, Index(31).value)
 
 

@@ -14,9 +14,8 @@ from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.cpu.backend import CpuBackend
 from iree.winograd.pipelines.cpu.choice.default_schedule import fastest_by_kernel
 from iree.winograd.pipelines.cpu.choice.search_space import CpuSearchSpace
-from iree.winograd.pipelines.cpu.kernels.depthwise import is_depthwise, shares_pixels
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
-from iree.winograd.pipelines.cpu.schedules.depthwise import DepthwiseSchedule
+from iree.winograd.pipelines.cpu.schedules.depthwise import DepthwiseSchedule, is_depthwise, shares_pixels
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
 from wide import sampled, wide
 
