@@ -65,7 +65,7 @@ def main(
     try:
         command_line = parse_command_line(arguments)
     except FlagError as error:
-        print(f"{_PROGRAM}: {error}", file=sys.stderr)
+        _print_error(f"{_PROGRAM}: {error}")
         return 1
     if HELP_FLAGS & set(command_line.stock):
         return _print_help(command_line)
@@ -83,11 +83,10 @@ def main(
     try:
         check_option_files(command_line.options, _print_warning)
     except OptionFileError as error:
-        print(f"{_PROGRAM}: for the --{flag_of(error.name)} option: {error}", file=sys.stderr)
+        _print_error(f"{_PROGRAM}: for the --{flag_of(error.name)} option: {error}")
         return 1
     code = _compile(command_line, stages, dumps, read_onnx, program)
-    sys.stdout.flush()
-    sys.stderr.flush()
+    _flush_streams()
     # The compiler's threads and global state need no orderly end.
     os._exit(code)
 
@@ -95,7 +94,7 @@ def main(
 def become_stock_tool(arguments: Sequence[str]) -> NoReturn:
     """Replace this process by the stock `iree-compile`."""
     binary = embedding.stock_tool(_PROGRAM)
-    sys.stdout.flush()
+    _flush_streams()
     os.execv(binary, [str(binary), *arguments])
 
 
@@ -314,4 +313,13 @@ def _print_warning(message: str) -> None:
 
 
 def _print_error(message: str) -> None:
-    print(message, file=sys.stderr, flush=True)
+    # Without a file `print` would write to the standard output.
+    if sys.stderr is not None:
+        print(message, file=sys.stderr, flush=True)
+
+
+def _flush_streams() -> None:
+    # Python has none where the standard output or error is closed.
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None:
+            stream.flush()

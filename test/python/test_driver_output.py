@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 from driver_run import TARGET, TYPE_ERROR, run
@@ -22,6 +25,26 @@ def test_dumps_of_our_passes(tmp_path: Path) -> None:
     wrapped, converted = re.split("^// -----// IR Dump After .*", outcome.stderr, flags=re.MULTILINE)[1:]
     assert "linalg.conv_2d" in wrapped
     assert "winograd.input_transform" in converted
+
+
+def test_the_standard_output_and_error_may_be_closed(tmp_path: Path) -> None:
+    (tmp_path / "add.mlir").write_text(ADD)
+    flags = " ".join((ENABLE, STRICT, *TARGET))
+    environment = {**os.environ, "IREE_WINOGRAD_PYTHON": sys.executable}
+
+    def shell(arguments: str) -> subprocess.CompletedProcess[bytes]:
+        command = f"'{TOOL_DIRECTORY / 'iree-compile'}' {flags} {arguments}"
+        return subprocess.run(command, shell=True, cwd=tmp_path, env=environment, capture_output=True)
+
+    for number, closed in enumerate((">&-", "2>&-", ">&- 2>&-")):
+        assert shell(f"add.mlir -o {number}.vmfb {closed}").returncode == 0
+    open_program = run(TOOL_DIRECTORY / "iree-compile", [ENABLE, *TARGET, "add.mlir", "-o", "open"], tmp_path)
+    assert all(open_program.files[f"{number}.vmfb"] == open_program.files["open"] for number in range(3))
+    # The stock tool, which these are left to, says that it can't write.
+    assert shell("add.mlir --compile-to=input >&-").returncode == 1
+    # What is no error's place stays empty.
+    refused = shell("missing.mlir 2>&-")
+    assert (refused.returncode, refused.stdout) == (1, b"")
 
 
 def test_remarks_name_line_and_layer(tmp_path: Path) -> None:
