@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from iree.winograd.dialect import ops
 from iree.winograd.dialect.bindings import ir, tensor
 from iree.winograd.passes.build.bodies import inline_block
@@ -24,7 +22,6 @@ PASS_NAME = "winograd-compute-before-concat"
 
 
 @register_pass(PASS_NAME)
-@dataclass(frozen=True)
 class ComputeBeforeConcat:
     """Compute what follows a concatenation of channels on its parts.
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from iree.winograd.dialect import ops
 from iree.winograd.dialect.bindings import ir, tensor
 from iree.winograd.passes.build.slices import extract_channels, insert_channels
@@ -19,7 +17,6 @@ PASS_NAME = "winograd-concat-in-place"
 
 
 @register_pass(PASS_NAME)
-@dataclass(frozen=True)
 class ConcatInPlace:
     """Write the parts of concatenations of channels into one tensor.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from operator import itemgetter
 
 from iree.winograd.dialect import ops
@@ -30,7 +29,6 @@ PASS_NAME = "winograd-convert-conv"
 
 
 @register_pass(PASS_NAME)
-@dataclass(frozen=True)
 class ConvertConv:
     """Rewrite annotated convolutions to winograd ops.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from operator import itemgetter
 
 from iree.winograd.dialect.bindings import ir
@@ -22,7 +21,6 @@ PASS_NAME = "winograd-convert-matmul"
 
 
 @register_pass(PASS_NAME)
-@dataclass(frozen=True)
 class ConvertMatmul:
     """Rewrite annotated products of rows and a matrix to convolutions.
 

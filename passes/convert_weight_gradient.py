@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from operator import itemgetter
 
 from iree.winograd.dialect import ops
@@ -31,7 +30,6 @@ PASS_NAME = "winograd-convert-weight-gradient"
 
 
 @register_pass(PASS_NAME)
-@dataclass(frozen=True)
 class ConvertWeightGradient:
     """Rewrite annotated gradients of filters to winograd ops.
 

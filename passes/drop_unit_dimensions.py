@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.build.convolution import build_convolution
@@ -23,7 +22,6 @@ from iree.winograd.passes.rewrite.grouped import fold_merged
 
 
 @register_pass("winograd-drop-unit-dimensions")
-@dataclass(frozen=True)
 class DropUnitDimensions:
     """Write convolutions without the spatial dimensions that hold one element.
 

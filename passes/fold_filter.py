@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from iree.winograd.dialect import ops, reference
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.build.constants import resource_constant
@@ -17,7 +15,6 @@ from iree.winograd.passes.rewrite.erasure import erase_if_unused
 
 
 @register_pass("winograd-fold-filter")
-@dataclass(frozen=True)
 class FoldFilter:
     """Transform constant filters at compile time.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.build.resampling import resampled
@@ -20,7 +19,6 @@ PASS_NAME = "winograd-fold-resampling"
 
 
 @register_pass(PASS_NAME)
-@dataclass(frozen=True)
 class FoldResampling:
     """Make one operation, with tables, of what resizes an image or selects channels of it.
 

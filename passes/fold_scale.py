@@ -22,7 +22,6 @@ PASS_NAME = "winograd-fold-scale"
 
 
 @register_pass(PASS_NAME)
-@dataclass(frozen=True)
 class FoldScale:
     """Move constant per-channel factors of the epilogue into the filter.
 

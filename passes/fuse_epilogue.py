@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from iree.winograd.dialect import ops
 from iree.winograd.dialect.bindings import arith, ir
 from iree.winograd.passes.build.bodies import inline_block
@@ -22,7 +20,6 @@ PASS_NAME = "winograd-fuse-epilogue"
 
 
 @register_pass(PASS_NAME)
-@dataclass(frozen=True)
 class FuseEpilogue:
     """Move elementwise consumers into the output transform.
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from iree.winograd.dialect import ops
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.frame.containment import rewrite_each
@@ -17,7 +15,6 @@ PASS_NAME = "winograd-fuse-pad"
 
 
 @register_pass(PASS_NAME)
-@dataclass(frozen=True)
 class FusePad:
     """Move padding with zeros into the input transform.
 

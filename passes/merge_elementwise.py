@@ -21,7 +21,6 @@ PASS_NAME = "winograd-merge-elementwise"
 
 
 @register_pass(PASS_NAME)
-@dataclass(frozen=True)
 class MergeElementwise:
     """Make one operation of elementwise ones that part and meet again.
 

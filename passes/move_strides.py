@@ -27,7 +27,6 @@ _SPATIAL = (1, 2)
 
 
 @register_pass("winograd-move-strides")
-@dataclass(frozen=True)
 class MoveStrides:
     """Compute only those pixels of an image that strided pointwise convolutions read.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.build.tensors import size_of
@@ -23,7 +22,6 @@ from iree.winograd.passes.rewrite.weight_gradient import rewrite_weight_gradient
 
 
 @register_pass("winograd-normalize-layout")
-@dataclass(frozen=True)
 class NormalizeLayout:
     """Bring convolutions, and what lies between them, to channels-last layout.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
 
 from iree.winograd.dialect.bindings import ir, tensor
@@ -19,7 +18,6 @@ _LANES = 16
 
 
 @register_pass("winograd-separate-resampling")
-@dataclass(frozen=True)
 class SeparateResampling:
     """Resample images in loops that IREE vectorizes: over repetitions, or one dimension after the other.
 

@@ -21,7 +21,6 @@ PASS_NAME = "winograd-split-pooling"
 
 
 @register_pass(PASS_NAME)
-@dataclass(frozen=True)
 class SplitPooling:
     """Write max pooling in three dimensions as pooling in two, which IREE vectorizes.
 

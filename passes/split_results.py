@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.build.bodies import inline_operations
 from iree.winograd.passes.build.generic import build_generic
@@ -19,7 +17,6 @@ PASS_NAME = "winograd-split-results"
 
 
 @register_pass(PASS_NAME)
-@dataclass(frozen=True)
 class SplitResults:
     """Make one operation per result of elementwise operations that have several.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from iree.winograd.dialect.bindings import arith, ir, linalg, tensor
 from iree.winograd.passes.build.convolution import build_convolution
@@ -35,7 +34,6 @@ PASS_NAME = "winograd-split-transposed"
 
 
 @register_pass(PASS_NAME)
-@dataclass(frozen=True)
 class SplitTransposed:
     """Rewrite transposed convolutions to convolutions of the phases of their output.
 

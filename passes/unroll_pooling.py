@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.build.generic import build_sum
 from iree.winograd.passes.build.slices import extracted
@@ -25,7 +23,6 @@ PASS_NAME = "winograd-unroll-pooling"
 
 
 @register_pass(PASS_NAME)
-@dataclass(frozen=True)
 class UnrollPooling:
     """Write sums over short windows as sums of slices.
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.dialect.verify import InvalidOperationError, verify_operation
 from iree.winograd.passes.frame.registry import PassError, register_pass
@@ -11,7 +9,6 @@ from iree.winograd.passes.match.navigation import walk
 
 
 @register_pass("winograd-verify")
-@dataclass(frozen=True)
 class Verify:
     """Check winograd ops.
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from iree.winograd.dialect import ops
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.frame.containment import rewrite_each
@@ -17,7 +15,6 @@ from .backends.module_backend import module_backend, unsupported_target
 
 
 @register_pass("winograd-compute-scales-first")
-@dataclass(frozen=True)
 class ComputeScalesFirst:
     """Have scales of channels that are computed by groups be known before what they scale, on CPUs.
 

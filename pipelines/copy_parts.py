@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.dialect.ops import InputTransformOp, OutputTransformOp
 from iree.winograd.passes.frame.containment import rewrite_each
@@ -22,7 +20,6 @@ _TRANSFORMS = {InputTransformOp.OPERATION_NAME, OutputTransformOp.OPERATION_NAME
 
 
 @register_pass("winograd-copy-parts")
-@dataclass(frozen=True)
 class CopyParts:
     """Have kernels of this project copy the strided parts of images that only they read, on CPUs.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import groupby
 
 from iree.winograd.dialect.bindings import ir
@@ -15,7 +14,6 @@ from .specification.chain import CHAINED_ATTRIBUTE_NAME
 
 
 @register_pass("winograd-drop-barriers")
-@dataclass(frozen=True)
 class DropBarriers:
     """Take the barriers between kernels that wait for each other out of a program's commands.
 

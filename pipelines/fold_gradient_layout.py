@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from iree.winograd.dialect import ops
 from iree.winograd.dialect.bindings import ir
@@ -27,7 +27,6 @@ PASS_NAME = "winograd-fold-gradient-layout"
 
 
 @register_pass(PASS_NAME)
-@dataclass(frozen=True)
 class FoldGradientLayout:
     """Have kernels of weight gradients read channels-first images, and write filters, as they are.
 

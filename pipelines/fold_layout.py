@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from iree.winograd.dialect import ops
 from iree.winograd.dialect.bindings import ir
@@ -28,7 +28,6 @@ PASS_NAME = "winograd-fold-layout"
 
 
 @register_pass(PASS_NAME)
-@dataclass(frozen=True)
 class FoldLayout:
     """Have kernels read and write channels-first images, and read filters, as they are.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cmp_to_key
 from itertools import combinations
 
@@ -19,7 +18,6 @@ from .backends.module_backend import module_backend, unsupported_target
 
 
 @register_pass("winograd-insert-first")
-@dataclass(frozen=True)
 class InsertFirst:
     """Insert parts of tensors before convolutions read them, for kernels that read parts in place: on CPUs.
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from iree.winograd.dialect import ops
 from iree.winograd.dialect.bindings import arith, ir
 from iree.winograd.passes.frame.containment import rewrite_each
@@ -22,7 +20,6 @@ _BEFORE = {
 
 
 @register_pass("winograd-keep-nan")
-@dataclass(frozen=True)
 class KeepNan:
     """Have maxima and minima be NaN where one of their numbers is, for targets where IREE's code loses it.
 

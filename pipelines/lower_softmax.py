@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.frame.containment import rewrite_each
 from iree.winograd.passes.frame.registry import register_pass
@@ -19,7 +17,6 @@ _LEAST_LENGTH = 16
 
 
 @register_pass("winograd-lower-softmax")
-@dataclass(frozen=True)
 class LowerSoftmax:
     """Have a kernel of this project compute softmax of rows, on CPUs.
 

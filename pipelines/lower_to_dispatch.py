@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.dialect.ops import FilterGradientOp, OutputTransformOp
 from iree.winograd.passes.frame.containment import rewrite_each
@@ -23,7 +21,6 @@ from iree.winograd.pipelines.specification.weight_gradient_group import (
 
 
 @register_pass("winograd-lower-to-dispatch")
-@dataclass(frozen=True)
 class LowerToDispatch:
     """Lower groups of winograd ops to dispatches of this project's kernels.
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.build.reflection import note_numbers
 from iree.winograd.passes.frame.containment import rewrite_each
@@ -16,7 +14,6 @@ _READS_IN_PLACE = ("tensor.dim", "tensor.collapse_shape", "tensor.expand_shape")
 
 
 @register_pass("winograd-note-unaligned")
-@dataclass(frozen=True)
 class NoteUnaligned:
     """Note which arguments of a program may lie anywhere in memory, as reflection of its functions.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.build.reflection import note_numbers
@@ -33,7 +32,6 @@ _WRITE = 2
 
 
 @register_pass("winograd-note-writes")
-@dataclass(frozen=True)
 class NoteWrites:
     """Note which arguments of a program it writes to, as reflection of its functions.
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.frame.containment import rewrite_each
 from iree.winograd.passes.frame.registry import register_pass
@@ -17,7 +15,6 @@ _AFFINITY = "affinity"
 
 
 @register_pass("winograd-own-results")
-@dataclass(frozen=True)
 class OwnResults:
     """Have results of a program for CPUs lie in memory of their own.
 

@@ -41,7 +41,6 @@ class _Pooling:
 
 
 @register_pass(PASS_NAME)
-@dataclass(frozen=True)
 class PoolInPlace:
     """Have max pooling read images in place, without a padded copy.
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from iree.winograd.dialect import ops
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.frame.containment import rewrite_each
@@ -19,7 +17,6 @@ _RESHAPES = ("tensor.collapse_shape", "tensor.expand_shape")
 
 
 @register_pass("winograd-separate-reductions")
-@dataclass(frozen=True)
 class SeparateReductions:
     """Have reductions be dispatches of their own where IREE's code doesn't wait for them.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import prod
 
 from iree.winograd.dialect.bindings import ir, tensor
@@ -22,7 +21,6 @@ MIN_SHUFFLED_RANK = 4
 
 
 @register_pass("winograd-transpose-images")
-@dataclass(frozen=True)
 class TransposeImages:
     """Have kernels of this project make arguments channels last that only they read, and shuffle channels.
 

@@ -108,7 +108,12 @@ def same_option(declaring_class: type, name: str, **changes: object) -> Any:
 
 
 def options_of(options_class: type) -> tuple[Option, ...]:
-    """The options that a dataclass declares, in order; other fields are for programs only."""
+    """The options that a class declares, in order: none if it is no dataclass.
+
+    Other fields are for programs only.
+    """
+    if not dataclasses.is_dataclass(options_class):
+        return ()
     hints = get_type_hints(options_class)
     return tuple(
         Option(field.name, hints[field.name], field.default, *field.metadata[_METADATA])

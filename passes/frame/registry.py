@@ -1,6 +1,6 @@
 """Passes by name: registration, and the `name{option-name=value ...}` text that MLIR uses for pass options.
 
-A pass is a frozen dataclass. Its fields are the options, its `run` does the work:
+A pass is a class whose `run` does the work; with options it is a frozen dataclass, whose fields they are:
 
     @register_pass("winograd-convert-conv")
     @dataclass(frozen=True)
@@ -16,10 +16,11 @@ The text form is `winograd-convert-conv{output-tile=4}`, with what `option` decl
 
 from __future__ import annotations
 
-import dataclasses
 import importlib
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import is_dataclass
+from inspect import get_annotations
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from iree.winograd.passes.frame.option import options_of
@@ -58,11 +59,11 @@ _OPTION = re.compile(
 
 
 def register_pass(name: str) -> Callable[[PassClass], PassClass]:
-    """Class decorator that makes a frozen dataclass available to pipelines as `name`."""
+    """Class decorator that makes a pass available to pipelines as `name`."""
 
     def register(pass_class: PassClass) -> PassClass:
-        if not dataclasses.is_dataclass(pass_class):
-            raise TypeError(f"pass {name!r} must be a dataclass, {pass_class.__name__} isn't")
+        if get_annotations(pass_class) and not is_dataclass(pass_class):
+            raise TypeError(f"pass {name!r} has fields, so that {pass_class.__name__} must be a dataclass")
         if name in _passes:
             raise ValueError(
                 f"pass {name!r} is registered twice: {_passes[name].__name__}, {pass_class.__name__}"
