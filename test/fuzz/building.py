@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import singledispatchmethod
+from math import inf
 
 import expressions as e
 import numpy as np
@@ -136,7 +137,11 @@ class _Builder:
 
     @results.register
     def _(self, op: o.Fill, values: list[ir.Value]) -> list[ir.Value]:
-        return [self.filled(op.number, Tensor(op.shape, op.dynamic))]
+        of = Tensor(op.shape, op.dynamic)
+        if op.is_constant:
+            number = ir.FloatAttr.get_f32(op.number)
+            return [arith.constant(_type(of), ir.DenseElementsAttr.get_splat(_type(of), number))]
+        return [self.filled(op.number, of)]
 
     @results.register
     def _(self, op: o.Pad, values: list[ir.Value]) -> list[ir.Value]:
@@ -235,7 +240,8 @@ class _Builder:
         shape = _static(source)
         kept = [d for d in range(len(shape)) if d not in op.dimensions]
         of = Tensor(tuple(shape[d] for d in kept), _is_dynamic(source) and 0 in kept)
-        init = self.filled(0.0 if op.kind == "sum" else LOWEST, of)
+        least = -inf if op.begins_with_infinity else LOWEST
+        init = self.filled(0.0 if op.kind == "sum" else least, of)
         combine = arith.addf if op.kind == "sum" else arith.maximumf
         kinds = ["reduction" if d in op.dimensions else "parallel" for d in range(len(shape))]
         result = ir.AffineMap.get(len(shape), 0, [ir.AffineExpr.get_dim(d) for d in kept])
@@ -257,6 +263,48 @@ class _Builder:
         identity = ir.AffineMap.get_identity(len(shape))
         init = self.empty(Tensor(tuple(shape)))
         return _generic([], [init], [identity], ["parallel"] * len(shape), body)
+
+    @results.register
+    def _(self, op: o.Resizing, values: list[ir.Value]) -> list[ir.Value]:
+        source = values[op.source]
+        resized_shape = [1, *op.shape[1:]] if _is_dynamic(source) else list(op.shape)
+        of = self.tensor_of(source, op.shape)
+
+        def body(_: ir.Value) -> list[ir.Value]:
+            position = [
+                _nearest(linalg.IndexOp(d).result, size, resized, op.in_floats)
+                for d, (size, resized) in enumerate(zip(_static(source), resized_shape, strict=True))
+            ]
+            return [tensor.extract(source, position)]
+
+        rank = len(op.shape)
+        return _generic([], [self.empty(of)], [ir.AffineMap.get_identity(rank)], ["parallel"] * rank, body)
+
+    @results.register
+    def _(self, op: o.Product, values: list[ir.Value]) -> list[ir.Value]:
+        left, right, init = (values[operand] for operand in op.operands)
+        loops = [*op.layouts[2], "k"]
+        maps = [
+            ir.AffineMap.get(len(loops), 0, [ir.AffineExpr.get_dim(loops.index(each)) for each in layout])
+            for layout in op.layouts
+        ]
+        if op.named:
+            product = ir.Operation.create(
+                "linalg.batch_matmul",
+                results=[init.type],
+                operands=[left, right, init],
+                attributes={
+                    "indexing_maps": ir.ArrayAttr.get([ir.AffineMapAttr.get(each) for each in maps]),
+                    "operandSegmentSizes": ir.DenseI32ArrayAttr.get([2, 1]),
+                },
+                regions=1,
+            )
+            linalg_structure.fill_builtin_region(product)
+            return [product.results[0]]
+        kinds = ["parallel"] * (len(loops) - 1) + ["reduction"]
+        return _generic(
+            [left, right], [init], maps, kinds, lambda a, b, sum_: [arith.addf(sum_, arith.mulf(a, b))]
+        )
 
     @results.register
     def _(self, op: o.Pooling, values: list[ir.Value]) -> list[ir.Value]:
@@ -300,6 +348,20 @@ class _Builder:
         types = [_type(result) for result in p.function_types(op.function)]
         callee = ir.FlatSymbolRefAttr.get(private_name(op.function))
         return list(func.CallOp(types, callee, [values[source] for source in op.sources]).results)
+
+
+def _nearest(place: ir.Value, size: int, resized: int, in_floats: bool) -> ir.Value:
+    """Which of `size` elements is at `place` of `resized` ones."""
+    if size == resized:
+        return place
+    if in_floats:
+        integer = ir.IntegerType.get_signless(64)
+        number = arith.sitofp(ir.F32Type.get(), arith.index_cast(integer, place))
+        quotient = math.floor(arith.divf(number, _number(resized / size)))
+        return arith.index_cast(ir.IndexType.get(), arith.fptosi(integer, quotient))
+    if resized % size == 0:
+        return arith.divsi(place, index_constant(resized // size))
+    return arith.divsi(arith.muli(place, index_constant(size)), index_constant(resized))
 
 
 def _expression(

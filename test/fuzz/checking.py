@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import cache, lru_cache, partial
@@ -35,6 +36,8 @@ _IREE_DEFECTS = (
 """What IREE 3.13 says of its own partitions of some programs, rewritten or not."""
 _IREE_OVERLAP = "source and target ranges overlap within the same buffer"
 """What its runtime says where IREE 3.13 moves a slice within an argument, with or without this project."""
+_PRODUCT_KERNEL = re.compile(rb"winograd_batch_matmul_\w+")
+"""The names of kernels of products, of which equal products have one."""
 INFORMATIVE = 0.05
 """Bounds beyond this share of a result's root mean square say little of it."""
 
@@ -102,6 +105,8 @@ def check(program: p.Program, configuration: Configuration, with_stock: bool) ->
         counts["convolutions"] += 1
         counts[f"convolutions for {configuration.target}"] += 1
         counts[f"convolutions {''.join(sorted(set(convolution.layouts[1])))}"] += 1
+    counts["products"] += len(p.products(program))
+    counts["products by a kernel"] += len(set(_PRODUCT_KERNEL.findall(compiled)))
     stock = _compile_stock(source, configuration) if with_stock else None
     for number, function in enumerate(program.functions):
         arguments = function_arguments(function)

@@ -14,7 +14,7 @@ from building import POOLINGS
 from draft import MAX_TENSOR, Draft, Image, Layer
 from draw_convolution import same_convolution
 from draw_elementwise import a, apply, elementwise, epilogue
-from draw_operands import pad, without_unread
+from draw_operands import FILL_NUMBERS, pad, without_unread
 from shrinking import renumbered
 
 
@@ -54,6 +54,10 @@ def concatenation(draft: Draft, image: Image, images: Sequence[Image]) -> Image 
 
     fitting = [other for other in images if others(other) == others(image)]
     parts = [image] + [draft.choice([*fitting, image]) for _ in range(draft.number(1, 2))]
+    of = draft.types[image.value]
+    if not of.dynamic and draft.chance(3):
+        number = draft.choice(FILL_NUMBERS)
+        parts.append(Image(draft.add(o.Fill(number, of.shape, is_constant=True)), image.layout))
     if draft.chance(2):
         parts.reverse()
     if sum(prod(draft.types[part.value].shape) for part in parts) > MAX_TENSOR:
@@ -143,17 +147,21 @@ def squeeze_and_excitation(draft: Draft, image: Image) -> Image:
 
 
 def softmax(draft: Draft, image: Image) -> Image:
-    of = draft.types[image.value]
-    d = draft.number(1, len(of.shape) - 1)
+    rank = len(draft.types[image.value].shape)
+    return Image(softmax_along(draft, image.value, draft.number(1, rank - 1)), image.layout)
+
+
+def softmax_along(draft: Draft, value: int, d: int) -> int:
+    """The softmax of `value` along dimension `d`."""
+    of = draft.types[value]
     identity = tuple(range(len(of.shape)))
     kept = tuple(other for other in identity if other != d)
-    top = draft.add(o.Reduction(image.value, (d,), "max"))
+    top = draft.add(o.Reduction(value, (d,), "max", begins_with_infinity=not draft.chance(3)))
     shifted = apply("exp", apply("sub", a(0), a(1)))
-    powers = draft.add(o.Elementwise((image.value, top), (identity, kept), (shifted,), of.shape, of.dynamic))
+    powers = draft.add(o.Elementwise((value, top), (identity, kept), (shifted,), of.shape, of.dynamic))
     whole = draft.add(o.Reduction(powers, (d,), "sum"))
     quotient = apply("div", a(0), a(1))
-    value = draft.add(o.Elementwise((powers, whole), (identity, kept), (quotient,), of.shape, of.dynamic))
-    return Image(value, image.layout)
+    return draft.add(o.Elementwise((powers, whole), (identity, kept), (quotient,), of.shape, of.dynamic))
 
 
 def transposition(draft: Draft, image: Image) -> Image:
@@ -164,18 +172,32 @@ def transposition(draft: Draft, image: Image) -> Image:
     return Image(draft.add(o.Transposition(image.value, permutation)), layout)
 
 
-def shuffle(draft: Draft, image: Image) -> Image | None:
-    """Of channels, as in ShuffleNet."""
+def shuffle(draft: Draft, image: Image) -> Image:
+    """Of channels, as in ShuffleNet, where a group may be the only one."""
     channel, size = image.layout.index("c"), draft.sizes(image)["c"]
-    groups = [g for g in (2, 3, 4) if size % g == 0]
-    if not groups:
-        return None
+    groups = [g for g in (1, 2, 3, 4) if size % g == 0]
     count = draft.choice(groups)
     value = draft.add(o.Expansion(image.value, channel, (count, size // count)))
     order = list(range(len(image.layout) + 1))
     order[channel], order[channel + 1] = channel + 1, channel
     value = draft.add(o.Transposition(value, tuple(order)))
     return Image(draft.add(o.Collapse(value, channel)), image.layout)
+
+
+def resized(draft: Draft, image: Image) -> Image | None:
+    """Larger by whole factors, or to other sizes, the nearest pixels repeated or left out."""
+    of = draft.types[image.value]
+    if 0 in of.shape:
+        return None
+    shape = list(of.shape)
+    by_factors = not draft.chance(3)
+    for d, letter in enumerate(image.layout):
+        if letter.isdigit() and not draft.chance(4):
+            shape[d] = shape[d] * draft.number(1, 4) if by_factors else draft.number(1, 2 * shape[d] + 3)
+    if prod(shape) > 2 * MAX_TENSOR:
+        return None
+    value = draft.add(o.Resizing(image.value, tuple(shape), in_floats=draft.chance(2)))
+    return epilogue(draft, Image(value, image.layout), [])
 
 
 def residual(draft: Draft, image: Image, images: Sequence[Image]) -> Image:

@@ -10,6 +10,7 @@ from zlib import crc32
 
 import expressions as e
 import numpy as np
+import numpy.typing as npt
 import operations as o
 import program as p
 from bounded import FUNCTIONS, LEAST, ROUNDOFF, Array, Bounded, add, largest, total
@@ -172,6 +173,29 @@ class _Evaluation:
         return [values[op.source].mapped(lambda array: np.flip(array, op.dimensions))]
 
     @results.register
+    def _(self, op: o.Resizing, values: list[Bounded]) -> list[Bounded]:
+        source = values[op.source]
+        read = np.ix_(
+            *(
+                nearest(size, resized, op.in_floats)
+                for size, resized in zip(source.value.shape, op.shape, strict=True)
+            )
+        )
+        return [source.mapped(lambda array: array[read])]
+
+    @results.register
+    def _(self, op: o.Product, values: list[Bounded]) -> list[Bounded]:
+        left, right, init = (values[operand] for operand in op.operands)
+        equation = "{},{}->{}".format(*op.layouts)
+        value = np.einsum(equation, left.value, right.value)
+        magnitudes = np.einsum(equation, left.magnitude, right.magnitude)
+        inherited = magnitudes - np.einsum(equation, np.abs(left.value), np.abs(right.value))
+        terms = left.value.shape[op.layouts[0].index("k")]
+        # Products round, too, and the sum may start with the init.
+        rounding = (terms + 1) * ROUNDOFF * (magnitudes + init.magnitude)
+        return [add(init, Bounded(value, inherited + rounding + LEAST))]
+
+    @results.register
     def _(self, op: o.Pooling, values: list[Bounded]) -> list[Bounded]:
         source = values[op.source]
         sizes = dict(zip(op.layout, source.value.shape, strict=True))
@@ -219,6 +243,14 @@ class _Evaluation:
         arguments = iter([values[source] for source in op.sources])
         called = _Evaluation(private_name(op.function), arguments, self.predicted_error)
         return called.block(op.function, [])
+
+
+def nearest(size: int, resized: int, in_floats: bool) -> npt.NDArray[np.intp]:
+    """Which of `size` elements are at each of `resized` places."""
+    places = np.arange(resized)
+    if not in_floats or size == resized:
+        return places * size // resized
+    return np.floor(places.astype(np.float32) / np.float32(resized / size)).astype(np.intp)
 
 
 def convolve(op: o.Convolution, source: Array, filters: Array) -> Array:

@@ -65,8 +65,11 @@ class Fill(OfNone):
     number: float
     shape: Shape
     dynamic: bool = False
+    is_constant: bool = False
+    """Whether it is a constant, rather than filled."""
 
     def infer(self, operands: Sequence[Tensor]) -> list[Tensor]:
+        require(not (self.is_constant and self.dynamic), "a constant of dynamic sizes")
         return [Tensor(self.shape, self.dynamic)]
 
 
@@ -271,6 +274,8 @@ class Reduction(OfOne):
 
     dimensions: Shape
     kind: Literal["sum", "max"]
+    begins_with_infinity: bool = False
+    """Whether the largest begins with minus infinity, as torch-mlir has it, not the lowest number."""
 
     def infer(self, operands: Sequence[Tensor]) -> list[Tensor]:
         (source,) = operands
@@ -289,6 +294,53 @@ class Reversal(OfOne):
         (source,) = operands
         require(not source.dynamic and max(self.dimensions) < len(source.shape), "no such dimension")
         return [source]
+
+
+@dataclass(frozen=True)
+class Resizing(OfOne):
+    """`source` with `shape`, each element the nearest one before it: read by `tensor.extract`."""
+
+    shape: Shape
+    in_floats: bool
+    """Whether positions are divided as torch-mlir does, in f32, rather than as integers."""
+
+    def infer(self, operands: Sequence[Tensor]) -> list[Tensor]:
+        (source,) = operands
+        require(len(source.shape) == len(self.shape), "ranks differ")
+        require(not source.dynamic or source.shape[0] == self.shape[0], "a resized dynamic dimension")
+        require(0 not in source.shape, "nothing to read")
+        return [source.with_shape(self.shape)]
+
+
+@dataclass(frozen=True)
+class Product:
+    """`init` plus the products of matrices.
+
+    A layout has one letter per dimension of the operand: `m` rows, `n` columns, `k` what is summed over;
+    others are of the batch.
+    """
+
+    left: int
+    right: int
+    init: int
+    layouts: tuple[str, str, str]
+    named: bool
+    """Whether it is `linalg.batch_matmul`, rather than a `linalg.generic`."""
+
+    @property
+    def operands(self) -> tuple[int, ...]:
+        return (self.left, self.right, self.init)
+
+    def infer(self, operands: Sequence[Tensor]) -> list[Tensor]:
+        sizes: dict[str, int] = {}
+        for layout, operand in zip(self.layouts, operands, strict=True):
+            require(len(layout) == len(operand.shape), "ranks differ")
+            require(operand.dynamic == operands[0].dynamic, "one dynamic, one not")
+            require(not operand.dynamic or layout[0] == self.layouts[0][0], "another dynamic dimension")
+            for letter, size in zip(layout, operand.shape, strict=True):
+                require(sizes.setdefault(letter, size) == size, "sizes")
+        require(not self.named or len(self.layouts[2]) == 3, "no batch of matrices")
+        return [operands[2]]
 
 
 @dataclass(frozen=True)

@@ -91,6 +91,8 @@ Operation = (
     | o.Elementwise
     | o.Reduction
     | o.Reversal
+    | o.Resizing
+    | o.Product
     | o.Pooling
     | Convolution
     | Loop
@@ -184,9 +186,13 @@ def called_functions(program: Program) -> list[Function]:
 
 
 def convolutions(program: Program) -> list[Convolution]:
-    return [
-        operation
-        for function in (*called_functions(program), *program.functions)
-        for operation in all_operations(function)
-        if isinstance(operation, Convolution)
-    ]
+    return [each for each in _operations(program) if isinstance(each, Convolution)]
+
+
+def products(program: Program) -> list[o.Product]:
+    return [each for each in _operations(program) if isinstance(each, o.Product)]
+
+
+def _operations(program: Program) -> Iterator[Operation]:
+    for function in (*called_functions(program), *program.functions):
+        yield from all_operations(function)

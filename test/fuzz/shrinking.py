@@ -157,5 +157,5 @@ def renumbered(node: Node, numbers: Mapping[int, int], former: int, count: int) 
     return replace(node, **changes) if changes else node
 
 
-VALUES = ("source", "sources", "filter", "init", "target", "initial", "condition", "results")
+VALUES = ("source", "sources", "left", "right", "filter", "init", "target", "initial", "condition", "results")
 """The fields of operations and blocks that hold values."""

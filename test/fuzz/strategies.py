@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 
 import operations as o
 import program as p
 from draft import MAX_TENSOR, Draft, Image, Layer
+from draw_attention import attention
 from draw_convolution import convolution
 from draw_elementwise import elementwise
 from draw_layers import (
@@ -17,6 +19,7 @@ from draw_layers import (
     pooling,
     repeated,
     residual,
+    resized,
     shuffle,
     sliced,
     softmax,
@@ -81,10 +84,11 @@ def functions(draw: st.DrawFn) -> p.Function:
     layout = draw(st.sampled_from(layouts))
     sizes = {"n": batch, "c": channels} | {str(d): extent for d, extent in enumerate(size)}
     image = Tensor(tuple(sizes[letter] for letter in layout), dynamic)
-    draft = Draft(draw, [], only_convolutions=draw(st.integers(0, 2)) > 0)
+    steps = draw(st.sampled_from((ONLY_CONVOLUTIONS, ONLY_CONVOLUTIONS, ANY_STEPS, WITH_ATTENTION)))
+    draft = Draft(draw, [], only_convolutions=steps == ONLY_CONVOLUTIONS)
     current = [Image(draft.add(o.Input(image.shape, image.dynamic)), layout)]
     for _ in range(draw(st.sampled_from((1, 2, 4, 4, 6)))):
-        _step(draft, current)
+        _step(draft, current, steps)
     results = _results(draft)
     output_argument = draw(st.integers(0, 5)) == 5 and not draft.types[results[0]].dynamic
     return p.Function(tuple(draft.operations), results, output_argument)
@@ -106,7 +110,9 @@ def _is_given(operation: p.Operation | None) -> bool:
     return isinstance(operation, o.Input | o.Constant | o.Fill)
 
 
-STEPS = (
+ONLY_CONVOLUTIONS = ("convolution",)
+WITH_ATTENTION = ("attention", "attention", "attention", "convolution", "resizing", "concatenation")
+ANY_STEPS = (
     *("convolution",) * 11,
     "pooling",
     "concatenation",
@@ -120,14 +126,16 @@ STEPS = (
     "branch",
     "elementwise",
     "insertion",
+    "attention",
+    "resizing",
 )
 
 
-def _step(draft: Draft, images: list[Image]) -> None:
-    """Add a layer to `images`, those that may be read."""
+def _step(draft: Draft, images: list[Image], steps: Sequence[str]) -> None:
+    """Add one of `steps`, a layer, to `images`, those that may be read."""
     image = images[-1] if not draft.chance(4) else draft.choice(images)
     first, before = len(draft.types), len(draft.operations)
-    kind = "convolution" if draft.only_convolutions else draft.choice(STEPS)
+    kind = draft.choice(steps)
     result: Image | None
     if kind == "convolution":
         result = convolution(draft, image, images)
@@ -153,6 +161,10 @@ def _step(draft: Draft, images: list[Image]) -> None:
         result = branch(draft, image)
     elif kind == "insertion":
         result = insertion(draft, image)
+    elif kind == "attention":
+        result = attention(draft, image)
+    elif kind == "resizing":
+        result = resized(draft, image)
     else:
         result = elementwise(draft, image, images)
     if result is None:
@@ -160,7 +172,8 @@ def _step(draft: Draft, images: list[Image]) -> None:
     images.append(result)
     layer = Layer(tuple(draft.operations[before:]), first, image, result)
     # Of layers that ask for the same kernels, each costs a fraction of what others do.
-    for _ in range(draft.choice((0, 4, 8, 16)) if draft.convolutions else 0):
+    times = (0, 0, 1, 2) if kind == "attention" else (0, 4, 8, 16)
+    for _ in range(draft.choice(times) if draft.convolutions else 0):
         same = [other for other in images if _has_type(draft, other, image)]
         images.append(repeated(draft, layer, draft.choice(same[-3:])))
 

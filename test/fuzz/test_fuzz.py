@@ -31,7 +31,9 @@ from operations import (
     Input,
     Insertion,
     Pad,
+    Product,
     Reduction,
+    Resizing,
     Slice,
     Transposition,
 )
@@ -263,10 +265,43 @@ def test_a_check_ends_with_the_time() -> None:
         checker.check(Program((ACCUMULATION,)), PREDICTED, with_stock=False)
 
 
+def test_products_and_resized_images_are_checked(checker: Checker) -> None:
+    """Keys as torch-mlir transposes them, and pixels as it repeats them; products of one kernel."""
+    outcome = checker.check(
+        Program(
+            (
+                Function(
+                    (
+                        Input((2, 5, 7, 9)),
+                        Resizing(0, (2, 5, 14, 9), in_floats=True),
+                        Resizing(1, (2, 5, 14, 5), in_floats=False),
+                        Collapse(2, 1),
+                        Transposition(3, (0, 2, 1)),
+                        Fill(0.0, (2, 70, 70)),
+                        Product(3, 4, 5, ("bmk", "bkn", "bmn"), named=True),
+                        Product(3, 3, 5, ("bmk", "bnk", "bmn"), named=True),
+                        Product(3, 3, 5, ("bmk", "bnk", "bmn"), named=False),
+                    ),
+                    (6, 7, 8),
+                ),
+            )
+        ),
+        PREDICTED,
+        with_stock=True,
+    )
+    assert outcome.finding is None
+    assert (outcome.counts["products"], outcome.counts["products by a kernel"]) == (3, 1)
+
+
+def _is_quick(program: Program) -> bool:
+    """Whether checking it takes seconds, as compiling each of many kernels takes one."""
+    return sum(len(function.operations) for function in program.functions) <= 300
+
+
 @settings(
-    max_examples=2, derandomize=True, database=None, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=3, derandomize=True, database=None, deadline=None, suppress_health_check=list(HealthCheck)
 )
-@given(program=programs(), configuration=configurations(["avx512", "avx2", "sse"]))
+@given(program=programs().filter(_is_quick), configuration=configurations(["avx512", "avx2", "sse"]))
 def test_random_programs(program: Program, configuration: Configuration, checker: Checker) -> None:
     finding = checker.check(program, configuration, with_stock=False).finding
     assume(finding is None or finding.kind not in STOCK_KINDS)
