@@ -90,7 +90,7 @@ def match_batch_matmul(operation: ir.Operation) -> BatchMatmul | NoMatch:
         _operand(value, letters, order)
         for value, letters, order in ((left, maps[0], _LEFT), (right, maps[1], _RIGHT))
     )
-    result, output = _output(operation.results[0], maps[2])
+    result, output = _output(operation, maps[2])
     problem = BatchProduct(
         sizes["b"],
         sizes["m"],
@@ -129,8 +129,9 @@ def _matrices(view: StridedView, letters: str, order: str) -> Matrices | None:
     )
 
 
-def _output(result: ir.Value, letters: str) -> tuple[ir.Value, Matrices]:
+def _output(product: ir.Operation, letters: str) -> tuple[ir.Value, Matrices]:
     """What the product is written as: its result, or a transposition of that if columns stay side by side."""
+    result = product.results[0]
     view = whole(result)
     matrices = _matrices(view, letters, _RESULT)
     assert matrices is not None
@@ -138,7 +139,8 @@ def _output(result: ir.Value, letters: str) -> tuple[ir.Value, Matrices]:
     found, value = (result, matrices), result
     while (user := only_user(value)) is not None and user.name in _MOVES and user.operands[0] == value:
         following = moved(view, user)
-        if following is None:
+        # In a loop the product would be computed each time.
+        if following is None or user.block != product.block:
             break
         view, value = following, user.results[0]
         if user.name == "linalg.transpose":

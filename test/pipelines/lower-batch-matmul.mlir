@@ -111,6 +111,36 @@ func.func @left(%a: tensor<2x4x50xf32>, %b: tensor<2x50x50xf32>, %c: tensor<2x64
 
 // -----
 
+util.global private @device = #hal.device.target<"local", [
+  #hal.executable.target<"llvm-cpu", "embedded-elf-x86_64", {
+    cpu = "haswell", cpu_features = "+avx2,+fma", target_triple = "x86_64-unknown-unknown-eabi-elf"}>
+]> : !hal.device
+
+// What is computed before a loop is not computed in it because a transposition is there.
+// CHECK-LABEL: func.func @transposed_in_a_loop
+// CHECK: %[[Y:.*]] = flow.dispatch @winograd_batch_matmul_2x33x19_from_20
+// CHECK: scf.for
+// CHECK-NOT: flow.dispatch
+// CHECK: linalg.transpose ins(%[[Y]] : tensor<2x33x19xf32>)
+func.func @transposed_in_a_loop(%x: tensor<2x33x20xf32>, %w: tensor<2x20x19xf32>, %b: tensor<33x2x19xf32>) -> tensor<33x2x19xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c3 = arith.constant 3 : index
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<2x33x19xf32>
+  %zeros = linalg.fill ins(%zero : f32) outs(%e : tensor<2x33x19xf32>) -> tensor<2x33x19xf32>
+  %y = linalg.batch_matmul ins(%x, %w : tensor<2x33x20xf32>, tensor<2x20x19xf32>) outs(%zeros : tensor<2x33x19xf32>) -> tensor<2x33x19xf32>
+  %r = scf.for %i = %c0 to %c3 step %c1 iter_args(%sum = %b) -> (tensor<33x2x19xf32>) {
+    %et = tensor.empty() : tensor<33x2x19xf32>
+    %t = linalg.transpose ins(%y : tensor<2x33x19xf32>) outs(%et : tensor<33x2x19xf32>) permutation = [1, 0, 2]
+    %next = arith.addf %sum, %t : tensor<33x2x19xf32>
+    scf.yield %next : tensor<33x2x19xf32>
+  }
+  return %r : tensor<33x2x19xf32>
+}
+
+// -----
+
 util.global private @device = #hal.device.target<"cuda", [#hal.executable.target<"cuda", "cuda-nvptx-fb">]> : !hal.device
 
 // GPUs have IREE's code.
