@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from typing import TYPE_CHECKING
 
@@ -12,6 +12,7 @@ from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.backends.search_space import SearchSpace
 
 from .decision import Candidate, Decision
+from .implementation import Implementation
 from .layer import Layer, match_problem
 from .layer_filter import is_layer_allowed, location_names
 from .prediction import IREE_TOLERANCE, TIME_TOLERANCE, attainable_limit, error_limit, predict
@@ -98,7 +99,7 @@ class Chooser:
     def _candidates(
         self, problem: ConvolutionProblem, ignore: Callable[[str], None]
     ) -> tuple[Candidate, ...]:
-        """One of each algorithm: with its fastest schedule where measured, these first, else the default.
+        """Of each algorithm its fastest schedule where measured, these first, else the default ones.
 
         Kernels that split products are another: they may be inaccurate where the others aren't. IREE's own
         code is among them where it was measured, or there is a model of it.
@@ -117,8 +118,17 @@ class Chooser:
 
 
 def _choose_predicted(accurate: list[Candidate]) -> tuple[Candidate, str]:
-    """The fastest, IREE's own code where that is clear, else the most accurate that is as fast; and why."""
-    ours = [each for each in accurate if not each.implementation.is_left_to_iree]
+    """The fastest, IREE's own code where that is clear, else the most accurate that is as fast; and why.
+
+    Of candidates that differ in sums alone the first counts: it is the fastest, or as fast as any.
+    """
+    first: dict[Implementation, Candidate] = {}
+    for each in accurate:
+        implementation = each.implementation
+        if not implementation.is_left_to_iree:
+            alike = replace(implementation, schedule=implementation.schedule.apart_from_sums)
+            first.setdefault(alike, each)
+    ours = list(first.values())
     theirs = next((each for each in accurate if each.implementation.is_left_to_iree), None)
     if theirs is not None:
         least = min((each.predicted_seconds for each in ours), default=inf)

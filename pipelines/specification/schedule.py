@@ -30,6 +30,11 @@ class Schedule:
         return None
 
     @property
+    def apart_from_sums(self) -> Schedule:
+        """What it shares with those that do the same in the same order but for how long sums are."""
+        return self
+
+    @property
     def matrix_products(self) -> int:
         """Products of half precision on matrix units for each of single precision: three of numbers that are
         split into two, one of rounded ones; zero where there are none."""

@@ -50,6 +50,8 @@ SHORT_BLOCK = 48
 """Channels of a reduction block of up to SHORT_REDUCTION channels without interleaved sums."""
 LONG_BLOCK = 64
 """Channels of a reduction block of more channels."""
+SHORTEST_BLOCK = 32
+"""Channels of a reduction block where an algorithm would exceed the error limit by longer ones."""
 SHORT_REDUCTION = 512
 """Channels up to which a direct convolution's one sum is so accurate that ours has to be more so."""
 INTERLEAVING_COST = 1.1
@@ -92,6 +94,23 @@ def fastest_by_kernel(
     if not fitting:
         raise ValueError(misfit(fastest[0], last, target))
     return tuple(sorted(fitting, key=seconds)) if len(fitting) > 1 else tuple(fitting)
+
+
+def default_schedules(
+    shape: ConvolutionShape, target: CpuTarget, machine: CpuMachine, threads: int
+) -> tuple[CpuSchedule, ...]:
+    """The fastest of all kernels, and the same with shorter sums where these round less.
+
+    That one takes longer: it is for algorithms that exceed an error limit by the first. Raises ValueError
+    where none fits.
+    """
+    default = fastest_by_kernel(shape, target, machine, threads)[0]
+    # Sums of filters that workgroups transform are as long as the blocks that these are transformed in allow.
+    if not isinstance(default, WinogradSchedule) or default.filter_block is not None:
+        return (default,)
+    if default.interleaved_sums > 1 or default.reduction_block <= SHORTEST_BLOCK:
+        return (default,)
+    return default, replace(default, reduction_block=SHORTEST_BLOCK)
 
 
 def _candidates(

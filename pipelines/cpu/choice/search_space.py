@@ -19,7 +19,7 @@ from iree.winograd.pipelines.specification.schedule import Schedule
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
 from .cost_model import stage_seconds
-from .default_schedule import fastest_by_kernel
+from .default_schedule import default_schedules, fastest_by_kernel
 from .depthwise_weight_gradient_schedules import depthwise_weight_gradient_schedules
 from .iree_cost import iree_matmul_seconds
 from .schedule_space import depthwise_schedules, direct_schedules, winograd_schedules
@@ -76,9 +76,12 @@ class CpuSearchSpace:
         """The schedule that is taken without measurement. Raises ValueError where none fits."""
         return fastest_by_kernel(shape, self.target, self.machine, self.threads)[0]
 
-    def default_schedules(self, shape: ConvolutionShape) -> tuple[CpuSchedule]:
-        """The default one alone: all sum alike. Raises ValueError where none fits."""
-        return (self.default_schedule(shape),)
+    def default_schedules(self, shape: ConvolutionShape) -> tuple[CpuSchedule, ...]:
+        """The default one, and the same with shorter sums where these are more accurate.
+
+        Raises ValueError where none fits.
+        """
+        return default_schedules(shape, self.target, self.machine, self.threads)
 
     def schedules(self, shape: ConvolutionShape) -> Iterator[CpuSchedule]:
         """All schedules worth measuring that keep the target's limits, the default one first."""

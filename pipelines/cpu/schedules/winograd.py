@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from iree.winograd.pipelines.cpu.processor.product import Product, RegisterBlock
@@ -59,3 +59,8 @@ class WinogradSchedule(Schedule):
     def summed_block(self) -> int:
         """Products that one of the sums of a block takes."""
         return self.product.summed(self.reduction_block)
+
+    @property
+    def apart_from_sums(self) -> WinogradSchedule:
+        """The same for all reduction blocks."""
+        return replace(self, reduction_block=1)

@@ -15,9 +15,11 @@ from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.schedules.direct import DirectSchedule, staged_elements
 from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule
 from iree.winograd.pipelines.selection.candidates import candidate_algorithms, convolution_shape
-from iree.winograd.pipelines.selection.prediction import predict
+from iree.winograd.pipelines.selection.implementation import Implementation
+from iree.winograd.pipelines.selection.prediction import assigned_schedule, implementation_error, predict
 
 TARGET = CpuTarget.of("znver5", "+avx512f")
+ZEN4 = CpuTarget.of("znver4", "+avx512f")
 MACHINE = CpuBackend(TARGET).default_machine
 DIRECT = Algorithm((1, 1), (1, 1))
 
@@ -57,6 +59,37 @@ def test_all_schedules_differ_and_keep_within_the_cache(convolution, threads):
                 row = shape.transform_size * (rows + schedule.channel_block)
                 assert 4 * schedule.tile_block * row <= TARGET.l2_bytes
                 assert threads > 1 or schedule.channel_splits == 1
+
+
+@pytest.mark.parametrize("threads", [1, 8])
+@pytest.mark.parametrize("tile", [(4, 4), (5, 5)], ids=str)
+@pytest.mark.parametrize(
+    "convolution", [problem(14, 256, 256), problem(14, 512, 512), problem(27, 64, 192, taps=5)], ids=str
+)
+def test_shorter_sums_take_longer_and_are_more_accurate(convolution, tile, threads):
+    algorithm = Algorithm(tile, convolution.kernel_size)
+    shape, searched = convolution_shape(convolution, algorithm), space(threads)
+    schedules = searched.default_schedules(shape)
+    assert schedules[0] == searched.default_schedule(shape)
+    seconds = [sum(searched.stage_seconds(shape, each).values()) for each in schedules]
+    errors = [implementation_error(convolution, Implementation(algorithm, each)) for each in schedules]
+    assert seconds == sorted(seconds)
+    assert errors == sorted(set(errors), reverse=True)
+    for schedule in schedules:
+        assert searched.refusal(shape, schedule) is None
+
+
+def test_sums_are_shorter_only_where_the_default_ones_exceed_the_limit():
+    """F(5x5) of 14x14x256 keeps 1e-6 by shorter sums alone; where none does, the most accurate are taken."""
+    convolution, algorithm = problem(14, 256, 256), Algorithm((5, 5), (3, 3))
+    searched = CpuSearchSpace(ZEN4, CpuBackend(ZEN4).default_machine)
+    shape = convolution_shape(convolution, algorithm)
+    default, shorter = searched.default_schedules(shape)
+    assert implementation_error(convolution, Implementation(algorithm, default)) > 1e-6
+    assert implementation_error(convolution, Implementation(algorithm, shorter)) <= 1e-6
+    assert assigned_schedule(shape, searched, 1e-5) == default
+    assert assigned_schedule(shape, searched, None) == shorter
+    assert assigned_schedule(shape, searched, 1e-8) == shorter
 
 
 def best(convolution: ConvolutionProblem, searched: SearchSpace) -> Algorithm:

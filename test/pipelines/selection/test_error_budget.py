@@ -80,6 +80,30 @@ def test_no_algorithm_exceeds_the_limit(limit: float, output_tile: int | None) -
             assert decision.chosen.predicted_seconds <= (1 + TIME_TOLERANCE) * fastest
 
 
+@pytest.mark.parametrize("limit", [1e-5, 1e-6])
+def test_sums_are_no_shorter_than_the_limit_asks_for(limit: float) -> None:
+    """Though shorter ones are more accurate and take as long, as far as predictions tell."""
+    text = """
+    func.func @main(%x: tensor<1x58x58x64xf32>, %w: tensor<3x3x64x64xf32>, %y: tensor<1x56x56x64xf32>)
+        -> tensor<1x56x56x64xf32> {
+      %r = linalg.conv_2d_nhwc_hwcf ins(%x, %w : tensor<1x58x58x64xf32>, tensor<3x3x64x64xf32>)
+        outs(%y : tensor<1x56x56x64xf32>) -> tensor<1x56x56x64xf32>
+      return %r : tensor<1x56x56x64xf32>
+    }
+    """
+    (decision,) = decisions(limit, text=text)
+    assert decision.chosen is not None
+    chosen = decision.chosen.implementation
+    alike = [
+        each
+        for each in decision.candidates
+        if each.implementation.algorithm == chosen.algorithm
+        and each.implementation.schedule.apart_from_sums == chosen.schedule.apart_from_sums
+    ]
+    assert len(alike) > 1
+    assert decision.chosen == next(each for each in alike if each.predicted_error <= limit)
+
+
 def test_the_default_is_a_limit_too() -> None:
     by_default = decisions(None)
     limit = by_default[0].space.max_relative_errors["f32"]

@@ -133,8 +133,9 @@ def test_the_fastest_measured_is_chosen(path: Path) -> None:
         if candidate.measured_seconds is not None
     }
     assert known == {algorithm(2): 1e-6, algorithm(4): 3e-6, algorithm(1): 5e-6}
-    candidates = [candidate.implementation.algorithm for candidate in found.decision.candidates]
+    candidates = [candidate.implementation for candidate in found.decision.candidates]
     assert len(candidates) == len(set(candidates)) > len(known)
+    assert sum(candidate.algorithm in known for candidate in candidates) == len(known)
     assert found.remarks == []
 
 
