@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -62,6 +62,10 @@ _TRANSLATION_PHASE = "executable-targets"
 """The phase in which what kernels do is translated."""
 _BINARIES_PHASE = "hal"
 """The phase after which kernels are what is loaded."""
+
+
+class InvalidProgramError(RuntimeError):
+    """What IREE has made of a program isn't valid."""
 
 
 @dataclass(frozen=True)
@@ -273,7 +277,10 @@ class Compilation:
             run_passes(module, passes, self._dumps, containment)
             require_lowered(module)
             users = take_kernel_users(module)
-            if self._finish(invocation, REWRITE_PHASE, containment, users) is None:
+            finished = None
+            with suppress(InvalidProgramError):
+                finished = self._finish(invocation, REWRITE_PHASE, containment, users)
+            if finished is None:
                 raise RewriteFailuresError(failures_of_kernels(users, module.location, diagnostics))
         except BaseException as error:
             self._invocations.remove(invocation)
@@ -305,7 +312,8 @@ class Compilation:
     ) -> api.Invocation | None:
         """Compile a program that has `kernels` of ours on from phase `compile_from`.
 
-        Raises `RewriteFailuresError` when a pass failed on the program's commands, which are as they were.
+        Raises `RewriteFailuresError` when a pass failed on the program's commands, which are as they were,
+        and `InvalidProgramError` when IREE made an invalid program of it, after diagnostics.
         """
         stages = replace(self._stages, compile_from=compile_from)
         rewrites: list[tuple[str, Callable[[ir.Operation], None]]] = []
@@ -405,10 +413,13 @@ class Compilation:
 def _program(invocation: api.Invocation) -> ir.Operation:
     """What `invocation` has made of its program so far, and goes on with.
 
-    IREE verifies it. Raises RuntimeError when it isn't valid, after diagnostics.
+    IREE verifies it. Raises `InvalidProgramError` when it isn't valid, after diagnostics.
     """
     module = invocation.export_module()
-    invocation.import_module(module)
+    try:
+        invocation.import_module(module)
+    except RuntimeError as error:
+        raise InvalidProgramError(str(error)) from error
     return module
 
 

@@ -6,7 +6,7 @@ import iree.compiler
 import pytest
 import torch
 from iree.winograd.dialect.bindings import ir
-from iree.winograd.errors import ModelImportError
+from iree.winograd.errors import CompilationError, ModelImportError
 from iree.winograd.imported_model import ImportedModel
 from iree.winograd.importers import import_torch
 from iree.winograd.program import compile
@@ -238,3 +238,27 @@ def test_an_operator_without_lowering() -> None:
 def test_not_a_model() -> None:
     with pytest.raises(ModelImportError, match=r"expected a torch\.nn\.Module or ExportedProgram, got int"):
         import_torch(3, torch.zeros(3))  # type: ignore[arg-type]
+
+
+class Gated(torch.nn.Module):
+    """An image of 7x7, pooled by 4 and made as large again: torch-mlir computes a size of 4 there."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.pooled = torch.nn.Conv2d(8, 8, 3, padding=1)
+        self.whole = torch.nn.Conv2d(8, 8, 3, padding=1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        pooled = self.pooled(torch.nn.functional.avg_pool2d(x, 4))
+        gate = torch.nn.functional.interpolate(pooled, size=x.shape[2:])
+        return self.whole(x) * torch.sigmoid(x + gate)
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_what_turns_out_invalid_behind_our_passes_is_reported_as_by_iree(strict: bool) -> None:
+    model = import_torch(Gated().eval(), torch.zeros(1, 8, 7, 7))
+    with pytest.raises(CompilationError, match="inferred input/output operand") as stock:
+        compile(model, enable_winograd=False)
+    with pytest.raises(CompilationError) as ours:
+        compile(model, strict=strict)
+    assert str(ours.value) == str(stock.value)
