@@ -45,6 +45,7 @@ from .note_unaligned import NoteUnaligned
 from .note_writes import NoteWrites
 from .own_results import OwnResults
 from .pool_in_place import PoolInPlace
+from .reshape_returned import ReshapeReturned
 from .selection.assign_schedule import AssignSchedule
 from .selection.decision import Decision
 from .selection.select_algorithm import SelectAlgorithm
@@ -96,6 +97,7 @@ def compile_pipeline(
         SeparateReductions(),
         LowerToDispatch(),
         ChainKernels(**shared_values(options, ChainKernels)),
+        ReshapeReturned(),
         NoteUnaligned(),
         NoteThreads(**shared_values(options, NoteThreads)),
     ]
