@@ -54,6 +54,8 @@ CONVERTING_PASSES = (
 """Without which a layer that was chosen for has no kernel."""
 FOR_ANNOTATIONS = "winograd-assign-schedule"
 """Has work only for layers that come with an algorithm."""
+FOR_CALLED = "winograd-reshape-returned"
+"""Has work only where functions are called that IREE doesn't inline."""
 # Kernels take time to emit: most tests stop before they are.
 EMITTING = PASSES.index("winograd-lower-to-dispatch")
 FIRST = Unit("winograd-fuse-pad", "input transform", 0)
@@ -213,11 +215,11 @@ def kernels_lost(failure: RewriteFailure, emits: bool) -> int:
 
 
 QUICK_PASSES = ("winograd-select-algorithm", "winograd-fuse-epilogue")
-SAMPLED_PASSES = sampled([name for name in PASSES if name != FOR_ANNOTATIONS], QUICK_PASSES)
+SAMPLED_PASSES = sampled([name for name in PASSES if name not in (FOR_ANNOTATIONS, FOR_CALLED)], QUICK_PASSES)
 
 
 def test_the_network_has_work_for_every_pass() -> None:
-    assert set(PASSES) - {FOR_ANNOTATIONS} == {unit.pass_name for unit in units()}
+    assert set(PASSES) - {FOR_ANNOTATIONS, FOR_CALLED} == {unit.pass_name for unit in units()}
     assert len(PASSES) == len(set(PASSES)), "a unit is known by the name of its pass"
     assert "linalg.yield" not in units().values(), "what is inside of an operation goes with it"
 
@@ -254,6 +256,41 @@ def test_an_annotated_convolution_that_gets_no_schedule_is_left_as_it_is(
         winograd.compile(annotated)
     (warning,) = (str(each.message) for each in caught)
     assert "convolution 0 was left as it is" in warning
+
+
+CALLED = """\
+func.func private @two(%x: tensor<1x8x8x16xf32>) -> (tensor<1x8x8x16xf32>, tensor<1x8x8x16xf32>)
+    attributes {noinline} {
+  %doubled = arith.addf %x, %x : tensor<1x8x8x16xf32>
+  %squared = arith.mulf %x, %x : tensor<1x8x8x16xf32>
+  return %doubled, %squared : tensor<1x8x8x16xf32>, tensor<1x8x8x16xf32>
+}
+func.func private @one(%x: tensor<1x8x8x16xf32>) -> tensor<1x6x6x16xf32> {
+  %filter = arith.constant dense<0.25> : tensor<3x3x16x16xf32>
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<1x6x6x16xf32>
+  %zeros = linalg.fill ins(%zero : f32) outs(%empty : tensor<1x6x6x16xf32>) -> tensor<1x6x6x16xf32>
+  %y = linalg.conv_2d_nhwc_hwcf ins(%x, %filter : tensor<1x8x8x16xf32>, tensor<3x3x16x16xf32>)
+    outs(%zeros : tensor<1x6x6x16xf32>) -> tensor<1x6x6x16xf32>
+  return %y : tensor<1x6x6x16xf32>
+}
+func.func @main(%x: tensor<1x8x8x16xf32>) -> (tensor<1x6x6x16xf32>, tensor<1x6x6x16xf32>) {
+  %r:2 = call @two(%x) : (tensor<1x8x8x16xf32>) -> (tensor<1x8x8x16xf32>, tensor<1x8x8x16xf32>)
+  %a = call @one(%r#0) : (tensor<1x8x8x16xf32>) -> tensor<1x6x6x16xf32>
+  %b = call @one(%r#1) : (tensor<1x8x8x16xf32>) -> tensor<1x6x6x16xf32>
+  return %a, %b : tensor<1x6x6x16xf32>, tensor<1x6x6x16xf32>
+}
+"""
+
+
+def test_a_failure_on_a_called_function_leaves_what_it_returns(monkeypatch: pytest.MonkeyPatch) -> None:
+    inject(monkeypatch, [Unit(FOR_CALLED, "function", 0)])
+    with pytest.warns(winograd.RewriteWarning, match=f"{FOR_CALLED} failed on function 0"):
+        vmfb = winograd.compile(CALLED, threads=1)
+    image = np.ones((1, 8, 8, 16), np.float32)
+    # Sums of 144 equal products of powers of two.
+    for result, expected in zip(winograd.load(vmfb, device="local-sync")(image), (72.0, 36.0), strict=True):
+        expect_within(result, np.full_like(result, expected), TOLERANCE * expected)
 
 
 @pytest.mark.parametrize(
