@@ -8,7 +8,7 @@ import platform
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from enum import Enum
 from functools import cache
 from typing import Any
@@ -34,18 +34,11 @@ class CallerScheduling(Enum):
     `sched_setattr`; before, nothing changes. It keeps them: to change them with every call costs it its core.
     """
 
-    @contextmanager
-    def applied(self) -> Iterator[None]:
+    def applied(self) -> AbstractContextManager[None]:
         """Asks for it while a call is made; does nothing where the system doesn't allow that."""
         if self is CallerScheduling.SHORT_SLICES:
             _keep_short_slices()
-        if self is not CallerScheduling.BATCH_WORK or not _become_batch_work():
-            yield
-            return
-        try:
-            yield
-        finally:
-            os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+        return _as_batch_work() if self is CallerScheduling.BATCH_WORK else nullcontext()
 
 
 class SchedulingAttributes(ctypes.Structure):
@@ -112,6 +105,17 @@ def _system_calls() -> tuple[int, int] | None:
 @cache
 def _library() -> Any:
     return ctypes.CDLL(None)
+
+
+@contextmanager
+def _as_batch_work() -> Iterator[None]:
+    if not _become_batch_work():
+        yield
+        return
+    try:
+        yield
+    finally:
+        os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
 
 
 def _become_batch_work() -> bool:
