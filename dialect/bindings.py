@@ -42,7 +42,8 @@ _capsule_pointer = ctypes.pythonapi.PyCapsule_GetPointer
 _capsule_pointer.restype, _capsule_pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
 
 _DEFERRED = ("gpu", "llvm", "math", "nvvm")
-"""Those that are imported where they are used: by kernels for GPUs, and in `math` by programs of tests."""
+"""Those that are imported where they are used: by kernels for GPUs, and `math` by that of layer normalization
+and by programs of tests."""
 
 CREATED_DIALECTS = (
     *(module.__name__.rpartition(".")[2] for module in (arith, func, memref, scf, tensor, vector)),

@@ -37,6 +37,7 @@ from .fold_layout import FoldLayout
 from .insert_first import InsertFirst
 from .keep_nan import KeepNan
 from .lower_batch_matmul import LowerBatchMatmul
+from .lower_layer_norm import LowerLayerNorm
 from .lower_softmax import LowerSoftmax
 from .lower_to_dispatch import LowerToDispatch
 from .machines.host import physical_cores
@@ -64,6 +65,7 @@ def compile_pipeline(
     return [
         SplitResults(),
         LowerSoftmax(),
+        LowerLayerNorm(),
         FoldResampling(),
         SplitTransposed(),
         DropUnitDimensions(),

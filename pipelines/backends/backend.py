@@ -7,6 +7,7 @@ from typing import Protocol
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.match.batch_matmul import BatchMatmul, BatchProduct
+from iree.winograd.passes.match.layer_norm import LayerNorm
 from iree.winograd.passes.match.no_match import Reason
 from iree.winograd.pipelines.machines.model import Machine
 from iree.winograd.pipelines.specification.executable_target import ExecutableTarget
@@ -44,6 +45,12 @@ class Lowering(Protocol):
         """Emits the dispatch of softmax of the rows of `N x ... x L` of f32, at the insertion point.
 
         Only N may be dynamic. Raises ValueError where the backend has no kernel for it.
+        """
+
+    def layer_norm(self, layer_norm: LayerNorm) -> ir.Value:
+        """Emits the dispatch of layer normalization of rows of f32, at the insertion point.
+
+        Raises ValueError where the backend has no kernel for it.
         """
 
     def batch_product(self, product: BatchMatmul, threads: int) -> ir.Value:
@@ -109,6 +116,10 @@ class Backend(Protocol):
     @property
     def has_softmax(self) -> bool:
         """Whether there is a kernel for softmax of rows."""
+
+    @property
+    def has_layer_norm(self) -> bool:
+        """Whether there is a kernel for layer normalization of rows."""
 
     def batch_product_misfit(self, problem: BatchProduct) -> Reason | None:
         """Why IREE's code computes products of the matrices of a batch; None where a kernel is to."""

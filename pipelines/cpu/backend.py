@@ -85,6 +85,10 @@ class CpuBackend:
     def has_softmax(self) -> bool:
         return True
 
+    @property
+    def has_layer_norm(self) -> bool:
+        return True
+
     def batch_product_misfit(self, problem: BatchProduct) -> Reason | None:
         return slower_than_iree(problem, self.target)
 

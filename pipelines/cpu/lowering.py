@@ -15,6 +15,7 @@ from iree.winograd.passes.build.tensors import index_constant, size_of
 from iree.winograd.passes.match.batch_matmul import BatchMatmul
 from iree.winograd.passes.match.channel_slice import ChannelSlice, match_insert
 from iree.winograd.passes.match.constants import constant_array
+from iree.winograd.passes.match.layer_norm import LayerNorm
 from iree.winograd.passes.match.navigation import defining_operation
 from iree.winograd.pipelines.cpu.kernels.by_schedule import kernel_for, weight_gradient_kernel
 from iree.winograd.pipelines.cpu.kernels.filters import FilterTransformKernel, pack_filters
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from iree.winograd.pipelines.cpu.kernels.by_schedule import CpuWeightGradientKernel
     from iree.winograd.pipelines.cpu.kernels.filters import CpuKernel
     from iree.winograd.pipelines.cpu.kernels.image_transposition import ImageTransposition
+    from iree.winograd.pipelines.cpu.kernels.layer_norm import LayerNormKernel
     from iree.winograd.pipelines.cpu.kernels.pooling import PoolingKernel
     from iree.winograd.pipelines.cpu.kernels.softmax import SoftmaxKernel
 
@@ -120,6 +122,28 @@ class CpuLowering:
             lambda function: kernel.emit(function.workgroup, function.batch, *function.buffers),
         )
 
+    def layer_norm(self, layer_norm: LayerNorm) -> ir.Value:
+        """Emits the dispatch of layer normalization of rows of f32, at the insertion point."""
+        from iree.winograd.pipelines.cpu.kernels.layer_norm import LayerNormKernel
+
+        shape = ir.RankedTensorType(layer_norm.source.type).shape
+        scale, shift = layer_norm.scale, layer_norm.shift
+        kernel = LayerNormKernel(
+            prod(shape[1:-1]),
+            layer_norm.length,
+            layer_norm.epsilon,
+            scale is not None,
+            shift is not None,
+            self.target,
+        )
+        return self._of_tensor(
+            layer_norm.source,
+            shape,
+            kernel,
+            lambda function: kernel.emit(function.workgroup, function.batch, *function.buffers),
+            [parameter for parameter in (scale, shift) if parameter is not None],
+        )
+
     def batch_product(self, product: BatchMatmul, threads: int) -> ir.Value:
         """Emits the dispatch of products of the matrices of a batch, at the insertion point."""
         from iree.winograd.pipelines.cpu.kernels.batch_matmul import BatchMatmulKernel
@@ -145,14 +169,20 @@ class CpuLowering:
         self,
         operand: ir.Value,
         shape: Sequence[int],
-        kernel: ImageTransposition | PoolingKernel | SoftmaxKernel,
+        kernel: ImageTransposition | LayerNormKernel | PoolingKernel | SoftmaxKernel,
         body: Callable[[KernelFunction[Buffer]], None],
+        parameters: Sequence[ir.Value] = (),
     ) -> ir.Value:
-        """The dispatch of a kernel that makes a tensor of `shape` of one of as large a batch."""
+        """The dispatch of a kernel that makes a tensor of `shape` of one of as large a batch.
+
+        `parameters` are tensors of static sizes that it reads, too.
+        """
         type_ = ir.RankedTensorType(operand.type)
         dynamic = type_.is_dynamic_dim(0)
         result = ir.RankedTensorType.get(list(shape), type_.element_type)
-        signature = DispatchSignature((type_,), result, dynamic_batch=dynamic)
+        operands = [operand, *parameters]
+        types = tuple(ir.RankedTensorType(each.type) for each in operands)
+        signature = DispatchSignature(types, result, dynamic_batch=dynamic)
         name = self._executable(
             (kernel, signature),
             kernel.name,
@@ -162,7 +192,7 @@ class CpuLowering:
             body,
         )
         batch = _as_value(size_of(operand, 0)) if dynamic else None
-        return emit_dispatch(name, signature, [operand], batch)
+        return emit_dispatch(name, signature, operands, batch)
 
     def count_workgroups(
         self, executable: ir.Operation, grid: tuple[int, ...], threads: int, *, result_is_operand: bool

@@ -95,6 +95,10 @@ class GpuBackend:
     def has_softmax(self) -> bool:
         return False
 
+    @property
+    def has_layer_norm(self) -> bool:
+        return False
+
     def batch_product_misfit(self, problem: BatchProduct) -> Reason | None:
         return "there is no kernel for it on GPUs"
 

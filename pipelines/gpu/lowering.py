@@ -14,6 +14,7 @@ from iree.winograd.passes.build.tensors import size_of
 from iree.winograd.passes.match.batch_matmul import BatchMatmul
 from iree.winograd.passes.match.constants import constant_array
 from iree.winograd.passes.match.image_layout import to_channels_last
+from iree.winograd.passes.match.layer_norm import LayerNorm
 from iree.winograd.passes.match.slices import match_slice
 from iree.winograd.pipelines.emission.dispatch import KernelFunction, kernel_name
 from iree.winograd.pipelines.emission.epilogue import VectorEpilogue, epilogue_text, reads_along_channels
@@ -121,6 +122,10 @@ class GpuLowering:
     def softmax(self, rows: ir.Value) -> ir.Value:
         """Raises ValueError."""
         raise ValueError("GPUs have no kernel for softmax")
+
+    def layer_norm(self, layer_norm: LayerNorm) -> ir.Value:
+        """Raises ValueError."""
+        raise ValueError("GPUs have no kernel for layer normalization")
 
     def batch_product(self, product: BatchMatmul, threads: int) -> ir.Value:
         """Raises ValueError."""

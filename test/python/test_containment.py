@@ -101,7 +101,8 @@ class Network(torch.nn.Module):
         )
         tokens = pooled.flatten(2)
         scores = tokens.transpose(1, 2) @ tokens
-        return self.head(x.mean((2, 3))) + of_stem.mean() + frames.mean() + scores.mean()
+        rows = torch.relu(torch.nn.functional.layer_norm(tokens, tokens.shape[-1:]))
+        return self.head(x.mean((2, 3))) + of_stem.mean() + frames.mean() + scores.mean() + rows.mean()
 
 
 @cache

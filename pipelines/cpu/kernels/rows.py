@@ -1,0 +1,70 @@
+"""What kernels of rows share: how many a workgroup takes, and reductions of one by vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import reduce
+
+from iree.winograd.dialect.bindings import arith, ir, vector
+from iree.winograd.pipelines.cpu.processor.target import CpuTarget
+from iree.winograd.pipelines.emission.control_flow import loop_carried
+from iree.winograd.pipelines.emission.index import Index
+from iree.winograd.pipelines.emission.vectors import LaneMask, broadcast, splat, vector_width_for
+
+_WORKGROUP_ELEMENTS = 2**14
+"""Elements of the rows of a workgroup, which take some ten microseconds."""
+_CHAINS = 4
+"""Vectors that are reduced beside each other: an operation takes about so many cycles."""
+
+_Combine = Callable[[ir.Value, ir.Value], ir.Value]
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of `length` neighbouring elements of f32, by vectors of `width` lanes."""
+
+    length: int
+    width: int
+
+    @staticmethod
+    def of(length: int, target: CpuTarget) -> Row:
+        """By the widest vectors of the target that fit."""
+        return Row(length, vector_width_for(length, target.vector_width))
+
+    @property
+    def block(self) -> int:
+        """Rows of a workgroup."""
+        return max(1, _WORKGROUP_ELEMENTS // self.length)
+
+    @property
+    def remainder(self) -> int:
+        """Elements beyond the whole vectors. The vector that ends with them overlaps another."""
+        return self.length % self.width
+
+    def reduced(self, initial: float, combine: _Combine, load: Callable[[Index], ir.Value]) -> ir.Value:
+        """All lanes the combination of the elements, of which `load` gives vectors by their offset."""
+        width, vectors = self.width, self.length // self.width
+        chains = min(_CHAINS, vectors)
+        looped = vectors // chains * chains
+        neutral = splat(initial, width, ir.F32Type.get())
+        partial = loop_carried(
+            looped * width,
+            chains * width,
+            [neutral] * chains,
+            lambda start, values: [combine(value, load(start + i * width)) for i, value in enumerate(values)],
+            "element",
+        )
+        for i in range(vectors - looped):
+            partial[i] = combine(partial[i], load(Index((looped + i) * width)))
+        if self.remainder:
+            new = LaneMask.between(width - self.remainder, width, width).value
+            partial[-1] = combine(partial[-1], arith.select(new, load(Index(self.length - width)), neutral))
+        result = reduce(combine, partial)
+        while width > 1:
+            width //= 2
+            lanes = list(range(2 * width))
+            result = combine(
+                vector.shuffle(result, result, lanes[:width]), vector.shuffle(result, result, lanes[width:])
+            )
+        return broadcast(vector.extract(result, [], [0]), self.width)
