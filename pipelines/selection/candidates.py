@@ -68,7 +68,7 @@ def predicted_algorithms(problem: ConvolutionProblem, output_tile: int | None = 
     """Those of `candidate_algorithms` that may be the fastest of all as accurate: half of them, or a third.
 
     Others are outdone in a dimension: by tiles no larger, of no more parts, for which there are fewer
-    products.
+    products, or by each output for itself, for which there are no more, where another tile is left.
     """
     efficient = [_efficient(problem, dimension, output_tile) for dimension in range(problem.spatial_rank)]
     for algorithm in candidate_algorithms(problem, output_tile):
@@ -117,4 +117,6 @@ def _efficient(problem: ConvolutionProblem, dimension: int, output_tile: int | N
         least = FEWER_PRODUCTS * products
         return any(a <= elements and b <= parts and c <= least for a, b, c in known.values())
 
-    return {pair for pair, own in known.items() if not is_outdone(*own)}
+    kept = {pair: own for pair, own in known.items() if not is_outdone(*own)}
+    *_, without_tiles = sizes(1, 1)
+    return {pair for pair, (*_, products) in kept.items() if products < without_tiles} or set(kept)
