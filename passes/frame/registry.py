@@ -76,11 +76,14 @@ def register_pass(name: str) -> Callable[[PassClass], PassClass]:
 
 
 def import_passes(package_name: str) -> None:
-    """Import every module under the package `package_name`, so that their passes are registered."""
+    """Import every module in the package `package_name`, so that their passes are registered.
+
+    Those of packages in it aren't: what passes share is imported where it is needed.
+    """
     import pkgutil
 
     package = importlib.import_module(package_name)
-    for module in pkgutil.walk_packages(package.__path__, package_name + "."):
+    for module in pkgutil.iter_modules(package.__path__, package_name + "."):
         importlib.import_module(module.name)
 
 

@@ -31,8 +31,8 @@ _OPENING = {"{": "}", "(": ")", "[": "]"}
 
 def load_passes() -> dict[str, type]:
     """Register every pass of the project; returns them by name."""
-    import_passes("iree.winograd.passes")
-    import_passes("iree.winograd.pipelines")
+    for package in ("passes", "pipelines", "pipelines.selection"):
+        import_passes(f"iree.winograd.{package}")
     return registered_passes()
 
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import pkgutil
 import warnings
+from collections.abc import Iterator
+from importlib import import_module
 from math import prod
+from unittest.mock import patch
 
 import iree.winograd
 import numpy as np
@@ -14,16 +18,26 @@ from iree.compiler import ir
 from iree.compiler.extras import onnx_importer
 from iree.winograd.dialect.algebra.numerics import UNIT_ROUNDOFF
 from iree.winograd.errors import WinogradError
-from onnx.backend.test.case.node import collect_testcases
+from onnx.backend.test.case import node as operators
+from onnx.backend.test.case.test_case import TestCase
+
+
+def cases() -> Iterator[TestCase]:
+    """Those with a convolution or pooling; ONNX makes those of all operators unless kept from it."""
+    for module in pkgutil.iter_modules(operators.__path__):
+        if "conv" in module.name or "pool" in module.name:
+            import_module(f"{operators.__name__}.{module.name}")
+    with patch.object(operators, "import_recursive"):
+        made = operators.collect_testcases(None)
+    for case in made:
+        if any("Conv" in node.op_type or "Pool" in node.op_type for node in case.model.graph.node):
+            yield case
+
 
 with warnings.catch_warnings():
     # Cases of other operators divide by zero when they are made.
     warnings.simplefilter("ignore", RuntimeWarning)
-    CASES = {
-        case.name: case
-        for case in collect_testcases(None)
-        if any("Conv" in node.op_type or "Pool" in node.op_type for node in case.model.graph.node)
-    }
+    CASES = {case.name: case for case in cases()}
 QUICK = ("test_basic_conv", "test_conv_")
 # Windows that overhang the padded image are averaged over too many values, with IREE's own importer as well.
 WRONG_IN_TORCH_MLIR = ("test_averagepool_3d_dilations_large_count_include_pad_is_1_ceil_mode_is_True",)

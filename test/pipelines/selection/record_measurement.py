@@ -1,4 +1,4 @@
-"""Records one measurement, for lit: FILE PROBLEM KEY IMPLEMENTATION SECONDS, the implementation as JSON."""
+"""Records measurements, for lit: FILE, then PROBLEM KEY IMPLEMENTATION SECONDS, IMPLEMENTATION as JSON."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.selection.implementation import implementation_from_record
 from iree.winograd.pipelines.selection.tuning_database import Measurement, TuningDatabase
 
-path, problem, key, implementation, seconds = sys.argv[1:]
-measurement = Measurement(implementation_from_record(json.loads(implementation)), float(seconds), 0.0, 1)
+path, *fields = sys.argv[1:]
 with TuningDatabase(path, report=sys.exit) as database:
-    database.record(ConvolutionProblem.parse(problem), key, [measurement])
+    for problem, key, implementation, seconds in zip(*[iter(fields)] * 4, strict=True):
+        measured = implementation_from_record(json.loads(implementation))
+        measurement = Measurement(measured, float(seconds), 0.0, 1)
+        database.record(ConvolutionProblem.parse(problem), key, [measurement])

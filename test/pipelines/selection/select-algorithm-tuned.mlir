@@ -2,12 +2,10 @@
 // RUN: %{python} %S/record_measurement.py %t.db \
 // RUN:   "1x56x56x64->64 kernel 3x3 stride 1x1 dilation 1x1 padding 1x1 1x1 groups 1 f32" \
 // RUN:   "x86-64 generic, 32 registers of 16, fma, L2 524288, threads 1" \
-// RUN:   '{"output_tile": [2, 2], "part_size": [3, 3], "schedule": {"kind": "winograd", "vector_width": 16, "tile_block": 28, "register_tiles": 7, "register_vectors": 2, "reduction_block": 64}}' 1e-3
-// RUN: %{python} %S/record_measurement.py %t.db \
+// RUN:   '{"output_tile": [2, 2], "part_size": [3, 3], "schedule": {"kind": "winograd", "vector_width": 16, "tile_block": 28, "register_tiles": 7, "register_vectors": 2, "reduction_block": 64}}' 1e-3 \
 // RUN:   "3x58x58x64->64 kernel 3x3 stride 1x1 dilation 1x1 padding 0x0 0x0 groups 1 f32" \
 // RUN:   "x86-64 generic, 32 registers of 16, fma, L2 524288, threads 1" \
-// RUN:   '{"output_tile": [1, 1], "part_size": [1, 1], "schedule": {"kind": "iree"}}' 1e-3
-// RUN: %{python} %S/record_measurement.py %t.db \
+// RUN:   '{"output_tile": [1, 1], "part_size": [1, 1], "schedule": {"kind": "iree"}}' 1e-3 \
 // RUN:   "3x58x58x64->64 kernel 3x3 stride 1x1 dilation 1x1 padding 0x0 0x0 groups 1 f32" \
 // RUN:   "x86-64 generic, 32 registers of 16, fma, L2 524288, threads 1" \
 // RUN:   '{"output_tile": [1, 1], "part_size": [1, 1], "schedule": {"kind": "direct", "vector_width": 16, "register_pixels": 3, "register_vectors": 3, "row_block": 2, "pixel_block": 12}}' 2e-3
