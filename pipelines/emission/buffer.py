@@ -106,18 +106,32 @@ def _by_vectors(count: Index, width: int, body: Callable[[Index, int], None]) ->
 
 
 def scratch(extents: tuple[int, ...], element: ir.Type, name: str) -> Buffer:
-    """Memory of one workgroup for elements of a type, supplied by the runtime, that begins a cache line.
+    """Memory of one workgroup for elements of a type, supplied by the runtime, that begins a cache line."""
+    return ScratchMemory.of(extents, element, name).buffer
 
-    On a single thread the runtime has it from the C library, at any multiple of 16 bytes: vectors of 64
-    would mostly lie in two lines.
-    """
-    space = ir.Attribute.parse("#iree_codegen.workgroup_local")
-    size, byte = prod(extents), ir.IntegerType.get_signless(8)
-    padded = [size * element.width // 8 + CACHE_LINE_BYTES]
-    with named(name):
-        supplied = memref.AllocOp(ir.MemRefType.get(padded, byte, memory_space=space), [], []).result
-        memory = memref.memory_space_cast(ir.MemRefType.get(padded, byte), supplied)
-        address = Index(memref.extract_aligned_pointer_as_index(memory))
-        to_line = (Index(0) - address) % CACHE_LINE_BYTES
-        aligned = memref.view(ir.MemRefType.get([size], element), memory, to_line.value, [])
-    return Buffer(aligned, extents)
+
+@dataclass(frozen=True)
+class ScratchMemory:
+    """Memory of one workgroup, supplied by the runtime, that begins a cache line, and where it lies."""
+
+    buffer: Buffer
+    address: Index
+    """In bytes."""
+
+    @staticmethod
+    def of(extents: tuple[int, ...], element: ir.Type, name: str) -> ScratchMemory:
+        """Emits it for elements of a type.
+
+        On a single thread the runtime has it from the C library, at any multiple of 16 bytes: vectors of 64
+        would mostly lie in two lines.
+        """
+        space = ir.Attribute.parse("#iree_codegen.workgroup_local")
+        size, byte = prod(extents), ir.IntegerType.get_signless(8)
+        padded = [size * element.width // 8 + CACHE_LINE_BYTES]
+        with named(name):
+            supplied = memref.AllocOp(ir.MemRefType.get(padded, byte, memory_space=space), [], []).result
+            memory = memref.memory_space_cast(ir.MemRefType.get(padded, byte), supplied)
+            address = Index(memref.extract_aligned_pointer_as_index(memory))
+            to_line = (Index(0) - address) % CACHE_LINE_BYTES
+            aligned = memref.view(ir.MemRefType.get([size], element), memory, to_line.value, [])
+        return ScratchMemory(Buffer(aligned, extents), address + to_line)
