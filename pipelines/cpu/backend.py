@@ -16,6 +16,7 @@ from iree.winograd.pipelines.cpu.processor.transposition import MAX_INTERLEAVED_
 from iree.winograd.pipelines.cpu.schedules.depthwise import DepthwiseSchedule
 from iree.winograd.pipelines.cpu.schedules.depthwise_weight_gradient import DepthwiseWeightGradientSchedule
 from iree.winograd.pipelines.cpu.schedules.direct import DirectSchedule
+from iree.winograd.pipelines.cpu.schedules.matrix_unit import MatrixUnitSchedule
 from iree.winograd.pipelines.cpu.schedules.weight_gradient import WeightGradientSchedule
 from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule
 from iree.winograd.pipelines.machines.defaults import default_cpu_machine
@@ -51,6 +52,7 @@ class CpuBackend:
             WinogradSchedule,
             DirectSchedule,
             DepthwiseSchedule,
+            MatrixUnitSchedule,
             WeightGradientSchedule,
             DepthwiseWeightGradientSchedule,
         )

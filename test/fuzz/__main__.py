@@ -24,7 +24,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=seconds, default=60.0, help="a number, or one with s, min or h")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument(
-        "--targets", default="avx512,avx2,sse", help=f"separated by commas, of {', '.join(TARGETS)}"
+        "--targets", default="avx512,amx,avx2,sse", help=f"separated by commas, of {', '.join(TARGETS)}"
     )
     parser.add_argument("--output", default=None, help="a file for what was found, as JSON")
     parser.add_argument(

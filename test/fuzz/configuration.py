@@ -26,6 +26,7 @@ from iree.winograd.pipelines.selection.prediction import candidate
 
 TARGETS = {
     "avx512": "cpu:skylake-avx512",
+    "amx": "cpu:skylake-avx512",
     "avx2": "cpu:haswell",
     "sse": "cpu:x86-64",
     "host": "cpu",
@@ -33,6 +34,8 @@ TARGETS = {
     "cuda": "cuda:sm_80",
 }
 """By name, what `iree.winograd.compile` calls it."""
+FEATURES = {"amx": "--iree-llvmcpu-target-cpu-features=+amx-tile,+amx-bf16"}
+"""The flags of targets that no processor's name tells apart: programs for AMX run without it, too."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +63,7 @@ class Configuration:
             f"--iree-opt-const-eval={str(self.evaluates_constants).lower()}",
             # Each constant would be computed by a function of its own, a tenth of the time.
             f"--iree-opt-const-expr-hoisting={str(self.evaluates_constants).lower()}",
+            *([FEATURES[self.target]] if self.target in FEATURES else []),
             *(() if self.optimizes else ("--iree-llvmcpu-mlir-opt-level=O0",)),
         )
 

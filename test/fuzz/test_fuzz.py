@@ -301,7 +301,7 @@ def _is_quick(program: Program) -> bool:
 @settings(
     max_examples=3, derandomize=True, database=None, deadline=None, suppress_health_check=list(HealthCheck)
 )
-@given(program=programs().filter(_is_quick), configuration=configurations(["avx512", "avx2", "sse"]))
+@given(program=programs().filter(_is_quick), configuration=configurations(["avx512", "amx", "avx2", "sse"]))
 def test_random_programs(program: Program, configuration: Configuration, checker: Checker) -> None:
     finding = checker.check(program, configuration, with_stock=False).finding
     assume(finding is None or finding.kind not in STOCK_KINDS)

@@ -26,6 +26,7 @@ from iree.winograd.pipelines.cpu.schedules.direct import (
     staged_elements,
 )
 from iree.winograd.pipelines.cpu.schedules.fit import CpuSchedule, taken
+from iree.winograd.pipelines.cpu.schedules.matrix_unit import MatrixUnitSchedule
 from iree.winograd.pipelines.cpu.schedules.weight_gradient import WeightGradientSchedule
 from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule
 from iree.winograd.pipelines.machines.model import CpuMachine
@@ -38,13 +39,13 @@ from .layout_cost import (
     transposition_seconds,
     written_tile_cycles,
 )
-from .product_cost import channel_seconds, multiply_add_seconds
+from .matrix_unit_cost import matrix_unit_seconds
+from .product_cost import channel_seconds, filter_seconds, multiply_add_seconds
 from .rates import (
     ACCUMULATE_CYCLES,
     CACHED_FILTERS,
     ELEMENT_CYCLES,
     INPUT_OPERATION_CYCLES,
-    MEMORY_FILTERS,
     OUTPUT_OPERATION_CYCLES,
     PRODUCT_EFFICIENCY,
     SHARED_TILES,
@@ -89,6 +90,8 @@ def _told_seconds(
     stages: Mapping[str, float]
     if isinstance(schedule, DirectSchedule):
         stages = _direct_seconds(shape, schedule, target, machine, threads)
+    elif isinstance(schedule, MatrixUnitSchedule):
+        stages = matrix_unit_seconds(shape, schedule, machine, threads)
     elif isinstance(schedule, DepthwiseSchedule):
         stages = _depthwise_seconds(shape, schedule, target, machine, threads)
     else:
@@ -325,31 +328,8 @@ def _products(
     panels = shape.transform_size * shape.reduction * channel_blocks
     products = workers.load * panels * row_blocks * per_channel / PRODUCT_EFFICIENCY
     size = shape.element_types.filter_bytes * panels * product.channels
-    filters = _filter_seconds(size, number, workers)
+    filters = filter_seconds(size, number, workers)
     return products, filters - (1 - UNHIDDEN) * min(products / row_blocks, filters)
-
-
-def _filter_seconds(size: int, parts: int, workers: Workers) -> float:
-    """Seconds that a thread reads filters for, `parts` parts of `size` bytes.
-
-    All threads together read them once from memory: the filters of a whole network don't stay in any cache
-    from one run to the next. What others have read comes from the cache that they share, and what a thread
-    has read itself, from its own.
-    """
-    machine, whole = workers.machine, parts * size
-    distinct = min(workers.share, parts) * size
-    shared = max(0.0, distinct - whole / workers.count)
-    own = workers.share * size - distinct
-    return (
-        whole / (MEMORY_FILTERS * workers.memory_bandwidth)
-        + shared / (MEMORY_FILTERS * workers.shared_bandwidth(whole))
-        + own / _reached(machine.bandwidth(size), machine)
-    )
-
-
-def _reached(bandwidth: float, machine: CpuMachine) -> float:
-    """What the reading of filters reaches of a bandwidth."""
-    return bandwidth * (MEMORY_FILTERS if bandwidth <= machine.memory_bandwidth else CACHED_FILTERS)
 
 
 def _channel_parts(shape: ConvolutionShape, channel_block: int, splits: int) -> tuple[int, int]:

@@ -22,6 +22,7 @@ from iree.winograd.pipelines.cpu.schedules.direct import (
     in_lines,
 )
 from iree.winograd.pipelines.cpu.schedules.fit import CpuSchedule, misfit, waiting_vectors
+from iree.winograd.pipelines.cpu.schedules.matrix_unit import MatrixUnitSchedule
 from iree.winograd.pipelines.cpu.schedules.weight_gradient import WeightGradientSchedule
 from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule
 from iree.winograd.pipelines.emission.vectors import vector_width_for
@@ -30,6 +31,7 @@ from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
 from .cost_model import stage_seconds
 from .depthwise_weight_gradient_schedules import depthwise_weight_gradient_schedules
+from .matrix_unit_schedules import matrix_unit_schedules
 from .product_cost import register_block_seconds
 from .rates import SCATTERED_BYTES_PER_CYCLE
 from .weight_gradient_schedules import weight_gradient_schedules
@@ -86,10 +88,9 @@ def fastest_by_kernel(
             return inf
         return sum(stage_seconds(shape, schedule, target, machine, threads).values())
 
-    fastest = [
-        _fastest(_candidates(kind, shape, target, machine, threads), seconds, shape, target)
-        for kind in suited_schedules(shape, target)
-    ]
+    by_kind = [_candidates(kind, shape, target, machine, threads) for kind in suited_schedules(shape, target)]
+    # Of the matrix unit there may be none: the first kind's error says what is wrong.
+    fastest = [_fastest(each, seconds, shape, target) for each in by_kind if each or len(by_kind) == 1]
     fitting = [schedule for schedule in fastest if misfit(schedule, last, target) is None]
     if not fitting:
         raise ValueError(misfit(fastest[0], last, target))
@@ -127,6 +128,8 @@ def _candidates(
         return dict.fromkeys(weight_gradient_schedules(shape, target, threads))
     if kind is DepthwiseWeightGradientSchedule:
         return dict.fromkeys(depthwise_weight_gradient_schedules(shape, target, threads))
+    if kind is MatrixUnitSchedule:
+        return dict.fromkeys(matrix_unit_schedules(shape, target, threads))
     if kind is DepthwiseSchedule:
         return dict.fromkeys(_depthwise_schedules(shape, target, threads))
     return dict.fromkeys(_direct_schedules(shape, target, machine, threads))

@@ -7,7 +7,15 @@ from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.machines.model import CpuMachine
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
-from .rates import CACHED_FILTERS, FETCHED_LINES, FIRST_CACHE_FILTERS, PIXEL_CYCLES, VECTOR_CYCLES
+from .rates import (
+    CACHED_FILTERS,
+    FETCHED_LINES,
+    FIRST_CACHE_FILTERS,
+    MEMORY_FILTERS,
+    PIXEL_CYCLES,
+    VECTOR_CYCLES,
+)
+from .workers import Workers
 
 
 def channel_seconds(product: Product, target: CpuTarget, machine: CpuMachine) -> float:
@@ -42,3 +50,26 @@ def register_block_seconds(
 def multiply_add_seconds(target: CpuTarget, machine: CpuMachine) -> float:
     """From the start of one multiply-add of whole vectors to that of the next."""
     return 2 * target.vector_width / machine.flops
+
+
+def filter_seconds(size: int, parts: int, workers: Workers) -> float:
+    """Seconds that a thread reads filters for, `parts` parts of `size` bytes.
+
+    All threads together read them once from memory: the filters of a whole network don't stay in any cache
+    from one run to the next. What others have read comes from the cache that they share, and what a thread
+    has read itself, from its own.
+    """
+    machine, whole = workers.machine, parts * size
+    distinct = min(workers.share, parts) * size
+    shared = max(0.0, distinct - whole / workers.count)
+    own = workers.share * size - distinct
+    return (
+        whole / (MEMORY_FILTERS * workers.memory_bandwidth)
+        + shared / (MEMORY_FILTERS * workers.shared_bandwidth(whole))
+        + own / _reached(machine.bandwidth(size), machine)
+    )
+
+
+def _reached(bandwidth: float, machine: CpuMachine) -> float:
+    """What the reading of filters reaches of a bandwidth."""
+    return bandwidth * (MEMORY_FILTERS if bandwidth <= machine.memory_bandwidth else CACHED_FILTERS)

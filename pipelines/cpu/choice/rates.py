@@ -48,6 +48,17 @@ STORE_CYCLES = 2.9
 TAP_ROW_CYCLES = 8.5
 """Of starting the loop over one row of taps."""
 STAGED_BYTES_PER_CYCLE = 18.0
+SPLIT_PIXEL_CYCLES = 33.0
+"""Of splitting 32 channels of an element of an image, which come from L2 or further, for a matrix unit."""
+SPLIT_FILTER_CYCLES = 9.0
+"""The same of filters that were fetched ahead."""
+TILE_ROW_CYCLES = 1.3
+"""Of loading a row of a tile from L2 or L1, as far as the unit doesn't multiply meanwhile."""
+TILE_EFFICIENCY = 0.52
+"""The part of a matrix unit's peak rate, a row of a tile each cycle, that its kernel reaches: with zeros it
+would reach nearly all of it."""
+PERMISSION_SECONDS = 2e-7
+"""Of asking for a matrix unit and telling it the shapes of tiles."""
 SHUFFLE_CYCLES = 1.5
 """Of a shuffle by which images are transposed, reading and writing included: 1.3 on Zen 4."""
 STRAGGLING = 0.17

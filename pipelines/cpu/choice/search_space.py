@@ -12,6 +12,7 @@ from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.schedules.depthwise_weight_gradient import DepthwiseWeightGradientSchedule
 from iree.winograd.pipelines.cpu.schedules.direct import DirectSchedule
 from iree.winograd.pipelines.cpu.schedules.fit import CpuSchedule
+from iree.winograd.pipelines.cpu.schedules.matrix_unit import MatrixUnitSchedule
 from iree.winograd.pipelines.cpu.schedules.weight_gradient import WeightGradientSchedule
 from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule
 from iree.winograd.pipelines.machines.model import CpuMachine, Limits
@@ -22,6 +23,7 @@ from .cost_model import stage_seconds
 from .default_schedule import default_schedules, fastest_by_kernel
 from .depthwise_weight_gradient_schedules import depthwise_weight_gradient_schedules
 from .iree_cost import iree_matmul_seconds
+from .matrix_unit_schedules import matrix_unit_schedules
 from .schedule_space import depthwise_schedules, direct_schedules, winograd_schedules
 from .weight_gradient_schedules import weight_gradient_schedules
 
@@ -45,9 +47,10 @@ class CpuSearchSpace:
     def key(self) -> str:
         target = self.target
         fused = "fma" if target.fused_multiply_add else "no fma"
+        unit = ", matrix unit" if target.has_matrix_unit else ""
         registers = f"{target.vector_registers} registers of {target.vector_width}"
         return (
-            f"x86-64 {target.cpu or 'generic'}, {registers}, {fused}, L2 {target.l2_bytes}, "
+            f"x86-64 {target.cpu or 'generic'}, {registers}, {fused}{unit}, L2 {target.l2_bytes}, "
             f"threads {self.threads}"
         )
 
@@ -97,6 +100,8 @@ class CpuSearchSpace:
         """Those of the same kernel as `default`."""
         if isinstance(default, DirectSchedule):
             return direct_schedules(shape, self.target, self.threads, default)
+        if isinstance(default, MatrixUnitSchedule):
+            return matrix_unit_schedules(shape, self.target, self.threads)
         if isinstance(default, WeightGradientSchedule):
             return weight_gradient_schedules(shape, self.target, self.threads)
         if isinstance(default, DepthwiseWeightGradientSchedule):

@@ -10,6 +10,7 @@ from iree.winograd.pipelines.cpu.schedules.depthwise import DepthwiseSchedule, i
 from iree.winograd.pipelines.cpu.schedules.depthwise_weight_gradient import DepthwiseWeightGradientSchedule
 from iree.winograd.pipelines.cpu.schedules.direct import DirectSchedule, in_lines
 from iree.winograd.pipelines.cpu.schedules.fit import CpuSchedule, misfit
+from iree.winograd.pipelines.cpu.schedules.matrix_unit import MatrixUnitSchedule
 from iree.winograd.pipelines.cpu.schedules.weight_gradient import WeightGradientSchedule
 from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule
 from iree.winograd.pipelines.specification.shape import ConvolutionShape, WeightGradientShape
@@ -47,6 +48,10 @@ def kernel_for(shape: ConvolutionShape, target: CpuTarget, schedule: object) -> 
         from .depthwise import DepthwiseKernel
 
         return DepthwiseKernel(shape, schedule, target)
+    if isinstance(schedule, MatrixUnitSchedule):
+        from .matrix_unit import MatrixUnitKernel
+
+        return MatrixUnitKernel(in_lines(shape), schedule, target)
     from .direct import DirectKernel
 
     assert isinstance(schedule, DirectSchedule)
@@ -80,4 +85,9 @@ def suited_schedules(shape: ConvolutionShape, target: CpuTarget) -> tuple[type[C
         return (WinogradSchedule,)
     if is_depthwise(shape, target):
         return (DepthwiseSchedule,)
-    return (DirectSchedule, DepthwiseSchedule) if shares_pixels(shape, target) else (DirectSchedule,)
+    suited: list[type[CpuSchedule]] = [DirectSchedule]
+    if target.has_matrix_unit and shape.groups == 1:
+        suited.append(MatrixUnitSchedule)
+    if shares_pixels(shape, target):
+        suited.append(DepthwiseSchedule)
+    return tuple(suited)

@@ -103,11 +103,7 @@ class DirectKernel:
         or N x K x OH....
         """
         schedule = self.schedule
-        size = image.extents[1:-1]
-        if size != self.shape.input_size:
-            images = image.extents[:1] if self.shape.batch == 1 and image.extents[0] > 1 else ()
-            epilogue = replace(epilogue, lined_up=(*images, *size))
-            image, output = self._in_lines(image, 1), self._in_lines(output, self._spatial_position)
+        image, output, epilogue = self.in_lines(image, output, epilogue)
         with named("first_output"):
             outputs = self._outputs(workgroup[0])
         source = self._stage(image, outputs) if self._stages(image) else self._in_place(image)
@@ -134,7 +130,19 @@ class DirectKernel:
                 row_start = (*output_row, outputs.first_pixel)
                 store.finish_row(outputs.number, row_start, channel, self.target.vector_width)
 
-    def _in_lines(self, buffer: Buffer, position: int) -> Buffer:
+    def in_lines(
+        self, image: Buffer, output: Buffer, epilogue: VectorEpilogue
+    ) -> tuple[Buffer, Buffer, VectorEpilogue]:
+        """What `emit` takes, with the spatial dimensions of `shape` in place of those that they were lined up
+        from."""
+        size = image.extents[1:-1]
+        if size == self.shape.input_size:
+            return image, output, epilogue
+        images = image.extents[:1] if self.shape.batch == 1 and image.extents[0] > 1 else ()
+        epilogue = replace(epilogue, lined_up=(*images, *size))
+        return self._lined_up(image, 1), self._lined_up(output, self._spatial_position), epilogue
+
+    def _lined_up(self, buffer: Buffer, position: int) -> Buffer:
         """An image whose spatial dimensions, from `position` on, are those of `shape`."""
         rest = buffer.extents[position + self.shape.spatial_rank :]
         return replace(buffer, extents=(*buffer.extents[:position], *self.shape.output_size, *rest))

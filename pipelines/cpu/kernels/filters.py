@@ -18,9 +18,10 @@ from iree.winograd.pipelines.emission.vectors import for_each_vector
 if TYPE_CHECKING:
     from .depthwise import DepthwiseKernel
     from .direct import DirectKernel
+    from .matrix_unit import MatrixUnitKernel
     from .winograd import WinogradKernel
 
-    CpuKernel = WinogradKernel | DirectKernel | DepthwiseKernel
+    CpuKernel = WinogradKernel | DirectKernel | DepthwiseKernel | MatrixUnitKernel
 
 INPUT_CHANNELS = 32
 """Of a workgroup that transforms filters: neighbours of one tap share cache lines in some layouts."""

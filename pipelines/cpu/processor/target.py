@@ -31,13 +31,16 @@ IREE's runtime gives a workgroup as much memory of its own as this cache holds, 
 """
 MATRIX_PROCESSORS = ("sapphirerapids", "emeraldrapids", "graniterapids")
 """Those with matrix units."""
+MATRIX_UNIT_FEATURES = {"amx-tile", "amx-bf16"}
+"""LLVM's names of what multiplies tiles of bf16."""
 
 
 @dataclass(frozen=True)
 class CpuTarget:
     """An x86-64 target: f32 lanes of a vector register, how many of these, whether it has FMA, and its L2.
 
-    `cpu` is LLVM's name of the processor, empty where code is for no particular one.
+    `cpu` is LLVM's name of the processor, empty where code is for no particular one. `has_matrix_unit` says
+    whether it multiplies tiles of bf16, as AMX does.
     """
 
     vector_width: int
@@ -45,6 +48,7 @@ class CpuTarget:
     fused_multiply_add: bool
     l2_bytes: int
     cpu: str = ""
+    has_matrix_unit: bool = False
 
     @property
     def workgroup_bytes(self) -> int:
@@ -63,7 +67,8 @@ class CpuTarget:
         if "amx-tile" in enabled and cpu not in MATRIX_PROCESSORS:
             cpu = "graniterapids" if "prefetchi" in enabled else "sapphirerapids"
         if "avx512f" in enabled:
-            return CpuTarget(16, 32, True, L2_KIBIBYTES.get(cpu, 512) * KIBIBYTE, cpu)
+            has_matrix_unit = enabled >= MATRIX_UNIT_FEATURES
+            return CpuTarget(16, 32, True, L2_KIBIBYTES.get(cpu, 512) * KIBIBYTE, cpu, has_matrix_unit)
         l2_bytes = L2_KIBIBYTES.get(cpu, 256) * KIBIBYTE
         if "avx2" in enabled and "fma" in enabled:
             return CpuTarget(8, 16, True, l2_bytes, cpu)
@@ -78,4 +83,5 @@ class CpuTarget:
             one.fused_multiply_add and other.fused_multiply_add,
             min(one.l2_bytes, other.l2_bytes),
             one.cpu if one.cpu == other.cpu else "",
+            one.has_matrix_unit and other.has_matrix_unit,
         )

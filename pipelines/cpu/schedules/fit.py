@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from iree.winograd.passes.match.element_types import F32
 from iree.winograd.passes.match.no_match import Reason
+from iree.winograd.pipelines.cpu.processor.matrix_unit import TILE_REGISTERS, TILE_ROWS
 from iree.winograd.pipelines.cpu.processor.strips import strip_elements
 from iree.winograd.pipelines.cpu.processor.target import ROW_PADDING, CpuTarget
 from iree.winograd.pipelines.specification.shape import ConvolutionShape, WeightGradientShape
@@ -11,12 +13,14 @@ from .channel_blocks import ChannelBlocks
 from .depthwise import DepthwiseSchedule, can_copy, depthwise_workgroup_bytes
 from .depthwise_weight_gradient import DepthwiseWeightGradientSchedule
 from .direct import DirectSchedule, direct_workgroup_bytes, in_lines
+from .matrix_unit import MatrixUnitSchedule, matrix_unit_workgroup_bytes
 from .weight_gradient import WeightGradientSchedule
 from .winograd import WinogradSchedule
 
 CpuSchedule = (
     WinogradSchedule
     | DirectSchedule
+    | MatrixUnitSchedule
     | DepthwiseSchedule
     | WeightGradientSchedule
     | DepthwiseWeightGradientSchedule
@@ -30,7 +34,10 @@ def misfit(schedule: CpuSchedule, shape: ConvolutionShape, target: CpuTarget) ->
     if isinstance(schedule, DepthwiseWeightGradientSchedule):
         return _depthwise_weight_gradient_misfit(schedule, shape, target)
     channels = shape.output_channels if isinstance(schedule, DepthwiseSchedule) else shape.group_outputs
-    if not isinstance(schedule, DepthwiseSchedule):
+    if isinstance(schedule, MatrixUnitSchedule):
+        if reason := _matrix_unit_misfit(schedule, shape, target):
+            return reason
+    elif not isinstance(schedule, DepthwiseSchedule):
         reason = schedule.product.misfit(target, shape.element_types)
         if reason is not None:
             return reason
@@ -42,6 +49,8 @@ def misfit(schedule: CpuSchedule, shape: ConvolutionShape, target: CpuTarget) ->
         return _winograd_misfit(schedule, shape, target)
     if isinstance(schedule, DirectSchedule):
         return _direct_misfit(schedule, shape, target)
+    if isinstance(schedule, MatrixUnitSchedule):
+        return _matrix_block_misfit(schedule, in_lines(shape), target)
     return _depthwise_misfit(schedule, shape, target)
 
 
@@ -51,6 +60,8 @@ def _layout_misfit(schedule: CpuSchedule, shape: ConvolutionShape) -> Reason | N
         return None
     if isinstance(schedule, DepthwiseSchedule):
         return "the depthwise kernel takes channels-last images only"
+    if isinstance(schedule, MatrixUnitSchedule):
+        return "the kernel on the matrix unit takes channels-last images only"
     if shape.input_channels_first and isinstance(schedule, DirectSchedule):
         return "the direct kernel reads channels-last images only"
     if shape.input_channels_first and shape.decomposition.spacing[-1] > 1:
@@ -79,7 +90,11 @@ def taken(schedule: CpuSchedule, shape: ConvolutionShape, target: CpuTarget) -> 
 
 def _leaves_lanes_out(schedule: CpuSchedule, shape: ConvolutionShape) -> bool:
     """Whether the kernel leaves a part of its last vector of channels out."""
-    if not isinstance(schedule, DirectSchedule) or shape.groups > 1 or shape.output_channels_first:
+    if (
+        not isinstance(schedule, DirectSchedule | MatrixUnitSchedule)
+        or shape.groups > 1
+        or shape.output_channels_first
+    ):
         return False
     return schedule.channel_block - schedule.vector_width < shape.output_channels
 
@@ -168,6 +183,48 @@ def _direct_misfit(schedule: DirectSchedule, shape: ConvolutionShape, target: Cp
         # A row of outputs waits to be transposed.
         needed += shape.element_types.result_bytes * schedule.pixel_block * schedule.channel_block
     return _memory_misfit(needed, target)
+
+
+def _matrix_unit_misfit(
+    schedule: MatrixUnitSchedule, shape: ConvolutionShape, target: CpuTarget
+) -> Reason | None:
+    """Why the matrix unit doesn't compute the convolution, or not by such register blocks."""
+    if not target.has_matrix_unit:
+        return "the target has no matrix unit"
+    if shape.element_types != F32:
+        return f"the kernel on the matrix unit splits {F32}, not {shape.element_types}"
+    if shape.groups > 1:
+        return "the kernel on the matrix unit takes no groups"
+    block = schedule.block
+    if block.registers > TILE_REGISTERS:
+        return f"{block.registers} tiles exceed the {TILE_REGISTERS} registers of a matrix unit"
+    if block.tile_rows > TILE_ROWS:
+        return f"tile_pixels {block.tile_rows} exceeds the {TILE_ROWS} rows of a tile"
+    return None
+
+
+def _matrix_block_misfit(
+    schedule: MatrixUnitSchedule, shape: ConvolutionShape, target: CpuTarget
+) -> Reason | None:
+    """The same of the blocks of a convolution that is `in_lines`."""
+    outer = max(0, shape.spatial_rank - 2)
+    sizes = (*shape.output_size[:outer], *shape.kernel_size[:outer])
+    if any(size > 1 for size in sizes) or any(shape.padding_low[:outer]):
+        return "the kernel on the matrix unit takes images of two dimensions"
+    for name, size, part, whole in (
+        ("row_block", schedule.row_block, schedule.row_tiles, shape.output_rows),
+        (
+            "pixel_block",
+            schedule.pixel_block,
+            schedule.pixel_tiles * schedule.tile_pixels,
+            shape.output_size[-1],
+        ),
+    ):
+        if size > whole:
+            return f"{name} {size} exceeds the {whole} outputs that there are"
+        if part > size:
+            return f"{name} {size} is less than the {part} of a register block"
+    return _memory_misfit(matrix_unit_workgroup_bytes(schedule, shape, target), target)
 
 
 def _depthwise_misfit(

@@ -1,0 +1,78 @@
+"""What the matrix unit's kernel takes by its schedule."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import prod
+
+from iree.winograd.pipelines.cpu.processor.matrix_unit import (
+    PARTS,
+    PRODUCTS,
+    TILE_ROWS,
+)
+from iree.winograd.pipelines.cpu.schedules.direct import direct_channel_blocks, in_lines
+from iree.winograd.pipelines.cpu.schedules.matrix_unit import (
+    MatrixUnitSchedule,
+    split_chunks,
+    split_columns,
+    split_rows,
+)
+from iree.winograd.pipelines.machines.model import CpuMachine
+from iree.winograd.pipelines.specification.shape import ConvolutionShape
+
+from .product_cost import filter_seconds
+from .rates import (
+    PERMISSION_SECONDS,
+    SPLIT_FILTER_CYCLES,
+    SPLIT_PIXEL_CYCLES,
+    STORE_CYCLES,
+    TILE_EFFICIENCY,
+    TILE_ROW_CYCLES,
+)
+from .workers import Workers, complete
+
+
+def matrix_unit_seconds(
+    shape: ConvolutionShape, schedule: MatrixUnitSchedule, machine: CpuMachine, threads: int
+) -> Mapping[str, float]:
+    """Seconds of the stages of `MatrixUnitKernel`.
+
+        products = register blocks * tiles of the reduction * max(6 * tiles of sums * tile_pixels,
+                   1.3 * rows of tiles that are loaded) cycles / efficiency
+        staging  = elements * chunks of channels * 45 + rows of filters * 9 cycles
+        output   = outputs / 16 * 2 * 2.9 cycles
+
+    where a tile of the reduction, or a chunk, is 32 channels of a tap. Sums go through memory, hence twice.
+    Fetching filters ahead is no gain: it keeps tiles waiting.
+    """
+    shape = in_lines(shape)
+    rows, pixels = shape.output_rows, shape.output_size[-1]
+    tasks = (shape.batch or 1) * -(-rows // schedule.row_block) * -(-pixels // schedule.pixel_block)
+    blocks = direct_channel_blocks(shape, schedule.channel_block)
+    channel_blocks = blocks.part_size(min(schedule.channel_splits, blocks.count))
+    parts = -(-blocks.count // channel_blocks)
+    workers = Workers(machine, threads, tasks * parts)
+    cycle = 1 / machine.clock
+    block_pixels = schedule.pixel_tiles * schedule.tile_pixels
+    register_blocks = -(-schedule.row_block // schedule.row_tiles) * -(-schedule.pixel_block // block_pixels)
+    chunks = split_chunks(shape)
+    steps = prod(shape.kernel_size) * chunks
+    block = schedule.block
+    multiplied = len(PRODUCTS) * block.row_tiles * block.channel_tiles * block.tile_rows
+    # Each of the parts of both operands, and the first one of the filters twice.
+    loaded = PARTS * block.row_tiles * block.tile_rows + (PARTS + 1) * block.channel_tiles * TILE_ROWS
+    per_step = max(multiplied, TILE_ROW_CYCLES * loaded) / TILE_EFFICIENCY
+    products = workers.load * channel_blocks * register_blocks * steps * per_step * cycle
+    size = shape.element_types.filter_bytes * shape.reduction * channel_blocks * schedule.channel_block
+    filters = filter_seconds(size, parts, workers)
+    elements = split_rows(shape, schedule.row_block) * split_columns(shape, schedule.pixel_block)
+    filter_rows = channel_blocks * steps * TILE_ROWS * schedule.channel_tiles
+    split_cycles = SPLIT_PIXEL_CYCLES * elements * chunks + SPLIT_FILTER_CYCLES * filter_rows
+    outputs = channel_blocks * register_blocks * block.row_tiles * block.tile_rows * schedule.channel_tiles
+    stages = {
+        "staging": workers.load * (split_cycles * cycle + PERMISSION_SECONDS),
+        "products": products,
+        "filters": filters,
+        "output": workers.load * outputs * 2 * STORE_CYCLES * cycle,
+    }
+    return complete(stages, workers)

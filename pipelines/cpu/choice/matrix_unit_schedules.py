@@ -1,0 +1,67 @@
+"""The schedules of the matrix unit's kernel: its default one is the fastest predicted of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+
+from iree.winograd.pipelines.cpu.processor.matrix_unit import TILE_LANES, TILE_ROWS
+from iree.winograd.pipelines.cpu.processor.target import CpuTarget
+from iree.winograd.pipelines.cpu.schedules.direct import direct_channel_blocks, in_lines
+from iree.winograd.pipelines.cpu.schedules.fit import misfit
+from iree.winograd.pipelines.cpu.schedules.matrix_unit import MatrixUnitSchedule
+from iree.winograd.pipelines.specification.shape import ConvolutionShape
+
+REGISTER_BLOCKS = ((2, 2), (1, 3), (3, 1), (1, 2), (2, 1), (1, 1))
+"""Tiles of pixels and of channels, which eight registers hold."""
+MAX_PIXELS = (112, 224, 448)
+"""Of a workgroup: more split filters less often, fewer leave L2 to them."""
+WORKGROUPS_PER_THREAD = (1, 2, 4)
+
+
+def matrix_unit_schedules(
+    shape: ConvolutionShape, target: CpuTarget, threads: int
+) -> Iterator[MatrixUnitSchedule]:
+    """Those of blocks of about equally many outputs for each thread, or of parts of the channels."""
+    whole, shape = shape, in_lines(shape)
+    images, rows, pixels = shape.batch or 1, shape.output_rows, shape.output_size[-1]
+    counts = (1,) if threads == 1 else tuple(threads * count for count in WORKGROUPS_PER_THREAD)
+    found = set()
+    for count, most, (tiles, channel_tiles) in product(counts, MAX_PIXELS, REGISTER_BLOCKS):
+        if channel_tiles > max(1, -(-shape.output_channels // TILE_LANES)):
+            continue
+        for divided in {1, count}:
+            share = min(most, -(-images * rows * pixels // divided))
+            for tile_pixels, pixel_tiles, row_tiles, row_block, pixel_block in _blocks(
+                rows, pixels, share, tiles
+            ):
+                tasks = images * -(-rows // row_block) * -(-pixels // pixel_block)
+                blocks = direct_channel_blocks(shape, TILE_LANES * channel_tiles).count
+                found.add(
+                    MatrixUnitSchedule(
+                        tile_pixels=tile_pixels,
+                        pixel_tiles=pixel_tiles,
+                        row_tiles=row_tiles,
+                        channel_tiles=channel_tiles,
+                        row_block=row_block,
+                        pixel_block=pixel_block,
+                        channel_splits=max(1, min(blocks, count // tasks)),
+                    )
+                )
+    fits = (each for each in found if misfit(each, whole.channels_last, target) is None)
+    yield from sorted(fits, key=str)
+
+
+def _blocks(rows: int, pixels: int, share: int, tiles: int) -> Iterator[tuple[int, int, int, int, int]]:
+    """For so many tiles of pixels in registers: their pixels, how many lie in a row and in how many rows, and
+    the rows and pixels of a workgroup, about `share` of them, of equal blocks of each row."""
+    # A row in as few equal blocks as the share allows, each of as few equal tiles as there can be.
+    row_share = -(-pixels // -(-pixels // min(share, pixels)))
+    for pixel_tiles in (tiles, 1) if rows > 1 else (tiles,):
+        row_tiles = tiles // pixel_tiles
+        tiles_of_row = -(-row_share // (TILE_ROWS * pixel_tiles)) * pixel_tiles
+        tile_pixels = -(-row_share // tiles_of_row)
+        pixel_block = min(pixels, tiles_of_row * tile_pixels)
+        row_block = min(rows, max(row_tiles, share // pixel_block // row_tiles * row_tiles))
+        if row_tiles <= row_block and pixel_tiles * tile_pixels <= pixel_block:
+            yield tile_pixels, pixel_tiles, row_tiles, row_block, pixel_block

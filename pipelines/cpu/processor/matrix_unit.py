@@ -1,0 +1,214 @@
+"""The matrix unit of a CPU (AMX), and f32 numbers as it multiplies them: each as the sum of three bf16.
+
+Intel, Architecture Instruction Set Extensions Programming Reference, chapter 3: eight tile registers, each up
+to 16 rows of 64 bytes, and an instruction that adds to f32 sums the products of rows of 16 pairs of bf16 and
+columns of such pairs. Splitting is that of Henry, Tang and Heinecke, Leveraging the bfloat16 artificial
+intelligence datatype for higher-precision computations (ARITH 2019): of the nine products of parts those are
+taken that exceed what f32 rounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from iree.winograd.dialect.bindings import arith, ir
+from iree.winograd.pipelines.emission.buffer import Buffer, ScratchMemory
+from iree.winograd.pipelines.emission.index import Condition, Index
+from iree.winograd.pipelines.emission.vectors import vector_type
+
+TILE_ROWS = 16
+"""The most rows of a tile."""
+TILE_LANES = 16
+"""f32 sums, or pairs of bf16, of a row."""
+TILE_CHANNELS = 2 * TILE_LANES
+"""Input channels of a tile: a pair has one of the first half and one of the second."""
+TILE_REGISTERS = 8
+ROW_BYTES = 64
+TILE_BYTES = TILE_ROWS * ROW_BYTES
+PARTS = 3
+"""bf16 numbers that an f32 number is the sum of, the largest first."""
+PRODUCTS = ((2, 0), (1, 0), (1, 1), (0, 1), (0, 0), (0, 2))
+"""The parts of both operands, in an order that changes one of them at a time: those left out are less than
+2^-20 of the product."""
+
+_ARCH_PRCTL, _REQUEST_PERMISSION, _TILE_DATA = 158, 0x1023, 18
+"""Linux's system call, its code ARCH_REQ_XCOMP_PERM, and the number of the tile registers' state."""
+
+
+@dataclass(frozen=True)
+class MatrixBlock:
+    """`row_tiles` x `channel_tiles` tiles of sums, and tiles of both operands beside them, in registers.
+
+    A tile of sums is `tile_rows` rows by 16 output channels.
+    """
+
+    tile_rows: int
+    row_tiles: int
+    channel_tiles: int
+
+    @property
+    def registers(self) -> int:
+        """Those that it takes, of eight."""
+        return self.row_tiles * self.channel_tiles + self.row_tiles + self.channel_tiles
+
+    def configure(self) -> None:
+        """Emits what gives registers their shapes, before any other of these operations."""
+        rows = [self.tile_rows] * (self.row_tiles * (self.channel_tiles + 1))
+        rows += [TILE_ROWS] * self.channel_tiles
+        rows += [0] * (TILE_REGISTERS - len(rows))
+        row_bytes = [ROW_BYTES if count else 0 for count in rows]
+        words = [1, 0, 0, 0, *(low | high << 16 for low, high in _pairs(row_bytes)), 0, 0, 0, 0]
+        words += [int.from_bytes(bytes(rows[i : i + 4]), "little") for i in (0, 4)] + [0, 0]
+        integer = _integer()
+        memory = ScratchMemory.of((len(words),), integer, "tile_shapes")
+        values = [ir.IntegerAttr.get(integer, word) for word in words]
+        type_ = vector_type(len(words), integer)
+        memory.buffer.store(arith.constant(type_, ir.DenseElementsAttr.get(values, type_)), 0)
+        _call("llvm.x86.ldtilecfg", _pointer(memory.address))
+
+    def release(self) -> None:
+        """Emits what gives the registers back: a thread that has none in use is switched faster."""
+        _call("llvm.x86.tilerelease")
+
+    def clear(self) -> None:
+        """Emits the zeroing of the sums."""
+        for register in range(self.row_tiles * self.channel_tiles):
+            _call("llvm.x86.tilezero", _register(register))
+
+    def add(
+        self,
+        row_address: Callable[[int, int], Index],
+        row_distance: int,
+        filter_address: Callable[[int, int], Index],
+    ) -> None:
+        """Emits the adding of the products of 32 input channels to the sums, by their parts.
+
+        `row_address` and `filter_address` give, for a part and the number of a tile, where it begins; rows of
+        the left operand lie `row_distance` bytes apart.
+        """
+        first_row = self.row_tiles * self.channel_tiles
+        first_filter = first_row + self.row_tiles
+        loaded: tuple[int | None, int | None] = (None, None)
+        for row_part, filter_part in PRODUCTS:
+            if row_part != loaded[0]:
+                for tile in range(self.row_tiles):
+                    _load(first_row + tile, row_address(row_part, tile), row_distance)
+            if filter_part != loaded[1]:
+                for tile in range(self.channel_tiles):
+                    _load(first_filter + tile, filter_address(filter_part, tile), ROW_BYTES)
+            loaded = row_part, filter_part
+            for tile in range(self.row_tiles):
+                for channel_tile in range(self.channel_tiles):
+                    sums = tile * self.channel_tiles + channel_tile
+                    operands = (sums, first_row + tile, first_filter + channel_tile)
+                    _call("llvm.x86.tdpbf16ps", *map(_register, operands))
+
+    def store(self, address: Index) -> None:
+        """Emits the writing of the sums: row_tiles x tile_rows x (channel_tiles x 16) of f32."""
+        row_bytes = self.channel_tiles * ROW_BYTES
+        for tile in range(self.row_tiles):
+            for channel_tile in range(self.channel_tiles):
+                place = address + (tile * self.tile_rows * row_bytes + channel_tile * ROW_BYTES)
+                register = _register(tile * self.channel_tiles + channel_tile)
+                _call("llvm.x86.tilestored64", register, _pointer(place), _long(row_bytes))
+
+
+def permitted() -> Condition:
+    """Emits the asking of Linux for the registers: whether the process may use them.
+
+    It may ask any number of times, and any of its threads for all of them. Without permission the first
+    use of a tile would end the process.
+    """
+    long = ir.IntegerType.get_signless(64)
+    result = ir.Operation.create(
+        "llvm.inline_asm",
+        [long],
+        [_long(number) for number in (_ARCH_PRCTL, _REQUEST_PERMISSION, _TILE_DATA)],
+        attributes={
+            "asm_string": ir.StringAttr.get("syscall"),
+            "constraints": ir.StringAttr.get(
+                "={rax},{rax},{rdi},{rsi},~{rcx},~{r11},~{memory},~{dirflag},~{fpsr},~{flags}"
+            ),
+            "has_side_effects": ir.UnitAttr.get(),
+        },
+    ).result
+    return Condition(arith.cmpi(arith.CmpIPredicate.eq, result, _long(0)))
+
+
+def split(first: ir.Value, second: ir.Value) -> list[ir.Value]:
+    """The `PARTS` of pairs of f32, 16 of each: vectors of 16 i32, `first` in the lower halves.
+
+    A part is what bf16 keeps without rounding. Each has 8 significant bits, three have all 24; those below
+    the least normal number count as zero.
+    """
+    integer, width = _integer(), ir.VectorType(first.type).shape[0]
+    upper, half = _splat(-(1 << 16), width), _splat(16, width)
+    bits_type, float_type = vector_type(width, integer), first.type
+    parts, rest = [], [first, second]
+    for part in range(PARTS):
+        bits = [arith.bitcast(bits_type, value) for value in rest]
+        high = [arith.andi(value, upper) for value in bits]
+        parts.append(arith.ori(arith.shrui(bits[0], half), high[1]))
+        if part < PARTS - 1:
+            kept = [arith.bitcast(float_type, value) for value in high]
+            rest = [arith.subf(value, taken) for value, taken in zip(rest, kept, strict=True)]
+    return parts
+
+
+def parts_type() -> ir.Type:
+    """The element type of memory that holds pairs of parts."""
+    return _integer()
+
+
+def zero_parts() -> ir.Value:
+    """A row of a tile of zeros."""
+    return _splat(0, TILE_LANES)
+
+
+def store_parts(parts: Sequence[ir.Value], memory: Buffer, offset: Index, distance: int) -> None:
+    """Writes what `split` gives, each part `distance` pairs after the one before."""
+    for number, part in enumerate(parts):
+        memory.store(part, offset + number * distance)
+
+
+def _pairs(values: Sequence[int]) -> list[tuple[int, int]]:
+    return list(zip(values[::2], values[1::2], strict=True))
+
+
+def _integer() -> ir.IntegerType:
+    return ir.IntegerType.get_signless(32)
+
+
+def _splat(value: int, width: int) -> ir.Value:
+    type_ = vector_type(width, _integer())
+    return arith.constant(type_, ir.DenseElementsAttr.get_splat(type_, ir.IntegerAttr.get(_integer(), value)))
+
+
+def _register(number: int) -> ir.Value:
+    return arith.constant(ir.IntegerType.get_signless(8), number)
+
+
+def _long(number: int) -> ir.Value:
+    return arith.constant(ir.IntegerType.get_signless(64), number)
+
+
+def _pointer(address: Index) -> ir.Value:
+    number = arith.index_cast(ir.IntegerType.get_signless(64), address.value)
+    return ir.Operation.create("llvm.inttoptr", [ir.Type.parse("!llvm.ptr")], [number]).result
+
+
+def _load(register: int, address: Index, row_distance: int) -> None:
+    _call("llvm.x86.tileloadd64", _register(register), _pointer(address), _long(row_distance))
+
+
+def _call(intrinsic: str, *operands: ir.Value) -> None:
+    ir.Operation.create(
+        "llvm.call_intrinsic",
+        operands=list(operands),
+        attributes={
+            "intrin": ir.StringAttr.get(intrinsic),
+            "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
+            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(operands), 0]),
+        },
+    )

@@ -1,0 +1,120 @@
+"""The schedule of the matrix unit's kernel, and the memory that its workgroups need."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from iree.winograd.pipelines.cpu.processor.matrix_unit import (
+    PARTS,
+    PRODUCTS,
+    ROW_BYTES,
+    TILE_BYTES,
+    TILE_CHANNELS,
+    TILE_LANES,
+    MatrixBlock,
+)
+from iree.winograd.pipelines.cpu.processor.target import CpuTarget
+from iree.winograd.pipelines.specification.schedule import Schedule
+from iree.winograd.pipelines.specification.shape import ConvolutionShape
+
+from .direct import DirectSchedule, direct_workgroup_bytes, input_columns
+
+
+@dataclass(frozen=True)
+class MatrixUnitSchedule(Schedule):
+    """How one workgroup of the matrix unit's kernel works through its rows of outputs.
+
+    Its input, and the filters of a block of channels, are split into parts in the L2 cache. `row_block` rows
+    of `pixel_block` outputs share each block of filters; rows are those of `in_lines`. A register block is
+    `pixel_tiles` tiles of `tile_pixels` neighbouring outputs in each of `row_tiles` rows, by `channel_tiles`
+    tiles of 16 output channels. `channel_splits` is as in `WinogradSchedule`.
+
+    Raises ValueError for sizes that are not positive.
+    """
+
+    kind = "matrix-unit"
+
+    tile_pixels: int
+    pixel_tiles: int
+    row_tiles: int
+    channel_tiles: int
+    row_block: int
+    pixel_block: int
+    channel_splits: int = 1
+
+    @property
+    def summed_block(self) -> int:
+        """A sixth of a tile's channels: these are summed by themselves, six times, and added to those before,
+        which is what rounds most."""
+        return TILE_CHANNELS // len(PRODUCTS)
+
+    @property
+    def block(self) -> MatrixBlock:
+        """The tiles of a register block."""
+        return MatrixBlock(self.tile_pixels, self.pixel_tiles * self.row_tiles, self.channel_tiles)
+
+    @property
+    def vector_width(self) -> int:
+        """Sums of a row of a tile."""
+        return TILE_LANES
+
+    @property
+    def channel_block(self) -> int:
+        """Output channels of one pass over the pixels."""
+        return TILE_LANES * self.channel_tiles
+
+    @property
+    def without_unit(self) -> DirectSchedule:
+        """What computes the same outputs of the same filters where a process may not use the unit."""
+        return DirectSchedule(
+            vector_width=TILE_LANES,
+            register_pixels=min(self.pixel_block, PIXELS_WITHOUT_UNIT),
+            register_vectors=self.channel_tiles,
+            row_block=self.row_block,
+            pixel_block=self.pixel_block,
+            channel_splits=self.channel_splits,
+        )
+
+
+PIXELS_WITHOUT_UNIT = 4
+"""Of a register block there: little code, for what hardly ever runs."""
+
+
+def split_chunks(shape: ConvolutionShape) -> int:
+    """Tiles of input channels: the last one's, past the last channel, are zeros."""
+    return -(-shape.input_channels // TILE_CHANNELS)
+
+
+def input_step(shape: ConvolutionShape, dimension: int) -> int:
+    """Elements of the input from one to the next that is split: a single tap leaves out what strides skip."""
+    return shape.decomposition.step[dimension] if shape.kernel_size[dimension] == 1 else 1
+
+
+def split_rows(shape: ConvolutionShape, row_block: int) -> int:
+    """Rows of the input that so many rows of outputs read."""
+    if len(shape.kernel_size) == 1:
+        return 1
+    decomposition = shape.decomposition
+    last_tap = (shape.kernel_size[-2] - 1) * decomposition.dilation[-2]
+    return ((row_block - 1) * decomposition.step[-2] + last_tap) // input_step(shape, -2) + 1
+
+
+def split_columns(shape: ConvolutionShape, pixel_block: int) -> int:
+    """Elements of the input's last dimension that so many outputs of a row read."""
+    return (input_columns(shape, pixel_block) - 1) // input_step(shape, -1) + 1
+
+
+def matrix_unit_workgroup_bytes(
+    schedule: MatrixUnitSchedule, shape: ConvolutionShape, target: CpuTarget
+) -> int:
+    """The memory of a workgroup: parts of its input and of the filters of a block, sums of a register block,
+    the shapes of tiles, and what a workgroup takes that does without the unit."""
+    pixels = split_rows(shape, schedule.row_block) * split_columns(shape, schedule.pixel_block)
+    chunks = split_chunks(shape)
+    inputs = pixels * chunks * PARTS * ROW_BYTES
+    filters = prod(shape.kernel_size) * chunks * PARTS * schedule.channel_tiles * TILE_BYTES
+    sums = schedule.block.row_tiles * schedule.channel_tiles * TILE_BYTES
+    waiting = 2 * schedule.channel_tiles * ROW_BYTES
+    without = direct_workgroup_bytes(shape, schedule.row_block, schedule.pixel_block, target)
+    return inputs + filters + sums + waiting + without
