@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 
 import pytest
@@ -28,3 +29,14 @@ def closed_gpus() -> Iterator[None]:
     """No test shares the cores with threads that wait for a GPU of another: lavapipe's never sleep."""
     yield
     close_gpus()
+
+
+def pytest_collection_finish() -> None:
+    """What was imported for the tests stays: looking for garbage among it takes longer than many of them."""
+    gc.collect()
+    gc.freeze()
+
+
+def pytest_unconfigure() -> None:
+    """What MLIR's bindings made is freed with the interpreter."""
+    gc.unfreeze()

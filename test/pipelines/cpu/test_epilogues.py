@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import iree.winograd
 import numpy as np
 import pytest
 from convolution_program import Program, compile_rewritten
-from wide import wide
+from wide import sampled, wide
 
 OPERANDS = {
     "n, h, w, k": (2, 7, 9, 40),
@@ -78,10 +80,17 @@ def test_exponential_over_all_exponents(cpu: str) -> None:
     np.testing.assert_array_equal(powers, [np.inf, 0, np.nan, 1, 1, 1, np.inf, 0, np.inf, 0])
 
 
-@pytest.mark.parametrize("channels_first", [False, True])
-@pytest.mark.parametrize("dimensions", OPERANDS)
-def test_pointwise_convolutions_add_operands_of_any_dimensions(dimensions: str, channels_first: bool) -> None:
+@pytest.mark.parametrize(
+    "case",
+    sampled(
+        [*product(OPERANDS, [False, True])],
+        [*product(OPERANDS, [False]), *product(["n, w, h, k", "n, h, w", "k"], [True])],
+    ),
+    ids=str,
+)
+def test_pointwise_convolutions_add_operands_of_any_dimensions(case: tuple[str, bool]) -> None:
     """Their kernel counts the pixels of an image, whose rows an operand of only some dimensions needs."""
+    dimensions, channels_first = case
     shape = OPERANDS[dimensions]
     operand = f"tensor<{'x'.join(map(str, shape))}xf32>"
     result = "tensor<2x40x7x9xf32>" if channels_first else "tensor<2x7x9x40xf32>"
