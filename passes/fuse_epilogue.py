@@ -104,10 +104,12 @@ def _build_fused(transform: ops.OutputTransformOp, consumer: Elementwise) -> ops
     if not consumer.reads_init:
         inputs.pop()
     numbers = {value: number for value, _ in inputs if (number := _number(value)) is not None}
+    own = list(zip(transform.epilogue_operands, transform.indexing_maps, strict=True))
+    known = {read: own.index(read) for read in inputs if read in own}
     added = [
-        _build_operand(transform, consumer.operation, value, indexing_map)
-        for value, indexing_map in inputs
-        if value != transform.result and value not in numbers
+        _build_operand(transform, consumer.operation, *read)
+        for read in inputs
+        if read[0] != transform.result and read[0] not in numbers and read not in known
     ]
     fused = ops.output_transform(
         ir.RankedTensorType(consumer.result.type),
@@ -127,8 +129,10 @@ def _build_fused(transform: ops.OutputTransformOp, consumer: Elementwise) -> ops
             if value == transform.result
             else arith.constant(value.type.element_type, numbers[value])
             if value in numbers
+            else arguments[1 + known[value, indexing_map]]
+            if (value, indexing_map) in known
             else next(elements)
-            for value, _ in inputs
+            for value, indexing_map in inputs
         ]
         if not consumer.reads_init:
             # The argument for the init has no uses, any value stands in for it.

@@ -113,6 +113,16 @@ def uniform_constant(value: ir.Value) -> float | None:
     return None if array is None else float(array.item())
 
 
+def splat_element(value: ir.Value) -> ir.Attribute | None:
+    """What all elements of a constant tensor are, of whatever type; None where it is no splat."""
+    operation = defining_operation(value)
+    if operation is None or operation.name != "arith.constant":
+        return None
+    attribute = operation.attributes["value"]
+    is_splat = isinstance(attribute, ir.DenseElementsAttr) and attribute.is_splat
+    return attribute.get_splat_value() if is_splat else None
+
+
 def _constant_array(value: ir.Value) -> Array | None:
     operation = value.owner.operation
     if operation.name == "arith.constant":
