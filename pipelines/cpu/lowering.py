@@ -33,7 +33,7 @@ from iree.winograd.pipelines.emission.dispatch import (
 from iree.winograd.pipelines.emission.dispatch_operations import binding_subspan
 from iree.winograd.pipelines.emission.epilogue import VectorEpilogue, epilogue_text
 from iree.winograd.pipelines.emission.filter_layout import FilterLayout
-from iree.winograd.pipelines.emission.functions import exponential
+from iree.winograd.pipelines.emission.functions import error_function, exponential
 from iree.winograd.pipelines.emission.index import Index, unflatten
 from iree.winograd.pipelines.specification.chain import (
     CHAINED_ATTRIBUTE_NAME,
@@ -356,7 +356,11 @@ class CpuLowering:
 
     @property
     def _functions(self) -> dict[str, Callable[[ir.Value], ir.Value]]:
-        return {"math.exp": partial(exponential, fused=self.target.fused_multiply_add)}
+        fused = self.target.fused_multiply_add
+        return {
+            "math.exp": partial(exponential, fused=fused),
+            "math.erf": partial(error_function, fused=fused),
+        }
 
     def _transformed_input(self, kernel: WinogradKernel, group: ConvolutionGroup) -> ir.Value:
         image = group.source

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from itertools import product
+from typing import Any
 
 import iree.winograd
 import numpy as np
+import numpy.typing as npt
 import pytest
 from convolution_program import Program, compile_rewritten
 from wide import sampled, wide
+
+Array = npt.NDArray[Any]
 
 OPERANDS = {
     "n, h, w, k": (2, 7, 9, 40),
@@ -41,13 +46,13 @@ def test_activations_agree_with_float64(kernel: str, activation: str, cpu: str) 
     Program(**{**fields, "activation": activation}).check(flags=[f"--iree-llvmcpu-target-cpu={cpu}"])
 
 
-@pytest.mark.parametrize("cpu", ["host", "x86-64"])
-def test_exponential_over_all_exponents(cpu: str) -> None:
-    """A convolution that keeps its input, then e to the power of it."""
+EXTREME = np.array([np.inf, -np.inf, np.nan, 0, -0.0, 1e-40, 3e38, -3e38, 89, -110], np.float32)
+
+
+def after_zeros(function: str, ordinary: Array, cpu: str) -> tuple[Array, Array]:
+    """A function in the epilogue of a convolution that gives zeros, of `ordinary` numbers and `EXTREME`."""
     channels = 64
-    ordinary = np.linspace(-87, 88, 61 * channels, dtype=np.float32)
-    extreme = np.array([np.inf, -np.inf, np.nan, 0, -0.0, 1e-40, 3e38, -3e38, 89, -110], np.float32)
-    values = np.concatenate([ordinary, np.resize(extreme, channels)]).reshape(1, -1, channels)
+    values = np.concatenate([ordinary, np.resize(EXTREME, channels)]).reshape(1, -1, channels)
     shape = "x".join(map(str, values.shape))
     source = f"""
     func.func @main(%image: tensor<{shape}xf32>, %bias: tensor<{shape}xf32>) -> tensor<{shape}xf32> {{
@@ -66,18 +71,35 @@ def test_exponential_over_all_exponents(cpu: str) -> None:
       }} ins(%sums, %bias : tensor<{shape}xf32>, tensor<{shape}xf32>) outs(%empty : tensor<{shape}xf32>) {{
       ^bb0(%sum: f32, %element: f32, %unused: f32):
         %biased = arith.addf %sum, %element : f32
-        %power = math.exp %biased : f32
-        linalg.yield %power : f32
+        %value = {function} %biased : f32
+        linalg.yield %value : f32
       }} -> tensor<{shape}xf32>
       return %result : tensor<{shape}xf32>
     }}"""
     program = iree.winograd.load(compile_rewritten(source, "cpu", [f"--iree-llvmcpu-target-cpu={cpu}"]))
-    result = np.asarray(program(np.zeros_like(values), values))
-    exact = np.exp(ordinary.astype(np.float64))
+    result = np.asarray(program(np.zeros_like(values), values)).ravel()
+    return result[: ordinary.size], result[ordinary.size :][: EXTREME.size]
+
+
+@pytest.mark.parametrize("cpu", ["host", "x86-64"])
+def test_exponential_over_all_exponents(cpu: str) -> None:
+    ordinary = np.linspace(-87, 88, 61 * 64, dtype=np.float32)
+    powers, extreme = after_zeros("math.exp", ordinary, cpu)
     two_units = 2.0**-22
-    np.testing.assert_allclose(result.ravel()[: ordinary.size], exact, rtol=two_units)
-    powers = result.ravel()[ordinary.size :][: extreme.size]
-    np.testing.assert_array_equal(powers, [np.inf, 0, np.nan, 1, 1, 1, np.inf, 0, np.inf, 0])
+    np.testing.assert_allclose(powers, np.exp(ordinary.astype(np.float64)), rtol=two_units)
+    np.testing.assert_array_equal(extreme, [np.inf, 0, np.nan, 1, 1, 1, np.inf, 0, np.inf, 0])
+
+
+@pytest.mark.parametrize("cpu", ["host", "haswell", "x86-64"])
+def test_error_function(cpu: str) -> None:
+    small = np.geomspace(1e-30, 1e-3, 64, dtype=np.float32)
+    ordinary = np.concatenate([small, -small, np.linspace(-6, 6, 200 * 64, dtype=np.float32)])
+    values, extreme = after_zeros("math.erf", ordinary, cpu)
+    exact = np.array([math.erf(float(value)) for value in ordinary])
+    np.testing.assert_allclose(values, exact, rtol=2.0**-21)
+    np.testing.assert_allclose(
+        extreme, [1, -1, np.nan, 0, 0, 1.13e-40, 1, -1, 1, -1], rtol=2.0**-21, atol=1e-38
+    )
 
 
 @pytest.mark.parametrize(
