@@ -163,7 +163,8 @@ def close_session(session: api.Session) -> None:
     """Close `session` and free its context, to which all invocations' modules belong.
 
     IREE's Python package takes the context over from the session and never frees it, nor the constants of
-    all programs in it. Here it stays only while objects in Python refer to it.
+    all programs in it. Here it stays only while objects in Python refer to it. A process that has turned the
+    collector of these off, as one does that ends when it has compiled, keeps it.
     """
     session.close()
     context, session._owned_context = session._owned_context, None
@@ -171,7 +172,7 @@ def close_session(session: api.Session) -> None:
         return
     # What one variable counts as depends on the version of Python.
     probe = object()
-    if sys.getrefcount(context) > sys.getrefcount(probe):
+    if sys.getrefcount(context) > sys.getrefcount(probe) and gc.isenabled():
         gc.collect()
     if sys.getrefcount(context) > sys.getrefcount(probe):
         return

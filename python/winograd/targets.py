@@ -43,6 +43,13 @@ _TARGETS = {
     "hip": _Target(("--iree-hal-target-device=hip",), "--iree-rocm-target", None),
 }
 
+_HARMLESS = {
+    flag.lstrip("-")
+    for target in _TARGETS.values()
+    for flag in (*target.flags, f"{target.chip_flag}={target.default_chip}")
+}
+"""Flags whose targets IREE knows."""
+
 TARGET_OF_DRIVER = {
     "local-task": "cpu",
     "local-sync": "cpu",
@@ -90,9 +97,11 @@ def spelled_out(flags: Sequence[str]) -> tuple[str, ...]:
 def find_crash(flags: tuple[str, ...]) -> str | None:
     """What IREE says before it crashes on `flags`, those of `iree-compile`, or None.
 
-    Names of targets that it doesn't know end its process. So they are tried in another one, on a program of
-    nothing, which takes 20 ms.
+    Names of targets that it doesn't know end its process. So flags that may hold such names are tried in
+    another one, on a program of nothing, which takes 20 ms.
     """
+    if not any("target" in flag and flag.lstrip("-") not in _HARMLESS for flag in flags):
+        return None
     # The names above need no compiler.
     from iree.winograd import embedding
 
