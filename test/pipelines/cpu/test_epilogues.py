@@ -97,6 +97,11 @@ def test_error_function(cpu: str) -> None:
     values, extreme = after_zeros("math.erf", ordinary, cpu)
     exact = np.array([math.erf(float(value)) for value in ordinary])
     np.testing.assert_allclose(values, exact, rtol=2.0**-21)
+    # GELU multiplies what is left of 1 by its argument, however large that is.
+    assert np.abs(values).max() <= 1
+    saturated = np.abs(ordinary) >= 4.0625
+    np.testing.assert_array_equal(values[saturated], np.sign(ordinary[saturated]))
+    np.testing.assert_array_equal(extreme[[0, 1, 6, 7, 8, 9]], [1, -1, 1, -1, 1, -1])
     np.testing.assert_allclose(
         extreme, [1, -1, np.nan, 0, 0, 1.13e-40, 1, -1, 1, -1], rtol=2.0**-21, atol=1e-38
     )
