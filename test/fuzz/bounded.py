@@ -53,11 +53,17 @@ def rounded(value: Array, error: Array, roundings: Any = 1) -> Bounded:
 
 
 def add(a: Bounded, b: Bounded) -> Bounded:
-    return rounded(a.value + b.value, a.error + b.error)
+    return Bounded(a.value + b.value, _error_of_sum(a, b))
 
 
 def subtract(a: Bounded, b: Bounded) -> Bounded:
-    return rounded(a.value - b.value, a.error + b.error)
+    return Bounded(a.value - b.value, _error_of_sum(a, b))
+
+
+def _error_of_sum(a: Bounded, b: Bounded) -> Array:
+    """Also where `a` is a sum whose constant is added to a constant `b` first: each addition then rounds what
+    may be as large as both together."""
+    return a.error + b.error + 2 * ROUNDOFF * (a.magnitude + b.magnitude) + LEAST
 
 
 def multiply(a: Bounded, b: Bounded) -> Bounded:
