@@ -52,7 +52,7 @@ func.func @conv(%x: tensor<1x12x12x16xf32>, %w: tensor<3x3x16x32xf32>, %b: tenso
   %sums = linalg.conv_2d_nhwc_hwcf {winograd.algorithm = {
       output_tile = array<i64: 2, 2>, part_size = array<i64: 3, 3>},
       winograd.schedule = {kind = "winograd", vector_width = 8, tile_block = 12, register_tiles = 2,
-        register_vectors = 2, reduction_block = 16, interleaved_sums = 2, filter_prefetch = 96, channel_splits = 1}}
+        register_vectors = 2, reduction_block = 16, sum_registers = 2, filter_prefetch = 96, channel_splits = 1}}
     ins(%padded, %w : tensor<1x14x14x16xf32>, tensor<3x3x16x32xf32>)
     outs(%zeros : tensor<1x12x12x32xf32>) -> tensor<1x12x12x32xf32>
   %result = linalg.generic {

@@ -40,12 +40,12 @@ from .layout_cost import (
     written_tile_cycles,
 )
 from .matrix_unit_cost import matrix_unit_seconds
-from .product_cost import channel_seconds, filter_seconds, multiply_add_seconds
+from .product_cost import accumulating_seconds, channel_seconds, filter_seconds, multiply_add_seconds
 from .rates import (
-    ACCUMULATE_CYCLES,
     CACHED_FILTERS,
     ELEMENT_CYCLES,
     INPUT_OPERATION_CYCLES,
+    OUTPUT_ELEMENT_CYCLES,
     OUTPUT_OPERATION_CYCLES,
     PRODUCT_EFFICIENCY,
     SHARED_TILES,
@@ -112,14 +112,15 @@ def _winograd_seconds(
 ) -> Mapping[str, float]:
     """Seconds of the stages of `WinogradKernel`.
 
-        products = register blocks * (reduction * channel / efficiency + reduction blocks * sums * 3.8 cycles)
+        products = register blocks * (reduction * channel / efficiency + adding up its blocks)
         input    = tiles * V*C/lanes * (1.3 * operations + 2*A) cycles
-        output   = tiles * K/lanes * (2.3 * operations + A + M) cycles
+        output   = tiles * K/lanes * (0.6 * operations + 2*(A + M)) cycles
 
     in the symbols of docs/architecture.md, with M outputs and the recipes' nested operations per tile, tiles
     past the last of a block included, and shuffles of channels-first tiles. A channel takes the multiply-adds
-    of a register block, its loads at two a cycle, or the latency of its sums, whichever is longest. Filters
-    are transformed beforehand, or read as they are and transformed once for each block of tiles.
+    of a register block, its loads at two a cycle, or the latency of its sums, whichever is longest; a block
+    of the reduction is added to others in memory, or to totals in registers. Filters are transformed
+    beforehand, or read as they are and transformed once for each block of tiles.
     """
     tiles = prod(shape.tiles_per_image) * (shape.batch or 1)
     tile_blocks = -(-tiles // schedule.tile_block)
@@ -130,9 +131,7 @@ def _winograd_seconds(
     products, filters = _products(
         shape, schedule.product, register_blocks, (parts, channel_blocks), workers, target
     )
-    sums = schedule.register_tiles * schedule.register_vectors
-    reduction_blocks = -(-shape.reduction // schedule.reduction_block)
-    accumulated = register_blocks * shape.transform_size * channel_blocks * reduction_blocks * sums
+    accumulated = register_blocks * shape.transform_size * channel_blocks
     decomposition = shape.decomposition
     elements, outputs = shape.transform_size, prod(decomposition.output_tile)
     lanes = min(target.vector_width, schedule.vector_width)
@@ -145,13 +144,13 @@ def _winograd_seconds(
     output_vectors = channel_blocks * schedule.register_vectors
     per_output = (
         OUTPUT_OPERATION_CYCLES * _output_operations(decomposition.output_tile, decomposition.part_size)
-        + elements
-        + outputs
+        + OUTPUT_ELEMENT_CYCLES * (elements + outputs)
         + written_tile_cycles(shape, lanes, schedule.tile_block)
     )
     input_cycles = input_vectors * per_input
     stages = {
-        "products": products + workers.load * accumulated * ACCUMULATE_CYCLES * cycle,
+        "products": products
+        + workers.load * accumulated * accumulating_seconds(schedule, shape.reduction, machine),
         "filters": filters,
         "output": workers.load * schedule.tile_block * output_vectors * per_output * cycle,
     }

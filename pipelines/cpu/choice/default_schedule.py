@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import product
@@ -32,7 +32,7 @@ from iree.winograd.pipelines.specification.shape import ConvolutionShape
 from .cost_model import stage_seconds
 from .depthwise_weight_gradient_schedules import depthwise_weight_gradient_schedules
 from .matrix_unit_schedules import matrix_unit_schedules
-from .product_cost import register_block_seconds
+from .product_cost import accumulating_seconds, register_block_seconds
 from .rates import SCATTERED_BYTES_PER_CYCLE
 from .weight_gradient_schedules import weight_gradient_schedules
 from .workers import WORKGROUPS_AT_A_TIME
@@ -46,18 +46,19 @@ MAX_FILTER_BLOCK = 64
 """Input channels whose filters a workgroup transforms at a time."""
 MAX_FILTERED_TILE_BLOCK = 128
 """Tiles of such a workgroup: another one transforms the same filters."""
-INTERLEAVED_BLOCK = 32
-"""Channels of a reduction block of interleaved sums."""
+TOTALLED_BLOCK = 16
+"""Channels of a reduction block that is added to a total in registers."""
 SHORT_BLOCK = 48
-"""Channels of a reduction block of up to SHORT_REDUCTION channels without interleaved sums."""
+"""The most channels of a reduction block, of up to SHORT_REDUCTION, that is added to others in memory."""
 LONG_BLOCK = 64
-"""Channels of a reduction block of more channels."""
+"""The most channels of such a block of more channels, or of one that has all."""
 SHORTEST_BLOCK = 32
 """Channels of a reduction block where an algorithm would exceed the error limit by longer ones."""
 SHORT_REDUCTION = 512
 """Channels up to which a direct convolution's one sum is so accurate that ours has to be more so."""
-INTERLEAVING_COST = 1.1
-"""How many times as long interleaved sums may take, as predicted: fewer reduction blocks save what is not."""
+NARROW_COST = 1.1
+"""How many times as long products by a single vector of channels, with totals in registers, may be predicted
+to take: they round less, and leave more of L2 to what isn't predicted with them."""
 MAX_VECTORS = 4
 """Of channels, in a register block of the direct kernel."""
 MAX_ALL_VECTORS = 6
@@ -88,9 +89,12 @@ def fastest_by_kernel(
             return inf
         return sum(stage_seconds(shape, schedule, target, machine, threads).values())
 
-    by_kind = [_candidates(kind, shape, target, machine, threads) for kind in suited_schedules(shape, target)]
-    # Of the matrix unit there may be none: the first kind's error says what is wrong.
-    fastest = [_fastest(each, seconds, shape, target) for each in by_kind if each or len(by_kind) == 1]
+    by_kind = [
+        list(_candidates(kind, shape, target, machine, threads)) for kind in suited_schedules(shape, target)
+    ]
+    if not any(by_kind):
+        raise ValueError(f"the L2 cache of {target.l2_bytes} bytes holds no tile's inputs or products")
+    fastest = [min(candidates, key=seconds) for candidates in by_kind if candidates]
     fitting = [schedule for schedule in fastest if misfit(schedule, last, target) is None]
     if not fitting:
         raise ValueError(misfit(fastest[0], last, target))
@@ -109,7 +113,7 @@ def default_schedules(
     # Sums of filters that workgroups transform are as long as the blocks that these are transformed in allow.
     if not isinstance(default, WinogradSchedule) or default.filter_block is not None:
         return (default,)
-    if default.interleaved_sums > 1 or default.reduction_block <= SHORTEST_BLOCK:
+    if default.reduction_block <= SHORTEST_BLOCK:
         return (default,)
     return default, replace(default, reduction_block=SHORTEST_BLOCK)
 
@@ -120,41 +124,19 @@ def _candidates(
     target: CpuTarget,
     machine: CpuMachine,
     threads: int,
-) -> dict[CpuSchedule, _Division | None]:
-    """The few of a kind, with the divisions that those of Winograd kernels are of."""
+) -> Iterator[CpuSchedule]:
+    """The few of a kind. There may be none."""
     if kind is WinogradSchedule:
-        return {each.schedule(shape, target): each for each in _divisions(shape, target, threads)}
+        return (each.schedule(shape, target, machine) for each in _divisions(shape, target, threads))
     if kind is WeightGradientSchedule:
-        return dict.fromkeys(weight_gradient_schedules(shape, target, threads))
+        return weight_gradient_schedules(shape, target, threads)
     if kind is DepthwiseWeightGradientSchedule:
-        return dict.fromkeys(depthwise_weight_gradient_schedules(shape, target, threads))
+        return depthwise_weight_gradient_schedules(shape, target, threads)
     if kind is MatrixUnitSchedule:
-        return dict.fromkeys(matrix_unit_schedules(shape, target, threads))
+        return matrix_unit_schedules(shape, target, threads)
     if kind is DepthwiseSchedule:
-        return dict.fromkeys(_depthwise_schedules(shape, target, threads))
-    return dict.fromkeys(_direct_schedules(shape, target, machine, threads))
-
-
-def _fastest(
-    candidates: dict[CpuSchedule, _Division | None],
-    seconds: Callable[[CpuSchedule, ConvolutionShape], float],
-    shape: ConvolutionShape,
-    target: CpuTarget,
-) -> CpuSchedule:
-    """The fastest, with interleaved sums where these cost little. Raises ValueError without candidates."""
-    if not candidates:
-        raise ValueError(f"the L2 cache of {target.l2_bytes} bytes holds no tile's inputs or products")
-    times = {schedule: seconds(schedule, shape) for schedule in candidates}
-    fastest = min(times, key=lambda schedule: times[schedule])
-    division = candidates[fastest]
-    if division is not None and shape.reduction <= SHORT_REDUCTION:
-        accurate = division.schedule(shape, target, interleaved_sums=2)
-        # Transpositions take as long for both.
-        last = shape.channels_last
-        least = times[fastest] if last is shape else seconds(fastest, last)
-        if seconds(accurate, last) <= INTERLEAVING_COST * least:
-            return accurate
-    return fastest
+        return _depthwise_schedules(shape, target, threads)
+    return _direct_schedules(shape, target, machine, threads)
 
 
 @dataclass(frozen=True)
@@ -171,32 +153,73 @@ class _Division:
     input_block: int | None = None
     filter_block: int | None = None
 
-    def schedule(
-        self, shape: ConvolutionShape, target: CpuTarget, interleaved_sums: int = 1
+    def schedule(self, shape: ConvolutionShape, target: CpuTarget, machine: CpuMachine) -> WinogradSchedule:
+        """The schedule whose products take least.
+
+        Register blocks of a single vector leave totals the most tiles, and L2 to other data: their products
+        are half as many. But each block of channels reads tiles anew, from far where a dispatch of their own
+        transforms them, and more parts of the channels would each transform them.
+        """
+
+        def seconds(schedule: WinogradSchedule) -> float:
+            return self._product_seconds(schedule, shape, target, machine)
+
+        fastest = min(
+            (self._schedule(shape, target, self.register_vectors, registers) for registers in (1, 2)),
+            key=seconds,
+        )
+        if self.register_vectors == 1 or self.workgroups > 1 or self.input_block is not None:
+            return fastest
+        narrow = self._schedule(shape, target, 1, sum_registers=2)
+        return narrow if seconds(narrow) <= NARROW_COST * seconds(fastest) else fastest
+
+    def _product_seconds(
+        self, schedule: WinogradSchedule, shape: ConvolutionShape, target: CpuTarget, machine: CpuMachine
+    ) -> float:
+        """Of a thread, in proportion: those of the rounds in which threads take blocks of tiles."""
+        rounds = -(-_tiles(shape) // (schedule.tile_block * self.threads))
+        register_blocks = rounds * schedule.tile_block // schedule.register_tiles
+        blocks = ChannelBlocks(shape.output_channels, shape.groups, schedule.channel_block)
+        channel_blocks = -(-blocks.count // schedule.channel_splits)
+        multiplying = shape.reduction * register_block_seconds(schedule.product, shape, target, machine)
+        adding_up = accumulating_seconds(schedule, shape.reduction, machine)
+        return register_blocks * channel_blocks * (multiplying + adding_up)
+
+    def _schedule(
+        self, shape: ConvolutionShape, target: CpuTarget, register_vectors: int, sum_registers: int
     ) -> WinogradSchedule:
-        """The schedule with the register blocks that read least."""
+        """The one with the register blocks that read least."""
         width = vector_width_for(shape.group_outputs, target.vector_width)
-        tiles = MAX_TILE_BLOCK if shape.tiles is None else shape.tiles
-        most_rows = RegisterBlock.most_rows(interleaved_sums * self.register_vectors, target)
+        tiles = _tiles(shape)
+        most_rows = RegisterBlock.most_rows(register_vectors, target, sum_registers)
         tile_block, register_tiles = _divide_tiles(tiles, self.most_tiles, most_rows, self.threads)
-        reduction_block = INTERLEAVED_BLOCK
-        if interleaved_sums == 1:
-            reduction_block = SHORT_BLOCK if shape.reduction <= SHORT_REDUCTION else LONG_BLOCK
+        reduction_block = TOTALLED_BLOCK if sum_registers == 2 else _block_in_memory(shape.reduction)
         if self.filter_block is not None:
             reduction_block = self.filter_block // -(-self.filter_block // reduction_block)
-        blocks = ChannelBlocks(shape.output_channels, shape.groups, width * self.register_vectors)
+        blocks = ChannelBlocks(shape.output_channels, shape.groups, width * register_vectors)
         splits = _parts(self.workgroups, -(-tiles // tile_block), blocks)
         return WinogradSchedule(
             vector_width=width,
             tile_block=tile_block,
             register_tiles=register_tiles,
-            register_vectors=self.register_vectors,
+            register_vectors=register_vectors,
             reduction_block=min(shape.reduction, reduction_block),
-            interleaved_sums=interleaved_sums,
+            sum_registers=sum_registers,
             channel_splits=splits,
             input_block=self.input_block,
             filter_block=self.filter_block,
         )
+
+
+def _block_in_memory(reduction: int) -> int:
+    """Channels of a reduction block that is added to others in memory: equal blocks round least."""
+    most = SHORT_BLOCK if LONG_BLOCK < reduction <= SHORT_REDUCTION else LONG_BLOCK
+    return -(-reduction // -(-reduction // most))
+
+
+def _tiles(shape: ConvolutionShape) -> int:
+    """Tiles to divide: of a batch known only at run time as many as a workgroup may have."""
+    return MAX_TILE_BLOCK if shape.tiles is None else shape.tiles
 
 
 def _divisions(shape: ConvolutionShape, target: CpuTarget, threads: int) -> Iterator[_Division]:
@@ -206,7 +229,7 @@ def _divisions(shape: ConvolutionShape, target: CpuTarget, threads: int) -> Iter
     transform of its own, and a block has as many tiles as L2 holds products of.
     """
     width = vector_width_for(shape.group_outputs, target.vector_width)
-    tiles = MAX_TILE_BLOCK if shape.tiles is None else shape.tiles
+    tiles = _tiles(shape)
     workgroups = _workgroups(threads)
     # A tile's row of inputs and of products, in f32; a workgroup's memory also holds tiles between passes.
     waiting = waiting_vectors(shape) * target.vector_width
@@ -271,30 +294,24 @@ def _divide_tiles(tiles: int, most: int, most_register_tiles: int, threads: int)
     """Tiles of a workgroup, at most `most`, and of a register block, whose multiple they are.
 
     They are those that read least vectors for every channel: one per tile, also past the last and of threads
-    without a block, and filters per register block.
+    without a block, and filters per register block. Of several those that compute least, and then the
+    most tiles, which read filters least often.
     """
 
-    def reads(division: tuple[int, int]) -> float:
+    def reads(division: tuple[int, int]) -> tuple[float, int, int]:
         tile_block, register_tiles = division
-        rounds = -(-tiles // (tile_block * threads))
-        return rounds * tile_block * (1 + 1 / register_tiles)
+        computed = -(-tiles // (tile_block * threads)) * tile_block
+        return computed * (1 + 1 / register_tiles), computed, -tile_block
 
+    most_register_tiles = min(most_register_tiles, most, tiles)
     return min(
         (
-            _divide_tiles_by(tiles, most, register_tiles)
-            for register_tiles in range(max(1, 2 * most_register_tiles // 3), most_register_tiles + 1)
+            (rows * register_tiles, register_tiles)
+            for register_tiles in range(max(1, most_register_tiles // 2), most_register_tiles + 1)
+            for rows in range(1, most // register_tiles + 1)
         ),
         key=reads,
     )
-
-
-def _divide_tiles_by(tiles: int, most: int, most_register_tiles: int) -> tuple[int, int]:
-    most_rows = max(1, most // most_register_tiles)
-    blocks = -(-tiles // min(most, most_rows * most_register_tiles))
-    per_block = -(-tiles // blocks)
-    rows = -(-per_block // most_register_tiles)
-    register_tiles = min(-(-per_block // rows), most // rows)
-    return register_tiles * rows, register_tiles
 
 
 _Block: TypeAlias = tuple[int, int, int]

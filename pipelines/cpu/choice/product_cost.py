@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from iree.winograd.pipelines.cpu.processor.product import Product, RegisterBlock
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
+from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule
 from iree.winograd.pipelines.machines.model import CpuMachine
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
 from .rates import (
+    ACCUMULATE_CYCLES,
     CACHED_FILTERS,
     FETCHED_LINES,
     FIRST_CACHE_FILTERS,
     MEMORY_FILTERS,
     PIXEL_CYCLES,
+    TOTAL_CYCLES,
     VECTOR_CYCLES,
 )
 from .workers import Workers
@@ -23,15 +26,22 @@ def channel_seconds(product: Product, target: CpuTarget, machine: CpuMachine) ->
     work = product.channel_work
     return max(
         work.multiply_adds * multiply_add_seconds(target, machine),
-        max(work.loads / machine.loads_per_cycle, machine.multiply_add_latency / work.independent_sums)
-        / machine.clock,
+        max(work.loads / machine.loads_per_cycle, machine.multiply_add_latency) / machine.clock,
     )
+
+
+def accumulating_seconds(schedule: WinogradSchedule, reduction: int, machine: CpuMachine) -> float:
+    """Seconds that the sums of a register block take to be added up, block after block of the reduction."""
+    blocks = -(-reduction // schedule.reduction_block)
+    in_memory = blocks if schedule.sum_registers == 1 else 1
+    cycles = in_memory * ACCUMULATE_CYCLES + (blocks - in_memory) * TOTAL_CYCLES
+    return schedule.register_tiles * schedule.register_vectors * cycles / machine.clock
 
 
 def register_block_seconds(
     block: RegisterBlock, shape: ConvolutionShape, target: CpuTarget, machine: CpuMachine
 ) -> float:
-    """Seconds that the direct kernel takes for a channel of a register block, fetching ahead included.
+    """Seconds that a kernel takes for a channel of a register block, fetching ahead included.
 
     Filters of a block of channels that don't stay in the first cache come from the second one.
     """

@@ -8,10 +8,14 @@ from __future__ import annotations
 PRODUCT_EFFICIENCY = 0.9
 """The part of the peak rate that register-blocked products reach."""
 ACCUMULATE_CYCLES = 3.8
-"""Of adding one vector of sums to those of the reduction block before."""
+"""Of adding one vector of sums to those of the reduction block before, in memory."""
+TOTAL_CYCLES = 0.5
+"""The same of a total in a register: an addition, beside the multiply-adds of the next block."""
 INPUT_OPERATION_CYCLES = 1.3
-OUTPUT_OPERATION_CYCLES = 2.3
+OUTPUT_OPERATION_CYCLES = 0.6
+"""Of one operation of a transform: outputs are fetched ahead, inputs partly waited for."""
 ELEMENT_CYCLES = 1.0
+OUTPUT_ELEMENT_CYCLES = 2.0
 """Of reading or writing one vector in a transform: tiles overlap, their elements lie apart."""
 MEMORY_FILTERS = 0.9
 """The part of memory's bandwidth, as long runs reach it, that the reading of filters does."""

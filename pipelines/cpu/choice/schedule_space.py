@@ -17,7 +17,7 @@ from iree.winograd.pipelines.specification.shape import ConvolutionShape
 from .default_schedule import MAX_PIXEL_BLOCKS, MAX_TILE_BLOCK, block_vectors
 
 MAX_REGISTER_VECTORS = 4
-REDUCTION_BLOCKS = (32, 64, 128)
+REDUCTION_BLOCKS = (16, 32, 64, 128)
 TILE_BLOCKS = (1, 2, 3, 4, 6)
 """In register blocks."""
 CHANNEL_SPLITS = (1, 2, 4, 8, 16)
@@ -44,8 +44,8 @@ def winograd_schedules(
     if shape.tiles is not None:
         input_blocks.append(max(1, min(MAX_TILE_BLOCK, tiles // SEPARATE_INPUT_WORKGROUPS)))
     divisions = list(product(splits, input_blocks))
-    for vectors, interleaved in product(range(1, min(MAX_REGISTER_VECTORS, channel_vectors) + 1), (1, 2)):
-        most_rows = RegisterBlock.most_rows(vectors * interleaved, target)
+    for vectors, sum_registers in product(range(1, min(MAX_REGISTER_VECTORS, channel_vectors) + 1), (1, 2)):
+        most_rows = RegisterBlock.most_rows(vectors, target, sum_registers)
         for rows, blocks, reduction, (split, input_block) in product(
             sorted({most_rows, -(-most_rows * 3 // 4), -(-most_rows // 2)}, reverse=True),
             TILE_BLOCKS,
@@ -57,7 +57,7 @@ def winograd_schedules(
                 tile_block=rows * blocks,
                 register_tiles=rows,
                 register_vectors=vectors,
-                interleaved_sums=interleaved,
+                sum_registers=sum_registers,
                 reduction_block=reduction,
                 channel_splits=split,
                 input_block=input_block,

@@ -141,10 +141,10 @@ class BatchMatmulKernel:
         problem, block = self.problem, self._block
         with loop(count, block.rows, "row") as start:
             row = start if self._has_whole_blocks else start.minimum(count - block.rows)
-            zeros = block.zeros(problem.reduction, output.element)
+            zeros = block.zeros(output.element)
             place = replace(rows, first=rows.first + row * rows.stride)
             sums = block.add(zeros, place, panel, problem.reduction, self.target)
-            self._store(block.finished(sums), output, written + (first_row + row) * problem.output.row_stride)
+            self._store(sums, output, written + (first_row + row) * problem.output.row_stride)
 
     def _store(self, sums: list[ir.Value], output: Buffer, origin: Index) -> None:
         problem, block = self.problem, self._block

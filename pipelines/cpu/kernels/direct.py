@@ -209,8 +209,8 @@ class DirectKernel:
             panel = Panel(filters, panel_origin + number * product.channels)
             return self._add_tap_row(sums, rows, panel, partial(prefetch, number))
 
-        zeros = product.zeros(shape.group_inputs, shape.element_types.accumulator_type)
-        return product.finished(loop_carried(self._outer_taps, 1, zeros, add_tap_row, "tap_row"))
+        zeros = product.zeros(shape.element_types.accumulator_type)
+        return loop_carried(self._outer_taps, 1, zeros, add_tap_row, "tap_row")
 
     def _add_tap_row(
         self, sums: list[ir.Value], rows: Rows, panel: Panel, prefetch: Callable[[Index], None]

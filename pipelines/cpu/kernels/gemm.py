@@ -9,7 +9,7 @@ from iree.winograd.pipelines.cpu.processor.product import CACHE_LINE, Panel, Row
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule
 from iree.winograd.pipelines.emission.buffer import Buffer
-from iree.winograd.pipelines.emission.control_flow import loop, named
+from iree.winograd.pipelines.emission.control_flow import loop, loop_carried, named
 from iree.winograd.pipelines.emission.index import Index
 
 
@@ -46,18 +46,27 @@ def emit_products(
         filters_ahead = 0 if in_cache else product.filters_ahead(schedule.tile_block // product.rows)
         ahead = panel_origin + (product.channels + t // product.rows * filters_ahead) * reduction
 
-        def add_block(first: Index, extent: int) -> None:
+        def sums_of_block(first: Index, extent: int) -> list[ir.Value]:
             def prefetch(c: Index) -> None:
                 for lane in range(0, filters_ahead, CACHE_LINE):
                     filters.prefetch(ahead + ((first + c) * filters_ahead + lane), to_l2=True)
 
             rows = Rows(tiles, tile_offset + first, tiles.stride(0))
             panel = Panel(filters, panel_origin + first * product.channels)
-            sums = product.add(product.zeros(extent, products.element), rows, panel, extent, target, prefetch)
-            is_first = first.known == 0 and not in_cache
-            _accumulate(products, product_offset, product.finished(sums), schedule, first_block=is_first)
+            return product.add(product.zeros(products.element), rows, panel, extent, target, prefetch)
 
-        _for_each_block(reduction, schedule.reduction_block, add_block)
+        def add_in_memory(first: Index, sums: list[ir.Value]) -> None:
+            is_first = first.known == 0 and not in_cache
+            _accumulate(products, product_offset, sums, schedule, first_block=is_first)
+
+        if schedule.sum_registers == 1:
+            _for_each_block(
+                reduction,
+                schedule.reduction_block,
+                lambda first, extent: add_in_memory(first, sums_of_block(first, extent)),
+            )
+        else:
+            add_in_memory(Index(0), _totals(reduction, schedule.reduction_block, sums_of_block))
 
 
 def _for_each_block(reduction: int, size: int, body: Callable[[Index, int], None]) -> None:
@@ -70,6 +79,27 @@ def _for_each_block(reduction: int, size: int, body: Callable[[Index, int], None
             body((number + 1) * size, size)
     if rest:
         body(Index(whole * size), rest)
+
+
+def _totals(
+    reduction: int, size: int, sums_of_block: Callable[[Index, int], list[ir.Value]]
+) -> list[ir.Value]:
+    """The sums of all blocks, added up in registers; the last block may be smaller."""
+    size = min(size, reduction)
+    whole, rest = divmod(reduction, size)
+
+    def add_block(first: Index, extent: int, totals: list[ir.Value]) -> list[ir.Value]:
+        sums = sums_of_block(first, extent)
+        with named("total"):
+            return [arith.addf(total, block) for total, block in zip(totals, sums, strict=True)]
+
+    def add_whole_block(number: Index, totals: list[ir.Value]) -> list[ir.Value]:
+        return add_block((number + 1) * size, size, totals)
+
+    totals = sums_of_block(Index(0), size)
+    if whole > 1:
+        totals = loop_carried(whole - 1, 1, totals, add_whole_block, "reduction_block")
+    return add_block(Index(whole * size), rest, totals) if rest else totals
 
 
 def _accumulate(

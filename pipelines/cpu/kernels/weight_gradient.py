@@ -218,7 +218,7 @@ class WeightGradientKernel:
             loop(schedule.row_block, schedule.product.rows, "row") as i,
             loop(schedule.channel_block, schedule.product.channels, "k") as k,
         ):
-            zeros = schedule.product.zeros(1, sums.element)
+            zeros = schedule.product.zeros(sums.element)
             block = replace(rows, first=rows.first + i), replace(panel, first=panel.first + k)
             added = schedule.product.add(zeros, *block, tiles, self.target)
             target = sums.offset([a, i, k])

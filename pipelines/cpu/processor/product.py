@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from iree.winograd.dialect.bindings import arith, ir
+from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.match.element_types import F32, ElementTypes
 from iree.winograd.passes.match.no_match import Reason
 from iree.winograd.pipelines.emission.buffer import Buffer
@@ -54,8 +54,6 @@ class ChannelWork:
 
     multiply_adds: int
     loads: int
-    independent_sums: int
-    """Sums of an output that don't wait for each other."""
 
 
 class Product(Protocol):
@@ -75,9 +73,6 @@ class Product(Protocol):
     def panel_shape(self, reduction: int) -> tuple[int, ...]:
         """The packed filters of one block of channels, in the order of reading."""
 
-    def summed(self, extent: int) -> int:
-        """Products that are summed one after the other where `extent` channels are: what sums round by."""
-
     @property
     def channel_work(self) -> ChannelWork:
         """What the time is predicted from."""
@@ -90,8 +85,8 @@ class Product(Protocol):
         that are asked for then come no faster than those that the hardware's prefetcher finds, but slower.
         """
 
-    def zeros(self, extent: int, element: ir.Type) -> list[ir.Value]:
-        """The block before `extent` channels are added, with sums of the given type."""
+    def zeros(self, element: ir.Type) -> list[ir.Value]:
+        """The block before anything is added: row by row, vectors of neighbouring output channels."""
 
     def add(
         self,
@@ -108,28 +103,27 @@ class Product(Protocol):
         the filters waiting.
         """
 
-    def finished(self, sums: list[ir.Value]) -> list[ir.Value]:
-        """The block row by row, as vectors of neighbouring output channels."""
-
 
 @dataclass(frozen=True)
 class RegisterBlock:
     """The product on vectors: `rows` x `vectors` sums of `width` lanes in registers.
 
-    An element of each row, broadcast, is multiplied with a row of filters. `interleaved_sums` of each output
-    take channels in turn and are added up at the end. Filters are fetched `filter_prefetch` channels ahead.
+    An element of each row, broadcast, is multiplied with a row of filters. Filters are fetched
+    `filter_prefetch` channels ahead.
     """
 
     rows: int
     vectors: int
     width: int
     filter_prefetch: int
-    interleaved_sums: int = 1
 
     @staticmethod
-    def most_rows(vectors: int, target: CpuTarget) -> int:
-        """Rows that registers hold: one is for the broadcast element, one each for the filter vectors."""
-        return max(1, (target.vector_registers - vectors - 1) // vectors)
+    def most_rows(vectors: int, target: CpuTarget, sum_registers: int = 1) -> int:
+        """Rows that registers hold, with so many for each sum.
+
+        One more is for the broadcast element, one each for the filter vectors.
+        """
+        return max(1, (target.vector_registers - vectors - 1) // (vectors * sum_registers))
 
     @property
     def channels(self) -> int:
@@ -144,20 +138,15 @@ class RegisterBlock:
         """reduction x channels."""
         return (reduction, self.channels)
 
-    def summed(self, extent: int) -> int:
-        return -(-extent // self.interleaved_sums)
-
     @property
     def channel_work(self) -> ChannelWork:
-        return ChannelWork(self._sums, self.rows + self.vectors, self.interleaved_sums)
+        return ChannelWork(self._sums, self.rows + self.vectors)
 
     def filters_ahead(self, blocks: int) -> int:
         return -(-self.channels // blocks) if blocks * self.rows >= FETCHING_ROWS else 0
 
-    def zeros(self, extent: int, element: ir.Type) -> list[ir.Value]:
-        """One set of sums, or as many as are interleaved if these divide `extent`."""
-        interleaved = self.interleaved_sums if extent % self.interleaved_sums == 0 else 1
-        return [splat(0.0, self.width, element)] * (interleaved * self._sums)
+    def zeros(self, element: ir.Type) -> list[ir.Value]:
+        return [splat(0.0, self.width, element)] * self._sums
 
     def add(
         self,
@@ -168,16 +157,10 @@ class RegisterBlock:
         target: CpuTarget,
         beside: Callable[[Index], None] | None = None,
     ) -> list[ir.Value]:
-        interleaved = len(sums) // self._sums
+        def add_channel(c: Index, sums: list[ir.Value]) -> list[ir.Value]:
+            return self._add_channel(c, sums, rows, panel, target, beside)
 
-        def add_channels(c: Index, sums: list[ir.Value]) -> list[ir.Value]:
-            added: list[ir.Value] = []
-            for i in range(interleaved):
-                own = sums[i * self._sums : (i + 1) * self._sums]
-                added += self._add_channel(c + i, own, rows, panel, target, beside)
-            return added
-
-        return loop_carried(extent, interleaved, sums, add_channels, "c")
+        return loop_carried(extent, 1, sums, add_channel, "c")
 
     def _add_channel(
         self,
@@ -206,14 +189,6 @@ class RegisterBlock:
                     total = sums[i * self.vectors + v]
                     added.append(multiply_add(element, filter_vector, total, target.fused_multiply_add))
         return added
-
-    def finished(self, sums: list[ir.Value]) -> list[ir.Value]:
-        total = sums[: self._sums]
-        with named("sum"):
-            for first in range(self._sums, len(sums), self._sums):
-                others = sums[first : first + self._sums]
-                total = [arith.addf(one, other) for one, other in zip(total, others, strict=True)]
-        return total
 
     @property
     def _sums(self) -> int:

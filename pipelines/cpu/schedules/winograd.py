@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from iree.winograd.pipelines.cpu.processor.product import Product, RegisterBlock
+from iree.winograd.pipelines.cpu.processor.product import RegisterBlock
 from iree.winograd.pipelines.specification.schedule import Schedule
 
 
@@ -14,10 +14,10 @@ class WinogradSchedule(Schedule):
     """How one workgroup of the Winograd kernel works through its block of tiles.
 
     `tile_block` tiles are transformed, multiplied and transformed back while they stay in the L2 cache. The
-    product keeps `register_tiles` x `register_vectors` accumulators of `vector_width` lanes in registers, and
-    adds up channels in blocks of `reduction_block`: sums of sums, which costs little and rounds less than one
-    long sum. `interleaved_sums` of each accumulator take channels in turn and are added up at the end of a
-    block: shorter sums without more blocks. Filters are fetched `filter_prefetch` channels ahead: the
+    product keeps `register_tiles` x `register_vectors` sums of `vector_width` lanes in registers, and adds up
+    channels in blocks of `reduction_block`: sums of sums, which costs little and rounds less than one long
+    sum. Each sum has `sum_registers`: one, and blocks are added to those before in memory, or two, of which
+    the second holds the total of blocks. Filters are fetched `filter_prefetch` channels ahead: the
     hardware's prefetcher stops at every page. `channel_splits` workgroups share a tile block, each computing
     its part of the output channels: each of them transforms the block's input, or workgroups of their own do,
     `input_block` tiles each, None where there are none. Filters that are known only at run time are
@@ -33,21 +33,20 @@ class WinogradSchedule(Schedule):
     register_tiles: int
     register_vectors: int
     reduction_block: int
-    interleaved_sums: int = 1
+    sum_registers: int = 1
     filter_prefetch: int = 96
     channel_splits: int = 1
     input_block: int | None = None
     filter_block: int | None = None
 
     @cached_property
-    def product(self) -> Product:
+    def product(self) -> RegisterBlock:
         """What multiplies a register block of transformed tiles."""
         return RegisterBlock(
             rows=self.register_tiles,
             vectors=self.register_vectors,
             width=self.vector_width,
             filter_prefetch=self.filter_prefetch,
-            interleaved_sums=self.interleaved_sums,
         )
 
     @property
@@ -57,8 +56,8 @@ class WinogradSchedule(Schedule):
 
     @property
     def summed_block(self) -> int:
-        """Products that one of the sums of a block takes."""
-        return self.product.summed(self.reduction_block)
+        """Products that the sum of a block takes."""
+        return self.reduction_block
 
     @property
     def apart_from_sums(self) -> WinogradSchedule:

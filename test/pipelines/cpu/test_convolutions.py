@@ -110,7 +110,7 @@ BY_BLOCKS = WinogradSchedule(
 
 @pytest.mark.parametrize("target", ["cpu", "cpu:haswell"])
 @pytest.mark.parametrize(
-    "schedule", [BY_BLOCKS, replace(BY_BLOCKS, input_block=None, interleaved_sums=2, reduction_block=6)]
+    "schedule", [BY_BLOCKS, replace(BY_BLOCKS, input_block=None, sum_registers=2, reduction_block=6)]
 )
 def test_workgroups_transform_filters_by_blocks_of_channels(schedule: WinogradSchedule, target: str) -> None:
     program = Program((13, 9), 18, 20, (3, 3), (4, 4), (3, 3), batch=2, low=(1, 1), high=(1, 1))

@@ -19,7 +19,6 @@ from iree.winograd.pipelines.selection.implementation import Implementation
 from iree.winograd.pipelines.selection.prediction import assigned_schedule, implementation_error, predict
 
 TARGET = CpuTarget.of("znver5", "+avx512f")
-ZEN4 = CpuTarget.of("znver4", "+avx512f")
 MACHINE = CpuBackend(TARGET).default_machine
 DIRECT = Algorithm((1, 1), (1, 1))
 
@@ -80,9 +79,12 @@ def test_shorter_sums_take_longer_and_are_more_accurate(convolution, tile, threa
 
 
 def test_sums_are_shorter_only_where_the_default_ones_exceed_the_limit():
-    """F(5x5) of 14x14x256 keeps 1e-6 by shorter sums alone; where none does, the most accurate are taken."""
+    """F(5x5) of 14x14x256 keeps 1e-6 by shorter sums alone, where blocks are added up in memory.
+
+    Where none does, the most accurate are taken.
+    """
     convolution, algorithm = problem(14, 256, 256), Algorithm((5, 5), (3, 3))
-    searched = CpuSearchSpace(ZEN4, CpuBackend(ZEN4).default_machine)
+    searched = CpuBackend(CpuTarget.of("emeraldrapids", "+avx512f,+fma")).search_space()
     shape = convolution_shape(convolution, algorithm)
     default, shorter = searched.default_schedules(shape)
     assert implementation_error(convolution, Implementation(algorithm, default)) > 1e-6
@@ -90,6 +92,16 @@ def test_sums_are_shorter_only_where_the_default_ones_exceed_the_limit():
     assert assigned_schedule(shape, searched, 1e-5) == default
     assert assigned_schedule(shape, searched, None) == shorter
     assert assigned_schedule(shape, searched, 1e-8) == shorter
+
+
+def test_totals_stay_in_registers_where_one_vector_of_channels_is_as_fast_as_two():
+    """On Zen 4, whose cores start one multiply-add in a cycle; two would wait for the loads of elements."""
+    shape = convolution_shape(problem(56, 64, 64), Algorithm((4, 4), (3, 3)))
+    blocks = {}
+    for cpu in ("znver4", "emeraldrapids"):
+        schedule = CpuBackend(CpuTarget.of(cpu, "+avx512f,+fma")).search_space().default_schedule(shape)
+        blocks[cpu] = (schedule.register_tiles, schedule.register_vectors, schedule.sum_registers)
+    assert blocks == {"znver4": (14, 1, 2), "emeraldrapids": (14, 2, 1)}
 
 
 def best(convolution: ConvolutionProblem, searched: SearchSpace) -> Algorithm:

@@ -101,7 +101,6 @@ def test_tiles_that_other_threads_wrote_cost_more_than_those_of_the_own_cache() 
         register_tiles=4,
         register_vectors=2,
         reduction_block=32,
-        interleaved_sums=2,
         channel_splits=16,
         input_block=1,
     )
