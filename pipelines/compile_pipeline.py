@@ -36,6 +36,7 @@ from .fold_gradient_layout import FoldGradientLayout
 from .fold_layout import FoldLayout
 from .insert_first import InsertFirst
 from .keep_nan import KeepNan
+from .loop_over_images import LoopOverImages
 from .lower_batch_matmul import LowerBatchMatmul
 from .lower_layer_norm import LowerLayerNorm
 from .lower_softmax import LowerSoftmax
@@ -72,6 +73,7 @@ def compile_pipeline(
         NormalizeLayout(),
         MoveStrides(),
         LowerBatchMatmul(**shared_values(options, LowerBatchMatmul)),
+        LoopOverImages(**shared_values(options, LoopOverImages)),
         SelectAlgorithm(**shared_values(options, SelectAlgorithm), observe=observe),
         ConvertMatmul(),
         ConvertConv(),

@@ -57,6 +57,9 @@ class SearchSpace(Hashable, Protocol):
         There is one for products of rows and a matrix.
         """
 
+    def far_image_seconds(self, shape: ConvolutionShape) -> float:
+        """What `shape` takes beyond the prediction where a batch's images come from beyond the caches."""
+
     def refusal(self, shape: ConvolutionShape, schedule: Schedule) -> Reason | None:
         """Why the target's kernels don't compute `shape` by `schedule`; None where they do."""
 

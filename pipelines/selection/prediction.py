@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
-from math import prod
+from math import inf, prod
 
 from iree.winograd.dialect.algebra.numerics import predicted_error, predicted_gradient_error
 from iree.winograd.passes.frame.algorithm import Algorithm
@@ -41,6 +41,16 @@ def predict(
     ]
     theirs = [iree_implementation(problem)] if space.iree_stage_seconds(problem) else []
     return tuple(candidate(problem, space, each) for each in (*ours, *theirs))
+
+
+def predicted_seconds(
+    problem: ConvolutionProblem, space: SearchSpace, max_relative_error: float | None
+) -> float:
+    """What the fastest implementation that is accurate enough is predicted to take; infinite without any."""
+    candidates = predict(problem, space)
+    asked = error_limit(problem, space, max_relative_error, output_tile=None)
+    limit = attainable_limit(problem, asked, candidates)
+    return min((each.predicted_seconds for each in candidates if each.keeps(limit)), default=inf)
 
 
 def _default_schedules(shape: ConvolutionShape, space: SearchSpace) -> Sequence[Schedule]:

@@ -42,6 +42,11 @@ CHANNEL_VECTORS = 0.5
 """That of a bandwidth, of images that are read one vector of channels after the other, and fetched ahead."""
 CHANNEL_PARTS = 0.25
 """The same of images of which a thread reads a part of the channels, which aren't fetched ahead."""
+NEAR_IMAGES = 8
+"""Times the L2 cache: images of a batch, and what is made of them, that are still near when they are read."""
+FAR_BYTE_SECONDS = 5e-11
+"""Of a depthwise convolution whose images lie farther away, for each byte that it reads or writes: what a
+core of Zen 4 takes longer."""
 UNHIDDEN = 0.36
 """The part of reading filters, or of the multiplying meanwhile if shorter, that doesn't overlap."""
 SCATTERED_BYTES_PER_CYCLE = 25.0

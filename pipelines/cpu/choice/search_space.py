@@ -9,6 +9,7 @@ from iree.winograd.passes.match.no_match import Reason
 from iree.winograd.passes.match.problem import ConvolutionProblem, MatmulProblem
 from iree.winograd.pipelines.cpu.kernels.by_schedule import refusal
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
+from iree.winograd.pipelines.cpu.schedules.depthwise import is_depthwise
 from iree.winograd.pipelines.cpu.schedules.depthwise_weight_gradient import DepthwiseWeightGradientSchedule
 from iree.winograd.pipelines.cpu.schedules.direct import DirectSchedule
 from iree.winograd.pipelines.cpu.schedules.fit import CpuSchedule
@@ -24,6 +25,7 @@ from .default_schedule import default_schedules, fastest_by_kernel
 from .depthwise_weight_gradient_schedules import depthwise_weight_gradient_schedules
 from .iree_cost import iree_matmul_seconds
 from .matrix_unit_schedules import matrix_unit_schedules
+from .rates import FAR_BYTE_SECONDS, NEAR_IMAGES
 from .schedule_space import depthwise_schedules, direct_schedules, winograd_schedules
 from .weight_gradient_schedules import weight_gradient_schedules
 
@@ -115,6 +117,13 @@ class CpuSearchSpace:
         if not isinstance(problem, MatmulProblem):
             return {}
         return iree_matmul_seconds(problem, self.target, self.machine, self.threads)
+
+    def far_image_seconds(self, shape: ConvolutionShape) -> float:
+        """That of depthwise convolutions: the products of others hide where pixels come from."""
+        moved = (shape.batch or 1) * (shape.image_bytes + shape.result_bytes)
+        if not is_depthwise(shape, self.target) or moved <= NEAR_IMAGES * self.target.l2_bytes:
+            return 0.0
+        return moved * FAR_BYTE_SECONDS / min(self.threads, self.machine.cores)
 
     def refusal(self, shape: ConvolutionShape, schedule: Schedule) -> Reason | None:
         """Why the kernels don't compute `shape` by `schedule`, e.g. that of another, or None."""

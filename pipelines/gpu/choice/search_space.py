@@ -104,6 +104,10 @@ class GpuSearchSpace:
         """Those of products of rows and a matrix, as measured on an H200."""
         return iree_matmul_seconds(problem, self.machine) if isinstance(problem, MatmulProblem) else {}
 
+    def far_image_seconds(self, shape: ConvolutionShape) -> float:
+        """Nothing: predictions count bytes from memory, where images are."""
+        return 0.0
+
     def refusal(self, shape: ConvolutionShape, schedule: Schedule) -> Reason | None:
         """Why the kernels don't compute `shape` by `schedule`, e.g. for lack of memory, or None."""
         return refusal(shape, self.target, schedule)

@@ -1,0 +1,97 @@
+"""Batches whose images go through a part of a network one after the other: `winograd-loop-over-images`."""
+
+from __future__ import annotations
+
+import iree.winograd
+import numpy as np
+import pytest
+import torch
+from agreement import expect_within
+from iree.winograd.pipelines import loop_over_images
+from iree.winograd.pipelines.cpu.choice.search_space import CpuSearchSpace
+from iree.winograd.pipelines.specification.shape import ConvolutionShape
+
+# Three layers of sums of up to 32 products, and means of 4096: none is far larger than what it is added to.
+TOLERANCE = 3 * 72 * 2.0**-24
+LOOP = "one after the other"
+
+
+class Mobile(torch.nn.Module):
+    """The beginning of a network for phones."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem = torch.nn.Conv2d(3, 32, 3, padding=1)
+        self.depthwise = torch.nn.Conv2d(32, 32, 3, padding=1, stride=2, groups=32)
+        self.gate = torch.nn.Conv2d(32, 32, 1)
+        self.project = torch.nn.Conv2d(32, 16, 1)
+        self.head = torch.nn.Linear(16, 10)
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        x = torch.relu(self.depthwise(torch.relu(self.stem(images))))
+        x = x * torch.sigmoid(self.gate(x.mean((2, 3), keepdim=True)))
+        x = self.project(x) + x[:, :16]
+        # Batches as a whole: each image less the mean of all.
+        return self.head((x - x.mean(0, keepdim=True)).mean((2, 3)))
+
+
+def network(batch: int, size: int) -> tuple[torch.nn.Module, torch.Tensor]:
+    torch.manual_seed(0)
+    return Mobile().eval(), torch.randn(batch, 3, size, size)
+
+
+def expect_exact(model: torch.nn.Module, images: torch.Tensor, result: object) -> None:
+    with torch.no_grad():
+        expected = model.double()(images.double()).numpy()
+    expect_within(np.asarray(result), expected, TOLERANCE * max(1.0, float(np.abs(expected).max())))
+
+
+def test_images_that_exceed_the_caches_go_through_a_loop(capfd: pytest.CaptureFixture[str]) -> None:
+    model, images = network(8, 128)
+    imported = iree.winograd.import_torch(model, images)
+    compiled = iree.winograd.compile(imported, target="cpu:haswell", threads=1, strict=True, remarks=True)
+    assert LOOP in capfd.readouterr().err
+    expect_exact(model, images, iree.winograd.load(compiled, threads=1)(images.numpy()))
+
+
+@pytest.mark.parametrize("target", ["cpu", "cpu:haswell", "cpu:x86-64"])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_loops_on_every_target(
+    target: str, threads: int, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Of small images, which are taken to come from far away."""
+
+    def far_image_seconds(_: CpuSearchSpace, shape: ConvolutionShape) -> float:
+        return 0.0 if shape.batch == 1 else 1.0
+
+    monkeypatch.setattr(CpuSearchSpace, "far_image_seconds", far_image_seconds)
+    model, images = network(3, 21)
+    imported = iree.winograd.import_torch(model, images)
+    compiled = iree.winograd.compile(imported, target=target, threads=threads, strict=True, remarks=True)
+    assert LOOP in capfd.readouterr().err
+    program = iree.winograd.load(compiled, threads=threads)
+    first, second = (np.asarray(program(images.numpy())) for _ in range(2))
+    np.testing.assert_array_equal(first, second)
+    expect_exact(model, images, first)
+
+
+def test_one_image_has_no_loop(capfd: pytest.CaptureFixture[str]) -> None:
+    model, image = network(1, 128)
+    iree.winograd.compile(
+        iree.winograd.import_torch(model, image), target="cpu:haswell", threads=1, strict=True, remarks=True
+    )
+    assert LOOP not in capfd.readouterr().err
+
+
+def test_a_failure_leaves_the_batch_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, images = network(8, 128)
+
+    def fail(*_: object) -> None:
+        raise ValueError("injected")
+
+    monkeypatch.setattr(loop_over_images, "loop_over_images", fail)
+    with pytest.warns(iree.winograd.RewriteWarning, match=f"{loop_over_images.PASS_NAME} failed on block 0"):
+        compiled = iree.winograd.compile(
+            iree.winograd.import_torch(model, images), target="cpu:haswell", threads=1
+        )
+    expect_exact(model, images, iree.winograd.load(compiled, threads=1)(images.numpy()))
