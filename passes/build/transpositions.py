@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
 from iree.winograd.dialect.bindings import ir, linalg, tensor
 from iree.winograd.passes.build.named import build_named
@@ -36,6 +37,27 @@ def permuted_map(indexing_map: ir.AffineMap, permutation: Sequence[int]) -> ir.A
     loops = [ir.AffineExpr.get_dim(position) for position in inverse]
     reorder = ir.AffineMap.get(len(inverse), 0, loops)
     return ir.AffineMap.get(len(inverse), 0, [result.compose(reorder) for result in indexing_map.results])
+
+
+def merged_to(value: ir.Value, shape: Sequence[int]) -> ir.Value:
+    """Build `value` as a tensor of `shape`, whose sizes are products of its neighbouring ones, or 1.
+
+    Those of `value` are static, and none is 1, unless it is of that shape.
+    """
+    type_ = ir.RankedTensorType(value.type)
+    if list(type_.shape) == list(shape):
+        return value
+    merged = [size for size in shape if size != 1]
+    if len(merged) < type_.rank:
+        groups: list[list[int]] = []
+        for size in merged:
+            begin = groups[-1][-1] + 1 if groups else 0
+            end = begin + 1
+            while prod(type_.shape[begin:end]) != size:
+                end += 1
+            groups.append(list(range(begin, end)))
+        value = tensor.collapse_shape(ir.RankedTensorType.get(merged, type_.element_type), value, groups)
+    return value if merged == list(shape) else _reshaped(value, shape)
 
 
 def _reshaped(value: ir.Value, shape: Sequence[int]) -> ir.Value:

@@ -1,7 +1,8 @@
-"""Operations on the rows of a tensor, along its last dimension: reductions, and what combines both."""
+"""Operations on the rows of a tensor, along one of its dimensions: reductions, and what combines both."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import pairwise
 
 from iree.winograd.dialect.bindings import ir, linalg_structure
@@ -13,19 +14,37 @@ from iree.winograd.passes.match.navigation import defining_operation
 def combined_with_rows(operation: ir.Operation, body: list[str]) -> tuple[ir.Value, ir.Value] | None:
     """Both operands of an elementwise operation: a tensor, and one with an element for each row of it.
 
-    The first operation of `body` combines them, in this order.
+    Rows lie along the last dimension. The first operation of `body` combines them, in this order.
     """
+    combined = combined_with_reduced(operation, body)
+    if combined is None or combined.dimension != ir.RankedTensorType(combined.whole.type).rank - 1:
+        return None
+    return combined.whole, combined.reduced
+
+
+@dataclass(frozen=True)
+class Combined:
+    """A tensor, and one without `dimension`, each element of which belongs to all of `whole` along it."""
+
+    whole: ir.Value
+    reduced: ir.Value
+    dimension: int
+
+
+def combined_with_reduced(operation: ir.Operation, body: list[str]) -> Combined | None:
+    """Both operands of an elementwise operation, combined by the first operation of `body` in this order."""
     elementwise = with_body(operation, body)
     if elementwise is None or len(elementwise.inputs) != 3:
         return None
     first = elementwise.body.operations[0]
     if list(first.operands) != list(elementwise.body.arguments)[:2]:
         return None
-    whole, of_rows, identity = elementwise.indexing_maps
-    rows, rows_map = broadcast_source(elementwise.inputs[1], of_rows)
-    if whole != identity or not has_rows(rows_map):
+    whole, of_reduced, identity = elementwise.indexing_maps
+    reduced, reduced_map = broadcast_source(elementwise.inputs[1], of_reduced)
+    dimension = reduced_dimension(reduced_map)
+    if whole != identity or dimension is None:
         return None
-    return elementwise.inputs[0], rows
+    return Combined(elementwise.inputs[0], reduced, dimension)
 
 
 def with_body(operation: ir.Operation, names: list[str]) -> Elementwise | None:
@@ -39,8 +58,13 @@ def with_body(operation: ir.Operation, names: list[str]) -> Elementwise | None:
     return elementwise if applied and in_turn else None
 
 
-def is_reduced(value: ir.Value, source: ir.Value, name: str, initial: float) -> bool:
-    """Whether `value` is the rows of `source`, reduced by the operation of this name from `initial` on."""
+def is_reduced(
+    value: ir.Value, source: ir.Value, name: str, initial: float, dimension: int | None = None
+) -> bool:
+    """Whether `value` is `source`, reduced by the operation of this name from `initial` on.
+
+    Along `dimension`, or its last one.
+    """
     operation = defining_operation(value)
     if operation is None or operation.name != "linalg.generic":
         return False
@@ -48,7 +72,9 @@ def is_reduced(value: ir.Value, source: ir.Value, name: str, initial: float) -> 
     maps = [ir.AffineMapAttr(each).value for each in linalg_structure.get_indexing_maps(operation) or []]
     inputs = len(operation.operands) - len(operation.results)
     rank = maps[0].n_dims
-    if inputs != 1 or maps[0] != ir.AffineMap.get_identity(rank) or not has_rows(maps[1 + number]):
+    if inputs != 1 or maps[0] != ir.AffineMap.get_identity(rank):
+        return False
+    if reduced_dimension(maps[1 + number]) != (rank - 1 if dimension is None else dimension):
         return False
     block = operation.regions[0].blocks[0]
     *_, terminator = block.operations
@@ -63,8 +89,12 @@ def is_reduced(value: ir.Value, source: ir.Value, name: str, initial: float) -> 
     return bool(operation.operands[0] == source)
 
 
-def has_rows(map_: ir.AffineMap) -> bool:
-    """Whether `map_` tells apart all but the last of its dimensions, in order."""
-    dimensions: list[ir.AffineExpr] = [ir.AffineExpr.get_dim(i) for i in range(map_.n_dims - 1)]
+def reduced_dimension(map_: ir.AffineMap) -> int | None:
+    """The one dimension that `map_` doesn't tell apart, where it has all others in order; None for others."""
+    dimensions: list[ir.AffineExpr] = [ir.AffineExpr.get_dim(i) for i in range(map_.n_dims)]
     results = list(map_.results)
-    return results in (dimensions, [*dimensions, ir.AffineExpr.get_constant(0)])
+    for i in range(map_.n_dims):
+        before, after = dimensions[:i], dimensions[i + 1 :]
+        if results in ([*before, *after], [*before, ir.AffineExpr.get_constant(0), *after]):
+            return i
+    return None

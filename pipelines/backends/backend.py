@@ -7,6 +7,7 @@ from typing import Protocol
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.match.batch_matmul import BatchMatmul, BatchProduct
+from iree.winograd.passes.match.columns import Columns
 from iree.winograd.passes.match.layer_norm import LayerNorm
 from iree.winograd.passes.match.no_match import Reason
 from iree.winograd.pipelines.machines.model import Machine
@@ -41,10 +42,17 @@ class Lowering(Protocol):
         Only N may be dynamic. Raises ValueError where the backend has threads pool in place.
         """
 
-    def softmax(self, rows: ir.Value) -> ir.Value:
-        """Emits the dispatch of softmax of the rows of `N x ... x L` of f32, at the insertion point.
+    def softmax(self, rows: ir.Value, length: int) -> ir.Value:
+        """Emits the dispatch of softmax of the rows of `N x ...` of f32, at the insertion point.
 
-        Only N may be dynamic. Raises ValueError where the backend has no kernel for it.
+        They are `length` neighbours each. Only N may be dynamic. Raises ValueError where the backend has no
+        kernel for it.
+        """
+
+    def column_softmax(self, columns: Columns) -> ir.Value:
+        """Emits the dispatch of softmax of columns of f32, at the insertion point, in the order of `sizes`.
+
+        Raises ValueError where the backend has no kernel for it.
         """
 
     def layer_norm(self, layer_norm: LayerNorm) -> ir.Value:
@@ -115,7 +123,7 @@ class Backend(Protocol):
 
     @property
     def has_softmax(self) -> bool:
-        """Whether there is a kernel for softmax of rows."""
+        """Whether there are kernels for softmax of rows and of columns."""
 
     @property
     def has_layer_norm(self) -> bool:

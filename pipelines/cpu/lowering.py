@@ -14,6 +14,7 @@ from iree.winograd.passes.build.constants import resource_constant
 from iree.winograd.passes.build.tensors import index_constant, size_of
 from iree.winograd.passes.match.batch_matmul import BatchMatmul
 from iree.winograd.passes.match.channel_slice import ChannelSlice, match_insert
+from iree.winograd.passes.match.columns import Columns
 from iree.winograd.passes.match.constants import constant_array
 from iree.winograd.passes.match.layer_norm import LayerNorm
 from iree.winograd.passes.match.navigation import defining_operation
@@ -48,6 +49,7 @@ from iree.winograd.pipelines.specification.windows import Windows
 
 if TYPE_CHECKING:
     from iree.winograd.pipelines.cpu.kernels.by_schedule import CpuWeightGradientKernel
+    from iree.winograd.pipelines.cpu.kernels.column_softmax import ColumnSoftmaxKernel
     from iree.winograd.pipelines.cpu.kernels.filters import CpuKernel
     from iree.winograd.pipelines.cpu.kernels.image_transposition import ImageTransposition
     from iree.winograd.pipelines.cpu.kernels.layer_norm import LayerNormKernel
@@ -109,17 +111,30 @@ class CpuLowering:
             lambda function: kernel.emit(function.workgroup, *function.buffers),
         )
 
-    def softmax(self, rows: ir.Value) -> ir.Value:
-        """Emits the dispatch of softmax of the rows of `N x ... x L` of f32, at the insertion point."""
+    def softmax(self, rows: ir.Value, length: int) -> ir.Value:
+        """Emits the dispatch of softmax of the rows, `length` neighbours each, of `N x ...` of f32."""
         from iree.winograd.pipelines.cpu.kernels.softmax import SoftmaxKernel
 
         shape = ir.RankedTensorType(rows.type).shape
-        kernel = SoftmaxKernel(prod(shape[1:-1]), shape[-1], self.target)
+        kernel = SoftmaxKernel(prod(shape[1:]) // length, length, self.target)
         return self._of_tensor(
             rows,
             shape,
             kernel,
             lambda function: kernel.emit(function.workgroup, function.batch, *function.buffers),
+        )
+
+    def column_softmax(self, columns: Columns) -> ir.Value:
+        """Emits the dispatch of softmax of columns of f32, in the order of `sizes`."""
+        from iree.winograd.pipelines.cpu.kernels.column_softmax import ColumnSoftmaxKernel
+
+        kernel = ColumnSoftmaxKernel(columns.matrices, self.target)
+        return self._of_tensor(
+            columns.source,
+            columns.sizes,
+            kernel,
+            lambda function: kernel.emit(function.workgroup, function.batch, *function.buffers),
+            batch=1,
         )
 
     def layer_norm(self, layer_norm: LayerNorm) -> ir.Value:
@@ -169,13 +184,15 @@ class CpuLowering:
         self,
         operand: ir.Value,
         shape: Sequence[int],
-        kernel: ImageTransposition | LayerNormKernel | PoolingKernel | SoftmaxKernel,
+        kernel: ColumnSoftmaxKernel | ImageTransposition | LayerNormKernel | PoolingKernel | SoftmaxKernel,
         body: Callable[[KernelFunction[Buffer]], None],
         parameters: Sequence[ir.Value] = (),
+        batch: int | None = None,
     ) -> ir.Value:
         """The dispatch of a kernel that makes a tensor of `shape` of one of as large a batch.
 
-        `parameters` are tensors of static sizes that it reads, too.
+        `parameters` are tensors of static sizes that it reads, too. `batch` is what the kernel has for the
+        size of the batch, if that is known, or else the tensor's first size.
         """
         type_ = ir.RankedTensorType(operand.type)
         dynamic = type_.is_dynamic_dim(0)
@@ -187,12 +204,12 @@ class CpuLowering:
             (kernel, signature),
             kernel.name,
             signature,
-            None if dynamic else type_.shape[0],
+            None if dynamic else batch or type_.shape[0],
             kernel.workgroups,
             body,
         )
-        batch = _as_value(size_of(operand, 0)) if dynamic else None
-        return emit_dispatch(name, signature, operands, batch)
+        size = _as_value(size_of(operand, 0)) if dynamic else None
+        return emit_dispatch(name, signature, operands, size)
 
     def count_workgroups(
         self, executable: ir.Operation, grid: tuple[int, ...], threads: int, *, result_is_operand: bool

@@ -12,6 +12,7 @@ from iree.winograd.dialect.ops import GradientTransformOp, InputTransformOp
 from iree.winograd.passes.build.constants import resource_constant
 from iree.winograd.passes.build.tensors import size_of
 from iree.winograd.passes.match.batch_matmul import BatchMatmul
+from iree.winograd.passes.match.columns import Columns
 from iree.winograd.passes.match.constants import constant_array
 from iree.winograd.passes.match.image_layout import to_channels_last
 from iree.winograd.passes.match.layer_norm import LayerNorm
@@ -119,7 +120,11 @@ class GpuLowering:
         """Raises ValueError."""
         raise ValueError("GPUs have no kernel that pools")
 
-    def softmax(self, rows: ir.Value) -> ir.Value:
+    def softmax(self, rows: ir.Value, length: int) -> ir.Value:
+        """Raises ValueError."""
+        raise ValueError("GPUs have no kernel for softmax")
+
+    def column_softmax(self, columns: Columns) -> ir.Value:
         """Raises ValueError."""
         raise ValueError("GPUs have no kernel for softmax")
 

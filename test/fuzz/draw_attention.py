@@ -48,6 +48,9 @@ def attention(draft: Draft, image: Image) -> Image | None:
     swapped = draft.chance(2)
     layout = "bkn" if swapped else "bnk"
     right = _heads(draft, keys, heads, layout, factor if scaled == "keys" else None, swapped)
+    if draft.chance(6):
+        # As in factorized attention, over all tokens.
+        right = Matrices(softmax_along(draft, right.value, layout.index("n")), layout)
     scores = _product(draft, left, right)
     if scaled == "scores":
         scores = _times(draft, scores, factor)
@@ -202,12 +205,13 @@ def _masked(draft: Draft, scores: int) -> int:
 
 
 def _weights(draft: Draft, scores: int, batch: int, heads: int) -> int:
-    """The softmax of rows, whose heads may be a dimension of their own."""
+    """The softmax of rows, or columns, whose heads may be a dimension of their own."""
     of = draft.types[scores]
+    dimension = 1 if draft.chance(6) else 2
     if of.dynamic or not draft.chance(2):
-        return softmax_along(draft, scores, 2)
+        return softmax_along(draft, scores, dimension)
     split = draft.add(o.Expansion(scores, 0, (batch, heads)))
-    return draft.add(o.Collapse(softmax_along(draft, split, 3), 0))
+    return draft.add(o.Collapse(softmax_along(draft, split, dimension + 1), 0))
 
 
 def _as_image(draft: Draft, products: int, image: Image, heads: int) -> Image:

@@ -146,3 +146,104 @@ func.func @other_beginning(%x: tensor<2x30xf32>) -> tensor<2x30xf32> {
   } -> tensor<2x30xf32>
   return %y : tensor<2x30xf32>
 }
+
+// -----
+
+util.global private @device = #hal.device.target<"local", [
+  #hal.executable.target<"llvm-cpu", "embedded-elf-x86_64", {
+    cpu = "haswell", cpu_features = "+avx2,+fma", target_triple = "x86_64-unknown-unknown-eabi-elf"}>
+]> : !hal.device
+
+#whole = affine_map<(h, r, c) -> (h, r, c)>
+#column = affine_map<(h, r, c) -> (h, c)>
+
+// Keys of three heads, by columns. They are read where they lie between queries and values, and written for all heads in turn.
+// CHECK-LABEL: func.func @columns
+// CHECK-SAME: (%[[X:.*]]: tensor<30x63xf32>)
+// CHECK-NOT: math.exp
+// CHECK: %[[C:.*]] = flow.dispatch @winograd_column_softmax_1x30x21::@winograd_column_softmax_1x30x21(%[[X]]) : (tensor<30x63xf32>) -> tensor<30x3x7xf32>
+// CHECK: %[[Y:.*]] = linalg.transpose ins(%[[C]] : tensor<30x3x7xf32>) outs({{.*}}) permutation = [1, 0, 2]
+// CHECK-NOT: linalg.generic
+// CHECK: return %[[Y]]
+func.func @columns(%qkv: tensor<30x63xf32>) -> tensor<3x30x7xf32> {
+  %split = tensor.expand_shape %qkv [[0], [1, 2, 3]] output_shape [30, 3, 3, 7] : tensor<30x63xf32> into tensor<30x3x3x7xf32>
+  %k = tensor.extract_slice %split[0, 1, 0, 0] [30, 1, 3, 7] [1, 1, 1, 1] : tensor<30x3x3x7xf32> to tensor<30x3x7xf32>
+  %e = tensor.empty() : tensor<3x30x7xf32>
+  %x = linalg.transpose ins(%k : tensor<30x3x7xf32>) outs(%e : tensor<3x30x7xf32>) permutation = [1, 0, 2]
+  %lowest = arith.constant 0xFF800000 : f32
+  %zero = arith.constant 0.0 : f32
+  %em = tensor.empty() : tensor<3x7xf32>
+  %init = linalg.fill ins(%lowest : f32) outs(%em : tensor<3x7xf32>) -> tensor<3x7xf32>
+  %m = linalg.generic {indexing_maps = [#whole, #column], iterator_types = ["parallel", "reduction", "parallel"]} ins(%x : tensor<3x30x7xf32>) outs(%init : tensor<3x7xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %r = arith.maximumf %in, %out : f32
+    linalg.yield %r : f32
+  } -> tensor<3x7xf32>
+  %p = linalg.generic {indexing_maps = [#whole, #column, #whole], iterator_types = ["parallel", "parallel", "parallel"]} ins(%x, %m : tensor<3x30x7xf32>, tensor<3x7xf32>) outs(%e : tensor<3x30x7xf32>) {
+  ^bb0(%in: f32, %largest: f32, %out: f32):
+    %d = arith.subf %in, %largest : f32
+    %r = math.exp %d : f32
+    linalg.yield %r : f32
+  } -> tensor<3x30x7xf32>
+  %zeros = linalg.fill ins(%zero : f32) outs(%em : tensor<3x7xf32>) -> tensor<3x7xf32>
+  %s = linalg.generic {indexing_maps = [#whole, #column], iterator_types = ["parallel", "reduction", "parallel"]} ins(%p : tensor<3x30x7xf32>) outs(%zeros : tensor<3x7xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %r = arith.addf %in, %out : f32
+    linalg.yield %r : f32
+  } -> tensor<3x7xf32>
+  %y = linalg.generic {indexing_maps = [#whole, #column, #whole], iterator_types = ["parallel", "parallel", "parallel"]} ins(%p, %s : tensor<3x30x7xf32>, tensor<3x7xf32>) outs(%e : tensor<3x30x7xf32>) {
+  ^bb0(%in: f32, %sum: f32, %out: f32):
+    %r = arith.divf %in, %sum : f32
+    linalg.yield %r : f32
+  } -> tensor<3x30x7xf32>
+  return %y : tensor<3x30x7xf32>
+}
+
+// -----
+
+util.global private @device = #hal.device.target<"local", [
+  #hal.executable.target<"llvm-cpu", "embedded-elf-x86_64", {
+    cpu = "haswell", cpu_features = "+avx2,+fma", target_triple = "x86_64-unknown-unknown-eabi-elf"}>
+]> : !hal.device
+
+#whole = affine_map<(h, r, c) -> (h, r, c)>
+#column = affine_map<(h, r, c) -> (h, c)>
+#row = affine_map<(h, r, c) -> (r, c)>
+
+// The sums are along another dimension than the largest elements.
+// CHECK-LABEL: func.func @sums_along_others
+// CHECK-NOT: flow.dispatch
+func.func @sums_along_others(%qkv: tensor<30x63xf32>) -> tensor<3x30x7xf32> {
+  %split = tensor.expand_shape %qkv [[0], [1, 2, 3]] output_shape [30, 3, 3, 7] : tensor<30x63xf32> into tensor<30x3x3x7xf32>
+  %k = tensor.extract_slice %split[0, 1, 0, 0] [30, 1, 3, 7] [1, 1, 1, 1] : tensor<30x3x3x7xf32> to tensor<30x3x7xf32>
+  %e = tensor.empty() : tensor<3x30x7xf32>
+  %x = linalg.transpose ins(%k : tensor<30x3x7xf32>) outs(%e : tensor<3x30x7xf32>) permutation = [1, 0, 2]
+  %lowest = arith.constant 0xFF800000 : f32
+  %zero = arith.constant 0.0 : f32
+  %em = tensor.empty() : tensor<3x7xf32>
+  %init = linalg.fill ins(%lowest : f32) outs(%em : tensor<3x7xf32>) -> tensor<3x7xf32>
+  %m = linalg.generic {indexing_maps = [#whole, #column], iterator_types = ["parallel", "reduction", "parallel"]} ins(%x : tensor<3x30x7xf32>) outs(%init : tensor<3x7xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %r = arith.maximumf %in, %out : f32
+    linalg.yield %r : f32
+  } -> tensor<3x7xf32>
+  %p = linalg.generic {indexing_maps = [#whole, #column, #whole], iterator_types = ["parallel", "parallel", "parallel"]} ins(%x, %m : tensor<3x30x7xf32>, tensor<3x7xf32>) outs(%e : tensor<3x30x7xf32>) {
+  ^bb0(%in: f32, %largest: f32, %out: f32):
+    %d = arith.subf %in, %largest : f32
+    %r = math.exp %d : f32
+    linalg.yield %r : f32
+  } -> tensor<3x30x7xf32>
+  %es = tensor.empty() : tensor<30x7xf32>
+  %zeros = linalg.fill ins(%zero : f32) outs(%es : tensor<30x7xf32>) -> tensor<30x7xf32>
+  %s = linalg.generic {indexing_maps = [#whole, #row], iterator_types = ["reduction", "parallel", "parallel"]} ins(%p : tensor<3x30x7xf32>) outs(%zeros : tensor<30x7xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %r = arith.addf %in, %out : f32
+    linalg.yield %r : f32
+  } -> tensor<30x7xf32>
+  %y = linalg.generic {indexing_maps = [#whole, #row, #whole], iterator_types = ["parallel", "parallel", "parallel"]} ins(%p, %s : tensor<3x30x7xf32>, tensor<30x7xf32>) outs(%e : tensor<3x30x7xf32>) {
+  ^bb0(%in: f32, %sum: f32, %out: f32):
+    %r = arith.divf %in, %sum : f32
+    linalg.yield %r : f32
+  } -> tensor<3x30x7xf32>
+  return %y : tensor<3x30x7xf32>
+}

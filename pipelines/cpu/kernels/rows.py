@@ -12,9 +12,9 @@ from iree.winograd.pipelines.emission.control_flow import loop_carried
 from iree.winograd.pipelines.emission.index import Index
 from iree.winograd.pipelines.emission.vectors import LaneMask, broadcast, splat, vector_width_for
 
-_WORKGROUP_ELEMENTS = 2**14
+WORKGROUP_ELEMENTS = 2**14
 """Elements of the rows of a workgroup, which take some ten microseconds."""
-_CHAINS = 4
+CHAINS = 4
 """Vectors that are reduced beside each other: an operation takes about so many cycles."""
 
 _Combine = Callable[[ir.Value, ir.Value], ir.Value]
@@ -35,7 +35,7 @@ class Row:
     @property
     def block(self) -> int:
         """Rows of a workgroup."""
-        return max(1, _WORKGROUP_ELEMENTS // self.length)
+        return max(1, WORKGROUP_ELEMENTS // self.length)
 
     @property
     def remainder(self) -> int:
@@ -45,7 +45,7 @@ class Row:
     def reduced(self, initial: float, combine: _Combine, load: Callable[[Index], ir.Value]) -> ir.Value:
         """All lanes the combination of the elements, of which `load` gives vectors by their offset."""
         width, vectors = self.width, self.length // self.width
-        chains = min(_CHAINS, vectors)
+        chains = min(CHAINS, vectors)
         looped = vectors // chains * chains
         neutral = splat(initial, width, ir.F32Type.get())
         partial = loop_carried(

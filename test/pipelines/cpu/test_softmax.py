@@ -1,6 +1,8 @@
-"""Softmax of rows, whose lengths are no multiples of vectors, too."""
+"""Softmax of rows and columns, whose numbers are no multiples of vectors, too."""
 
 from __future__ import annotations
+
+from math import prod
 
 import iree.winograd
 import numpy as np
@@ -13,17 +15,20 @@ Array = npt.NDArray[np.float32]
 UNIT_ROUNDOFF = 2.0**-24
 
 
-def program(shape: tuple[str, ...]) -> str:
-    """MLIR of the softmax of the rows of a tensor."""
+def program(shape: tuple[str, ...], along: int = -1) -> str:
+    """MLIR of the softmax of a tensor along a dimension, by default of its rows."""
     rank = len(shape)
+    along %= rank
     dimensions = [f"d{i}" for i in range(rank)]
     whole, row = (
-        f"affine_map<({', '.join(dimensions)}) -> ({', '.join(dimensions[:count])})>"
-        for count in (rank, rank - 1)
+        f"affine_map<({', '.join(dimensions)}) -> ({', '.join(kept)})>"
+        for kept in (dimensions, dimensions[:along] + dimensions[along + 1 :])
     )
     loops = ", ".join(['"parallel"'] * rank)
-    reduction = ", ".join(['"parallel"'] * (rank - 1) + ['"reduction"'])
-    tensor, rows = (f"tensor<{'x'.join([*sizes, 'f32'])}>" for sizes in (shape, shape[:-1]))
+    reduction = ", ".join('"reduction"' if i == along else '"parallel"' for i in range(rank))
+    tensor, rows = (
+        f"tensor<{'x'.join([*sizes, 'f32'])}>" for sizes in (shape, shape[:along] + shape[along + 1 :])
+    )
     size = "%n" if shape[0] == "?" else ""
 
     def elementwise(result: str, operands: str, types: str, maps: str, body: str) -> str:
@@ -66,10 +71,19 @@ def program(shape: tuple[str, ...]) -> str:
     }}"""
 
 
-def exact(x: Array) -> npt.NDArray[np.float64]:
-    exponentials = np.exp(x.astype(np.float64) - x.max(-1, keepdims=True))
-    result: npt.NDArray[np.float64] = exponentials / exponentials.sum(-1, keepdims=True)
+def exact(x: Array, along: int = -1) -> npt.NDArray[np.float64]:
+    exponentials = np.exp(x.astype(np.float64) - x.max(along, keepdims=True))
+    result: npt.NDArray[np.float64] = exponentials / exponentials.sum(along, keepdims=True)
     return result
+
+
+def bound(length: int) -> float:
+    """The relative error of sums of so many exponentials of differences of at most 10.
+
+    A difference is rounded once; the exponential is within 2 units of the last place, which are 4 roundings;
+    then come a sum of as many, a division and a product.
+    """
+    return 1.01 * (10 + 4 + (4 + length) + 2) * UNIT_ROUNDOFF
 
 
 @pytest.mark.parametrize(
@@ -87,29 +101,87 @@ def test_softmax_of_rows(target: str, shape: tuple[int, ...]) -> None:
     x = np.random.default_rng(0).uniform(95, 105, shape).astype(np.float32)
     expected = exact(x)
     result = np.asarray(iree.winograd.load(compiled, threads=2)(x))
-    # A difference of at most 10 is rounded once; the exponential is within 2 units of the last place, which
-    # are 4 roundings; then come a sum of as many, a division and a product.
-    roundings = 10 + 4 + (4 + shape[-1]) + 2
-    np.testing.assert_allclose(result, expected, rtol=1.01 * roundings * UNIT_ROUNDOFF)
+    np.testing.assert_allclose(result, expected, rtol=bound(shape[-1]))
 
 
-def test_a_batch_known_at_run_time() -> None:
-    compiled = compile(program(("?", "3", "21")), target="cpu", threads=1, strict=True)
-    loaded = iree.winograd.load(compiled, threads=1)
+COLUMNS = [
+    # Few columns, or one; a block, one and a column, or one and a vector and a column; few rows.
+    ((8, 305, 19), 1),
+    ((2, 21, 1), 1),
+    ((16, 3), 0),
+    ((3, 40, 64), 1),
+    ((3, 40, 65), 1),
+    ((40, 81), 0),
+    ((1, 100, 152), 1),
+    ((2, 3, 16, 5, 7), 2),
+    ((17, 2, 1, 1), 0),
+    ((17, 1), 0),
+    ((300, 16, 7), 1),
+]
+
+
+@pytest.mark.parametrize(
+    ("target", "shape", "along"),
+    [
+        *(("cpu", *case) for case in COLUMNS),
+        *((target, *COLUMNS[i]) for target in ("cpu:haswell", "cpu:x86-64") for i in (0, 2, 4, 6)),
+    ],
+)
+def test_softmax_of_columns(target: str, shape: tuple[int, ...], along: int) -> None:
+    compiled = compile(program(tuple(map(str, shape)), along), target=target, threads=2, strict=True)
+    of_rows = along > 0 and prod(shape[along + 1 :]) == 1
+    assert (b"winograd_softmax" if of_rows else b"winograd_column_softmax") in compiled
+    x = np.random.default_rng(0).uniform(95, 105, shape).astype(np.float32)
+    result = np.asarray(iree.winograd.load(compiled, threads=2)(x))
+    np.testing.assert_allclose(result, exact(x, along), rtol=bound(shape[along]))
+
+
+def test_columns_of_transposed_heads() -> None:
+    """Keys of three heads, as a slice of what holds queries and values, too."""
+    softmax = program(("1", "3", "30", "7"), 2).replace("func.func @main", "func.func private @softmax")
+    attention = """
+    func.func @main(%x: tensor<1x30x63xf32>) -> tensor<1x3x30x7xf32> {
+      %split = tensor.expand_shape %x [[0], [1], [2, 3, 4]] output_shape [1, 30, 3, 3, 7]
+        : tensor<1x30x63xf32> into tensor<1x30x3x3x7xf32>
+      %k = tensor.extract_slice %split[0, 0, 1, 0, 0] [1, 30, 1, 3, 7] [1, 1, 1, 1, 1]
+        : tensor<1x30x3x3x7xf32> to tensor<1x30x3x7xf32>
+      %e = tensor.empty() : tensor<1x3x30x7xf32>
+      %t = linalg.transpose ins(%k : tensor<1x30x3x7xf32>) outs(%e : tensor<1x3x30x7xf32>)
+        permutation = [0, 2, 1, 3]
+      BODY
+    }"""
+    body = softmax[softmax.index("{") + 1 : softmax.rindex("}")]
+    for name in ("%e,", "%e ", "%e)"):
+        body = body.replace(name, f"%whole{name[2:]}")
+    body = body.replace("%x", "%t")
+    compiled = compile(attention.replace("BODY", body), target="cpu", threads=1, strict=True)
+    assert b"winograd_column_softmax_1x30x21" in compiled
+    x = np.random.default_rng(0).uniform(95, 105, (1, 30, 63)).astype(np.float32)
+    keys = x.reshape(1, 30, 3, 3, 7)[:, :, 1].transpose(0, 2, 1, 3)
+    result = np.asarray(iree.winograd.load(compiled, threads=1)(x))
+    np.testing.assert_allclose(result, exact(keys, 2), rtol=bound(30))
+
+
+@pytest.mark.parametrize(("shape", "along"), [((3, 21), 2), ((2, 21, 5), 2)])
+def test_a_batch_known_at_run_time(shape: tuple[int, ...], along: int) -> None:
+    text = program(("?", *map(str, shape)), along)
+    loaded = iree.winograd.load(compile(text, target="cpu", threads=1, strict=True), threads=1)
     for batch in (1, 4):
-        x = np.random.default_rng(batch).uniform(-5, 5, (batch, 3, 21)).astype(np.float32)
-        np.testing.assert_allclose(np.asarray(loaded(x)), exact(x), rtol=42 * UNIT_ROUNDOFF)
+        x = np.random.default_rng(batch).uniform(-5, 5, (batch, *shape)).astype(np.float32)
+        np.testing.assert_allclose(np.asarray(loaded(x)), exact(x, along), rtol=bound(21))
 
 
-def test_numbers_that_are_not_finite() -> None:
+@pytest.mark.parametrize("along", [0, 1])
+def test_numbers_that_are_not_finite(along: int) -> None:
     """What is masked by minus infinity has no part; rows of nothing else, or with a NaN, have no softmax."""
-    compiled = compile(program(("4", "20")), target="cpu", threads=1, strict=True)
+    shape = ("4", "20") if along == 1 else ("20", "4")
+    compiled = compile(program(shape, along), target="cpu", threads=1, strict=True)
     loaded = iree.winograd.load(compiled, threads=1)
     x = np.zeros((4, 20), np.float32)
     x[0, 10:] = -np.inf
     x[1] = -np.inf
     x[2, 19] = np.nan
-    result = np.asarray(loaded(x))
+    result = np.asarray(loaded(x)) if along == 1 else np.asarray(loaded(np.ascontiguousarray(x.T))).T
     np.testing.assert_allclose(result[0], [0.1] * 10 + [0.0] * 10, rtol=8 * UNIT_ROUNDOFF)
     assert np.isnan(result[1:3]).all()
     np.testing.assert_allclose(result[3], [0.05] * 20, rtol=8 * UNIT_ROUNDOFF)
