@@ -17,6 +17,7 @@ from iree.winograd.passes.rewrite import channels_last
 from iree.winograd.passes.rewrite.channel_shuffle import rewrite_channel_shuffle
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 from iree.winograd.passes.rewrite.grouped import rewrite_grouped
+from iree.winograd.passes.rewrite.merged_pixels import rewrite_merged_pixels, rewrite_split_pixels
 from iree.winograd.passes.rewrite.resampling import rewrite_resampling
 from iree.winograd.passes.rewrite.weight_gradient import rewrite_weight_gradient
 
@@ -27,9 +28,10 @@ class NormalizeLayout:
 
     Convolutions get channels-last operands, also those that stay convolutions: IREE computes them 2 to 30
     times faster in this layout. It spreads from their results to whatever consumes them: elementwise
-    operations, pads, pooling, resizing, slices, concatenations, channel shuffles and reductions. Where it
-    meets a convolution again there is nothing to transpose, so that transpositions are left only where the
-    layout enters, and where something else needs the former one. Gradients of filters read such images, too.
+    operations, pads, pooling, resizing, slices, concatenations, channel shuffles, reductions and pixels that
+    become tokens. Where it meets a convolution again there is nothing to transpose, so that transpositions
+    are left only where the layout enters, and where something else needs the former one. Gradients of
+    filters read such images, too.
 
         %r = linalg.conv_2d_nchw_fchw ins(%x, %w : tensor<1x8x16x16xf32>, ...)
         %s = linalg.generic ins(%r : tensor<1x4x14x14xf32>) { arith.maximumf }
@@ -74,13 +76,19 @@ def _rewrite_generic(operation: ir.Operation, versions: channels_last.Versions) 
     return channels_last.rewrite_linalg(operation, versions) if result is None else result
 
 
+def _rewrite_collapse(operation: ir.Operation, versions: channels_last.Versions) -> ir.Value | None:
+    result = rewrite_channel_shuffle(operation, versions)
+    return rewrite_merged_pixels(operation, versions) if result is None else result
+
+
 Rewrite = Callable[[ir.Operation, "channels_last.Versions"], "ir.Value | None"]
 
 _REWRITES: dict[str, Rewrite] = {
     "linalg.generic": _rewrite_generic,
     "linalg.transpose": channels_last.read_transposition,
-    "tensor.collapse_shape": rewrite_channel_shuffle,
+    "tensor.collapse_shape": _rewrite_collapse,
     "tensor.concat": channels_last.rewrite_concat,
+    "tensor.expand_shape": rewrite_split_pixels,
     "tensor.extract_slice": channels_last.rewrite_extract_slice,
     "tensor.insert_slice": channels_last.rewrite_insert_slice,
     "tensor.pad": channels_last.rewrite_pad,

@@ -411,3 +411,38 @@ func.func @concatenated(%x: tensor<1x8x8x8xf32>, %w: tensor<4x8x3x3xf32>, %state
   %next = tensor.concat dim(1) %c, %state : (tensor<1x4x6x6xf32>, tensor<1x2x6x6xf32>) -> tensor<1x6x6x6xf32>
   return %first, %next : tensor<1x6x6x6xf32>, tensor<1x6x6x6xf32>
 }
+
+// -----
+
+// Pixels become tokens, and pixels again: all are channels last, so that nothing is transposed in between.
+// CHECK-LABEL: func.func @tokens
+// CHECK-SAME: (%[[X:.*]]: tensor<?x8x4x6xf32>, %[[E:.*]]: tensor<?x24x8xf32>
+// CHECK: %[[C:.*]] = linalg.conv_2d_nhwc_hwcf
+// CHECK: %[[P:.*]] = tensor.collapse_shape %[[C]] {{\[\[}}0], [1, 2], [3]] : tensor<?x4x6x8xf32> into tensor<?x24x8xf32>
+// CHECK-NOT: linalg.transpose
+// CHECK: %[[S:.*]] = linalg.generic {{.*}} ins(%[[P]], %[[E]]
+// CHECK-NOT: linalg.transpose
+// CHECK: tensor.expand_shape %[[S]] {{\[\[}}0], [1, 2], [3]] {{.*}} : tensor<?x24x8xf32> into tensor<?x4x6x8xf32>
+// CHECK: linalg.conv_2d_nhwc_hwcf
+#tokens = affine_map<(n, t, c) -> (n, t, c)>
+func.func @tokens(%x: tensor<?x8x4x6xf32>, %e: tensor<?x24x8xf32>, %w: tensor<8x8x1x1xf32>) -> tensor<?x8x4x6xf32> {
+  %zero = arith.constant 0.0 : f32
+  %c0 = arith.constant 0 : index
+  %n = tensor.dim %x, %c0 : tensor<?x8x4x6xf32>
+  %ei = tensor.empty(%n) : tensor<?x8x4x6xf32>
+  %zeros = linalg.fill ins(%zero : f32) outs(%ei : tensor<?x8x4x6xf32>) -> tensor<?x8x4x6xf32>
+  %c = linalg.conv_2d_nchw_fchw ins(%x, %w : tensor<?x8x4x6xf32>, tensor<8x8x1x1xf32>) outs(%zeros : tensor<?x8x4x6xf32>) -> tensor<?x8x4x6xf32>
+  %merged = tensor.collapse_shape %c [[0], [1], [2, 3]] : tensor<?x8x4x6xf32> into tensor<?x8x24xf32>
+  %et = tensor.empty(%n) : tensor<?x24x8xf32>
+  %t = linalg.transpose ins(%merged : tensor<?x8x24xf32>) outs(%et : tensor<?x24x8xf32>) permutation = [0, 2, 1]
+  %s = linalg.generic {indexing_maps = [#tokens, #tokens, #tokens], iterator_types = ["parallel", "parallel", "parallel"]} ins(%t, %e : tensor<?x24x8xf32>, tensor<?x24x8xf32>) outs(%et : tensor<?x24x8xf32>) {
+  ^bb0(%a: f32, %b: f32, %out: f32):
+    %r = arith.addf %a, %b : f32
+    linalg.yield %r : f32
+  } -> tensor<?x24x8xf32>
+  %em = tensor.empty(%n) : tensor<?x8x24xf32>
+  %back = linalg.transpose ins(%s : tensor<?x24x8xf32>) outs(%em : tensor<?x8x24xf32>) permutation = [0, 2, 1]
+  %split = tensor.expand_shape %back [[0], [1], [2, 3]] output_shape [%n, 8, 4, 6] : tensor<?x8x24xf32> into tensor<?x8x4x6xf32>
+  %y = linalg.conv_2d_nchw_fchw ins(%split, %w : tensor<?x8x4x6xf32>, tensor<8x8x1x1xf32>) outs(%zeros : tensor<?x8x4x6xf32>) -> tensor<?x8x4x6xf32>
+  return %y : tensor<?x8x4x6xf32>
+}
