@@ -250,6 +250,24 @@ class Network:
             f"tensor.collapse_shape {exchanged} {merged} : {exchanged_type} into {self.type()}"
         )
 
+    def tokens(self) -> None:
+        """Makes tokens of pixels, channels last, and pixels of tokens."""
+        batch, *rest = self.shape(self.channels, self.size)
+        count, first = self.size[0] * self.size[1], self.layout == "nchw"
+        merged = [[0], [1], [2, 3]] if first else [[0], [1, 2], [3]]
+        tokens = f"tensor<{batch}x{count}x{self.channels}xf32>"
+        merged_type = f"tensor<{batch}x{self.channels}x{count}xf32>" if first else tokens
+        value = self.emit(f"tensor.collapse_shape {self.value} {merged} : {self.type()} into {merged_type}")
+        for source, target in ((merged_type, tokens), (tokens, merged_type)) if first else ():
+            value = self.emit(
+                f"linalg.transpose ins({value} : {source}) outs({self.empty(target)} : {target}) "
+                f"permutation = [0, 2, 1]"
+            )
+        sizes = ", ".join("%batch" if size == "?" else str(size) for size in (batch, *rest))
+        self.value = self.emit(
+            f"tensor.expand_shape {value} {merged} output_shape [{sizes}] : {merged_type} into {self.type()}"
+        )
+
     def scale_rows(self) -> None:
         """Multiplies by a constant that depends on the row only."""
         rows, rows_type = self.constant(self.size[0])

@@ -67,6 +67,7 @@ LAYERS = (
     "concat",
     "slice",
     "shuffle",
+    "tokens",
     "scale_rows",
     "hard_swish",
     "shortcut",
