@@ -51,6 +51,7 @@ from .reshape_returned import ReshapeReturned
 from .selection.assign_schedule import AssignSchedule
 from .selection.decision import Decision
 from .selection.select_algorithm import SelectAlgorithm
+from .separate_calls import SeparateCalls
 from .separate_reductions import SeparateReductions
 from .transpose_images import TransposeImages
 
@@ -102,6 +103,7 @@ def compile_pipeline(
         LowerToDispatch(),
         ChainKernels(**shared_values(options, ChainKernels)),
         ReshapeReturned(),
+        SeparateCalls(),
         NoteUnaligned(),
         NoteThreads(**shared_values(options, NoteThreads)),
     ]

@@ -8,7 +8,7 @@ from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.build.reflection import note_numbers
 from iree.winograd.passes.frame.containment import rewrite_each
 from iree.winograd.passes.frame.registry import register_pass
-from iree.winograd.passes.match.navigation import is_public, symbol_name
+from iree.winograd.passes.match.navigation import called_function, is_public, symbol_name
 
 from .specification.reflection import READ_ONLY_KEY, STORAGE_KEY
 
@@ -102,7 +102,7 @@ def _is_memory(value: ir.Value) -> bool:
 
 
 def _callee(call: ir.Operation, functions: Mapping[str, ir.Operation]) -> ir.Operation | None:
-    return functions.get(ir.FlatSymbolRefAttr(call.attributes["callee"]).value)
+    return functions.get(called_function(call))
 
 
 def _stores_results(use: ir.OpOperand) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.frame.containment import rewrite_each
 from iree.winograd.passes.frame.registry import register_pass
-from iree.winograd.passes.match.navigation import is_public, symbol_name, walk
+from iree.winograd.passes.match.navigation import called_function, is_public, symbol_name, walk
 
 _NEVER_INLINED = "inlining_policy"
 """The attribute of functions that stay as they are: others are gone before it matters what they return."""
@@ -79,7 +79,7 @@ def _reshape(function: ir.Operation, calls: Sequence[ir.Operation]) -> None:
                 with ir.InsertionPoint(operation), operation.location:
                     operation.operands[number] = _reshaped(value, unread)
     for call in calls:
-        if ir.FlatSymbolRefAttr(call.attributes["callee"]).value == name:
+        if called_function(call) == name:
             for number, unread in types.items():
                 result = call.results[number]
                 read = result.type

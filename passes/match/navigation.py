@@ -54,6 +54,11 @@ def is_public(function: ir.Operation) -> bool:
     return visibility is None or ir.StringAttr(visibility).value == "public"
 
 
+def called_function(call: ir.Operation) -> str:
+    """The name of the function that a `util.call` calls."""
+    return str(ir.FlatSymbolRefAttr(call.attributes["callee"]).value)
+
+
 def called_kernels(dispatch: ir.Operation) -> tuple[str, ...]:
     """The symbols of the kernels that a dispatch calls, of several targets when there are several."""
     return tuple(

@@ -54,11 +54,11 @@ CONVERTING_PASSES = (
 """Without which a layer that was chosen for has no kernel."""
 FOR_ANNOTATIONS = "winograd-assign-schedule"
 """Has work only for layers that come with an algorithm."""
-FOR_CALLED = "winograd-reshape-returned"
-"""Has work only where functions are called that IREE doesn't inline."""
+FOR_CALLED = ("winograd-reshape-returned", "winograd-separate-calls")
+"""Have work only where functions are called that IREE doesn't inline."""
 FOR_BATCHES = "winograd-loop-over-images"
 """Has work only where images of a batch exceed the caches: `test/pipelines/cpu/test_image_loops.py`."""
-FOR_OTHERS = {FOR_ANNOTATIONS, FOR_CALLED, FOR_BATCHES}
+FOR_OTHERS = {FOR_ANNOTATIONS, *FOR_CALLED, FOR_BATCHES}
 # Kernels take time to emit: most tests stop before they are.
 EMITTING = PASSES.index("winograd-lower-to-dispatch")
 FIRST = Unit("winograd-fuse-pad", "input transform", 0)
@@ -287,9 +287,10 @@ func.func @main(%x: tensor<1x8x8x16xf32>) -> (tensor<1x6x6x16xf32>, tensor<1x6x6
 """
 
 
-def test_a_failure_on_a_called_function_leaves_what_it_returns(monkeypatch: pytest.MonkeyPatch) -> None:
-    inject(monkeypatch, [Unit(FOR_CALLED, "function", 0)])
-    with pytest.warns(winograd.RewriteWarning, match=f"{FOR_CALLED} failed on function 0"):
+@pytest.mark.parametrize("name", FOR_CALLED)
+def test_a_failure_on_a_called_function_leaves_it(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    inject(monkeypatch, [Unit(name, "function", 0)])
+    with pytest.warns(winograd.RewriteWarning, match=f"{name} failed on function 0"):
         vmfb = winograd.compile(CALLED, threads=1)
     image = np.ones((1, 8, 8, 16), np.float32)
     # Sums of 144 equal products of powers of two.
