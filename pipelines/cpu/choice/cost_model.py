@@ -40,7 +40,13 @@ from .layout_cost import (
     written_tile_cycles,
 )
 from .matrix_unit_cost import matrix_unit_seconds
-from .product_cost import accumulating_seconds, channel_seconds, filter_seconds, multiply_add_seconds
+from .product_cost import (
+    accumulating_seconds,
+    channel_seconds,
+    filter_seconds,
+    multiply_add_seconds,
+    register_block_seconds,
+)
 from .rates import (
     CACHED_FILTERS,
     ELEMENT_CYCLES,
@@ -52,6 +58,7 @@ from .rates import (
     STAGED_BYTES_PER_CYCLE,
     STORE_CYCLES,
     TAP_ROW_CYCLES,
+    TILE_PRODUCT_EFFICIENCY,
     UNHIDDEN,
 )
 from .transform_cost import filter_transform_seconds, filter_vector_seconds, transform_seconds
@@ -128,8 +135,9 @@ def _winograd_seconds(
     workers = Workers(machine, threads, tile_blocks * parts)
     cycle = 1 / machine.clock
     register_blocks = schedule.tile_block // schedule.register_tiles
+    per_channel = register_block_seconds(schedule.product, shape, target, machine) / TILE_PRODUCT_EFFICIENCY
     products, filters = _products(
-        shape, schedule.product, register_blocks, (parts, channel_blocks), workers, target
+        shape, schedule.product, per_channel, register_blocks, (parts, channel_blocks), workers
     )
     accumulated = register_blocks * shape.transform_size * channel_blocks
     decomposition = shape.decomposition
@@ -203,8 +211,9 @@ def _direct_seconds(
     workers = Workers(machine, threads, tasks * parts)
     cycle = 1 / machine.clock
     register_blocks = schedule.row_block * -(-schedule.pixel_block // schedule.register_pixels)
+    per_channel = channel_seconds(schedule.product, target, machine) / PRODUCT_EFFICIENCY
     products, filters = _products(
-        shape, schedule.product, register_blocks, (parts, channel_blocks), workers, target
+        shape, schedule.product, per_channel, register_blocks, (parts, channel_blocks), workers
     )
     tap_rows = prod(shape.decomposition.kernel_size[:-1])
     sums = schedule.register_pixels * schedule.register_vectors
@@ -311,21 +320,20 @@ def _inside(shape: ConvolutionShape) -> float:
 def _products(
     shape: ConvolutionShape,
     product: Product,
+    per_channel: float,
     row_blocks: int,
     parts: tuple[int, int],
     workers: Workers,
-    target: CpuTarget,
 ) -> tuple[float, float]:
     """Seconds of a thread's products, and of reading filters where not hidden.
 
-    A workgroup has `row_blocks` blocks of rows, `parts` is of the output channels. Of the register blocks
-    that share filters only the first waits for them, and can hide their reading.
+    A workgroup has `row_blocks` blocks of rows, each of which takes `per_channel` seconds for a channel;
+    `parts` is of the output channels. Of the register blocks that share filters only the first waits for
+    them, and can hide their reading.
     """
-    machine = workers.machine
-    per_channel = channel_seconds(product, target, machine)
     number, channel_blocks = parts
     panels = shape.transform_size * shape.reduction * channel_blocks
-    products = workers.load * panels * row_blocks * per_channel / PRODUCT_EFFICIENCY
+    products = workers.load * panels * row_blocks * per_channel
     size = shape.element_types.filter_bytes * panels * product.channels
     filters = filter_seconds(size, number, workers)
     return products, filters - (1 - UNHIDDEN) * min(products / row_blocks, filters)

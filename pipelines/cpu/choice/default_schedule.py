@@ -56,6 +56,9 @@ SHORTEST_BLOCK = 32
 """Channels of a reduction block where an algorithm would exceed the error limit by longer ones."""
 SHORT_REDUCTION = 512
 """Channels up to which a direct convolution's one sum is so accurate that ours has to be more so."""
+SHARED_COST = 1.35
+"""How many times as long products of few channels by all rows that registers hold take on several threads, as
+measured: each panel of filters is read for a single register block, and tiles are divided less evenly."""
 NARROW_COST = 1.1
 """How many times as long products by a single vector of channels, with totals in registers, may be predicted
 to take: they round less, and leave more of L2 to what isn't predicted with them."""
@@ -162,7 +165,9 @@ class _Division:
         """
 
         def seconds(schedule: WinogradSchedule) -> float:
-            return self._product_seconds(schedule, shape, target, machine)
+            is_costly = schedule.sum_registers == 1 and shape.reduction <= LONG_BLOCK and self.threads > 1
+            cost = SHARED_COST if is_costly else 1.0
+            return cost * self._product_seconds(schedule, shape, target, machine)
 
         fastest = min(
             (self._schedule(shape, target, self.register_vectors, registers) for registers in (1, 2)),

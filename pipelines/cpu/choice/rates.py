@@ -7,6 +7,8 @@ from __future__ import annotations
 
 PRODUCT_EFFICIENCY = 0.9
 """The part of the peak rate that register-blocked products reach."""
+TILE_PRODUCT_EFFICIENCY = 0.96
+"""The part of the rate of register blocks, fetching ahead included, that products of tiles reach."""
 ACCUMULATE_CYCLES = 3.8
 """Of adding one vector of sums to those of the reduction block before, in memory."""
 TOTAL_CYCLES = 0.5
