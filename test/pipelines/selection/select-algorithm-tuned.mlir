@@ -2,7 +2,7 @@
 // RUN: %{python} %S/record_measurement.py %t.db \
 // RUN:   "1x56x56x64->64 kernel 3x3 stride 1x1 dilation 1x1 padding 1x1 1x1 groups 1 f32" \
 // RUN:   "x86-64 generic, 32 registers of 16, fma, L2 524288, threads 1" \
-// RUN:   '{"output_tile": [2, 2], "part_size": [3, 3], "schedule": {"kind": "winograd", "vector_width": 16, "tile_block": 28, "register_tiles": 7, "register_vectors": 2, "reduction_block": 64}}' 1e-3 \
+// RUN:   '{"output_tile": [2, 2], "part_size": [3, 3], "schedule": {"kind": "winograd", "vector_width": 16, "tile_block": 28, "register_tiles": 4, "register_vectors": 2, "reduction_block": 64}}' 1e-3 \
 // RUN:   "3x58x58x64->64 kernel 3x3 stride 1x1 dilation 1x1 padding 0x0 0x0 groups 1 f32" \
 // RUN:   "x86-64 generic, 32 registers of 16, fma, L2 524288, threads 1" \
 // RUN:   '{"output_tile": [1, 1], "part_size": [1, 1], "schedule": {"kind": "iree"}}' 1e-3 \
@@ -20,11 +20,11 @@
 // CHECK-LABEL: @measured
 // CHECK: linalg.conv_2d_nhwc_hwcf
 // CHECK-SAME: winograd.algorithm = {output_tile = array<i64: 2, 2>, part_size = array<i64: 3, 3>}
-// CHECK-SAME: winograd.schedule = {{{.*}}kind = "winograd"{{.*}}register_tiles = 7{{.*}}tile_block = 28
+// CHECK-SAME: winograd.schedule = {{{.*}}kind = "winograd"{{.*}}register_tiles = 4{{.*}}tile_block = 28
 
 // OTHER: remark: convolution 0: of {{.*}}.db ignored 1 measurement of other versions, targets or machines
 // OTHER-LABEL: @measured
-// OTHER-NOT: register_tiles = 7 
+// OTHER-NOT: register_tiles = 4 
 
 // MISSING: error: the tuning database can't be read: {{.*}}No such file or directory
 
