@@ -87,13 +87,15 @@ def fastest_by_kernel(
     """
     last = shape.channels_last
 
-    def seconds(schedule: CpuSchedule, shape: ConvolutionShape = shape) -> float:
+    def seconds(schedule: CpuSchedule) -> float:
         if misfit(schedule, last, target) is not None:
             return inf
         return sum(stage_seconds(shape, schedule, target, machine, threads).values())
 
+    # Several divisions of the work may come to one schedule.
     by_kind = [
-        list(_candidates(kind, shape, target, machine, threads)) for kind in suited_schedules(shape, target)
+        list(dict.fromkeys(_candidates(kind, shape, target, machine, threads)))
+        for kind in suited_schedules(shape, target)
     ]
     if not any(by_kind):
         raise ValueError(f"the L2 cache of {target.l2_bytes} bytes holds no tile's inputs or products")
