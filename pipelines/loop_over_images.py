@@ -15,7 +15,7 @@ from iree.winograd.passes.frame.option import same_option
 from iree.winograd.passes.frame.registry import register_pass
 from iree.winograd.passes.frame.remarks import remark_analysis
 from iree.winograd.passes.match.images import image_operands
-from iree.winograd.passes.match.navigation import defining_operation
+from iree.winograd.passes.match.navigation import defining_operation, walk
 from iree.winograd.passes.match.no_match import NoMatch
 from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.passes.rewrite.image_loop import loop_over_images
@@ -67,12 +67,12 @@ class LoopOverImages:
     max_relative_error: float | None = same_option(WinogradOptions, "max_relative_error")
 
     def run(self, module: ir.Operation) -> None:
-        found = [each for each in layers(module) if each.kind == "convolution"]
-        blocks = {each.operation.block: None for each in found if _is_depthwise_of_several(each)}
+        # Most programs have none: what else they have need not be looked at.
+        blocks = dict.fromkeys(each.block for each in walk(module) if _is_depthwise_of_several(each))
         if not blocks or unsupported_target(module) is not None:
             return
         space = module_space(module, self.machine, self.threads)
-        by_operation = {each.operation: each for each in found}
+        by_operation = {each.operation: each for each in layers(module) if each.kind == "convolution"}
 
         def rewrite(block: ir.Block) -> None:
             choice = _Choice(space, self.max_relative_error, by_operation)
@@ -86,11 +86,12 @@ class LoopOverImages:
         rewrite_each("block", blocks, rewrite, operation_of=lambda block: block.owner)
 
 
-def _is_depthwise_of_several(layer: Layer) -> bool:
+def _is_depthwise_of_several(operation: ir.Operation) -> bool:
     """Whether it is a depthwise convolution of several images, which may come from beyond the caches."""
-    type_ = ir.RankedTensorType(layer.operation.results[0].type)
-    is_depthwise = "depthwise" in layer.operation.name
-    return is_depthwise and bool(type_.has_static_shape) and type_.shape[0] > 1
+    if not operation.name.startswith("linalg.depthwise"):
+        return False
+    type_ = operation.results[0].type
+    return isinstance(type_, ir.RankedTensorType) and bool(type_.has_static_shape) and type_.shape[0] > 1
 
 
 @dataclass(frozen=True)
@@ -143,7 +144,7 @@ class _Choice:
                 return
             if problem is not None:
                 together = self._seconds(problem)
-                gain += together - batch * (self._seconds(replace(problem, batch=1)))
+                gain += together - batch * self._seconds(replace(problem, batch=1))
                 seconds += together
             inside.append(operation)
             unread.subtract(each for each in operation.operands if each in unread)

@@ -15,15 +15,15 @@ def image_operands(operation: ir.Operation) -> frozenset[int] | NoMatch:
 
     All images read the same of the other operands. No match says what mixes images.
     """
-    if not operation.results or not all(_is_tensor(result) for result in operation.results):
-        return NoMatch(operation, "it has other results than tensors of known sizes")
+    if not operation.results or not all(_holds_images(result) for result in operation.results):
+        return NoMatch(operation, "it has other results than images of known sizes")
     if operation.name == "tensor.pad":
         return _operands_of_pad(operation)
     if operation.name in _RESHAPES:
-        sizes = {
-            ir.RankedTensorType(each.type).shape[0] for each in (operation.operands[0], operation.results[0])
-        }
-        is_apart = len(sizes) == 1 and len(operation.operands) == 1
+        shapes = [
+            list(ir.RankedTensorType(each.type).shape) for each in (operation.operands[0], *operation.results)
+        ]
+        is_apart = shapes[0][:1] == shapes[1][:1] and len(operation.operands) == 1
         return frozenset({0}) if is_apart else NoMatch(operation, "it reshapes images together")
     if operation.name in ("tensor.extract_slice", "tensor.insert_slice"):
         return _operands_of_slice(operation)
@@ -34,8 +34,9 @@ def image_operands(operation: ir.Operation) -> frozenset[int] | NoMatch:
     return _operands_of_loops(operation)
 
 
-def _is_tensor(value: ir.Value) -> bool:
-    return isinstance(value.type, ir.RankedTensorType) and bool(value.type.has_static_shape)
+def _holds_images(value: ir.Value) -> bool:
+    type_ = value.type
+    return isinstance(type_, ir.RankedTensorType) and type_.rank > 0 and bool(type_.has_static_shape)
 
 
 def _operands_of_pad(operation: ir.Operation) -> frozenset[int] | NoMatch:
@@ -48,15 +49,16 @@ def _operands_of_pad(operation: ir.Operation) -> frozenset[int] | NoMatch:
 
 def _operands_of_slice(operation: ir.Operation) -> frozenset[int] | NoMatch:
     parts = operation.operands[: 2 if operation.name == "tensor.insert_slice" else 1]
+    # Reductions of rank would have the dimension of images be another one.
+    ranks = {ir.RankedTensorType(each.type).rank for each in (*parts, operation.results[0])}
+    if len(operation.operands) > len(parts) or len(ranks) > 1:
+        return NoMatch(operation, "its part has other dimensions, or is known only at run time")
     first = [
         ir.DenseI64ArrayAttr(operation.attributes[f"static_{name}"])[0]
         for name in ("offsets", "sizes", "strides")
     ]
-    batch = ir.RankedTensorType(parts[0].type).shape[0]
-    # Reductions of rank would have the dimension of images be another one.
-    ranks = {ir.RankedTensorType(each.type).rank for each in (*parts, operation.results[0])}
-    if len(operation.operands) > len(parts) or first != [0, batch, 1] or len(ranks) > 1:
-        return NoMatch(operation, "its part isn't of all images, or known only at run time")
+    if first != [0, ir.RankedTensorType(parts[0].type).shape[0], 1]:
+        return NoMatch(operation, "its part isn't of all images")
     return frozenset(range(len(parts)))
 
 

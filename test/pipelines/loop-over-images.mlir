@@ -53,6 +53,8 @@ util.global private @device = #hal.device.target<"local", [
 // Small images stay near.
 // CHECK-LABEL: @small
 // CHECK-NOT: scf.for
+// CHECK-LABEL: @scalar
+// CHECK-NOT: scf.for
 // Nor is there a loop where an operation mixes images: here it adds the next one to each.
 // CHECK-LABEL: @mixed
 // CHECK-NOT: scf.for
@@ -60,6 +62,17 @@ util.func public @small(%x: tensor<8x16x16x32xf32>, %f: tensor<3x3x32xf32>, %z: 
   %y = linalg.depthwise_conv_2d_nhwc_hwc ins(%x, %f : tensor<8x16x16x32xf32>, tensor<3x3x32xf32>)
     outs(%z : tensor<8x14x14x32xf32>) -> tensor<8x14x14x32xf32>
   util.return %y : tensor<8x14x14x32xf32>
+}
+
+// A scalar is no image.
+util.func public @scalar(%x: tensor<8x16x16x32xf32>, %f: tensor<3x3x32xf32>, %z: tensor<8x14x14x32xf32>, %s: tensor<1xf32>, %t: tensor<f32>, %u: tensor<8xf32>)
+    -> (tensor<8x14x14x32xf32>, tensor<f32>, tensor<1xf32>, tensor<8xf32>) {
+  %c = tensor.collapse_shape %s [] : tensor<1xf32> into tensor<f32>
+  %e = tensor.expand_shape %t [] output_shape [1] : tensor<f32> into tensor<1xf32>
+  %i = tensor.insert_slice %t into %u[3] [1] [1] : tensor<f32> into tensor<8xf32>
+  %y = linalg.depthwise_conv_2d_nhwc_hwc ins(%x, %f : tensor<8x16x16x32xf32>, tensor<3x3x32xf32>)
+    outs(%z : tensor<8x14x14x32xf32>) -> tensor<8x14x14x32xf32>
+  util.return %y, %c, %e, %i : tensor<8x14x14x32xf32>, tensor<f32>, tensor<1xf32>, tensor<8xf32>
 }
 
 util.func public @mixed(%x: tensor<9x114x114x32xf32>, %two: tensor<2xf32>, %f: tensor<3x3x32xf32>, %z: tensor<8x112x112x32xf32>) -> tensor<8x112x112x32xf32> {
