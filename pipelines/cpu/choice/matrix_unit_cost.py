@@ -22,6 +22,7 @@ from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
 from .product_cost import filter_seconds
 from .rates import (
+    GRANITE_TILE_EFFICIENCY,
     PERMISSION_SECONDS,
     SPLIT_FILTER_CYCLES,
     SPLIT_PIXEL_CYCLES,
@@ -61,7 +62,8 @@ def matrix_unit_seconds(
     multiplied = len(PRODUCTS) * block.row_tiles * block.channel_tiles * block.tile_rows
     # Each of the parts of both operands, and the first one of the filters twice.
     loaded = PARTS * block.row_tiles * block.tile_rows + (PARTS + 1) * block.channel_tiles * TILE_ROWS
-    per_step = max(multiplied, TILE_ROW_CYCLES * loaded) / TILE_EFFICIENCY
+    efficiency = GRANITE_TILE_EFFICIENCY if machine.name == "graniterapids" else TILE_EFFICIENCY
+    per_step = max(multiplied, TILE_ROW_CYCLES * loaded) / efficiency
     products = workers.load * channel_blocks * register_blocks * steps * per_step * cycle
     size = shape.element_types.filter_bytes * shape.reduction * channel_blocks * schedule.channel_block
     filters = filter_seconds(size, parts, workers)

@@ -65,9 +65,11 @@ SPLIT_FILTER_CYCLES = 9.0
 """The same of filters that were fetched ahead."""
 TILE_ROW_CYCLES = 1.3
 """Of loading a row of a tile from L2 or L1, as far as the unit doesn't multiply meanwhile."""
-TILE_EFFICIENCY = 0.52
-"""The part of a matrix unit's peak rate, a row of a tile each cycle, that its kernel reaches: with zeros it
-would reach nearly all of it."""
+TILE_EFFICIENCY = 0.36
+"""The part of a matrix unit's peak rate, a row of a tile each cycle, that its kernel reaches in networks on
+Emerald Rapids, whose threads share cores with others': with zeros it would reach nearly all of it."""
+GRANITE_TILE_EFFICIENCY = 0.52
+"""The same on a core of Granite Rapids."""
 PERMISSION_SECONDS = 2e-7
 """Of asking for a matrix unit and telling it the shapes of tiles."""
 SHUFFLE_CYCLES = 1.5

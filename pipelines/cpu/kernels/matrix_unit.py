@@ -154,7 +154,16 @@ class MatrixUnitKernel:
                 pixel = pixel_start.minimum(schedule.pixel_block - pixels)
                 number = row_start // schedule.row_tiles * self._blocks_of_row + pixel_start // pixels
 
-                def split_next(tile_step: Index, step: Index = step, number: Index = number) -> None:
+                def meanwhile(
+                    tile_step: Index,
+                    step: Index = step,
+                    number: Index = number,
+                    channel_block: Index = channel_block,
+                    place: tuple[Index, Index] = (row, pixel),
+                ) -> None:
+                    self._fetch_outputs(store, outputs, channel_block, place, tile_step)
+                    if not self._splits_meanwhile:
+                        return
                     following = (number + 1).minimum(self._register_blocks - 1)
                     when(
                         step.equals(0),
@@ -168,10 +177,9 @@ class MatrixUnitKernel:
                         ),
                     )
 
-                meanwhile = split_next if self._splits_meanwhile else None
                 self._multiply(inputs, panel, filters, channel_block, (row, pixel), number, meanwhile)
                 block.store(sums.address)
-                self._finish(sums.buffer, store, outputs, channel_block, row, pixel)
+                self._finish(sums.buffer, store, outputs, channel_block, (row, pixel))
         block.release()
 
     def _outputs(self, number: Index) -> OutputBlock:
@@ -335,7 +343,7 @@ class MatrixUnitKernel:
         channel_block: Index,
         position: tuple[Index, Index],
         number: Index,
-        beside: Callable[[Index], None] | None,
+        beside: Callable[[Index], None],
     ) -> None:
         """The sums of a register block, whose row and first pixel in the workgroup are its `position`.
 
@@ -376,8 +384,29 @@ class MatrixUnitKernel:
             for line in range(ahead):
                 place = step * (self._register_blocks * ahead * CACHE_LINE) + line * CACHE_LINE
                 filters.prefetch(next_panel + place, to_l2=True)
-            if beside is not None:
-                beside(step)
+            beside(step)
+
+    def _fetch_outputs(
+        self,
+        store: RegisterBlockStore,
+        outputs: OutputBlock,
+        channel_block: Index,
+        place: tuple[Index, Index],
+        step: Index,
+    ) -> None:
+        """Fetches, for a tile of the reduction, a part of what the register block at a row and pixel writes.
+
+        Its lines lie as far apart as pixels, so that the processor doesn't foresee them.
+        """
+        schedule = self.schedule
+        vectors, pixels = schedule.channel_tiles, schedule.pixel_tiles * schedule.tile_pixels
+        count = schedule.row_tiles * pixels * vectors
+        of_step = -(-count // self._steps)
+        for number in range(of_step):
+            vector = (step * of_step + number).minimum(count - 1)
+            row, pixel = place[0] + vector // (vectors * pixels), place[1] + vector // vectors % pixels
+            position = self._position(outputs, row, pixel)
+            store.prefetch(outputs.number, position, self.blocks.first(channel_block), vector % vectors)
 
     def _finish(
         self,
@@ -385,25 +414,24 @@ class MatrixUnitKernel:
         store: RegisterBlockStore,
         outputs: OutputBlock,
         channel_block: Index,
-        row: Index,
-        pixel: Index,
+        place: tuple[Index, Index],
     ) -> None:
-        """Makes outputs of a register block of sums, one pixel after the other."""
+        """Makes outputs of a register block of sums at a row and pixel, one pixel after the other."""
         rows, pixels, _ = sums.extents
-        outer = (Index(0),) * (self.shape.spatial_rank - 2)
         with loop(rows, name="finished_row") as r, loop(pixels, name="finished_pixel") as p:
             values = [
                 sums.load(sums.offset([r, p, v * TILE_LANES]), TILE_LANES)
                 for v in range(self.schedule.channel_tiles)
             ]
-            position = (*outer, outputs.first_row + row + r, outputs.first_pixel + pixel + p)
-            store.emit(
-                values,
-                outputs.number,
-                position[-self.shape.spatial_rank :],
-                self.blocks.first(channel_block),
-                pixel + p,
-            )
+            row, pixel = place[0] + r, place[1] + p
+            position = self._position(outputs, row, pixel)
+            store.emit(values, outputs.number, position, self.blocks.first(channel_block), pixel)
+
+    def _position(self, outputs: OutputBlock, row: Index, pixel: Index) -> tuple[Index, ...]:
+        """Of an output of the workgroup in its image."""
+        outer = (Index(0),) * (self.shape.spatial_rank - 2)
+        position = (*outer, outputs.first_row + row, outputs.first_pixel + pixel)
+        return position[-self.shape.spatial_rank :]
 
     @property
     def _splits_meanwhile(self) -> bool:

@@ -141,12 +141,18 @@ STEM = direct((112, 112), 3, 32, (14, 2, 1, 2, 1, 112), 3)
 
 
 def test_it_is_chosen_where_channels_fill_its_tiles() -> None:
-    space = CpuBackend(TARGET).search_space()
+    space = CpuBackend(CpuTarget.of("graniterapids", UNIT)).search_space()
     assert isinstance(space.default_schedule(shape_of(EXPANSION)), MatrixUnitSchedule)
     assert isinstance(space.default_schedule(shape_of(STEM)), DirectSchedule)
     kinds = {type(schedule) for schedule in space.schedules(shape_of(EXPANSION))}
     assert kinds == {DirectSchedule, MatrixUnitSchedule}
-    assert space.key != CpuBackend(CpuTarget.of("sapphirerapids", AVX512)).search_space().key
+    assert space.key != CpuBackend(CpuTarget.of("graniterapids", AVX512)).search_space().key
+
+
+def test_measurements_choose_it_where_networks_gained_nothing() -> None:
+    space = CpuBackend(TARGET).search_space()
+    assert isinstance(space.default_schedule(shape_of(EXPANSION)), DirectSchedule)
+    assert any(isinstance(schedule, MatrixUnitSchedule) for schedule in space.schedules(shape_of(EXPANSION)))
 
 
 @pytest.mark.parametrize("features", [AVX512, f"{AVX512},+amx-tile", f"{AVX512},+amx-tile,+amx-int8"])
