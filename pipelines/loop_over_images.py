@@ -14,6 +14,7 @@ from iree.winograd.passes.frame.containment import rewrite_each
 from iree.winograd.passes.frame.option import same_option
 from iree.winograd.passes.frame.registry import register_pass
 from iree.winograd.passes.frame.remarks import remark_analysis
+from iree.winograd.passes.match.convolution_form import is_convolution
 from iree.winograd.passes.match.images import image_operands
 from iree.winograd.passes.match.navigation import defining_operation, walk
 from iree.winograd.passes.match.no_match import NoMatch
@@ -43,8 +44,8 @@ LEAST_GAIN = 0.05
 class LoopOverImages:
     """Compute images of a batch one after the other while together they would exceed the caches.
 
-    Depthwise convolutions do little with what they read. Images that the layer before has just written come
-    from a cache, those of a whole batch from memory, which takes up to five times as long. So a network
+    Images that the layer before has just written come from a cache, those of a whole batch from memory, which
+    takes depthwise convolutions, that do little with what they read, up to five times as long. So a network
     begins with a loop over the images of its batch, up to where that gains most: where images have become
     small, or where matrices that are read again for each image, and threads that have less to share, cost
     more. What the loop computes treats images one by one, and a single tensor leaves it.
@@ -67,15 +68,15 @@ class LoopOverImages:
     max_relative_error: float | None = same_option(WinogradOptions, "max_relative_error")
 
     def run(self, module: ir.Operation) -> None:
-        # Most programs have none: what else they have need not be looked at.
-        blocks = dict.fromkeys(each.block for each in walk(module) if _is_depthwise_of_several(each))
-        if not blocks or unsupported_target(module) is not None:
+        # Most programs are of one image: what they have need not be looked at.
+        if not any(map(_convolves_several_images, walk(module))) or unsupported_target(module) is not None:
             return
         space = module_space(module, self.machine, self.threads)
         by_operation = {each.operation: each for each in layers(module) if each.kind == "convolution"}
+        choice = _Choice(space, self.max_relative_error, by_operation)
+        blocks = dict.fromkeys(each.operation.block for each in by_operation.values() if choice.is_far(each))
 
         def rewrite(block: ir.Block) -> None:
-            choice = _Choice(space, self.max_relative_error, by_operation)
             if (loop := choice.best(block)) is None:
                 return
             count, batch = len(loop.operations), ir.RankedTensorType(loop.result.type).shape[0]
@@ -86,11 +87,11 @@ class LoopOverImages:
         rewrite_each("block", blocks, rewrite, operation_of=lambda block: block.owner)
 
 
-def _is_depthwise_of_several(operation: ir.Operation) -> bool:
-    """Whether it is a depthwise convolution of several images, which may come from beyond the caches."""
-    if not operation.name.startswith("linalg.depthwise"):
+def _convolves_several_images(operation: ir.Operation) -> bool:
+    """Whether it is a convolution of several images, which may come from beyond the caches."""
+    if not is_convolution(operation):
         return False
-    type_ = operation.results[0].type
+    type_ = operation.operands[0].type
     return isinstance(type_, ir.RankedTensorType) and bool(type_.has_static_shape) and type_.shape[0] > 1
 
 
@@ -110,6 +111,11 @@ class _Choice:
     space: SearchSpace
     max_relative_error: float | None
     layers: Mapping[ir.Operation, Layer]
+
+    def is_far(self, layer: Layer) -> bool:
+        """Whether images of a layer come from beyond the caches."""
+        problem = match_problem(layer, self.space)
+        return not isinstance(problem, NoMatch) and self._far_seconds(problem) > 0
 
     def best(self, block: ir.Block) -> _Loop | None:
         """The loop that is predicted to gain most, if one gains enough."""
@@ -156,10 +162,10 @@ class _Choice:
 
     def _seconds(self, problem: ConvolutionProblem) -> float:
         """Predicted, with what its images take longer from beyond the caches."""
-        shape = convolution_shape(problem, direct_algorithm(problem))
-        return predicted_seconds(problem, self.space, self.max_relative_error) + self.space.far_image_seconds(
-            shape
-        )
+        return predicted_seconds(problem, self.space, self.max_relative_error) + self._far_seconds(problem)
+
+    def _far_seconds(self, problem: ConvolutionProblem) -> float:
+        return self.space.far_image_seconds(convolution_shape(problem, direct_algorithm(problem)))
 
 
 def _reads_images_of_program(operation: ir.Operation) -> bool:

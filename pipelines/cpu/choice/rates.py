@@ -47,8 +47,8 @@ CHANNEL_PARTS = 0.25
 NEAR_IMAGES = 8
 """Times the L2 cache: images of a batch, and what is made of them, that are still near when they are read."""
 FAR_BYTE_SECONDS = 5e-11
-"""Of a depthwise convolution whose images lie farther away, for each byte that it reads or writes: what a
-core of Zen 4 takes longer."""
+"""Of a convolution whose images lie farther away, for each byte that it reads or writes: what a depthwise one
+takes longer on a core of Zen 4, where others take 2e-11 to 5e-11."""
 UNHIDDEN = 0.36
 """The part of reading filters, or of the multiplying meanwhile if shorter, that doesn't overlap."""
 SCATTERED_BYTES_PER_CYCLE = 25.0

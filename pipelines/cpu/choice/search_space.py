@@ -9,7 +9,6 @@ from iree.winograd.passes.match.no_match import Reason
 from iree.winograd.passes.match.problem import ConvolutionProblem, MatmulProblem
 from iree.winograd.pipelines.cpu.kernels.by_schedule import refusal
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
-from iree.winograd.pipelines.cpu.schedules.depthwise import is_depthwise
 from iree.winograd.pipelines.cpu.schedules.depthwise_weight_gradient import DepthwiseWeightGradientSchedule
 from iree.winograd.pipelines.cpu.schedules.direct import DirectSchedule
 from iree.winograd.pipelines.cpu.schedules.fit import CpuSchedule
@@ -119,9 +118,9 @@ class CpuSearchSpace:
         return iree_matmul_seconds(problem, self.target, self.machine, self.threads)
 
     def far_image_seconds(self, shape: ConvolutionShape) -> float:
-        """That of depthwise convolutions: the products of others hide where pixels come from."""
+        """That of images that the caches don't keep until the next layer reads them."""
         moved = (shape.batch or 1) * (shape.image_bytes + shape.result_bytes)
-        if not is_depthwise(shape, self.target) or moved <= NEAR_IMAGES * self.target.l2_bytes:
+        if moved <= NEAR_IMAGES * self.target.l2_bytes:
             return 0.0
         return moved * FAR_BYTE_SECONDS / min(self.threads, self.machine.cores)
 
