@@ -49,7 +49,9 @@ class Bounded:
 
 
 def rounded(value: Array, error: Array, roundings: Any = 1) -> Bounded:
-    return Bounded(value, error + roundings * ROUNDOFF * (np.abs(value) + error) + LEAST)
+    error = error + roundings * ROUNDOFF * (np.abs(value) + error) + LEAST
+    # What isn't bounded may be infinite, and its product with zero no number.
+    return Bounded(value, np.where(np.isnan(error), np.inf, error))
 
 
 def add(a: Bounded, b: Bounded) -> Bounded:
@@ -67,7 +69,8 @@ def _error_of_sum(a: Bounded, b: Bounded) -> Array:
 
 
 def multiply(a: Bounded, b: Bounded) -> Bounded:
-    error = np.abs(a.value) * b.error + a.error * np.abs(b.value) + a.error * b.error
+    with np.errstate(invalid="ignore"):
+        error = np.abs(a.value) * b.error + a.error * np.abs(b.value) + a.error * b.error
     return rounded(a.value * b.value, error)
 
 

@@ -257,7 +257,8 @@ def compare(runs: Sequence[Array], expected: Sequence[Bounded], number: int) -> 
         if actual.shape != bounded.value.shape:
             raise WrongResultError(f"result {index} has shape {actual.shape}, not {bounded.value.shape}")
         with np.errstate(invalid="ignore"):
-            wrong = ~(np.abs(actual - bounded.value) <= bounded.error)
+            near = np.abs(actual - bounded.value) <= bounded.error
+        wrong = ~(near | np.isinf(bounded.error))
         if wrong.any():
             place = tuple(map(int, np.argwhere(wrong)[0]))
             raise WrongResultError(

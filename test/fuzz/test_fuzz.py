@@ -17,6 +17,7 @@ import pytest
 from bounded import FUNCTIONS, Bounded
 from campaign import STOCK_KINDS
 from checker_process import Checker, OutOfTimeError
+from checking import WrongResultError, compare
 from configuration import Configuration, configurations
 from guarded import GuardedArray
 from hypothesis import HealthCheck, assume, given, settings
@@ -337,6 +338,15 @@ def test_bounds_hold_for_float32(name: str) -> None:
     moved = FUNCTIONS[name](Bounded.exact(np.float64(values) + 0.99e-6))
     assert (np.abs(moved.value - bounded.value) <= bounded.error).all()
     assert (bounded.error < 1e-5 * (1 + np.abs(bounded.value))).all()
+
+
+def test_what_is_not_bounded_is_never_wrong() -> None:
+    quotient = FUNCTIONS["div"](Bounded.exact([1.0]), Bounded(np.array([1e-30]), np.array([1e-20])))
+    product = FUNCTIONS["mul"](quotient, Bounded.exact([0.0]))
+    for result in (0.0, np.inf, np.nan):
+        compare([np.array([result])], [product], 0)
+    with pytest.raises(WrongResultError, match=r"nan is not 0\.0 within"):
+        compare([np.array([np.nan])], [Bounded.exact([0.0])], 0)
 
 
 READ_ELEMENT = """
