@@ -140,6 +140,12 @@ def _winograd_seconds(
         shape, schedule.product, per_channel, register_blocks, (parts, channel_blocks), workers
     )
     accumulated = register_blocks * shape.transform_size * channel_blocks
+    adding_up = accumulating_seconds(
+        schedule.register_tiles * schedule.register_vectors,
+        -(-shape.reduction // schedule.reduction_block),
+        schedule.sum_registers,
+        machine,
+    )
     decomposition = shape.decomposition
     elements, outputs = shape.transform_size, prod(decomposition.output_tile)
     lanes = min(target.vector_width, schedule.vector_width)
@@ -157,8 +163,7 @@ def _winograd_seconds(
     )
     input_cycles = input_vectors * per_input
     stages = {
-        "products": products
-        + workers.load * accumulated * accumulating_seconds(schedule, shape.reduction, machine),
+        "products": products + workers.load * accumulated * adding_up,
         "filters": filters,
         "output": workers.load * schedule.tile_block * output_vectors * per_output * cycle,
     }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from iree.winograd.pipelines.cpu.processor.product import Product, RegisterBlock
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
-from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule
 from iree.winograd.pipelines.machines.model import CpuMachine
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
@@ -30,12 +29,11 @@ def channel_seconds(product: Product, target: CpuTarget, machine: CpuMachine) ->
     )
 
 
-def accumulating_seconds(schedule: WinogradSchedule, reduction: int, machine: CpuMachine) -> float:
-    """Seconds that the sums of a register block take to be added up, block after block of the reduction."""
-    blocks = -(-reduction // schedule.reduction_block)
-    in_memory = blocks if schedule.sum_registers == 1 else 1
+def accumulating_seconds(sums: int, blocks: int, sum_registers: int, machine: CpuMachine) -> float:
+    """Seconds that so many vectors of sums take to be added up, after each of the reduction's `blocks`."""
+    in_memory = blocks if sum_registers == 1 else 1
     cycles = in_memory * ACCUMULATE_CYCLES + (blocks - in_memory) * TOTAL_CYCLES
-    return schedule.register_tiles * schedule.register_vectors * cycles / machine.clock
+    return sums * cycles / machine.clock
 
 
 def register_block_seconds(
