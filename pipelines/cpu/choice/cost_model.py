@@ -29,6 +29,7 @@ from iree.winograd.pipelines.cpu.schedules.fit import CpuSchedule, taken
 from iree.winograd.pipelines.cpu.schedules.matrix_unit import MatrixUnitSchedule
 from iree.winograd.pipelines.cpu.schedules.weight_gradient import WeightGradientSchedule
 from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule
+from iree.winograd.pipelines.emission.vectors import vector_width_for
 from iree.winograd.pipelines.machines.model import CpuMachine
 from iree.winograd.pipelines.specification.schedule import FILTER_TRANSFORM_STAGE
 from iree.winograd.pipelines.specification.shape import ConvolutionShape, WeightGradientShape
@@ -44,6 +45,7 @@ from .product_cost import (
     accumulating_seconds,
     channel_seconds,
     filter_seconds,
+    least_vector_seconds,
     multiply_add_seconds,
     register_block_seconds,
 )
@@ -51,6 +53,7 @@ from .rates import (
     CACHED_FILTERS,
     ELEMENT_CYCLES,
     INPUT_OPERATION_CYCLES,
+    MEMORY_FILTERS,
     OUTPUT_ELEMENT_CYCLES,
     OUTPUT_OPERATION_CYCLES,
     PRODUCT_EFFICIENCY,
@@ -63,6 +66,9 @@ from .rates import (
 )
 from .transform_cost import filter_transform_seconds, filter_vector_seconds, transform_seconds
 from .workers import Workers, complete
+
+EXACTNESS = 1 - 1e-9
+"""Times a sum: what sums of the same numbers in another order aren't below."""
 
 
 def stage_seconds(
@@ -147,20 +153,12 @@ def _winograd_seconds(
         machine,
     )
     decomposition = shape.decomposition
-    elements, outputs = shape.transform_size, prod(decomposition.output_tile)
+    elements = shape.transform_size
     lanes = min(target.vector_width, schedule.vector_width)
     input_vectors = decomposition.view_count * shape.groups * -(-shape.group_inputs // lanes)
-    per_input = (
-        INPUT_OPERATION_CYCLES * _input_operations(decomposition.output_tile, decomposition.part_size)
-        + ELEMENT_CYCLES * 2 * elements
-        + read_tile_cycles(shape, lanes, schedule.tile_block)
-    )
+    per_input = _input_cycles(shape) + read_tile_cycles(shape, lanes, schedule.tile_block)
     output_vectors = channel_blocks * schedule.register_vectors
-    per_output = (
-        OUTPUT_OPERATION_CYCLES * _output_operations(decomposition.output_tile, decomposition.part_size)
-        + OUTPUT_ELEMENT_CYCLES * (elements + outputs)
-        + written_tile_cycles(shape, lanes, schedule.tile_block)
-    )
+    per_output = _output_cycles(shape) + written_tile_cycles(shape, lanes, schedule.tile_block)
     input_cycles = input_vectors * per_input
     stages = {
         "products": products + workers.load * accumulated * adding_up,
@@ -202,6 +200,31 @@ def _winograd_seconds(
         "dispatch": transform["dispatch"] + completed["dispatch"],
         "waiting": transform["waiting"] + completed["waiting"],
     }
+
+
+def least_seconds(shape: ConvolutionShape, target: CpuTarget, machine: CpuMachine, threads: int) -> float:
+    """What no default schedule of `WinogradKernel` is predicted to take less than.
+
+    That is what is done for each tile, if threads and registers divided tiles and channels evenly, and what
+    of reading filters isn't hidden, without adding up sums, moving channels of channels-first images and
+    waiting for all but the first of several threads to start.
+    """
+    lanes = vector_width_for(shape.group_outputs, target.vector_width)
+    tiles = prod(shape.tiles_per_image) * (shape.batch or 1)
+    input_vectors = shape.decomposition.view_count * shape.groups * -(-shape.group_inputs // lanes)
+    output_vectors = shape.groups * -(-shape.group_outputs // lanes)
+    multiplying = least_vector_seconds(lanes, shape, target, machine) / TILE_PRODUCT_EFFICIENCY
+    products = tiles * shape.transform_size * shape.reduction * output_vectors * multiplying
+    cycles = input_vectors * _input_cycles(shape) + output_vectors * _output_cycles(shape)
+    work = products + tiles * cycles / machine.clock
+    most_threads = min(threads, machine.cores)
+    divided = min(work, work / most_threads + machine.wake_seconds)
+    filters = 0.0
+    if not shape.runtime_filter:
+        bandwidth = min(threads * machine.memory_bandwidth, machine.shared_memory_bandwidth)
+        filters = shape.filter_bytes / (MEMORY_FILTERS * bandwidth)
+    unhidden = filters - (1 - UNHIDDEN) * min(products / most_threads, filters)
+    return (divided + unhidden + machine.dispatch_seconds) * EXACTNESS
 
 
 def _direct_seconds(
@@ -352,6 +375,19 @@ def _channel_parts(shape: ConvolutionShape, channel_block: int, splits: int) -> 
 def _divided(blocks: ChannelBlocks, splits: int) -> tuple[int, int]:
     own = -(-blocks.count // splits)
     return -(-blocks.count // own), own
+
+
+def _input_cycles(shape: ConvolutionShape) -> float:
+    """Of transforming a tile of a vector of input channels."""
+    tile, part = shape.decomposition.output_tile, shape.decomposition.part_size
+    return INPUT_OPERATION_CYCLES * _input_operations(tile, part) + ELEMENT_CYCLES * 2 * shape.transform_size
+
+
+def _output_cycles(shape: ConvolutionShape) -> float:
+    """The same of output channels."""
+    tile, part = shape.decomposition.output_tile, shape.decomposition.part_size
+    elements = shape.transform_size + prod(tile)
+    return OUTPUT_OPERATION_CYCLES * _output_operations(tile, part) + OUTPUT_ELEMENT_CYCLES * elements
 
 
 @cache

@@ -32,7 +32,7 @@ from iree.winograd.pipelines.specification.shape import ConvolutionShape
 from .cost_model import stage_seconds
 from .depthwise_weight_gradient_schedules import depthwise_weight_gradient_schedules
 from .matrix_unit_schedules import matrix_unit_schedules
-from .product_cost import accumulating_seconds, register_block_seconds
+from .product_cost import MAX_TILE_VECTORS, accumulating_seconds, register_block_seconds
 from .rates import SCATTERED_BYTES_PER_CYCLE
 from .weight_gradient_schedules import weight_gradient_schedules
 from .workers import WORKGROUPS_AT_A_TIME
@@ -340,8 +340,9 @@ def _powers_of_two(most: int) -> list[int]:
 
 def _register_vectors(group_outputs: int, width: int) -> int:
     """Two vectors of output channels, or three where these overlap less."""
+    most = group_outputs // width
     return min(
-        range(min(2, group_outputs // width), min(3, group_outputs // width) + 1),
+        range(min(2, most), min(MAX_TILE_VECTORS, most) + 1),
         key=lambda vectors: (-(-group_outputs // (vectors * width)) * vectors, vectors),
     )
 

@@ -19,6 +19,9 @@ from .rates import (
 )
 from .workers import Workers
 
+MAX_TILE_VECTORS = 3
+"""Of channels, in register blocks of tiles that are chosen without measurement."""
+
 
 def channel_seconds(product: Product, target: CpuTarget, machine: CpuMachine) -> float:
     """Seconds that a block of sums takes for one of the products that it sums."""
@@ -53,6 +56,21 @@ def register_block_seconds(
     multiplied = block.channel_work.multiply_adds * multiply_add_seconds(target, machine)
     beside = block.rows * PIXEL_CYCLES + block.vectors * VECTOR_CYCLES
     return max(multiplied, loaded, read) + beside / machine.clock
+
+
+def least_vector_seconds(
+    lanes: int, shape: ConvolutionShape, target: CpuTarget, machine: CpuMachine
+) -> float:
+    """Of each vector of sums of a register block of tiles, in the one that takes least for them.
+
+    More rows take less for each, whatever they wait for.
+    """
+    seconds = []
+    for vectors in range(1, MAX_TILE_VECTORS + 1):
+        block = RegisterBlock(RegisterBlock.most_rows(vectors, target), vectors, lanes, filter_prefetch=0)
+        sums = block.rows * vectors
+        seconds.append(register_block_seconds(block, shape, target, machine) / sums)
+    return min(seconds)
 
 
 def multiply_add_seconds(target: CpuTarget, machine: CpuMachine) -> float:
