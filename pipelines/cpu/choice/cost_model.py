@@ -141,7 +141,9 @@ def _winograd_seconds(
     workers = Workers(machine, threads, tile_blocks * parts)
     cycle = 1 / machine.clock
     register_blocks = schedule.tile_block // schedule.register_tiles
-    per_channel = register_block_seconds(schedule.product, shape, target, machine) / TILE_PRODUCT_EFFICIENCY
+    filter_bytes = shape.element_types.filter_bytes
+    channel = register_block_seconds(schedule.product, shape.reduction, filter_bytes, target, machine)
+    per_channel = channel / TILE_PRODUCT_EFFICIENCY
     products, filters = _products(
         shape, schedule.product, per_channel, register_blocks, (parts, channel_blocks), workers
     )
@@ -213,7 +215,9 @@ def least_seconds(shape: ConvolutionShape, target: CpuTarget, machine: CpuMachin
     tiles = prod(shape.tiles_per_image) * (shape.batch or 1)
     input_vectors = shape.decomposition.view_count * shape.groups * -(-shape.group_inputs // lanes)
     output_vectors = shape.groups * -(-shape.group_outputs // lanes)
-    multiplying = least_vector_seconds(lanes, shape, target, machine) / TILE_PRODUCT_EFFICIENCY
+    filter_bytes = shape.element_types.filter_bytes
+    per_channel = least_vector_seconds(lanes, shape.reduction, filter_bytes, target, machine)
+    multiplying = per_channel / TILE_PRODUCT_EFFICIENCY
     products = tiles * shape.transform_size * shape.reduction * output_vectors * multiplying
     cycles = input_vectors * _input_cycles(shape) + output_vectors * _output_cycles(shape)
     work = products + tiles * cycles / machine.clock

@@ -132,8 +132,7 @@ def _candidates(
 ) -> Iterator[CpuSchedule]:
     """The few of a kind. There may be none."""
     if kind is WinogradSchedule:
-        products = _TileProducts(shape, target, machine)
-        return map(products.schedule, _divisions(shape, target, threads))
+        return iter(_winograd_schedules(_tiled(shape), target, machine, threads))
     if kind is WeightGradientSchedule:
         return weight_gradient_schedules(shape, target, threads)
     if kind is DepthwiseWeightGradientSchedule:
@@ -143,6 +142,57 @@ def _candidates(
     if kind is DepthwiseSchedule:
         return _depthwise_schedules(shape, target, threads)
     return _direct_schedules(shape, target, machine, threads)
+
+
+class _Tiled(NamedTuple):
+    """What the division of a convolution's tiles depends on: F(4x6) and F(6x4) are divided alike."""
+
+    tiles: int | None
+    transform_size: int
+    reduction: int
+    groups: int
+    group_inputs: int
+    output_channels: int
+    filter_bytes: int
+    """Of an element, as are the next."""
+    accumulator_bytes: int
+    waiting_vectors: int
+    """Of channels, in a workgroup's memory."""
+    transforms_filters: bool
+    """Whether workgroups may."""
+
+    @property
+    def group_outputs(self) -> int:
+        return self.output_channels // self.groups
+
+    @property
+    def known_tiles(self) -> int:
+        """Tiles to divide: of a batch known only at run time as many as a workgroup may have."""
+        return MAX_TILE_BLOCK if self.tiles is None else self.tiles
+
+
+def _tiled(shape: ConvolutionShape) -> _Tiled:
+    return _Tiled(
+        tiles=shape.tiles,
+        transform_size=shape.transform_size,
+        reduction=shape.reduction,
+        groups=shape.groups,
+        group_inputs=shape.group_inputs,
+        output_channels=shape.output_channels,
+        filter_bytes=shape.element_types.filter_bytes,
+        accumulator_bytes=shape.element_types.accumulator_bytes,
+        waiting_vectors=waiting_vectors(shape),
+        transforms_filters=shape.runtime_filter and shape.decomposition.view_count == 1,
+    )
+
+
+@cache
+def _winograd_schedules(
+    shape: _Tiled, target: CpuTarget, machine: CpuMachine, threads: int
+) -> tuple[WinogradSchedule, ...]:
+    """The one of each division, several of which may come to the same."""
+    products = _TileProducts(shape, target, machine)
+    return tuple(dict.fromkeys(map(products.schedule, _divisions(shape, target, threads))))
 
 
 @dataclass(frozen=True)
@@ -190,7 +240,7 @@ class _TileBlock(NamedTuple):
 class _TileProducts:
     """The products of the tiles of `shape`, by plain numbers: of the many that are compared few are taken."""
 
-    shape: ConvolutionShape
+    shape: _Tiled
     target: CpuTarget
     machine: CpuMachine
     known: dict[tuple[int, int, int | None, int, int], _TileBlock] = field(default_factory=dict)
@@ -243,7 +293,7 @@ class _TileProducts:
     def _found_block(
         self, most: int, threads: int, filter_block: int | None, register_vectors: int, sum_registers: int
     ) -> _TileBlock:
-        shape, reduction, tiles = self.shape, self.shape.reduction, _tiles(self.shape)
+        shape, reduction, tiles = self.shape, self.shape.reduction, self.shape.known_tiles
         most_rows = RegisterBlock.most_rows(register_vectors, self.target, sum_registers)
         tile_block, register_tiles = _divide_tiles(tiles, most, most_rows, threads)
         reduction_block = TOTALLED_BLOCK if sum_registers == 2 else _block_in_memory(reduction)
@@ -251,7 +301,9 @@ class _TileProducts:
             reduction_block = filter_block // -(-filter_block // reduction_block)
         reduction_block = min(reduction, reduction_block)
         product = RegisterBlock(register_tiles, register_vectors, self.width, filter_prefetch=0)
-        multiplying = reduction * register_block_seconds(product, shape, self.target, self.machine)
+        multiplying = reduction * register_block_seconds(
+            product, reduction, shape.filter_bytes, self.target, self.machine
+        )
         sums, summed_blocks = register_tiles * register_vectors, -(-reduction // reduction_block)
         adding_up = accumulating_seconds(sums, summed_blocks, sum_registers, self.machine)
         rounds = -(-tiles // (tile_block * threads))
@@ -274,23 +326,18 @@ def _block_in_memory(reduction: int) -> int:
     return -(-reduction // -(-reduction // most))
 
 
-def _tiles(shape: ConvolutionShape) -> int:
-    """Tiles to divide: of a batch known only at run time as many as a workgroup may have."""
-    return MAX_TILE_BLOCK if shape.tiles is None else shape.tiles
-
-
-def _divisions(shape: ConvolutionShape, target: CpuTarget, threads: int) -> Iterator[_Division]:
+def _divisions(shape: _Tiled, target: CpuTarget, threads: int) -> Iterator[_Division]:
     """Tiles alone, in blocks as small as L2 or the threads ask for, or channels as well.
 
     Of workgroups that divide the channels of a block of tiles each transforms its input, or the input has a
     transform of its own, and a block has as many tiles as L2 holds products of.
     """
     width = vector_width_for(shape.group_outputs, target.vector_width)
-    tiles = _tiles(shape)
+    tiles = shape.known_tiles
     workgroups = _workgroups(threads)
     # A tile's row of inputs and of products, in f32; a workgroup's memory also holds tiles between passes.
-    waiting = waiting_vectors(shape) * target.vector_width
-    available = target.workgroup_bytes // shape.element_types.accumulator_bytes - waiting
+    waiting = shape.waiting_vectors * target.vector_width
+    available = target.workgroup_bytes // shape.accumulator_bytes - waiting
     input_row = shape.transform_size * (shape.groups * shape.reduction + ROW_PADDING)
     vectors = _register_vectors(shape.group_outputs, width)
 
@@ -319,7 +366,7 @@ def _divisions(shape: ConvolutionShape, target: CpuTarget, threads: int) -> Iter
         if most > 0:
             for count in workgroups:
                 yield _Division(most, width_in_vectors, 1, count, input_block)
-    if shape.runtime_filter and shape.decomposition.view_count == 1:
+    if shape.transforms_filters:
         block = _largest_divisor(shape.group_inputs, MAX_FILTER_BLOCK)
         panel_row = (block + 1) * vectors * width
         most = available // shape.transform_size - panel_row
@@ -440,13 +487,15 @@ def block_vectors(shape: ConvolutionShape, target: CpuTarget) -> list[tuple[int,
 def _register_block(shape: ConvolutionShape, pixels: int, target: CpuTarget, machine: CpuMachine) -> _Block:
     """That which takes least for so many neighbouring pixels."""
     written = pixels * shape.output_channels * shape.element_types.result_bytes
+    filter_bytes = shape.element_types.filter_bytes
 
     def seconds(block: _Block) -> float:
         register_pixels, vectors, lanes = block
         channel_passes = -(-shape.group_outputs // (vectors * lanes))
         passes = -(-pixels // register_pixels) * channel_passes
         product = RegisterBlock(register_pixels, vectors, lanes, filter_prefetch=0)
-        multiplied = passes * shape.reduction * register_block_seconds(product, shape, target, machine)
+        per_channel = register_block_seconds(product, shape.reduction, filter_bytes, target, machine)
+        multiplied = passes * shape.reduction * per_channel
         if channel_passes == 1 or written <= target.l2_bytes:
             return multiplied
         return multiplied + written / SCATTERED_BYTES_PER_CYCLE / machine.clock

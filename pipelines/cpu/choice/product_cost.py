@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from iree.winograd.pipelines.cpu.processor.product import Product, RegisterBlock
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.machines.model import CpuMachine
-from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
 from .rates import (
     ACCUMULATE_CYCLES,
@@ -40,26 +41,27 @@ def accumulating_seconds(sums: int, blocks: int, sum_registers: int, machine: Cp
 
 
 def register_block_seconds(
-    block: RegisterBlock, shape: ConvolutionShape, target: CpuTarget, machine: CpuMachine
+    block: RegisterBlock, reduction: int, filter_bytes: int, target: CpuTarget, machine: CpuMachine
 ) -> float:
-    """Seconds that a kernel takes for a channel of a register block, fetching ahead included.
+    """Seconds that a kernel takes for a channel of `reduction` in a register block, fetching ahead included.
 
     Filters of a block of channels that don't stay in the first cache come from the second one.
     """
     loads = block.channel_work.loads + block.vectors + FETCHED_LINES
-    panel = shape.element_types.filter_bytes * shape.reduction * block.channels
+    panel = filter_bytes * reduction * block.channels
     read = 0.0
     if panel > FIRST_CACHE_FILTERS * machine.caches[0].size:
         bandwidth = CACHED_FILTERS * machine.caches[1].bandwidth
-        read = shape.element_types.filter_bytes * block.channels / bandwidth
+        read = filter_bytes * block.channels / bandwidth
     loaded = max(loads / machine.loads_per_cycle, machine.multiply_add_latency) / machine.clock
     multiplied = block.channel_work.multiply_adds * multiply_add_seconds(target, machine)
     beside = block.rows * PIXEL_CYCLES + block.vectors * VECTOR_CYCLES
     return max(multiplied, loaded, read) + beside / machine.clock
 
 
+@cache
 def least_vector_seconds(
-    lanes: int, shape: ConvolutionShape, target: CpuTarget, machine: CpuMachine
+    lanes: int, reduction: int, filter_bytes: int, target: CpuTarget, machine: CpuMachine
 ) -> float:
     """Of each vector of sums of a register block of tiles, in the one that takes least for them.
 
@@ -68,8 +70,8 @@ def least_vector_seconds(
     seconds = []
     for vectors in range(1, MAX_TILE_VECTORS + 1):
         block = RegisterBlock(RegisterBlock.most_rows(vectors, target), vectors, lanes, filter_prefetch=0)
-        sums = block.rows * vectors
-        seconds.append(register_block_seconds(block, shape, target, machine) / sums)
+        per_channel = register_block_seconds(block, reduction, filter_bytes, target, machine)
+        seconds.append(per_channel / (block.rows * vectors))
     return min(seconds)
 
 
