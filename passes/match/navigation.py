@@ -22,9 +22,10 @@ def walk(root: ir.Operation) -> Iterator[ir.Operation]:
     for region in root.regions:
         for block in region.blocks:
             for view in block.operations:
-                yield view.operation
-                if view.operation.name != KERNEL:
-                    yield from walk(view.operation)
+                operation = view.operation
+                yield operation
+                if len(operation.regions) and operation.name != KERNEL:
+                    yield from walk(operation)
 
 
 def transforms(root: ir.Operation, kind: type[Transform]) -> list[Transform]:

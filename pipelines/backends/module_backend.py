@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.pipelines.specification.executable_target import ExecutableTarget, executable_targets
@@ -51,5 +52,6 @@ def module_backend(module: ir.Operation) -> Backend:
     return backend.least(targets)
 
 
+@cache
 def _match(target: ExecutableTarget) -> type[Backend] | None:
     return next((backend for backend in backends() if backend.matches(target)), None)

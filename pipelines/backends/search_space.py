@@ -51,6 +51,9 @@ class SearchSpace(Hashable, Protocol):
     def schedules(self, shape: ConvolutionShape) -> Iterator[Schedule]:
         """All schedules worth measuring that keep the target's limits, the default one first."""
 
+    def least_seconds(self, shape: ConvolutionShape) -> float:
+        """What no default schedule is predicted to take less than, without looking for one."""
+
     def iree_stage_seconds(self, problem: ConvolutionProblem) -> Mapping[str, float]:
         """Seconds that the stages of IREE's own code are predicted to take; empty where there is no model.
 

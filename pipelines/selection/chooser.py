@@ -15,7 +15,14 @@ from .decision import Candidate, Decision
 from .implementation import Implementation
 from .layer import Layer, match_problem
 from .layer_filter import is_layer_allowed, location_names
-from .prediction import IREE_TOLERANCE, TIME_TOLERANCE, attainable_limit, error_limit, predict
+from .prediction import (
+    IREE_TOLERANCE,
+    TIME_TOLERANCE,
+    attainable_limit,
+    error_limit,
+    predict,
+    predict_fastest,
+)
 
 if TYPE_CHECKING:
     from .tuning_database import TuningDatabase
@@ -31,6 +38,8 @@ class Chooser:
     allow: tuple[str, ...]
     deny: tuple[str, ...]
     max_relative_error: float | None
+    keeps_all: bool = True
+    """Whether decisions have all candidates, rather than those that the choice is among."""
 
     def decide(self, layer: Layer, ignore: Callable[[str], None]) -> Decision:
         """What is to become of `layer`. `ignore` is told which measurements of it don't count, and why."""
@@ -43,10 +52,10 @@ class Chooser:
             return self.leave(layer, f"its element type is {problem.element_types}, not f32", problem)
         if reason := self.space.unsuited(problem):
             return self.leave(layer, reason, problem)
-        candidates = self._candidates(problem, ignore)
+        asked = error_limit(problem, self.space, self.max_relative_error, self.output_tile)
+        candidates = self._candidates(problem, asked, ignore)
         if all(candidate.implementation.is_left_to_iree for candidate in candidates):
             return self.leave(layer, "a workgroup has not the memory for any algorithm", problem)
-        asked = error_limit(problem, self.space, self.max_relative_error, self.output_tile)
         limit = attainable_limit(problem, asked, candidates)
         accurate = [each for each in candidates if each.keeps(limit)]
         if not accurate:
@@ -97,13 +106,15 @@ class Chooser:
         return is_layer_allowed(self.allow, self.deny, number, layer.operation)
 
     def _candidates(
-        self, problem: ConvolutionProblem, ignore: Callable[[str], None]
+        self, problem: ConvolutionProblem, limit: float | None, ignore: Callable[[str], None]
     ) -> tuple[Candidate, ...]:
         """Of each algorithm its fastest schedule where measured, these first, else the default ones.
 
         Kernels that split products are another: they may be inaccurate where the others aren't. IREE's own
         code is among them where it was measured, or there is a model of it.
         """
+        if self.database is None and not self.keeps_all:
+            return predict_fastest(problem, self.space, limit, self.output_tile)
         predicted = predict(problem, self.space, self.output_tile)
         if self.database is None:
             return predicted

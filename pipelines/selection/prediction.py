@@ -35,20 +35,55 @@ def predict(
     IREE's own code is one more where there is a model of it.
     """
     ours = [
-        Implementation(algorithm, schedule)
+        each
         for algorithm in predicted_algorithms(problem, output_tile)
-        for schedule in _default_schedules(convolution_shape(problem, algorithm), space)
+        for each in _candidates(problem, space, algorithm)
     ]
-    theirs = [iree_implementation(problem)] if space.iree_stage_seconds(problem) else []
-    return tuple(candidate(problem, space, each) for each in (*ours, *theirs))
+    return (*ours, *_iree_candidates(problem, space))
+
+
+@cache
+def predict_fastest(
+    problem: ConvolutionProblem, space: SearchSpace, limit: float | None, output_tile: int | None = None
+) -> tuple[Candidate, ...]:
+    """Those of `predict` that a choice is among, within a limit of the error; nothing is known of others.
+
+    Algorithms aren't looked at that take longer than one as accurate as asked for, by more than any choice
+    gives for accuracy, whatever their schedule: most of them.
+    """
+    algorithms = list(predicted_algorithms(problem, output_tile))
+    least = {each: space.least_seconds(convolution_shape(problem, each)) for each in algorithms}
+    found: dict[Algorithm, list[Candidate]] = {}
+    enough = inf
+    for algorithm in sorted(algorithms, key=least.__getitem__):
+        if least[algorithm] > enough:
+            break
+        found[algorithm] = _candidates(problem, space, algorithm)
+        accurate = (each.predicted_seconds for each in found[algorithm] if each.keeps(limit))
+        enough = min(enough, (1 + TIME_TOLERANCE) * next(accurate, inf))
+    ours = [each for algorithm in algorithms for each in found.get(algorithm, ())]
+    return (*ours, *_iree_candidates(problem, space))
+
+
+def _candidates(problem: ConvolutionProblem, space: SearchSpace, algorithm: Algorithm) -> list[Candidate]:
+    """An algorithm with the schedules that need no measurement."""
+    schedules = _default_schedules(convolution_shape(problem, algorithm), space)
+    return [candidate(problem, space, Implementation(algorithm, each)) for each in schedules]
+
+
+def _iree_candidates(problem: ConvolutionProblem, space: SearchSpace) -> list[Candidate]:
+    """IREE's own code where there is a model of it."""
+    if not space.iree_stage_seconds(problem):
+        return []
+    return [candidate(problem, space, iree_implementation(problem))]
 
 
 def predicted_seconds(
     problem: ConvolutionProblem, space: SearchSpace, max_relative_error: float | None
 ) -> float:
     """What the fastest implementation that is accurate enough is predicted to take; infinite without any."""
-    candidates = predict(problem, space)
     asked = error_limit(problem, space, max_relative_error, output_tile=None)
+    candidates = predict_fastest(problem, space, asked)
     limit = attainable_limit(problem, asked, candidates)
     return min((each.predicted_seconds for each in candidates if each.keeps(limit)), default=inf)
 

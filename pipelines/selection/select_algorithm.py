@@ -66,7 +66,7 @@ class SelectAlgorithm:
     """None is the target's default."""
     tuning_database: str | None = same_option(WinogradOptions, "tuning_database")
     observe: Callable[[Decision], None] | None = None
-    """Is told every decision."""
+    """Is told every decision, with all candidates: without, most aren't looked at."""
 
     def __post_init__(self) -> None:
         check_options(self)
@@ -78,7 +78,13 @@ class SelectAlgorithm:
         space = module_space(module, self.machine, self.threads)
         with self._open_database(module) as database:
             chooser = Chooser(
-                space, database, self.output_tile, self.allow, self.deny, self.max_relative_error
+                space,
+                database,
+                self.output_tile,
+                self.allow,
+                self.deny,
+                self.max_relative_error,
+                keeps_all=self.observe is not None,
             )
             rewrite_each(
                 attrgetter("kind"),

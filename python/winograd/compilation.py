@@ -157,6 +157,7 @@ class Compilation:
         self._only_rewritten = only_rewritten
         self._invocations: list[api.Invocation] = []
         self._decisions: list[Decision] = []
+        self._observe: Callable[[Decision], None] | None = None
         self._failures: tuple[RewriteFailure, ...] = ()
         self._remarks: list[Diagnostic] = []
         self._report_remark = report
@@ -190,6 +191,7 @@ class Compilation:
             return
         from iree.winograd.report.decisions import decision_report
 
+        self._observe = self._decisions.append
         with report_file(path) as write:
             yield
             try:
@@ -273,7 +275,7 @@ class Compilation:
         self._decisions.clear()
         self._remarks.clear()
         try:
-            passes = compile_pipeline(with_stored_machine(options, module), self._decisions.append)
+            passes = compile_pipeline(with_stored_machine(options, module), self._observe)
             run_passes(module, passes, self._dumps, containment)
             require_lowered(module)
             users = take_kernel_users(module)

@@ -29,6 +29,7 @@ from iree.winograd.pipelines.cpu.schedules.fit import CpuSchedule, taken
 from iree.winograd.pipelines.cpu.schedules.matrix_unit import MatrixUnitSchedule
 from iree.winograd.pipelines.cpu.schedules.weight_gradient import WeightGradientSchedule
 from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule
+from iree.winograd.pipelines.emission.vectors import vector_width_for
 from iree.winograd.pipelines.machines.model import CpuMachine
 from iree.winograd.pipelines.specification.schedule import FILTER_TRANSFORM_STAGE
 from iree.winograd.pipelines.specification.shape import ConvolutionShape, WeightGradientShape
@@ -44,6 +45,7 @@ from .product_cost import (
     accumulating_seconds,
     channel_seconds,
     filter_seconds,
+    least_vector_seconds,
     multiply_add_seconds,
     register_block_seconds,
 )
@@ -51,6 +53,7 @@ from .rates import (
     CACHED_FILTERS,
     ELEMENT_CYCLES,
     INPUT_OPERATION_CYCLES,
+    MEMORY_FILTERS,
     OUTPUT_ELEMENT_CYCLES,
     OUTPUT_OPERATION_CYCLES,
     PRODUCT_EFFICIENCY,
@@ -63,6 +66,9 @@ from .rates import (
 )
 from .transform_cost import filter_transform_seconds, filter_vector_seconds, transform_seconds
 from .workers import Workers, complete
+
+EXACTNESS = 1 - 1e-9
+"""Times a sum: what sums of the same numbers in another order aren't below."""
 
 
 def stage_seconds(
@@ -135,30 +141,29 @@ def _winograd_seconds(
     workers = Workers(machine, threads, tile_blocks * parts)
     cycle = 1 / machine.clock
     register_blocks = schedule.tile_block // schedule.register_tiles
-    per_channel = register_block_seconds(schedule.product, shape, target, machine) / TILE_PRODUCT_EFFICIENCY
+    filter_bytes = shape.element_types.filter_bytes
+    channel = register_block_seconds(schedule.product, shape.reduction, filter_bytes, target, machine)
+    per_channel = channel / TILE_PRODUCT_EFFICIENCY
     products, filters = _products(
         shape, schedule.product, per_channel, register_blocks, (parts, channel_blocks), workers
     )
     accumulated = register_blocks * shape.transform_size * channel_blocks
+    adding_up = accumulating_seconds(
+        schedule.register_tiles * schedule.register_vectors,
+        -(-shape.reduction // schedule.reduction_block),
+        schedule.sum_registers,
+        machine,
+    )
     decomposition = shape.decomposition
-    elements, outputs = shape.transform_size, prod(decomposition.output_tile)
+    elements = shape.transform_size
     lanes = min(target.vector_width, schedule.vector_width)
     input_vectors = decomposition.view_count * shape.groups * -(-shape.group_inputs // lanes)
-    per_input = (
-        INPUT_OPERATION_CYCLES * _input_operations(decomposition.output_tile, decomposition.part_size)
-        + ELEMENT_CYCLES * 2 * elements
-        + read_tile_cycles(shape, lanes, schedule.tile_block)
-    )
+    per_input = _input_cycles(shape) + read_tile_cycles(shape, lanes, schedule.tile_block)
     output_vectors = channel_blocks * schedule.register_vectors
-    per_output = (
-        OUTPUT_OPERATION_CYCLES * _output_operations(decomposition.output_tile, decomposition.part_size)
-        + OUTPUT_ELEMENT_CYCLES * (elements + outputs)
-        + written_tile_cycles(shape, lanes, schedule.tile_block)
-    )
+    per_output = _output_cycles(shape) + written_tile_cycles(shape, lanes, schedule.tile_block)
     input_cycles = input_vectors * per_input
     stages = {
-        "products": products
-        + workers.load * accumulated * accumulating_seconds(schedule, shape.reduction, machine),
+        "products": products + workers.load * accumulated * adding_up,
         "filters": filters,
         "output": workers.load * schedule.tile_block * output_vectors * per_output * cycle,
     }
@@ -197,6 +202,33 @@ def _winograd_seconds(
         "dispatch": transform["dispatch"] + completed["dispatch"],
         "waiting": transform["waiting"] + completed["waiting"],
     }
+
+
+def least_seconds(shape: ConvolutionShape, target: CpuTarget, machine: CpuMachine, threads: int) -> float:
+    """What no default schedule of `WinogradKernel` is predicted to take less than.
+
+    That is what is done for each tile, if threads and registers divided tiles and channels evenly, and what
+    of reading filters isn't hidden, without adding up sums, moving channels of channels-first images and
+    waiting for all but the first of several threads to start.
+    """
+    lanes = vector_width_for(shape.group_outputs, target.vector_width)
+    tiles = prod(shape.tiles_per_image) * (shape.batch or 1)
+    input_vectors = shape.decomposition.view_count * shape.groups * -(-shape.group_inputs // lanes)
+    output_vectors = shape.groups * -(-shape.group_outputs // lanes)
+    filter_bytes = shape.element_types.filter_bytes
+    per_channel = least_vector_seconds(lanes, shape.reduction, filter_bytes, target, machine)
+    multiplying = per_channel / TILE_PRODUCT_EFFICIENCY
+    products = tiles * shape.transform_size * shape.reduction * output_vectors * multiplying
+    cycles = input_vectors * _input_cycles(shape) + output_vectors * _output_cycles(shape)
+    work = products + tiles * cycles / machine.clock
+    most_threads = min(threads, machine.cores)
+    divided = min(work, work / most_threads + machine.wake_seconds)
+    filters = 0.0
+    if not shape.runtime_filter:
+        bandwidth = min(threads * machine.memory_bandwidth, machine.shared_memory_bandwidth)
+        filters = shape.filter_bytes / (MEMORY_FILTERS * bandwidth)
+    unhidden = filters - (1 - UNHIDDEN) * min(products / most_threads, filters)
+    return (divided + unhidden + machine.dispatch_seconds) * EXACTNESS
 
 
 def _direct_seconds(
@@ -347,6 +379,19 @@ def _channel_parts(shape: ConvolutionShape, channel_block: int, splits: int) -> 
 def _divided(blocks: ChannelBlocks, splits: int) -> tuple[int, int]:
     own = -(-blocks.count // splits)
     return -(-blocks.count // own), own
+
+
+def _input_cycles(shape: ConvolutionShape) -> float:
+    """Of transforming a tile of a vector of input channels."""
+    tile, part = shape.decomposition.output_tile, shape.decomposition.part_size
+    return INPUT_OPERATION_CYCLES * _input_operations(tile, part) + ELEMENT_CYCLES * 2 * shape.transform_size
+
+
+def _output_cycles(shape: ConvolutionShape) -> float:
+    """The same of output channels."""
+    tile, part = shape.decomposition.output_tile, shape.decomposition.part_size
+    elements = shape.transform_size + prod(tile)
+    return OUTPUT_OPERATION_CYCLES * _output_operations(tile, part) + OUTPUT_ELEMENT_CYCLES * elements
 
 
 @cache

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from functools import cache
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property
 from itertools import product
 from math import inf
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from iree.winograd.pipelines.cpu.kernels.by_schedule import suited_schedules
 from iree.winograd.pipelines.cpu.processor.product import RegisterBlock
@@ -32,7 +32,7 @@ from iree.winograd.pipelines.specification.shape import ConvolutionShape
 from .cost_model import stage_seconds
 from .depthwise_weight_gradient_schedules import depthwise_weight_gradient_schedules
 from .matrix_unit_schedules import matrix_unit_schedules
-from .product_cost import accumulating_seconds, register_block_seconds
+from .product_cost import MAX_TILE_VECTORS, accumulating_seconds, register_block_seconds
 from .rates import SCATTERED_BYTES_PER_CYCLE
 from .weight_gradient_schedules import weight_gradient_schedules
 from .workers import WORKGROUPS_AT_A_TIME
@@ -132,7 +132,7 @@ def _candidates(
 ) -> Iterator[CpuSchedule]:
     """The few of a kind. There may be none."""
     if kind is WinogradSchedule:
-        return (each.schedule(shape, target, machine) for each in _divisions(shape, target, threads))
+        return iter(_winograd_schedules(_tiled(shape), target, machine, threads))
     if kind is WeightGradientSchedule:
         return weight_gradient_schedules(shape, target, threads)
     if kind is DepthwiseWeightGradientSchedule:
@@ -142,6 +142,57 @@ def _candidates(
     if kind is DepthwiseSchedule:
         return _depthwise_schedules(shape, target, threads)
     return _direct_schedules(shape, target, machine, threads)
+
+
+class _Tiled(NamedTuple):
+    """What the division of a convolution's tiles depends on: F(4x6) and F(6x4) are divided alike."""
+
+    tiles: int | None
+    transform_size: int
+    reduction: int
+    groups: int
+    group_inputs: int
+    output_channels: int
+    filter_bytes: int
+    """Of an element, as are the next."""
+    accumulator_bytes: int
+    waiting_vectors: int
+    """Of channels, in a workgroup's memory."""
+    transforms_filters: bool
+    """Whether workgroups may."""
+
+    @property
+    def group_outputs(self) -> int:
+        return self.output_channels // self.groups
+
+    @property
+    def known_tiles(self) -> int:
+        """Tiles to divide: of a batch known only at run time as many as a workgroup may have."""
+        return MAX_TILE_BLOCK if self.tiles is None else self.tiles
+
+
+def _tiled(shape: ConvolutionShape) -> _Tiled:
+    return _Tiled(
+        tiles=shape.tiles,
+        transform_size=shape.transform_size,
+        reduction=shape.reduction,
+        groups=shape.groups,
+        group_inputs=shape.group_inputs,
+        output_channels=shape.output_channels,
+        filter_bytes=shape.element_types.filter_bytes,
+        accumulator_bytes=shape.element_types.accumulator_bytes,
+        waiting_vectors=waiting_vectors(shape),
+        transforms_filters=shape.runtime_filter and shape.decomposition.view_count == 1,
+    )
+
+
+@cache
+def _winograd_schedules(
+    shape: _Tiled, target: CpuTarget, machine: CpuMachine, threads: int
+) -> tuple[WinogradSchedule, ...]:
+    """The one of each division, several of which may come to the same."""
+    products = _TileProducts(shape, target, machine)
+    return tuple(dict.fromkeys(map(products.schedule, _divisions(shape, target, threads))))
 
 
 @dataclass(frozen=True)
@@ -158,63 +209,114 @@ class _Division:
     input_block: int | None = None
     filter_block: int | None = None
 
-    def schedule(self, shape: ConvolutionShape, target: CpuTarget, machine: CpuMachine) -> WinogradSchedule:
+
+class _TileBlock(NamedTuple):
+    """The tiles of a workgroup in register blocks."""
+
+    tiles: int
+    register_tiles: int
+    register_vectors: int
+    sum_registers: int
+    reduction_block: int
+    blocks: int
+    """That there are of all tiles."""
+    channel_blocks: int
+    register_blocks: int
+    """Of a thread, for a block of channels: those of the rounds in which threads take blocks of tiles."""
+    seconds: float
+    """Of one of them, in proportion."""
+
+    def splits(self, workgroups: int) -> int:
+        """The parts of the output channels for so many workgroups."""
+        return _parts(workgroups, self.blocks, self.channel_blocks)
+
+    def product_seconds(self, workgroups: int) -> float:
+        """Of a thread, in proportion."""
+        channel_blocks = -(-self.channel_blocks // self.splits(workgroups))
+        return self.register_blocks * channel_blocks * self.seconds
+
+
+@dataclass(frozen=True)
+class _TileProducts:
+    """The products of the tiles of `shape`, by plain numbers: of the many that are compared few are taken."""
+
+    shape: _Tiled
+    target: CpuTarget
+    machine: CpuMachine
+    known: dict[tuple[int, int, int | None, int, int], _TileBlock] = field(default_factory=dict)
+    """Many divisions differ in their workgroups alone."""
+
+    def schedule(self, division: _Division) -> WinogradSchedule:
         """The schedule whose products take least.
 
         Register blocks of a single vector leave totals the most tiles, and L2 to other data: their products
         are half as many. But each block of channels reads tiles anew, from far where a dispatch of their own
         transforms them, and more parts of the channels would each transform them.
         """
+        vectors, workgroups = division.register_vectors, division.workgroups
 
-        def seconds(schedule: WinogradSchedule) -> float:
-            is_costly = schedule.sum_registers == 1 and shape.reduction <= LONG_BLOCK and self.threads > 1
-            cost = SHARED_COST if is_costly else 1.0
-            return cost * self._product_seconds(schedule, shape, target, machine)
+        def seconds(block: _TileBlock) -> float:
+            is_costly = block.sum_registers == 1 and self.shape.reduction <= LONG_BLOCK
+            cost = SHARED_COST if is_costly and division.threads > 1 else 1.0
+            return cost * block.product_seconds(workgroups)
 
-        fastest = min(
-            (self._schedule(shape, target, self.register_vectors, registers) for registers in (1, 2)),
-            key=seconds,
-        )
-        if self.register_vectors == 1 or self.workgroups > 1 or self.input_block is not None:
-            return fastest
-        narrow = self._schedule(shape, target, 1, sum_registers=2)
-        return narrow if seconds(narrow) <= NARROW_COST * seconds(fastest) else fastest
-
-    def _product_seconds(
-        self, schedule: WinogradSchedule, shape: ConvolutionShape, target: CpuTarget, machine: CpuMachine
-    ) -> float:
-        """Of a thread, in proportion: those of the rounds in which threads take blocks of tiles."""
-        rounds = -(-_tiles(shape) // (schedule.tile_block * self.threads))
-        register_blocks = rounds * schedule.tile_block // schedule.register_tiles
-        blocks = ChannelBlocks(shape.output_channels, shape.groups, schedule.channel_block)
-        channel_blocks = -(-blocks.count // schedule.channel_splits)
-        multiplying = shape.reduction * register_block_seconds(schedule.product, shape, target, machine)
-        adding_up = accumulating_seconds(schedule, shape.reduction, machine)
-        return register_blocks * channel_blocks * (multiplying + adding_up)
-
-    def _schedule(
-        self, shape: ConvolutionShape, target: CpuTarget, register_vectors: int, sum_registers: int
-    ) -> WinogradSchedule:
-        """The one with the register blocks that read least."""
-        width = vector_width_for(shape.group_outputs, target.vector_width)
-        tiles = _tiles(shape)
-        most_rows = RegisterBlock.most_rows(register_vectors, target, sum_registers)
-        tile_block, register_tiles = _divide_tiles(tiles, self.most_tiles, most_rows, self.threads)
-        reduction_block = TOTALLED_BLOCK if sum_registers == 2 else _block_in_memory(shape.reduction)
-        if self.filter_block is not None:
-            reduction_block = self.filter_block // -(-self.filter_block // reduction_block)
-        blocks = ChannelBlocks(shape.output_channels, shape.groups, width * register_vectors)
-        splits = _parts(self.workgroups, -(-tiles // tile_block), blocks)
+        fastest = min((self._block(division, vectors, registers) for registers in (1, 2)), key=seconds)
+        if vectors > 1 and workgroups == 1 and division.input_block is None:
+            narrow = self._block(division, 1, sum_registers=2)
+            if seconds(narrow) <= NARROW_COST * seconds(fastest):
+                fastest = narrow
         return WinogradSchedule(
-            vector_width=width,
-            tile_block=tile_block,
+            vector_width=self.width,
+            tile_block=fastest.tiles,
+            register_tiles=fastest.register_tiles,
+            register_vectors=fastest.register_vectors,
+            reduction_block=fastest.reduction_block,
+            sum_registers=fastest.sum_registers,
+            channel_splits=fastest.splits(workgroups),
+            input_block=division.input_block,
+            filter_block=division.filter_block,
+        )
+
+    @cached_property
+    def width(self) -> int:
+        """Lanes of a vector of channels."""
+        return vector_width_for(self.shape.group_outputs, self.target.vector_width)
+
+    def _block(self, division: _Division, register_vectors: int, sum_registers: int) -> _TileBlock:
+        """The one whose register blocks read least."""
+        most, threads, filter_block = division.most_tiles, division.threads, division.filter_block
+        key = most, threads, filter_block, register_vectors, sum_registers
+        if key not in self.known:
+            self.known[key] = self._found_block(*key)
+        return self.known[key]
+
+    def _found_block(
+        self, most: int, threads: int, filter_block: int | None, register_vectors: int, sum_registers: int
+    ) -> _TileBlock:
+        shape, reduction, tiles = self.shape, self.shape.reduction, self.shape.known_tiles
+        most_rows = RegisterBlock.most_rows(register_vectors, self.target, sum_registers)
+        tile_block, register_tiles = _divide_tiles(tiles, most, most_rows, threads)
+        reduction_block = TOTALLED_BLOCK if sum_registers == 2 else _block_in_memory(reduction)
+        if filter_block is not None:
+            reduction_block = filter_block // -(-filter_block // reduction_block)
+        reduction_block = min(reduction, reduction_block)
+        product = RegisterBlock(register_tiles, register_vectors, self.width, filter_prefetch=0)
+        multiplying = reduction * register_block_seconds(
+            product, reduction, shape.filter_bytes, self.target, self.machine
+        )
+        sums, summed_blocks = register_tiles * register_vectors, -(-reduction // reduction_block)
+        adding_up = accumulating_seconds(sums, summed_blocks, sum_registers, self.machine)
+        rounds = -(-tiles // (tile_block * threads))
+        return _TileBlock(
+            tiles=tile_block,
             register_tiles=register_tiles,
             register_vectors=register_vectors,
-            reduction_block=min(shape.reduction, reduction_block),
             sum_registers=sum_registers,
-            channel_splits=splits,
-            input_block=self.input_block,
-            filter_block=self.filter_block,
+            reduction_block=reduction_block,
+            blocks=-(-tiles // tile_block),
+            channel_blocks=ChannelBlocks(shape.output_channels, shape.groups, product.channels).count,
+            register_blocks=rounds * tile_block // register_tiles,
+            seconds=multiplying + adding_up,
         )
 
 
@@ -224,23 +326,18 @@ def _block_in_memory(reduction: int) -> int:
     return -(-reduction // -(-reduction // most))
 
 
-def _tiles(shape: ConvolutionShape) -> int:
-    """Tiles to divide: of a batch known only at run time as many as a workgroup may have."""
-    return MAX_TILE_BLOCK if shape.tiles is None else shape.tiles
-
-
-def _divisions(shape: ConvolutionShape, target: CpuTarget, threads: int) -> Iterator[_Division]:
+def _divisions(shape: _Tiled, target: CpuTarget, threads: int) -> Iterator[_Division]:
     """Tiles alone, in blocks as small as L2 or the threads ask for, or channels as well.
 
     Of workgroups that divide the channels of a block of tiles each transforms its input, or the input has a
     transform of its own, and a block has as many tiles as L2 holds products of.
     """
     width = vector_width_for(shape.group_outputs, target.vector_width)
-    tiles = _tiles(shape)
+    tiles = shape.known_tiles
     workgroups = _workgroups(threads)
     # A tile's row of inputs and of products, in f32; a workgroup's memory also holds tiles between passes.
-    waiting = waiting_vectors(shape) * target.vector_width
-    available = target.workgroup_bytes // shape.element_types.accumulator_bytes - waiting
+    waiting = shape.waiting_vectors * target.vector_width
+    available = target.workgroup_bytes // shape.accumulator_bytes - waiting
     input_row = shape.transform_size * (shape.groups * shape.reduction + ROW_PADDING)
     vectors = _register_vectors(shape.group_outputs, width)
 
@@ -269,7 +366,7 @@ def _divisions(shape: ConvolutionShape, target: CpuTarget, threads: int) -> Iter
         if most > 0:
             for count in workgroups:
                 yield _Division(most, width_in_vectors, 1, count, input_block)
-    if shape.runtime_filter and shape.decomposition.view_count == 1:
+    if shape.transforms_filters:
         block = _largest_divisor(shape.group_inputs, MAX_FILTER_BLOCK)
         panel_row = (block + 1) * vectors * width
         most = available // shape.transform_size - panel_row
@@ -290,8 +387,9 @@ def _powers_of_two(most: int) -> list[int]:
 
 def _register_vectors(group_outputs: int, width: int) -> int:
     """Two vectors of output channels, or three where these overlap less."""
+    most = group_outputs // width
     return min(
-        range(min(2, group_outputs // width), min(3, group_outputs // width) + 1),
+        range(min(2, most), min(MAX_TILE_VECTORS, most) + 1),
         key=lambda vectors: (-(-group_outputs // (vectors * width)) * vectors, vectors),
     )
 
@@ -305,20 +403,23 @@ def _divide_tiles(tiles: int, most: int, most_register_tiles: int, threads: int)
     most tiles, which read filters least often.
     """
 
-    def reads(division: tuple[int, int]) -> tuple[float, int, int]:
-        tile_block, register_tiles = division
-        computed = -(-tiles // (tile_block * threads)) * tile_block
-        return computed * (1 + 1 / register_tiles), computed, -tile_block
-
     most_register_tiles = min(most_register_tiles, most, tiles)
-    return min(
-        (
-            (rows * register_tiles, register_tiles)
-            for register_tiles in range(max(1, most_register_tiles // 2), most_register_tiles + 1)
-            for rows in range(1, most // register_tiles + 1)
-        ),
-        key=reads,
-    )
+    share = -(-tiles // threads)
+    least: tuple[float, int, int] = (inf, 0, 0)
+    division = 0, 0
+    for register_tiles in range(most_register_tiles, max(1, most_register_tiles // 2) - 1, -1):
+        fewest = -(-share // register_tiles) * register_tiles
+        # No division into such register blocks computes fewer.
+        if fewest * (1 + 1 / register_tiles) > least[0]:
+            continue
+        for tile_block in range(most // register_tiles * register_tiles, 0, -register_tiles):
+            computed = -(-tiles // (tile_block * threads)) * tile_block
+            reads = computed * (1 + 1 / register_tiles), computed, -tile_block
+            if reads < least:
+                least, division = reads, (tile_block, register_tiles)
+            if computed == fewest:
+                break
+    return division
 
 
 _Block: TypeAlias = tuple[int, int, int]
@@ -346,7 +447,7 @@ def _direct_schedules(
             register_vectors=register_vectors,
             row_block=row_block,
             pixel_block=pixel_block,
-            channel_splits=_parts(count, tasks, direct_channel_blocks(shape, width * register_vectors)),
+            channel_splits=_parts(count, tasks, direct_channel_blocks(shape, width * register_vectors).count),
         )
 
     fitting = _register_block(shape, pixels, target, machine)
@@ -386,13 +487,15 @@ def block_vectors(shape: ConvolutionShape, target: CpuTarget) -> list[tuple[int,
 def _register_block(shape: ConvolutionShape, pixels: int, target: CpuTarget, machine: CpuMachine) -> _Block:
     """That which takes least for so many neighbouring pixels."""
     written = pixels * shape.output_channels * shape.element_types.result_bytes
+    filter_bytes = shape.element_types.filter_bytes
 
     def seconds(block: _Block) -> float:
         register_pixels, vectors, lanes = block
         channel_passes = -(-shape.group_outputs // (vectors * lanes))
         passes = -(-pixels // register_pixels) * channel_passes
         product = RegisterBlock(register_pixels, vectors, lanes, filter_prefetch=0)
-        multiplied = passes * shape.reduction * register_block_seconds(product, shape, target, machine)
+        per_channel = register_block_seconds(product, shape.reduction, filter_bytes, target, machine)
+        multiplied = passes * shape.reduction * per_channel
         if channel_passes == 1 or written <= target.l2_bytes:
             return multiplied
         return multiplied + written / SCATTERED_BYTES_PER_CYCLE / machine.clock
@@ -469,6 +572,6 @@ def _workgroups(threads: int) -> list[int]:
     return [1] if threads == 1 else [count * threads for count in WORKGROUPS_PER_THREAD]
 
 
-def _parts(workgroups: int, blocks: int, channel_blocks: ChannelBlocks) -> int:
+def _parts(workgroups: int, blocks: int, channel_blocks: int) -> int:
     """The parts of the output channels for so many workgroups, where `blocks` share the tiles or pixels."""
-    return max(1, min(channel_blocks.count, workgroups // blocks))
+    return max(1, min(channel_blocks, workgroups // blocks))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from iree.winograd.pipelines.cpu.processor.product import Product, RegisterBlock
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
-from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule
 from iree.winograd.pipelines.machines.model import CpuMachine
-from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
 from .rates import (
     ACCUMULATE_CYCLES,
@@ -20,6 +20,9 @@ from .rates import (
 )
 from .workers import Workers
 
+MAX_TILE_VECTORS = 3
+"""Of channels, in register blocks of tiles that are chosen without measurement."""
+
 
 def channel_seconds(product: Product, target: CpuTarget, machine: CpuMachine) -> float:
     """Seconds that a block of sums takes for one of the products that it sums."""
@@ -30,31 +33,46 @@ def channel_seconds(product: Product, target: CpuTarget, machine: CpuMachine) ->
     )
 
 
-def accumulating_seconds(schedule: WinogradSchedule, reduction: int, machine: CpuMachine) -> float:
-    """Seconds that the sums of a register block take to be added up, block after block of the reduction."""
-    blocks = -(-reduction // schedule.reduction_block)
-    in_memory = blocks if schedule.sum_registers == 1 else 1
+def accumulating_seconds(sums: int, blocks: int, sum_registers: int, machine: CpuMachine) -> float:
+    """Seconds that so many vectors of sums take to be added up, after each of the reduction's `blocks`."""
+    in_memory = blocks if sum_registers == 1 else 1
     cycles = in_memory * ACCUMULATE_CYCLES + (blocks - in_memory) * TOTAL_CYCLES
-    return schedule.register_tiles * schedule.register_vectors * cycles / machine.clock
+    return sums * cycles / machine.clock
 
 
 def register_block_seconds(
-    block: RegisterBlock, shape: ConvolutionShape, target: CpuTarget, machine: CpuMachine
+    block: RegisterBlock, reduction: int, filter_bytes: int, target: CpuTarget, machine: CpuMachine
 ) -> float:
-    """Seconds that a kernel takes for a channel of a register block, fetching ahead included.
+    """Seconds that a kernel takes for a channel of `reduction` in a register block, fetching ahead included.
 
     Filters of a block of channels that don't stay in the first cache come from the second one.
     """
     loads = block.channel_work.loads + block.vectors + FETCHED_LINES
-    panel = shape.element_types.filter_bytes * shape.reduction * block.channels
+    panel = filter_bytes * reduction * block.channels
     read = 0.0
     if panel > FIRST_CACHE_FILTERS * machine.caches[0].size:
         bandwidth = CACHED_FILTERS * machine.caches[1].bandwidth
-        read = shape.element_types.filter_bytes * block.channels / bandwidth
+        read = filter_bytes * block.channels / bandwidth
     loaded = max(loads / machine.loads_per_cycle, machine.multiply_add_latency) / machine.clock
     multiplied = block.channel_work.multiply_adds * multiply_add_seconds(target, machine)
     beside = block.rows * PIXEL_CYCLES + block.vectors * VECTOR_CYCLES
     return max(multiplied, loaded, read) + beside / machine.clock
+
+
+@cache
+def least_vector_seconds(
+    lanes: int, reduction: int, filter_bytes: int, target: CpuTarget, machine: CpuMachine
+) -> float:
+    """Of each vector of sums of a register block of tiles, in the one that takes least for them.
+
+    More rows take less for each, whatever they wait for.
+    """
+    seconds = []
+    for vectors in range(1, MAX_TILE_VECTORS + 1):
+        block = RegisterBlock(RegisterBlock.most_rows(vectors, target), vectors, lanes, filter_prefetch=0)
+        per_channel = register_block_seconds(block, reduction, filter_bytes, target, machine)
+        seconds.append(per_channel / (block.rows * vectors))
+    return min(seconds)
 
 
 def multiply_add_seconds(target: CpuTarget, machine: CpuMachine) -> float:

@@ -17,9 +17,9 @@ from iree.winograd.pipelines.cpu.schedules.weight_gradient import WeightGradient
 from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule
 from iree.winograd.pipelines.machines.model import CpuMachine, Limits
 from iree.winograd.pipelines.specification.schedule import Schedule
-from iree.winograd.pipelines.specification.shape import ConvolutionShape
+from iree.winograd.pipelines.specification.shape import ConvolutionShape, WeightGradientShape
 
-from .cost_model import stage_seconds
+from .cost_model import least_seconds, stage_seconds
 from .default_schedule import default_schedules, fastest_by_kernel
 from .depthwise_weight_gradient_schedules import depthwise_weight_gradient_schedules
 from .iree_cost import iree_matmul_seconds
@@ -110,6 +110,12 @@ class CpuSearchSpace:
         if isinstance(default, WinogradSchedule):
             return winograd_schedules(shape, self.target, self.threads, default)
         return depthwise_schedules(shape, self.target, self.threads, default)
+
+    def least_seconds(self, shape: ConvolutionShape) -> float:
+        """For tiles; kernels without are few to predict."""
+        if shape.transform_size == 1 or isinstance(shape, WeightGradientShape):
+            return 0.0
+        return least_seconds(shape, self.target, self.machine, self.threads)
 
     def iree_stage_seconds(self, problem: ConvolutionProblem) -> Mapping[str, float]:
         """Those of products of rows and a matrix, as measured."""

@@ -100,6 +100,10 @@ class GpuSearchSpace:
             schedule for schedule in schedules(shape, self.target, self.machine) if schedule != default
         )
 
+    def least_seconds(self, shape: ConvolutionShape) -> float:
+        """Nothing: a GPU's few algorithms are all predicted."""
+        return 0.0
+
     def iree_stage_seconds(self, problem: ConvolutionProblem) -> Mapping[str, float]:
         """Those of products of rows and a matrix, as measured on an H200."""
         return iree_matmul_seconds(problem, self.machine) if isinstance(problem, MatmulProblem) else {}

@@ -16,7 +16,13 @@ from iree.winograd.pipelines.cpu.schedules.direct import DirectSchedule, staged_
 from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule
 from iree.winograd.pipelines.selection.candidates import candidate_algorithms, convolution_shape
 from iree.winograd.pipelines.selection.implementation import Implementation
-from iree.winograd.pipelines.selection.prediction import assigned_schedule, implementation_error, predict
+from iree.winograd.pipelines.selection.prediction import (
+    TIME_TOLERANCE,
+    assigned_schedule,
+    implementation_error,
+    predict,
+    predict_fastest,
+)
 
 TARGET = CpuTarget.of("znver5", "+avx512f")
 MACHINE = CpuBackend(TARGET).default_machine
@@ -182,3 +188,41 @@ def test_algorithms_that_are_not_predicted_would_not_be_faster(convolution, thre
         return sum(searched.stage_seconds(shape, searched.default_schedule(shape)).values())
 
     assert min(map(seconds, predicted)) <= min(map(seconds, allowed - predicted))
+
+
+@pytest.mark.parametrize("threads", [1, 2, 16, 200])
+@pytest.mark.parametrize("cpu", [("znver4", "+avx512f,+fma"), ("haswell", "+avx2,+fma"), ("", "")], ids=str)
+@pytest.mark.parametrize(
+    "convolution",
+    [
+        problem(56, 64, 64),
+        problem(7, 512, 512, batch=8),
+        problem(14, 100, 10),
+        problem(28, 64, 128, groups=4),
+        replace(problem(27, 96, 256, taps=5), input_channels_first=True, output_channels_first=True),
+        replace(problem(14, 256, 256), runtime_filter=True),
+        replace(problem(28, 32, 32), batch=None),
+        replace(problem(28, 64, 64, taps=7), strides=(2, 2)),
+    ],
+    ids=str,
+)
+def test_no_default_schedule_takes_less_than_the_least(convolution, cpu, threads):
+    searched = CpuBackend(CpuTarget.of(*cpu)).search_space(threads=threads)
+    candidates = predict(convolution, searched)
+    assert candidates
+    for each in candidates:
+        shape = convolution_shape(convolution, each.implementation.algorithm)
+        assert searched.least_seconds(shape) <= each.predicted_seconds
+
+
+def test_algorithms_that_would_take_longer_are_not_looked_at():
+    """Those that are may be among those that a choice gives for accuracy."""
+    convolution = problem(14, 256, 256)
+    searched = CpuBackend(CpuTarget.of("znver4", "+avx512f,+fma")).search_space()
+    candidates = predict(convolution, searched)
+    fastest = predict_fastest(convolution, searched, 1e-6)
+    assert len(fastest) <= len(candidates) / 2
+    assert [each for each in candidates if each in fastest] == list(fastest)
+    least = min(each.predicted_seconds for each in candidates if each.keeps(1e-6))
+    tolerated = [each for each in candidates if each.predicted_seconds <= (1 + TIME_TOLERANCE) * least]
+    assert set(map(str, tolerated)) <= set(map(str, fastest))

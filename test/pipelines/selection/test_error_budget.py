@@ -80,6 +80,18 @@ def test_no_algorithm_exceeds_the_limit(limit: float, output_tile: int | None) -
             assert decision.chosen.predicted_seconds <= (1 + TIME_TOLERANCE) * fastest
 
 
+@pytest.mark.parametrize("limit", [None, 1e-5, 3e-7, 1e-8])
+def test_the_choice_is_the_same_where_nobody_asks_for_all_candidates(limit: float | None) -> None:
+    """Most algorithms aren't looked at then."""
+    texts = []
+    for observe in (None, lambda decision: None):
+        with ir.Context(), ir.Location.unknown():
+            module = ir.Module.parse(LAYERS)
+            SelectAlgorithm(max_relative_error=limit, observe=observe).run(module.operation)
+            texts.append(str(module))
+    assert texts[0] == texts[1] and "winograd.schedule" in texts[0]
+
+
 @pytest.mark.parametrize("limit", [1e-5, 1e-6])
 def test_sums_are_no_shorter_than_the_limit_asks_for(limit: float) -> None:
     """Though shorter ones are more accurate and take as long, as far as predictions tell."""
