@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import prod
@@ -48,7 +48,8 @@ class LoopOverImages:
     takes depthwise convolutions, that do little with what they read, up to five times as long. So a network
     begins with a loop over the images of its batch, up to where that gains most: where images have become
     small, or where matrices that are read again for each image, and threads that have less to share, cost
-    more. What the loop computes treats images one by one, and a single tensor leaves it.
+    more. Several threads may take as many images at a time. What the loop computes treats images one by one,
+    and a single tensor leaves it.
 
         %a = linalg.conv_2d_nhwc_hwcf ins(%x, %f : tensor<8x112x112x3xf32>, ...) outs(%y)
         %b = linalg.depthwise_conv_2d_nhwc_hwc ins(%a, %g : tensor<8x112x112x32xf32>, ...) outs(%z)
@@ -73,16 +74,17 @@ class LoopOverImages:
             return
         space = module_space(module, self.machine, self.threads)
         by_operation = {each.operation: each for each in layers(module) if each.kind == "convolution"}
-        choice = _Choice(space, self.max_relative_error, by_operation)
+        choice = _Choice(space, self.max_relative_error, by_operation, {1, self.threads})
         blocks = dict.fromkeys(each.operation.block for each in by_operation.values() if choice.is_far(each))
 
         def rewrite(block: ir.Block) -> None:
             if (loop := choice.best(block)) is None:
                 return
-            count, batch = len(loop.operations), ir.RankedTensorType(loop.result.type).shape[0]
-            message = f"{count} operations compute the {batch} images of a batch one after the other"
+            computed, batch = len(loop.operations), ir.RankedTensorType(loop.result.type).shape[0]
+            order = "one after the other" if loop.count == 1 else f"{loop.count} at a time"
+            message = f"{computed} operations compute the {batch} images of a batch {order}"
             remark_analysis(loop.operations[0], PASS_NAME, message)
-            loop_over_images(loop.operations, loop.result, loop.end)
+            loop_over_images(loop.operations, loop.result, loop.end, loop.count)
 
         rewrite_each("block", blocks, rewrite, operation_of=lambda block: block.owner)
 
@@ -102,6 +104,8 @@ class _Loop:
     operations: tuple[ir.Operation, ...]
     result: ir.Value
     end: ir.Operation
+    count: int
+    """Images at a time."""
 
 
 @dataclass(frozen=True)
@@ -111,6 +115,8 @@ class _Choice:
     space: SearchSpace
     max_relative_error: float | None
     layers: Mapping[ir.Operation, Layer]
+    counts: Set[int]
+    """Of images at a time."""
 
     def is_far(self, layer: Layer) -> bool:
         """Whether images of a layer come from beyond the caches."""
@@ -120,13 +126,14 @@ class _Choice:
     def best(self, block: ir.Block) -> _Loop | None:
         """The loop that is predicted to gain most, if one gains enough."""
         best, most = None, 0.0
-        for loop, gain, seconds in self._loops(block):
-            if gain > max(most, LEAST_GAIN * seconds):
-                best, most = loop, gain
+        for count in sorted(self.counts):
+            for loop, gain, seconds in self._loops(block, count):
+                if gain > max(most, LEAST_GAIN * seconds):
+                    best, most = loop, gain
         return best
 
-    def _loops(self, block: ir.Block) -> Iterator[tuple[_Loop, float, float]]:
-        """Those that there may be, what each gains, and what its images take together, in seconds."""
+    def _loops(self, block: ir.Block, count: int) -> Iterator[tuple[_Loop, float, float]]:
+        """Those of `count` images at a time, what each gains, and what all take together, in seconds."""
         operations = [view.operation for view in block.operations]
         inside: list[ir.Operation] = []
         unread: Counter[ir.Value] = Counter()
@@ -146,19 +153,21 @@ class _Choice:
             batch = batch or max(sizes, default=1)
             layer = self.layers.get(operation)
             problem = None if layer is None else match_problem(layer, self.space)
-            if sizes != {batch} or isinstance(problem, NoMatch) or ATTRIBUTE_NAME in operation.attributes:
+            if sizes != {batch} or batch <= count or batch % count or ATTRIBUTE_NAME in operation.attributes:
+                return
+            if isinstance(problem, NoMatch):
                 return
             if problem is not None:
                 together = self._seconds(problem)
-                gain += together - batch * self._seconds(replace(problem, batch=1))
+                gain += together - batch // count * self._seconds(replace(problem, batch=count))
                 seconds += together
             inside.append(operation)
             unread.subtract(each for each in operation.operands if each in unread)
             unread.update({each: sum(1 for _ in each.uses) for each in operation.results})
             leaving = [value for value, uses in unread.items() if uses > 0]
             if len(leaving) == 1 and len(inside) > 1:
-                cost = batch * LOOP_SECONDS + _bytes(leaving[0]) * COPY_BYTE_SECONDS
-                yield _Loop(tuple(inside), leaving[0], following), gain - cost, seconds
+                cost = batch // count * LOOP_SECONDS + _bytes(leaving[0]) * COPY_BYTE_SECONDS
+                yield _Loop(tuple(inside), leaving[0], following, count), gain - cost, seconds
 
     def _seconds(self, problem: ConvolutionProblem) -> float:
         """Predicted, with what its images take longer from beyond the caches."""

@@ -75,6 +75,20 @@ def test_loops_on_every_target(
     expect_exact(model, images, first)
 
 
+def test_threads_take_as_many_images_at_a_time(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Where each waits for the other less."""
+    monkeypatch.setattr(
+        CpuSearchSpace, "far_image_seconds", lambda _, shape: 0.0 if shape.batch in (1, 2) else 1.0
+    )
+    model, images = network(4, 21)
+    imported = iree.winograd.import_torch(model, images)
+    compiled = iree.winograd.compile(imported, target="cpu:haswell", threads=2, strict=True, remarks=True)
+    assert "4 images of a batch 2 at a time" in capfd.readouterr().err
+    expect_exact(model, images, iree.winograd.load(compiled, threads=2)(images.numpy()))
+
+
 def test_one_image_has_no_loop(capfd: pytest.CaptureFixture[str]) -> None:
     model, image = network(1, 128)
     iree.winograd.compile(
