@@ -126,18 +126,18 @@ class _Choice:
     def best(self, block: ir.Block) -> _Loop | None:
         """The loop that is predicted to gain most, if one gains enough."""
         best, most = None, 0.0
-        for count in sorted(self.counts):
-            for loop, gain, seconds in self._loops(block, count):
-                if gain > max(most, LEAST_GAIN * seconds):
-                    best, most = loop, gain
+        for loop, gain, seconds in self._loops(block):
+            if gain > max(most, LEAST_GAIN * seconds):
+                best, most = loop, gain
         return best
 
-    def _loops(self, block: ir.Block, count: int) -> Iterator[tuple[_Loop, float, float]]:
-        """Those of `count` images at a time, what each gains, and what all take together, in seconds."""
+    def _loops(self, block: ir.Block) -> Iterator[tuple[_Loop, float, float]]:
+        """Those that there may be, what each gains, and what its images take together, in seconds."""
         operations = [view.operation for view in block.operations]
         inside: list[ir.Operation] = []
         unread: Counter[ir.Value] = Counter()
-        gain, seconds, batch = 0.0, 0.0, None
+        gains: dict[int, float] = {}
+        seconds, batch = 0.0, None
         for operation, following in pairwise(operations):
             reads_inside = any(operand in unread for operand in operation.operands)
             reads_given = operation.name != "linalg.transpose" and _reads_images_of_program(operation)
@@ -150,22 +150,27 @@ class _Choice:
             if any(each in unread and i not in operands for i, each in enumerate(operation.operands)):
                 return
             sizes = {ir.RankedTensorType(operation.operands[i].type).shape[0] for i in operands}
-            batch = batch or max(sizes, default=1)
+            if batch is None:
+                batch = max(sizes, default=1)
+                gains = {count: 0.0 for count in sorted(self.counts) if count < batch and batch % count == 0}
+                if not gains:
+                    return
             layer = self.layers.get(operation)
             problem = None if layer is None else match_problem(layer, self.space)
-            if sizes != {batch} or batch <= count or batch % count or ATTRIBUTE_NAME in operation.attributes:
-                return
-            if isinstance(problem, NoMatch):
+            if sizes != {batch} or isinstance(problem, NoMatch) or ATTRIBUTE_NAME in operation.attributes:
                 return
             if problem is not None:
                 together = self._seconds(problem)
-                gain += together - batch // count * self._seconds(replace(problem, batch=count))
                 seconds += together
+                for count in gains:
+                    gains[count] += together - batch // count * self._seconds(replace(problem, batch=count))
             inside.append(operation)
             unread.subtract(each for each in operation.operands if each in unread)
             unread.update({each: sum(1 for _ in each.uses) for each in operation.results})
             leaving = [value for value, uses in unread.items() if uses > 0]
-            if len(leaving) == 1 and len(inside) > 1:
+            if len(leaving) != 1 or len(inside) < 2:
+                continue
+            for count, gain in gains.items():
                 cost = batch // count * LOOP_SECONDS + _bytes(leaving[0]) * COPY_BYTE_SECONDS
                 yield _Loop(tuple(inside), leaving[0], following, count), gain - cost, seconds
 
