@@ -4,7 +4,7 @@ from typing import Any
 import numpy as np
 import pytest
 from iree.winograd.dialect.algebra.numerics import predicted_error
-from iree.winograd.pipelines.cpu.choice.default_schedule import SHORT_BLOCK
+from iree.winograd.pipelines.cpu.choice.tile_schedules import SHORT_BLOCK
 from wide import sampled
 
 from benchmarks.accuracy import (

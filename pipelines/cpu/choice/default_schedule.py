@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
-from functools import cache, cached_property
+from dataclasses import replace
+from functools import cache
 from itertools import product
 from math import inf
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from iree.winograd.pipelines.cpu.kernels.by_schedule import suited_schedules
 from iree.winograd.pipelines.cpu.processor.product import RegisterBlock
-from iree.winograd.pipelines.cpu.processor.target import ROW_PADDING, CpuTarget
-from iree.winograd.pipelines.cpu.schedules.channel_blocks import ChannelBlocks
+from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.schedules.depthwise import DepthwiseSchedule, can_copy
 from iree.winograd.pipelines.cpu.schedules.depthwise_weight_gradient import DepthwiseWeightGradientSchedule
 from iree.winograd.pipelines.cpu.schedules.direct import (
@@ -21,7 +20,7 @@ from iree.winograd.pipelines.cpu.schedules.direct import (
     direct_workgroup_bytes,
     in_lines,
 )
-from iree.winograd.pipelines.cpu.schedules.fit import CpuSchedule, misfit, waiting_vectors
+from iree.winograd.pipelines.cpu.schedules.fit import CpuSchedule, misfit
 from iree.winograd.pipelines.cpu.schedules.matrix_unit import MatrixUnitSchedule
 from iree.winograd.pipelines.cpu.schedules.weight_gradient import WeightGradientSchedule
 from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule
@@ -32,36 +31,17 @@ from iree.winograd.pipelines.specification.shape import ConvolutionShape
 from .cost_model import stage_seconds
 from .depthwise_weight_gradient_schedules import depthwise_weight_gradient_schedules
 from .matrix_unit_schedules import matrix_unit_schedules
-from .product_cost import MAX_TILE_VECTORS, accumulating_seconds, register_block_seconds
+from .product_cost import register_block_seconds
 from .rates import SCATTERED_BYTES_PER_CYCLE
+from .tile_schedules import tile_schedules
 from .weight_gradient_schedules import weight_gradient_schedules
 from .workers import WORKGROUPS_AT_A_TIME
+from .workgroups import channel_parts, powers_of_two, workgroup_counts
 
-WORKGROUPS_PER_THREAD = (1, 2, 3)
-"""That dispatches may have, more only to keep within the caches."""
 ROW_WORKGROUPS_PER_THREAD = 4
 """That dispatches may have beside where a row is divided, which costs no more than their start."""
-MAX_TILE_BLOCK = 64
-MAX_FILTER_BLOCK = 64
-"""Input channels whose filters a workgroup transforms at a time."""
-MAX_FILTERED_TILE_BLOCK = 128
-"""Tiles of such a workgroup: another one transforms the same filters."""
-TOTALLED_BLOCK = 16
-"""Channels of a reduction block that is added to a total in registers."""
-SHORT_BLOCK = 48
-"""The most channels of a reduction block, of up to SHORT_REDUCTION, that is added to others in memory."""
-LONG_BLOCK = 64
-"""The most channels of such a block of more channels, or of one that has all."""
 SHORTEST_BLOCK = 32
 """Channels of a reduction block where an algorithm would exceed the error limit by longer ones."""
-SHORT_REDUCTION = 512
-"""Channels up to which a direct convolution's one sum is so accurate that ours has to be more so."""
-SHARED_COST = 1.35
-"""How many times as long products of few channels by all rows that registers hold take on several threads, as
-measured: each panel of filters is read for a single register block, and tiles are divided less evenly."""
-NARROW_COST = 1.1
-"""How many times as long products by a single vector of channels, with totals in registers, may be predicted
-to take: they round less, and leave more of L2 to what isn't predicted with them."""
 MAX_VECTORS = 4
 """Of channels, in a register block of the direct kernel."""
 MAX_ALL_VECTORS = 6
@@ -132,7 +112,7 @@ def _candidates(
 ) -> Iterator[CpuSchedule]:
     """The few of a kind. There may be none."""
     if kind is WinogradSchedule:
-        return iter(_winograd_schedules(_tiled(shape), target, machine, threads))
+        return iter(tile_schedules(shape, target, machine, threads))
     if kind is WeightGradientSchedule:
         return weight_gradient_schedules(shape, target, threads)
     if kind is DepthwiseWeightGradientSchedule:
@@ -142,284 +122,6 @@ def _candidates(
     if kind is DepthwiseSchedule:
         return _depthwise_schedules(shape, target, threads)
     return _direct_schedules(shape, target, machine, threads)
-
-
-class _Tiled(NamedTuple):
-    """What the division of a convolution's tiles depends on: F(4x6) and F(6x4) are divided alike."""
-
-    tiles: int | None
-    transform_size: int
-    reduction: int
-    groups: int
-    group_inputs: int
-    output_channels: int
-    filter_bytes: int
-    """Of an element, as are the next."""
-    accumulator_bytes: int
-    waiting_vectors: int
-    """Of channels, in a workgroup's memory."""
-    transforms_filters: bool
-    """Whether workgroups may."""
-
-    @property
-    def group_outputs(self) -> int:
-        return self.output_channels // self.groups
-
-    @property
-    def known_tiles(self) -> int:
-        """Tiles to divide: of a batch known only at run time as many as a workgroup may have."""
-        return MAX_TILE_BLOCK if self.tiles is None else self.tiles
-
-
-def _tiled(shape: ConvolutionShape) -> _Tiled:
-    return _Tiled(
-        tiles=shape.tiles,
-        transform_size=shape.transform_size,
-        reduction=shape.reduction,
-        groups=shape.groups,
-        group_inputs=shape.group_inputs,
-        output_channels=shape.output_channels,
-        filter_bytes=shape.element_types.filter_bytes,
-        accumulator_bytes=shape.element_types.accumulator_bytes,
-        waiting_vectors=waiting_vectors(shape),
-        transforms_filters=shape.runtime_filter and shape.decomposition.view_count == 1,
-    )
-
-
-@cache
-def _winograd_schedules(
-    shape: _Tiled, target: CpuTarget, machine: CpuMachine, threads: int
-) -> tuple[WinogradSchedule, ...]:
-    """The one of each division, several of which may come to the same."""
-    products = _TileProducts(shape, target, machine)
-    return tuple(dict.fromkeys(map(products.schedule, _divisions(shape, target, threads))))
-
-
-@dataclass(frozen=True)
-class _Division:
-    """How tiles and output channels are divided among workgroups."""
-
-    most_tiles: int
-    """Of a workgroup."""
-    register_vectors: int
-    threads: int
-    """That share the blocks of tiles."""
-    workgroups: int
-    """That there should be, by parts of the output channels where tiles are fewer blocks."""
-    input_block: int | None = None
-    filter_block: int | None = None
-
-
-class _TileBlock(NamedTuple):
-    """The tiles of a workgroup in register blocks."""
-
-    tiles: int
-    register_tiles: int
-    register_vectors: int
-    sum_registers: int
-    reduction_block: int
-    blocks: int
-    """That there are of all tiles."""
-    channel_blocks: int
-    register_blocks: int
-    """Of a thread, for a block of channels: those of the rounds in which threads take blocks of tiles."""
-    seconds: float
-    """Of one of them, in proportion."""
-
-    def splits(self, workgroups: int) -> int:
-        """The parts of the output channels for so many workgroups."""
-        return _parts(workgroups, self.blocks, self.channel_blocks)
-
-    def product_seconds(self, workgroups: int) -> float:
-        """Of a thread, in proportion."""
-        channel_blocks = -(-self.channel_blocks // self.splits(workgroups))
-        return self.register_blocks * channel_blocks * self.seconds
-
-
-@dataclass(frozen=True)
-class _TileProducts:
-    """The products of the tiles of `shape`, by plain numbers: of the many that are compared few are taken."""
-
-    shape: _Tiled
-    target: CpuTarget
-    machine: CpuMachine
-    known: dict[tuple[int, int, int | None, int, int], _TileBlock] = field(default_factory=dict)
-    """Many divisions differ in their workgroups alone."""
-
-    def schedule(self, division: _Division) -> WinogradSchedule:
-        """The schedule whose products take least.
-
-        Register blocks of a single vector leave totals the most tiles, and L2 to other data: their products
-        are half as many. But each block of channels reads tiles anew, from far where a dispatch of their own
-        transforms them, and more parts of the channels would each transform them.
-        """
-        vectors, workgroups = division.register_vectors, division.workgroups
-
-        def seconds(block: _TileBlock) -> float:
-            is_costly = block.sum_registers == 1 and self.shape.reduction <= LONG_BLOCK
-            cost = SHARED_COST if is_costly and division.threads > 1 else 1.0
-            return cost * block.product_seconds(workgroups)
-
-        fastest = min((self._block(division, vectors, registers) for registers in (1, 2)), key=seconds)
-        if vectors > 1 and workgroups == 1 and division.input_block is None:
-            narrow = self._block(division, 1, sum_registers=2)
-            if seconds(narrow) <= NARROW_COST * seconds(fastest):
-                fastest = narrow
-        return WinogradSchedule(
-            vector_width=self.width,
-            tile_block=fastest.tiles,
-            register_tiles=fastest.register_tiles,
-            register_vectors=fastest.register_vectors,
-            reduction_block=fastest.reduction_block,
-            sum_registers=fastest.sum_registers,
-            channel_splits=fastest.splits(workgroups),
-            input_block=division.input_block,
-            filter_block=division.filter_block,
-        )
-
-    @cached_property
-    def width(self) -> int:
-        """Lanes of a vector of channels."""
-        return vector_width_for(self.shape.group_outputs, self.target.vector_width)
-
-    def _block(self, division: _Division, register_vectors: int, sum_registers: int) -> _TileBlock:
-        """The one whose register blocks read least."""
-        most, threads, filter_block = division.most_tiles, division.threads, division.filter_block
-        key = most, threads, filter_block, register_vectors, sum_registers
-        if key not in self.known:
-            self.known[key] = self._found_block(*key)
-        return self.known[key]
-
-    def _found_block(
-        self, most: int, threads: int, filter_block: int | None, register_vectors: int, sum_registers: int
-    ) -> _TileBlock:
-        shape, reduction, tiles = self.shape, self.shape.reduction, self.shape.known_tiles
-        most_rows = RegisterBlock.most_rows(register_vectors, self.target, sum_registers)
-        tile_block, register_tiles = _divide_tiles(tiles, most, most_rows, threads)
-        reduction_block = TOTALLED_BLOCK if sum_registers == 2 else _block_in_memory(reduction)
-        if filter_block is not None:
-            reduction_block = filter_block // -(-filter_block // reduction_block)
-        reduction_block = min(reduction, reduction_block)
-        product = RegisterBlock(register_tiles, register_vectors, self.width, filter_prefetch=0)
-        multiplying = reduction * register_block_seconds(
-            product, reduction, shape.filter_bytes, self.target, self.machine
-        )
-        sums, summed_blocks = register_tiles * register_vectors, -(-reduction // reduction_block)
-        adding_up = accumulating_seconds(sums, summed_blocks, sum_registers, self.machine)
-        rounds = -(-tiles // (tile_block * threads))
-        return _TileBlock(
-            tiles=tile_block,
-            register_tiles=register_tiles,
-            register_vectors=register_vectors,
-            sum_registers=sum_registers,
-            reduction_block=reduction_block,
-            blocks=-(-tiles // tile_block),
-            channel_blocks=ChannelBlocks(shape.output_channels, shape.groups, product.channels).count,
-            register_blocks=rounds * tile_block // register_tiles,
-            seconds=multiplying + adding_up,
-        )
-
-
-def _block_in_memory(reduction: int) -> int:
-    """Channels of a reduction block that is added to others in memory: equal blocks round least."""
-    most = SHORT_BLOCK if LONG_BLOCK < reduction <= SHORT_REDUCTION else LONG_BLOCK
-    return -(-reduction // -(-reduction // most))
-
-
-def _divisions(shape: _Tiled, target: CpuTarget, threads: int) -> Iterator[_Division]:
-    """Tiles alone, in blocks as small as L2 or the threads ask for, or channels as well.
-
-    Of workgroups that divide the channels of a block of tiles each transforms its input, or the input has a
-    transform of its own, and a block has as many tiles as L2 holds products of.
-    """
-    width = vector_width_for(shape.group_outputs, target.vector_width)
-    tiles = shape.known_tiles
-    workgroups = _workgroups(threads)
-    # A tile's row of inputs and of products, in f32; a workgroup's memory also holds tiles between passes.
-    waiting = shape.waiting_vectors * target.vector_width
-    available = target.workgroup_bytes // shape.accumulator_bytes - waiting
-    input_row = shape.transform_size * (shape.groups * shape.reduction + ROW_PADDING)
-    vectors = _register_vectors(shape.group_outputs, width)
-
-    def most_tiles(width_in_vectors: int, own_inputs: int) -> int:
-        product_row = shape.transform_size * width * width_in_vectors
-        return min(MAX_TILE_BLOCK, available // (own_inputs + product_row))
-
-    most = most_tiles(vectors, input_row)
-    if most > 0:
-        shares = {-(-tiles // count) for count in workgroups} if shape.tiles is not None else set()
-        for share in sorted({most, *(share for share in shares if share < most)}):
-            yield _Division(share, vectors, threads, 1)
-    if shape.tiles is None:
-        return
-    input_block = min(MAX_TILE_BLOCK, max(1, tiles // workgroups[-1]))
-    parts = ChannelBlocks(shape.output_channels, shape.groups, vectors * width).count
-    # Narrower blocks of channels are more parts of them.
-    for width_in_vectors in [vectors] if parts >= threads else sorted({vectors, 1}, reverse=True):
-        most = most_tiles(width_in_vectors, input_row)
-        for blocks in _powers_of_two(threads // 2):
-            share = -(-tiles // blocks)
-            if share <= most:
-                for count in workgroups[:2]:
-                    yield _Division(share, width_in_vectors, blocks, count)
-        most = most_tiles(width_in_vectors, 0)
-        if most > 0:
-            for count in workgroups:
-                yield _Division(most, width_in_vectors, 1, count, input_block)
-    if shape.transforms_filters:
-        block = _largest_divisor(shape.group_inputs, MAX_FILTER_BLOCK)
-        panel_row = (block + 1) * vectors * width
-        most = available // shape.transform_size - panel_row
-        most = min(MAX_FILTERED_TILE_BLOCK, most // (vectors * width))
-        if most > 0:
-            for count in workgroups:
-                yield _Division(most, vectors, 1, count, input_block, block)
-
-
-def _largest_divisor(number: int, most: int) -> int:
-    """Of a number, at most `most`."""
-    return max(each for each in range(1, min(number, most) + 1) if number % each == 0)
-
-
-def _powers_of_two(most: int) -> list[int]:
-    return [2**power for power in range(most.bit_length())]
-
-
-def _register_vectors(group_outputs: int, width: int) -> int:
-    """Two vectors of output channels, or three where these overlap less."""
-    most = group_outputs // width
-    return min(
-        range(min(2, most), min(MAX_TILE_VECTORS, most) + 1),
-        key=lambda vectors: (-(-group_outputs // (vectors * width)) * vectors, vectors),
-    )
-
-
-@cache
-def _divide_tiles(tiles: int, most: int, most_register_tiles: int, threads: int) -> tuple[int, int]:
-    """Tiles of a workgroup, at most `most`, and of a register block, whose multiple they are.
-
-    They are those that read least vectors for every channel: one per tile, also past the last and of threads
-    without a block, and filters per register block. Of several those that compute least, and then the
-    most tiles, which read filters least often.
-    """
-
-    most_register_tiles = min(most_register_tiles, most, tiles)
-    share = -(-tiles // threads)
-    least: tuple[float, int, int] = (inf, 0, 0)
-    division = 0, 0
-    for register_tiles in range(most_register_tiles, max(1, most_register_tiles // 2) - 1, -1):
-        fewest = -(-share // register_tiles) * register_tiles
-        # No division into such register blocks computes fewer.
-        if fewest * (1 + 1 / register_tiles) > least[0]:
-            continue
-        for tile_block in range(most // register_tiles * register_tiles, 0, -register_tiles):
-            computed = -(-tiles // (tile_block * threads)) * tile_block
-            reads = computed * (1 + 1 / register_tiles), computed, -tile_block
-            if reads < least:
-                least, division = reads, (tile_block, register_tiles)
-            if computed == fewest:
-                break
-    return division
 
 
 _Block: TypeAlias = tuple[int, int, int]
@@ -441,17 +143,18 @@ def _direct_schedules(
         register_pixels, register_vectors, width = register_block
         row_block, pixel_block, register_pixels = _within_l2(shape, target, *block, register_pixels)
         tasks = images * -(-rows // row_block) * -(-pixels // pixel_block)
+        channel_blocks = direct_channel_blocks(shape, width * register_vectors).count
         return DirectSchedule(
             vector_width=width,
             register_pixels=register_pixels,
             register_vectors=register_vectors,
             row_block=row_block,
             pixel_block=pixel_block,
-            channel_splits=_parts(count, tasks, direct_channel_blocks(shape, width * register_vectors).count),
+            channel_splits=channel_parts(count, tasks, channel_blocks),
         )
 
     fitting = _register_block(shape, pixels, target, machine)
-    for count, divided, most in product(_workgroups(threads), (True, False), MAX_PIXEL_BLOCKS):
+    for count, divided, most in product(workgroup_counts(threads), (True, False), MAX_PIXEL_BLOCKS):
         share = max(1, images * rows * pixels // count) if divided else most
         wanted_pixels = _pixel_block(pixels, fitting[0], most if rows > 1 else min(most, share))
         wanted_rows = min(rows, max(1, min(most, share) // wanted_pixels))
@@ -462,8 +165,9 @@ def _direct_schedules(
     # Where there are so many that threads take several at a time, larger ones.
     blocks = [images * -(-pixels // most) for most in MAX_PIXEL_BLOCKS]
     least = next((count for count in blocks if count < WORKGROUPS_AT_A_TIME * threads), blocks[0])
-    for count in (*_workgroups(threads), ROW_WORKGROUPS_PER_THREAD * threads, -(-least // threads) * threads):
-        for parts in _powers_of_two(count):
+    several = -(-least // threads) * threads
+    for count in (*workgroup_counts(threads), ROW_WORKGROUPS_PER_THREAD * threads, several):
+        for parts in powers_of_two(count):
             share = -(-pixels // -(-max(count // parts, least) // images))
             most_pixels, register_vectors, width = _register_block(shape, share, target, machine)
             register_pixels = -(-share // -(-share // most_pixels))
@@ -549,7 +253,7 @@ def _depthwise_schedules(
     filters = shape.decomposition.kernel_size[-1] * (1 if shape.groups == 1 else shape.group_inputs)
     most_pixels = min(MAX_DEPTHWISE_PIXELS, max(MIN_DEPTHWISE_PIXELS, target.vector_registers - filters - 2))
     vectors = -(-shape.output_channels // width)
-    for count in _workgroups(threads):
+    for count in workgroup_counts(threads):
         row_block = -(-rows // max(1, min(rows, count // batch)))
         tasks = batch * -(-rows // row_block)
         comes_from_far = shape.image_bytes * row_block > ONE_PASS_IMAGE * target.l2_bytes * rows
@@ -565,13 +269,3 @@ def _depthwise_schedules(
         yield schedule
         if can_copy(shape):
             yield replace(schedule, copied_rows=row_block)
-
-
-def _workgroups(threads: int) -> list[int]:
-    """The numbers of workgroups that a dispatch may have, for threads to share."""
-    return [1] if threads == 1 else [count * threads for count in WORKGROUPS_PER_THREAD]
-
-
-def _parts(workgroups: int, blocks: int, channel_blocks: int) -> int:
-    """The parts of the output channels for so many workgroups, where `blocks` share the tiles or pixels."""
-    return max(1, min(channel_blocks, workgroups // blocks))

@@ -14,7 +14,8 @@ from iree.winograd.pipelines.cpu.schedules.fit import misfit
 from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
-from .default_schedule import MAX_PIXEL_BLOCKS, MAX_TILE_BLOCK, block_vectors
+from .default_schedule import MAX_PIXEL_BLOCKS, block_vectors
+from .tile_schedules import MAX_TILE_BLOCK
 
 MAX_REGISTER_VECTORS = 4
 REDUCTION_BLOCKS = (16, 32, 64, 128)
