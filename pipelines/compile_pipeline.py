@@ -53,6 +53,7 @@ from .selection.decision import Decision
 from .selection.select_algorithm import SelectAlgorithm
 from .separate_calls import SeparateCalls
 from .separate_reductions import SeparateReductions
+from .split_sums import SplitSums
 from .transpose_images import TransposeImages
 
 
@@ -97,6 +98,7 @@ def compile_pipeline(
         FoldGradientLayout(),
         TransposeImages(),
         CopyParts(),
+        SplitSums(),
         KeepNan(),
         ComputeScalesFirst(),
         SeparateReductions(),

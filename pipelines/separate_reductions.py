@@ -6,14 +6,14 @@ from iree.winograd.dialect import ops
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.frame.containment import rewrite_each
 from iree.winograd.passes.frame.registry import register_pass
-from iree.winograd.passes.match.navigation import defining_operation, transforms, walk
+from iree.winograd.passes.match.navigation import transforms, walk
+from iree.winograd.passes.match.reductions import RESHAPES, generic_maps, is_reduction, row_length
 from iree.winograd.passes.rewrite.computed_first import compute_first
 
 from .backends.module_backend import module_backend, unsupported_target
 
 _SUBGROUP = 64
 """Rows of a multiple of so many elements are reduced by subgroups, in code that waits."""
-_RESHAPES = ("tensor.collapse_shape", "tensor.expand_shape")
 
 
 @register_pass("winograd-separate-reductions")
@@ -39,21 +39,18 @@ class SeparateReductions:
     def run(self, module: ir.Operation) -> None:
         if not transforms(module, ops.OutputTransformOp):
             return
-        reductions = [each for each in walk(module) if _is_reduction(each)]
+        reductions = [each for each in walk(module) if is_reduction(each)]
         race = unsupported_target(module) is None and module_backend(module).reductions_race
         rewrite_each("reduction", reductions, lambda each: _separate(each) if race else None)
 
 
 def _separate(reduction: ir.Operation) -> None:
-    if _reduces_rows(reduction):
+    length = row_length(reduction)
+    if length is not None and length % _SUBGROUP == 0:
         return
     for result in reduction.results:
         if _is_broadcast(result):
             compute_first(result)
-
-
-def _is_reduction(operation: ir.Operation) -> bool:
-    return operation.name == "linalg.generic" and "reduction" in str(operation.attributes["iterator_types"])
 
 
 def _is_broadcast(value: ir.Value) -> bool:
@@ -63,55 +60,11 @@ def _is_broadcast(value: ir.Value) -> bool:
         if user.name == "linalg.broadcast":
             return True
         if user.name == "linalg.generic":
-            indexing_map = _maps(user)[use.operand_number]
+            indexing_map = generic_maps(user)[use.operand_number]
             if len(indexing_map.results) < indexing_map.n_dims:
                 return True
-        elif user.name not in _RESHAPES:
+        elif user.name not in RESHAPES:
             continue
         if any(_is_broadcast(result) for result in user.results):
             return True
     return False
-
-
-def _reduces_rows(reduction: ir.Operation) -> bool:
-    """Whether it reduces the innermost dimensions of images that nothing transposes, in whole subgroups."""
-    loops = [
-        number
-        for number, kind in enumerate(reduction.attributes["iterator_types"])
-        if "reduction" in str(kind)
-    ]
-    source, indexing_map = reduction.operands[0], _maps(reduction)[0]
-    if not isinstance(source.type, ir.RankedTensorType) or not indexing_map.is_projected_permutation:
-        return False
-    positions = [ir.AffineDimExpr(each).position for each in indexing_map.results]
-    if set(positions[-len(loops) :]) != set(loops) or _is_transposed(source):
-        return False
-    elements = 1
-    for extent in source.type.shape[-len(loops) :]:
-        if extent < 0:
-            return False
-        elements *= extent
-    return elements % _SUBGROUP == 0
-
-
-def _is_transposed(value: ir.Value) -> bool:
-    """Whether `value` is computed, element by element, of what has its dimensions in another order."""
-    operation = defining_operation(value)
-    if operation is None:
-        return False
-    if operation.name == "linalg.transpose":
-        return True
-    if operation.name in _RESHAPES:
-        return _is_transposed(operation.operands[0])
-    if operation.name != "linalg.generic" or _is_reduction(operation):
-        return False
-    maps = _maps(operation)
-    rank = maps[-1].n_dims
-    for operand, indexing_map in zip(operation.operands, maps, strict=True):
-        if len(indexing_map.results) == rank and (indexing_map != maps[-1] or _is_transposed(operand)):
-            return True
-    return False
-
-
-def _maps(generic: ir.Operation) -> list[ir.AffineMap]:
-    return [ir.AffineMapAttr(each).value for each in generic.attributes["indexing_maps"]]

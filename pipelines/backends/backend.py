@@ -137,6 +137,10 @@ class Backend(Protocol):
         """Whether IREE's code for an innermost loop is as fast as its extent fills vectors."""
 
     @property
+    def sums_in_sequence(self) -> bool:
+        """Whether IREE's code adds all elements of a sum one after the other."""
+
+    @property
     def counts_workgroups(self) -> bool:
         """Whether kernels can wait for those before them by a count in memory: workgroups begin in order."""
 

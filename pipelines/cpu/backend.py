@@ -99,6 +99,10 @@ class CpuBackend:
         return True
 
     @property
+    def sums_in_sequence(self) -> bool:
+        return True
+
+    @property
     def counts_workgroups(self) -> bool:
         return True
 

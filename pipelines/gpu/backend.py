@@ -107,6 +107,10 @@ class GpuBackend:
         return False
 
     @property
+    def sums_in_sequence(self) -> bool:
+        return False
+
+    @property
     def counts_workgroups(self) -> bool:
         return False
 

@@ -1,0 +1,163 @@
+// RUN: winograd-opt --winograd-split-sums --split-input-file %s | filecheck %s
+
+util.global private @device = #hal.device.target<"local", [
+  #hal.executable.target<"llvm-cpu", "embedded-elf-x86_64", {
+    cpu = "haswell", cpu_features = "+avx2,+fma", target_triple = "x86_64-unknown-unknown-eabi-elf"}>
+]> : !hal.device
+
+#direct = {dilation = array<i64: 1, 1>, kernel_size = array<i64: 1, 1>, output_tile = array<i64: 1, 1>, part_size = array<i64: 1, 1>, spacing = array<i64: 1, 1>, step = array<i64: 1, 1>, views = [array<i64: 0, 0>]}
+#image = affine_map<(n, h, w, k) -> (n, h, w, k)>
+#channel = affine_map<(n, h, w, k) -> (n, k)>
+
+// The variance of each channel of an image: the squares of differences are computed with the sums of rows.
+// CHECK-DAG: #[[IMAGE:.*]] = affine_map<(d0, d1, d2, d3) -> (d0, d1, d2, d3)>
+// CHECK-DAG: #[[MEAN:.*]] = affine_map<(d0, d1, d2, d3) -> (d0, d3)>
+// CHECK-DAG: #[[ROWS:.*]] = affine_map<(d0, d1, d2, d3) -> (d0, d1, d3)>
+// CHECK-LABEL: func.func @pixels
+// CHECK-SAME: , %[[M:.*]]: tensor<1x64xf32>)
+// CHECK: %[[Y:.*]] = "winograd.output_transform"
+// CHECK: %[[ROW_SUMS:.*]] = linalg.generic {indexing_maps = [#[[IMAGE]], #[[MEAN]], #[[ROWS]]], iterator_types = ["parallel", "parallel", "reduction", "parallel"]} ins(%[[Y]], %[[M]]
+// CHECK: %[[D:.*]] = arith.subf
+// CHECK: %[[Q:.*]] = arith.mulf %[[D]], %[[D]]
+// CHECK: arith.addf %[[Q]]
+// CHECK: -> tensor<1x112x64xf32>
+// CHECK: %[[S:.*]] = linalg.generic {{.*}}, iterator_types = ["parallel", "reduction", "parallel"]} ins(%[[ROW_SUMS]]
+// CHECK: arith.addf
+// CHECK: return %[[S]]
+func.func @pixels(%m: tensor<1x12544x64xf32>, %mean: tensor<1x64xf32>) -> tensor<1x64xf32> {
+  %y = "winograd.output_transform"(%m) ({
+  ^bb0(%a: f32):
+    vector.yield %a : f32
+  }) {decomposition = #direct, groups = 1 : i64, indexing_maps = [], operandSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0>} : (tensor<1x12544x64xf32>) -> tensor<1x112x112x64xf32>
+  %e = tensor.empty() : tensor<1x112x112x64xf32>
+  %d = linalg.generic {indexing_maps = [#image, #channel, #image], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%y, %mean : tensor<1x112x112x64xf32>, tensor<1x64xf32>) outs(%e : tensor<1x112x112x64xf32>) {
+  ^bb0(%in: f32, %of: f32, %out: f32):
+    %0 = arith.subf %in, %of : f32
+    linalg.yield %0 : f32
+  } -> tensor<1x112x112x64xf32>
+  %q = linalg.generic {indexing_maps = [#image, #image, #image], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%d, %d : tensor<1x112x112x64xf32>, tensor<1x112x112x64xf32>) outs(%e : tensor<1x112x112x64xf32>) {
+  ^bb0(%a: f32, %b: f32, %out: f32):
+    %0 = arith.mulf %a, %b : f32
+    linalg.yield %0 : f32
+  } -> tensor<1x112x112x64xf32>
+  %zero = arith.constant 0.0 : f32
+  %i = tensor.empty() : tensor<1x64xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%i : tensor<1x64xf32>) -> tensor<1x64xf32>
+  %s = linalg.generic {indexing_maps = [#image, #channel], iterator_types = ["parallel", "reduction", "reduction", "parallel"]} ins(%q : tensor<1x112x112x64xf32>) outs(%f : tensor<1x64xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %0 = arith.addf %in, %out : f32
+    linalg.yield %0 : f32
+  } -> tensor<1x64xf32>
+  return %s : tensor<1x64xf32>
+}
+
+// -----
+
+util.global private @device = #hal.device.target<"local", [
+  #hal.executable.target<"llvm-cpu", "embedded-elf-x86_64", {
+    cpu = "haswell", cpu_features = "+avx2,+fma", target_triple = "x86_64-unknown-unknown-eabi-elf"}>
+]> : !hal.device
+
+#direct = {dilation = array<i64: 1, 1>, kernel_size = array<i64: 1, 1>, output_tile = array<i64: 1, 1>, part_size = array<i64: 1, 1>, spacing = array<i64: 1, 1>, step = array<i64: 1, 1>, views = [array<i64: 0, 0>]}
+
+// The sum of a group's channels, all pixels of each in one dimension. Of the 8 * 12544 elements 256 are added
+// first, and then 49 * 8 sums.
+// CHECK-LABEL: func.func @groups
+// CHECK: %[[PARTS:.*]] = tensor.expand_shape %{{.*}} {{\[}}[0], [1], [2], [3, 4]] output_shape [1, 8, 8, 49, 256]
+// CHECK: %[[SUMS:.*]] = linalg.generic {{.*}}, iterator_types = ["parallel", "parallel", "parallel", "reduction", "parallel"]} ins(%[[PARTS]]
+// CHECK: -> tensor<1x8x8x49xf32>
+// CHECK: linalg.generic {{.*}}, iterator_types = ["parallel", "parallel", "reduction", "reduction"]} ins(%[[SUMS]]
+func.func @groups(%m: tensor<1x12544x64xf32>) -> tensor<1x8x1x1xf32> {
+  %y = "winograd.output_transform"(%m) ({
+  ^bb0(%a: f32):
+    vector.yield %a : f32
+  }) {decomposition = #direct, groups = 1 : i64, indexing_maps = [], operandSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0>} : (tensor<1x12544x64xf32>) -> tensor<1x112x112x64xf32>
+  %flat = tensor.collapse_shape %y [[0], [1, 2], [3]] : tensor<1x112x112x64xf32> into tensor<1x12544x64xf32>
+  %e = tensor.empty() : tensor<1x64x12544xf32>
+  %t = linalg.transpose ins(%flat : tensor<1x12544x64xf32>) outs(%e : tensor<1x64x12544xf32>) permutation = [0, 2, 1]
+  %g = tensor.expand_shape %t [[0], [1, 2], [3]] output_shape [1, 8, 8, 12544] : tensor<1x64x12544xf32> into tensor<1x8x8x12544xf32>
+  %zero = arith.constant 0.0 : f32
+  %i = tensor.empty() : tensor<1x8x1x1xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%i : tensor<1x8x1x1xf32>) -> tensor<1x8x1x1xf32>
+  %s = linalg.generic {indexing_maps = [affine_map<(n, g, c, p) -> (n, g, c, p)>, affine_map<(n, g, c, p) -> (n, g, 0, 0)>], iterator_types = ["parallel", "parallel", "reduction", "reduction"]} ins(%g : tensor<1x8x8x12544xf32>) outs(%f : tensor<1x8x1x1xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %0 = arith.addf %in, %out : f32
+    linalg.yield %0 : f32
+  } -> tensor<1x8x1x1xf32>
+  return %s : tensor<1x8x1x1xf32>
+}
+
+// -----
+
+util.global private @device = #hal.device.target<"local", [
+  #hal.executable.target<"llvm-cpu", "embedded-elf-x86_64", {
+    cpu = "haswell", cpu_features = "+avx2,+fma", target_triple = "x86_64-unknown-unknown-eabi-elf"}>
+]> : !hal.device
+
+#direct = {dilation = array<i64: 1, 1>, kernel_size = array<i64: 1, 1>, output_tile = array<i64: 1, 1>, part_size = array<i64: 1, 1>, spacing = array<i64: 1, 1>, step = array<i64: 1, 1>, views = [array<i64: 0, 0>]}
+#image = affine_map<(n, h, w, k) -> (n, h, w, k)>
+#channel = affine_map<(n, h, w, k) -> (n, k)>
+
+// Of rows, elements that lie apart are added first, so that neighbours fill vectors. The number of rows may be
+// known only at run time.
+// CHECK-LABEL: func.func @rows
+// CHECK: %[[PARTS:.*]] = tensor.expand_shape %{{.*}} {{\[}}[0], [1, 2]] {{.*}} into tensor<?x112x112xf32>
+// CHECK: linalg.generic {indexing_maps = [#[[APART:.*]], #[[NEIGHBOURS:.*]]], iterator_types = ["parallel", "parallel", "reduction"]} ins(%[[PARTS]]
+// CHECK: -> tensor<?x112xf32>
+// CHECK: linalg.generic {{.*}}, iterator_types = ["parallel", "reduction"]}
+
+// A short sum, a prime number of elements, a maximum, a sum that doesn't begin with zero, and a number of elements that isn't known.
+// CHECK-LABEL: func.func @others
+// CHECK-COUNT-5: linalg.generic
+// CHECK-NOT: linalg.generic
+func.func @rows(%rows: tensor<?x12544xf32>) -> tensor<?xf32> {
+  %c0 = arith.constant 0 : index
+  %n = tensor.dim %rows, %c0 : tensor<?x12544xf32>
+  %zero = arith.constant 0.0 : f32
+  %j = tensor.empty(%n) : tensor<?xf32>
+  %g = linalg.fill ins(%zero : f32) outs(%j : tensor<?xf32>) -> tensor<?xf32>
+  %s = linalg.generic {indexing_maps = [affine_map<(k, p) -> (k, p)>, affine_map<(k, p) -> (k)>], iterator_types = ["parallel", "reduction"]} ins(%rows : tensor<?x12544xf32>) outs(%g : tensor<?xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %0 = arith.addf %in, %out : f32
+    linalg.yield %0 : f32
+  } -> tensor<?xf32>
+  return %s : tensor<?xf32>
+}
+
+func.func @others(%m: tensor<1x1024x64xf32>, %prime: tensor<1031x64xf32>, %large: tensor<1x64x64x64xf32>, %of: tensor<1x64xf32>, %unknown: tensor<1x?x64x64xf32>) -> (tensor<1x64xf32>, tensor<64xf32>, tensor<1x64xf32>, tensor<1x64xf32>, tensor<1x64xf32>) {
+  %y = "winograd.output_transform"(%m) ({
+  ^bb0(%a: f32):
+    vector.yield %a : f32
+  }) {decomposition = #direct, groups = 1 : i64, indexing_maps = [], operandSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0>} : (tensor<1x1024x64xf32>) -> tensor<1x32x32x64xf32>
+  %zero = arith.constant 0.0 : f32
+  %i = tensor.empty() : tensor<1x64xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%i : tensor<1x64xf32>) -> tensor<1x64xf32>
+  %j = tensor.empty() : tensor<64xf32>
+  %g = linalg.fill ins(%zero : f32) outs(%j : tensor<64xf32>) -> tensor<64xf32>
+  %0 = linalg.generic {indexing_maps = [#image, #channel], iterator_types = ["parallel", "reduction", "reduction", "parallel"]} ins(%y : tensor<1x32x32x64xf32>) outs(%f : tensor<1x64xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %s = arith.addf %in, %out : f32
+    linalg.yield %s : f32
+  } -> tensor<1x64xf32>
+  %1 = linalg.generic {indexing_maps = [affine_map<(p, k) -> (p, k)>, affine_map<(p, k) -> (k)>], iterator_types = ["reduction", "parallel"]} ins(%prime : tensor<1031x64xf32>) outs(%g : tensor<64xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %s = arith.addf %in, %out : f32
+    linalg.yield %s : f32
+  } -> tensor<64xf32>
+  %2 = linalg.generic {indexing_maps = [#image, #channel], iterator_types = ["parallel", "reduction", "reduction", "parallel"]} ins(%large : tensor<1x64x64x64xf32>) outs(%f : tensor<1x64xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %s = arith.maximumf %in, %out : f32
+    linalg.yield %s : f32
+  } -> tensor<1x64xf32>
+  %3 = linalg.generic {indexing_maps = [#image, #channel], iterator_types = ["parallel", "reduction", "reduction", "parallel"]} ins(%large : tensor<1x64x64x64xf32>) outs(%of : tensor<1x64xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %s = arith.addf %in, %out : f32
+    linalg.yield %s : f32
+  } -> tensor<1x64xf32>
+  %4 = linalg.generic {indexing_maps = [#image, #channel], iterator_types = ["parallel", "reduction", "reduction", "parallel"]} ins(%unknown : tensor<1x?x64x64xf32>) outs(%f : tensor<1x64xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %s = arith.addf %in, %out : f32
+    linalg.yield %s : f32
+  } -> tensor<1x64xf32>
+  return %0, %1, %2, %3, %4 : tensor<1x64xf32>, tensor<64xf32>, tensor<1x64xf32>, tensor<1x64xf32>, tensor<1x64xf32>
+}

@@ -1,0 +1,71 @@
+"""Sums of many elements are as accurate as sums of sums."""
+
+from __future__ import annotations
+
+import iree.winograd
+import numpy as np
+import pytest
+import torch
+
+UNIT_ROUNDOFF = 2.0**-24
+
+
+class Sum(torch.nn.Module):
+    """The sum of squares of each group of channels of an image, which a convolution has copied."""
+
+    def __init__(self, channels: int, groups: int) -> None:
+        super().__init__()
+        self.convolution = torch.nn.Conv2d(channels, channels, 1, bias=False)
+        self.convolution.weight.data = torch.eye(channels)[:, :, None, None]
+        self.groups = groups
+
+    def forward(self, image: torch.Tensor) -> torch.Tensor:
+        copied = self.convolution(image)
+        grouped = copied.reshape(image.shape[0], self.groups, -1)
+        return (grouped * grouped).sum(-1)
+
+
+@pytest.mark.parametrize(
+    ("batch", "size", "groups", "longest"), [(1, 112, 16, 112), (2, 64, 4, 128), (3, 64, 1, 256)]
+)
+@pytest.mark.parametrize("threads", [1, 2])
+def test_error_grows_with_the_root_of_the_length(
+    batch: int, size: int, groups: int, longest: int, threads: int
+) -> None:
+    """`p + q` additions in a row, and a product, round each element (Higham 2002, section 4.2).
+
+    All elements are alike, of which one running sum would lose up to half a unit in the last place of the sum
+    each time.
+    """
+    model = Sum(16, groups).eval()
+    image = torch.full((batch, 16, size, size), float(np.sqrt(1 + 2.0**-11)))
+    program = iree.winograd.load(
+        iree.winograd.compile(iree.winograd.import_torch(model, image), threads=threads, strict=True),
+        threads=threads,
+    )
+    with torch.no_grad():
+        expected = model.double()(image.double()).numpy()
+    error = np.abs(np.asarray(program(image.numpy())) - expected)
+    length = 16 // groups * size * size
+    additions = longest + length // longest
+    assert np.all(error <= (additions + 1) * UNIT_ROUNDOFF * expected)
+
+
+@pytest.mark.parametrize(
+    "norm",
+    [torch.nn.InstanceNorm2d(16, affine=True), torch.nn.GroupNorm(4, 16), torch.nn.LayerNorm((16, 72, 72))],
+)
+@pytest.mark.parametrize("batch", [1, 2])
+def test_normalizations_are_those_of_torch(norm: torch.nn.Module, batch: int) -> None:
+    """Of numbers whose mean is as large as their deviation, so that rounding of either shows."""
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Conv2d(16, 16, 1), norm, torch.nn.Conv2d(16, 16, 1)).eval()
+    image = torch.randn(batch, 16, 72, 72) + 1
+    program = iree.winograd.load(iree.winograd.compile(iree.winograd.import_torch(model, image), strict=True))
+    with torch.no_grad():
+        single = model(image).numpy()
+        expected = model.double()(image.double()).numpy()
+    model.float()
+    largest = np.abs(expected).max()
+    bound = max(4 * np.abs(single - expected).max(), 1e-6 * largest)
+    assert np.abs(np.asarray(program(image.numpy())) - expected).max() <= bound
