@@ -15,17 +15,15 @@ Transform = TypeVar("Transform", bound=ops.TransformOp)
 
 
 def walk(root: ir.Operation) -> Iterator[ir.Operation]:
-    """All operations inside `root` in program order, but those of kernels: by far the most, for no pass.
+    """All operations inside `root` in program order, but those of kernels: by far the most, for no pass."""
+    inside: list[ir.Operation] = []
 
-    `root` must not be rewritten meanwhile.
-    """
-    for region in root.regions:
-        for block in region.blocks:
-            for view in block.operations:
-                operation = view.operation
-                yield operation
-                if len(operation.regions) and operation.name != KERNEL:
-                    yield from walk(operation)
+    def visit(operation: ir.Operation) -> ir.WalkResult:
+        inside.append(operation)
+        return ir.WalkResult.SKIP if operation.name == KERNEL else ir.WalkResult.ADVANCE
+
+    root.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return iter(inside[1:])
 
 
 def transforms(root: ir.Operation, kind: type[Transform]) -> list[Transform]:
