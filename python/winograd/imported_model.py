@@ -90,8 +90,12 @@ def imported_model(
     outputs = tuple(_tensor_signature(bindings, each) for each in type_.results)
     if names is not None:
         inputs, outputs = map(named, (inputs, outputs), names)
-    for operation in walk(module):
+
+    def replace(operation: Any) -> Any:
         _replace_by_placeholder(bindings, operation, weights)
+        return bindings.WalkResult.ADVANCE
+
+    module.walk(replace)
     program = io.BytesIO()
     module.write_bytecode(program)
     return ImportedModel(
