@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 from iree.winograd.dialect.bindings import ir, scf
 
@@ -33,6 +33,13 @@ def loop(upper: IndexLike, step: int = 1, name: str = "i") -> Iterator[Index]:
     with ir.InsertionPoint(for_op.body):
         yield Index(for_op.induction_variable)
         scf.yield_([])
+
+
+@contextmanager
+def loops(extents: Sequence[IndexLike], name: str = "i") -> Iterator[tuple[Index, ...]]:
+    """Loops in one another, one for each extent, the last one inside."""
+    with ExitStack() as stack:
+        yield tuple(stack.enter_context(loop(extent, name=name)) for extent in extents)
 
 
 def loop_carried(

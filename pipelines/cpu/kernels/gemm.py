@@ -25,48 +25,50 @@ def emit_products(
     schedule: WinogradSchedule,
     target: CpuTarget,
     in_cache: bool = False,
+    beside: Callable[[Index], None] | None = None,
 ) -> None:
     """products[a, t, k] = sum over c of tiles[first_tile + t, a, first_column + c] * filters[block, a, c, k].
 
     `tiles` is tile_block x A x (groups * reduction, padded), `filters` is blocks x A x reduction x
     channel_block and `products` is A x tile_block x channel_block. Filters that are `in_cache` are some of
-    the channels: they aren't fetched ahead, and their products are added to those of others.
+    the channels: they aren't fetched ahead, and their products are added to those of others. `beside` emits
+    what else is done for each element of a tile.
     """
     product = schedule.product
-    with (
-        loop(tiles.extents[1], name="a") as a,
-        loop(schedule.tile_block, product.rows, "t") as t,
-    ):
-        with named("tile_offset"):
-            tile_offset = tiles.offset([first_tile + t, a, first_column])
-        with named("product_offset"):
-            product_offset = products.offset([a, t, 0])
+    with loop(tiles.extents[1], name="a") as a:
+        if beside is not None:
+            beside(a)
+        with loop(schedule.tile_block, product.rows, "t") as t:
+            with named("tile_offset"):
+                tile_offset = tiles.offset([first_tile + t, a, first_column])
+            with named("product_offset"):
+                product_offset = products.offset([a, t, 0])
 
-        panel_origin = filters.offset([filter_block, a, 0, 0])
-        filters_ahead = 0 if in_cache else product.filters_ahead(schedule.tile_block // product.rows)
-        ahead = panel_origin + (product.channels + t // product.rows * filters_ahead) * reduction
+            panel_origin = filters.offset([filter_block, a, 0, 0])
+            filters_ahead = 0 if in_cache else product.filters_ahead(schedule.tile_block // product.rows)
+            ahead = panel_origin + (product.channels + t // product.rows * filters_ahead) * reduction
 
-        def sums_of_block(first: Index, extent: int) -> list[ir.Value]:
-            def prefetch(c: Index) -> None:
-                for lane in range(0, filters_ahead, CACHE_LINE):
-                    filters.prefetch(ahead + ((first + c) * filters_ahead + lane), to_l2=True)
+            def sums_of_block(first: Index, extent: int) -> list[ir.Value]:
+                def prefetch(c: Index) -> None:
+                    for lane in range(0, filters_ahead, CACHE_LINE):
+                        filters.prefetch(ahead + ((first + c) * filters_ahead + lane), to_l2=True)
 
-            rows = Rows(tiles, tile_offset + first, tiles.stride(0))
-            panel = Panel(filters, panel_origin + first * product.channels)
-            return product.add(product.zeros(products.element), rows, panel, extent, target, prefetch)
+                rows = Rows(tiles, tile_offset + first, tiles.stride(0))
+                panel = Panel(filters, panel_origin + first * product.channels)
+                return product.add(product.zeros(products.element), rows, panel, extent, target, prefetch)
 
-        def add_in_memory(first: Index, sums: list[ir.Value]) -> None:
-            is_first = first.known == 0 and not in_cache
-            _accumulate(products, product_offset, sums, schedule, first_block=is_first)
+            def add_in_memory(first: Index, sums: list[ir.Value]) -> None:
+                is_first = first.known == 0 and not in_cache
+                _accumulate(products, product_offset, sums, schedule, first_block=is_first)
 
-        if schedule.sum_registers == 1:
-            _for_each_block(
-                reduction,
-                schedule.reduction_block,
-                lambda first, extent: add_in_memory(first, sums_of_block(first, extent)),
-            )
-        else:
-            add_in_memory(Index(0), _totals(reduction, schedule.reduction_block, sums_of_block))
+            if schedule.sum_registers == 1:
+                _for_each_block(
+                    reduction,
+                    schedule.reduction_block,
+                    lambda first, extent: add_in_memory(first, sums_of_block(first, extent)),
+                )
+            else:
+                add_in_memory(Index(0), _totals(reduction, schedule.reduction_block, sums_of_block))
 
 
 def _for_each_block(reduction: int, size: int, body: Callable[[Index, int], None]) -> None:

@@ -13,10 +13,10 @@ from iree.winograd.pipelines.cpu.tiles.filter_transform import FilterTransform
 from iree.winograd.pipelines.cpu.tiles.tile_block import TileBlock
 from iree.winograd.pipelines.cpu.tiles.transforms import InputTransform, OutputTransform
 from iree.winograd.pipelines.emission.buffer import Buffer, clear_elements, scratch
-from iree.winograd.pipelines.emission.control_flow import loop
+from iree.winograd.pipelines.emission.control_flow import loop, when
 from iree.winograd.pipelines.emission.epilogue import VectorEpilogue
 from iree.winograd.pipelines.emission.filter_layout import FilterLayout
-from iree.winograd.pipelines.emission.index import Index, ceildiv
+from iree.winograd.pipelines.emission.index import Condition, Index, ceildiv
 from iree.winograd.pipelines.emission.vectors import for_each_vector
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
@@ -104,12 +104,18 @@ class WinogradKernel:
         """
         schedule = self.schedule
         first_tile = workgroup[0] * schedule.tile_block
+        tiles, following = (
+            self._tile_block(first, schedule.tile_block, batch)
+            for first in (first_tile, first_tile + schedule.tile_block)
+        )
         if schedule.input_block is None:
             transformed = scratch(self.transformed_shape, source.element, "transformed_tiles")
             first_row = Index(0)
-            self._transform_input(source, transformed, Index(0), first_tile, schedule.tile_block, batch)
         else:
             transformed, first_row = source, first_tile
+        input_transform = InputTransform(self.shape, self.target, source, transformed)
+        if schedule.input_block is None:
+            input_transform.emit_block(tiles, first_row)
         product_shape = (self.shape.transform_size, schedule.tile_block, schedule.channel_block)
         accumulator = self.shape.element_types.accumulator_type
         products = scratch(product_shape, accumulator, "products")
@@ -122,8 +128,21 @@ class WinogradKernel:
             channel_block=schedule.channel_block,
             width=schedule.vector_width,
         )
-        with loop(self.blocks.steps(workgroup[1], self._channel_parts), name="channel_block") as step:
+        steps = self.blocks.steps(workgroup[1], self._channel_parts)
+        with loop(steps, name="channel_block") as step:
             block = self.blocks.at(workgroup[1], self._channel_parts, step)
+            first_channel, is_last = self.blocks.first(block), step.equals(steps - 1)
+
+            def fetch(a: Index, first_channel: Index = first_channel, is_last: Condition = is_last) -> None:
+                """What is far away, some tiles for each element: memory is idle while others multiply."""
+                elements = self.shape.transform_size
+                with loop(ceildiv(Index(schedule.tile_block) - a, elements), name="fetched_tile") as i:
+                    row = a + i * elements
+                    if self._writes_far:
+                        output_transform.emit_fetch(tiles.tile(row), first_channel)
+                    if self._reads_far:
+                        when(is_last, lambda: input_transform.emit_fetch(following.tile(row)))
+
             if layout is not None:
                 self._multiply_by_blocks(transformed, filters, layout, products, first_row, block)
             else:
@@ -137,10 +156,9 @@ class WinogradKernel:
                     reduction=self.shape.reduction,
                     schedule=schedule,
                     target=self.target,
+                    beside=fetch if self._reads_far or self._writes_far else None,
                 )
-            output_transform.emit_block(
-                self._tile_block(first_tile, schedule.tile_block, batch), self.blocks.first(block)
-            )
+            output_transform.emit_block(tiles, first_channel)
 
     def _multiply_by_blocks(
         self,
@@ -197,6 +215,22 @@ class WinogradKernel:
         # There are rows for whole blocks of tiles, those of a separate input transform included.
         is_within = tiles.known is not None and tiles.known % self.schedule.tile_block == 0
         return TileBlock(self.shape, first, count, tiles, is_within)
+
+    @property
+    def _writes_far(self) -> bool:
+        """Whether outputs lie farther away than in L2, side by side."""
+        return not self.shape.output_channels_first and self._is_far(self.shape.result_bytes)
+
+    @property
+    def _reads_far(self) -> bool:
+        """Whether a workgroup reads tiles from farther away, of which those that follow have no gaps."""
+        decomposition = self.shape.decomposition
+        is_dense = decomposition.view_count == 1 and {*decomposition.step, *decomposition.spacing} == {1}
+        is_own = self.schedule.input_block is None and not self.shape.input_channels_first
+        return is_dense and is_own and self._is_far(self.shape.image_bytes)
+
+    def _is_far(self, image_bytes: int) -> bool:
+        return (self.shape.batch or 1) * image_bytes > self.target.l2_bytes
 
     @property
     def _channel_parts(self) -> int:

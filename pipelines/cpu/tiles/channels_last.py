@@ -6,8 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from iree.winograd.dialect.bindings import ir
+from iree.winograd.pipelines.cpu.processor.product import CACHE_LINE
 from iree.winograd.pipelines.emission.buffer import Buffer
-from iree.winograd.pipelines.emission.control_flow import named
+from iree.winograd.pipelines.emission.control_flow import loop, loops, named
 from iree.winograd.pipelines.emission.epilogue import VectorEpilogue
 from iree.winograd.pipelines.emission.index import Index
 from iree.winograd.pipelines.emission.recipe import Load, Position, Store
@@ -42,6 +43,20 @@ class ChannelsLastReader:
                 return image.load(position, self.width)
 
         return lambda c: lambda element: load(c, element)
+
+    def fetch(self, tile: Tile, positions: list[Positions]) -> None:
+        """Fetches to L2 the elements of a tile that those before it in its row, and above it, don't have."""
+        decomposition = self.shape.decomposition
+        with loops(decomposition.output_tile) as outputs:
+            places = [
+                dimension.first + (i + (alpha - m)) * dimension.spacing
+                for dimension, i, alpha, m in zip(
+                    positions, outputs, decomposition.alpha, decomposition.output_tile, strict=True
+                )
+            ]
+            origin = self.image.offset([tile.image, *places, 0])
+            with loop(self.shape.input_channels, CACHE_LINE, "c") as c:
+                self.image.prefetch(origin + c, to_l2=True)
 
     def on_the_edge(self, tile: Tile, positions: list[Positions]) -> LoadTile:
         """Loads each element on condition that it exists."""
@@ -86,6 +101,18 @@ class ChannelsLastWriter:
             return store
 
         return storing
+
+    def fetch(self, tile: Tile, positions: list[Positions], first_channel: Index, count: int) -> None:
+        """Fetches so many channels of a tile's outputs, to be written, and what the epilogue reads there."""
+        with loops(self.shape.decomposition.output_tile) as outputs:
+            position = tuple(
+                dimension.first + i * dimension.spacing
+                for dimension, i in zip(positions, outputs, strict=True)
+            )
+            origin = self.image.offset([tile.image, *position, first_channel])
+            for lane in range(0, count, CACHE_LINE):
+                self.image.prefetch(origin + lane, to_write=True)
+                self.epilogue.prefetch(tile.image, position, first_channel + lane)
 
     def on_the_edge(self, tile: Tile, positions: list[Positions]) -> StoreTile:
         """Stores each output on condition that it exists."""

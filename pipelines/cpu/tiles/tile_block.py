@@ -45,12 +45,16 @@ class TileBlock:
     is_within: bool
     """Whether none of its rows is past the last tile."""
 
+    def tile(self, row: Index) -> Tile:
+        """The tile of a row."""
+        number = self.first + row
+        return locate_tile(self.shape, number if self.is_within else number.minimum(self.tiles - 1))
+
     @contextmanager
     def rows(self) -> Iterator[tuple[Index, Tile]]:
         """A loop over the rows, with their tiles."""
         with loop(self.count, name="row") as row:
-            number = self.first + row
-            yield row, locate_tile(self.shape, number if self.is_within else number.minimum(self.tiles - 1))
+            yield row, self.tile(row)
 
     @contextmanager
     def strips(self, longest: int) -> Iterator[Strip]:

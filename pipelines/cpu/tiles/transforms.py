@@ -89,6 +89,12 @@ class InputTransform:
 
             self._for_view(reader, tile, view, transform)
 
+    def emit_fetch(self, tile: Tile) -> None:
+        """Emits the fetching of a tile of a channels-last image, which `emit` reads later, to L2."""
+        (view,) = self.shape.decomposition.views
+        reader = ChannelsLastReader(self.shape, self.image, self._width(self.shape.group_inputs))
+        reader.fetch(tile, input_positions(self.shape, tile, view))
+
     def emit_channels(self, tile: Tile, row: Index, view: Index, channels: Channels) -> None:
         """Emits the transform of some channels of a view to a row of `tiles`, which has no others."""
         width = self._width(channels.count)
@@ -226,6 +232,11 @@ class OutputTransform:
                 partial(self._transform, nested, row, first_channel, writer.inside(tile, positions)),
                 partial(self._transform, nested, row, first_channel, writer.on_the_edge(tile, positions)),
             )
+
+    def emit_fetch(self, tile: Tile, first_channel: Index) -> None:
+        """Emits the fetching of what `emit_block` writes of a tile, channels last, and reads beside."""
+        writer = ChannelsLastWriter(self.shape, self.image, self.epilogue)
+        writer.fetch(tile, output_positions(self.shape, tile), first_channel, self.channel_block)
 
     def _transform(self, nested: Nested, row: Index, first_channel: Index, store_tile: StoreTile) -> None:
         def transform_vector(k: Index) -> None:

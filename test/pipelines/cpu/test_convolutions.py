@@ -70,9 +70,16 @@ FEW_TILES = [
     Program((7, 7), 48, 136, (3, 3), (2, 2), (3, 3), low=(1, 1), high=(1, 1)),
     Program((13, 13), 32, 200, (5, 5), (4, 4), (3, 3), low=(2, 2), high=(2, 2)),
 ]
-ALL = [*WINOGRAD, *EDGES, *CHANNELS, *RECTANGULAR, *VIEWS, *DIRECT, *SPATIAL_RANKS, *BATCHES]
+FAR = [
+    # Images of which the L2 cache holds a part: the next tiles and the outputs are fetched.
+    Program((101, 100), 16, 20, (3, 3), (4, 6), (3, 3), batch=4, low=(1, 1), high=(1, 1)),
+    Program((52000,), 16, 16, (3,), (4,), (3,), low=(1,), high=(1,)),
+    Program((15, 50, 61), 16, 16, (3, 3, 3), (2, 2, 2), (3, 3, 3), low=(1, 1, 1), high=(1, 1, 1)),
+    Program((100, 100), 16, 16, (3, 3), (4, 4), (3, 3), batch=4, dilations=(2, 2), low=(2, 2), high=(2, 2)),
+]
+ALL = [*WINOGRAD, *EDGES, *CHANNELS, *RECTANGULAR, *VIEWS, *DIRECT, *SPATIAL_RANKS, *BATCHES, *FAR]
 SAMPLE = [*WINOGRAD[::3], EDGES[1], *CHANNELS[1::3], RECTANGULAR[0], *VIEWS[1::3], *DIRECT[2:]]
-SAMPLE += [*SPATIAL_RANKS[::2], BATCHES[1], BATCHES[3]]
+SAMPLE += [*SPATIAL_RANKS[::2], BATCHES[1], BATCHES[3], FAR[0]]
 
 
 @pytest.mark.parametrize("program", sampled(ALL, SAMPLE), ids=str)
