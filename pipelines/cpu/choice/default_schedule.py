@@ -23,7 +23,7 @@ from iree.winograd.pipelines.cpu.schedules.direct import (
 from iree.winograd.pipelines.cpu.schedules.fit import CpuSchedule, misfit
 from iree.winograd.pipelines.cpu.schedules.matrix_unit import MatrixUnitSchedule
 from iree.winograd.pipelines.cpu.schedules.weight_gradient import WeightGradientSchedule
-from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule
+from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule, images_are_far
 from iree.winograd.pipelines.emission.vectors import vector_width_for
 from iree.winograd.pipelines.machines.model import CpuMachine
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
@@ -53,6 +53,9 @@ MIN_DEPTHWISE_PIXELS = 8
 """Sums of a depthwise convolution that hide the latency of multiply-adds, whatever it takes in registers."""
 VECTORS_PER_PASS = 4
 """Vectors of channels of a pass over all rows: neighbouring cache lines, yet few rows of them fill L1."""
+FETCHING_PROCESSORS = ("znver4",)
+"""Those on which fetching images while tiles are multiplied was measured to gain, by LLVM's names: on others
+the lines that are asked for may keep the tiles waiting, so that tuning has to find a gain."""
 ONE_PASS_IMAGE = 2
 """Times the L2 cache, from which on an image comes from further away: line after line it comes fastest."""
 
@@ -80,6 +83,13 @@ def fastest_by_kernel(
     if not any(by_kind):
         raise ValueError(f"the L2 cache of {target.l2_bytes} bytes holds no tile's inputs or products")
     fastest = [min(candidates, key=seconds) for candidates in by_kind if candidates]
+    if machine.name in FETCHING_PROCESSORS and images_are_far(shape, target):
+        fastest = [
+            replace(each, image_prefetch=1)
+            if isinstance(each, WinogradSchedule) and each.filter_block is None
+            else each
+            for each in fastest
+        ]
     fitting = [schedule for schedule in fastest if misfit(schedule, last, target) is None]
     if not fitting:
         raise ValueError(misfit(fastest[0], last, target))

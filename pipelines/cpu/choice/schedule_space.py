@@ -11,7 +11,7 @@ from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.schedules.depthwise import DepthwiseSchedule, can_copy
 from iree.winograd.pipelines.cpu.schedules.direct import DirectSchedule, in_lines
 from iree.winograd.pipelines.cpu.schedules.fit import misfit
-from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule
+from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule, images_are_far
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
 from .default_schedule import MAX_PIXEL_BLOCKS, block_vectors
@@ -45,13 +45,15 @@ def winograd_schedules(
     if shape.tiles is not None:
         input_blocks.append(max(1, min(MAX_TILE_BLOCK, tiles // SEPARATE_INPUT_WORKGROUPS)))
     divisions = list(product(splits, input_blocks))
+    prefetches = (None, 1) if images_are_far(shape, target) else (None,)
     for vectors, sum_registers in product(range(1, min(MAX_REGISTER_VECTORS, channel_vectors) + 1), (1, 2)):
         most_rows = RegisterBlock.most_rows(vectors, target, sum_registers)
-        for rows, blocks, reduction, (split, input_block) in product(
+        for rows, blocks, reduction, (split, input_block), image_prefetch in product(
             sorted({most_rows, -(-most_rows * 3 // 4), -(-most_rows // 2)}, reverse=True),
             TILE_BLOCKS,
             sorted({min(shape.reduction, block) for block in REDUCTION_BLOCKS}),
             divisions,
+            prefetches,
         ):
             schedule = replace(
                 default,
@@ -62,6 +64,7 @@ def winograd_schedules(
                 reduction_block=reduction,
                 channel_splits=split,
                 input_block=input_block,
+                image_prefetch=image_prefetch,
             )
             if _fits(schedule, shape, target, tiles):
                 yield schedule

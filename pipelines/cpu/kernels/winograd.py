@@ -104,10 +104,9 @@ class WinogradKernel:
         """
         schedule = self.schedule
         first_tile = workgroup[0] * schedule.tile_block
-        tiles, following = (
-            self._tile_block(first, schedule.tile_block, batch)
-            for first in (first_tile, first_tile + schedule.tile_block)
-        )
+        tiles = self._tile_block(first_tile, schedule.tile_block, batch)
+        ahead = schedule.tile_block * (schedule.image_prefetch or 0)
+        following = self._tile_block(first_tile + ahead, schedule.tile_block, batch)
         if schedule.input_block is None:
             transformed = scratch(self.transformed_shape, source.element, "transformed_tiles")
             first_row = Index(0)
@@ -138,9 +137,9 @@ class WinogradKernel:
                 elements = self.shape.transform_size
                 with loop(ceildiv(Index(schedule.tile_block) - a, elements), name="fetched_tile") as i:
                     row = a + i * elements
-                    if self._writes_far:
+                    if self._fetches_outputs:
                         output_transform.emit_fetch(tiles.tile(row), first_channel)
-                    if self._reads_far:
+                    if self._fetches_tiles:
                         when(is_last, lambda: input_transform.emit_fetch(following.tile(row)))
 
             if layout is not None:
@@ -156,7 +155,7 @@ class WinogradKernel:
                     reduction=self.shape.reduction,
                     schedule=schedule,
                     target=self.target,
-                    beside=fetch if self._reads_far or self._writes_far else None,
+                    beside=fetch if self._fetches_tiles or self._fetches_outputs else None,
                 )
             output_transform.emit_block(tiles, first_channel)
 
@@ -217,20 +216,16 @@ class WinogradKernel:
         return TileBlock(self.shape, first, count, tiles, is_within)
 
     @property
-    def _writes_far(self) -> bool:
-        """Whether outputs lie farther away than in L2, side by side."""
-        return not self.shape.output_channels_first and self._is_far(self.shape.result_bytes)
+    def _fetches_outputs(self) -> bool:
+        return self.schedule.image_prefetch is not None and not self.shape.output_channels_first
 
     @property
-    def _reads_far(self) -> bool:
-        """Whether a workgroup reads tiles from farther away, of which those that follow have no gaps."""
+    def _fetches_tiles(self) -> bool:
+        """Whether a workgroup reads an image itself, of which tiles that follow have no gaps."""
         decomposition = self.shape.decomposition
         is_dense = decomposition.view_count == 1 and {*decomposition.step, *decomposition.spacing} == {1}
-        is_own = self.schedule.input_block is None and not self.shape.input_channels_first
-        return is_dense and is_own and self._is_far(self.shape.image_bytes)
-
-    def _is_far(self, image_bytes: int) -> bool:
-        return (self.shape.batch or 1) * image_bytes > self.target.l2_bytes
+        is_read = self.schedule.input_block is None and not self.shape.input_channels_first
+        return self.schedule.image_prefetch is not None and is_dense and is_read
 
     @property
     def _channel_parts(self) -> int:

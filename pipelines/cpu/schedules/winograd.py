@@ -6,7 +6,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from iree.winograd.pipelines.cpu.processor.product import RegisterBlock
+from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.specification.schedule import Schedule
+from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
 
 @dataclass(frozen=True)
@@ -22,6 +24,8 @@ class WinogradSchedule(Schedule):
     its part of the output channels: each of them transforms the block's input, or workgroups of their own do,
     `input_block` tiles each, None where there are none. Filters that are known only at run time are
     transformed before, or with `filter_block` by each workgroup, so many input channels at a time, in L2.
+    With `image_prefetch` a workgroup fetches what is far away while it multiplies: its outputs, what the
+    epilogue reads there, and the tiles that lie so many blocks ahead. That is for channels-last images.
 
     Raises ValueError for sizes that are not positive.
     """
@@ -38,6 +42,7 @@ class WinogradSchedule(Schedule):
     channel_splits: int = 1
     input_block: int | None = None
     filter_block: int | None = None
+    image_prefetch: int | None = None
 
     @cached_property
     def product(self) -> RegisterBlock:
@@ -63,3 +68,8 @@ class WinogradSchedule(Schedule):
     def apart_from_sums(self) -> WinogradSchedule:
         """The same for all reduction blocks."""
         return replace(self, reduction_block=1)
+
+
+def images_are_far(shape: ConvolutionShape, target: CpuTarget) -> bool:
+    """Whether L2 holds but a part of what a convolution reads or writes."""
+    return (shape.batch or 1) * max(shape.image_bytes, shape.result_bytes) > target.l2_bytes

@@ -70,16 +70,9 @@ FEW_TILES = [
     Program((7, 7), 48, 136, (3, 3), (2, 2), (3, 3), low=(1, 1), high=(1, 1)),
     Program((13, 13), 32, 200, (5, 5), (4, 4), (3, 3), low=(2, 2), high=(2, 2)),
 ]
-FAR = [
-    # Images of which the L2 cache holds a part: the next tiles and the outputs are fetched.
-    Program((101, 100), 16, 20, (3, 3), (4, 6), (3, 3), batch=4, low=(1, 1), high=(1, 1)),
-    Program((52000,), 16, 16, (3,), (4,), (3,), low=(1,), high=(1,)),
-    Program((15, 50, 61), 16, 16, (3, 3, 3), (2, 2, 2), (3, 3, 3), low=(1, 1, 1), high=(1, 1, 1)),
-    Program((100, 100), 16, 16, (3, 3), (4, 4), (3, 3), batch=4, dilations=(2, 2), low=(2, 2), high=(2, 2)),
-]
-ALL = [*WINOGRAD, *EDGES, *CHANNELS, *RECTANGULAR, *VIEWS, *DIRECT, *SPATIAL_RANKS, *BATCHES, *FAR]
+ALL = [*WINOGRAD, *EDGES, *CHANNELS, *RECTANGULAR, *VIEWS, *DIRECT, *SPATIAL_RANKS, *BATCHES]
 SAMPLE = [*WINOGRAD[::3], EDGES[1], *CHANNELS[1::3], RECTANGULAR[0], *VIEWS[1::3], *DIRECT[2:]]
-SAMPLE += [*SPATIAL_RANKS[::2], BATCHES[1], BATCHES[3], FAR[0]]
+SAMPLE += [*SPATIAL_RANKS[::2], BATCHES[1], BATCHES[3]]
 
 
 @pytest.mark.parametrize("program", sampled(ALL, SAMPLE), ids=str)
@@ -122,6 +115,26 @@ BY_BLOCKS = WinogradSchedule(
 def test_workgroups_transform_filters_by_blocks_of_channels(schedule: WinogradSchedule, target: str) -> None:
     program = Program((13, 9), 18, 20, (3, 3), (4, 4), (3, 3), batch=2, low=(1, 1), high=(1, 1))
     replace(program, constant_filter=False, schedule=schedule).check(target=target)
+
+
+@pytest.mark.parametrize(
+    "program",
+    [EDGES[3], CHANNELS[3], VIEWS[0], VIEWS[5], SPATIAL_RANKS[0], SPATIAL_RANKS[2], BATCHES[1]],
+    ids=str,
+)
+@pytest.mark.parametrize("device", ["local-sync", "local-task"])
+def test_images_are_fetched(program: Program, device: str) -> None:
+    """Also beyond their last tile, and of parts of filters, of dilated ones and of a separate transform."""
+    schedule = replace(BY_BLOCKS, filter_block=None, input_block=None, image_prefetch=2)
+    replace(program, schedule=schedule).check(device=device)
+    if not program.dynamic_batch:
+        replace(program, schedule=replace(schedule, input_block=4)).check(device=device)
+
+
+@pytest.mark.parametrize("first", ["input_channels_first", "output_channels_first"])
+def test_channels_last_images_alone_are_fetched(first: str) -> None:
+    schedule = replace(BY_BLOCKS, filter_block=None, input_block=None, image_prefetch=1)
+    replace(EDGES[3], schedule=schedule, **{first: True}).check()
 
 
 def test_a_separate_input_transform_of_blocks_that_divide_the_tiles() -> None:

@@ -110,6 +110,23 @@ def test_totals_stay_in_registers_where_one_vector_of_channels_is_as_fast_as_two
     assert blocks == {"znver4": (14, 1, 2), "emeraldrapids": (14, 2, 1)}
 
 
+@pytest.mark.parametrize(
+    ("cpu", "convolution", "prefetch"),
+    [
+        ("znver4", problem(56, 64, 64, batch=8), 1),
+        ("znver4", problem(56, 64, 64), None),
+        ("emeraldrapids", problem(56, 64, 64, batch=8), None),
+    ],
+)
+def test_images_that_exceed_l2_are_fetched_where_that_gains(cpu, convolution, prefetch):
+    """Elsewhere tuning may find that it does."""
+    shape = convolution_shape(convolution, Algorithm((4, 4), (3, 3)))
+    searched = CpuBackend(CpuTarget.of(cpu, "+avx512f,+fma")).search_space()
+    assert searched.default_schedule(shape).image_prefetch == prefetch
+    tuned = {schedule.image_prefetch for schedule in searched.schedules(shape)}
+    assert tuned == ({None, 1} if convolution.batch == 8 else {None})
+
+
 def best(convolution: ConvolutionProblem, searched: SearchSpace) -> Algorithm:
     return min(
         predict(convolution, searched), key=lambda each: each.predicted_seconds

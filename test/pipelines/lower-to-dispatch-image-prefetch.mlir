@@ -1,7 +1,7 @@
 // RUN: winograd-opt --winograd-lower-to-dispatch --mlir-use-nameloc-as-prefix --split-input-file %s | filecheck %s
 
-// Images of 1.5 MB, of which an L2 cache of 256 KiB holds a part. While the workgroup multiplies the elements of its tiles, it
-// fetches the outputs that it is going to write, what the epilogue reads there and, with the last block of channels, the tiles that follow.
+// By a schedule with an image_prefetch, for images of which L2 holds a part. While the workgroup multiplies the elements of its tiles, it
+// fetches the outputs that it is going to write, what the epilogue reads there and, with the last block of channels, the next block's tiles.
 // CHECK: scf.for %channel_block =
 // CHECK: scf.for %a =
 // CHECK: scf.for %fetched_tile =
@@ -26,7 +26,8 @@ util.func public @main(%x: tensor<1x112x112x32xf32>, %residual: tensor<1x112x112
   %zeros = linalg.fill ins(%zero : f32) outs(%e : tensor<36x784x32xf32>) -> tensor<36x784x32xf32>
   %m = linalg.batch_matmul {winograd.schedule = {
         kind = "winograd", vector_width = 8, tile_block = 12, register_tiles = 6,
-        register_vectors = 2, reduction_block = 16, sum_registers = 1, filter_prefetch = 96, channel_splits = 1}}
+        register_vectors = 2, reduction_block = 16, sum_registers = 1, filter_prefetch = 96, channel_splits = 1,
+        image_prefetch = 1}}
     ins(%v, %u : tensor<36x784x32xf32>, tensor<36x32x32xf32>) outs(%zeros : tensor<36x784x32xf32>) -> tensor<36x784x32xf32>
   %y = "winograd.output_transform"(%m, %residual) ({
   ^bb0(%a: f32, %b: f32):
