@@ -83,13 +83,15 @@ def _split(operation: ir.Operation) -> None:
     if any(is_dynamic(extents[loop]) for loop in whole.summed):
         return
     length = prod(extents[loop] for loop in whole.summed)
+    if length <= _LONGEST:
+        return
     summed = [loop for loop in extents if loop in whole.summed]
     # What lies side by side is left for last: elements of rows fill vectors then, and pixels are added where
     # their channels do.
     is_row = row_length(operation) is not None
     along = max(summed if is_row else reversed(summed), key=lambda loop: extents[loop])
     part = _nearest_divisor(extents[along], isqrt(length))
-    if length <= _LONGEST or part == 1:
+    if part == 1:
         return
     with operation.location, ir.InsertionPoint(operation):
         total = _sum_of_sums(whole, along, part, is_row)
@@ -123,8 +125,8 @@ def _adds(body: ir.Block) -> bool:
 
 
 def _nearest_divisor(number: int, wanted: int) -> int:
-    divisors = [each for each in range(1, number + 1) if number % each == 0]
-    return min(divisors, key=lambda each: abs(each - wanted))
+    smaller = [each for each in range(1, isqrt(number) + 1) if number % each == 0]
+    return min([*smaller, *(number // each for each in smaller)], key=lambda each: abs(each - wanted))
 
 
 def _sum_of_sums(whole: _Sum, along: int, part: int, is_row: bool) -> ir.Value:
