@@ -62,6 +62,14 @@ def _is_transposed(value: ir.Value) -> bool:
         return False
     maps = generic_maps(operation)
     return any(
-        indexing_map.is_permutation and (indexing_map != maps[-1] or _is_transposed(operand))
+        len(indexing_map.results) == indexing_map.n_dims
+        and (not _keeps_order(indexing_map, maps[-1]) or _is_transposed(operand))
         for operand, indexing_map in zip(operation.operands, maps, strict=True)
     )
+
+
+def _keeps_order(read: ir.AffineMap, result: ir.AffineMap) -> bool:
+    """Whether dimensions that are read are in the order of the result's, but for those of one element."""
+    order = list(result.results)
+    dimensions = [each for each in read.results if not isinstance(each, ir.AffineConstantExpr)]
+    return dimensions == [each for each in order if each in dimensions]

@@ -62,3 +62,30 @@ func.func @rows(%x: tensor<1x8x64x64xf32>, %e: tensor<1x8x64x64xf32>, %i: tensor
   } -> tensor<1x8x64xf32>
   return %r, %r2, %last : tensor<1x8x64x64xf32>, tensor<1x8x64x64xf32>, tensor<1x8x64xf32>
 }
+
+// Rows of an image of a batch of one that an elementwise operation transposes: the index of its image is a constant.
+// CHECK-LABEL: func.func @rows_of_one_image
+// CHECK: linalg.generic {{.*}}"reduction"
+// CHECK: util.optimization_barrier
+func.func @rows_of_one_image(%m: tensor<1x4096x64xf32>, %e: tensor<1x64x64x64xf32>, %i: tensor<1x64x64xf32>) -> tensor<1x64x64x64xf32> {
+  %y = "winograd.output_transform"(%m) ({
+  ^bb0(%a: f32):
+    vector.yield %a : f32
+  }) {decomposition = #direct, groups = 1 : i64, indexing_maps = [], operandSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0>} : (tensor<1x4096x64xf32>) -> tensor<1x64x64x64xf32>
+  %t = linalg.generic {indexing_maps = [affine_map<(n, k, h, w) -> (0, h, w, k)>, affine_map<(n, k, h, w) -> (n, k, h, w)>], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%y : tensor<1x64x64x64xf32>) outs(%e : tensor<1x64x64x64xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %s = math.sqrt %in : f32
+    linalg.yield %s : f32
+  } -> tensor<1x64x64x64xf32>
+  %sum = linalg.generic {indexing_maps = [affine_map<(n, k, h, w) -> (n, k, h, w)>, affine_map<(n, k, h, w) -> (n, k, h)>], iterator_types = ["parallel", "parallel", "parallel", "reduction"]} ins(%t : tensor<1x64x64x64xf32>) outs(%i : tensor<1x64x64xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %s = arith.addf %in, %out : f32
+    linalg.yield %s : f32
+  } -> tensor<1x64x64xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(n, k, h, w) -> (n, k, h, w)>, affine_map<(n, k, h, w) -> (n, k, h)>, affine_map<(n, k, h, w) -> (n, k, h, w)>], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%t, %sum : tensor<1x64x64x64xf32>, tensor<1x64x64xf32>) outs(%e : tensor<1x64x64x64xf32>) {
+  ^bb0(%in: f32, %of: f32, %out: f32):
+    %s = arith.divf %in, %of : f32
+    linalg.yield %s : f32
+  } -> tensor<1x64x64x64xf32>
+  return %r : tensor<1x64x64x64xf32>
+}
