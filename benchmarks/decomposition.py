@@ -155,7 +155,7 @@ def own_products(kernel: int, stride: int, outputs: int) -> tuple[int, str]:
             continue
         decomposition = decompose((kernel,) * 2, (m,) * 2, strides=(stride,) * 2, part_size=(part,) * 2)
         tiles = prod(decomposition.tiles((outputs,) * 2))
-        count = decomposition.point_count * decomposition.view_count * tiles
+        count = decomposition.product_count * tiles
         best = min(best, (count, f"F({m}, {part})"))
     return best
 
@@ -198,7 +198,7 @@ def _convolution_products(convolution: Convolution) -> list[int]:
     if algorithm is not None:
         decomposition = algorithm.decompose(convolution)
         tiles = prod(decomposition.tiles(convolution.output_size))
-        ours = decomposition.point_count * decomposition.view_count * tiles
+        ours = decomposition.product_count * tiles
     return [count * pairs for count in (direct, dwm if is_classic else direct, dwm, ours)]
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import product
+from functools import cached_property
+from itertools import count, product
 from math import lcm, prod
 
 from iree.winograd.dialect.algebra.transforms import Transforms, gradient_transforms, transforms
@@ -135,6 +136,38 @@ class Decomposition:
         """The number of views, V."""
         return len(self.views)
 
+    @cached_property
+    def contributing_views(self) -> tuple[tuple[int, ...], ...] | None:
+        """Per dimension, for each element of a tile along it, how many of the views along it contribute.
+
+        The filters of the others are zero there, as they lack taps: they come last, since they begin further
+        on in the kernel. None where all contribute, where none does to some element, or where views aren't
+        all combinations, row-major, of offsets along each dimension.
+        """
+        offsets = [sorted({view[dimension] for view in self.views}) for dimension in range(self.spatial_rank)]
+        if self.views != tuple(product(*offsets)):
+            return None
+        tables = tuple(
+            tuple(sum(each > element for each in elements) for element in range(alpha))
+            for elements, alpha in zip(map(self._contributing, count(), offsets), self.alpha, strict=True)
+        )
+        are_whole = all(min(table) == len(along) for table, along in zip(tables, offsets, strict=True))
+        return None if are_whole or any(0 in table for table in tables) else tables
+
+    @cached_property
+    def product_count(self) -> int:
+        """Products of a tile for each pair of channels: A * V less those of `contributing_views`."""
+        if self.contributing_views is None:
+            return self.point_count * self.view_count
+        return prod(map(sum, self.contributing_views))
+
+    def _contributing(self, dimension: int, offsets: Sequence[int]) -> list[int]:
+        """`contributing_elements` of the views at `offsets` along a dimension."""
+        m, p = self.output_tile[dimension], self.part_size[dimension]
+        last_tap = (self.kernel_size[dimension] - 1) * self.dilation[dimension]
+        taps = [min(p, (last_tap - offset) // self.spacing[dimension] + 1) for offset in offsets]
+        return [contributing_elements(m, p, present) for present in taps]
+
     @property
     def phases(self) -> tuple[int, ...]:
         """Outputs between adjacent outputs of one tile; 1 unless the convolution is dilated."""
@@ -218,6 +251,16 @@ def decompose(
         spacing=tuple(spacing),
         dilation=tuple(dilations),
     )
+
+
+def contributing_elements(output_tile: int, part_size: int, taps: int) -> int:
+    """Elements of G g up to the last that isn't zero for every g of `taps`, by F(output_tile, part_size).
+
+    Without the last tap of its part that is all but the last, the point at infinity, whose element is that
+    tap; without tiles elements are taps.
+    """
+    alpha = output_tile + part_size - 1
+    return taps if output_tile == 1 else alpha - (taps < part_size)
 
 
 def view_offsets(taps: int, part_size: int, spacing: int, dilation: int) -> list[int]:

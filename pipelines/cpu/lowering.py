@@ -468,7 +468,7 @@ def _chain_attributes(kernel: CpuKernel) -> dict[str, ir.Attribute]:
     """What says how the kernel of a convolution, whose second operand its filters are, waits for others."""
     shape, attributes = kernel.shape, {}
     if shape.tiles is not None:
-        products = shape.tiles * shape.transform_size * shape.reduction * shape.output_channels
+        products = shape.tiles * shape.tile_products * shape.output_channels
         attributes[PRODUCTS_ATTRIBUTE_NAME] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), products)
     if not shape.runtime_filter:
         of_element = shape.element_types.filter_bytes

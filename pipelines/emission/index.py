@@ -214,7 +214,7 @@ def ceildiv(dividend: IndexLike, divisor: IndexLike) -> Index:
     return (Index.of(dividend) + (Index.of(divisor) - 1)) // divisor
 
 
-def unflatten(number: Index, sizes: Sequence[int]) -> tuple[Index, ...]:
+def unflatten(number: Index, sizes: Sequence[IndexLike]) -> tuple[Index, ...]:
     """The row-major coordinates of a position that is numbered within `sizes`."""
     coordinates: list[Index] = []
     for size in reversed(sizes[1:]):

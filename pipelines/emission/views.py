@@ -1,4 +1,4 @@
-"""Offsets of views that are known only when a kernel runs."""
+"""Facts of views and elements of tiles whose numbers are known only when a kernel runs."""
 
 from __future__ import annotations
 
@@ -12,24 +12,26 @@ def view_offsets(decomposition: Decomposition, view: Index) -> tuple[Index, ...]
     if view.known is not None:
         return tuple(map(Index, decomposition.views[view.known]))
     return tuple(
-        _entry(view, [offsets[d] for offsets in decomposition.views])
+        table_entry(view, [offsets[d] for offsets in decomposition.views])
         for d in range(decomposition.spatial_rank)
     )
 
 
-def _entry(position: Index, entries: list[int]) -> Index:
+def table_entry(position: Index, entries: list[int]) -> Index:
     """The entry of a table at a position; arithmetic where the table repeats, selection elsewhere."""
     period = next(p for p in range(1, len(entries) + 1) if entries == _tiled(entries[:p], len(entries)))
     if period < len(entries):
-        return _entry(position % period, entries[:period])
+        return table_entry(position % period, entries[:period])
     run = next((i for i, entry in enumerate(entries) if entry != entries[0]), len(entries))
     if run > 1 and all(entries[i] == entries[i - i % run] for i in range(len(entries))):
-        return _entry(position // run, entries[::run])
+        return table_entry(position // run, entries[::run])
     step = entries[1] - entries[0] if len(entries) > 1 else 0
     if entries == [entries[0] + i * step for i in range(len(entries))] and step >= 0:
         return position * step + entries[0]
     result = Index(entries[-1])
     for i in reversed(range(len(entries) - 1)):
+        if entries[i] == entries[i + 1]:
+            continue
         result = select_index(position.less_than(i + 1), entries[i], result)
     return result
 

@@ -7,7 +7,7 @@ from functools import cache
 from itertools import product
 from math import lcm
 
-from iree.winograd.dialect.decomposition import view_offsets
+from iree.winograd.dialect.decomposition import decompose
 from iree.winograd.passes.frame.algorithm import Algorithm
 from iree.winograd.passes.match.problem import ConvolutionProblem, WeightGradientProblem
 from iree.winograd.pipelines.backends.schedules import IreeSchedule
@@ -102,14 +102,15 @@ def _tiles_and_parts(
 
 def _efficient(problem: ConvolutionProblem, dimension: int, output_tile: int | None) -> set[tuple[int, int]]:
     """The tiles and parts of one dimension that no others outdo."""
-    stride, dilation = problem.strides[dimension], problem.dilations[dimension]
-    spacing = lcm(stride, dilation)
-    outputs = -(-problem.output_size[dimension] // (spacing // stride))
+    taps, stride, dilation = (
+        each[dimension] for each in (problem.kernel_size, problem.strides, problem.dilations)
+    )
+    outputs = -(-problem.output_size[dimension] // (lcm(stride, dilation) // stride))
 
     def sizes(m: int, p: int) -> tuple[int, int, int]:
         """Elements of a tile, parts, and products for each pair of channels."""
-        parts = len(view_offsets(problem.kernel_size[dimension], p, spacing, dilation))
-        return m + p - 1, parts, -(-outputs // m) * (m + p - 1) * parts
+        along = decompose((taps,), (m,), strides=(stride,), dilations=(dilation,), part_size=(p,))
+        return along.point_count, along.view_count, -(-outputs // m) * along.product_count
 
     known = {pair: sizes(*pair) for pair in _tiles_and_parts(problem, dimension, output_tile)}
 

@@ -92,6 +92,11 @@ class ConvolutionShape(ConvolutionProblem):
         return len(self.decomposition.views) * self.input_channels // self.groups
 
     @property
+    def tile_products(self) -> int:
+        """Those of a tile for an output channel that aren't with zeros: of `contributing_views`."""
+        return self.decomposition.product_count * self.group_inputs
+
+    @property
     def image_bytes(self) -> int:
         """One image of the input."""
         return self.element_types.input_bytes * prod(self.input_size) * self.input_channels
@@ -133,3 +138,8 @@ class WeightGradientShape(ConvolutionShape):
 
     permutes_filter: bool = field(default=False, kw_only=True)
     """Whether the result is not R... x C/g x K, but has its dimensions in another order."""
+
+    @property
+    def tile_products(self) -> int:
+        """Those of a tile for an output channel: of all taps of a part, of those that no filter has, too."""
+        return self.transform_size * self.reduction

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from iree.winograd.dialect.attributes import decomposition_attribute, decomposition_of
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.dialect.decomposition import Decomposition, decompose
+from iree.winograd.dialect.reference import filter_transform
 
 sizes = st.integers(1, 4)
 
@@ -77,6 +78,36 @@ def test_views_of_strides_and_large_kernels():
     assert decompose((3,), (2,), dilations=(2,)).views == ((0,),)
     assert decompose((3, 3), (1, 1), part_size=(1, 1)).view_count == 9
     assert decompose((3,), (1,), strides=(2,), dilations=(3,), part_size=(1,)).views == ((0,), (3,), (6,))
+
+
+@given(decompositions(), st.integers(0, 2**16))
+def test_filters_of_views_that_do_not_contribute_are_zero(decomposition, seed):
+    """And `product_count` has no others: of random filters nothing else is zero."""
+    filters = np.random.default_rng(seed).uniform(1, 2, (*decomposition.kernel_size, 1, 1))
+    transformed = filter_transform(filters, decomposition).reshape(*decomposition.alpha, -1)
+    tables = decomposition.contributing_views
+    offsets = [sorted({view[d] for view in decomposition.views}) for d in range(decomposition.spatial_rank)]
+    if tables is None:
+        is_without_views = (transformed == 0).all(axis=-1).any()
+        assert is_without_views or (transformed != 0).all()
+        return
+    for element in np.ndindex(decomposition.alpha):
+        contributes = [
+            all(
+                each.index(o) < table[a]
+                for each, o, table, a in zip(offsets, view, tables, element, strict=True)
+            )
+            for view in decomposition.views
+        ]
+        assert ((transformed[element] != 0) == contributes).all()
+    assert decomposition.product_count == np.count_nonzero(transformed)
+
+
+def test_a_stride_of_two_leaves_out_products_with_zero():
+    f4 = decompose((3, 3), (4, 4), strides=(2, 2))
+    assert (f4.product_count, f4.point_count * f4.view_count) == (81, 100)
+    assert f4.contributing_views == ((2, 2, 2, 2, 1),) * 2
+    assert decompose((3, 3), (4, 4)).contributing_views is None
 
 
 def test_single_outputs_have_one_phase():

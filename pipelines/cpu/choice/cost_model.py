@@ -218,7 +218,7 @@ def least_seconds(shape: ConvolutionShape, target: CpuTarget, machine: CpuMachin
     filter_bytes = shape.element_types.filter_bytes
     per_channel = least_vector_seconds(lanes, shape.reduction, filter_bytes, target, machine)
     multiplying = per_channel / TILE_PRODUCT_EFFICIENCY
-    products = tiles * shape.transform_size * shape.reduction * output_vectors * multiplying
+    products = tiles * shape.tile_products * output_vectors * multiplying
     cycles = input_vectors * _input_cycles(shape) + output_vectors * _output_cycles(shape)
     work = products + tiles * cycles / machine.clock
     most_threads = min(threads, machine.cores)
@@ -226,7 +226,8 @@ def least_seconds(shape: ConvolutionShape, target: CpuTarget, machine: CpuMachin
     filters = 0.0
     if not shape.runtime_filter:
         bandwidth = min(threads * machine.memory_bandwidth, machine.shared_memory_bandwidth)
-        filters = shape.filter_bytes / (MEMORY_FILTERS * bandwidth)
+        read = filter_bytes * shape.tile_products * shape.output_channels
+        filters = read / (MEMORY_FILTERS * bandwidth)
     unhidden = filters - (1 - UNHIDDEN) * min(products / most_threads, filters)
     return (divided + unhidden + machine.dispatch_seconds) * EXACTNESS
 
@@ -364,7 +365,7 @@ def _products(
     them, and can hide their reading.
     """
     number, channel_blocks = parts
-    panels = shape.transform_size * shape.reduction * channel_blocks
+    panels = shape.tile_products * channel_blocks
     products = workers.load * panels * row_blocks * per_channel
     size = shape.element_types.filter_bytes * panels * product.channels
     filters = filter_seconds(size, number, workers)

@@ -55,6 +55,9 @@ class _Tiled(NamedTuple):
     tiles: int | None
     transform_size: int
     reduction: int
+    tile_products: int
+    has_runs: bool
+    """Whether some elements sum a part of the reduction."""
     groups: int
     group_inputs: int
     output_channels: int
@@ -81,6 +84,8 @@ def _tiled(shape: ConvolutionShape) -> _Tiled:
         tiles=shape.tiles,
         transform_size=shape.transform_size,
         reduction=shape.reduction,
+        tile_products=shape.tile_products,
+        has_runs=shape.decomposition.contributing_views is not None,
         groups=shape.groups,
         group_inputs=shape.group_inputs,
         output_channels=shape.output_channels,
@@ -201,13 +206,15 @@ class _TileProducts:
         shape, reduction, tiles = self.shape, self.shape.reduction, self.shape.known_tiles
         most_rows = RegisterBlock.most_rows(register_vectors, self.target, sum_registers)
         tile_block, register_tiles = _divide_tiles(tiles, most, most_rows, threads)
-        reduction_block = TOTALLED_BLOCK if sum_registers == 2 else _block_in_memory(reduction)
+        reduction_block = TOTALLED_BLOCK if sum_registers == 2 else _block_in_memory(shape)
         if filter_block is not None:
             reduction_block = filter_block // -(-filter_block // reduction_block)
         reduction_block = min(reduction, reduction_block)
         product = RegisterBlock(register_tiles, register_vectors, self.width, filter_prefetch=0)
-        multiplying = reduction * register_block_seconds(
-            product, reduction, shape.filter_bytes, self.target, self.machine
+        multiplying = (
+            shape.tile_products
+            / shape.transform_size
+            * register_block_seconds(product, reduction, shape.filter_bytes, self.target, self.machine)
         )
         sums, summed_blocks = register_tiles * register_vectors, -(-reduction // reduction_block)
         adding_up = accumulating_seconds(sums, summed_blocks, sum_registers, self.machine)
@@ -225,10 +232,15 @@ class _TileProducts:
         )
 
 
-def _block_in_memory(reduction: int) -> int:
-    """Channels of a reduction block that is added to others in memory: equal blocks round least."""
+def _block_in_memory(shape: _Tiled) -> int:
+    """Channels of a reduction block that is added to others in memory: equal blocks round least.
+
+    Blocks that divide the channels of a view end where runs do.
+    """
+    reduction = shape.reduction
     most = SHORT_BLOCK if LONG_BLOCK < reduction <= SHORT_REDUCTION else LONG_BLOCK
-    return -(-reduction // -(-reduction // most))
+    dividing = _largest_divisor(shape.group_inputs, most)
+    return dividing if shape.has_runs and 2 * dividing > most else -(-reduction // -(-reduction // most))
 
 
 def _divisions(shape: _Tiled, target: CpuTarget, threads: int) -> Iterator[_Division]:

@@ -9,8 +9,10 @@ from iree.winograd.pipelines.cpu.processor.product import CACHE_LINE, Panel, Row
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule
 from iree.winograd.pipelines.emission.buffer import Buffer
-from iree.winograd.pipelines.emission.control_flow import loop, loop_carried, named
+from iree.winograd.pipelines.emission.control_flow import loop, named
 from iree.winograd.pipelines.emission.index import Index
+
+from .reduction_runs import ReductionRuns
 
 
 def emit_products(
@@ -21,7 +23,7 @@ def emit_products(
     first_tile: Index,
     first_column: Index,
     filter_block: Index,
-    reduction: int,
+    runs: Callable[[Index], ReductionRuns],
     schedule: WinogradSchedule,
     target: CpuTarget,
     in_cache: bool = False,
@@ -30,7 +32,8 @@ def emit_products(
     """products[a, t, k] = sum over c of tiles[first_tile + t, a, first_column + c] * filters[block, a, c, k].
 
     `tiles` is tile_block x A x (groups * reduction, padded), `filters` is blocks x A x reduction x
-    channel_block and `products` is A x tile_block x channel_block. Filters that are `in_cache` are some of
+    channel_block and `products` is A x tile_block x channel_block. `runs` are the columns c of an element,
+    among those of the reduction. Filters that are `in_cache` are some of
     the channels: they aren't fetched ahead, and their products are added to those of others. `beside` emits
     what else is done for each element of a tile.
     """
@@ -38,6 +41,7 @@ def emit_products(
     with loop(tiles.extents[1], name="a") as a:
         if beside is not None:
             beside(a)
+        summed, reduction = runs(a), filters.extents[2]
         with loop(schedule.tile_block, product.rows, "t") as t:
             with named("tile_offset"):
                 tile_offset = tiles.offset([first_tile + t, a, first_column])
@@ -48,7 +52,7 @@ def emit_products(
             filters_ahead = 0 if in_cache else product.filters_ahead(schedule.tile_block // product.rows)
             ahead = panel_origin + (product.channels + t // product.rows * filters_ahead) * reduction
 
-            def sums_of_block(first: Index, extent: int) -> list[ir.Value]:
+            def sums_of_block(first: Index, extent: Index) -> list[ir.Value]:
                 def prefetch(c: Index) -> None:
                     for lane in range(0, filters_ahead, CACHE_LINE):
                         filters.prefetch(ahead + ((first + c) * filters_ahead + lane), to_l2=True)
@@ -63,45 +67,36 @@ def emit_products(
 
             if schedule.sum_registers == 1:
                 _for_each_block(
-                    reduction,
+                    summed,
                     schedule.reduction_block,
                     lambda first, extent: add_in_memory(first, sums_of_block(first, extent)),
                 )
             else:
-                add_in_memory(Index(0), _totals(reduction, schedule.reduction_block, sums_of_block))
+                add_in_memory(Index(0), _totals(summed, schedule.reduction_block, sums_of_block))
 
 
-def _for_each_block(reduction: int, size: int, body: Callable[[Index, int], None]) -> None:
-    """Emits the first block and the last one, which may be smaller, and a loop over those between."""
-    size = min(size, reduction)
-    whole, rest = divmod(reduction, size)
-    body(Index(0), size)
-    if whole > 1:
-        with loop(whole - 1, name="reduction_block") as number:
-            body((number + 1) * size, size)
-    if rest:
-        body(Index(whole * size), rest)
+def _for_each_block(runs: ReductionRuns, size: int, body: Callable[[Index, Index], None]) -> None:
+    """Emits the first block, which may be the only one, and all others."""
+
+    def further_block(first: Index, extent: Index, values: list[ir.Value]) -> list[ir.Value]:
+        body(first, extent)
+        return values
+
+    body(Index(0), runs.first_extent(size))
+    runs.further_blocks(size, [], further_block)
 
 
 def _totals(
-    reduction: int, size: int, sums_of_block: Callable[[Index, int], list[ir.Value]]
+    runs: ReductionRuns, size: int, sums_of_block: Callable[[Index, Index], list[ir.Value]]
 ) -> list[ir.Value]:
-    """The sums of all blocks, added up in registers; the last block may be smaller."""
-    size = min(size, reduction)
-    whole, rest = divmod(reduction, size)
+    """The sums of all blocks, added up in registers."""
 
-    def add_block(first: Index, extent: int, totals: list[ir.Value]) -> list[ir.Value]:
+    def add_block(first: Index, extent: Index, totals: list[ir.Value]) -> list[ir.Value]:
         sums = sums_of_block(first, extent)
         with named("total"):
             return [arith.addf(total, block) for total, block in zip(totals, sums, strict=True)]
 
-    def add_whole_block(number: Index, totals: list[ir.Value]) -> list[ir.Value]:
-        return add_block((number + 1) * size, size, totals)
-
-    totals = sums_of_block(Index(0), size)
-    if whole > 1:
-        totals = loop_carried(whole - 1, 1, totals, add_whole_block, "reduction_block")
-    return add_block(Index(whole * size), rest, totals) if rest else totals
+    return runs.further_blocks(size, sums_of_block(Index(0), runs.first_extent(size)), add_block)
 
 
 def _accumulate(

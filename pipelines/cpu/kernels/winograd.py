@@ -4,6 +4,7 @@ another."""
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from math import prod
 
 from iree.winograd.pipelines.cpu.processor.target import ROW_PADDING, CpuTarget
@@ -21,6 +22,7 @@ from iree.winograd.pipelines.emission.vectors import for_each_vector
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
 from .gemm import emit_products
+from .reduction_runs import ReductionRuns, reduction_runs
 
 
 @dataclass(frozen=True)
@@ -152,7 +154,7 @@ class WinogradKernel:
                     first_tile=first_row,
                     first_column=self.blocks.group(block) * self.shape.reduction,
                     filter_block=block,
-                    reduction=self.shape.reduction,
+                    runs=partial(reduction_runs, self.shape),
                     schedule=schedule,
                     target=self.target,
                     beside=fetch if self._fetches_tiles or self._fetches_outputs else None,
@@ -171,6 +173,7 @@ class WinogradKernel:
         """Transforms filters of a block of output channels, some input channels at a time, and multiplies."""
         shape, schedule = self.shape, self.schedule
         assert schedule.filter_block is not None
+        channels_at_a_time = ReductionRuns.whole(schedule.filter_block)
         # A row more: those of different elements aren't a power of two apart.
         panel_shape = (1, shape.transform_size, schedule.filter_block + 1, schedule.channel_block)
         panel = scratch(panel_shape, filters.element, "transformed_filters")
@@ -191,7 +194,7 @@ class WinogradKernel:
                 first_tile=first_row,
                 first_column=self.blocks.group(block) * shape.reduction + first,
                 filter_block=Index(0),
-                reduction=schedule.filter_block,
+                runs=lambda _: channels_at_a_time,
                 schedule=schedule,
                 target=self.target,
                 in_cache=True,

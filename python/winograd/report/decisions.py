@@ -102,7 +102,7 @@ def _candidate(candidate: Candidate, problem: ConvolutionProblem, batch: int) ->
         output_tile=list(implementation.algorithm.output_tile),
         part_size=list(implementation.algorithm.part_size),
         schedule=schedule_record(implementation.schedule),
-        operations=2 * shape.transform_size * tiles * shape.reduction * shape.output_channels,
+        operations=2 * tiles * shape.tile_products * shape.output_channels,
         stage_seconds=dict(candidate.stage_seconds),
         predicted_seconds=candidate.predicted_seconds if isfinite(candidate.predicted_seconds) else None,
         predicted_error=candidate.predicted_error,
