@@ -47,13 +47,13 @@ def compile_data_tiled(program: str, threads: int = 1) -> bytes:
     return bytes(iree.compiler.compile_str(program, extra_args=list(DATA_TILED_FLAGS)))
 
 
-def compile_ours(program: str, threads: int = 1) -> bytes:
+def compile_ours(program: str, threads: int = 1, report: Path | None = None) -> bytes:
     """The program compiled by IREE with our passes, for this machine and so many threads, otherwise alike."""
     import iree.winograd
 
     return bytes(
         iree.winograd.compile(
-            program, target="cpu", flags=["--iree-opt-level=O3"], threads=threads, strict=True
+            program, target="cpu", flags=["--iree-opt-level=O3"], threads=threads, strict=True, report=report
         )
     )
 

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from benchmarks.threads_report import threads_table
+from benchmarks.threads_report import limit_table, threads_table
 from benchmarks.torch_compile_report import torch_compile_table, torch_compile_zoo_table
 from benchmarks.zoo_report import zoo_table
 
@@ -38,7 +38,7 @@ def table(results: Any) -> list[str] | None:
         case {"torch_compile_zoo": rows}:
             return torch_compile_zoo_table(rows)
         case {"threads": dict(rows)}:
-            return threads_table(list(rows.values()))
+            return [*threads_table(list(rows.values())), "", *limit_table(list(rows.values()))]
         case {"layers": [{"contenders": _, "height": _}, *_]}:
             return layer_table(results)
     return None

@@ -12,7 +12,7 @@ import iree.winograd
 import numpy.typing as npt
 from iree.compiler import compile_file
 
-from benchmarks.compiled import COMPILERS, DATA_TILED_FLAGS, PLAIN_FLAGS
+from benchmarks.compiled import COMPILERS, DATA_TILED_FLAGS, PLAIN_FLAGS, compile_ours
 from benchmarks.convolutions import ConvolutionLayer, resnet_layers
 from benchmarks.timing import Contender
 
@@ -31,13 +31,18 @@ class ThreadSubject(ABC):
     image: Array
 
     def compiled(self, folder: Path, name: str, compiler: str, threads: int) -> Path:
-        """The file in `folder` with the program by one of `COMPILERS`, which is written if it isn't there."""
+        """The file in `folder` with the program by one of `COMPILERS`, which is written if it isn't there.
+
+        Beside ours is its report, a .json of that name.
+        """
         path = folder / f"{name}-{compiler}-{threads if compiler == 'ours' else 'any'}.vmfb"
         if not path.exists():
             folder.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryDirectory(dir=folder) as unfinished:
                 self._compile(compiler, threads, Path(unfinished, path.name))
-                os.replace(Path(unfinished, path.name), path)
+                # The report first: a program that is there has one.
+                for file in sorted(Path(unfinished).iterdir()):
+                    os.replace(file, folder / file.name)
         return path
 
     @abstractmethod
@@ -70,9 +75,11 @@ class LayerSubject(ThreadSubject):
     def _compile(self, compiler: str, threads: int, path: Path) -> None:
         from benchmarks.programs import convolution_program
 
-        path.write_bytes(
-            COMPILERS[compiler](convolution_program(self._layer, self._operands, "nhwc"), threads)
-        )
+        program = convolution_program(self._layer, self._operands, "nhwc")
+        if compiler == "ours":
+            path.write_bytes(compile_ours(program, threads, path.with_suffix(".json")))
+        else:
+            path.write_bytes(COMPILERS[compiler](program, threads))
 
 
 class NetworkSubject(ThreadSubject):
@@ -105,6 +112,12 @@ class NetworkSubject(ThreadSubject):
                 model.save(program.name)
                 compile_file(program.name, output_file=str(path), extra_args=list(DATA_TILED_FLAGS))
             return
+        is_ours = compiler == "ours"
         iree.winograd.compile(
-            model, output=path, flags=PLAIN_FLAGS, enable_winograd=compiler == "ours", threads=threads
+            model,
+            output=path,
+            flags=PLAIN_FLAGS,
+            enable_winograd=is_ours,
+            threads=threads,
+            report=path.with_suffix(".json") if is_ours else None,
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from benchmarks.thread_subjects import ThreadSubject
 
 PEERS = ("torch", "onnxruntime", "openvino")
-TOOLS = (*PEERS, "iree", "ours")
+TOOLS = (*PEERS, "iree", "ours", "limits")
 
 
 @dataclass(frozen=True)
@@ -96,8 +96,19 @@ class _Prepared:
             return self._subject.peers(tool, threads)
         if tool == "iree":
             return [*self._stock("iree", threads), *self._stock("iree-tiled", threads)]
-        self._write_empty_dispatches(threads)
+        if tool == "limits":
+            return self._probes(threads)
+        from benchmarks.empty_dispatch import compile_empty_dispatches
+
+        self._written(f"empty-{threads}", compile_empty_dispatches, threads)
         return our_calls(self._compiled("ours", threads), self._subject.image, threads)
+
+    def _probes(self, threads: int) -> Sequence[Contender]:
+        from benchmarks.limits import ThreadProbes, compile_thread_probes, filters_of, layers_of
+
+        filters = filters_of(layers_of(self._compiled("ours", threads).with_suffix(".json")))
+        program = self._written(f"limits-{threads}", compile_thread_probes, threads)
+        return ThreadProbes(threads, filters).contenders(program)
 
     def _stock(self, compiler: str, threads: int) -> list[Contender]:
         from benchmarks.compiled import bind_program
@@ -113,14 +124,14 @@ class _Prepared:
         name = f"{self._preparation.name}-{self._preparation.batch}"
         return self._subject.compiled(self._folder, name, compiler, threads)
 
-    def _write_empty_dispatches(self, threads: int) -> None:
-        path = self._folder / f"empty-{threads}.vmfb"
+    def _written(self, name: str, compiled: Callable[[int], bytes], threads: int) -> Path:
+        """The file in the folder with a program that doesn't depend on the subject."""
+        path = self._folder / f"{name}.vmfb"
         if not path.exists():
-            from benchmarks.empty_dispatch import compile_empty_dispatches
-
             self._folder.mkdir(parents=True, exist_ok=True)
             with atomic_file(str(path)) as unfinished:
-                Path(unfinished).write_bytes(compile_empty_dispatches(threads))
+                Path(unfinished).write_bytes(compiled(threads))
+        return path
 
 
 def our_calls(program: Path, image: Any, threads: int) -> list[Contender]:

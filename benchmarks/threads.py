@@ -9,8 +9,9 @@ skipped, so that a run can be continued. Each tool has a process of its own, and
 spin when their work is done have gone to sleep before another tool begins. One thread is on the same
 processor in all of them. Ours is called through `load` on an array as numpy allocates it ("ours") and on one
 aligned to 64 bytes ("ours-aligned"), and runs in `iree-benchmark-module` ("ours-runner"). Of what takes time
-in there, the rows hold what IREE's own statistics tell, and what a dispatch without work takes. Arguments of
-the other tools are bound beforehand.
+in there, the rows hold what IREE's own statistics tell, and what a dispatch without work takes. "limits" is
+what as many threads multiply in registers, and read, and from that the least that the chosen algorithms
+could take. Arguments of the other tools are bound beforehand.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from iree.winograd.pipelines.machines.host import physical_cores
 from iree.winograd.tuning.measuring.outcome import Timing
 
 from benchmarks.isolation import Conversation, answer_task, run_isolated
+from benchmarks.limits import ThreadProbes, filters_of, layers_of
 from benchmarks.one_processor import on_one_processor
 from benchmarks.thread_tools import PEERS, TOOLS, Preparation, Turn, take_turns
 
@@ -265,7 +267,7 @@ def measure_row(rows: Rows, tools: Tools, threads: int, rounds: int, burst_secon
             samples.setdefault(name, []).append(seconds)
     timings = {name: Timing(tuple(seconds)) for name, seconds in samples.items()}
     best = min(
-        (name for name in timings if not name.startswith(("ours", "iree"))),
+        (name for name in timings if not name.startswith(("ours", "iree", "limit"))),
         key=lambda name: timings[name].median,
     )
     return {
@@ -279,9 +281,26 @@ def measure_row(rows: Rows, tools: Tools, threads: int, rounds: int, burst_secon
         | tools.failures,
         "best": best,
         "ratios": {name: timings[best].median / timings[name].median for name in OURS},
+        "limit": _limit(program, timings, threads),
         "program_bytes": program.stat().st_size,
         "empty_dispatch_seconds": tools.empty_dispatch_seconds(threads),
         "kernels": [asdict(kernel) for kernel in dispatch_times(program, tools.shape, flags)],
+    }
+
+
+def _limit(program: Path, timings: Mapping[str, Timing], threads: int) -> dict[str, Any] | None:
+    """The least that the layers of a program take at the best rates that were seen; None where none was."""
+    if not set(ThreadProbes.names) <= set(timings):
+        return None
+    layers = layers_of(program.with_suffix(".json"))
+    filters = filters_of(layers)
+    limits = ThreadProbes(threads, filters).limits(
+        {name: min(timings[name].samples) for name in ThreadProbes.names}
+    )
+    return asdict(limits) | {
+        "milliseconds": 1e3 * limits.seconds(layers),
+        "operations": sum(layer.operations for layer in layers),
+        "filter_bytes": filters,
     }
 
 

@@ -66,6 +66,38 @@ def kernel_table(rows: Sequence[Row]) -> list[str]:
     return lines
 
 
+def limit_table(rows: Sequence[Row]) -> list[str]:
+    """How near ours is to the least that its algorithms can take, and how far that is from the best peer.
+
+    There are none for rows without limits.
+    """
+    lines = [
+        "| subject | batch | threads | GFLOP/s | GB/s | GFLOP | filters, MB | limit, ms | ours | limit / ours"
+        " | peer / ours | peer / limit |",
+        "|" + " --- |" * 12,
+    ]
+    for row in rows:
+        limit = row.get("limit")
+        if limit is None:
+            continue
+        least = limit["milliseconds"]
+        ours, peer = (row["contenders"][name]["milliseconds"] for name in ("ours", row["best"]))
+        cells = [
+            *(str(row[name]) for name in ("name", "batch", "threads")),
+            f"{limit['operations_per_second'] / 1e9:.0f}",
+            f"{limit['bytes_per_second'] / 1e9:.0f}",
+            f"{limit['operations'] / 1e9:.2f}",
+            f"{limit['filter_bytes'] / 1e6:.1f}",
+            f"{least:.3f}",
+            f"{ours:.3f}",
+            f"{least / ours:.2f}",
+            f"{peer / ours:.2f}",
+            f"{peer / least:.2f}",
+        ]
+        lines.append(f"| {' | '.join(cells)} |")
+    return lines if len(lines) > 2 else []
+
+
 def _cells(row: Row) -> list[str]:
     def milliseconds(name: str) -> str:
         contender = row["contenders"].get(name, {})

@@ -7,12 +7,13 @@ from xml.etree import ElementTree
 
 import pytest
 
+from benchmarks.limits import LayerWork, ThreadLimits, ThreadProbes, layers_of
 from benchmarks.one_processor import on_one_processor
 from benchmarks.stock_runner import DispatchTime, parse_statistics, runner_flags
 from benchmarks.thread_tools import TOOLS
 from benchmarks.threads import OURS, Results, Rows, Tools, measure_row
 from benchmarks.threads_figure import CURVES, curve, scaling_figure
-from benchmarks.threads_report import kernel_table, threads_table
+from benchmarks.threads_report import kernel_table, limit_table, threads_table
 
 STATISTICS = """
   host_queue p=0 q=0 execute  count=430 total=129.167 us avg=300 ns operations=1720
@@ -98,6 +99,32 @@ def test_tables_have_a_row_for_each_number_of_threads() -> None:
     assert first.split(" | ")[9] == "2.0"
 
 
+def test_a_limit_is_what_each_layer_takes_longest_for() -> None:
+    limits = ThreadLimits(operations_per_second=100.0, bytes_per_second=10.0)
+    assert limits.seconds([LayerWork(200, 5), LayerWork(100, 30)]) == 2 + 3
+    # Of two threads: 2 ms to multiply what takes one 1 ms.
+    probes = ThreadProbes(threads=2, size=0)
+    one, two = (
+        probes.limits(dict.fromkeys(ThreadProbes.names, seconds)).operations_per_second
+        for seconds in (1e-3, 2e-3)
+    )
+    assert one == pytest.approx(2 * two)
+
+
+def test_the_table_of_limits_says_how_near_ours_is() -> None:
+    limit = {
+        "operations_per_second": 1e11,
+        "bytes_per_second": 2e10,
+        "milliseconds": 1.5,
+        "operations": 1.5e8,
+        "filter_bytes": 2e7,
+    }
+    _, _, line = limit_table([ROWS[0] | {"limit": limit}, ROWS[1]])
+    # 2 ms of ours and 4 of the best other tool.
+    assert line.split(" | ")[3:] == ["100", "20", "0.15", "20.0", "1.500", "2.000", "0.75", "2.00", "2.67 |"]
+    assert limit_table(ROWS) == []
+
+
 def test_results_are_there_for_the_next_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "folder" / "threads.json"
     for each in ROWS:
@@ -119,6 +146,14 @@ def test_a_row_has_every_contender(tmp_path: Path) -> None:
     assert all(values["milliseconds"] > 0 for values in measured["contenders"].values())
     assert sum(kernel["dispatches"] for kernel in measured["kernels"]) >= 1
     assert tools.shape == [1, 14, 14, 256]
+    (layer,) = layers_of(tools.program(2).with_suffix(".json"))
+    limit = measured["limit"]
+    assert (limit["operations"], limit["filter_bytes"]) == (layer.operations, layer.filter_bytes)
+    # Of filters with more elements than 3x3 taps, but with fewer products than those.
+    assert layer.filter_bytes >= 4 * 9 * 256 * 256
+    assert layer.operations <= 2 * 9 * 14 * 14 * 256 * 256
+    assert limit["operations_per_second"] > 0
+    assert limit["bytes_per_second"] > 0
 
 
 def test_a_tool_that_ends_is_left_out(tmp_path: Path) -> None:

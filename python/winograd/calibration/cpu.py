@@ -55,7 +55,7 @@ def measure_cpu(threads: int, seconds: float, progress: Callable[[float], None])
     programs = compile_module(build_cpu_programs(target, threads), "cpu")
     sizes = cache_sizes()
     largest = min(BEYOND_CACHES * sizes[-1], MAX_BUFFER) if sizes else MAX_BUFFER
-    buffer = _aligned_ones(largest // block_bytes(target), block_bytes(target) // 4)
+    buffer = aligned_ones(largest // block_bytes(target), block_bytes(target) // 4)
     counts = _block_counts(len(buffer), block_bytes(target))
     alone, together = load(programs, "local-sync"), load(programs, threads=threads)
     runs = _runs(alone, together, target.vector_width, threads)
@@ -126,7 +126,7 @@ def detect_cache_sizes(bandwidths: Mapping[int, float]) -> tuple[int, ...]:
 def _runs(
     alone: LoadedProgram, together: LoadedProgram, lanes: int, threads: int
 ) -> dict[str, Callable[[], Any]]:
-    one, all_threads = _aligned_ones(1, lanes), _aligned_ones(threads, lanes)
+    one, all_threads = aligned_ones(1, lanes), aligned_ones(threads, lanes)
     return {
         "multiply-add": partial(alone.multiply_add, one),
         "multiply-add together": partial(together.multiply_add, all_threads),
@@ -162,7 +162,7 @@ def _block_counts(most: int, size: int) -> list[int]:
     return [*counts, most]
 
 
-def _aligned_ones(rows: int, columns: int) -> _Array:
+def aligned_ones(rows: int, columns: int) -> _Array:
     """Memory that programs read in place, all of it written to: pages that aren't share one page of zeros."""
     padding = BUFFER_ALIGNMENT // 4
     memory = np.ones(rows * columns + padding, np.float32)
