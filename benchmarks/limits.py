@@ -107,8 +107,11 @@ def filters_of(layers: Iterable[LayerWork]) -> int:
     return sum(layer.filter_bytes for layer in layers)
 
 
-def layers_of(report: Path) -> list[LayerWork]:
-    """The work of the layers of a compiled program, by its report."""
+def layers_of(report: Path, batch: int) -> list[LayerWork]:
+    """The work of the layers of a program compiled for `batch` images, by its report.
+
+    Layers of fewer images are in a loop over all of them, which reads filters once at least.
+    """
     layers = []
     for layer in json.loads(report.read_text())["layers"]:
         problem, chosen = layer["problem"], layer["candidates"][layer["chosen"]]
@@ -120,9 +123,9 @@ def layers_of(report: Path) -> list[LayerWork]:
             part_size=chosen["part_size"],
         )
         tiles = problem["batch"] * prod(decomposition.tiles(problem["output_size"]))
-        operations = chosen["operations"]
         # Each filter is multiplied, and added, once for a tile.
-        layers.append(LayerWork(operations, 4 * operations // (2 * tiles)))
+        filter_bytes = 4 * chosen["operations"] // (2 * tiles)
+        layers.append(LayerWork(chosen["operations"] * (batch // problem["batch"]), filter_bytes))
     return layers
 
 

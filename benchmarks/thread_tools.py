@@ -106,7 +106,8 @@ class _Prepared:
     def _probes(self, threads: int) -> Sequence[Contender]:
         from benchmarks.limits import ThreadProbes, compile_thread_probes, filters_of, layers_of
 
-        filters = filters_of(layers_of(self._compiled("ours", threads).with_suffix(".json")))
+        report = self._compiled("ours", threads).with_suffix(".json")
+        filters = filters_of(layers_of(report, self._preparation.batch))
         program = self._written(f"limits-{threads}", compile_thread_probes, threads)
         return ThreadProbes(threads, filters).contenders(program)
 

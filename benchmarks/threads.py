@@ -281,21 +281,23 @@ def measure_row(rows: Rows, tools: Tools, threads: int, rounds: int, burst_secon
         | tools.failures,
         "best": best,
         "ratios": {name: timings[best].median / timings[name].median for name in OURS},
-        "limit": _limit(program, timings, threads),
+        "limit": _limit(program, rows.batch, timings, threads),
         "program_bytes": program.stat().st_size,
         "empty_dispatch_seconds": tools.empty_dispatch_seconds(threads),
         "kernels": [asdict(kernel) for kernel in dispatch_times(program, tools.shape, flags)],
     }
 
 
-def _limit(program: Path, timings: Mapping[str, Timing], threads: int) -> dict[str, Any] | None:
-    """The least that the layers of a program take at the best rates that were seen; None where none was."""
+def _limit(program: Path, batch: int, timings: Mapping[str, Timing], threads: int) -> dict[str, Any] | None:
+    """The least that the layers of a program take at the rates of this row's turns; None where none was
+    measured. They are medians, as all times are: what a machine does at its best says little of the others.
+    """
     if not set(ThreadProbes.names) <= set(timings):
         return None
-    layers = layers_of(program.with_suffix(".json"))
+    layers = layers_of(program.with_suffix(".json"), batch)
     filters = filters_of(layers)
     limits = ThreadProbes(threads, filters).limits(
-        {name: min(timings[name].samples) for name in ThreadProbes.names}
+        {name: timings[name].median for name in ThreadProbes.names}
     )
     return asdict(limits) | {
         "milliseconds": 1e3 * limits.seconds(layers),

@@ -1,3 +1,4 @@
+import json
 import os
 import threading
 from contextlib import ExitStack
@@ -111,6 +112,21 @@ def test_a_limit_is_what_each_layer_takes_longest_for() -> None:
     assert one == pytest.approx(2 * two)
 
 
+def test_layers_in_a_loop_over_images_count_for_each(tmp_path: Path) -> None:
+    """Their filters once: 9 of a pair of channels, for 16 outputs of an image."""
+    report = tmp_path / "program.json"
+    problem = {
+        "batch": 1,
+        "kernel_size": [3, 3],
+        "strides": [1, 1],
+        "dilations": [1, 1],
+        "output_size": [4, 4],
+    }
+    candidate = {"output_tile": [1, 1], "part_size": [1, 1], "operations": 2 * 9 * 16}
+    report.write_text(json.dumps({"layers": [{"problem": problem, "candidates": [candidate], "chosen": 0}]}))
+    assert layers_of(report, batch=8) == [LayerWork(8 * 2 * 9 * 16, 4 * 9)]
+
+
 def test_the_table_of_limits_says_how_near_ours_is() -> None:
     limit = {
         "operations_per_second": 1e11,
@@ -146,7 +162,7 @@ def test_a_row_has_every_contender(tmp_path: Path) -> None:
     assert all(values["milliseconds"] > 0 for values in measured["contenders"].values())
     assert sum(kernel["dispatches"] for kernel in measured["kernels"]) >= 1
     assert tools.shape == [1, 14, 14, 256]
-    (layer,) = layers_of(tools.program(2).with_suffix(".json"))
+    (layer,) = layers_of(tools.program(2).with_suffix(".json"), batch=1)
     limit = measured["limit"]
     assert (limit["operations"], limit["filter_bytes"]) == (layer.operations, layer.filter_bytes)
     # Of filters with more elements than 3x3 taps, but with fewer products than those.
