@@ -262,7 +262,8 @@ need fewer products, stay within 4 times the direct convolution's root mean squa
 ## Operations by kernel and stride (Table 3)
 Multiplications per pair of channels for 14x14 outputs. DWM has unpadded parts of at most three taps and
 tiles of two outputs. The least that one batch of matrix products reaches here has parts of one size, padded
-if need be, and tiles of at most 8 elements per dimension. Transforms aren't counted: each is shared by all
+if need be, and tiles of at most 8 elements per dimension. A part without its last tap has no product at the
+point at infinity, whose element of the filter is that tap. Transforms aren't counted: each is shared by all
 channels of the other side.
 
 {counts}
