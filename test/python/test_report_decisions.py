@@ -138,9 +138,9 @@ def test_content(tmp_path: Path) -> None:
         assert candidate["predicted_seconds"] == pytest.approx(sum(candidate["stage_seconds"].values()))
         m, p = candidate["output_tile"], candidate["part_size"]
         tiles = -(-28 // m[0]) * -(-28 // m[1])
-        views = (-(-3 // p[0])) * (-(-3 // p[1]))
-        elements = (m[0] + p[0] - 1) * (m[1] + p[1] - 1)
-        assert candidate["operations"] == 2 * elements * tiles * views * 64 * 32
+        # Of the parts of three taps one of a single tap leaves out its element of the other.
+        rows, columns = (-(-3 // p[d]) * (m[d] + p[d] - 1) - (p[d] == 2) for d in range(2))
+        assert candidate["operations"] == 2 * rows * columns * tiles * 64 * 32
     (direct,) = (each for each in tiled["candidates"] if each["algorithm"] == "a direct convolution")
     assert direct["operations"] == DIRECT_OPERATIONS
 
