@@ -31,7 +31,7 @@ PROGRAMS = [
 ]
 
 
-@pytest.mark.parametrize("program", PROGRAMS, ids=str)
+@pytest.mark.parametrize("program", sampled(PROGRAMS, [*PROGRAMS[:7], *PROGRAMS[9:]]), ids=str)
 def test_agrees_with_float64(program: Program) -> None:
     program.check()
 
@@ -41,7 +41,7 @@ BLOCKS = WinogradSchedule(
 )
 
 
-@pytest.mark.parametrize("program", sampled([STRIDED, STEM, CUBES], [STRIDED, CUBES]), ids=str)
+@pytest.mark.parametrize("program", sampled([STRIDED, STEM, CUBES], [STRIDED]), ids=str)
 @pytest.mark.parametrize("reduction_block", [5, 8, 1000])
 @pytest.mark.parametrize("sum_registers", [1, 2])
 @pytest.mark.parametrize("input_block", [None, 4])
