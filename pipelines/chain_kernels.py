@@ -23,7 +23,12 @@ from .backends.backend import Lowering
 from .backends.module_backend import module_backend, unsupported_target
 from .emission.dispatch_operations import dispatch_kernel
 from .selection.options import WinogradOptions
-from .specification.chain import COUNT_ELEMENTS, PRODUCTS_ATTRIBUTE_NAME, share_elements
+from .specification.chain import (
+    COUNT_ELEMENTS,
+    PRODUCTS_ATTRIBUTE_NAME,
+    claim_elements,
+    share_elements,
+)
 
 MOST_PRODUCTS = 64_000_000
 """Multiply-adds of a thread, some 1 ms: who waits for more had better leave the core to others."""
@@ -42,20 +47,21 @@ class ChainKernels:
     workgroups that are done instead, and begin when those of all kernels before are: a worker without work
     goes on to the next kernel, and is there when that may begin. `winograd-drop-barriers` then takes the
     barriers between them out of the commands. Workers take workgroups in order, so that whoever is waited for
-    is at work, however many workers there are. Which workgroup one does depends on its processor: each begins
-    with a share of its own, neighbours, and helps with the next ones. What a kernel reads of an image is in
+    is at work, however many workers there are. Which workgroup one does depends on its processor: each claims
+    a share in the first kernel, neighbours in the order of workgroups, begins with it in all kernels, and
+    helps with the next ones. What a kernel reads of an image is in
     the caches of those that have written it, most often its own then.
 
         %y = flow.dispatch @a::@a(%x) : (tensor<64xf32>) -> tensor<64xf32>
         %z = flow.dispatch @b::@b(%y) : (tensor<64xf32>) -> tensor<64xf32>
       becomes, where @a has 8 workgroups,
-        %n = flow.tensor.splat %zero : tensor<160xi32>
-        %y:2 = flow.dispatch @a::@a(%x, %n, %c0, %c32)
-                 : (tensor<64xf32>, tensor<160xi32>, index, index) -> (tensor<64xf32>, %n)
-        %z:2 = flow.dispatch @b::@b(%y#0, %y#1, %c8, %c96)
-                 : (tensor<64xf32>, tensor<160xi32>, index, index) -> (tensor<64xf32>, %y#1)
+        %n = flow.tensor.splat %zero : tensor<432xi32>
+        %y:2 = flow.dispatch @a::@a(%x, %n, %c0, %c304)
+                 : (tensor<64xf32>, tensor<432xi32>, index, index) -> (tensor<64xf32>, %n)
+        %z:2 = flow.dispatch @b::@b(%y#0, %y#1, %c8, %c368)
+                 : (tensor<64xf32>, tensor<432xi32>, index, index) -> (tensor<64xf32>, %y#1)
 
-    for 4 threads, whose shares of @a are counted from element 32 on, those of @b from 96. Each block of a
+    for 4 threads, whose shares of @a are counted from element 304 on, those of @b from 368. Each block of a
     program has a count of its own. Kernels stay as they are whose number of workgroups depends on the batch
     of a call, that IREE evaluates once, since they read constants only, that begin a block, as those before
     the count is zero, or of many products for each thread. So does a program without two kernels in a block.
@@ -150,8 +156,8 @@ def _is_constant(operand: ir.Value) -> bool:
 def _chain(chains: Iterable[_Chain], lowering: Lowering, threads: int) -> None:
     counting: set[str] = set()
     for chain in chains:
-        shares = share_elements(threads)
-        count, done = _zero_before(chain[0][0], COUNT_ELEMENTS + len(chain) * shares), 0
+        first, shares = COUNT_ELEMENTS + claim_elements(threads), share_elements(threads)
+        count, done = _zero_before(chain[0][0], first + len(chain) * shares), 0
         for number, (dispatch, kernel) in enumerate(chain):
             if _callee(dispatch) not in counting:
                 counting.add(_callee(dispatch))
@@ -159,7 +165,7 @@ def _chain(chains: Iterable[_Chain], lowering: Lowering, threads: int) -> None:
                 lowering.count_workgroups(
                     kernel.executable, kernel.grid, threads, result_is_operand=is_operand
                 )
-            count = _wait(dispatch, count, done, COUNT_ELEMENTS + number * shares)
+            count = _wait(dispatch, count, done, first + number * shares)
             done += kernel.workgroups
 
 

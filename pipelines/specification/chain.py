@@ -17,9 +17,21 @@ LINE_ELEMENTS = 16
 
 COUNT_ELEMENTS = 2 * LINE_ELEMENTS
 """Those of the memory of a count: it is the first one. The first one of the next line, which workgroups wait
-for, is that of all workgroups of the last kernel that is done. After these follow those of shares."""
+for, is that of all workgroups of the last kernel that is done."""
+
+PROCESSORS = 256
+"""Numbers of processors that are told apart. After the count there is one element for each of them: the share
+that it has claimed, from 1 on."""
+
+
+def claim_elements(threads: int) -> int:
+    """Those of `PROCESSORS`, and of how often each thread's share was claimed, which follow them."""
+    return PROCESSORS + -(-threads // LINE_ELEMENTS) * LINE_ELEMENTS
 
 
 def share_elements(threads: int) -> int:
-    """Those of a kernel: how many workgroups of each thread's share are taken, in a line each."""
+    """Those of a kernel: how many workgroups of each thread's share are taken, in a line each.
+
+    They follow the claims, those of one kernel after those of the one before.
+    """
     return threads * LINE_ELEMENTS

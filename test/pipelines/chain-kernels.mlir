@@ -35,7 +35,16 @@ stream.executable private @begin {
 // CHECK: %[[COUNT:.*]] = stream.binding.subspan %[[N]]{{.*}} -> memref<?xi32>{%[[SIZE]]}
 // The six workgroups are shares of the processors: 1, 2, 1, 2 of them.
 // CHECK: %[[PROCESSOR:.*]] = llvm.inline_asm has_side_effects "rdtscp"
-// CHECK: %[[HOME:.*]] = arith.remui %{{.*}}, %c4
+// Which share it has is said after the count: it claims that of its number, or the next that nobody has claimed.
+// CHECK: %[[NUMBER:.*]] = arith.remui %{{.*}}, %c256
+// CHECK: %[[SLOT:.*]] = arith.addi %[[NUMBER]], %c32
+// CHECK: memref.load %[[COUNT]][%[[SLOT]]]
+// CHECK: %[[HOME:.*]] = scf.if
+// CHECK: %[[CLAIM:.*]]:2 = scf.while (%[[NEXT_SHARE:.*]] = %c0{{.*}}) : (index) -> (index, index)
+// CHECK: arith.addi %[[NUMBER]], %[[NEXT_SHARE]]
+// CHECK: %[[OWNER:.*]] = arith.addi %{{.*}}, %c288
+// CHECK: memref.atomic_rmw addi %{{.*}}, %[[COUNT]][%[[OWNER]]]
+// CHECK: memref.store %{{.*}}, %[[COUNT]][%{{.*}}]
 // CHECK: %[[TAKEN:.*]]:2 = scf.while (%[[TRIED:.*]] = %c0{{.*}}) : (index) -> (index, index)
 // CHECK: arith.addi %[[HOME]], %[[TRIED]]
 // CHECK: %[[BEGIN:.*]] = arith.divui %{{.*}}, %c4
@@ -151,13 +160,13 @@ stream.executable private @long attributes {winograd.products = 400000000 : i64}
 
 // CHECK-LABEL: util.func public @main
 // CHECK: %[[A:.*]] = flow.dispatch @begin::@begin(%{{.*}}) : (tensor<8xf32>) -> tensor<8xf32>
-// CHECK: %[[ZERO:.*]] = flow.tensor.splat %{{.*}} : tensor<224xi32>
-// CHECK: %[[B:.*]]:2 = flow.dispatch @own::@own(%[[A]], %[[ZERO]], %c0, %c32) : (tensor<8xf32>, tensor<224xi32>, index, index) -> (tensor<8xf32>, %[[ZERO]])
+// CHECK: %[[ZERO:.*]] = flow.tensor.splat %{{.*}} : tensor<496xi32>
+// CHECK: %[[B:.*]]:2 = flow.dispatch @own::@own(%[[A]], %[[ZERO]], %c0, %c304) : (tensor<8xf32>, tensor<496xi32>, index, index) -> (tensor<8xf32>, %[[ZERO]])
 // CHECK: %[[C:.*]] = flow.dispatch @any_batch
 // CHECK: %[[D:.*]] = flow.dispatch @of_constants
-// CHECK: %[[E:.*]]:2 = flow.dispatch @in_place::@in_place(%[[B]]#0, %[[B]]#1, %c6, %c96) : (tensor<8xf32>, tensor<224xi32>, index, index) -> (%[[B]]#0, %[[B]]#1)
+// CHECK: %[[E:.*]]:2 = flow.dispatch @in_place::@in_place(%[[B]]#0, %[[B]]#1, %c6, %c368) : (tensor<8xf32>, tensor<496xi32>, index, index) -> (%[[B]]#0, %[[B]]#1)
 // CHECK: %[[G:.*]] = flow.dispatch @long::@long(%[[E]]#0) : (tensor<8xf32>) -> tensor<8xf32>
-// CHECK: %[[F:.*]]:2 = flow.dispatch @own::@own(%[[G]], %[[E]]#1, %c7, %c160) : (tensor<8xf32>, tensor<224xi32>, index, index) -> (tensor<8xf32>, %[[E]]#1)
+// CHECK: %[[F:.*]]:2 = flow.dispatch @own::@own(%[[G]], %[[E]]#1, %c7, %c432) : (tensor<8xf32>, tensor<496xi32>, index, index) -> (tensor<8xf32>, %[[E]]#1)
 // CHECK: util.return %[[F]]#0, %[[C]], %[[D]]
 util.func public @main(%x: tensor<8xf32>, %n: index) -> (tensor<8xf32>, tensor<?xf32>, tensor<8xf32>) {
   %a = flow.dispatch @begin::@begin(%x) : (tensor<8xf32>) -> tensor<8xf32>

@@ -11,7 +11,7 @@ from iree.winograd.dialect.bindings import arith, ir, memref, scf
 from iree.winograd.pipelines.emission.buffer import Buffer
 from iree.winograd.pipelines.emission.control_flow import loop, named, when
 from iree.winograd.pipelines.emission.index import Condition, Index
-from iree.winograd.pipelines.specification.chain import LINE_ELEMENTS
+from iree.winograd.pipelines.specification.chain import COUNT_ELEMENTS, LINE_ELEMENTS, PROCESSORS
 
 LINE_BYTES = 64
 """Of a cache line."""
@@ -51,11 +51,11 @@ def emit_wait(count: Buffer, number: Index, reading: Reading | None) -> None:
 def emit_taking(counts: Buffer, first: Index, threads: int, workgroups: int) -> Index:
     """Emits the choice of the workgroup that a thread does: of its processor's share, else of the next ones.
 
-    Shares are neighbours. Kernels that divide an image alike have a processor read what it has written, which
-    is in its caches. What is taken of each share is counted from element `first` of `counts` on.
+    Those of a share are neighbours. Kernels that divide an image alike have a processor read what it has
+    written, which is in its caches. What is taken of a share is counted from element `first` of `counts` on.
     """
     index = first.value.type
-    home = _processor() % threads
+    home = _own_share(counts, threads)
     zero = Index(0).value
     taking = scf.WhileOp([index, index], [zero])
     with ir.InsertionPoint(taking.before.blocks.append(index)) as point:
@@ -77,6 +77,36 @@ def emit_taking(counts: Buffer, first: Index, threads: int, workgroups: int) -> 
         _order_memory("")
         scf.yield_([(Index(point.block.arguments[0]) + 1).value])
     return Index(taking.results[1])
+
+
+def _own_share(counts: Buffer, threads: int) -> Index:
+    """Emits the looking up of the share that a processor has claimed, and before that its claim.
+
+    It is that of its number, or the next that no other has: a process may have any processors of a machine,
+    and more of them than threads, so that numbers alone give several the same, and some shares to nobody.
+    """
+    processor, index = _processor() % PROCESSORS, ir.IndexType.get()
+    place = processor + COUNT_ELEMENTS
+    claimed = Index(arith.index_cast(index, counts.load_scalar(place)))
+    known = scf.IfOp(claimed.equals(0).value, [index], has_else=True)
+    with ir.InsertionPoint(known.then_block):
+        claiming = scf.WhileOp([index, index], [Index(0).value])
+        with ir.InsertionPoint(claiming.before.blocks.append(index)) as point:
+            tried = Index(point.block.arguments[0])
+            share = (processor + tried) % threads
+            one = arith.constant(counts.element, 1)
+            owners = [(share + (COUNT_ELEMENTS + PROCESSORS)).value]
+            before = memref.atomic_rmw(arith.AtomicRMWKind.addi, one, counts.memref, owners)
+            is_taken = Index(arith.index_cast(index, before)).at_least(1)
+            scf.condition((is_taken & tried.less_than(threads - 1)).value, [tried.value, share.value])
+        with ir.InsertionPoint(claiming.after.blocks.append(index, index)) as point:
+            scf.yield_([(Index(point.block.arguments[0]) + 1).value])
+        own = Index(claiming.results[1])
+        memref.store(arith.index_cast(counts.element, (own + 1).value), counts.memref, [place.value])
+        scf.yield_([own.value])
+    with ir.InsertionPoint(known.else_block):
+        scf.yield_([(claimed - 1).value])
+    return Index(known.results[0])
 
 
 def emit_arrival(count: Buffer, last: Index) -> None:
