@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from math import prod
 from pathlib import Path
 
@@ -168,8 +168,9 @@ class ThreadProbes:
         return max(self.threads, self.size // block_bytes(_target()))
 
 
+@cache
 def _target() -> CpuTarget:
-    """This processor."""
+    """This processor, which the compiler is asked for."""
     backend = backend_of("cpu")
     assert isinstance(backend, CpuBackend)
     return backend.target

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import count, product
+from itertools import product
 from math import lcm, prod
 
 from iree.winograd.dialect.algebra.transforms import Transforms, gradient_transforms, transforms
@@ -144,14 +144,14 @@ class Decomposition:
         on in the kernel. None where all contribute, where none does to some element, or where views aren't
         all combinations, row-major, of offsets along each dimension.
         """
-        offsets = [sorted({view[dimension] for view in self.views}) for dimension in range(self.spatial_rank)]
-        if self.views != tuple(product(*offsets)):
+        along = [self._contributing(dimension) for dimension in range(self.spatial_rank)]
+        if self.views != tuple(product(*map(sorted, along))):
             return None
         tables = tuple(
-            tuple(sum(each > element for each in elements) for element in range(alpha))
-            for elements, alpha in zip(map(self._contributing, count(), offsets), self.alpha, strict=True)
+            tuple(sum(each > element for each in elements.values()) for element in range(alpha))
+            for elements, alpha in zip(along, self.alpha, strict=True)
         )
-        are_whole = all(min(table) == len(along) for table, along in zip(tables, offsets, strict=True))
+        are_whole = all(min(table) == len(views) for table, views in zip(tables, along, strict=True))
         return None if are_whole or any(0 in table for table in tables) else tables
 
     @cached_property
@@ -161,12 +161,14 @@ class Decomposition:
             return self.point_count * self.view_count
         return prod(map(sum, self.contributing_views))
 
-    def _contributing(self, dimension: int, offsets: Sequence[int]) -> list[int]:
-        """`contributing_elements` of the views at `offsets` along a dimension."""
+    def _contributing(self, dimension: int) -> dict[int, int]:
+        """`contributing_elements` of the views along a dimension, by their offsets."""
         m, p = self.output_tile[dimension], self.part_size[dimension]
-        last_tap = (self.kernel_size[dimension] - 1) * self.dilation[dimension]
-        taps = [min(p, (last_tap - offset) // self.spacing[dimension] + 1) for offset in offsets]
-        return [contributing_elements(m, p, present) for present in taps]
+        views = {view[dimension]: view for view in self.views}
+        return {
+            offset: contributing_elements(m, p, len(self._present_taps(view, dimension)))
+            for offset, view in views.items()
+        }
 
     @property
     def phases(self) -> tuple[int, ...]:
