@@ -35,3 +35,29 @@ util.func public @gpu(%size: index) -> (!stream.resource<external>, !stream.time
   %first, %ready = stream.resource.alloca uninitialized on(#hal.device.affinity<@device>) : !stream.resource<external>{%size} => !stream.timepoint
   util.return %first, %ready : !stream.resource<external>, !stream.timepoint
 }
+
+// -----
+
+util.global private @device = #hal.device.target<"local", [#hal.executable.target<"llvm-cpu", "embedded-elf-x86_64", {target_triple = "x86_64-unknown-unknown-eabi-elf"}>]> : !hal.device
+
+// What the pool has no room for isn't asked of it either, and is freed with the last commands that use it.
+// CHECK-LABEL: util.func public @large
+// CHECK: %[[LARGE:.*]] = stream.resource.alloc uninitialized on(#hal.device.affinity<@device>) : !stream.resource<transient>{%{{.*}}}
+// CHECK: %[[READY:.*]] = stream.timepoint.immediate
+// CHECK: stream.resource.alloca uninitialized {{.*}} : !stream.resource<transient>
+// CHECK: %[[DONE:.*]] = stream.cmd.execute {{.*}}await(%[[READY]]) => with(%[[LARGE]]
+// CHECK-NOT: stream.resource.dealloca
+// CHECK: util.return %[[DONE]]
+util.func public @large() -> (!stream.timepoint, !stream.resource<transient>, !stream.timepoint) {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0 : i32
+  %pool = arith.constant 67108864 : index
+  %size = arith.constant 67108868 : index
+  %large, %ready = stream.resource.alloca uninitialized on(#hal.device.affinity<@device>) : !stream.resource<transient>{%size} => !stream.timepoint
+  %fits, %free = stream.resource.alloca uninitialized on(#hal.device.affinity<@device>) : !stream.resource<transient>{%pool} => !stream.timepoint
+  %done = stream.cmd.execute on(#hal.device.affinity<@device>) await(%ready) => with(%large as %a: !stream.resource<transient>{%size}) {
+    stream.cmd.fill %zero, %a[%c0 for %size] : i32 -> !stream.resource<transient>{%size}
+  } => !stream.timepoint
+  %freed = stream.resource.dealloca on(#hal.device.affinity<@device>) await(%done) => %large : !stream.resource<transient>{%size} => !stream.timepoint
+  util.return %freed, %fits, %free : !stream.timepoint, !stream.resource<transient>, !stream.timepoint
+}
