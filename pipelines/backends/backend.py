@@ -68,13 +68,20 @@ class Lowering(Protocol):
         """
 
     def count_workgroups(
-        self, executable: ir.Operation, grid: tuple[int, ...], threads: int, *, result_is_operand: bool
+        self,
+        executable: ir.Operation,
+        grid: tuple[int, ...],
+        threads: int,
+        *,
+        held: int,
+        result_is_operand: bool,
     ) -> None:
-        """Has all workgroups of a kernel wait until a count is as large as a number, and then add to it.
+        """Has all workgroups of a kernel wait for those of kernels before it, and say when they are done.
 
-        Its function gets the memory of the count, the number, and the element from which on it counts what is
-        taken of the shares of `threads` threads, as its last operands; its result has memory of its own
-        unless it is an operand. Raises ValueError where the backend counts no workgroups.
+        Its function gets as its last operands the memory of `specification/chain.py`, its number in the
+        chain, how many shares of `threads` threads it looks at beside its own of the kernel before, and
+        `held` tensors that it doesn't touch. Its result has memory of its own unless it is an operand. Raises
+        ValueError where the backend counts no workgroups.
         """
 
 

@@ -21,7 +21,7 @@ from iree.winograd.passes.match.navigation import defining_operation
 from iree.winograd.pipelines.cpu.kernels.by_schedule import kernel_for, weight_gradient_kernel
 from iree.winograd.pipelines.cpu.kernels.filters import FilterTransformKernel, pack_filters
 from iree.winograd.pipelines.cpu.kernels.winograd import WinogradKernel
-from iree.winograd.pipelines.cpu.processor.arrivals import Reading, emit_arrival, emit_taking, emit_wait
+from iree.winograd.pipelines.cpu.processor.arrivals import Arrivals, Reading
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.emission.buffer import Buffer
 from iree.winograd.pipelines.emission.dispatch import (
@@ -40,7 +40,11 @@ from iree.winograd.pipelines.specification.chain import (
     CHAINED_ATTRIBUTE_NAME,
     FILTERS_ATTRIBUTE_NAME,
     PRODUCTS_ATTRIBUTE_NAME,
-    share_elements,
+    SPANS_ATTRIBUTE_NAME,
+    Spans,
+    first_kernel_element,
+    kernel_elements,
+    spans_attribute,
 )
 from iree.winograd.pipelines.specification.group import ConvolutionGroup
 from iree.winograd.pipelines.specification.schedule import Schedule
@@ -109,6 +113,9 @@ class CpuLowering:
             (batch, *windows.outputs, windows.channels),
             kernel,
             lambda function: kernel.emit(function.workgroup, *function.buffers),
+            attributes=lambda signature: (
+                {} if signature.dynamic_batch else _spans(kernel, batch, signature, [kernel.input_pixels])
+            ),
         )
 
     def softmax(self, rows: ir.Value, length: int) -> ir.Value:
@@ -188,6 +195,7 @@ class CpuLowering:
         body: Callable[[KernelFunction[Buffer]], None],
         parameters: Sequence[ir.Value] = (),
         batch: int | None = None,
+        attributes: Callable[[DispatchSignature], Mapping[str, ir.Attribute]] = lambda _: {},
     ) -> ir.Value:
         """The dispatch of a kernel that makes a tensor of `shape` of one of as large a batch.
 
@@ -207,45 +215,53 @@ class CpuLowering:
             None if dynamic else batch or type_.shape[0],
             kernel.workgroups,
             body,
+            attributes(signature),
         )
         size = _as_value(size_of(operand, 0)) if dynamic else None
         return emit_dispatch(name, signature, operands, size)
 
     def count_workgroups(
-        self, executable: ir.Operation, grid: tuple[int, ...], threads: int, *, result_is_operand: bool
+        self,
+        executable: ir.Operation,
+        grid: tuple[int, ...],
+        threads: int,
+        *,
+        held: int,
+        result_is_operand: bool,
     ) -> None:
-        """Has the workgroups of a kernel wait until a count is as large as a number, and then add to it.
+        """Has the workgroups of a kernel wait for kernels before it, and say when they are done.
 
-        While they wait they fetch filters. Its function gets the memory of the count, that number and the
-        number of the element from which on shares are counted as its last operands.
+        While they wait they fetch filters.
         """
         function = _function(executable)
         block = function.regions[0].blocks[0]
         binding, index = ir.Type.parse("!stream.binding"), ir.IndexType.get()
         with function.location:
-            count = block.arguments[-1]
+            counts = block.arguments[-1]
             if result_is_operand:
-                count = block.add_argument(binding, function.location)
-            number, shares = (Index(block.add_argument(index, function.location)) for _ in range(2))
+                counts = block.add_argument(binding, function.location)
+            kernel, reach = (Index(block.add_argument(index, function.location)) for _ in range(2))
+            for _ in range(held):
+                block.add_argument(binding, function.location)
             if not result_is_operand:
                 # The memory of a result comes after all operands.
-                count.replace_all_uses_with(block.add_argument(binding, function.location))
+                counts.replace_all_uses_with(block.add_argument(binding, function.location))
             types = [argument.type for argument in block.arguments]
             function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(types, []))
             operations = [view.operation for view in block.operations]
             dynamic = ir.ShapedType.get_dynamic_size()
             type_ = ir.MemRefType.get([dynamic], ir.IntegerType.get_signless(32))
             with ir.InsertionPoint(operations[0]):
-                size = shares + share_elements(threads)
-                span = binding_subspan(type_, count, Index(0).value, [size.value])
-                counted = Buffer(span, (0,))
-                taken = emit_taking(counted, shares, threads, prod(grid))
+                size = (kernel + 1) * kernel_elements(threads) + first_kernel_element(threads)
+                span = binding_subspan(type_, counts, Index(0).value, [size.value])
+                arrivals = Arrivals(Buffer(span, (0,)), kernel, threads, prod(grid))
+                taken = arrivals.emit_taking()
                 # Neighbours in a share read the same part of an image.
-                workgroup = unflatten(taken, grid)
-                emit_wait(counted, number, self._filters_of(executable, block, workgroup[1]))
+                workgroup = unflatten(taken.number, grid)
+                arrivals.emit_wait(taken, reach, self._filters_of(executable, block, workgroup[1]))
                 _replace_workgroup(operations, workgroup)
             with ir.InsertionPoint(operations[-1]):
-                emit_arrival(counted, number + prod(grid))
+                arrivals.emit_arrival(taken)
         executable.attributes[CHAINED_ATTRIBUTE_NAME] = ir.UnitAttr.get()
 
     def _filters_of(self, executable: ir.Operation, function: ir.Block, part_number: Index) -> Reading | None:
@@ -299,7 +315,7 @@ class CpuLowering:
             kernel.shape.batch,
             kernel.workgroups,
             body,
-            _chain_attributes(kernel),
+            _chain_attributes(kernel) | _convolution_spans(kernel, group, signature),
         )
         batch = None if shape.batch is not None else _as_value(size_of(group.input_transform.input, 0))
         return emit_dispatch(name, signature, operands, batch, numbers)
@@ -475,6 +491,44 @@ def _chain_attributes(kernel: CpuKernel) -> dict[str, ir.Attribute]:
         sizes = (of_element * elements for elements in (prod(kernel.packed_filter_shape), kernel.filter_part))
         attributes[FILTERS_ATTRIBUTE_NAME] = ir.DenseI64ArrayAttr.get([1, *sizes])
     return attributes
+
+
+def _convolution_spans(
+    kernel: CpuKernel, group: ConvolutionGroup, signature: DispatchSignature
+) -> dict[str, ir.Attribute]:
+    """Which elements its workgroups touch, where the convolution reads and writes whole images' pixels."""
+    shape, transform = kernel.shape, group.output_transform
+    is_separate = isinstance(kernel, WinogradKernel) and kernel.schedule.input_block is not None
+    if shape.batch is None or is_separate or shape.input_channels_first or shape.output_channels_first:
+        return {}
+    pixelwise = ir.AffineMap.get_identity(transform.image_type.rank)
+    epilogue = [each == pixelwise for each in transform.indexing_maps]
+    touched = [kernel.input_pixels, None, *(kernel.output_pixels if each else None for each in epilogue)]
+    return _spans(kernel, shape.batch, signature, touched)
+
+
+def _spans(
+    kernel: CpuKernel | PoolingKernel,
+    batch: int,
+    signature: DispatchSignature,
+    operands: Sequence[Callable[[int], range] | None],
+) -> dict[str, ir.Attribute]:
+    """`operands` has the pixels of each operand that the workgroups of an x coordinate touch, if it is
+    known."""
+    count = kernel.workgroups(Index(batch))[0].known
+    assert count is not None
+
+    def elements(tensor: ir.RankedTensorType, pixels: Callable[[int], range] | None) -> Spans:
+        if pixels is None:
+            return None
+        channels = tensor.shape[-1]
+        spans = map(pixels, range(count))
+        return [range(span.start * channels, span.stop * channels) for span in spans]
+
+    # Operands after these, in whose place the result is, have all of it.
+    of_operands = [elements(*each) for each in zip(signature.operands, operands, strict=False)]
+    result = None if signature.updates_last_operand else kernel.output_pixels
+    return {SPANS_ATTRIBUTE_NAME: spans_attribute(elements(signature.result, result), of_operands)}
 
 
 def _function(executable: ir.Operation) -> ir.Operation:

@@ -137,7 +137,13 @@ class GpuLowering:
         raise ValueError("GPUs have no kernel for products of the matrices of a batch")
 
     def count_workgroups(
-        self, executable: ir.Operation, grid: tuple[int, ...], threads: int, *, result_is_operand: bool
+        self,
+        executable: ir.Operation,
+        grid: tuple[int, ...],
+        threads: int,
+        *,
+        held: int,
+        result_is_operand: bool,
     ) -> None:
         """Raises ValueError."""
         raise ValueError("workgroups of GPUs wait for no others")

@@ -26,41 +26,45 @@ stream.executable private @begin {
   }
 }
 
-// A kernel takes a workgroup, waits for the count, does its work, and adds to it. While it waits it fetches its
-// part of the filters.
+// A kernel takes a workgroup, waits for those before it, does its work, and says when its share is done. While it
+// waits it fetches its part of the filters.
 // CHECK-LABEL: stream.executable private @own
 // CHECK-SAME: winograd.chained
-// CHECK: func.func @own(%[[X:.*]]: !stream.binding, %[[N:.*]]: !stream.binding, %[[DONE:.*]]: index, %[[SHARES:.*]]: index, %[[Y:.*]]: !stream.binding)
-// CHECK: %[[SIZE:.*]] = arith.addi %[[SHARES]], %c64
-// CHECK: %[[COUNT:.*]] = stream.binding.subspan %[[N]]{{.*}} -> memref<?xi32>{%[[SIZE]]}
+// CHECK: func.func @own(%[[X:.*]]: !stream.binding, %[[N:.*]]: !stream.binding, %[[KERNEL:.*]]: index, %[[REACH:.*]]: index, %[[Y:.*]]: !stream.binding)
+// CHECK: %[[COUNT:.*]] = stream.binding.subspan %[[N]]{{.*}} -> memref<?xi32>{
 // The six workgroups are shares of the processors: 1, 2, 1, 2 of them.
 // CHECK: %[[PROCESSOR:.*]] = llvm.inline_asm has_side_effects "rdtscp"
-// Which share it has is said after the count: it claims that of its number, or the next that nobody has claimed.
+// Which share it has is said after the lines of the shares: it claims that of its number, or the next that nobody
+// has claimed.
 // CHECK: %[[NUMBER:.*]] = arith.remui %{{.*}}, %c256
-// CHECK: %[[SLOT:.*]] = arith.addi %[[NUMBER]], %c32
+// CHECK: %[[SLOT:.*]] = arith.addi %[[NUMBER]], %c80
 // CHECK: memref.load %[[COUNT]][%[[SLOT]]]
 // CHECK: %[[HOME:.*]] = scf.if
 // CHECK: %[[CLAIM:.*]]:2 = scf.while (%[[NEXT_SHARE:.*]] = %c0{{.*}}) : (index) -> (index, index)
 // CHECK: arith.addi %[[NUMBER]], %[[NEXT_SHARE]]
-// CHECK: %[[OWNER:.*]] = arith.addi %{{.*}}, %c288
+// CHECK: %[[OWNER:.*]] = arith.addi %{{.*}}, %c336
 // CHECK: memref.atomic_rmw addi %{{.*}}, %[[COUNT]][%[[OWNER]]]
 // CHECK: memref.store %{{.*}}, %[[COUNT]][%{{.*}}]
-// CHECK: %[[TAKEN:.*]]:2 = scf.while (%[[TRIED:.*]] = %c0{{.*}}) : (index) -> (index, index)
+// CHECK: %[[TAKEN:.*]]:3 = scf.while (%[[TRIED:.*]] = %c0{{.*}}) : (index) -> (index, index, index)
 // CHECK: arith.addi %[[HOME]], %[[TRIED]]
 // CHECK: %[[BEGIN:.*]] = arith.divui %{{.*}}, %c4
 // CHECK: %[[END:.*]] = arith.divui %{{.*}}, %c4
-// CHECK: %[[PLACE:.*]] = arith.addi %[[SHARES]],
-// CHECK: memref.load %[[COUNT]][%[[PLACE]]]
-// CHECK: memref.atomic_rmw addi %{{.*}}, %[[COUNT]][%[[PLACE]]]
+// CHECK: arith.muli %[[KERNEL]], %c64
+// CHECK: memref.load %[[COUNT]]
+// CHECK: memref.atomic_rmw addi %{{.*}}, %[[COUNT]]
 // CHECK: %[[NONE:.*]] = arith.cmpi sge, %{{.*}}, %[[END]]
 // CHECK: scf.condition(%[[NONE]])
 // CHECK: %[[PART:.*]] = arith.remui %[[TAKEN]]#1, %c3
 // CHECK: arith.divui %[[TAKEN]]#1, %c3
 // CHECK: %[[FILTERS:.*]] = stream.binding.subspan %[[X]]{{.*}} -> memref<32xi8>
 // CHECK: %[[FIRST:.*]] = arith.muli %[[PART]], %c16
+// All of the kernel before are waited for, or those of the one before that: the count of kernels that are done.
+// CHECK: %[[SHARES:.*]] = arith.cmpi sge, %[[REACH]], %c0
+// CHECK: %[[BEFORE:.*]] = arith.addi %[[KERNEL]], %c-1
+// CHECK: %[[DONE:.*]] = arith.select %[[SHARES]], %[[BEFORE]], %[[KERNEL]]
 // CHECK: %[[AWAITED:.*]] = arith.index_cast %[[DONE]] : index to i32
 // CHECK: scf.while
-// CHECK: %[[NOW:.*]] = memref.load %[[COUNT]][%c16{{.*}}]
+// CHECK: %[[NOW:.*]] = memref.load %[[COUNT]][%c0
 // CHECK: %[[EARLY:.*]] = arith.cmpi slt, %[[NOW]], %[[AWAITED]] : i32
 // CHECK: scf.condition(%[[EARLY]])
 // CHECK: %[[MORE:.*]] = arith.cmpi slt, %[[FETCHED:.*]], %c16
@@ -70,16 +74,29 @@ stream.executable private @begin {
 // CHECK: %[[PLACE:.*]] = arith.addi %[[NEXT]], %[[LINE]]
 // CHECK: memref.prefetch %[[FILTERS]][%[[PLACE]]], read, locality<2>
 // CHECK: llvm.inline_asm has_side_effects "pause", "~{memory}
+// Then the shares that the workgroup reads, each by a line of its own.
+// CHECK: arith.subi %[[TAKEN]]#2, %[[REACH]]
+// CHECK: arith.maxsi
+// CHECK: arith.addi %[[TAKEN]]#2, %[[REACH]]
+// CHECK: arith.minsi
+// CHECK: scf.for
+// CHECK: scf.while
+// CHECK: memref.load %[[COUNT]]
 // CHECK: llvm.inline_asm has_side_effects "", "~{memory}
 // CHECK: %[[FROM:.*]] = stream.binding.subspan %[[X]]
 // CHECK: stream.binding.subspan %[[Y]]
 // CHECK: memref.load %[[FROM]][%[[PART]]]
-// CHECK: %[[BEFORE:.*]] = memref.atomic_rmw addi %{{.*}}, %[[COUNT]][%c0
-// CHECK: %[[ARRIVED:.*]] = arith.addi %[[BEFORE]]
-// CHECK: arith.addi %[[DONE]], %c6 : index
+// The last workgroup of a share counts it, and says so; that of the last share before that says that all are done.
+// CHECK: memref.atomic_rmw addi %{{.*}}, %[[COUNT]]
 // CHECK: scf.if
-// CHECK: memref.store %[[ARRIVED]], %[[COUNT]][%c16
-stream.executable private @own attributes {winograd.filters = array<i64: 0, 32, 16>} {
+// CHECK: memref.atomic_rmw addi %{{.*}}, %[[COUNT]]
+// CHECK: %[[ALL:.*]] = arith.cmpi eq, %{{.*}}, %c3
+// CHECK: scf.if %[[ALL]]
+// CHECK: memref.store %{{.*}}, %[[COUNT]][%c0
+// CHECK: llvm.inline_asm has_side_effects "", "~{memory}
+// CHECK: memref.store %{{.*}}, %[[COUNT]]
+stream.executable private @own attributes {
+  winograd.filters = array<i64: 0, 32, 16>, winograd.spans = [array<i64: 0, 4, 4, 8>, array<i64: 0, 4, 4, 8>]} {
   stream.executable.export public @own workgroups() -> (index, index, index) {
     %c2 = arith.constant 2 : index
     %c3 = arith.constant 3 : index
@@ -99,9 +116,17 @@ stream.executable private @own attributes {winograd.filters = array<i64: 0, 32, 
   }
 }
 
+// A kernel of fewer workgroups than shares is done as a whole, with all of them.
 // CHECK-LABEL: stream.executable private @in_place
-// CHECK: func.func @in_place(%[[X:.*]]: !stream.binding, %[[N:.*]]: !stream.binding, %[[DONE:.*]]: index, %[[SHARES:.*]]: index)
-// CHECK: stream.binding.subspan %[[N]]{{.*}} -> memref<?xi32>
+// CHECK: func.func @in_place(%[[X:.*]]: !stream.binding, %[[N:.*]]: !stream.binding, %[[KERNEL:.*]]: index, %[[REACH:.*]]: index)
+// CHECK: %[[COUNT:.*]] = stream.binding.subspan %[[N]]{{.*}} -> memref<?xi32>
+// CHECK: memref.atomic_rmw addi %{{.*}}, %[[COUNT]][%{{.*}}]
+// CHECK: memref.atomic_rmw addi %{{.*}}, %[[COUNT]][%{{.*}}]
+// CHECK: memref.atomic_rmw addi %{{.*}}, %[[COUNT]][%{{.*}}]
+// CHECK: scf.if
+// CHECK: memref.store %{{.*}}, %[[COUNT]][%c0
+// CHECK: scf.for %{{.*}} to %c4
+// CHECK: memref.store %{{.*}}, %[[COUNT]]
 stream.executable private @in_place {
   stream.executable.export public @in_place workgroups() -> (index, index, index) {
     %c1 = arith.constant 1 : index
@@ -160,13 +185,13 @@ stream.executable private @long attributes {winograd.products = 400000000 : i64}
 
 // CHECK-LABEL: util.func public @main
 // CHECK: %[[A:.*]] = flow.dispatch @begin::@begin(%{{.*}}) : (tensor<8xf32>) -> tensor<8xf32>
-// CHECK: %[[ZERO:.*]] = flow.tensor.splat %{{.*}} : tensor<496xi32>
-// CHECK: %[[B:.*]]:2 = flow.dispatch @own::@own(%[[A]], %[[ZERO]], %c0, %c304) : (tensor<8xf32>, tensor<496xi32>, index, index) -> (tensor<8xf32>, %[[ZERO]])
+// CHECK: %[[ZERO:.*]] = flow.tensor.splat %{{.*}} : tensor<544xi32>
+// CHECK: %[[B:.*]]:2 = flow.dispatch @own::@own(%[[A]], %[[ZERO]], %c0{{[_0-9]*}}, %c-1{{[_0-9]*}}) : (tensor<8xf32>, tensor<544xi32>, index, index) -> (tensor<8xf32>, %[[ZERO]])
 // CHECK: %[[C:.*]] = flow.dispatch @any_batch
 // CHECK: %[[D:.*]] = flow.dispatch @of_constants
-// CHECK: %[[E:.*]]:2 = flow.dispatch @in_place::@in_place(%[[B]]#0, %[[B]]#1, %c6, %c368) : (tensor<8xf32>, tensor<496xi32>, index, index) -> (%[[B]]#0, %[[B]]#1)
+// CHECK: %[[E:.*]]:2 = flow.dispatch @in_place::@in_place(%[[B]]#0, %[[B]]#1, %c1{{[_0-9]*}}, %c-1{{[_0-9]*}}) : (tensor<8xf32>, tensor<544xi32>, index, index) -> (%[[B]]#0, %[[B]]#1)
 // CHECK: %[[G:.*]] = flow.dispatch @long::@long(%[[E]]#0) : (tensor<8xf32>) -> tensor<8xf32>
-// CHECK: %[[F:.*]]:2 = flow.dispatch @own::@own(%[[G]], %[[E]]#1, %c7, %c432) : (tensor<8xf32>, tensor<496xi32>, index, index) -> (tensor<8xf32>, %[[E]]#1)
+// CHECK: %[[F:.*]]:2 = flow.dispatch @own::@own(%[[G]], %[[E]]#1, %c2{{[_0-9]*}}, %c-1{{[_0-9]*}}) : (tensor<8xf32>, tensor<544xi32>, index, index) -> (tensor<8xf32>, %[[E]]#1)
 // CHECK: util.return %[[F]]#0, %[[C]], %[[D]]
 util.func public @main(%x: tensor<8xf32>, %n: index) -> (tensor<8xf32>, tensor<?xf32>, tensor<8xf32>) {
   %a = flow.dispatch @begin::@begin(%x) : (tensor<8xf32>) -> tensor<8xf32>
@@ -205,4 +230,94 @@ stream.executable private @kernel {
 util.func public @alone(%x: tensor<8xf32>) -> tensor<8xf32> {
   %a = flow.dispatch @kernel::@kernel(%x) : (tensor<8xf32>) -> tensor<8xf32>
   util.return %a : tensor<8xf32>
+}
+
+// -----
+
+util.global private @device = #hal.device.target<"local", [
+  #hal.executable.target<"llvm-cpu", "embedded-elf-x86_64", {
+    cpu = "haswell", cpu_features = "+avx2,+fma", target_triple = "x86_64-unknown-unknown-eabi-elf"}>
+]> : !hal.device
+
+// Each of four shares has two of the eight parts of an image that workgroups write. What they read says which shares
+// of the kernel before they need: the same one, or its neighbours, too, which would be three of four here, and so are
+// all of them; the workgroups of @halves are four for each half. What the kernel before reads is held.
+// CHECK-LABEL: stream.executable private @own
+// CHECK: func.func @own(%{{.*}}: !stream.binding, %{{.*}}: !stream.binding, %{{.*}}: index, %{{.*}}: index, %{{.*}}: !stream.binding, %{{.*}}: !stream.binding)
+stream.executable private @first attributes {
+    winograd.spans = [array<i64: 0, 8, 8, 16, 16, 24, 24, 32, 32, 40, 40, 48, 48, 56, 56, 64>, array<i64: 0, 8, 8, 16, 16, 24, 24, 32, 32, 40, 40, 48, 48, 56, 56, 64>]} {
+  stream.executable.export public @first workgroups() -> (index, index, index) {
+    %x = arith.constant 8 : index
+    %y = arith.constant 1 : index
+    %z = arith.constant 1 : index
+    stream.return %x, %y, %z : index, index, index
+  }
+  builtin.module {
+    func.func @first(%arg0: !stream.binding, %arg1: !stream.binding) {
+      return
+    }
+  }
+}
+stream.executable private @own attributes {
+    winograd.spans = [array<i64: 0, 8, 8, 16, 16, 24, 24, 32, 32, 40, 40, 48, 48, 56, 56, 64>, array<i64: 0, 8, 8, 16, 16, 24, 24, 32, 32, 40, 40, 48, 48, 56, 56, 64>]} {
+  stream.executable.export public @own workgroups() -> (index, index, index) {
+    %x = arith.constant 8 : index
+    %y = arith.constant 1 : index
+    %z = arith.constant 1 : index
+    stream.return %x, %y, %z : index, index, index
+  }
+  builtin.module {
+    func.func @own(%arg0: !stream.binding, %arg1: !stream.binding) {
+      return
+    }
+  }
+}
+stream.executable private @neighbours attributes {
+    winograd.spans = [array<i64: 0, 8, 8, 16, 16, 24, 24, 32, 32, 40, 40, 48, 48, 56, 56, 64>, array<i64: 0, 12, 4, 20, 12, 28, 20, 36, 28, 44, 36, 52, 44, 60, 52, 64>]} {
+  stream.executable.export public @neighbours workgroups() -> (index, index, index) {
+    %x = arith.constant 8 : index
+    %y = arith.constant 1 : index
+    %z = arith.constant 1 : index
+    stream.return %x, %y, %z : index, index, index
+  }
+  builtin.module {
+    func.func @neighbours(%arg0: !stream.binding, %arg1: !stream.binding) {
+      return
+    }
+  }
+}
+stream.executable private @halves attributes {
+    winograd.spans = [array<i64: 0, 32, 32, 64>, array<i64: 0, 32, 32, 64>]} {
+  stream.executable.export public @halves workgroups() -> (index, index, index) {
+    %x = arith.constant 2 : index
+    %y = arith.constant 4 : index
+    %z = arith.constant 1 : index
+    stream.return %x, %y, %z : index, index, index
+  }
+  builtin.module {
+    func.func @halves(%arg0: !stream.binding, %arg1: !stream.binding) {
+      return
+    }
+  }
+}
+
+// CHECK-LABEL: util.func public @shares
+// CHECK: %[[A:.*]] = flow.dispatch @first::@first
+// CHECK: %[[B:.*]]:2 = flow.dispatch @own::@own(%[[A]], %{{.*}}, %c0{{[_0-9]*}}, %c-1{{[_0-9]*}}, %[[A]])
+// CHECK: %[[C:.*]]:2 = flow.dispatch @own::@own(%[[B]]#0, %[[B]]#1, %c1{{[_0-9]*}}, %c0{{[_0-9]*}}, %[[A]])
+// CHECK: %[[D:.*]]:2 = flow.dispatch @neighbours::@neighbours(%[[C]]#0, %[[C]]#1, %c2{{[_0-9]*}}, %c-1{{[_0-9]*}})
+// CHECK: %[[E:.*]]:2 = flow.dispatch @halves::@halves(%[[D]]#0, %[[D]]#1, %c3{{[_0-9]*}}, %c-1{{[_0-9]*}})
+// Through a view a kernel reads what the one before wrote, and one that reads nothing of it needn't wait for it.
+// CHECK: %[[V:.*]] = tensor.expand_shape %[[E]]#0
+// CHECK: %[[F:.*]]:2 = flow.dispatch @own::@own(%[[A]], %[[E]]#1, %c4{{[_0-9]*}}, %c0{{[_0-9]*}}, %[[D]]#0)
+// CHECK: util.return
+util.func public @shares(%x: tensor<64xf32>) -> (tensor<8x8xf32>, tensor<64xf32>) {
+  %a = flow.dispatch @first::@first(%x) : (tensor<64xf32>) -> tensor<64xf32>
+  %b = flow.dispatch @own::@own(%a) : (tensor<64xf32>) -> tensor<64xf32>
+  %c = flow.dispatch @own::@own(%b) : (tensor<64xf32>) -> tensor<64xf32>
+  %d = flow.dispatch @neighbours::@neighbours(%c) : (tensor<64xf32>) -> tensor<64xf32>
+  %e = flow.dispatch @halves::@halves(%d) : (tensor<64xf32>) -> tensor<64xf32>
+  %view = tensor.expand_shape %e [[0, 1]] output_shape [8, 8] : tensor<64xf32> into tensor<8x8xf32>
+  %f = flow.dispatch @own::@own(%a) : (tensor<64xf32>) -> tensor<64xf32>
+  util.return %view, %f : tensor<8x8xf32>, tensor<64xf32>
 }

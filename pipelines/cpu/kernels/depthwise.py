@@ -16,6 +16,7 @@ from iree.winograd.dialect.bindings import ir
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.schedules.channel_blocks import ChannelBlocks
 from iree.winograd.pipelines.cpu.schedules.depthwise import DepthwiseSchedule, copied_extents
+from iree.winograd.pipelines.cpu.tiles.read_pixels import read_pixels
 from iree.winograd.pipelines.emission.buffer import Buffer, clear_elements, scratch
 from iree.winograd.pipelines.emission.control_flow import loop, loop_carried, named, when
 from iree.winograd.pipelines.emission.epilogue import VectorEpilogue
@@ -24,6 +25,7 @@ from iree.winograd.pipelines.emission.vectors import broadcast, multiply_add, sp
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
 from .group_lanes import input_lanes, spread_to_outputs
+from .staging import OutputBlock
 from .store import RegisterBlockStore
 
 MAX_UNROLLED = 2048
@@ -96,6 +98,14 @@ class DepthwiseKernel:
         """Blocks of rows of all images, and parts of the channels."""
         return batch * self._row_blocks, Index(self._channel_parts)
 
+    def output_pixels(self, number: int) -> range:
+        """What the workgroups of an x coordinate write, numbered as in `read_pixels`."""
+        return self._outputs(Index(number)).pixels(self.shape, self.shape.output_size[-1])
+
+    def input_pixels(self, number: int) -> range:
+        """What they read, likewise."""
+        return read_pixels(self.shape, self.output_pixels(number))
+
     def emit(
         self,
         workgroup: tuple[Index, ...],
@@ -110,10 +120,8 @@ class DepthwiseKernel:
         `image` is N x H... x C, `filters` is `packed_filter_shape`, `output` is N x OH... x K.
         """
         schedule = self.schedule
-        number = workgroup[0] // self._row_blocks
-        first_row = (workgroup[0] % self._row_blocks * schedule.row_block).minimum(
-            self.shape.output_rows - schedule.row_block
-        )
+        outputs = self._outputs(workgroup[0])
+        number, first_row = outputs.number, outputs.first_row
         passes, parts = self._passes, self._channel_parts
         register_block = (schedule.register_pixels, 1, schedule.vector_width)
         accumulator = self.shape.element_types.accumulator_type
@@ -145,6 +153,13 @@ class DepthwiseKernel:
                         store.emit(sums, number, (*position, pixel), self.blocks.first(block), pixel)
 
                 self._for_each_pixel_block(compute)
+
+    def _outputs(self, number: Index) -> OutputBlock:
+        """The outputs of a workgroup; the last ones of an image overlap their neighbours."""
+        first_row = number % self._row_blocks * self.schedule.row_block
+        last = self.shape.output_rows - self.schedule.row_block
+        image = number // self._row_blocks
+        return OutputBlock(image, first_row.minimum(last), Index(self.schedule.row_block), Index(0))
 
     def _copy(self, image: Buffer, copied: Buffer, number: Index, first_row: Index, channel: Index) -> None:
         """Copies a vector of channels of what the rows from `first_row` on read, between zeros."""

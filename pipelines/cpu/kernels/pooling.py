@@ -34,6 +34,19 @@ class PoolingKernel:
         """Rows of windows of all images."""
         return batch * self.windows.outputs[0], Index(1)
 
+    def output_pixels(self, number: int) -> range:
+        """What workgroup `number` writes, row-major over the pixels of all images."""
+        columns = self.windows.outputs[1]
+        return range(number * columns, (number + 1) * columns)
+
+    def input_pixels(self, number: int) -> range:
+        """What it reads, likewise."""
+        windows, (rows, columns) = self.windows, self.windows.extents
+        image, row = divmod(number, windows.outputs[0])
+        bounds = (windows.first(0, row), windows.first(0, row) + windows.size[0] - 1)
+        first, last = (image * rows + min(max(bound, 0), rows - 1) for bound in bounds)
+        return range(first * columns, (last + 1) * columns)
+
     def emit(self, workgroup: tuple[Index, ...], image: Buffer, output: Buffer) -> None:
         """Emits the work of one workgroup at the insertion point: N x H x W x C to N x OH x OW x C."""
         windows = self.windows

@@ -22,6 +22,18 @@ class OutputBlock:
     rows: Index
     first_pixel: Index
 
+    def pixels(self, shape: ConvolutionShape, row_pixels: int) -> range:
+        """From the first to the last of `row_pixels` in each row, for a block that is known.
+
+        They are numbered as in `read_pixels`.
+        """
+        rows = self.number * shape.output_rows + self.first_row
+        first = (rows * shape.output_size[-1] + self.first_pixel).known
+        last_row = ((self.rows - 1) * shape.output_size[-1]).known
+        assert first is not None
+        assert last_row is not None
+        return range(first, first + last_row + row_pixels)
+
 
 @dataclass(frozen=True)
 class Staging:

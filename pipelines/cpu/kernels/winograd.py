@@ -11,6 +11,7 @@ from iree.winograd.pipelines.cpu.processor.target import ROW_PADDING, CpuTarget
 from iree.winograd.pipelines.cpu.schedules.channel_blocks import ChannelBlocks
 from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule
 from iree.winograd.pipelines.cpu.tiles.filter_transform import FilterTransform
+from iree.winograd.pipelines.cpu.tiles.read_pixels import ImageRow, read_by_rows
 from iree.winograd.pipelines.cpu.tiles.tile_block import TileBlock
 from iree.winograd.pipelines.cpu.tiles.transforms import InputTransform, OutputTransform
 from iree.winograd.pipelines.emission.buffer import Buffer, clear_elements, scratch
@@ -78,6 +79,31 @@ class WinogradKernel:
     def workgroups(self, batch: Index) -> tuple[Index, Index]:
         """Blocks of tiles of all images, and parts of the output channels."""
         return ceildiv(self._tiles(batch), self.schedule.tile_block), Index(self._channel_parts)
+
+    def output_pixels(self, number: int) -> range:
+        """What the workgroups of an x coordinate write, and maybe others, numbered as in `read_pixels`."""
+        size = self.shape.output_size
+        first, last = self._output_rows(number)
+        return range(first.pixel(size), last.pixel(size) + prod(size[1:]))
+
+    def input_pixels(self, number: int) -> range:
+        """What they read, likewise."""
+        return read_by_rows(self.shape, *self._output_rows(number))
+
+    def _output_rows(self, number: int) -> tuple[ImageRow, ImageRow]:
+        """The first and the last row of the tiles of a block, which may be past those of the image."""
+        shape, block = self.shape, self.schedule.tile_block
+        assert shape.tiles is not None, "blocks of a batch known only at run time aren't known"
+        rows, *others = shape.tiles_per_image
+        past = min((number + 1) * block, shape.tiles)
+        tile_rows = (tile // prod(others) for tile in (min(number * block, past - 1), past - 1))
+        first, last = (ImageRow(*divmod(tile_row, rows)) for tile_row in tile_rows)
+        outputs, phases = shape.decomposition.output_tile[0], shape.decomposition.phases[0]
+        if phases > 1:
+            return ImageRow(first.number, 0), ImageRow(last.number, shape.output_size[0] - 1)
+        return ImageRow(first.number, first.row * outputs), ImageRow(
+            last.number, (last.row + 1) * outputs - 1
+        )
 
     def emit_input(
         self, workgroup: tuple[Index, ...], batch: Index, image: Buffer, transformed: Buffer

@@ -1,4 +1,4 @@
-"""Workgroups that count themselves in memory, and wait for others by it.
+"""Workgroups that say in memory that they are done, and wait for others by it.
 
 x86 keeps the order of loads, and that of stores; what the compiler must not move is what is told here.
 """
@@ -9,9 +9,20 @@ from dataclasses import dataclass
 
 from iree.winograd.dialect.bindings import arith, ir, memref, scf
 from iree.winograd.pipelines.emission.buffer import Buffer
-from iree.winograd.pipelines.emission.control_flow import loop, named, when
-from iree.winograd.pipelines.emission.index import Condition, Index
-from iree.winograd.pipelines.specification.chain import COUNT_ELEMENTS, LINE_ELEMENTS, PROCESSORS
+from iree.winograd.pipelines.emission.control_flow import loop, loop_carried, named, when
+from iree.winograd.pipelines.emission.index import Index, select_index
+from iree.winograd.pipelines.specification.chain import (
+    ARRIVED,
+    DONE_SHARES,
+    FINISHED,
+    LINE_ELEMENTS,
+    PROCESSORS,
+    TAKEN,
+    claim_element,
+    first_kernel_element,
+    kernel_elements,
+    progress_element,
+)
 
 LINE_BYTES = 64
 """Of a cache line."""
@@ -28,100 +39,174 @@ class Reading:
     count: int
 
 
-def emit_wait(count: Buffer, number: Index, reading: Reading | None) -> None:
-    """Emits a loop that ends when workgroups up to `number` are done, and fetches what is read then."""
-    with named("awaited"):
-        awaited = arith.index_cast(count.element, number.value)
-    start = Index(0).value
-    wait = scf.WhileOp([start.type], [start])
-    with ir.InsertionPoint(wait.before.blocks.append(start.type)) as point:
-        with named("done"):
-            done = count.load_scalar(LINE_ELEMENTS)
-        is_early = arith.cmpi(arith.CmpIPredicate.slt, done, awaited)
-        scf.condition(is_early, [point.block.arguments[0]])
-    with ir.InsertionPoint(wait.after.blocks.append(start.type)) as point:
-        fetched = Index(point.block.arguments[0])
-        if reading is not None:
-            when(fetched.less_than(reading.count), then=lambda: _fetch(reading, fetched))
-        _order_memory("pause")
-        scf.yield_([(fetched + LINES_PER_LOOK * LINE_BYTES).value])
-    _order_memory("")
+@dataclass(frozen=True)
+class Workgroup:
+    """The `number` of a workgroup that a thread does, and the share that it is of."""
+
+    number: Index
+    share: Index
 
 
-def emit_taking(counts: Buffer, first: Index, threads: int, workgroups: int) -> Index:
-    """Emits the choice of the workgroup that a thread does: of its processor's share, else of the next ones.
+@dataclass(frozen=True)
+class Arrivals:
+    """The workgroups of kernel number `kernel` of a chain, of which `threads` have a share each.
 
-    Those of a share are neighbours. Kernels that divide an image alike have a processor read what it has
-    written, which is in its caches. What is taken of a share is counted from element `first` of `counts` on.
+    `counts` is the memory of `specification/chain.py`. A share is done kernel by kernel: its part of one
+    begins when it is done with the one before.
     """
-    index = first.value.type
-    home = _own_share(counts, threads)
-    zero = Index(0).value
-    taking = scf.WhileOp([index, index], [zero])
-    with ir.InsertionPoint(taking.before.blocks.append(index)) as point:
-        tried = point.block.arguments[0]
-        share = (home + Index(tried)) % threads
-        begin, end = (share * workgroups) // threads, ((share + 1) * workgroups) // threads
-        place = first + share * LINE_ELEMENTS
-        before = arith.index_cast(index, counts.load_scalar(place))
-        attempt = scf.IfOp((begin + Index(before)).less_than(end).value, [index], has_else=True)
-        with ir.InsertionPoint(attempt.then_block):
-            one = arith.constant(counts.element, 1)
-            number = memref.atomic_rmw(arith.AtomicRMWKind.addi, one, counts.memref, [place.value])
-            scf.yield_([(begin + Index(arith.index_cast(index, number))).value])
-        with ir.InsertionPoint(attempt.else_block):
-            scf.yield_([end.value])
-        taken = Index(attempt.results[0])
-        scf.condition(taken.at_least(end).value, [tried, taken.value])
-    with ir.InsertionPoint(taking.after.blocks.append(index, index)) as point:
-        _order_memory("")
-        scf.yield_([(Index(point.block.arguments[0]) + 1).value])
-    return Index(taking.results[1])
 
+    counts: Buffer
+    kernel: Index
+    threads: int
+    workgroups: int
 
-def _own_share(counts: Buffer, threads: int) -> Index:
-    """Emits the looking up of the share that a processor has claimed, and before that its claim.
+    def emit_taking(self) -> Workgroup:
+        """Emits the choice of the workgroup that a thread does: of its processor's share, else of the next
+        ones.
 
-    It is that of its number, or the next that no other has: a process may have any processors of a machine,
-    and more of them than threads, so that numbers alone give several the same, and some shares to nobody.
-    """
-    processor, index = _processor() % PROCESSORS, ir.IndexType.get()
-    place = processor + COUNT_ELEMENTS
-    claimed = Index(arith.index_cast(index, counts.load_scalar(place)))
-    known = scf.IfOp(claimed.equals(0).value, [index], has_else=True)
-    with ir.InsertionPoint(known.then_block):
-        claiming = scf.WhileOp([index, index], [Index(0).value])
-        with ir.InsertionPoint(claiming.before.blocks.append(index)) as point:
-            tried = Index(point.block.arguments[0])
-            share = (processor + tried) % threads
-            one = arith.constant(counts.element, 1)
-            owners = [(share + (COUNT_ELEMENTS + PROCESSORS)).value]
-            before = memref.atomic_rmw(arith.AtomicRMWKind.addi, one, counts.memref, owners)
-            is_taken = Index(arith.index_cast(index, before)).at_least(1)
-            scf.condition((is_taken & tried.less_than(threads - 1)).value, [tried.value, share.value])
-        with ir.InsertionPoint(claiming.after.blocks.append(index, index)) as point:
+        Those of a share are neighbours. Kernels that divide an image alike have a processor read what it has
+        written, which is in its caches.
+        """
+        index = ir.IndexType.get()
+        home = self._own_share()
+        taking = scf.WhileOp([index, index, index], [Index(0).value])
+        with ir.InsertionPoint(taking.before.blocks.append(index)) as point:
+            tried = point.block.arguments[0]
+            share = (home + Index(tried)) % self.threads
+            begin, end = self._begin(share), self._begin(share + 1)
+            place = self._line(share) + TAKEN
+            before = self._load(place)
+            attempt = scf.IfOp((begin + before).less_than(end).value, [index], has_else=True)
+            with ir.InsertionPoint(attempt.then_block):
+                scf.yield_([(begin + self._add_one(place)).value])
+            with ir.InsertionPoint(attempt.else_block):
+                scf.yield_([end.value])
+            taken = Index(attempt.results[0])
+            scf.condition(taken.at_least(end).value, [tried, taken.value, share.value])
+        with ir.InsertionPoint(taking.after.blocks.append(index, index, index)) as point:
+            _order_memory("")
             scf.yield_([(Index(point.block.arguments[0]) + 1).value])
-        own = Index(claiming.results[1])
-        memref.store(arith.index_cast(counts.element, (own + 1).value), counts.memref, [place.value])
-        scf.yield_([own.value])
-    with ir.InsertionPoint(known.else_block):
-        scf.yield_([(claimed - 1).value])
-    return Index(known.results[0])
+        return Workgroup(*map(Index, taking.results[1:]))
 
+    def emit_wait(self, workgroup: Workgroup, reach: Index, reading: Reading | None) -> None:
+        """Emits the wait until what a workgroup reads is there, and what it overwrites is read.
 
-def emit_arrival(count: Buffer, last: Index) -> None:
-    """Emits the counting of a workgroup, after all that was written before.
+        That is so when the share of the workgroup and `reach` others before and after it are done with the
+        kernel before, and all are with those before that; of a negative reach when all are done with all of
+        these. Meanwhile `reading` is fetched.
+        """
+        last = reach.at_least(0)
+        fetched = self._emit_wait(
+            Index(FINISHED), select_index(last, self.kernel - 1, self.kernel), reading, Index(0)
+        )
+        # Of a negative reach there are none.
+        first = (workgroup.share - reach).maximum(0)
+        count = (workgroup.share + reach + 1).minimum(self.threads) - first
 
-    The one that makes the count `last` tells those that wait: who counts isn't held up by who looks.
-    """
-    one = arith.constant(count.element, 1)
-    before = memref.atomic_rmw(arith.AtomicRMWKind.addi, one, count.memref, [Index(0).value])
-    arrived = arith.addi(before, one)
-    is_last = arith.cmpi(arith.CmpIPredicate.eq, arrived, arith.index_cast(count.element, last.value))
-    when(
-        Condition(is_last),
-        then=lambda: memref.store(arrived, count.memref, [Index(LINE_ELEMENTS).value]),
-    )
+        def wait_for(number: Index, fetched: list[ir.Value]) -> list[ir.Value]:
+            place = (first + number) * LINE_ELEMENTS + progress_element(0)
+            return [self._emit_wait(place, self.kernel, reading, Index(fetched[0])).value]
+
+        loop_carried(count, 1, [fetched.value], wait_for, "neighbour")
+        _order_memory("")
+
+    def _emit_wait(self, place: Index, kernels: Index, reading: Reading | None, fetched: Index) -> Index:
+        """Emits a loop that ends when an element is `kernels` or more; gives how far `reading` is fetched."""
+        with named("awaited"):
+            awaited = arith.index_cast(self.counts.element, kernels.value)
+        index = ir.IndexType.get()
+        wait = scf.WhileOp([index], [fetched.value])
+        with ir.InsertionPoint(wait.before.blocks.append(index)) as point:
+            with named("done"):
+                done = self.counts.load_scalar(place)
+            is_early = arith.cmpi(arith.CmpIPredicate.slt, done, awaited)
+            scf.condition(is_early, [point.block.arguments[0]])
+        with ir.InsertionPoint(wait.after.blocks.append(index)) as point:
+            position = Index(point.block.arguments[0])
+            if reading is not None:
+                when(position.less_than(reading.count), then=lambda: _fetch(reading, position))
+            _order_memory("pause")
+            scf.yield_([(position + LINES_PER_LOOK * LINE_BYTES).value])
+        return Index(wait.results[0])
+
+    def emit_arrival(self, workgroup: Workgroup) -> None:
+        """Emits the counting of a workgroup, after all that was written before.
+
+        The last one of a share tells those that wait: who counts isn't held up by who looks. A kernel of
+        fewer workgroups than shares is done as a whole, after a negative reach.
+        """
+        if self.workgroups < self.threads:
+            is_last = self._add_one(self._line(Index(0)) + ARRIVED).equals(self.workgroups - 1)
+            when(is_last, then=self._finish_all)
+            return
+        share = workgroup.share
+        size = self._begin(share + 1) - self._begin(share)
+        is_last = self._add_one(self._line(share) + ARRIVED).equals(size - 1)
+        when(is_last, then=lambda: self._finish(share))
+
+    def _finish(self, share: Index) -> None:
+        """Emits that a share is done: after all are, if it is the last, so that numbers only grow."""
+        is_last = self._add_one(self._line(Index(0)) + DONE_SHARES).equals(self.threads - 1)
+        when(is_last, then=lambda: self._store(Index(FINISHED), self.kernel + 1))
+        _order_memory("")
+        self._store(share * LINE_ELEMENTS + progress_element(0), self.kernel + 1)
+
+    def _finish_all(self) -> None:
+        self._store(Index(FINISHED), self.kernel + 1)
+        _order_memory("")
+        with loop(self.threads, name="share") as share:
+            self._store(share * LINE_ELEMENTS + progress_element(0), self.kernel + 1)
+
+    def _begin(self, share: Index) -> Index:
+        """The first workgroup of a share."""
+        return (share * self.workgroups) // self.threads
+
+    def _line(self, share: Index) -> Index:
+        """The first element of this kernel's line for a share."""
+        first = self.kernel * kernel_elements(self.threads) + first_kernel_element(self.threads)
+        return first + share * LINE_ELEMENTS
+
+    def _load(self, place: Index) -> Index:
+        return Index(arith.index_cast(ir.IndexType.get(), self.counts.load_scalar(place)))
+
+    def _store(self, place: Index, number: Index) -> None:
+        memref.store(arith.index_cast(self.counts.element, number.value), self.counts.memref, [place.value])
+
+    def _add_one(self, place: Index) -> Index:
+        """Emits the counting of one more, by whichever processor; gives how many there were before."""
+        one = arith.constant(self.counts.element, 1)
+        before = memref.atomic_rmw(arith.AtomicRMWKind.addi, one, self.counts.memref, [place.value])
+        return Index(arith.index_cast(ir.IndexType.get(), before))
+
+    def _own_share(self) -> Index:
+        """Emits the looking up of the share that a processor has claimed, and before that its claim.
+
+        It is that of its number, or the next that no other has: a process may have any processors of a
+        machine, and more of them than threads, so that numbers alone give several the same, and some shares
+        to nobody.
+        """
+        processor, index = _processor() % PROCESSORS, ir.IndexType.get()
+        place = processor + claim_element(self.threads)
+        claimed = self._load(place)
+        known = scf.IfOp(claimed.equals(0).value, [index], has_else=True)
+        with ir.InsertionPoint(known.then_block):
+            claiming = scf.WhileOp([index, index], [Index(0).value])
+            with ir.InsertionPoint(claiming.before.blocks.append(index)) as point:
+                tried = Index(point.block.arguments[0])
+                share = (processor + tried) % self.threads
+                owners = self._add_one(share + (claim_element(self.threads) + PROCESSORS))
+                is_taken = owners.at_least(1)
+                scf.condition(
+                    (is_taken & tried.less_than(self.threads - 1)).value, [tried.value, share.value]
+                )
+            with ir.InsertionPoint(claiming.after.blocks.append(index, index)) as point:
+                scf.yield_([(Index(point.block.arguments[0]) + 1).value])
+            own = Index(claiming.results[1])
+            self._store(place, own + 1)
+            scf.yield_([own.value])
+        with ir.InsertionPoint(known.else_block):
+            scf.yield_([(claimed - 1).value])
+        return Index(known.results[0])
 
 
 def _processor() -> Index:

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise, takewhile
+from pathlib import Path
 
 import iree.winograd
 import numpy as np
@@ -12,17 +17,20 @@ from agreement import expect_within
 from iree.winograd.dialect.algebra.numerics import error_bound
 
 SIZE, CHANNELS, LAYERS, CALLS = 10, 32, 8, 20
-IMAGE = f"tensor<1x{SIZE}x{SIZE}x{CHANNELS}xf32>"
+IDENTITY = "affine_map<(n, h, w, c) -> (n, h, w, c)>"
+LARGE_SIZE, SHARES = 48, 16
+"""Of images of which shares of so many threads wait for their neighbours alone."""
 
 
-def residual_layers(seed: int) -> str:
+def residual_layers(seed: int, image_size: int = SIZE) -> str:
     """MLIR of a function that applies convolutions, 3x3 and 1x1 in turn, each added to its image."""
+    image_type = f"tensor<1x{image_size}x{image_size}x{CHANNELS}xf32>"
     generator = np.random.default_rng(seed)
     lines = ["%zero = arith.constant 0.0 : f32"]
     image = "%x"
     for layer in range(LAYERS):
         kernel = 3 - 2 * (layer % 2)
-        pad, size = kernel // 2, SIZE + kernel - 1
+        pad, size = kernel // 2, image_size + kernel - 1
         padded = f"tensor<1x{size}x{size}x{CHANNELS}xf32>"
         filters = generator.uniform(-1, 1, (kernel, kernel, CHANNELS, CHANNELS)) / (kernel * CHANNELS)
         values = filters.astype(np.float32).tobytes().hex().upper()
@@ -31,18 +39,22 @@ def residual_layers(seed: int) -> str:
             f'%f{layer} = arith.constant dense<"0x{values}"> : {type_}\n'
             f"%p{layer} = tensor.pad {image} low[0, {pad}, {pad}, 0] high[0, {pad}, {pad}, 0] {{\n"
             "^bb0(%i: index, %j: index, %k: index, %l: index):\n  tensor.yield %zero : f32\n"
-            f"}} : {IMAGE} to {padded}\n"
-            f"%e{layer} = tensor.empty() : {IMAGE}\n"
-            f"%z{layer} = linalg.fill ins(%zero : f32) outs(%e{layer} : {IMAGE}) -> {IMAGE}\n"
+            f"}} : {image_type} to {padded}\n"
+            f"%e{layer} = tensor.empty() : {image_type}\n"
+            f"%z{layer} = linalg.fill ins(%zero : f32) outs(%e{layer} : {image_type}) -> {image_type}\n"
             f"%c{layer} = linalg.conv_2d_nhwc_hwcf {{winograd.algorithm = {{"
             f"output_tile = array<i64: {kernel}, {kernel}>, part_size = array<i64: {kernel}, {kernel}>}}}} "
             f"ins(%p{layer}, %f{layer} : {padded}, {type_}) "
-            f"outs(%z{layer} : {IMAGE}) -> {IMAGE}\n"
-            f"%r{layer} = arith.addf %c{layer}, {image} : {IMAGE}"
+            f"outs(%z{layer} : {image_type}) -> {image_type}\n"
+            f"%r{layer} = linalg.generic {{indexing_maps = [{', '.join([IDENTITY] * 3)}], "
+            'iterator_types = ["parallel", "parallel", "parallel", "parallel"]} '
+            f"ins(%c{layer}, {image} : {image_type}, {image_type}) outs(%e{layer} : {image_type}) {{\n"
+            "^bb0(%a: f32, %b: f32, %o: f32):\n  %s = arith.addf %a, %b : f32\n  linalg.yield %s : f32\n"
+            f"}} -> {image_type}"
         )
         image = f"%r{layer}"
-    body = "\n".join([*lines, f"return {image} : {IMAGE}"])
-    return f"func.func @main(%x: {IMAGE}) -> {IMAGE} {{\n{body}\n}}"
+    body = "\n".join([*lines, f"return {image} : {image_type}"])
+    return f"func.func @main(%x: {image_type}) -> {image_type} {{\n{body}\n}}"
 
 
 def exact(seed: int, image: npt.NDArray[np.float32]) -> tuple[npt.NDArray[np.float64], float]:
@@ -59,7 +71,7 @@ def exact(seed: int, image: npt.NDArray[np.float32]) -> tuple[npt.NDArray[np.flo
         # Errors of the image come with as many products as there are taps and channels, and by themselves.
         bound = (1 + kernel) * bound + convolved * (np.abs(values).max() + bound)
         values = values + sum(
-            padded[:, i : i + SIZE, j : j + SIZE] @ filters[i, j]
+            padded[:, i : i + image.shape[1], j : j + image.shape[2]] @ filters[i, j]
             for i in range(kernel)
             for j in range(kernel)
         )
@@ -88,6 +100,61 @@ def test_waits_on_any_number_of_workers(program: bytes, image: npt.NDArray[np.fl
     loaded = iree.winograd.load(program, threads=threads)
     for _ in range(CALLS):
         np.testing.assert_array_equal(np.asarray(loaded(image)), expected)
+
+
+@pytest.mark.parametrize("threads", [2, 3, SHARES])
+def test_shares_wait_for_what_they_read(threads: int) -> None:
+    """Of kernels that begin while others of the kernel before are at work, however few workers there are."""
+    source = residual_layers(2, LARGE_SIZE)
+    program = iree.winograd.compile(source, target="cpu", threads=SHARES, strict=True)
+    size = (1, LARGE_SIZE, LARGE_SIZE, CHANNELS)
+    image = np.random.default_rng(3).uniform(-1, 1, size).astype(np.float32)
+    expected = np.asarray(iree.winograd.load(program, device="local-sync")(image))
+    expect_within(expected, *exact(2, image))
+    loaded = iree.winograd.load(program, threads=threads)
+    for _ in range(CALLS):
+        np.testing.assert_array_equal(np.asarray(loaded(image)), expected)
+
+
+# Its reach, and its operands, a line each.
+OPERAND = r" +(?:ro|wo|rw) .*\n"
+DISPATCH = re.compile(
+    rf"stream\.cmd\.dispatch @[\w:@]+(?:\(%c\d+\w*, %c(-?\d+)\w* : index, index\))? {{\n((?:{OPERAND})+)"
+)
+RANGE = re.compile(r"(ro|wo|rw) (%\w+)\[%c(\d+)\w* for %c(\d+)")
+
+
+def test_kernels_at_work_at_once_have_memory_of_their_own(tmp_path: Path) -> None:
+    """What a kernel writes isn't where the one before, of which others may be at work, still reads."""
+    source = tmp_path / "layers.mlir"
+    source.write_text(residual_layers(2, LARGE_SIZE))
+    printing = "--mlir-print-ir-before=iree-stream-fuse-dispatch-bindings"
+    target = ["--iree-hal-target-device=local", "--iree-hal-local-target-device-backends=llvm-cpu"]
+    ours = [
+        "--iree-enable-winograd",
+        f"--iree-winograd-threads={SHARES}",
+        "--iree-llvmcpu-target-cpu=haswell",
+    ]
+    printed = subprocess.run(
+        ["iree-compile", source, *target, *ours, "--compile-to=stream", printing, "-o", tmp_path / "out"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stderr
+    dispatches = [(int(reach or -1), RANGE.findall(each)) for reach, each in DISPATCH.findall(printed)]
+    assert sum(reach >= 0 for reach, _ in dispatches) == LAYERS - 1
+    for (_, before), (reach, operands) in pairwise(dispatches):
+        # What follows the counts is kept, not read.
+        read = takewhile(lambda each: each[0] != "rw", before)
+        (written,) = (each for each in operands if each[0] == "wo")
+        assert reach < 0 or not any(overlap(each, written) for each in read)
+
+
+def overlap(one: Sequence[str], other: Sequence[str]) -> bool:
+    """Whether ranges, each an access, a resource, an offset and a size, have bytes in common."""
+    (_, resource, *numbers), (_, other_resource, *other_numbers) = one, other
+    (begin, size), (other_begin, other_size) = map(int, numbers), map(int, other_numbers)
+    return resource == other_resource and begin < other_begin + other_size and other_begin < begin + size
 
 
 def test_calls_of_two_programs_at_a_time(program: bytes, image: npt.NDArray[np.float32]) -> None:
