@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.frame.containment import rewrite_each
 from iree.winograd.passes.frame.registry import register_pass
@@ -64,21 +66,21 @@ def _allocate_at_once(alloca: ir.Operation) -> None:
         if _AFFINITY in alloca.attributes:
             attributes[_AFFINITY] = alloca.attributes[_AFFINITY]
         own = ir.Operation.create("stream.resource.alloc", [result.type], [size], attributes).result
-        if not awaited:
-            awaited = [ir.Operation.create("stream.timepoint.immediate", [ready.type]).result]
     for deallocating in {use.owner.operation for use in result.uses if use.owner.operation.name == _DEALLOCA}:
         _free_with_last_use(deallocating)
     result.replace_all_uses_with(own)
-    ready.replace_all_uses_with(awaited[0])
-    alloca.erase()
+    _needs_no_time(alloca, ready, awaited)
 
 
 def _free_with_last_use(deallocating: ir.Operation) -> None:
     """Removes it: memory that isn't the pool's is freed when nothing refers to it, commands included."""
     _resource, _size, *awaited = deallocating.operands
-    with deallocating.location, ir.InsertionPoint(deallocating):
-        if not awaited:
-            type_ = deallocating.results[0].type
-            awaited = [ir.Operation.create("stream.timepoint.immediate", [type_]).result]
-    deallocating.results[0].replace_all_uses_with(awaited[0])
-    deallocating.erase()
+    _needs_no_time(deallocating, deallocating.results[0], awaited)
+
+
+def _needs_no_time(operation: ir.Operation, done: ir.Value, awaited: Sequence[ir.Value]) -> None:
+    """Removes an operation, which is done when what it awaits is, if that is anything."""
+    with operation.location, ir.InsertionPoint(operation):
+        now = awaited or [ir.Operation.create("stream.timepoint.immediate", [done.type]).result]
+    done.replace_all_uses_with(now[0])
+    operation.erase()

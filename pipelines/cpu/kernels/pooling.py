@@ -7,6 +7,7 @@ from itertools import product
 
 from iree.winograd.dialect.bindings import arith
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
+from iree.winograd.pipelines.cpu.tiles.read_pixels import ImageRow
 from iree.winograd.pipelines.emission.buffer import Buffer
 from iree.winograd.pipelines.emission.control_flow import loop, named
 from iree.winograd.pipelines.emission.index import Index
@@ -41,11 +42,12 @@ class PoolingKernel:
 
     def input_pixels(self, number: int) -> range:
         """What it reads, likewise."""
-        windows, (rows, columns) = self.windows, self.windows.extents
+        windows = self.windows
         image, row = divmod(number, windows.outputs[0])
-        bounds = (windows.first(0, row), windows.first(0, row) + windows.size[0] - 1)
-        first, last = (image * rows + min(max(bound, 0), rows - 1) for bound in bounds)
-        return range(first * columns, (last + 1) * columns)
+        first = windows.first(0, row)
+        bounds = (ImageRow(image, each) for each in (first, first + windows.size[0] - 1))
+        begin, last = (bound.pixel(windows.extents) for bound in bounds)
+        return range(begin, last + windows.extents[1])
 
     def emit(self, workgroup: tuple[Index, ...], image: Buffer, output: Buffer) -> None:
         """Emits the work of one workgroup at the insertion point: N x H x W x C to N x OH x OW x C."""

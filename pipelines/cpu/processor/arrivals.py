@@ -95,16 +95,14 @@ class Arrivals:
         kernel before, and all are with those before that; of a negative reach when all are done with all of
         these. Meanwhile `reading` is fetched.
         """
-        last = reach.at_least(0)
-        fetched = self._emit_wait(
-            Index(FINISHED), select_index(last, self.kernel - 1, self.kernel), reading, Index(0)
-        )
+        finished = select_index(reach.at_least(0), self.kernel - 1, self.kernel)
+        fetched = self._emit_wait(Index(FINISHED), finished, reading, Index(0))
         # Of a negative reach there are none.
         first = (workgroup.share - reach).maximum(0)
         count = (workgroup.share + reach + 1).minimum(self.threads) - first
 
         def wait_for(number: Index, fetched: list[ir.Value]) -> list[ir.Value]:
-            place = (first + number) * LINE_ELEMENTS + progress_element(0)
+            place = self._progress(first + number)
             return [self._emit_wait(place, self.kernel, reading, Index(fetched[0])).value]
 
         loop_carried(count, 1, [fetched.value], wait_for, "neighbour")
@@ -149,17 +147,21 @@ class Arrivals:
         is_last = self._add_one(self._line(Index(0)) + DONE_SHARES).equals(self.threads - 1)
         when(is_last, then=lambda: self._store(Index(FINISHED), self.kernel + 1))
         _order_memory("")
-        self._store(share * LINE_ELEMENTS + progress_element(0), self.kernel + 1)
+        self._store(self._progress(share), self.kernel + 1)
 
     def _finish_all(self) -> None:
         self._store(Index(FINISHED), self.kernel + 1)
         _order_memory("")
         with loop(self.threads, name="share") as share:
-            self._store(share * LINE_ELEMENTS + progress_element(0), self.kernel + 1)
+            self._store(self._progress(share), self.kernel + 1)
 
     def _begin(self, share: Index) -> Index:
         """The first workgroup of a share."""
         return (share * self.workgroups) // self.threads
+
+    def _progress(self, share: Index) -> Index:
+        """The element that says of how many kernels a share is done."""
+        return share * LINE_ELEMENTS + progress_element(0)
 
     def _line(self, share: Index) -> Index:
         """The first element of this kernel's line for a share."""
