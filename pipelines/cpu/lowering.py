@@ -113,9 +113,7 @@ class CpuLowering:
             (batch, *windows.outputs, windows.channels),
             kernel,
             lambda function: kernel.emit(function.workgroup, *function.buffers),
-            attributes=lambda signature: (
-                {} if signature.dynamic_batch else _spans(kernel, batch, signature, [kernel.input_pixels])
-            ),
+            attributes=lambda signature: {} if signature.dynamic_batch else _spans(kernel, batch, signature),
         )
 
     def softmax(self, rows: ir.Value, length: int) -> ir.Value:
@@ -502,33 +500,34 @@ def _convolution_spans(
     if shape.batch is None or is_separate or shape.input_channels_first or shape.output_channels_first:
         return {}
     pixelwise = ir.AffineMap.get_identity(transform.image_type.rank)
-    epilogue = [each == pixelwise for each in transform.indexing_maps]
-    touched = [kernel.input_pixels, None, *(kernel.output_pixels if each else None for each in epilogue)]
-    return _spans(kernel, shape.batch, signature, touched)
+    are_pixelwise = [each == pixelwise for each in transform.indexing_maps]
+    return _spans(kernel, shape.batch, signature, are_pixelwise)
 
 
 def _spans(
     kernel: CpuKernel | PoolingKernel,
     batch: int,
     signature: DispatchSignature,
-    operands: Sequence[Callable[[int], range] | None],
+    are_pixelwise: Sequence[bool] = (),
 ) -> dict[str, ir.Attribute]:
-    """`operands` has the pixels of each operand that the workgroups of an x coordinate touch, if it is
-    known."""
+    """Of a kernel whose first operand is an image, and whose second, if it has one, filters.
+
+    `are_pixelwise` says of operands of the epilogue whether they are read where the result is written.
+    """
     count = kernel.workgroups(Index(batch))[0].known
     assert count is not None
+    touched = [kernel.touched_pixels(number) for number in range(count)]
+    read, written = [each.read for each in touched], [each.written for each in touched]
 
-    def elements(tensor: ir.RankedTensorType, pixels: Callable[[int], range] | None) -> Spans:
-        if pixels is None:
-            return None
+    def elements(tensor: ir.RankedTensorType, pixels: Spans) -> Spans:
         channels = tensor.shape[-1]
-        spans = map(pixels, range(count))
-        return [range(span.start * channels, span.stop * channels) for span in spans]
+        return pixels and [range(span.start * channels, span.stop * channels) for span in pixels]
 
     # Operands after these, in whose place the result is, have all of it.
-    of_operands = [elements(*each) for each in zip(signature.operands, operands, strict=False)]
-    result = None if signature.updates_last_operand else kernel.output_pixels
-    return {SPANS_ATTRIBUTE_NAME: spans_attribute(elements(signature.result, result), of_operands)}
+    of_operands = [read, None, *(written if each else None for each in are_pixelwise)]
+    operands = [elements(*each) for each in zip(signature.operands, of_operands, strict=False)]
+    result = elements(signature.result, None if signature.updates_last_operand else written)
+    return {SPANS_ATTRIBUTE_NAME: spans_attribute(result, operands)}
 
 
 def _function(executable: ir.Operation) -> ir.Operation:

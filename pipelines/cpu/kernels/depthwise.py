@@ -16,7 +16,7 @@ from iree.winograd.dialect.bindings import ir
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.schedules.channel_blocks import ChannelBlocks
 from iree.winograd.pipelines.cpu.schedules.depthwise import DepthwiseSchedule, copied_extents
-from iree.winograd.pipelines.cpu.tiles.read_pixels import read_pixels
+from iree.winograd.pipelines.cpu.tiles.touched_pixels import TouchedPixels, read_pixels
 from iree.winograd.pipelines.emission.buffer import Buffer, clear_elements, scratch
 from iree.winograd.pipelines.emission.control_flow import loop, loop_carried, named, when
 from iree.winograd.pipelines.emission.epilogue import VectorEpilogue
@@ -98,13 +98,10 @@ class DepthwiseKernel:
         """Blocks of rows of all images, and parts of the channels."""
         return batch * self._row_blocks, Index(self._channel_parts)
 
-    def output_pixels(self, number: int) -> range:
-        """What the workgroups of an x coordinate write, numbered as in `read_pixels`."""
-        return self._outputs(Index(number)).pixels(self.shape, self.shape.output_size[-1])
-
-    def input_pixels(self, number: int) -> range:
-        """What they read, likewise."""
-        return read_pixels(self.shape, self.output_pixels(number))
+    def touched_pixels(self, number: int) -> TouchedPixels:
+        """Those of the workgroups of an x coordinate."""
+        written = self._outputs(Index(number)).pixels(self.shape, self.shape.output_size[-1])
+        return TouchedPixels(read_pixels(self.shape, written), written)
 
     def emit(
         self,

@@ -16,7 +16,7 @@ from iree.winograd.pipelines.cpu.schedules.direct import (
     copies_input,
     direct_channel_blocks,
 )
-from iree.winograd.pipelines.cpu.tiles.read_pixels import read_pixels
+from iree.winograd.pipelines.cpu.tiles.touched_pixels import TouchedPixels, read_pixels
 from iree.winograd.pipelines.emission.buffer import Buffer
 from iree.winograd.pipelines.emission.control_flow import loop, loop_carried, named
 from iree.winograd.pipelines.emission.epilogue import VectorEpilogue
@@ -89,13 +89,10 @@ class DirectKernel:
         """Blocks of outputs of all images, and parts of the output channels."""
         return batch * (self._row_blocks * self._pixel_blocks), Index(self._channel_parts)
 
-    def output_pixels(self, number: int) -> range:
-        """What the workgroups of an x coordinate write, numbered as in `read_pixels`."""
-        return self._outputs(Index(number)).pixels(self.shape, self.schedule.pixel_block)
-
-    def input_pixels(self, number: int) -> range:
-        """What they read, likewise."""
-        return read_pixels(self.shape, self.output_pixels(number))
+    def touched_pixels(self, number: int) -> TouchedPixels:
+        """Those of the workgroups of an x coordinate."""
+        written = self._outputs(Index(number)).pixels(self.shape, self.schedule.pixel_block)
+        return TouchedPixels(read_pixels(self.shape, written), written)
 
     def emit(
         self,

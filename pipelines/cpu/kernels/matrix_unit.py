@@ -30,7 +30,7 @@ from iree.winograd.pipelines.cpu.schedules.matrix_unit import (
     split_columns,
     split_rows,
 )
-from iree.winograd.pipelines.cpu.tiles.read_pixels import read_pixels
+from iree.winograd.pipelines.cpu.tiles.touched_pixels import TouchedPixels, read_pixels
 from iree.winograd.pipelines.emission.buffer import Buffer, ScratchMemory
 from iree.winograd.pipelines.emission.control_flow import loop, named, when
 from iree.winograd.pipelines.emission.epilogue import VectorEpilogue
@@ -87,15 +87,12 @@ class MatrixUnitKernel:
         """Blocks of outputs of all images, and parts of the output channels."""
         return self.without_unit.workgroups(batch)
 
-    def output_pixels(self, number: int) -> range:
-        """What the workgroups of an x coordinate write, with the unit or without it."""
+    def touched_pixels(self, number: int) -> TouchedPixels:
+        """Those of the workgroups of an x coordinate, with the unit or without it."""
         with_unit = self._outputs(Index(number)).pixels(self.shape, self.schedule.pixel_block)
-        without = self.without_unit.output_pixels(number)
-        return range(min(with_unit.start, without.start), max(with_unit.stop, without.stop))
-
-    def input_pixels(self, number: int) -> range:
-        """What they read, likewise."""
-        return read_pixels(self.shape, self.output_pixels(number))
+        without = self.without_unit.touched_pixels(number).written
+        written = range(min(with_unit.start, without.start), max(with_unit.stop, without.stop))
+        return TouchedPixels(read_pixels(self.shape, written), written)
 
     def emit(
         self,

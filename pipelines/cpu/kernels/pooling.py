@@ -7,7 +7,7 @@ from itertools import product
 
 from iree.winograd.dialect.bindings import arith
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
-from iree.winograd.pipelines.cpu.tiles.read_pixels import ImageRow
+from iree.winograd.pipelines.cpu.tiles.touched_pixels import ImageRow, TouchedPixels
 from iree.winograd.pipelines.emission.buffer import Buffer
 from iree.winograd.pipelines.emission.control_flow import loop, named
 from iree.winograd.pipelines.emission.index import Index
@@ -35,19 +35,15 @@ class PoolingKernel:
         """Rows of windows of all images."""
         return batch * self.windows.outputs[0], Index(1)
 
-    def output_pixels(self, number: int) -> range:
-        """What workgroup `number` writes, row-major over the pixels of all images."""
-        columns = self.windows.outputs[1]
-        return range(number * columns, (number + 1) * columns)
-
-    def input_pixels(self, number: int) -> range:
-        """What it reads, likewise."""
-        windows = self.windows
+    def touched_pixels(self, number: int) -> TouchedPixels:
+        """Those of a workgroup."""
+        windows, columns = self.windows, self.windows.outputs[1]
         image, row = divmod(number, windows.outputs[0])
         first = windows.first(0, row)
         bounds = (ImageRow(image, each) for each in (first, first + windows.size[0] - 1))
         begin, last = (bound.pixel(windows.extents) for bound in bounds)
-        return range(begin, last + windows.extents[1])
+        written = range(number * columns, (number + 1) * columns)
+        return TouchedPixels(range(begin, last + windows.extents[1]), written)
 
     def emit(self, workgroup: tuple[Index, ...], image: Buffer, output: Buffer) -> None:
         """Emits the work of one workgroup at the insertion point: N x H x W x C to N x OH x OW x C."""

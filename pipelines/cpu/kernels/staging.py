@@ -25,7 +25,7 @@ class OutputBlock:
     def pixels(self, shape: ConvolutionShape, row_pixels: int) -> range:
         """From the first to the last of `row_pixels` in each row, for a block that is known.
 
-        They are numbered as in `read_pixels`.
+        They are numbered as `TouchedPixels` are.
         """
         rows = self.number * shape.output_rows + self.first_row
         first = (rows * shape.output_size[-1] + self.first_pixel).known

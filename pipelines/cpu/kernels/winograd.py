@@ -11,8 +11,12 @@ from iree.winograd.pipelines.cpu.processor.target import ROW_PADDING, CpuTarget
 from iree.winograd.pipelines.cpu.schedules.channel_blocks import ChannelBlocks
 from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule
 from iree.winograd.pipelines.cpu.tiles.filter_transform import FilterTransform
-from iree.winograd.pipelines.cpu.tiles.read_pixels import ImageRow, read_by_rows
 from iree.winograd.pipelines.cpu.tiles.tile_block import TileBlock
+from iree.winograd.pipelines.cpu.tiles.touched_pixels import (
+    ImageRow,
+    TouchedPixels,
+    read_by_rows,
+)
 from iree.winograd.pipelines.cpu.tiles.transforms import InputTransform, OutputTransform
 from iree.winograd.pipelines.emission.buffer import Buffer, clear_elements, scratch
 from iree.winograd.pipelines.emission.control_flow import loop, when
@@ -80,15 +84,12 @@ class WinogradKernel:
         """Blocks of tiles of all images, and parts of the output channels."""
         return ceildiv(self._tiles(batch), self.schedule.tile_block), Index(self._channel_parts)
 
-    def output_pixels(self, number: int) -> range:
-        """What the workgroups of an x coordinate write, and maybe others, numbered as in `read_pixels`."""
+    def touched_pixels(self, number: int) -> TouchedPixels:
+        """Those of the workgroups of an x coordinate, whole rows of them."""
         size = self.shape.output_size
         first, last = self._output_rows(number)
-        return range(first.pixel(size), last.pixel(size) + prod(size[1:]))
-
-    def input_pixels(self, number: int) -> range:
-        """What they read, likewise."""
-        return read_by_rows(self.shape, *self._output_rows(number))
+        written = range(first.pixel(size), last.pixel(size) + prod(size[1:]))
+        return TouchedPixels(read_by_rows(self.shape, first, last), written)
 
     def _output_rows(self, number: int) -> tuple[ImageRow, ImageRow]:
         """The first and the last row of the tiles of a block, which may be past those of the image."""

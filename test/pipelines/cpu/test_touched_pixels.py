@@ -164,8 +164,9 @@ def test_spans_hold_what_workgroups_touch(shape: ConvolutionShape, threads: int)
         for number in range(count):
             outputs = written_pixels(kernel, number)
             written.update(outputs.tolist())
-            expect_among(outputs, kernel.output_pixels(number))
-            expect_among(needed_pixels(shape, outputs), kernel.input_pixels(number))
+            touched = kernel.touched_pixels(number)
+            expect_among(outputs, touched.written)
+            expect_among(needed_pixels(shape, outputs), touched.read)
         assert written == set(range(image_pixels(shape, shape.output_size)))
 
 
@@ -177,17 +178,20 @@ def test_spans_hold_what_pooling_touches(size: int, stride: int, low: int) -> No
     kernel = PoolingKernel(windows, TARGET)
     for image, row in product(range(3), range(rows)):
         number = image * rows + row
-        assert kernel.output_pixels(number) == range(number * columns, (number + 1) * columns)
+        touched = kernel.touched_pixels(number)
+        assert touched.written == range(number * columns, (number + 1) * columns)
         inside = [each for each in range(row * stride - low, row * stride - low + size) if 0 <= each < 13]
         read = np.arange(3 * 13 * 11).reshape(3, 13, 11)[image, inside]
-        expect_among(read.ravel(), kernel.input_pixels(number))
+        expect_among(read.ravel(), touched.read)
 
 
 def test_pointwise_convolutions_read_what_they_write() -> None:
     """Those of 3x3 read a row more on either side: a share waits for its neighbours alone."""
     for kernel in kernels(shape(8, (14, 14), 1, 1), threads=16):
-        assert kernel.input_pixels(0) == kernel.output_pixels(0)
+        touched = kernel.touched_pixels(0)
+        assert touched.read == touched.written
     for kernel in kernels(shape(1, (23, 19), 3, 1), threads=16):
-        outputs = kernel.output_pixels(1)
+        touched = kernel.touched_pixels(1)
+        outputs = touched.written
         rows = range(outputs.start // 19 - 1, (outputs.stop - 1) // 19 + 2)
-        assert kernel.input_pixels(1) == range(max(rows.start, 0) * 19, min(rows.stop, 23) * 19)
+        assert touched.read == range(max(rows.start, 0) * 19, min(rows.stop, 23) * 19)

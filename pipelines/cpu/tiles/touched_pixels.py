@@ -1,4 +1,4 @@
-"""Which pixels of its image a workgroup reads: what other workgroups must have written before.
+"""Which pixels of images a workgroup touches: what it reads other workgroups must have written before.
 
 Pixels are numbered row-major over images and spatial dimensions, those of a batch one image after the other.
 """
@@ -22,6 +22,14 @@ class ImageRow:
         """The first one of it, or of the nearest row that there is, in images of this size."""
         row = min(max(self.row, 0), size[0] - 1)
         return (self.number * size[0] + row) * prod(size[1:])
+
+
+@dataclass(frozen=True)
+class TouchedPixels:
+    """From the first to the last pixel that a workgroup reads of its image, and writes."""
+
+    read: range
+    written: range
 
 
 def read_pixels(shape: ConvolutionShape, outputs: range) -> range:
