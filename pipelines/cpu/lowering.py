@@ -520,8 +520,10 @@ def _spans(
     read, written = [each.read for each in touched], [each.written for each in touched]
 
     def elements(tensor: ir.RankedTensorType, pixels: Spans) -> Spans:
+        if pixels is None:
+            return None
         channels = tensor.shape[-1]
-        return pixels and [range(span.start * channels, span.stop * channels) for span in pixels]
+        return [range(span.start * channels, span.stop * channels) for span in pixels]
 
     # Operands after these, in whose place the result is, have all of it.
     of_operands = [read, None, *(written if each else None for each in are_pixelwise)]

@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pytest
 from agreement import expect_within
 from iree.winograd.dialect.algebra.numerics import error_bound
+from iree.winograd.tool_directory import TOOL_DIRECTORY
 
 SIZE, CHANNELS, LAYERS, CALLS = 10, 32, 8, 20
 IDENTITY = "affine_map<(n, h, w, c) -> (n, h, w, c)>"
@@ -136,7 +137,16 @@ def test_kernels_at_work_at_once_have_memory_of_their_own(tmp_path: Path) -> Non
         "--iree-llvmcpu-target-cpu=haswell",
     ]
     printed = subprocess.run(
-        ["iree-compile", source, *target, *ours, "--compile-to=stream", printing, "-o", tmp_path / "out"],
+        [
+            TOOL_DIRECTORY / "iree-compile",
+            source,
+            *target,
+            *ours,
+            "--compile-to=stream",
+            printing,
+            "-o",
+            tmp_path / "out",
+        ],
         capture_output=True,
         text=True,
         check=True,
