@@ -6,7 +6,7 @@ A fused multiply-add counts as one operation, as it does on the machines that we
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, Literal
@@ -86,6 +86,28 @@ class Recipe:
             results.append(_evaluate(operation, results, fma))
         zero = 0 * results[0]
         return [zero if value is None else results[value] for value in self.outputs]
+
+    def part(self, outputs: Sequence[int]) -> tuple[tuple[int, ...], Recipe]:
+        """The inputs that some outputs depend on, and their recipe from these, without others' operations."""
+        chosen = [self.outputs[output] for output in outputs]
+        needed = {value for value in chosen if value is not None}
+        for index in reversed(range(len(self.operations))):
+            if self.inputs + index in needed:
+                needed.update(self.operations[index].operands)
+        number = {value: i for i, value in enumerate(sorted(needed))}
+        read = tuple(value for value in number if value < self.inputs)
+        operations = tuple(
+            replace(
+                operation,
+                a=number[operation.a],
+                b=None if operation.b is None else number[operation.b],
+            )
+            for index, operation in enumerate(self.operations)
+            if self.inputs + index in needed
+        )
+        return read, Recipe(
+            len(read), operations, tuple(None if value is None else number[value] for value in chosen)
+        )
 
     def matrix(self) -> Matrix:
         """The matrix of the linear map that the recipe computes, exact."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import product
 from typing import TypeVar
@@ -17,6 +17,8 @@ from .vectors import multiply_add, splat
 
 Position = tuple[Index, ...]
 """The position of an element within a tile."""
+Element = tuple[int, ...]
+"""The same, known."""
 Coordinate = TypeVar("Coordinate", int, Index)
 Load = Callable[[Position], ir.Value]
 Store = Callable[[Position, ir.Value], None]
@@ -50,19 +52,53 @@ def emit_recipe(recipe: Recipe, inputs: Sequence[ir.Value], fused_multiply_add: 
 
 
 def emit_unrolled(recipes: Sequence[Recipe], load: Load, store: Store, fused_multiply_add: bool) -> None:
-    """Applies one recipe per dimension to a tile, the first dimension first, all of it straight-line code."""
-    extents = [recipe.inputs for recipe in recipes]
-    current = {e: load(tuple(map(Index, e))) for e in product(*map(range, extents))}
+    """Applies one recipe per dimension to a tile, the first dimension first, all of it straight-line code.
+
+    All elements are loaded first, so that none waits for another.
+    """
+    extents = [range(recipe.inputs) for recipe in recipes]
+    loaded = {element: load(tuple(map(Index, element))) for element in product(*extents)}
+    for element, value in _transformed(loaded, recipes, fused_multiply_add).items():
+        store(tuple(map(Index, element)), value)
+
+
+def emit_in_parts(
+    recipes: Sequence[Recipe],
+    parts: Sequence[Sequence[int]],
+    load: Load,
+    store: Store,
+    fused_multiply_add: bool,
+) -> None:
+    """`emit_unrolled` for few registers: some of the first dimension's outputs after the others.
+
+    Each of the `parts` loads the lines that it depends on anew, and one at a time.
+    """
+    first, *others = recipes
+    for part in parts:
+        read, recipe = first.part(part)
+        planes: dict[int, dict[Element, ir.Value]] = {output: {} for output in part}
+        for rest in product(*(range(other.inputs) for other in others)):
+            line = [load(tuple(map(Index, (i, *rest)))) for i in read]
+            for output, value in zip(part, emit_recipe(recipe, line, fused_multiply_add), strict=True):
+                planes[output][rest] = value
+        for output, plane in planes.items():
+            for rest, value in _transformed(plane, others, fused_multiply_add).items():
+                store(tuple(map(Index, (output, *rest))), value)
+
+
+def _transformed(
+    tile: Mapping[Element, ir.Value], recipes: Sequence[Recipe], fused_multiply_add: bool
+) -> Mapping[Element, ir.Value]:
+    """The tile after one recipe per dimension, the first dimension first."""
     for dimension, recipe in enumerate(recipes):
-        transformed: dict[tuple[int, ...], ir.Value] = {}
-        for rest in product(*(range(extent) for d, extent in enumerate(extents) if d != dimension)):
-            line = [current[_inserted(rest, dimension, i)] for i in range(recipe.inputs)]
+        lines = dict.fromkeys((*element[:dimension], *element[dimension + 1 :]) for element in tile)
+        transformed: dict[Element, ir.Value] = {}
+        for rest in lines:
+            line = [tile[_inserted(rest, dimension, i)] for i in range(recipe.inputs)]
             for i, value in enumerate(emit_recipe(recipe, line, fused_multiply_add)):
                 transformed[_inserted(rest, dimension, i)] = value
-        current = transformed
-        extents[dimension] = len(recipe.outputs)
-    for element, value in current.items():
-        store(tuple(map(Index, element)), value)
+        tile = transformed
+    return tile
 
 
 def emit_rolled(

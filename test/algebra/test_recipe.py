@@ -160,3 +160,16 @@ def test_malformed_recipes_are_named() -> None:
         transforms(4, 3).input.apply([1.0, 2.0])
     with pytest.raises(ValueError, match="at least one row and one column"):
         recipe_of(())
+
+
+@settings(max_examples=50, deadline=None, derandomize=True)
+@given(matrices, st.data())
+def test_a_part_computes_some_outputs_from_what_they_depend_on(matrix: tuple, data: st.DataObject) -> None:
+    recipe = recipe_of(matrix, restarts=1)
+    outputs = data.draw(st.lists(st.sampled_from(range(len(matrix))), min_size=1, unique=True))
+    read, part = recipe.part(outputs)
+    rows = [matrix[output] for output in outputs]
+    assert part.matrix() == tuple(tuple(row[i] for i in read) for row in rows)
+    assert all(any(row[i] for row in rows) for i in read)
+    assert len(part.operations) <= len(recipe.operations)
+    assert not any(row[i] for row in rows for i in range(recipe.inputs) if i not in read)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from iree.winograd.dialect.bindings import arith, ir
 from iree.winograd.pipelines.cpu.processor.product import CACHE_LINE, Panel, Rows
+from iree.winograd.pipelines.cpu.processor.registers import emit_free_registers
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule
 from iree.winograd.pipelines.emission.buffer import Buffer
@@ -64,6 +65,7 @@ def emit_products(
             def add_in_memory(first: Index, sums: list[ir.Value]) -> None:
                 is_first = first.known == 0 and not in_cache
                 _accumulate(products, product_offset, sums, schedule, first_block=is_first)
+                emit_free_registers(target)
 
             if schedule.sum_registers == 1:
                 _for_each_block(

@@ -30,15 +30,17 @@ class ChannelsLastReader:
     width: int
 
     def inside(self, tile: Tile, positions: list[Positions]) -> LoadTile:
-        """Loads at known distances from the first element, each with that of the next tile fetched."""
+        """Loads at known distances from the first element, what only the next tile has is fetched beside."""
         image, decomposition = self.image, self.shape.decomposition
         with named("tile_origin"):
             origin = image.offset([tile.image, *(dimension.first for dimension in positions), 0])
-        to_next_tile = decomposition.output_tile[-1] * decomposition.step[-1] * image.stride(-2)
+        to_next_tile = decomposition.output_tile[-1] * decomposition.spacing[-1] * image.stride(-2)
+        shared = range(decomposition.alpha[-1] - decomposition.output_tile[-1])
 
         def load(c: Index, element: Position) -> ir.Value:
             position = origin + c + _distance(image, positions, element)
-            image.prefetch(position + to_next_tile)
+            if element[-1].known not in shared:
+                image.prefetch(position + to_next_tile)
             with named("element"):
                 return image.load(position, self.width)
 

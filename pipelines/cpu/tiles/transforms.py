@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from math import prod
 
 from iree.winograd.dialect.algebra.recipe import Recipe
 from iree.winograd.dialect.bindings import ir
@@ -19,8 +18,8 @@ from iree.winograd.pipelines.emission.recipe import (
     Load,
     Position,
     Store,
+    emit_in_parts,
     emit_rolled,
-    emit_unrolled,
     flattened,
 )
 from iree.winograd.pipelines.emission.tiles import (
@@ -36,6 +35,7 @@ from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
 from .channels_first import ChannelsFirstReader, ChannelsFirstWriter
 from .channels_last import ChannelsLastReader, ChannelsLastWriter, LoadTile, StoreTile
+from .register_parts import register_parts
 from .tile_block import TileBlock
 
 Nested = Callable[[Load, Store], None]
@@ -152,7 +152,7 @@ class InputTransform:
 
     def _nested(self, width: int) -> Nested:
         recipes = [each.input for each in self.shape.decomposition.transforms]
-        return _nested(recipes, width, self.tiles.element, self.target)
+        return _nested(recipes, width, self.tiles.element, self.target, instructions_per_load=2)
 
     def _width(self, channels: int) -> int:
         return vector_width_for(channels, self.target.vector_width)
@@ -288,11 +288,18 @@ def _for_positions(
         when(all_inside(positions), inside, on_the_edge)
 
 
-def _nested(recipes: Sequence[Recipe], width: int, element: ir.Type, target: CpuTarget) -> Nested:
-    """Applies the recipes to a tile: straight-line code if it fits in registers, else loops."""
+def _nested(
+    recipes: Sequence[Recipe],
+    width: int,
+    element: ir.Type,
+    target: CpuTarget,
+    instructions_per_load: int = 1,
+) -> Nested:
+    """Applies the recipes to a tile: straight-line code, in parts that fit in registers, or else loops."""
+    parts = register_parts(tuple(recipes), target.vector_registers, instructions_per_load)
+    if parts is not None:
+        return lambda load, store: emit_in_parts(recipes, parts, load, store, target.fused_multiply_add)
     extents = [recipe.inputs for recipe in recipes]
-    if prod(extents) <= target.vector_registers:
-        return lambda load, store: emit_unrolled(recipes, load, store, target.fused_multiply_add)
     temporaries = []
     for dimension in range(len(recipes) - 1):
         extents[dimension] = len(recipes[dimension].outputs)

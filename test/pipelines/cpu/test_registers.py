@@ -1,0 +1,81 @@
+"""What stays in registers: the sums of products, and tiles while they are transformed."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from convolution_program import Program, compile_rewritten
+from iree.winograd.dialect.algebra.transforms import transforms
+from iree.winograd.pipelines.cpu.tiles.register_parts import register_parts
+
+FETCHED_WITH_EACH_LOAD = 2
+
+
+@pytest.mark.parametrize(
+    ("cpu", "size", "channels", "m"),
+    [("haswell", 56, 128, 4), ("emeraldrapids", 14, 256, 3)],
+)
+def test_loops_of_products_leave_the_stack_alone(
+    cpu: str, size: int, channels: int, m: int, tmp_path: Path
+) -> None:
+    """Constants of transforms, or the last block's sums, in registers meanwhile would have sums spilled."""
+    program = Program((size,) * 2, channels, channels, (3, 3), (m, m), (3, 3), low=(1, 1), high=(1, 1))
+    filters = np.ones(program.filter_shape, np.float32)
+    flags = [f"--iree-llvmcpu-target-cpu={cpu}", f"--iree-hal-dump-executable-files-to={tmp_path}"]
+    compile_rewritten(program.text(filters), "cpu", flags, threads=1)
+    (assembly,) = tmp_path.glob("*.s")
+    loops = [loop for loop in innermost_loops(assembly) if sum("vbroadcastss" in line for line in loop) > 3]
+    assert loops
+    assert not [line for loop in loops for line in loop if "mm" in line and "(%rsp" in line]
+
+
+def innermost_loops(assembly: Path) -> list[list[str]]:
+    """The instructions of each loop without one in it: from a label to the jump back to it."""
+    loops, labels, lines = [], {}, assembly.read_text().splitlines()
+    for number, line in enumerate(lines):
+        if label := re.match(r"(\.LBB\w+):", line):
+            labels = {label[1]: number}
+        jump = re.match(r"\s+j\w+\s+(\.LBB\w+)", line)
+        if jump and jump[1] in labels:
+            loops.append(lines[labels[jump[1]] + 1 : number])
+    return loops
+
+
+@pytest.mark.parametrize(
+    ("tile", "registers", "parts"),
+    [
+        ((2, 2), 16, [[0, 1, 2, 3]]),
+        ((2, 4), 16, [[0], [1], [2], [3]]),
+        # Rows 1 and 2 of B^T of F(4, 3) share operations, as 3 and 4 do.
+        ((4, 4), 32, [[0, 1, 2], [3, 4, 5]]),
+        ((2, 2, 2), 32, [[0], [1], [2], [3]]),
+    ],
+)
+def test_parts_of_input_transforms(tile: tuple[int, ...], registers: int, parts: list[list[int]]) -> None:
+    recipes = tuple(transforms(m, 3).input for m in tile)
+    found = register_parts(recipes, registers, FETCHED_WITH_EACH_LOAD)
+    assert found is not None
+    assert [list(part) for part in found] == parts
+
+
+def test_large_tiles_are_left_to_loops() -> None:
+    for tile, registers in (((4, 4), 16), ((6, 6), 32), ((4, 4, 4), 32)):
+        recipes = tuple(transforms(m, 3).input for m in tile)
+        assert register_parts(recipes, registers, FETCHED_WITH_EACH_LOAD) is None
+
+
+def test_parts_are_all_outputs_and_fit() -> None:
+    for tile, registers in itertools.product(itertools.product(range(2, 7), repeat=2), (16, 32)):
+        for recipes in zip(*((transforms(m, 3).input, transforms(m, 3).output) for m in tile), strict=True):
+            parts = register_parts(recipes, registers, 1)
+            if parts is None:
+                continue
+            first, second = recipes
+            assert [output for part in parts for output in part] == list(range(len(first.outputs)))
+            if len(parts) > 1:
+                line = max(first.inputs, second.inputs)
+                assert max(map(len, parts)) * second.inputs + line <= registers
