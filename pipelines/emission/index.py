@@ -142,17 +142,17 @@ IndexLike = Index | int
 
 @dataclass(frozen=True)
 class _SharedIndices:
-    """Indices that are constants at the beginning of a block, and what is computed of others, each once."""
+    """Constants at the beginning of a block, and what is computed of indices that aren't, each once."""
 
     block: ir.Block
-    constants: dict[int, ir.Value] = field(default_factory=dict)
+    constants: dict[tuple[object, ...], ir.Value] = field(default_factory=dict)
     computed: dict[tuple[object, ...], ir.Value] = field(default_factory=dict)
 
-    def constant(self, number: int) -> ir.Value:
-        if number not in self.constants:
+    def constant(self, key: tuple[object, ...], build: Callable[[], ir.Value]) -> ir.Value:
+        if key not in self.constants:
             with ir.InsertionPoint.at_block_begin(self.block):
-                self.constants[number] = arith.constant(ir.IndexType.get(), number, loc=_unnamed_location())
-        return self.constants[number]
+                self.constants[key] = build()
+        return self.constants[key]
 
 
 _shared_indices: ContextVar[_SharedIndices | None] = ContextVar("shared indices", default=None)
@@ -160,7 +160,7 @@ _shared_indices: ContextVar[_SharedIndices | None] = ContextVar("shared indices"
 
 @contextmanager
 def shared_indices(function: ir.Block) -> Iterator[None]:
-    """Has indices that are known be constants of `function`, its first block, for all that is emitted in it.
+    """Has what is known be constants of `function`, its first block, for all that is emitted in it.
 
     In each block what is computed of the same indices is computed once: with an operation for each use a
     kernel would be half as long again.
@@ -235,10 +235,14 @@ def _computed(operation: Callable[[ir.Value, ir.Value], ir.Value], a: ir.Value, 
 
 
 def _constant(number: int) -> ir.Value:
+    type_ = ir.IndexType.get()
+    return shared_constant((number, type_), lambda: arith.constant(type_, number, loc=_unnamed_location()))
+
+
+def shared_constant(key: tuple[object, ...], build: Callable[[], ir.Value]) -> ir.Value:
+    """The constant of a key, built once for all that is emitted within `shared_indices`."""
     shared = _shared_indices.get()
-    if shared is None:
-        return arith.constant(ir.IndexType.get(), number, loc=_unnamed_location())
-    return shared.constant(number)
+    return build() if shared is None else shared.constant(key, build)
 
 
 def _unnamed_location() -> ir.Location:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import copysign
 
 from iree.winograd.dialect.bindings import arith, ir, vector
 
 from .control_flow import loop
-from .index import Index, IndexLike
+from .index import Index, IndexLike, shared_constant
 
 
 def vector_type(width: int, element: ir.Type) -> ir.VectorType:
@@ -17,10 +18,14 @@ def vector_type(width: int, element: ir.Type) -> ir.VectorType:
 
 def splat(value: float, width: int, element: ir.Type) -> ir.Value:
     """A constant vector of `width` equal lanes of a floating-point type."""
-    type_ = vector_type(width, element)
-    return arith.constant(
-        type_, ir.DenseElementsAttr.get_splat(type_, ir.FloatAttr.get(type_.element_type, float(value)))
-    )
+    type_, number = vector_type(width, element), float(value)
+
+    def build() -> ir.Value:
+        lane = ir.FloatAttr.get(type_.element_type, number)
+        return arith.constant(type_, ir.DenseElementsAttr.get_splat(type_, lane))
+
+    # Zeros of either sign are equal, but no one constant.
+    return shared_constant((number, copysign(1.0, number), type_), build)
 
 
 def broadcast(scalar: ir.Value, width: int) -> ir.Value:
