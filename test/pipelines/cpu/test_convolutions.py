@@ -70,9 +70,19 @@ FEW_TILES = [
     Program((7, 7), 48, 136, (3, 3), (2, 2), (3, 3), low=(1, 1), high=(1, 1)),
     Program((13, 13), 32, 200, (5, 5), (4, 4), (3, 3), low=(2, 2), high=(2, 2)),
 ]
-ALL = [*WINOGRAD, *EDGES, *CHANNELS, *RECTANGULAR, *VIEWS, *DIRECT, *SPATIAL_RANKS, *BATCHES]
+MANY_TILES = [
+    # 128 and more: those larger than the registers are transformed in parts, but for those on the edge.
+    Program((47, 50), 16, 24, (3, 3), (4, 4), (3, 3), low=(1, 1), high=(1, 1)),
+    Program((30, 50), 16, 16, (3, 3), (2, 4), (3, 3), low=(1, 1), high=(1, 1)),
+    Program((11, 10, 12), 8, 16, (3, 3, 3), (2, 2, 2), (3, 3, 3), low=(1, 1, 1), high=(1, 1, 1)),
+    Program((50, 65), 16, 24, (3, 3), (5, 4), (3, 3), low=(1, 1), high=(1, 1)),
+    Program((70, 50), 20, 16, (3, 3), (6, 4), (3, 3), low=(1, 1), high=(1, 1)),
+    Program((60, 60), 16, 16, (5, 5), (4, 4), (3, 3), low=(2, 2), high=(2, 2)),
+    Program((60, 60), 16, 16, (3, 3), (4, 4), (3, 3), dilations=(2, 2), low=(2, 2), high=(2, 2)),
+]
+ALL = [*WINOGRAD, *EDGES, *CHANNELS, *RECTANGULAR, *VIEWS, *DIRECT, *SPATIAL_RANKS, *BATCHES, *MANY_TILES]
 SAMPLE = [*WINOGRAD[::3], EDGES[1], *CHANNELS[1::3], RECTANGULAR[0], *VIEWS[1::3], *DIRECT[2:]]
-SAMPLE += [*SPATIAL_RANKS[::2], BATCHES[1], BATCHES[3]]
+SAMPLE += [*SPATIAL_RANKS[::2], BATCHES[1], BATCHES[3], MANY_TILES[0], MANY_TILES[2], MANY_TILES[5]]
 
 
 @pytest.mark.parametrize("program", sampled(ALL, SAMPLE), ids=str)
@@ -83,7 +93,7 @@ def test_agrees_with_float64(program: Program) -> None:
 @pytest.mark.parametrize("cpu", ["x86-64", "haswell"])
 @pytest.mark.parametrize(
     "program",
-    [WINOGRAD[4], DIRECT[3], *wide([WINOGRAD[0], EDGES[0], CHANNELS[3], VIEWS[3]])],
+    [WINOGRAD[4], DIRECT[3], MANY_TILES[1], *wide([WINOGRAD[0], EDGES[0], CHANNELS[3], VIEWS[3]])],
     ids=str,
 )
 def test_agrees_with_float64_on_lesser_targets(program: Program, cpu: str) -> None:
