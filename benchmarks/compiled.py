@@ -47,19 +47,25 @@ def compile_data_tiled(program: str, threads: int = 1) -> bytes:
     return bytes(iree.compiler.compile_str(program, extra_args=list(DATA_TILED_FLAGS)))
 
 
-def compile_ours(program: str, threads: int = 1, report: Path | None = None) -> bytes:
+def compile_ours(program: str, threads: int = 1, report: Path | None = None, target: str = "cpu") -> bytes:
     """The program compiled by IREE with our passes, for this machine and so many threads, otherwise alike."""
     import iree.winograd
 
     return bytes(
         iree.winograd.compile(
-            program, target="cpu", flags=["--iree-opt-level=O3"], threads=threads, strict=True, report=report
+            program, target=target, flags=["--iree-opt-level=O3"], threads=threads, strict=True, report=report
         )
     )
 
 
+def compile_ours_for_avx2(program: str, threads: int = 1) -> bytes:
+    """The same for Zen 3: what runs on machines without AVX-512."""
+    return compile_ours(program, threads, target="cpu:znver3")
+
+
 COMPILERS: dict[str, Callable[[str, int], bytes]] = {
     "ours": compile_ours,
+    "ours-avx2": compile_ours_for_avx2,
     "iree": compile_plain,
     "iree-tiled": compile_data_tiled,
 }
