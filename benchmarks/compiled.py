@@ -48,7 +48,7 @@ def compile_data_tiled(program: str, threads: int = 1) -> bytes:
 
 
 def compile_ours(program: str, threads: int = 1, report: Path | None = None, target: str = "cpu") -> bytes:
-    """The program compiled by IREE with our passes, for this machine and so many threads, otherwise alike."""
+    """The program compiled by IREE with our passes, for so many threads, by default of this machine."""
     import iree.winograd
 
     return bytes(

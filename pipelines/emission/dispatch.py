@@ -18,7 +18,7 @@ from iree.winograd.pipelines.specification.shape import ConvolutionShape
 from .buffer import Buffer
 from .control_flow import named
 from .dispatch_operations import binding_subspan, dispatch_kernel, workgroup_id
-from .index import Index, shared_indices
+from .index import Index, shared_values
 
 WorkgroupId = tuple[Index, Index, Index]
 
@@ -127,7 +127,7 @@ def emit_executable(
         for key, attribute in {"translation_info": translation, **(attributes or {})}.items():
             function.attributes[key] = attribute
         entry = function.add_entry_block()
-        with ir.InsertionPoint(entry), _location_in(name), shared_indices(entry):
+        with ir.InsertionPoint(entry), _location_in(name), shared_values(entry):
             arguments = list(function.arguments)
             count = len(signature.operands)
             size = Index(arguments[count]) if dynamic else Index.of(_static(batch))

@@ -36,7 +36,7 @@ class Index:
 
     @property
     def value(self) -> ir.Value:
-        """The SSA value; a known index becomes a constant here, or is one of `shared_indices`."""
+        """The SSA value; a known index becomes a constant here, or is one of `shared_values`."""
         if isinstance(self.content, int):
             return _constant(self.content)
         return self.content if self.added == 0 else _computed(arith.addi, self.content, _constant(self.added))
@@ -141,7 +141,7 @@ IndexLike = Index | int
 
 
 @dataclass(frozen=True)
-class _SharedIndices:
+class _SharedValues:
     """Constants at the beginning of a block, and what is computed of indices that aren't, each once."""
 
     block: ir.Block
@@ -155,21 +155,21 @@ class _SharedIndices:
         return self.constants[key]
 
 
-_shared_indices: ContextVar[_SharedIndices | None] = ContextVar("shared indices", default=None)
+_shared_values: ContextVar[_SharedValues | None] = ContextVar("shared values", default=None)
 
 
 @contextmanager
-def shared_indices(function: ir.Block) -> Iterator[None]:
+def shared_values(function: ir.Block) -> Iterator[None]:
     """Has what is known be constants of `function`, its first block, for all that is emitted in it.
 
     In each block what is computed of the same indices is computed once: with an operation for each use a
     kernel would be half as long again.
     """
-    token = _shared_indices.set(_SharedIndices(function))
+    token = _shared_values.set(_SharedValues(function))
     try:
         yield
     finally:
-        _shared_indices.reset(token)
+        _shared_values.reset(token)
 
 
 @dataclass(frozen=True)
@@ -225,7 +225,7 @@ def unflatten(number: Index, sizes: Sequence[IndexLike]) -> tuple[Index, ...]:
 
 def _computed(operation: Callable[[ir.Value, ir.Value], ir.Value], a: ir.Value, b: ir.Value) -> ir.Value:
     """The result of an operation on two indices, one for all uses in a block: values are added at its end."""
-    shared = _shared_indices.get()
+    shared = _shared_values.get()
     if shared is None:
         return operation(a, b)
     key = (ir.InsertionPoint.current.block, operation, a, b)
@@ -235,13 +235,14 @@ def _computed(operation: Callable[[ir.Value, ir.Value], ir.Value], a: ir.Value, 
 
 
 def _constant(number: int) -> ir.Value:
-    type_ = ir.IndexType.get()
-    return shared_constant((number, type_), lambda: arith.constant(type_, number, loc=_unnamed_location()))
+    return shared_constant(
+        (number,), lambda: arith.constant(ir.IndexType.get(), number, loc=_unnamed_location())
+    )
 
 
 def shared_constant(key: tuple[object, ...], build: Callable[[], ir.Value]) -> ir.Value:
-    """The constant of a key, built once for all that is emitted within `shared_indices`."""
-    shared = _shared_indices.get()
+    """The constant of a key, built once for all that is emitted within `shared_values`."""
+    shared = _shared_values.get()
     return build() if shared is None else shared.constant(key, build)
 
 

@@ -110,8 +110,8 @@ def emit_rolled(
 ) -> None:
     """Applies one recipe per dimension to a tile, the first dimension first, as a loop over lines for each.
 
-    `temporaries` hold a tile between two dimensions, one fewer than there are recipes; their innermost extent
-    is the vectors' width. Large tiles don't fit in registers either way, and loops keep the code short.
+    `temporaries` hold a tile between two dimensions, of `extents_between`; their innermost extent is the
+    vectors' width. Loops keep the code of large tiles short.
     """
     extents = [recipe.inputs for recipe in recipes]
     for dimension, recipe in enumerate(recipes):
@@ -130,6 +130,14 @@ def emit_rolled(
                     target = temporaries[dimension]
                     target.store(value, target.offset([*place(i), 0]))
         extents[dimension] = len(recipe.outputs)
+
+
+def extents_between(recipes: Sequence[Recipe]) -> Iterator[tuple[int, ...]]:
+    """Those of a tile after each dimension but the last, one fewer than there are recipes."""
+    extents = [recipe.inputs for recipe in recipes]
+    for dimension, recipe in enumerate(recipes[:-1]):
+        extents[dimension] = len(recipe.outputs)
+        yield tuple(extents)
 
 
 def _inserted(rest: Sequence[Coordinate], dimension: int, i: Coordinate) -> tuple[Coordinate, ...]:

@@ -24,6 +24,8 @@ from iree.winograd.pipelines.specification.chain import (
     progress_element,
 )
 
+from .assembly import emit_assembly
+
 LINE_BYTES = 64
 """Of a cache line."""
 LINES_PER_LOOK = 32
@@ -214,15 +216,7 @@ class Arrivals:
 def _processor() -> Index:
     """Emits the reading of the number that the system has given to the processor; any other one would do."""
     integer = ir.IntegerType.get_signless(32)
-    number = ir.Operation.create(
-        "llvm.inline_asm",
-        [integer],
-        attributes={
-            "asm_string": ir.StringAttr.get("rdtscp"),
-            "constraints": ir.StringAttr.get("={ecx},~{eax},~{edx},~{dirflag},~{fpsr},~{flags}"),
-            "has_side_effects": ir.UnitAttr.get(),
-        },
-    ).result
+    number = emit_assembly("rdtscp", ("={ecx}", "~{eax}", "~{edx}"), result=integer).result
     # Bits from the 12th on are those of its part of the memory.
     low = arith.andi(number, arith.constant(integer, 0xFFF))
     return Index(arith.index_castui(ir.IndexType.get(), low))
@@ -236,11 +230,4 @@ def _fetch(reading: Reading, position: Index) -> None:
 
 def _order_memory(instruction: str) -> None:
     """Emits an instruction, or none, that the compiler moves no access to memory across."""
-    ir.Operation.create(
-        "llvm.inline_asm",
-        attributes={
-            "asm_string": ir.StringAttr.get(instruction),
-            "constraints": ir.StringAttr.get("~{memory},~{dirflag},~{fpsr},~{flags}"),
-            "has_side_effects": ir.UnitAttr.get(),
-        },
-    )
+    emit_assembly(instruction, ("~{memory}",))

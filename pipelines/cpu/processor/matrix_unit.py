@@ -17,6 +17,8 @@ from iree.winograd.pipelines.emission.buffer import Buffer, ScratchMemory
 from iree.winograd.pipelines.emission.index import Condition, Index
 from iree.winograd.pipelines.emission.vectors import vector_type
 
+from .assembly import emit_assembly
+
 TILE_ROWS = 16
 """The most rows of a tile."""
 TILE_LANES = 16
@@ -121,18 +123,9 @@ def permitted() -> Condition:
     use of a tile would end the process.
     """
     long = ir.IntegerType.get_signless(64)
-    result = ir.Operation.create(
-        "llvm.inline_asm",
-        [long],
-        [_long(number) for number in (_ARCH_PRCTL, _REQUEST_PERMISSION, _TILE_DATA)],
-        attributes={
-            "asm_string": ir.StringAttr.get("syscall"),
-            "constraints": ir.StringAttr.get(
-                "={rax},{rax},{rdi},{rsi},~{rcx},~{r11},~{memory},~{dirflag},~{fpsr},~{flags}"
-            ),
-            "has_side_effects": ir.UnitAttr.get(),
-        },
-    ).result
+    numbers = [_long(number) for number in (_ARCH_PRCTL, _REQUEST_PERMISSION, _TILE_DATA)]
+    constraints = ("={rax}", "{rax}", "{rdi}", "{rsi}", "~{rcx}", "~{r11}", "~{memory}")
+    result = emit_assembly("syscall", constraints, numbers, long).result
     return Condition(arith.cmpi(arith.CmpIPredicate.eq, result, _long(0)))
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import cache
 from math import prod
 
 from iree.winograd.dialect.algebra.recipe import Recipe
+from iree.winograd.pipelines.emission.recipe import extents_between
 
 
 @cache
@@ -35,7 +36,8 @@ def register_parts(
 
     parts = min(_divisions(len(first.outputs), longest), key=instructions)
     loads_and_operations = line * (instructions_per_load * first.inputs + len(first.operations))
-    return parts if instructions(parts) <= loads_and_operations + 2 * sum(_between(recipes)) else None
+    moved = sum(map(prod, extents_between(recipes)))
+    return parts if instructions(parts) <= loads_and_operations + 2 * moved else None
 
 
 def _divisions(count: int, longest: int) -> Iterator[tuple[range, ...]]:
@@ -44,10 +46,3 @@ def _divisions(count: int, longest: int) -> Iterator[tuple[range, ...]]:
         parts = tuple(range(begin, end) for begin, end in itertools.pairwise((0, *inner, count)))
         if max(map(len, parts)) <= longest:
             yield parts
-
-
-def _between(recipes: Sequence[Recipe]) -> Iterator[int]:
-    """Elements of a tile between two dimensions."""
-    for dimension in range(1, len(recipes)):
-        done, rest = recipes[:dimension], recipes[dimension:]
-        yield prod(len(recipe.outputs) for recipe in done) * prod(recipe.inputs for recipe in rest)

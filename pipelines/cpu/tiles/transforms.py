@@ -21,6 +21,7 @@ from iree.winograd.pipelines.emission.recipe import (
     Store,
     emit_in_parts,
     emit_rolled,
+    extents_between,
     flattened,
 )
 from iree.winograd.pipelines.emission.tiles import (
@@ -328,21 +329,12 @@ def _nested(
     """
     fused, registers = target.fused_multiply_add, target.vector_registers
     parts = register_parts(tuple(recipes), registers, instructions_per_load)
-
-    def in_parts(load: Load, store: Store) -> None:
-        assert parts is not None
-        emit_in_parts(recipes, parts, load, store, fused)
-
-    extents = [recipe.inputs for recipe in recipes]
-    if prod(extents) <= registers:
+    in_parts = None if parts is None else partial(emit_in_parts, recipes, parts, fused_multiply_add=fused)
+    if in_parts is not None and prod(recipe.inputs for recipe in recipes) <= registers:
         return NestedTransforms(in_parts, in_parts)
-    temporaries = []
-    for dimension in range(len(recipes) - 1):
-        extents[dimension] = len(recipes[dimension].outputs)
-        temporaries.append(scratch((*extents, width), element, "partly_transformed_tile"))
-
-    def in_loops(load: Load, store: Store) -> None:
-        emit_rolled(recipes, load, store, fused, temporaries)
-
+    temporaries = [
+        scratch((*extents, width), element, "partly_transformed_tile") for extents in extents_between(recipes)
+    ]
+    in_loops = partial(emit_rolled, recipes, fused_multiply_add=fused, temporaries=temporaries)
     are_many = (shape.tiles or prod(shape.tiles_per_image)) >= MANY_TILES
-    return NestedTransforms(in_parts if parts is not None and are_many else in_loops, in_loops)
+    return NestedTransforms(in_parts if in_parts is not None and are_many else in_loops, in_loops)

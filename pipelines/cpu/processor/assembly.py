@@ -1,0 +1,32 @@
+"""Instructions that no operation stands for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from iree.winograd.dialect.bindings import ir
+
+_FLAGS = ("~{dirflag}", "~{fpsr}", "~{flags}")
+"""What any of them may change."""
+
+
+def emit_assembly(
+    text: str,
+    constraints: Iterable[str],
+    operands: Sequence[ir.Value] = (),
+    result: ir.Type | None = None,
+) -> ir.Operation:
+    """Emits assembly, which stays where it is; `constraints` are LLVM's: result, operands and clobbers.
+
+    Not by the bindings of LLVM's dialect, which every process that compiles would have to load.
+    """
+    return ir.Operation.create(
+        "llvm.inline_asm",
+        [] if result is None else [result],
+        operands,
+        attributes={
+            "asm_string": ir.StringAttr.get(text),
+            "constraints": ir.StringAttr.get(",".join((*constraints, *_FLAGS))),
+            "has_side_effects": ir.UnitAttr.get(),
+        },
+    )
