@@ -227,7 +227,8 @@ class Network:
 
     def shuffle(self) -> None:
         """Makes channel `c` of group `g` channel `g` of group `c`, of as few groups as there can be."""
-        groups = next(count for count in range(2, self.channels + 1) if self.channels % count == 0)
+        dividing = (count for count in range(2, self.channels + 1) if self.channels % count == 0)
+        groups = next(dividing, 1)
         shape, channels = self.shape(self.channels, self.size), 1 if self.layout == "nchw" else 3
         split = [*shape[:channels], groups, self.channels // groups, *shape[channels + 1 :]]
         order = list(range(5))
