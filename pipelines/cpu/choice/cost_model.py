@@ -36,6 +36,7 @@ from iree.winograd.pipelines.specification.shape import ConvolutionShape, Weight
 
 from .layout_cost import (
     read_tile_cycles,
+    shared_line_seconds,
     transposed_pixel_cycles,
     transposition_seconds,
     written_tile_cycles,
@@ -162,10 +163,12 @@ def _winograd_seconds(
     output_vectors = channel_blocks * schedule.register_vectors
     per_output = _output_cycles(shape) + written_tile_cycles(shape, lanes, schedule.tile_block)
     input_cycles = input_vectors * per_input
+    shared_lines = shared_line_seconds(shape, schedule.tile_block, workers)
+    of_tiles = schedule.tile_block * output_vectors * per_output * cycle
     stages = {
         "products": products + workers.load * accumulated * adding_up,
         "filters": filters,
-        "output": workers.load * schedule.tile_block * output_vectors * per_output * cycle,
+        "output": workers.load * (of_tiles + output_vectors * lanes * shared_lines),
     }
     if schedule.filter_block is not None:
         vectors = channel_blocks * schedule.register_vectors * shape.group_inputs

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache, cached_property
-from math import inf
+from math import inf, lcm
 from typing import NamedTuple
 
 from iree.winograd.pipelines.cpu.processor.product import RegisterBlock
@@ -68,6 +68,8 @@ class _Tiled(NamedTuple):
     """Of channels, in a workgroup's memory."""
     transforms_filters: bool
     """Whether workgroups may."""
+    row_tiles: int
+    """Of a channels-first output, where neighbours in a row share cache lines of each channel; else 1."""
 
     @property
     def group_outputs(self) -> int:
@@ -93,6 +95,7 @@ def _tiled(shape: ConvolutionShape) -> _Tiled:
         accumulator_bytes=shape.element_types.accumulator_bytes,
         waiting_vectors=waiting_vectors(shape),
         transforms_filters=shape.runtime_filter and shape.decomposition.view_count == 1,
+        row_tiles=shape.tiles_per_image[-1] if shape.output_channels_first else 1,
     )
 
 
@@ -118,6 +121,8 @@ class _Division:
     """That there should be, by parts of the output channels where tiles are fewer blocks."""
     input_block: int | None = None
     filter_block: int | None = None
+    multiple: int = 1
+    """Of which a workgroup's tiles are one, where that many fit."""
 
 
 class _TileBlock(NamedTuple):
@@ -153,7 +158,7 @@ class _TileProducts:
     shape: _Tiled
     target: CpuTarget
     machine: CpuMachine
-    known: dict[tuple[int, int, int | None, int, int], _TileBlock] = field(default_factory=dict)
+    known: dict[tuple[int, int, int, int | None, int, int], _TileBlock] = field(default_factory=dict)
     """Many divisions differ in their workgroups alone."""
 
     def schedule(self, division: _Division) -> WinogradSchedule:
@@ -194,18 +199,24 @@ class _TileProducts:
 
     def _block(self, division: _Division, register_vectors: int, sum_registers: int) -> _TileBlock:
         """The one whose register blocks read least."""
-        most, threads, filter_block = division.most_tiles, division.threads, division.filter_block
-        key = most, threads, filter_block, register_vectors, sum_registers
+        most, multiple, threads = division.most_tiles, division.multiple, division.threads
+        key = most, multiple, threads, division.filter_block, register_vectors, sum_registers
         if key not in self.known:
             self.known[key] = self._found_block(*key)
         return self.known[key]
 
     def _found_block(
-        self, most: int, threads: int, filter_block: int | None, register_vectors: int, sum_registers: int
+        self,
+        most: int,
+        multiple: int,
+        threads: int,
+        filter_block: int | None,
+        register_vectors: int,
+        sum_registers: int,
     ) -> _TileBlock:
         shape, reduction, tiles = self.shape, self.shape.reduction, self.shape.known_tiles
         most_rows = RegisterBlock.most_rows(register_vectors, self.target, sum_registers)
-        tile_block, register_tiles = _divide_tiles(tiles, most, most_rows, threads)
+        tile_block, register_tiles = _divide_tiles(tiles, most, multiple, most_rows, threads)
         reduction_block = TOTALLED_BLOCK if sum_registers == 2 else _block_in_memory(shape)
         if filter_block is not None:
             reduction_block = filter_block // -(-filter_block // reduction_block)
@@ -246,8 +257,9 @@ def _block_in_memory(shape: _Tiled) -> int:
 def _divisions(shape: _Tiled, target: CpuTarget, threads: int) -> Iterator[_Division]:
     """Tiles alone, in blocks as small as L2 or the threads ask for, or channels as well.
 
-    Of workgroups that divide the channels of a block of tiles each transforms its input, or the input has a
-    transform of its own, and a block has as many tiles as L2 holds products of.
+    Of channels-first outputs several threads also take whole rows of tiles. Of workgroups that divide the
+    channels of a block of tiles each transforms its input, or the input has a transform of its own, and a
+    block has as many tiles as L2 holds products of.
     """
     width = vector_width_for(shape.group_outputs, target.vector_width)
     tiles = shape.known_tiles
@@ -267,6 +279,8 @@ def _divisions(shape: _Tiled, target: CpuTarget, threads: int) -> Iterator[_Divi
         shares = {-(-tiles // count) for count in workgroups} if shape.tiles is not None else set()
         for share in sorted({most, *(share for share in shares if share < most)}):
             yield _Division(share, vectors, threads, 1)
+        for rows in sorted(_whole_rows(shape, {most, *shares}, most)) if threads > 1 else ():
+            yield _Division(rows, vectors, threads, 1, multiple=shape.row_tiles)
     if shape.tiles is None:
         return
     input_block = min(MAX_TILE_BLOCK, max(1, tiles // workgroups[-1]))
@@ -279,6 +293,8 @@ def _divisions(shape: _Tiled, target: CpuTarget, threads: int) -> Iterator[_Divi
             if share <= most:
                 for count in workgroups[:2]:
                     yield _Division(share, width_in_vectors, blocks, count)
+                    for rows in _whole_rows(shape, {share}, most):
+                        yield _Division(rows, width_in_vectors, blocks, count, multiple=shape.row_tiles)
         most = most_tiles(width_in_vectors, 0)
         if most > 0:
             for count in workgroups:
@@ -291,6 +307,12 @@ def _divisions(shape: _Tiled, target: CpuTarget, threads: int) -> Iterator[_Divi
         if most > 0:
             for count in workgroups:
                 yield _Division(most, vectors, 1, count, input_block, block)
+
+
+def _whole_rows(shape: _Tiled, shares: set[int], most: int) -> set[int]:
+    """The shares of tiles as whole rows of them, as many as `most` tiles have; none of channels last."""
+    row = shape.row_tiles
+    return set() if row == 1 else {min(-(-share // row), most // row) * row for share in shares} - {0}
 
 
 def _largest_divisor(number: int, most: int) -> int:
@@ -308,12 +330,15 @@ def _register_vectors(group_outputs: int, width: int) -> int:
 
 
 @cache
-def _divide_tiles(tiles: int, most: int, most_register_tiles: int, threads: int) -> tuple[int, int]:
+def _divide_tiles(
+    tiles: int, most: int, multiple: int, most_register_tiles: int, threads: int
+) -> tuple[int, int]:
     """Tiles of a workgroup, at most `most`, and of a register block, whose multiple they are.
 
-    They are those that read least vectors for every channel: one per tile, also past the last and of threads
-    without a block, and filters per register block. Of several those that compute least, and then the
-    most tiles, which read filters least often.
+    They are another `multiple`, too, if any such block is small enough. They are those that read least
+    vectors for every channel: one per tile, also past the last and of threads without a block, and filters
+    per register block. Of several those that compute least, and then the most tiles, which read filters
+    least often.
     """
 
     most_register_tiles = min(most_register_tiles, most, tiles)
@@ -321,15 +346,18 @@ def _divide_tiles(tiles: int, most: int, most_register_tiles: int, threads: int)
     least: tuple[float, int, int] = (inf, 0, 0)
     division = 0, 0
     for register_tiles in range(most_register_tiles, max(1, most_register_tiles // 2) - 1, -1):
-        fewest = -(-share // register_tiles) * register_tiles
+        step = lcm(register_tiles, multiple)
+        fewest = -(-share // step) * step
         # No division into such register blocks computes fewer.
         if fewest * (1 + 1 / register_tiles) > least[0]:
             continue
-        for tile_block in range(most // register_tiles * register_tiles, 0, -register_tiles):
+        for tile_block in range(most // step * step, 0, -step):
             computed = -(-tiles // (tile_block * threads)) * tile_block
             reads = computed * (1 + 1 / register_tiles), computed, -tile_block
             if reads < least:
                 least, division = reads, (tile_block, register_tiles)
             if computed == fewest:
                 break
+    if division == (0, 0):
+        return _divide_tiles(tiles, most, 1, most_register_tiles, threads)
     return division

@@ -8,6 +8,8 @@ import pytest
 from iree.winograd.passes.frame.algorithm import Algorithm
 from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.cpu.backend import CpuBackend
+from iree.winograd.pipelines.cpu.choice.layout_cost import shared_line_seconds
+from iree.winograd.pipelines.cpu.choice.rates import SHARED_LINE_SECONDS
 from iree.winograd.pipelines.cpu.choice.search_space import CpuSearchSpace
 from iree.winograd.pipelines.cpu.choice.workers import Workers
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
@@ -26,6 +28,10 @@ def problem(size: int, channels: int, batch: int = 1, taps: int = 3) -> Convolut
     return ConvolutionProblem(
         batch, (size, size), padding, padding, (taps, taps), (1, 1), (1, 1), 1, channels, channels
     )
+
+
+def channels_first(convolution: ConvolutionProblem) -> ConvolutionProblem:
+    return replace(convolution, input_channels_first=True, output_channels_first=True)
 
 
 def default_schedule(convolution: ConvolutionProblem, machine: CpuMachine, threads: int) -> WinogradSchedule:
@@ -89,6 +95,34 @@ def test_channels_are_divided_where_tiles_are_few() -> None:
 def test_tiles_are_divided_where_they_are_many() -> None:
     schedule = default_schedule(problem(56, 64, 8), MACHINE, 16)
     assert (schedule.channel_splits, schedule.input_block) == (1, None)
+
+
+@pytest.mark.parametrize("threads", [8, 16])
+def test_channels_first_outputs_are_divided_where_no_thread_writes_another_ones_lines(threads: int) -> None:
+    """Four lines of 56 outputs are 14 of the cache: blocks of whole rows of 14 tiles share none."""
+    schedule = default_schedule(channels_first(problem(56, 64)), MACHINE, threads)
+    assert schedule.tile_block % 14 == 0
+
+
+@pytest.mark.parametrize(
+    ("convolution", "tile", "tile_block", "threads", "ends"),
+    [
+        pytest.param(problem(56, 64), 4, 14, 16, 0, id="whole rows of tiles, whole lines of the cache"),
+        # At multiples of 28 floats one of four ends of a line of the image is where a line of the cache ends.
+        pytest.param(problem(56, 64), 4, 7, 16, 2 * (1 / 2 + 1 / 2 * 4) * 3 / 4, id="half a row of tiles"),
+        # Three lines of 56 floats end within a line of the cache every other time.
+        pytest.param(problem(56, 64), 3, 19, 16, 2 * 1 / 2, id="whole rows, parts of lines of the cache"),
+        pytest.param(problem(7, 64, 8), 4, 8, 16, 0, id="whole images"),
+        pytest.param(problem(56, 64), 4, 7, 1, 0, id="one thread"),
+    ],
+)
+def test_lines_that_two_threads_write_are_counted(
+    convolution: ConvolutionProblem, tile: int, tile_block: int, threads: int, ends: float
+) -> None:
+    shape = convolution_shape(channels_first(convolution), Algorithm((tile, tile), (3, 3)))
+    workers = Workers(MACHINE, threads, 64)
+    assert shared_line_seconds(shape, tile_block, workers) == pytest.approx(ends * SHARED_LINE_SECONDS)
+    assert shared_line_seconds(shape.channels_last, tile_block, workers) == 0
 
 
 def test_tiles_that_other_threads_wrote_cost_more_than_those_of_the_own_cache() -> None:
