@@ -11,7 +11,6 @@ from iree.winograd.pipelines.cpu.processor.strips import (
     output_strip,
 )
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
-from iree.winograd.pipelines.emission.buffer import CACHE_LINE_BYTES
 from iree.winograd.pipelines.emission.vectors import vector_width_for
 from iree.winograd.pipelines.machines.model import CpuMachine
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
@@ -49,26 +48,18 @@ def _strip_tile_cycles(strip: StripExtents, line: tuple[int, int, int], lanes: i
 
 
 def shared_line_seconds(shape: ConvolutionShape, tile_block: int, workers: Workers) -> float:
-    """Of the cache lines of a channel that a block of tiles writes a part of, and its neighbours another.
+    """Of the cache lines where what a block of tiles writes of a channel ends, and its neighbours go on.
 
     A block that ends within a row of tiles ends within all lines of the image that the row has.
     """
     is_whole = tile_block % prod(shape.tiles_per_image) == 0
     if not shape.output_channels_first or workers.count == 1 or is_whole:
         return 0.0
-    row_tiles, (*outer, outputs) = shape.tiles_per_image[-1], shape.decomposition.output_tile
-    line = shape.output_size[-1]
-    common = gcd(tile_block, row_tiles)
-    if common == row_tiles:
-        # The lines of neighbouring rows of tiles follow one another.
-        ends = 2 * prod(outer[:-1])
-        distance = gcd(tile_block // row_tiles * prod(outer) * line, prod(shape.output_size))
-    else:
-        begins_row = common / row_tiles
-        ends = 2 * (begins_row + (1 - begins_row) * prod(outer))
-        distance = gcd(line, common * outputs)
-    aligned = gcd(distance * shape.element_types.result_bytes, CACHE_LINE_BYTES) / CACHE_LINE_BYTES
-    return ends * (1 - aligned) * SHARED_LINE_SECONDS
+    row_tiles, outer = shape.tiles_per_image[-1], shape.decomposition.output_tile[:-1]
+    begins_row = gcd(tile_block, row_tiles) / row_tiles
+    # The lines of neighbouring rows of tiles follow one another.
+    ends = 2 * (begins_row * prod(outer[:-1]) + (1 - begins_row) * prod(outer))
+    return ends * SHARED_LINE_SECONDS
 
 
 def transposed_pixel_cycles(channels: int, lanes: int) -> float:

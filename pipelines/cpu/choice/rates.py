@@ -75,6 +75,7 @@ PERMISSION_SECONDS = 2e-7
 SHUFFLE_CYCLES = 1.5
 """Of a shuffle by which images are transposed, reading and writing included: 1.3 on Zen 4."""
 SHARED_LINE_SECONDS = 3e-8
-"""Of a cache line that two threads write parts of, for each of them: it moves from core to core."""
+"""Of a cache line where what a thread writes of a channel ends and another one goes on, for each of them: it
+moves from core to core, as do those behind that hardware fetches ahead."""
 STRAGGLING = 0.17
 """Of a workgroup's time, by which the last thread is done after the others: for each doubling of threads."""

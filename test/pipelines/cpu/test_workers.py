@@ -99,7 +99,7 @@ def test_tiles_are_divided_where_they_are_many() -> None:
 
 @pytest.mark.parametrize("threads", [8, 16])
 def test_channels_first_outputs_are_divided_where_no_thread_writes_another_ones_lines(threads: int) -> None:
-    """Four lines of 56 outputs are 14 of the cache: blocks of whole rows of 14 tiles share none."""
+    """Rows of 14 tiles are written by one: others would write parts of each of their lines."""
     schedule = default_schedule(channels_first(problem(56, 64)), MACHINE, threads)
     assert schedule.tile_block % 14 == 0
 
@@ -107,11 +107,9 @@ def test_channels_first_outputs_are_divided_where_no_thread_writes_another_ones_
 @pytest.mark.parametrize(
     ("convolution", "tile", "tile_block", "threads", "ends"),
     [
-        pytest.param(problem(56, 64), 4, 14, 16, 0, id="whole rows of tiles, whole lines of the cache"),
-        # At multiples of 28 floats one of four ends of a line of the image is where a line of the cache ends.
-        pytest.param(problem(56, 64), 4, 7, 16, 2 * (1 / 2 + 1 / 2 * 4) * 3 / 4, id="half a row of tiles"),
-        # Three lines of 56 floats end within a line of the cache every other time.
-        pytest.param(problem(56, 64), 3, 19, 16, 2 * 1 / 2, id="whole rows, parts of lines of the cache"),
+        pytest.param(problem(56, 64), 4, 28, 16, 2, id="whole rows of tiles"),
+        # One end of each begins a row, the other is in the middle of its four lines.
+        pytest.param(problem(56, 64), 4, 7, 16, 1 + 4, id="half a row of tiles"),
         pytest.param(problem(7, 64, 8), 4, 8, 16, 0, id="whole images"),
         pytest.param(problem(56, 64), 4, 7, 1, 0, id="one thread"),
     ],
