@@ -28,13 +28,14 @@ from .selection.layer import Layer, layers, match_problem
 from .selection.module_space import module_space
 from .selection.options import WinogradOptions
 from .selection.prediction import predicted_seconds
+from .specification.executable_target import only_device
 
 PASS_NAME = "winograd-loop-over-images"
 
 LOOP_SECONDS = 5e-5
 """Of an iteration, which is a submission of its own to the device."""
-COPY_BYTE_SECONDS = 1e-10
-"""Of what leaves the loop, which is copied to the images before it."""
+LEAVING_BYTE_SECONDS = 1e-10
+"""Of what leaves the loop, to memory, where all images are read from later."""
 LEAST_GAIN = 0.05
 """The part of the time of all images together that a loop has to be predicted to save."""
 
@@ -54,7 +55,8 @@ class LoopOverImages:
         %a = linalg.conv_2d_nhwc_hwcf ins(%x, %f : tensor<8x112x112x3xf32>, ...) outs(%y)
         %b = linalg.depthwise_conv_2d_nhwc_hwc ins(%a, %g : tensor<8x112x112x32xf32>, ...) outs(%z)
       becomes
-        %e = tensor.empty() : tensor<8x112x112x32xf32>
+        %u = tensor.empty() : tensor<8x112x112x32xf32>
+        %e = flow.tensor.transfer %u : tensor<8x112x112x32xf32> to #hal.device.affinity<@device>
         %b = scf.for %i = %c0 to %c8 step %c1 iter_args(%all = %e) {
           %xi = tensor.extract_slice %x[%i, 0, 0, 0] [1, 112, 112, 3] [1, 1, 1, 1]
           %ai = linalg.conv_2d_nhwc_hwcf ins(%xi, %f : tensor<1x112x112x3xf32>, ...) outs(%yi)
@@ -75,6 +77,7 @@ class LoopOverImages:
         space = module_space(module, self.machine, self.threads)
         by_operation = {each.operation: each for each in layers(module) if each.kind == "convolution"}
         choice = _Choice(space, self.max_relative_error, by_operation, {1, self.threads})
+        device = only_device(module)
         blocks = dict.fromkeys(each.operation.block for each in by_operation.values() if choice.is_far(each))
 
         def rewrite(block: ir.Block) -> None:
@@ -84,7 +87,7 @@ class LoopOverImages:
             order = "one after the other" if loop.count == 1 else f"{loop.count} at a time"
             message = f"{computed} operations compute the {batch} images of a batch {order}"
             remark_analysis(loop.operations[0], PASS_NAME, message)
-            loop_over_images(loop.operations, loop.result, loop.end, loop.count)
+            loop_over_images(loop.operations, loop.result, loop.end, loop.count, device)
 
         rewrite_each("block", blocks, rewrite, operation_of=lambda block: block.owner)
 
@@ -121,13 +124,16 @@ class _Choice:
     def is_far(self, layer: Layer) -> bool:
         """Whether images of a layer come from beyond the caches."""
         problem = match_problem(layer, self.space)
-        return not isinstance(problem, NoMatch) and self._far_seconds(problem) > 0
+        if isinstance(problem, NoMatch):
+            return False
+        return self.space.far_image_seconds(convolution_shape(problem, direct_algorithm(problem))) > 0
 
     def best(self, block: ir.Block) -> _Loop | None:
         """The loop that is predicted to gain most, if one gains enough."""
         best, most = None, 0.0
         for loop, gain, seconds in self._loops(block):
-            if gain > max(most, LEAST_GAIN * seconds):
+            # Of those that gain as much the longest: what is done to outputs stays in the kernel before it.
+            if gain > LEAST_GAIN * seconds and gain >= most:
                 best, most = loop, gain
         return best
 
@@ -160,10 +166,13 @@ class _Choice:
             if sizes != {batch} or isinstance(problem, NoMatch) or ATTRIBUTE_NAME in operation.attributes:
                 return
             if problem is not None:
-                together = self._seconds(problem)
+                # Images that the program is given come from beyond the caches, however many are computed.
+                is_given = _is_given(operation.operands[0])
+                together = self._seconds(problem, is_given)
                 seconds += together
                 for count in gains:
-                    gains[count] += together - batch // count * self._seconds(replace(problem, batch=count))
+                    apart = self._seconds(replace(problem, batch=count), is_given)
+                    gains[count] += together - batch // count * apart
             inside.append(operation)
             unread.subtract(each for each in operation.operands if each in unread)
             unread.update({each: sum(1 for _ in each.uses) for each in operation.results})
@@ -171,15 +180,16 @@ class _Choice:
             if len(leaving) != 1 or len(inside) < 2:
                 continue
             for count, gain in gains.items():
-                cost = batch // count * LOOP_SECONDS + _bytes(leaving[0]) * COPY_BYTE_SECONDS
+                cost = batch // count * LOOP_SECONDS + _bytes(leaving[0]) * LEAVING_BYTE_SECONDS
                 yield _Loop(tuple(inside), leaving[0], following, count), gain - cost, seconds
 
-    def _seconds(self, problem: ConvolutionProblem) -> float:
-        """Predicted, with what its images take longer from beyond the caches."""
-        return predicted_seconds(problem, self.space, self.max_relative_error) + self._far_seconds(problem)
-
-    def _far_seconds(self, problem: ConvolutionProblem) -> float:
-        return self.space.far_image_seconds(convolution_shape(problem, direct_algorithm(problem)))
+    def _seconds(self, problem: ConvolutionProblem, is_given: bool) -> float:
+        """Predicted, with what its images take longer from beyond the caches, unless those are given."""
+        shape = convolution_shape(problem, direct_algorithm(problem))
+        far = self.space.far_image_seconds(shape)
+        if is_given:
+            far *= shape.result_bytes / (shape.image_bytes + shape.result_bytes)
+        return predicted_seconds(problem, self.space, self.max_relative_error) + far
 
 
 def _reads_images_of_program(operation: ir.Operation) -> bool:
@@ -190,9 +200,9 @@ def _reads_images_of_program(operation: ir.Operation) -> bool:
 
 
 def _is_given(value: ir.Value) -> bool:
-    """Whether it is an argument, or that in another layout, which a kernel makes of arguments alone."""
+    """Whether it is an argument, or one padded, or in another layout, which a kernel makes of arguments."""
     definition = defining_operation(value)
-    if definition is not None and definition.name == "linalg.transpose":
+    if definition is not None and definition.name in ("linalg.transpose", "tensor.pad"):
         return _is_given(definition.operands[0])
     return definition is None or definition.name == "hal.tensor.import"
 

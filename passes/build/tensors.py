@@ -37,3 +37,9 @@ def zero_filled(sizes: Sequence[int | ir.Value], element_type: ir.Type) -> ir.Va
 def filled(element: ir.Value, sizes: Sequence[int | ir.Value], element_type: ir.Type) -> ir.Value:
     """Build a tensor whose elements are all `element`."""
     return build_named(linalg.FillOp, [element], tensor.empty(list(sizes), element_type))
+
+
+def on_device(value: ir.Value, device: str) -> ir.Value:
+    """Build the tensor, placed on the device of this symbol."""
+    attributes = {"target": ir.Attribute.parse(f"#hal.device.affinity<@{device}>")}
+    return ir.Operation.create("flow.tensor.transfer", [value.type], [value], attributes).result

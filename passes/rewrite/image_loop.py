@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from iree.winograd.dialect.bindings import arith, ir, scf, tensor
-from iree.winograd.passes.build.tensors import index_constant
+from iree.winograd.passes.build.tensors import index_constant, on_device
 from iree.winograd.passes.match.images import image_operands
 from iree.winograd.passes.match.navigation import defining_operation
 from iree.winograd.passes.match.no_match import NoMatch
@@ -22,16 +22,22 @@ _SIZES = {
 
 
 def loop_over_images(
-    operations: Sequence[ir.Operation], result: ir.Value, end: ir.Operation, count: int
+    operations: Sequence[ir.Operation],
+    result: ir.Value,
+    end: ir.Operation,
+    count: int,
+    device: str | None,
 ) -> None:
     """Rewrites `operations`, in program order, to a loop before `end` that computes `count` images at a time.
 
     Each of them treats images one by one (`image_operands`), nothing else uses what they compute but
-    `result`, and `count` divides the batch.
+    `result`, and `count` divides the batch. IREE writes to one tensor of all images, rather than to a copy
+    for each iteration, if it is told that it lies on the `device` of this symbol.
 
         %a = linalg.conv_2d_nhwc_hwcf ins(%x, %f : tensor<8x...>, ...) outs(%y : tensor<8x...>)
       becomes, one at a time,
-        %e = tensor.empty() : tensor<8x...>
+        %u = tensor.empty() : tensor<8x...>
+        %e = flow.tensor.transfer %u : tensor<8x...> to #hal.device.affinity<@device>
         %a = scf.for %i = %c0 to %c8 step %c1 iter_args(%all = %e) -> tensor<8x...> {
           %xi = tensor.extract_slice %x[%i, 0, 0, 0] [1, ...]
           %yi = tensor.extract_slice %y[%i, 0, 0, 0] [1, ...]
@@ -43,6 +49,8 @@ def loop_over_images(
     type_ = ir.RankedTensorType(result.type)
     with result.owner.location, ir.InsertionPoint(end):
         all_images = tensor.empty(list(type_.shape), type_.element_type)
+        if device is not None:
+            all_images = on_device(all_images, device)
         bounds = (index_constant(number) for number in (0, type_.shape[0], count))
         for_op = scf.ForOp(*bounds, [all_images])
         with ir.InsertionPoint(for_op.body):

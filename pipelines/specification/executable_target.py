@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from iree.winograd.dialect.bindings import ir
@@ -28,16 +29,27 @@ class ExecutableTarget:
 def executable_targets(module: ir.Operation) -> tuple[ExecutableTarget, ...]:
     """All targets of the devices that the module declares, in their order, each once."""
     found: dict[ExecutableTarget, None] = {}
-    for operation in module.regions[0].blocks[0].operations:
-        if operation.operation.name != "util.global" or "initial_value" not in operation.attributes:
-            continue
-        if str(ir.TypeAttr(operation.attributes["type"]).value) != "!hal.device":
-            continue
+    for device in _devices(module):
         # The bindings have no accessors for device attributes; their text is all there is.
-        text = str(operation.attributes["initial_value"])
+        text = str(device.attributes["initial_value"])
         starts = [match.start() for match in _EXECUTABLE_TARGET.finditer(text)]
         for start, end in zip(starts, [*starts[1:], len(text)], strict=True):
             match = _EXECUTABLE_TARGET.match(text, start)
             assert match is not None
             found[ExecutableTarget(match["backend"], match["format"], text[start:end])] = None
     return tuple(found)
+
+
+def only_device(module: ir.Operation) -> str | None:
+    """The symbol of the device that the module declares; None where it declares several, or none."""
+    names = [ir.StringAttr(device.attributes["sym_name"]).value for device in _devices(module)]
+    return names[0] if len(names) == 1 else None
+
+
+def _devices(module: ir.Operation) -> Iterator[ir.Operation]:
+    for view in module.regions[0].blocks[0].operations:
+        operation = view.operation
+        if operation.name != "util.global" or "initial_value" not in operation.attributes:
+            continue
+        if str(ir.TypeAttr(operation.attributes["type"]).value) == "!hal.device":
+            yield operation

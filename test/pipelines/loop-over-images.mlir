@@ -11,7 +11,8 @@ util.global private @device = #hal.device.target<"local", [
 // CHECK: remark: 3 operations compute the 8 images of a batch one after the other
 // CHECK-LABEL: @depthwise
 // CHECK-SAME: (%[[X:.*]]: tensor<8x112x112x32xf32>, %[[F:.*]]: tensor<3x3x32xf32>, %[[G:.*]]: tensor<112x112x32xf32>)
-// CHECK: %[[ALL:.*]] = scf.for %[[I:.*]] = %c0{{.*}} to %c8{{.*}} step %c1{{.*}} iter_args(%[[BEFORE:.*]] = %{{.*}}) -> (tensor<8x56x56x32xf32>) {
+// CHECK: %[[NONE:.*]] = flow.tensor.transfer %{{.*}} : tensor<8x56x56x32xf32> to #hal.device.affinity<@device>
+// CHECK: %[[ALL:.*]] = scf.for %[[I:.*]] = %c0{{.*}} to %c8{{.*}} step %c1{{.*}} iter_args(%[[BEFORE:.*]] = %[[NONE]]) -> (tensor<8x56x56x32xf32>) {
 // CHECK: %[[IMAGE:.*]] = tensor.extract_slice %[[X]][%[[I]], 0, 0, 0] [1, 112, 112, 32] [1, 1, 1, 1]
 // CHECK: %[[SUM:.*]] = linalg.generic {{.*}} ins(%[[IMAGE]], %[[G]] : tensor<1x112x112x32xf32>, tensor<112x112x32xf32>)
 // CHECK: %[[PADDED:.*]] = tensor.pad %[[SUM]] low[0, 1, 1, 0] high[0, 1, 1, 0]

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
+from pathlib import Path
+
 import iree.winograd
 import numpy as np
 import pytest
@@ -10,6 +14,7 @@ from agreement import expect_within
 from iree.winograd.pipelines import loop_over_images
 from iree.winograd.pipelines.cpu.choice.search_space import CpuSearchSpace
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
+from iree.winograd.tool_directory import TOOL_DIRECTORY
 
 # Three layers of sums of up to 32 products, and means of 4096: none is far larger than what it is added to.
 TOLERANCE = 3 * 72 * 2.0**-24
@@ -87,6 +92,20 @@ def test_threads_take_as_many_images_at_a_time(
     compiled = iree.winograd.compile(imported, target="cpu:haswell", threads=2, strict=True, remarks=True)
     assert "4 images of a batch 2 at a time" in capfd.readouterr().err
     expect_exact(model, images, iree.winograd.load(compiled, threads=2)(images.numpy()))
+
+
+def test_each_iteration_writes_to_the_tensor_of_all_images(tmp_path: Path) -> None:
+    """Rather than to a copy of it: what is copied is an image that the program is given."""
+    model, images = network(8, 128)
+    source = tmp_path / "mobile.mlirbc"
+    iree.winograd.import_torch(model, images).save(source)
+    target = ["--iree-hal-target-device=local", "--iree-hal-local-target-device-backends=llvm-cpu"]
+    ours = ["--iree-enable-winograd", "--iree-winograd-threads=1", "--iree-llvmcpu-target-cpu=haswell"]
+    command = [TOOL_DIRECTORY / "iree-compile", source, *target, *ours, "--compile-to=stream"]
+    compiled = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    copies = re.findall(r"stream\.cmd\.copy .* : !stream\.resource<(\w+)>", compiled)
+    assert "cf.cond_br" in compiled
+    assert set(copies) <= {"external"}
 
 
 def test_one_image_has_no_loop(capfd: pytest.CaptureFixture[str]) -> None:
