@@ -291,7 +291,9 @@ def test_products_and_resized_images_are_checked(checker: Checker) -> None:
         with_stock=True,
     )
     assert outcome.finding is None
-    assert (outcome.counts["products"], outcome.counts["products by a kernel"]) == (3, 1)
+    # Which of them IREE's own code is faster for depends on the processor.
+    assert outcome.counts["products"] == 3
+    assert outcome.counts["products by a kernel"] in (1, 2)
 
 
 def _is_quick(program: Program) -> bool:

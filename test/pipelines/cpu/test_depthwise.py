@@ -9,6 +9,7 @@ from itertools import product
 
 import pytest
 from convolution_program import Program
+from host import HOST
 from iree.winograd.dialect.decomposition import decompose
 from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.cpu.backend import CpuBackend
@@ -138,7 +139,7 @@ COPIED = [
 
 @pytest.mark.parametrize(("program", "rows"), COPIED, ids=str)
 def test_agrees_with_float64_where_the_input_is_copied(program: Program, rows: int) -> None:
-    space = CpuSearchSpace(AVX512, CpuBackend(AVX512).default_machine, threads=1)
+    space = CpuSearchSpace(HOST, CpuBackend(HOST).default_machine, threads=1)
     default = space.default_schedule(shape_of(program))
     assert isinstance(default, DepthwiseSchedule)
     replace(program, schedule=replace(default, copied_rows=rows)).check()
@@ -171,20 +172,21 @@ def random_dense_programs(count: int) -> Iterator[Program]:
             high=sizes(0, 3),
             dynamic_batch=generator.choice([False, True]),
         )
-        if min(program.output_size) >= 1 and shares_pixels(shape_of(program), AVX512):
+        if min(program.output_size) >= 1 and shares_pixels(shape_of(program), HOST):
             yield program
             count -= 1
 
 
+LANES = HOST.vector_width
 FIRST_LAYERS = [
-    dense((8, 30, 30), 3, 16, (3, 7, 7), strides=(1, 2, 2), low=(1, 3, 3), high=(1, 3, 3)),
-    dense((65, 64), 3, 16, (3, 3), strides=(2, 2), low=(0, 1), high=(1, 0)),
-    dense((100,), 1, 8, (16,), strides=(5,), low=(15,), high=(15,), batch=2),
+    dense((8, 30, 30), 3, LANES, (3, 7, 7), strides=(1, 2, 2), low=(1, 3, 3), high=(1, 3, 3)),
+    dense((65, 64), 3, LANES, (3, 3), strides=(2, 2), low=(0, 1), high=(1, 0)),
+    dense((100,), 1, LANES // 2, (16,), strides=(5,), low=(15,), high=(15,), batch=2),
 ]
 SHARED = [
     *FIRST_LAYERS,
     # No output has all taps inside, and registers don't hold the filters of a row of taps.
-    dense((3, 5), 20, 16, (3, 16), low=(1, 15), high=(1, 15)),
+    dense((3, 5), 20, LANES, (3, 16), low=(1, 15), high=(1, 15)),
     *random_dense_programs(12),
 ]
 
@@ -198,7 +200,7 @@ def by_depthwise_kernel(program: Program, target: CpuTarget, threads: int = 1) -
 
 @pytest.mark.parametrize("program", sampled(SHARED, [*FIRST_LAYERS, *SHARED[3:6]]), ids=str)
 def test_channels_of_one_vector_agree_with_float64(program: Program) -> None:
-    by_depthwise_kernel(program, AVX512).check()
+    by_depthwise_kernel(program, HOST).check()
 
 
 @pytest.mark.parametrize("cpu", ["x86-64", "haswell"])
@@ -210,12 +212,12 @@ def test_channels_of_one_vector_agree_with_float64_on_lesser_targets(cpu: str) -
 
 
 def test_channels_of_one_vector_have_filters_known_only_at_run_time() -> None:
-    program = by_depthwise_kernel(FIRST_LAYERS[1], AVX512)
+    program = by_depthwise_kernel(FIRST_LAYERS[1], HOST)
     replace(program, constant_filter=False).check()
 
 
 def test_channels_of_one_vector_are_computed_in_parallel() -> None:
-    program = by_depthwise_kernel(FIRST_LAYERS[0], AVX512, threads=4)
+    program = by_depthwise_kernel(FIRST_LAYERS[0], HOST, threads=4)
     assert isinstance(program.schedule, DepthwiseSchedule)
     assert program.schedule.row_block < shape_of(program).output_rows
     program.check(device="local-task")
@@ -223,7 +225,7 @@ def test_channels_of_one_vector_are_computed_in_parallel() -> None:
 
 def test_pixels_are_shared_where_that_takes_less() -> None:
     """By one vector of channels and several taps of a row, all of which reach the image."""
-    layer = FIRST_LAYERS[0]
+    layer = replace(FIRST_LAYERS[0], outputs=AVX512.vector_width)
     for program, is_shared in (
         (layer, True),
         (replace(layer, outputs=32), False),
