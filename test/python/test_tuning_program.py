@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from host import HOST
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.frame.algorithm import algorithm_of
 from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.backends.schedules import schedule_of
 from iree.winograd.pipelines.cpu.backend import CpuBackend
-from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.selection.candidates import iree_implementation
 from iree.winograd.pipelines.selection.implementation import Implementation
 from iree.winograd.pipelines.selection.layer import layers, match_problem
@@ -21,7 +21,7 @@ from iree.winograd.tuning.measuring.outcome import Failure, Timing
 from iree.winograd.tuning.measuring.program_of_problem import layer_program
 from wide import sampled
 
-SPACE = CpuBackend(CpuTarget.of("", "+avx512f")).search_space()
+SPACE = CpuBackend(HOST).search_space()
 PLAIN = "1x10x10x16->16 kernel 3x3 stride 1x1 dilation 1x1 padding 1x1 1x1 groups 1 f32"
 FIRST = "input channels first, output channels first"
 PROBLEMS = (
