@@ -1,0 +1,166 @@
+"""How kernels of CPUs wait for each other: what they tell of themselves, and how they count workgroups."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from math import prod
+from typing import TYPE_CHECKING
+
+from iree.winograd.dialect.bindings import ir
+from iree.winograd.pipelines.cpu.kernels.winograd import WinogradKernel
+from iree.winograd.pipelines.cpu.processor.arrivals import Arrivals, Reading
+from iree.winograd.pipelines.cpu.processor.target import CpuTarget
+from iree.winograd.pipelines.emission.buffer import Buffer
+from iree.winograd.pipelines.emission.dispatch import DispatchSignature
+from iree.winograd.pipelines.emission.dispatch_operations import binding_subspan
+from iree.winograd.pipelines.emission.index import Index, unflatten
+from iree.winograd.pipelines.specification.chain import (
+    CHAINED_ATTRIBUTE_NAME,
+    FILTERS_ATTRIBUTE_NAME,
+    PRODUCTS_ATTRIBUTE_NAME,
+    SPANS_ATTRIBUTE_NAME,
+    Spans,
+    first_kernel_element,
+    kernel_elements,
+    spans_attribute,
+)
+from iree.winograd.pipelines.specification.group import ConvolutionGroup
+
+if TYPE_CHECKING:
+    from iree.winograd.pipelines.cpu.kernels.filters import CpuKernel
+    from iree.winograd.pipelines.cpu.kernels.pooling import PoolingKernel
+
+
+def chain_attributes(
+    kernel: CpuKernel, group: ConvolutionGroup, signature: DispatchSignature
+) -> dict[str, ir.Attribute]:
+    """What the executable of a convolution, whose second operand its filters are, tells of its workgroups."""
+    return _work(kernel) | _convolution_spans(kernel, group, signature)
+
+
+def spans(
+    kernel: CpuKernel | PoolingKernel,
+    batch: int,
+    signature: DispatchSignature,
+    are_pixelwise: Sequence[bool] = (),
+) -> dict[str, ir.Attribute]:
+    """Which elements the workgroups of a kernel touch.
+
+    Its first operand is an image, its second, if it has one, filters. `are_pixelwise` says of operands of the
+    epilogue whether they are read where the result is written.
+    """
+    count = kernel.workgroups(Index(batch))[0].known
+    assert count is not None
+    touched = [kernel.touched_pixels(number) for number in range(count)]
+    read, written = [each.read for each in touched], [each.written for each in touched]
+
+    def elements(tensor: ir.RankedTensorType, pixels: Spans) -> Spans:
+        if pixels is None:
+            return None
+        channels = tensor.shape[-1]
+        return [range(span.start * channels, span.stop * channels) for span in pixels]
+
+    # Operands after these, in whose place the result is, have all of it.
+    of_operands = [read, None, *(written if each else None for each in are_pixelwise)]
+    operands = [elements(*each) for each in zip(signature.operands, of_operands, strict=False)]
+    result = elements(signature.result, None if signature.updates_last_operand else written)
+    return {SPANS_ATTRIBUTE_NAME: spans_attribute(result, operands)}
+
+
+def count_workgroups(
+    executable: ir.Operation,
+    grid: tuple[int, ...],
+    threads: int,
+    target: CpuTarget,
+    *,
+    held: int,
+    result_is_operand: bool,
+) -> None:
+    """Has the workgroups of a kernel wait for kernels before it, and say when they are done.
+
+    While they wait they fetch filters.
+    """
+    function = _function(executable)
+    block = function.regions[0].blocks[0]
+    binding, index = ir.Type.parse("!stream.binding"), ir.IndexType.get()
+    with function.location:
+        counts = block.arguments[-1]
+        if result_is_operand:
+            counts = block.add_argument(binding, function.location)
+        kernel, reach = (Index(block.add_argument(index, function.location)) for _ in range(2))
+        for _ in range(held):
+            block.add_argument(binding, function.location)
+        if not result_is_operand:
+            # The memory of a result comes after all operands.
+            counts.replace_all_uses_with(block.add_argument(binding, function.location))
+        types = [argument.type for argument in block.arguments]
+        function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(types, []))
+        operations = [view.operation for view in block.operations]
+        dynamic = ir.ShapedType.get_dynamic_size()
+        type_ = ir.MemRefType.get([dynamic], ir.IntegerType.get_signless(32))
+        with ir.InsertionPoint(operations[0]):
+            size = (kernel + 1) * kernel_elements(threads) + first_kernel_element(threads)
+            span = binding_subspan(type_, counts, Index(0).value, [size.value])
+            arrivals = Arrivals(Buffer(span, (0,)), kernel, threads, prod(grid))
+            taken = arrivals.emit_taking()
+            # Neighbours in a share read the same part of an image.
+            workgroup = unflatten(taken.number, grid)
+            arrivals.emit_wait(taken, reach, _filters_of(executable, block, workgroup[1], target))
+            _replace_workgroup(operations, workgroup)
+        with ir.InsertionPoint(operations[-1]):
+            arrivals.emit_arrival(taken)
+    executable.attributes[CHAINED_ATTRIBUTE_NAME] = ir.UnitAttr.get()
+
+
+def _work(kernel: CpuKernel) -> dict[str, ir.Attribute]:
+    """Its products, and the filters that it reads."""
+    shape, attributes = kernel.shape, {}
+    if shape.tiles is not None:
+        products = shape.tiles * shape.tile_products * shape.output_channels
+        attributes[PRODUCTS_ATTRIBUTE_NAME] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), products)
+    if not shape.runtime_filter:
+        of_element = shape.element_types.filter_bytes
+        sizes = (of_element * elements for elements in (prod(kernel.packed_filter_shape), kernel.filter_part))
+        attributes[FILTERS_ATTRIBUTE_NAME] = ir.DenseI64ArrayAttr.get([1, *sizes])
+    return attributes
+
+
+def _convolution_spans(
+    kernel: CpuKernel, group: ConvolutionGroup, signature: DispatchSignature
+) -> dict[str, ir.Attribute]:
+    """Which elements its workgroups touch, where the convolution reads and writes whole images' pixels."""
+    shape, transform = kernel.shape, group.output_transform
+    is_separate = isinstance(kernel, WinogradKernel) and kernel.schedule.input_block is not None
+    if shape.batch is None or is_separate or shape.input_channels_first or shape.output_channels_first:
+        return {}
+    pixelwise = ir.AffineMap.get_identity(transform.image_type.rank)
+    are_pixelwise = [each == pixelwise for each in transform.indexing_maps]
+    return spans(kernel, shape.batch, signature, are_pixelwise)
+
+
+def _filters_of(
+    executable: ir.Operation, function: ir.Block, part_number: Index, target: CpuTarget
+) -> Reading | None:
+    """Those that a workgroup of a kernel reads, as many as may wait in L2 for what else it reads."""
+    if FILTERS_ATTRIBUTE_NAME not in executable.attributes:
+        return None
+    operand, size, part = ir.DenseI64ArrayAttr(executable.attributes[FILTERS_ATTRIBUTE_NAME])
+    type_ = ir.MemRefType.get([size], ir.IntegerType.get_signless(8))
+    span = binding_subspan(type_, function.arguments[operand], Index(0).value, [])
+    return Reading(Buffer(span, (size,)), part_number * part, min(part, target.l2_bytes // 2))
+
+
+def _function(executable: ir.Operation) -> ir.Operation:
+    """That of a kernel."""
+    operations = (view.operation for view in executable.regions[0].blocks[0].operations)
+    (module,) = (each for each in operations if each.name == "builtin.module")
+    (function,) = (view.operation for view in module.regions[0].blocks[0].operations)
+    return function
+
+
+def _replace_workgroup(operations: Iterable[ir.Operation], workgroup: tuple[Index, ...]) -> None:
+    """Has a function that consists of `operations` do the work of another workgroup than it is called for."""
+    for operation in operations:
+        if operation.name == "stream.dispatch.workgroup.id":
+            dimension = ir.IntegerAttr(operation.attributes["dimension"]).value
+            operation.results[0].replace_all_uses_with(workgroup[dimension].value)
