@@ -47,7 +47,7 @@ def table(results: Any) -> list[str] | None:
 def layer_table(results: dict[str, Any]) -> list[str]:
     """A row per layer: our times in both layouts, those of the best other tool, and the errors of both.
 
-    Cells of a layout that wasn't timed are empty.
+    Cells of a layout that wasn't timed are empty, as are those of other tools where none was.
     """
     lines = [
         "| N x H x W, C -> K | best other | ms | ours NHWC, ms | ours NCHW, ms | speed-up NHWC | NCHW "
@@ -61,20 +61,22 @@ def layer_table(results: dict[str, Any]) -> list[str]:
             for name, values in contenders.items()
             if not name.startswith(("ours", "iree", "onednn"))
         }
-        best = min(others, key=lambda name: float(others[name]["milliseconds"]))
+        best, best_values = min(
+            others.items(), key=lambda item: float(item[1]["milliseconds"]), default=("", {})
+        )
         ours = [contenders.get(name, {}) for name in _LAYOUTS]
         timed = ours[0] or ours[1]
         shape = f"{layer['batch']} x {layer['height']} x {layer['width']}"
         cells = [
             f"{shape}, {layer['channels']} -> {layer['filters']}",
             best,
-            f"{others[best]['milliseconds']:.3f}",
+            f"{best_values['milliseconds']:.3f}" if best_values else "",
             *(f"{each['milliseconds']:.3f}" if each else "" for each in ours),
-            *(f"{layer['speedups'][name]:.2f}" if name in contenders else "" for name in _LAYOUTS),
+            *(f"{layer['speedups'][name]:.2f}" if name in layer["speedups"] else "" for name in _LAYOUTS),
             f"{timed['gflops']:.0f}",
             f"{layer['limits']['flops'] / 1e9:.0f}",
             f"{timed['error']:.1e}",
-            f"{others[best]['error']:.1e}",
+            f"{best_values['error']:.1e}" if best_values else "",
         ]
         lines.append(f"| {' | '.join(cells)} |")
     return lines

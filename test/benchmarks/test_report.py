@@ -13,7 +13,7 @@ def contender(milliseconds: float, error: float) -> dict[str, float]:
 
 
 def test_layers_are_compared_with_the_best_tool_that_counts() -> None:
-    layer = {
+    layer: dict[str, Any] = {
         "batch": 2, "height": 5, "width": 7, "channels": 3, "filters": 4,
         "limits": {"flops": 3e11},
         "speedups": {"ours-nhwc": 4.0, "ours-nchw": 2.0},
@@ -23,9 +23,12 @@ def test_layers_are_compared_with_the_best_tool_that_counts() -> None:
             "torch-nchw": contender(6, 2e-7), "openvino-nhwc": contender(4, 3e-7),
         },
     }  # fmt: skip
-    _, _, row = layer_table({"layers": [layer]})
+    contenders = {name: layer["contenders"][name] for name in ("ours-nhwc", "ours-nchw")}
+    alone = {**layer, "contenders": contenders, "speedups": {}}
+    _, _, row, other = layer_table({"layers": [layer, alone]})
     times = "openvino-nhwc | 4.000 | 1.000 | 2.000"
     assert row == f"| 2 x 5 x 7, 3 -> 4 | {times} | 4.00 | 2.00 | 100 | 300 | 1.0e-06 | 3.0e-07 |"
+    assert other == "| 2 x 5 x 7, 3 -> 4 |  |  | 1.000 | 2.000 |  |  | 100 | 300 | 1.0e-06 |  |"
 
 
 def test_models_have_a_column_per_tool() -> None:
