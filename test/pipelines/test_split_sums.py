@@ -6,6 +6,7 @@ import iree.winograd
 import numpy as np
 import pytest
 import torch
+from wide import wide
 
 UNIT_ROUNDOFF = 2.0**-24
 
@@ -28,7 +29,7 @@ class Sum(torch.nn.Module):
 @pytest.mark.parametrize(
     ("batch", "size", "groups", "longest"), [(1, 112, 16, 112), (2, 64, 4, 128), (3, 64, 1, 256)]
 )
-@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("threads", [2, *wide([1])])
 def test_error_grows_with_the_root_of_the_length(
     batch: int, size: int, groups: int, longest: int, threads: int
 ) -> None:
@@ -55,7 +56,7 @@ def test_error_grows_with_the_root_of_the_length(
     "norm",
     [torch.nn.InstanceNorm2d(16, affine=True), torch.nn.GroupNorm(4, 16), torch.nn.LayerNorm((16, 72, 72))],
 )
-@pytest.mark.parametrize("batch", [1, 2])
+@pytest.mark.parametrize("batch", [2, *wide([1])])
 def test_normalizations_are_those_of_torch(norm: torch.nn.Module, batch: int) -> None:
     """Of numbers whose mean is as large as their deviation, so that rounding of either shows."""
     torch.manual_seed(0)

@@ -132,7 +132,7 @@ def test_workgroups_transform_filters_by_blocks_of_channels(schedule: WinogradSc
     [EDGES[3], CHANNELS[3], VIEWS[0], VIEWS[5], SPATIAL_RANKS[0], SPATIAL_RANKS[2], BATCHES[1]],
     ids=str,
 )
-@pytest.mark.parametrize("device", ["local-sync", "local-task"])
+@pytest.mark.parametrize("device", ["local-task", *wide(["local-sync"])])
 def test_images_are_fetched(program: Program, device: str) -> None:
     """Also beyond their last tile, and of parts of filters, of dilated ones and of a separate transform."""
     schedule = replace(BY_BLOCKS, filter_block=None, input_block=None, image_prefetch=2)

@@ -15,6 +15,7 @@ from iree.winograd.pipelines import loop_over_images
 from iree.winograd.pipelines.cpu.choice.search_space import CpuSearchSpace
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
 from iree.winograd.tool_directory import TOOL_DIRECTORY
+from wide import wide
 
 # Three layers of sums of up to 32 products, and means of 4096: none is far larger than what it is added to.
 TOLERANCE = 3 * 72 * 2.0**-24
@@ -60,7 +61,7 @@ def test_images_that_exceed_the_caches_go_through_a_loop(capfd: pytest.CaptureFi
 
 
 @pytest.mark.parametrize("target", ["cpu", "cpu:haswell", "cpu:x86-64"])
-@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("threads", [2, *wide([1])])
 def test_loops_on_every_target(
     target: str, threads: int, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
