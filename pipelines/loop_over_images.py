@@ -124,9 +124,7 @@ class _Choice:
     def is_far(self, layer: Layer) -> bool:
         """Whether images of a layer come from beyond the caches."""
         problem = match_problem(layer, self.space)
-        if isinstance(problem, NoMatch):
-            return False
-        return self.space.far_image_seconds(convolution_shape(problem, direct_algorithm(problem))) > 0
+        return not isinstance(problem, NoMatch) and self._far_seconds(problem, is_given=False) > 0
 
     def best(self, block: ir.Block) -> _Loop | None:
         """The loop that is predicted to gain most, if one gains enough."""
@@ -184,12 +182,15 @@ class _Choice:
                 yield _Loop(tuple(inside), leaving[0], following, count), gain - cost, seconds
 
     def _seconds(self, problem: ConvolutionProblem, is_given: bool) -> float:
-        """Predicted, with what its images take longer from beyond the caches, unless those are given."""
+        """Predicted, with what its images take longer from beyond the caches."""
+        predicted = predicted_seconds(problem, self.space, self.max_relative_error)
+        return predicted + self._far_seconds(problem, is_given)
+
+    def _far_seconds(self, problem: ConvolutionProblem, is_given: bool) -> float:
+        """What images take longer from beyond the caches; of those that are given only the results."""
         shape = convolution_shape(problem, direct_algorithm(problem))
-        far = self.space.far_image_seconds(shape)
-        if is_given:
-            far *= shape.result_bytes / (shape.image_bytes + shape.result_bytes)
-        return predicted_seconds(problem, self.space, self.max_relative_error) + far
+        part = shape.result_bytes / (shape.image_bytes + shape.result_bytes) if is_given else 1.0
+        return part * self.space.far_image_seconds(shape)
 
 
 def _reads_images_of_program(operation: ir.Operation) -> bool:

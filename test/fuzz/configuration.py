@@ -10,7 +10,6 @@ from functools import cache
 from math import prod
 from unittest import mock
 
-from host import HAS_AVX512
 from hypothesis import strategies as st
 from iree.winograd.passes.frame.algorithm import Algorithm
 from iree.winograd.passes.match.problem import ConvolutionProblem
@@ -25,11 +24,9 @@ from iree.winograd.pipelines.selection.decision import Decision
 from iree.winograd.pipelines.selection.implementation import Implementation
 from iree.winograd.pipelines.selection.prediction import candidate
 
-# What can't run code for AVX-512 runs that for AVX2.
-_WIDEST = "cpu:skylake-avx512" if HAS_AVX512 else "cpu:haswell"
 TARGETS = {
-    "avx512": _WIDEST,
-    "amx": _WIDEST,
+    "avx512": "cpu:skylake-avx512",
+    "amx": "cpu:skylake-avx512",
     "avx2": "cpu:haswell",
     "sse": "cpu:x86-64",
     "host": "cpu",

@@ -131,9 +131,10 @@ def _winograd_seconds(
         output   = tiles * K/lanes * (0.6 * operations + 2*(A + M)) cycles
 
     in the symbols of docs/architecture.md, with M outputs and the recipes' nested operations per tile, tiles
-    past the last of a block included, and shuffles of channels-first tiles. A channel takes the multiply-adds
-    of a register block, its loads at two a cycle, or the latency of its sums, whichever is longest; a block
-    of the reduction is added to others in memory, or to totals in registers. Filters are transformed
+    past the last of a block included, and shuffles of channels-first tiles, whose outputs share cache lines
+    with neighbouring blocks. A channel takes the multiply-adds of a register block, its loads at two a cycle,
+    or the latency of its sums, whichever is longest; a block of the reduction is added to others in memory,
+    or to totals in registers. Filters are transformed
     beforehand, or read as they are and transformed once for each block of tiles.
     """
     tiles = prod(shape.tiles_per_image) * (shape.batch or 1)
@@ -168,7 +169,7 @@ def _winograd_seconds(
     stages = {
         "products": products + workers.load * accumulated * adding_up,
         "filters": filters,
-        "output": workers.load * (of_tiles + output_vectors * lanes * shared_lines),
+        "output": workers.load * (of_tiles + channel_blocks * schedule.channel_block * shared_lines),
     }
     if schedule.filter_block is not None:
         vectors = channel_blocks * schedule.register_vectors * shape.group_inputs

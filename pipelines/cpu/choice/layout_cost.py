@@ -1,4 +1,7 @@
-"""What channels-first images cost: kernels transpose parts of them, or dispatches transpose all of them."""
+"""What channels-first images cost: kernels transpose parts of them, or dispatches transpose all of them.
+
+Threads that write parts of one take cache lines from each other.
+"""
 
 from __future__ import annotations
 

@@ -279,8 +279,9 @@ def _divisions(shape: _Tiled, target: CpuTarget, threads: int) -> Iterator[_Divi
         shares = {-(-tiles // count) for count in workgroups} if shape.tiles is not None else set()
         for share in sorted({most, *(share for share in shares if share < most)}):
             yield _Division(share, vectors, threads, 1)
-        for rows in sorted(_whole_rows(shape, {most, *shares}, most)) if threads > 1 else ():
-            yield _Division(rows, vectors, threads, 1, multiple=shape.row_tiles)
+        if threads > 1:
+            for rows in sorted(_whole_rows(shape, {most, *shares}, most)):
+                yield _Division(rows, vectors, threads, 1, multiple=shape.row_tiles)
     if shape.tiles is None:
         return
     input_block = min(MAX_TILE_BLOCK, max(1, tiles // workgroups[-1]))
