@@ -1,7 +1,7 @@
 """The tables of DWM's paper, computed for this project's transforms: errors, and counts of multiplications.
 
-    python -m benchmarks.decomposition docs/decomposition.md
-    python -m benchmarks.decomposition docs/decomposition.md --networks alexnet googlenet
+    python -m benchmarks.decomposition docs/measurements/decomposition.md
+    python -m benchmarks.decomposition docs/measurements/decomposition.md --networks alexnet googlenet
 
 Writes the tables beside the numbers of Huang et al., "DWM: A Decomposable Winograd Method for Convolution
 Acceleration", AAAI 2020.
@@ -245,7 +245,7 @@ def network_table(names: Sequence[str]) -> Iterator[str]:
 TEXT = """# Decomposition
 
 Tables of Huang et al., "DWM: A Decomposable Winograd Method for Convolution Acceleration" (AAAI 2020),
-computed by `python -m benchmarks.decomposition docs/decomposition.md`.
+computed by `python -m benchmarks.decomposition docs/measurements/decomposition.md`.
 
 ## Error (Table 1)
 Mean squared error against float64 of 256 channels of standard normal data, the paper's in parentheses.

@@ -1,6 +1,7 @@
 """Trains the sample's network of large kernels beside torch's eager, from the same weights on the same data.
 
-    python -m benchmarks.loss_curves --output benchmarks/results/loss-curves.json --figure docs/losses.svg
+    python -m benchmarks.loss_curves --output benchmarks/results/loss-curves.json \\
+        --figure docs/measurements/losses.svg
 
 Rounding makes any two runs differ, the more steps the more: how much, a second run of eager's tells whose
 tensors are channels last. A Markdown table has the losses, and the largest differences from eager's so far.
@@ -37,7 +38,7 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--output", type=Path, help="a JSON file, e.g. benchmarks/results/loss-curves.json")
-    parser.add_argument("--figure", type=Path, help="an SVG file, e.g. docs/losses.svg")
+    parser.add_argument("--figure", type=Path, help="an SVG file, e.g. docs/measurements/losses.svg")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     losses = train(options.steps, options.batch)

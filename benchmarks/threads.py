@@ -2,7 +2,7 @@
 
     python -m benchmarks.threads --jobs 16 --compile-only
     python -m benchmarks.threads --jobs 16 --budget 300 --output benchmarks/results/threads.json
-    python -m benchmarks.threads_figure benchmarks/results/threads.json docs/threads.svg
+    python -m benchmarks.threads_figure benchmarks/results/threads.json docs/measurements/threads.svg
 
 A row is a layer or network at one batch size on so many threads; rows that the output already has are
 skipped, so that a run can be continued. Each tool has a process of its own, and all take turns: threads that

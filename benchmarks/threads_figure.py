@@ -1,6 +1,6 @@
 """The figure of `benchmarks.threads`: times over the number of threads, a panel per subject.
 
-python -m benchmarks.threads_figure benchmarks/results/threads.json docs/threads.svg
+python -m benchmarks.threads_figure benchmarks/results/threads.json docs/measurements/threads.svg
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """What choosing and tuning gain per layer over one fixed algorithm, like figure 9 of Mazaheri et al.
 
     python -m benchmarks.tuning --layers mazaheri resnet18 --threads 1 --budget 1200 \\
-        --database build/tuning.db --output benchmarks/results/tuning-1-thread.json --figure docs/tuning.svg
+        --database build/tuning.db --output benchmarks/results/tuning-1-thread.json \\
+        --figure docs/measurements/tuning.svg
 
 Tunes the layers, or goes on with what the database holds, then times side by side, per layer, in one run:
 output tile 2 in every layer that tiles gain anything for, as the paper's untuned runs, the implementation

@@ -1,7 +1,8 @@
 """What the ops compute, in numpy: the oracle of the tests, and the transform of constant filters.
 
-Spatial dimensions `D` are 1, 2 or 3 and data is channels-last unless said otherwise; docs/architecture.md
-states the order of indices. Everything is computed in float64 and rounded once to the type of the data.
+Spatial dimensions `D` are 1, 2 or 3 and data is channels-last unless said otherwise.
+docs/explanation/architecture.md states the order of indices. Everything is computed in float64
+and rounded once to the type of the data.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 // The winograd dialect, for tools that read IRDL: iree-opt --irdl-file=winograd.irdl.mlir.
 //
 // IRDL checks what ops are made of: the number of operands, the presence and kind of attributes. How the sizes of
-// their types follow from the attributes is checked by the pass winograd-verify; docs/architecture.md says what the
-// ops mean. A constraint that is used twice asks for the same type twice, hence one for each use, and a number of
+// their types follow from the attributes is checked by the pass winograd-verify;
+// docs/explanation/architecture.md says what the ops mean. A constraint that is used twice asks for the same type twice, hence one for each use, and a number of
 // optional epilogue operands instead of any number of the same type. The attribute channels_first, which images may have,
 // isn't declared: IRDL asks for all attributes that it knows. IRDL has no terminators: an epilogue ends with
 // vector.yield.

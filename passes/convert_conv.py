@@ -32,10 +32,10 @@ PASS_NAME = "winograd-convert-conv"
 class ConvertConv:
     """Rewrite annotated convolutions to winograd ops.
 
-    With the symbols of docs/architecture.md, a convolution of N x H... x C with R... x C x K becomes
-    transforms of its operands to the Winograd domain, A products there, and a transform of the products to
-    its result. A convolution that adds to something else than zeros, its bias for one, does so in the output
-    transform's epilogue.
+    With the symbols of docs/explanation/architecture.md, a convolution of N x H... x C with R... x C x K
+    becomes transforms of its operands to the Winograd domain, A products there, and a transform of the
+    products to its result. A convolution that adds to something else than zeros, its bias for one, does so in
+    the output transform's epilogue.
 
         %r = linalg.conv_2d_nhwc_hwcf {winograd.algorithm = {
                output_tile = array<i64: 4, 4>, part_size = array<i64: 3, 3>}}

@@ -147,7 +147,7 @@ def test_every_file_of_passes_is_a_pass_with_a_lit_test_of_its_name() -> None:
 
 def test_every_pass_of_the_project_has_a_row_in_its_page_and_a_lit_test() -> None:
     passes = {name: each for name, each in load_passes().items() if each is not Example}
-    page = (ROOT / "docs" / "passes.md").read_text()
+    page = (ROOT / "docs" / "reference" / "passes.md").read_text()
     rows = re.findall("^[|] `(winograd-[a-z-]+)` [|].*[|](.*)[|]$", page, re.MULTILINE)
     documented = {name: set(re.findall("`([a-z-]+)`", options)) for name, options in rows}
     assert documented == {

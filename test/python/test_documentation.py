@@ -16,13 +16,13 @@ DOCUMENTATION = ROOT / "docs"
 
 def test_python_api(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    result = doctest.testfile(str(DOCUMENTATION / "python-api.md"), module_relative=False)
+    result = doctest.testfile(str(DOCUMENTATION / "reference" / "python-api.md"), module_relative=False)
     assert result.attempted > 0
     assert result.failed == 0
 
 
 def test_everything_public_is_in_the_python_api() -> None:
-    page = (DOCUMENTATION / "python-api.md").read_text()
+    page = (DOCUMENTATION / "reference" / "python-api.md").read_text()
     assert [name for name in winograd.__all__ if not re.search(rf"\b{name}\b", page)] == []
 
 
@@ -30,7 +30,7 @@ def test_commands_are_in_the_page_on_the_command_line(capsys: pytest.CaptureFixt
     with pytest.raises(SystemExit):
         main(["--help"])
     commands = set(re.findall(r"^    ([a-z-]+)(?= |$)", capsys.readouterr().out, re.MULTILINE))
-    page = (DOCUMENTATION / "command-line.md").read_text()
+    page = (DOCUMENTATION / "reference" / "command-line.md").read_text()
     (table,) = re.findall(r"\| `iree-winograd` \|.*\n((?:\|.*\n)*)", page)
     rows = (row.split("|")[1] for row in table.splitlines()[1:])
     assert {name for row in rows for name in re.findall(r"`([a-z-]+)`", row)} == commands

@@ -17,7 +17,7 @@ from iree.winograd.stock_flags import takes_next_argument
 from iree.winograd.tool_directory import TOOL_DIRECTORY
 from small_programs import ADD, CONVOLUTION, ENABLE, STRICT
 
-COMMAND_LINE_PAGE = Path(__file__).parents[2] / "docs" / "command-line.md"
+COMMAND_LINE_PAGE = Path(__file__).parents[2] / "docs" / "reference" / "command-line.md"
 
 
 def test_our_flags_in_a_response_file(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from iree.winograd.diagnostics import Diagnostic, capture_remarks
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.pipelines.selection.select_algorithm import SelectAlgorithm
 
-PAGE = (Path(__file__).parents[2] / "docs" / "limitations.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs" / "guides" / "limitations.md").read_text()
 
 
 def program(

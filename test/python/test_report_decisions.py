@@ -24,7 +24,7 @@ from iree.winograd.report.decisions import decision_report
 from iree.winograd.report.schema import DecisionReport, LayerReport
 from small_programs import ADD
 
-COMMAND_LINE_PAGE = Path(__file__).parents[2] / "docs" / "command-line.md"
+COMMAND_LINE_PAGE = Path(__file__).parents[2] / "docs" / "reference" / "command-line.md"
 
 # A 3x3 convolution with 64 channels, one of a type without kernels, and a 1x1 convolution.
 CONVOLUTIONS = """\

@@ -130,12 +130,12 @@ def _winograd_seconds(
         input    = tiles * V*C/lanes * (1.3 * operations + 2*A) cycles
         output   = tiles * K/lanes * (0.6 * operations + 2*(A + M)) cycles
 
-    in the symbols of docs/architecture.md, with M outputs and the recipes' nested operations per tile, tiles
-    past the last of a block included, and shuffles of channels-first tiles, whose outputs share cache lines
-    with neighbouring blocks. A channel takes the multiply-adds of a register block, its loads at two a cycle,
-    or the latency of its sums, whichever is longest; a block of the reduction is added to others in memory,
-    or to totals in registers. Filters are transformed
-    beforehand, or read as they are and transformed once for each block of tiles.
+    in the symbols of docs/explanation/architecture.md, with M outputs and the recipes' nested operations per
+    tile, tiles past the last of a block included, and shuffles of channels-first tiles, whose outputs share
+    cache lines with neighbouring blocks. A channel takes the multiply-adds of a register block, its loads at
+    two a cycle, or the latency of its sums, whichever is longest; a block of the reduction is added to others
+    in memory, or to totals in registers. Filters are transformed beforehand, or read as they are and
+    transformed once for each block of tiles.
     """
     tiles = prod(shape.tiles_per_image) * (shape.batch or 1)
     tile_blocks = -(-tiles // schedule.tile_block)

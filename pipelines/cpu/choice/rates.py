@@ -1,4 +1,4 @@
-"""Rates of the CPU's kernels, as measured on a core of Zen 5 (docs/cost-model.md).
+"""Rates of the CPU's kernels, as measured on a core of Zen 5 (docs/explanation/cost-model.md).
 
 They are properties of the kernels rather than of one machine: calibrated, they predict Zen 4 as well.
 """

@@ -24,8 +24,8 @@ def filter_transform_seconds(
 
         filter transform = V*C * K/lanes * (1.3 * operations + A + P * lanes) cycles, and that of writing it
 
-    in the symbols of docs/architecture.md, with P taps of a part, which are read one by one: in torch's
-    layouts the output channels are seldom neighbours.
+    in the symbols of docs/explanation/architecture.md, with P taps of a part, which are read one by one:
+    in torch's layouts the output channels are seldom neighbours.
     """
     if not shape.runtime_filter:
         return {}

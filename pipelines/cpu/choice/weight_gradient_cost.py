@@ -44,10 +44,10 @@ def weight_gradient_seconds(
                    both once for each block of the other's channels
         output   = V*C * K/lanes * (2.3 * operations + A + P) cycles
 
-    in the symbols of docs/architecture.md, with M outputs and P taps of a part. Transformed tiles are read
-    from the last cache if it holds them with what they are made of, and are written to memory. Workgroups
-    that transform slices of the tiles themselves do so for each block of the other's channels, but leave them
-    in cache; the taps of several slices are read again for their total.
+    in the symbols of docs/explanation/architecture.md, with M outputs and P taps of a part. Transformed tiles
+    are read from the last cache if it holds them with what they are made of, and are written to memory.
+    Workgroups that transform slices of the tiles themselves do so for each block of the other's channels, but
+    leave them in cache; the taps of several slices are read again for their total.
     """
     cost = _Cost(shape, schedule, target, machine, threads)
     return cost.apart() if schedule.tile_slices is None else cost.in_slices(schedule.tile_slices)

@@ -1,4 +1,7 @@
-"""The plot of docs/transforms.md: operations of the transforms of a tile, like Figure 5 of Mazaheri et al."""
+"""The plot of docs/explanation/transforms.md: operations of the transforms of a tile.
+
+It is like Figure 5 of Mazaheri et al.
+"""
 
 from __future__ import annotations
 

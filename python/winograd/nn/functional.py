@@ -35,7 +35,7 @@ def conv2d(
 
     The result and each gradient is computed by a program of its own, where that is predicted to be faster
     than torch. It is compiled when it is first called for on tensors of such sizes and strides, kept on disk
-    (docs/torch-compile.md), and takes tensors where they are. The rest torch computes, with a
+    (docs/guides/torch-compile.md), and takes tensors where they are. The rest torch computes, with a
     `FallbackWarning` that says why: also tensors of other types than float32. Gradients can't be
     differentiated again. In a function that `torch.compile` traces this is torch's own operator, which the
     backend takes as any other.

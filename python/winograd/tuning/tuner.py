@@ -74,7 +74,7 @@ def tune(
     are compiled with the same target, flags and number of threads. `device` is the one to measure on, a URI
     as `load` takes it, by default that of the target. `budget` is in seconds. Candidates are compiled by
     `workers` processes (by default one for each processor), or by the workers of the Dask cluster whose
-    `scheduler` has this address (docs/tuning.md). `report` is told, in lines, how it goes.
+    `scheduler` has this address (docs/guides/tuning.md). `report` is told, in lines, how it goes.
 
     It may be interrupted at any time: what was measured is in the database, and the next run goes on from
     there.

@@ -204,7 +204,8 @@ PREDICTED = [
 @pytest.mark.parametrize("layer", PREDICTED, ids=str)
 def test_measured_errors_are_those_predicted(layer: Layer, tmp_path: Path) -> None:
     """To 20%: a mean over 9600 outputs scatters by 1%, and the model of roundings is good to 10%
-    (docs/accuracy.md). It takes all taps of all parts for nonzero, but parts may be longer than the kernel.
+    (docs/guides/accuracy.md). It takes all taps of all parts for nonzero, but parts may be longer than
+    the kernel.
     """
     image, filters = layer.operands()
     report = tmp_path / "report.json"
