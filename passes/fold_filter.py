@@ -10,6 +10,7 @@ from iree.winograd.passes.frame.containment import rewrite_each
 from iree.winograd.passes.frame.registry import register_pass
 from iree.winograd.passes.match.constants import constant_array, is_constant
 from iree.winograd.passes.match.convolution_form import convolutions
+from iree.winograd.passes.match.filters import filter_array
 from iree.winograd.passes.match.navigation import defining_operation, transforms
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 
@@ -20,8 +21,8 @@ class FoldFilter:
 
     A filter that is a constant, also one that is transposed or reshaped, is transformed in float64 and
     rounded once. The result is a resource, which takes alpha^D / kernel size times the memory of the filter.
-    One tap for tiles of one output is as it was, in another shape: that is not copied. A filter known only at
-    run time keeps its op.
+    One tap for tiles of one output is as it was, in another shape: that is not copied. A filter that the op
+    reads permuted or flipped is transformed as it reads it. One known only at run time keeps its op.
 
         %w = arith.constant dense_resource<w> : tensor<3x3x8x4xf32>
         %u = "winograd.filter_transform"(%w) : (tensor<3x3x8x4xf32>) -> tensor<36x8x4xf32>
@@ -47,6 +48,8 @@ def _fold(transform: ops.FilterTransformOp) -> None:
 def _is_identity(transform: ops.FilterTransformOp) -> bool:
     """Whether elements stay what and where they are: of one tap, of one group, for tiles of one output."""
     decomposition = transform.decomposition
+    if list(transform.permutation) != sorted(transform.permutation):
+        return False
     return decomposition.point_count == decomposition.view_count == transform.groups == 1
 
 
@@ -58,7 +61,7 @@ def _reshaped(transform: ops.FilterTransformOp) -> ir.Value:
 
 
 def _transformed(transform: ops.FilterTransformOp) -> ir.Value | None:
-    weights = constant_array(transform.filter)
+    weights = filter_array(transform)
     if weights is None:
         return None
     transformed = reference.filter_transform(weights, transform.decomposition, transform.groups)

@@ -14,6 +14,7 @@ from iree.winograd.passes.frame.containment import rewrite_each
 from iree.winograd.passes.frame.registry import register_pass
 from iree.winograd.passes.frame.remarks import remark_left
 from iree.winograd.passes.match.constants import Array, constant_array, is_constant, scalar_constant
+from iree.winograd.passes.match.filters import filter_array
 from iree.winograd.passes.match.navigation import defining_operation, transforms
 from iree.winograd.passes.match.no_match import NoMatch
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
@@ -73,7 +74,7 @@ def _fold(transform: ops.OutputTransformOp) -> None:
         remark_left(PASS_NAME, weights)
         return
     if affine.scales:
-        array = constant_array(weights.filter)
+        array = filter_array(weights)
         if array is None:
             remark_left(PASS_NAME, _not_constant(transform))
             return
@@ -109,6 +110,7 @@ def _not_constant(transform: ops.OutputTransformOp) -> NoMatch:
 
 
 def _replace_filter(weights: ops.FilterTransformOp, scaled: Array) -> None:
+    """Give the products the filter `scaled`, R... x C/g x K, for that of `weights`."""
     with weights.location, ir.InsertionPoint(weights):
         constant = resource_constant(scaled, "scaled_filter")
         rebuilt = ops.filter_transform(constant, weights.decomposition, weights.groups)

@@ -74,6 +74,23 @@ func.func @reversed() -> tensor<4x1x1xf32> {
 
 // -----
 
+#f2 = {dilation = array<i64: 1>, kernel_size = array<i64: 3>, output_tile = array<i64: 2>, part_size = array<i64: 3>, spacing = array<i64: 1>, step = array<i64: 1>, views = [array<i64: 0>]}
+
+// The op itself reads the taps [1, 2, 3], which lie last, flipped: the last element is the first of them.
+// CHECK-LABEL: @read_permuted_and_flipped
+// CHECK: arith.constant dense_resource<winograd_filter> : tensor<4x1x1xf32>
+// CHECK-NOT: "winograd.filter_transform"
+// CHECK: winograd_filter: "0x04000000{{[0-9A-F]*}}0000803F"
+func.func @read_permuted_and_flipped() -> tensor<4x1x1xf32> {
+  %w = arith.constant dense_resource<w> : tensor<1x1x3xf32>
+  %u = "winograd.filter_transform"(%w) {decomposition = #f2, groups = 1 : i64, permutation = array<i64: 2, 1, 0>, flipped}
+    : (tensor<1x1x3xf32>) -> tensor<4x1x1xf32>
+  return %u : tensor<4x1x1xf32>
+}
+{-# dialect_resources: { builtin: { w: "0x040000000000803F0000004000004040" } } #-}
+
+// -----
+
 // The transposition of a constant filter is done for a convolution that stays one, too.
 // CHECK-LABEL: @convolution
 // CHECK-NOT: linalg.transpose

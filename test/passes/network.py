@@ -357,6 +357,45 @@ def network_source(
     )
 
 
+def permuted_filter_source(taps: int, weights: np.ndarray, permutation: Sequence[int], flipped: bool) -> str:
+    """A module with one function: a direct convolution of 4 channels on 1x8x4, multiplied by [1, 2, 3, 4].
+
+    Dimension `i` of its filter, taps x 4 x 4, is dimension `permutation[i]` of `weights`.
+    """
+    views = ", ".join(f"array<i64: {tap}>" for tap in range(taps))
+    ones = "array<i64: 1>"
+    decomposition = (
+        f"{{decomposition = {{dilation = {ones}, kernel_size = array<i64: {taps}>, output_tile = {ones}, "
+        f"part_size = {ones}, spacing = {ones}, step = {ones}, views = [{views}]}}, groups = 1 : i64"
+    )
+    order = ", ".join(map(str, permutation))
+    reads = f"{decomposition}, permutation = array<i64: {order}>{', flipped' if flipped else ''}}}"
+    filter_type = f"tensor<{'x'.join(map(str, weights.shape))}xf32>"
+    outputs, reduction = 9 - taps, taps * 4
+    transformed, products = f"tensor<1x{reduction}x4xf32>", f"tensor<1x{outputs}x4xf32>"
+    tiles = f"tensor<1x{outputs}x{reduction}xf32>"
+    return f"""
+      func.func @convolution(%x: tensor<1x8x4xf32>) -> tensor<1x{outputs}x4xf32> {{
+        %zero = arith.constant 0.0 : f32
+        %w = arith.constant dense<{_as_mlir(weights)}> : {filter_type}
+        %scale = arith.constant dense<[1.0, 2.0, 3.0, 4.0]> : tensor<4xf32>
+        %v = "winograd.input_transform"(%x) {decomposition},
+          padding_low = array<i64: 0>, padding_high = array<i64: 0>}} : (tensor<1x8x4xf32>) -> {tiles}
+        %u = "winograd.filter_transform"(%w) {reads} : ({filter_type}) -> {transformed}
+        %e = tensor.empty() : {products}
+        %i = linalg.fill ins(%zero : f32) outs(%e : {products}) -> {products}
+        %m = linalg.batch_matmul ins(%v, %u : {tiles}, {transformed}) outs(%i : {products}) -> {products}
+        %y = "winograd.output_transform"(%m, %scale) ({{
+        ^bb0(%a: f32, %b: f32):
+          %c = arith.mulf %a, %b : f32
+          vector.yield %c : f32
+        }}) {decomposition}, indexing_maps = [affine_map<(n, w, k) -> (k)>],
+          operandSegmentSizes = array<i32: 1, 1, 0, 0, 0, 0, 0, 0, 0>}}
+          : ({products}, tensor<4xf32>) -> tensor<1x{outputs}x4xf32>
+        return %y : tensor<1x{outputs}x4xf32>
+      }}"""
+
+
 def _as_mlir(array: np.ndarray) -> str:
     if array.ndim == 0:
         return f"{float(array):.9e}"

@@ -20,7 +20,7 @@ from iree.winograd.passes.merge_elementwise import MergeElementwise
 from iree.winograd.passes.normalize_layout import NormalizeLayout
 from iree.winograd.passes.verify import Verify
 from iree.winograd.pipelines.selection.select_algorithm import SelectAlgorithm
-from network import Layer, network_source
+from network import Layer, network_source, permuted_filter_source
 
 # Both sides compute in float64, F(6, 3) in two dimensions with a condition of about 1e4.
 FLOAT64_TOLERANCE = 1e-10
@@ -127,6 +127,29 @@ def test_folded_filters_compute_the_same(layout, output_tile):
     passes = (SelectAlgorithm(output_tile=output_tile), *TENSOR_PASSES, FoldScale(), FoldFilter(), Verify())
     names = rewrite_and_compare(source, passes, shape, FOLDED_TOLERANCE)
     assert "winograd.filter_transform" not in names
+
+
+@pytest.mark.parametrize("fold", [FoldFilter(), FoldScale()], ids=["filter", "scale"])
+@pytest.mark.parametrize("flipped", [False, True])
+@pytest.mark.parametrize("permutation", [(0, 1, 2), (0, 2, 1), (2, 1, 0), (2, 0, 1)])
+@pytest.mark.parametrize("taps", [3, 1])
+def test_filters_are_folded_as_their_transforms_read_them(taps, permutation, flipped, fold):
+    # As many input channels as output channels, so that a wrong order shows in numbers alone.
+    random = np.random.default_rng(0)
+    weights = random.standard_normal(np.take((taps, 4, 4), np.argsort(permutation)))
+    with ir.Context() as context:
+        register_dialect(context)
+        module = ir.Module.parse(permuted_filter_source(taps, weights, permutation, flipped))
+        function = module.body.operations[0].operation
+        image = random.standard_normal((1, 8, 4))
+        (expected,) = run_function(function, [image])
+        with ir.Location.unknown():
+            fold.run(module.operation)
+            Verify().run(module.operation)
+        (actual,) = run_function(function, [image])
+        text = str(module)
+    assert ("winograd.filter_transform" if isinstance(fold, FoldFilter) else "arith.mulf") not in text
+    np.testing.assert_allclose(actual, expected, atol=FUSED_TOLERANCE * np.abs(expected).max(), rtol=0)
 
 
 @pytest.mark.parametrize("layout", ["nchw", "nhwc"])
