@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import isfinite
 
 from iree.winograd.dialect.bindings import ir
-from iree.winograd.passes.match.constants import is_zero, scalar_constant
+from iree.winograd.passes.match.constants import is_zero, scalar_constant, uniform_constant
 from iree.winograd.passes.match.navigation import defining_operation
 from iree.winograd.passes.match.no_match import NoMatch
 from iree.winograd.passes.match.sizes import is_dynamic
 from iree.winograd.passes.match.slices import match_slice
+
+_KEEPS_ELEMENTS = ("linalg.transpose", "tensor.collapse_shape", "tensor.expand_shape", "tensor.extract_slice")
 
 
 @dataclass(frozen=True)
@@ -90,3 +93,31 @@ def _spatial_padding(operation: ir.Operation, low: list[int], high: list[int]) -
     if any(sizes[0] or sizes[-1] for sizes in (low, high)):
         return NoMatch(operation, "it pads the batch or channels")
     return Padding(operation.operands[0], tuple(low[1:-1]), tuple(high[1:-1]))
+
+
+def is_padded_with_infinity(image: ir.Value) -> bool:
+    """Whether a NaN or an infinity, known at compile time, is among what pads an image.
+
+    It may be transposed, reshaped, sliced and padded further.
+    """
+    while (operation := defining_operation(image)) is not None:
+        if operation.name == "tensor.pad":
+            number = scalar_constant(operation.regions[0].blocks[0].operations[-1].operation.operands[0])
+        elif operation.name == "tensor.insert_slice":
+            number = _filled_number(operation.operands[1])
+        elif operation.name in _KEEPS_ELEMENTS:
+            number = None
+        else:
+            return False
+        if number is not None and not isfinite(number):
+            return True
+        image = operation.operands[0]
+    return False
+
+
+def _filled_number(value: ir.Value) -> float | None:
+    """The number that a tensor is filled with."""
+    operation = defining_operation(value)
+    if operation is not None and operation.name == "linalg.fill":
+        return scalar_constant(operation.operands[0])
+    return uniform_constant(value)

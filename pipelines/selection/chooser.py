@@ -8,6 +8,7 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from iree.winograd.passes.match.no_match import NoMatch
+from iree.winograd.passes.match.padding import is_padded_with_infinity
 from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.backends.search_space import SearchSpace
 
@@ -42,7 +43,16 @@ class Chooser:
     """Whether decisions have all candidates, rather than those that the choice is among."""
 
     def decide(self, layer: Layer, ignore: Callable[[str], None]) -> Decision:
-        """What is to become of `layer`. `ignore` is told which measurements of it don't count, and why."""
+        """What is to become of `layer`. `ignore` is told which measurements of it don't count, and why.
+
+        Tiles would spread a NaN or an infinity that an image is padded with: its outputs are computed each by
+        itself.
+        """
+        if layer.kind == "convolution" and is_padded_with_infinity(layer.operation.operands[0]):
+            return replace(self, output_tile=1)._decide(layer, ignore)
+        return self._decide(layer, ignore)
+
+    def _decide(self, layer: Layer, ignore: Callable[[str], None]) -> Decision:
         problem = match_problem(layer, self.space)
         if isinstance(problem, NoMatch):
             return self.leave(layer, problem.reason)

@@ -139,3 +139,22 @@ func.func @left(%x: tensor<1x9x9x4xf32>, %w: tensor<3x3x4x4xf32>, %h: tensor<1x9
     ins(%u, %w : tensor<?x9x9x4xf32>, tensor<3x3x4x4xf32>) outs(%y7 : tensor<1x7x7x4xf32>) -> tensor<1x7x7x4xf32>
   return
 }
+
+// -----
+
+// Tiles would spread what isn't finite in an image's padding, whatever size of them is asked for.
+// CHECK-LABEL: @padded_with_infinity
+// CHECK: winograd.algorithm = {output_tile = array<i64: 1, 1>, part_size = array<i64: 1, 1>}
+// FORCED-LABEL: @padded_with_infinity
+// FORCED: winograd.algorithm = {output_tile = array<i64: 1, 1>, part_size = array<i64: 1, 1>}
+func.func @padded_with_infinity(%x: tensor<1x56x56x64xf32>, %w: tensor<3x3x64x64xf32>, %y: tensor<1x56x56x64xf32>)
+    -> tensor<1x56x56x64xf32> {
+  %infinity = arith.constant 0x7F800000 : f32
+  %p = tensor.pad %x low[0, 1, 1, 0] high[0, 1, 1, 0] {
+  ^bb0(%n: index, %h: index, %v: index, %c: index):
+    tensor.yield %infinity : f32
+  } : tensor<1x56x56x64xf32> to tensor<1x58x58x64xf32>
+  %r = linalg.conv_2d_nhwc_hwcf ins(%p, %w : tensor<1x58x58x64xf32>, tensor<3x3x64x64xf32>)
+    outs(%y : tensor<1x56x56x64xf32>) -> tensor<1x56x56x64xf32>
+  return %r : tensor<1x56x56x64xf32>
+}
