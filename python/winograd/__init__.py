@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from iree.winograd.torch_compile.fallback import FallbackWarning
     from iree.winograd.tuning.tuner import TunedLayer, tune
 
+__version__ = "0.2.0.dev0"
+
 __all__ = [
     "CallError",
     "CompilationError",

@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 
+from iree.winograd import __version__
 from iree.winograd.commands import (
     cache,
     calibrate,
@@ -42,6 +43,7 @@ def _run(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(
         prog="iree-winograd", description="Fast convolutions on the stock IREE compiler."
     )
+    parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
     subparsers = parser.add_subparsers(required=True, metavar="COMMAND")
     compile_program.add_parser(subparsers)
     tool_path = subparsers.add_parser("tool-path", help="print the folder to set IREE_TOOL_PATH to")

@@ -14,9 +14,9 @@ ROOT = Path(__file__).parents[2]
 DOCUMENTATION = ROOT / "docs"
 
 
-def test_python_api(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_python_step_by_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    result = doctest.testfile(str(DOCUMENTATION / "reference" / "python-api.md"), module_relative=False)
+    result = doctest.testfile(str(DOCUMENTATION / "guides" / "python.md"), module_relative=False)
     assert result.attempted > 0
     assert result.failed == 0
 

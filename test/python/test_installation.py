@@ -11,11 +11,12 @@ import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 
+import iree.winograd as winograd
 import numpy
 import pytest
 from iree.winograd.embedding import stock_tool
 from iree.winograd.tool_directory import TOOL_DIRECTORY
-from small_programs import ADD, ENABLE
+from small_programs import ADD, CONVOLUTION, ENABLE
 from wide import wide
 
 ROOT = Path(__file__).parents[2]
@@ -33,6 +34,21 @@ COMPILE_STR = """\
 import sys, iree.compiler
 program = open("program.mlir").read()
 sys.stdout.buffer.write(iree.compiler.compile_str(program, extra_args=sys.argv[1:]))
+"""
+COMPILE_AND_RUN = """\
+import json, os, sys
+import numpy as np
+import iree.winograd as winograd
+
+os.chdir(sys.argv[1])
+program = winograd.compile("convolution.mlir", report="report.json", strict=True)
+image = np.random.default_rng(0).uniform(-1, 1, (1, 18, 18, 16)).astype(np.float32)
+result = np.asarray(winograd.load(program, "local-sync")(image))
+taps = [image[:, i : i + 16, j : j + 16].astype(float) for i in range(3) for j in range(3)]
+expected = 0.5 * sum(taps).sum(axis=-1, keepdims=True)
+(layer,) = json.load(open("report.json"))["layers"]
+print(layer["candidates"][layer["chosen"]]["algorithm"])
+print(np.abs(result - expected).sum() / (16 * np.abs(expected).sum()))
 """
 
 
@@ -196,6 +212,21 @@ def test_our_own_commands(environment: Environment) -> None:
     for flags in ([], [ENABLE]):
         command = [f"{folder}/iree-compile", "program.mlir", *FLAGS, *flags, "-o", "shell.vmfb"]
         assert environment.run(command, **activated).returncode == 0
+
+
+def test_a_convolution_compiles_and_runs(environment: Environment, tmp_path: Path) -> None:
+    """From Python, as the README has it."""
+    (tmp_path / "convolution.mlir").write_text(CONVOLUTION)
+    algorithm, error = environment.output("-c", COMPILE_AND_RUN, str(tmp_path)).splitlines()
+    assert algorithm.startswith("F(")
+    assert float(error) < 1e-6
+
+
+def test_the_version_is_that_of_the_source(environment: Environment) -> None:
+    stated = environment.output("-c", "import importlib.metadata as m; print(m.version('iree-winograd'))")
+    command = [environment.folder / "bin" / "iree-winograd", "--version"]
+    assert environment.run(command).stdout.decode() == f"iree-winograd {stated}"
+    assert stated.strip() == winograd.__version__
 
 
 def test_torch_finds_the_backend(environment: Environment) -> None:
