@@ -18,7 +18,7 @@ from pathlib import Path
 
 import torch
 from iree.winograd import import_torch
-from iree.winograd.tool_directory import TOOL_DIRECTORY
+from iree.winograd.command_line.tool_directory import TOOL_DIRECTORY
 
 from benchmarks.compiled import PLAIN_FLAGS
 from benchmarks.networks.catalog import NETWORKS

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from iree.winograd.device import open_device
+from iree.winograd.loading.device import open_device
 from iree.winograd.tuning.measuring.bound_program import BoundProgram
 
 from benchmarks.convolutions import Array

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 from iree.winograd.calibration.programs import compile_module
 from iree.winograd.dialect.bindings import func, ir
+from iree.winograd.loading.runtime import load
 from iree.winograd.pipelines.cpu.lowering import translation
 from iree.winograd.pipelines.emission.buffer import Buffer
 from iree.winograd.pipelines.emission.dispatch import (
@@ -17,7 +18,6 @@ from iree.winograd.pipelines.emission.dispatch import (
     emit_executable,
 )
 from iree.winograd.pipelines.emission.index import Index
-from iree.winograd.runtime import load
 
 from benchmarks.timing import Contender, time_interleaved
 

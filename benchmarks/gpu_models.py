@@ -34,7 +34,7 @@ from benchmarks.gpu import on_host
 from benchmarks.networks.catalog import NETWORKS
 
 if TYPE_CHECKING:
-    from iree.winograd.imported_model import ImportedModel
+    from iree.winograd.importers.imported_model import ImportedModel
 
 Array = npt.NDArray[Any]
 
@@ -141,7 +141,7 @@ def _compile_program(
 def _with_parameters(imported: ImportedModel) -> str:
     """The program with parameters for weights."""
     from iree.compiler import ir
-    from iree.winograd.imported_model import WEIGHT_ATTRIBUTE
+    from iree.winograd.importers.imported_model import WEIGHT_ATTRIBUTE
 
     with ir.Context(), ir.Location.unknown():
         module = ir.Module.parse(imported.program)

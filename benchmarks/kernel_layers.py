@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from iree.compiler import api
-from iree.winograd.compilation import Compilation
+from iree.winograd.compiling.compilation import Compilation
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.selection.candidates import iree_implementation

@@ -21,18 +21,18 @@ from difflib import unified_diff
 from pathlib import Path
 
 import numpy as np
-from iree.winograd.compilation import REWRITE_PHASE, Compilation, Stages
+from iree.winograd.compiling.compilation import REWRITE_PHASE, Compilation, Stages
+from iree.winograd.compiling.ir_dumps import IRDumps
+from iree.winograd.compiling.kernel_failures import take_kernel_users
+from iree.winograd.compiling.pass_pipeline import run_passes
+from iree.winograd.compiling.program import open_session
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.dialect.resource_data import resource_data
-from iree.winograd.ir_dumps import IRDumps
-from iree.winograd.kernel_failures import take_kernel_users
-from iree.winograd.pass_pipeline import run_passes
 from iree.winograd.passes.frame.containment import Containment
 from iree.winograd.passes.match.navigation import walk
 from iree.winograd.pipelines.compile_pipeline import compile_pipeline
 from iree.winograd.pipelines.selection.decision import Decision
 from iree.winograd.pipelines.selection.options import WinogradOptions
-from iree.winograd.program import open_session
 from iree.winograd.targets import target_flags
 
 from benchmarks.kernel_layers import PROGRAMS, TARGETS, KernelTarget, Layer, Program

@@ -54,7 +54,7 @@ class LimitProbes:
 
     def __init__(self, threads: int) -> None:
         import torch
-        from iree.winograd.runtime import load
+        from iree.winograd.loading.runtime import load
 
         torch.set_num_threads(threads)
         source = torch.rand(16 << 20)
@@ -148,7 +148,7 @@ class ThreadProbes:
 
     def contenders(self, program: Path) -> list[Contender]:
         """By a program of `compile_thread_probes`."""
-        from iree.winograd.runtime import load
+        from iree.winograd.loading.runtime import load
 
         loaded = load(program, threads=self.threads)
         factors = np.full((self.threads, _target().vector_width), 0.5, np.float32)

@@ -21,8 +21,8 @@ from unittest.mock import patch
 from xml.etree.ElementTree import Element
 
 import torch
-from iree.winograd.figure import figure, legend, text
-from iree.winograd.markup import element
+from iree.winograd.report.figure import figure, legend, text
+from iree.winograd.report.markup import element
 from iree.winograd.torch_compile import gain
 
 CURVES = {"eager": "#d98c3f", "eager, channels last": "#999999", "winograd": "#1f4e8c"}

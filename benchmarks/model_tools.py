@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy.typing as npt
 import torch
-from iree.winograd.embedding import stock_tool
+from iree.winograd.compiling.embedding import stock_tool
 from iree.winograd.report.schema import DecisionReport
 
 from benchmarks.compiled import DATA_TILED_FLAGS, PLAIN_FLAGS, bind_program

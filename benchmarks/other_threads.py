@@ -63,7 +63,7 @@ def main() -> None:
 
 
 def _measure(task: dict[str, Any]) -> None:
-    from iree.winograd.runtime import load
+    from iree.winograd.loading.runtime import load
 
     from benchmarks.thread_subjects import thread_subject
 

@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from iree.winograd.tool_directory import TOOL_DIRECTORY
+from iree.winograd.command_line.tool_directory import TOOL_DIRECTORY
 
 from benchmarks.compiled import PLAIN_FLAGS
 from benchmarks.processor_time import processor_seconds

@@ -18,8 +18,8 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 import numpy.typing as npt
 import torch
-from iree.winograd.imported_model import ImportedModel
-from iree.winograd.signatures import TensorSignature
+from iree.winograd.importers.imported_model import ImportedModel
+from iree.winograd.loading.signatures import TensorSignature
 
 Result = TypeVar("Result")
 Weights = Mapping[str, npt.NDArray[np.uint8]]

@@ -12,8 +12,8 @@ from math import ceil, floor, log2
 from pathlib import Path
 from xml.etree.ElementTree import Element
 
-from iree.winograd.figure import figure, legend, text
-from iree.winograd.markup import element
+from iree.winograd.report.figure import figure, legend, text
+from iree.winograd.report.markup import element
 
 from benchmarks.threads_report import Row, kernel_table, threads_table
 

@@ -14,7 +14,7 @@ from typing import Any
 from unittest import mock
 
 import torch
-from iree.winograd.runtime import LoadedFunction
+from iree.winograd.loading.runtime import LoadedFunction
 from iree.winograd.torch_compile.compiled_part import CompiledPart
 
 from benchmarks.timing import Contender, time_interleaved

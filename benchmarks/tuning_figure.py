@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import ceil
 
-from iree.winograd.figure import figure, legend, text
-from iree.winograd.markup import element
+from iree.winograd.report.figure import figure, legend, text
+from iree.winograd.report.markup import element
 
 COLORS = {"chosen by the cost model": "#7fa8d9", "tuned": "#1f4e8c"}
 _BAR, _PITCH, _HEIGHT = 7, 20, 220

@@ -19,8 +19,8 @@ from pathlib import Path
 
 from iree import runtime
 from iree.runtime import _binding as binding
-from iree.winograd.caller_scheduling import CallerScheduling
-from iree.winograd.device import Device
+from iree.winograd.loading.caller_scheduling import CallerScheduling
+from iree.winograd.loading.device import Device
 from iree.winograd.tuning.measuring.bound_program import BoundProgram
 
 from benchmarks.convolutions import resnet_layers

@@ -28,33 +28,33 @@ from iree.winograd.passes.split_transposed import SplitTransposed
 from iree.winograd.passes.unroll_pooling import UnrollPooling
 from iree.winograd.pipelines.selection.options import WinogradOptions
 
-from .chain_kernels import ChainKernels
-from .compute_scales_first import ComputeScalesFirst
-from .copy_parts import CopyParts
-from .drop_barriers import DropBarriers
-from .fold_gradient_layout import FoldGradientLayout
-from .fold_layout import FoldLayout
-from .insert_first import InsertFirst
-from .keep_nan import KeepNan
-from .loop_over_images import LoopOverImages
-from .lower_batch_matmul import LowerBatchMatmul
-from .lower_layer_norm import LowerLayerNorm
-from .lower_softmax import LowerSoftmax
-from .lower_to_dispatch import LowerToDispatch
+from .for_target.compute_scales_first import ComputeScalesFirst
+from .for_target.fold_gradient_layout import FoldGradientLayout
+from .for_target.fold_layout import FoldLayout
+from .for_target.insert_first import InsertFirst
+from .for_target.loop_over_images import LoopOverImages
+from .for_target.split_sums import SplitSums
+from .iree_workarounds.keep_nan import KeepNan
+from .iree_workarounds.reshape_returned import ReshapeReturned
+from .iree_workarounds.separate_calls import SeparateCalls
+from .iree_workarounds.separate_reductions import SeparateReductions
 from .machines.host import physical_cores
-from .note_threads import NoteThreads
-from .note_unaligned import NoteUnaligned
-from .note_writes import NoteWrites
-from .own_results import OwnResults
-from .pool_in_place import PoolInPlace
-from .reshape_returned import ReshapeReturned
+from .on_program.chain_kernels import ChainKernels
+from .on_program.drop_barriers import DropBarriers
+from .on_program.note_threads import NoteThreads
+from .on_program.note_unaligned import NoteUnaligned
+from .on_program.note_writes import NoteWrites
+from .on_program.own_results import OwnResults
 from .selection.assign_schedule import AssignSchedule
 from .selection.decision import Decision
 from .selection.select_algorithm import SelectAlgorithm
-from .separate_calls import SeparateCalls
-from .separate_reductions import SeparateReductions
-from .split_sums import SplitSums
-from .transpose_images import TransposeImages
+from .to_kernels.copy_parts import CopyParts
+from .to_kernels.lower_batch_matmul import LowerBatchMatmul
+from .to_kernels.lower_layer_norm import LowerLayerNorm
+from .to_kernels.lower_softmax import LowerSoftmax
+from .to_kernels.lower_to_dispatch import LowerToDispatch
+from .to_kernels.pool_in_place import PoolInPlace
+from .to_kernels.transpose_images import TransposeImages
 
 
 def compile_pipeline(

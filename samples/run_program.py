@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from iree.winograd import WinogradError, load
-from iree.winograd.signatures import TensorSignature
+from iree.winograd.loading.signatures import TensorSignature
 
 
 def main() -> int:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 from hypothesis import settings
-from iree.winograd.device import close_gpus
+from iree.winograd.loading.device import close_gpus
 from iree.winograd.pipelines.machines.store import DATA_FOLDER_VARIABLE
 from iree.winograd.torch_compile.cache import FOLDER_VARIABLE
 

@@ -19,7 +19,7 @@ modules = {
     "filecheck": "filecheck",
     "iree-opt": "iree.compiler.tools.scripts.iree_opt",
     "iree-winograd": "iree.winograd.cli",
-    "winograd-opt": "iree.winograd.opt",
+    "winograd-opt": "iree.winograd.command_line.opt",
 }
 # A tool's name counts where a command has it, not inside of a path.
 config.substitutions += [

@@ -10,22 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import Enum
 from fractions import Fraction
 
+from iree.winograd.dialect.algebra.point import INFINITY, Infinity, Point
+from iree.winograd.dialect.algebra.points import points_for
 
-class Infinity(Enum):
-    """The point at infinity: the value of a polynomial there is its leading coefficient."""
-
-    INFINITY = "inf"
-
-    def __str__(self) -> str:
-        return self.value
-
-
-INFINITY = Infinity.INFINITY
-
-Point = Fraction | Infinity
 Matrix = tuple[tuple[Fraction, ...], ...]
 
 
@@ -64,17 +53,6 @@ def check_size(m: int, r: int) -> None:
         raise ValueError(f"a filter needs at least one tap, but r = {r}")
 
 
-def parse_point(text: str) -> Point:
-    """The point written as `a`, `a/b`, a decimal or `inf`. Raises ValueError for anything else."""
-    text = text.strip()
-    if text == INFINITY.value:
-        return INFINITY
-    try:
-        return Fraction(text)
-    except (ValueError, ZeroDivisionError) as error:
-        raise ValueError(f"'{text}' is not an interpolation point: write a rational or 'inf'") from error
-
-
 def cook_toom(
     m: int,
     r: int,
@@ -99,8 +77,6 @@ def cook_toom(
     if points is None:
         if m == 1 or r == 1:
             return _scaled(_without_interpolation(m, r), output_scale, input_scale)
-        from iree.winograd.dialect.algebra.points import points_for
-
         points = points_for(alpha)
     points = tuple(points)
     _check_points(m, r, points)

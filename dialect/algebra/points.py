@@ -10,7 +10,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from iree.winograd.dialect.algebra.cook_toom import INFINITY, Point
+from iree.winograd.dialect.algebra.point import INFINITY, Point
 
 
 @dataclass(frozen=True)

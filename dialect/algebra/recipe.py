@@ -187,13 +187,3 @@ def _like(constant: Fraction, value: Any) -> Any:
     if isinstance(value, float):
         return float(constant)
     return value.dtype.type(float(constant))
-
-
-def recipe_of(matrix: Matrix, restarts: int = 8, seed: int = 0) -> Recipe:
-    """A short recipe for `outputs = matrix @ inputs`; see `straight_line` for how it is found.
-
-    The recipe is exact: `recipe_of(matrix).matrix() == matrix`.
-    """
-    from iree.winograd.dialect.algebra.straight_line import shortest
-
-    return shortest(matrix, restarts, seed)

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
-from iree.winograd.dialect.algebra.cook_toom import CookToom, Infinity, Point
+from iree.winograd.dialect.algebra.cook_toom import CookToom
+from iree.winograd.dialect.algebra.point import Infinity, Point
 
 
 def short_output_scale(points: Sequence[Point], m: int) -> tuple[Fraction, ...]:

@@ -22,10 +22,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from iree.winograd.dialect.algebra.cook_toom import INFINITY, cook_toom
+from iree.winograd.dialect.algebra.cook_toom import cook_toom
 from iree.winograd.dialect.algebra.literature import MAZAHERI_2020, WINCNN
 from iree.winograd.dialect.algebra.measurement import measured_tile_error
 from iree.winograd.dialect.algebra.numerics import Accumulation, predicted_errors_of
+from iree.winograd.dialect.algebra.point import INFINITY
 from iree.winograd.dialect.algebra.scaling import short_output_scale
 from iree.winograd.dialect.algebra.transforms import with_recipes
 

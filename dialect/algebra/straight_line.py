@@ -33,8 +33,12 @@ class _Rectangle:
         return (len(self.factors) - 1) * (len(self.pattern) - 1)
 
 
-def shortest(matrix: Matrix, restarts: int, seed: int) -> Recipe:
-    """The recipe with the fewest operations of `restarts` factorizations, then live values and depth."""
+def recipe_of(matrix: Matrix, restarts: int = 8, seed: int = 0) -> Recipe:
+    """A short recipe for `outputs = matrix @ inputs`. It is exact: `recipe_of(matrix).matrix() == matrix`.
+
+    Of `restarts` factorizations it is the one with the fewest operations, then live values and depth. Raises
+    ValueError for a matrix without rows or columns.
+    """
     if not matrix or not matrix[0]:
         raise ValueError("a recipe needs a matrix with at least one row and one column")
     generator = random.Random(seed)

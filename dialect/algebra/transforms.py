@@ -14,8 +14,9 @@ import numpy as np
 import numpy.typing as npt
 from iree.winograd.dialect.algebra.cook_toom import CookToom, Matrix, check_size, cook_toom
 from iree.winograd.dialect.algebra.points import points_for
-from iree.winograd.dialect.algebra.recipe import Operation, Recipe, recipe_of
+from iree.winograd.dialect.algebra.recipe import Operation, Recipe
 from iree.winograd.dialect.algebra.scaling import short_output_scale
+from iree.winograd.dialect.algebra.straight_line import recipe_of
 
 Array = npt.NDArray[Any]
 
@@ -164,7 +165,7 @@ def to_data(found: Transforms) -> dict[str, Any]:
 
 def from_data(data: dict[str, Any]) -> Transforms:
     """The inverse of `to_data`."""
-    from iree.winograd.dialect.algebra.cook_toom import parse_point
+    from iree.winograd.dialect.algebra.point import parse_point
 
     matrices = {
         name: tuple(tuple(Fraction(entry) for entry in row.split()) for row in data[name]["matrix"])

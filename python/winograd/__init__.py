@@ -6,6 +6,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from iree.winograd.compiling.program import RewriteWarning, TuningDatabaseWarning, compile
     from iree.winograd.errors import (
         CallError,
         CompilationError,
@@ -15,13 +16,13 @@ if TYPE_CHECKING:
         TuningError,
         WinogradError,
     )
-    from iree.winograd.imported_model import ImportedModel
-    from iree.winograd.importers import import_onnx, import_torch
+    from iree.winograd.importers.import_model import import_onnx, import_torch
+    from iree.winograd.importers.imported_model import ImportedModel
+    from iree.winograd.loading.runtime import ThreadsWarning, load
     from iree.winograd.pipelines.selection.options import WinogradOptions
-    from iree.winograd.program import RewriteWarning, TuningDatabaseWarning, compile
-    from iree.winograd.runtime import ThreadsWarning, load
     from iree.winograd.targets import target_flags
-    from iree.winograd.torch_compile.explanation import Explanation, explain
+    from iree.winograd.torch_compile.explain import explain
+    from iree.winograd.torch_compile.explanation import Explanation
     from iree.winograd.torch_compile.fallback import FallbackWarning
     from iree.winograd.tuning.tuner import TunedLayer, tune
 
@@ -54,13 +55,16 @@ __all__ = [
 
 _MODULES = {
     **dict.fromkeys((name for name in __all__ if name.endswith("Error")), "iree.winograd.errors"),
-    "ImportedModel": "iree.winograd.imported_model",
-    **dict.fromkeys(("import_onnx", "import_torch"), "iree.winograd.importers"),
-    **dict.fromkeys(("RewriteWarning", "TuningDatabaseWarning", "compile"), "iree.winograd.program"),
+    "ImportedModel": "iree.winograd.importers.imported_model",
+    **dict.fromkeys(("import_onnx", "import_torch"), "iree.winograd.importers.import_model"),
+    **dict.fromkeys(
+        ("RewriteWarning", "TuningDatabaseWarning", "compile"), "iree.winograd.compiling.program"
+    ),
     "WinogradOptions": "iree.winograd.pipelines.selection.options",
-    **dict.fromkeys(("Explanation", "explain"), "iree.winograd.torch_compile.explanation"),
+    "Explanation": "iree.winograd.torch_compile.explanation",
+    "explain": "iree.winograd.torch_compile.explain",
     "FallbackWarning": "iree.winograd.torch_compile.fallback",
-    **dict.fromkeys(("ThreadsWarning", "load"), "iree.winograd.runtime"),
+    **dict.fromkeys(("ThreadsWarning", "load"), "iree.winograd.loading.runtime"),
     "target_flags": "iree.winograd.targets",
     **dict.fromkeys(("TunedLayer", "tune"), "iree.winograd.tuning.tuner"),
 }

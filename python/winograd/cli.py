@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 
 from iree.winograd import __version__
+from iree.winograd.command_line.tool_directory import TOOL_DIRECTORY
 from iree.winograd.commands import (
     cache,
     calibrate,
@@ -20,7 +21,6 @@ from iree.winograd.commands import (
     tune,
 )
 from iree.winograd.commands.tune import INTERRUPTED
-from iree.winograd.tool_directory import TOOL_DIRECTORY
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

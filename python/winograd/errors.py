@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from iree.winograd.diagnostics import Diagnostic
+    from iree.winograd.diagnostic import Diagnostic
 
 
 class WinogradError(Exception):

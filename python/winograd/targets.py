@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 
 from iree.winograd.errors import InvalidOptionError
 
@@ -43,12 +41,12 @@ _TARGETS = {
     "hip": _Target(("--iree-hal-target-device=hip",), "--iree-rocm-target", None),
 }
 
-_HARMLESS = {
+KNOWN_TARGET_FLAGS = {
     flag.lstrip("-")
     for target in _TARGETS.values()
     for flag in (*target.flags, f"{target.chip_flag}={target.default_chip}")
 }
-"""Flags whose targets IREE knows."""
+"""Flags, without their dashes, whose targets IREE knows."""
 
 TARGET_OF_DRIVER = {
     "local-task": "cpu",
@@ -91,32 +89,3 @@ def spelled_out(flags: Sequence[str]) -> tuple[str, ...]:
         return tuple(flags)
     device = f"--{_DEVICE_NAME}={_SPELLED_OUT[chips[-1]]}"
     return tuple(device if flag.lstrip("-") == f"{_DEVICE_NAME}=cuda" else flag for flag in flags)
-
-
-@cache
-def find_crash(flags: tuple[str, ...]) -> str | None:
-    """What IREE says before it crashes on `flags`, those of `iree-compile`, or None.
-
-    Names of targets that it doesn't know end its process. So flags that may hold such names are tried in
-    another one, on a program of nothing, which takes 20 ms.
-    """
-    if not any("target" in flag and flag.lstrip("-") not in _HARMLESS for flag in flags):
-        return None
-    # The names above need no compiler.
-    from iree.winograd import embedding
-
-    tool = embedding.stock_tool("iree-compile")
-    trial = subprocess.run(
-        [tool, *flags, "--compile-to=preprocessing", "-"],
-        input=b"module {}",
-        capture_output=True,
-        check=False,
-    )
-    said, _, _ = trial.stderr.decode(errors="replace").partition("Please report issues")
-    if trial.returncode >= 0:
-        # LLVM crashes later on: its code for no x86-64 processor in particular lacks 64 bits.
-        if "Unknown CPU for target architecture x86_64" not in said:
-            return None
-        said, _, _ = said.partition(" (ignoring processor)")
-    lines = said.strip().splitlines() or ["IREE crashes on these flags"]
-    return lines[-1].removeprefix("<unknown>:0: error: ")

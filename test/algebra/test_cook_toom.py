@@ -8,7 +8,8 @@ from math import lcm
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from iree.winograd.dialect.algebra.cook_toom import INFINITY, CookToom, cook_toom, parse_point
+from iree.winograd.dialect.algebra.cook_toom import CookToom, cook_toom
+from iree.winograd.dialect.algebra.point import INFINITY, parse_point
 from iree.winograd.dialect.algebra.points import points_for
 from iree.winograd.dialect.algebra.scaling import (
     balanced_input_scale,

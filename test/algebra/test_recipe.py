@@ -17,7 +17,8 @@ from iree.winograd.dialect.algebra.counts import (
     transform_counts,
     zero_skipping,
 )
-from iree.winograd.dialect.algebra.recipe import Operation, Recipe, recipe_of
+from iree.winograd.dialect.algebra.recipe import Operation, Recipe
+from iree.winograd.dialect.algebra.straight_line import recipe_of
 from iree.winograd.dialect.algebra.transforms import transforms
 
 entries = st.sampled_from([Fraction(x) for x in ("0", "0", "1", "1", "-1", "2", "-2", "1/2", "-5/4", "21/4")])

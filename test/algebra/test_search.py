@@ -9,9 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from iree.winograd.dialect.algebra import search
-from iree.winograd.dialect.algebra.cook_toom import INFINITY, cook_toom
+from iree.winograd.dialect.algebra.cook_toom import cook_toom
 from iree.winograd.dialect.algebra.literature import MAZAHERI_2020
 from iree.winograd.dialect.algebra.numerics import amplification
+from iree.winograd.dialect.algebra.point import INFINITY
 from iree.winograd.dialect.algebra.transforms import as_array, with_recipes
 
 

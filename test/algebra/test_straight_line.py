@@ -6,7 +6,7 @@ from fractions import Fraction
 from itertools import combinations
 
 import pytest
-from iree.winograd.dialect.algebra.recipe import recipe_of
+from iree.winograd.dialect.algebra.straight_line import recipe_of
 from iree.winograd.dialect.algebra.transforms import transforms
 
 Rows = frozenset[frozenset[tuple[object, Fraction]]]

@@ -20,14 +20,14 @@ from configuration import TARGETS, Configuration, chosen_implementations
 from evaluation import evaluate
 from guarded import Edge, GuardedArray
 from iree.compiler import api
-from iree.winograd.compilation import Compilation, Stages
-from iree.winograd.diagnostics import Diagnostic
+from iree.winograd.compiling.compilation import Compilation, Stages
+from iree.winograd.compiling.program import compilation_error, open_session, open_source
+from iree.winograd.diagnostic import Diagnostic
 from iree.winograd.dialect.algebra.numerics import Accumulation, predicted_error, predicted_errors_of
 from iree.winograd.dialect.algebra.transforms import transforms
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.pipelines.selection.decision import Decision
 from iree.winograd.pipelines.selection.options import WinogradOptions
-from iree.winograd.program import compilation_error, open_session, open_source
 
 _IREE_DEFECTS = (
     "circular dependency: input operation uses partition output",

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pytest
-from iree.winograd.pass_pipeline import load_passes
+from iree.winograd.compiling.pass_pipeline import load_passes
 from iree.winograd.passes.frame import registry
 from iree.winograd.passes.frame.option import check_options, is_positive, option, options_of
 from iree.winograd.passes.frame.registry import PassSyntaxError, format_pass, parse_pass, register_pass

@@ -7,8 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from iree.winograd.command_line.tool_directory import TOOL_DIRECTORY
 from iree.winograd.targets import target_flags
-from iree.winograd.tool_directory import TOOL_DIRECTORY
 
 ENABLE = "--iree-enable-winograd"
 STRICT = "--iree-winograd-strict"

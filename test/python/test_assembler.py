@@ -8,7 +8,7 @@ from pathlib import Path
 
 import iree.winograd
 import pytest
-from iree.winograd.assembler import AssemblyError, assemble, installed_assembler
+from iree.winograd.compiling.assembler import AssemblyError, assemble, installed_assembler
 from iree.winograd.errors import InvalidOptionError
 
 PROGRAM = """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from iree.winograd import compile
-from iree.winograd.device import open_device
+from iree.winograd.loading.device import open_device
 from iree.winograd.tuning.measuring.bound_program import BoundProgram
 
 PROGRAM = b"""

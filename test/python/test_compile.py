@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pytest
 from agreement import expect_within
 from iree import runtime
-from iree.winograd import compilation
+from iree.winograd.compiling import compilation
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.frame import registry
 from iree.winograd.passes.frame.registry import Pass, PassError

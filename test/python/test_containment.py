@@ -17,27 +17,27 @@ import pytest
 import torch
 from agreement import expect_within
 from iree.compiler import api
-from iree.winograd import compilation
-from iree.winograd.attempts import Attempts
-from iree.winograd.compilation import REWRITE_PHASE, Compilation, Stages
+from iree.winograd.compiling import compilation
+from iree.winograd.compiling.attempts import Attempts
+from iree.winograd.compiling.compilation import REWRITE_PHASE, Compilation, Stages
+from iree.winograd.compiling.ir_dumps import IRDumps
+from iree.winograd.compiling.pass_pipeline import run_passes
+from iree.winograd.compiling.program import open_session, open_source
 from iree.winograd.dialect.bindings import ir
-from iree.winograd.imported_model import ImportedModel
-from iree.winograd.ir_dumps import IRDumps
-from iree.winograd.pass_pipeline import run_passes
+from iree.winograd.importers.imported_model import ImportedModel
 from iree.winograd.passes import concat_in_place, drop_unit_dimensions, normalize_layout
 from iree.winograd.passes.frame.containment import Containment, RewriteFailure
 from iree.winograd.passes.frame.registry import Pass, pass_name
 from iree.winograd.passes.frame.unit import Unit
 from iree.winograd.passes.match.navigation import walk
 from iree.winograd.passes.rewrite import channels_last, grouped
-from iree.winograd.pipelines import note_writes
 from iree.winograd.pipelines.compile_pipeline import compile_pipeline
 from iree.winograd.pipelines.cpu import lowering
 from iree.winograd.pipelines.emission.dispatch import emit_executable
+from iree.winograd.pipelines.on_program import note_writes
 from iree.winograd.pipelines.selection import assign_schedule
 from iree.winograd.pipelines.selection.layer_filter import location_names
 from iree.winograd.pipelines.selection.options import WinogradOptions
-from iree.winograd.program import open_session, open_source
 from iree.winograd.targets import target_flags
 from numpy.typing import NDArray
 from small_programs import ADD, CONVOLUTION, INSERTION

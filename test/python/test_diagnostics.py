@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from iree.winograd.diagnostics import diagnostic_at
+from iree.winograd.compiling.diagnostics import diagnostic_at
 from iree.winograd.dialect.bindings import ir
 
 

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 from iree.winograd.cli import main
-from iree.winograd.embedding import stock_tool
+from iree.winograd.command_line.tool_directory import TOOL_DIRECTORY
+from iree.winograd.compiling.embedding import stock_tool
 from iree.winograd.health import devices, packages
 from iree.winograd.health.files import file_findings
 from iree.winograd.health.finding import Finding
 from iree.winograd.health.packages import package_findings
 from iree.winograd.health.tools import tool_findings
-from iree.winograd.tool_directory import TOOL_DIRECTORY
 
 
 def by_subject(findings: Any) -> dict[str, Finding]:

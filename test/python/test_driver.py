@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 from driver_run import TARGET, TYPE_ERROR, Outcome, run
-from iree.winograd.embedding import stock_tool
-from iree.winograd.tool_directory import TOOL_DIRECTORY
+from iree.winograd.command_line.tool_directory import TOOL_DIRECTORY
+from iree.winograd.compiling.embedding import stock_tool
 from small_programs import ADD, ENABLE, STRICT
 from wide import wide
 

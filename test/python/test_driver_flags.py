@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 from driver_run import TARGET, run
-from iree.winograd.embedding import stock_tool
-from iree.winograd.flags import OWN_FLAGS
-from iree.winograd.stock_flags import takes_next_argument
-from iree.winograd.tool_directory import TOOL_DIRECTORY
+from iree.winograd.command_line.flags import OWN_FLAGS
+from iree.winograd.command_line.stock_flags import takes_next_argument
+from iree.winograd.command_line.tool_directory import TOOL_DIRECTORY
+from iree.winograd.compiling.embedding import stock_tool
 from small_programs import ADD, CONVOLUTION, ENABLE, STRICT
 
 COMMAND_LINE_PAGE = Path(__file__).parents[2] / "docs" / "reference" / "command-line.md"

@@ -11,8 +11,8 @@ import sys
 from pathlib import Path
 
 from driver_run import TARGET, TYPE_ERROR, run
-from iree.winograd.embedding import stock_tool
-from iree.winograd.tool_directory import TOOL_DIRECTORY
+from iree.winograd.command_line.tool_directory import TOOL_DIRECTORY
+from iree.winograd.compiling.embedding import stock_tool
 from small_programs import ADD, CONVOLUTION, ENABLE, STRICT
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 from driver_run import TARGET, run
-from iree.winograd.embedding import stock_tool
-from iree.winograd.tool_directory import TOOL_DIRECTORY
+from iree.winograd.command_line.tool_directory import TOOL_DIRECTORY
+from iree.winograd.compiling.embedding import stock_tool
 from small_programs import ADD, CONVOLUTION, ENABLE, STRICT
 
 

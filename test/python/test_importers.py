@@ -5,13 +5,13 @@ from pathlib import Path
 import iree.compiler
 import pytest
 import torch
+from iree.winograd.compiling.program import compile
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.errors import CompilationError, ModelImportError
-from iree.winograd.imported_model import ImportedModel
-from iree.winograd.importers import import_torch
-from iree.winograd.program import compile
-from iree.winograd.runtime import LoadedProgram, load
-from iree.winograd.signatures import TensorSignature
+from iree.winograd.importers.import_model import import_torch
+from iree.winograd.importers.imported_model import ImportedModel
+from iree.winograd.loading.runtime import LoadedProgram, load
+from iree.winograd.loading.signatures import TensorSignature
 
 UNIT_ROUNDOFF = 2.0**-24
 

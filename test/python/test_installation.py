@@ -14,8 +14,8 @@ from pathlib import Path
 import iree.winograd as winograd
 import numpy
 import pytest
-from iree.winograd.embedding import stock_tool
-from iree.winograd.tool_directory import TOOL_DIRECTORY
+from iree.winograd.command_line.tool_directory import TOOL_DIRECTORY
+from iree.winograd.compiling.embedding import stock_tool
 from small_programs import ADD, CONVOLUTION, ENABLE
 from wide import wide
 

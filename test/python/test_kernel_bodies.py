@@ -11,14 +11,14 @@ import pytest
 import torch
 from agreement import expect_within
 from iree.compiler import api
-from iree.winograd.compilation import REWRITE_PHASE, Compilation, Stages
+from iree.winograd.compiling.compilation import REWRITE_PHASE, Compilation, Stages
+from iree.winograd.compiling.kernel_bodies import KernelBodies
+from iree.winograd.compiling.program import open_session
 from iree.winograd.dialect.algebra.numerics import error_bound
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.dialect.reference import convolution
-from iree.winograd.kernel_bodies import KernelBodies
 from iree.winograd.passes.match.navigation import KERNEL
 from iree.winograd.pipelines.selection.options import WinogradOptions
-from iree.winograd.program import open_session
 from iree.winograd.targets import target_flags
 from small_programs import CONVOLUTION
 

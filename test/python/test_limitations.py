@@ -7,7 +7,8 @@ from pathlib import Path
 import iree.winograd
 import numpy as np
 import pytest
-from iree.winograd.diagnostics import Diagnostic, capture_remarks
+from iree.winograd.compiling.diagnostics import capture_remarks
+from iree.winograd.diagnostic import Diagnostic
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.pipelines.selection.select_algorithm import SelectAlgorithm
 

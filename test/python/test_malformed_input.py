@@ -15,12 +15,12 @@ from pathlib import Path
 
 import pytest
 from iree.compiler import ir
-from iree.winograd.embedding import stock_tool
-from iree.winograd.flags import OWN_FLAGS, FlagError, parse_command_line
+from iree.winograd.command_line.flags import OWN_FLAGS, FlagError, parse_command_line
+from iree.winograd.command_line.tool_directory import TOOL_DIRECTORY
+from iree.winograd.compiling.embedding import stock_tool
 from iree.winograd.pipelines.selection.options import WinogradOptions
 from iree.winograd.pipelines.selection.tuning_database import TuningDatabase
 from iree.winograd.targets import target_flags
-from iree.winograd.tool_directory import TOOL_DIRECTORY
 from small_programs import CONVOLUTION
 from wide import sampled, wide
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 import torch
-from iree.winograd import program
-from iree.winograd.device import Device
+from iree.winograd.compiling import program
+from iree.winograd.loading.device import Device
 from iree.winograd.nn.functional import conv2d
 from iree.winograd.torch_compile import gain
 from iree.winograd.torch_compile.fallback import FallbackWarning

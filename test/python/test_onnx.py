@@ -14,8 +14,8 @@ from iree.winograd.cli import main
 from iree.winograd.dialect.algebra.numerics import UNIT_ROUNDOFF
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.errors import InvalidOptionError, ModelImportError
+from iree.winograd.loading.signatures import TensorSignature
 from iree.winograd.passes.match.navigation import walk
-from iree.winograd.signatures import TensorSignature
 from onnx import helper
 from onnx.reference import ReferenceEvaluator
 from onnx_models import CHANNELS, FILTERS, convolution_model

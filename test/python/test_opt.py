@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from iree.winograd import opt
-from iree.winograd.diagnostics import Diagnostic, SourcePosition
-from iree.winograd.expected_diagnostics import check_diagnostics
+from iree.winograd.command_line import opt
+from iree.winograd.command_line.expected_diagnostics import check_diagnostics
+from iree.winograd.diagnostic import Diagnostic, SourcePosition
 from small_programs import CONVOLUTION
 
 ERROR = "// expected-error@below {{use of undeclared SSA value name}}\nutil.return %undeclared : i32\n"

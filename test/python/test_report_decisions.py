@@ -11,7 +11,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints, is_typeddic
 
 import iree.winograd as winograd
 import pytest
-from iree.winograd import compilation
+from iree.winograd.compiling import compilation
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.frame import registry
 from iree.winograd.passes.frame.algorithm import algorithm_of

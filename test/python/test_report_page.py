@@ -8,8 +8,8 @@ from html.parser import HTMLParser
 from xml.etree.ElementTree import Element
 
 import pytest
-from iree.winograd.quantities import quantity
 from iree.winograd.report.page import SHOWN_CANDIDATES, decision_page
+from iree.winograd.report.quantities import quantity
 from iree.winograd.report.roofline_plot import roofline_plot
 from iree.winograd.report.schema import (
     SCHEMA_VERSION,

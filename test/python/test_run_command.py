@@ -12,8 +12,8 @@ import numpy as np
 import onnx
 import pytest
 import torch
-from iree.winograd import program
 from iree.winograd.cli import main
+from iree.winograd.compiling import program
 from iree.winograd.dialect.algebra.numerics import UNIT_ROUNDOFF
 from iree.winograd.errors import CompilationError
 from iree.winograd.running.comparison import relative_error

@@ -1,5 +1,5 @@
 import pytest
-from iree.winograd.signatures import FunctionSignature, TensorSignature, parse_declaration
+from iree.winograd.loading.signatures import FunctionSignature, TensorSignature, parse_declaration
 
 
 def test_static_dynamic_and_scalar_shapes() -> None:

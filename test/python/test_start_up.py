@@ -19,7 +19,7 @@ import pytest
         ("from iree.winograd import compile", ("iree.runtime", "torch")),
         ("from iree.winograd import tune", ("torch", "optuna", "distributed")),
         (
-            "import iree.winograd.driver",
+            "import iree.winograd.command_line.driver",
             (
                 "iree.winograd.pipelines.gpu.backend",
                 "iree.winograd.pipelines.cpu.kernels.depthwise",
@@ -58,7 +58,7 @@ def test_compiling_imports_no_dialect_that_nothing_is_written_in(tmp_path: Path)
         "--iree-hal-local-target-device-backends=llvm-cpu",
     ]
     arguments = [*flags, str(program), "-o", str(tmp_path / "program.vmfb")]
-    main = f"from iree.winograd.driver import main; main({arguments})"
+    main = f"from iree.winograd.command_line.driver import main; main({arguments})"
     outcome = subprocess.run(
         [sys.executable, "-X", "importtime", "-c", main], capture_output=True, text=True, check=True
     )

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 from iree.compiler import ir
-from iree.winograd.compilation import REWRITE_PHASE, Compilation, Stages
-from iree.winograd.flags import parse_command_line
+from iree.winograd.command_line.flags import parse_command_line
+from iree.winograd.compiling.compilation import REWRITE_PHASE, Compilation, Stages
+from iree.winograd.compiling.program import open_session
 from iree.winograd.pipelines.specification.executable_target import executable_targets
-from iree.winograd.program import open_session
 from iree.winograd.targets import spelled_out, target_flags
 
 HOPPER = target_flags("cuda:sm_90a")

@@ -7,13 +7,13 @@ from math import log, pi, sqrt
 
 import pytest
 import torch
-from iree.winograd.importers import import_torch
+from iree.winograd.compiling.program import compile
+from iree.winograd.importers.import_model import import_torch
+from iree.winograd.loading.runtime import load
 from iree.winograd.pipelines.cpu.backend import CpuBackend
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.gpu.backend import GpuBackend
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
-from iree.winograd.program import compile
-from iree.winograd.runtime import load
 from torch_problem import Problem
 from wide import sampled
 

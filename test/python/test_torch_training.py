@@ -8,10 +8,10 @@ from typing import Any
 import iree.winograd as winograd
 import pytest
 import torch
-from iree.winograd import program
-from iree.winograd.device import Device
+from iree.winograd.compiling import program
 from iree.winograd.errors import ModelImportError
-from iree.winograd.imported_model import ImportedModel
+from iree.winograd.importers.imported_model import ImportedModel
+from iree.winograd.loading.device import Device
 from iree.winograd.torch_compile import backend, gain, training_division
 from iree.winograd.torch_compile.division import lower_program
 from iree.winograd.torch_compile.fallback import FallbackWarning

@@ -10,10 +10,10 @@ import numpy.typing as npt
 import onnx
 import pytest
 import torch
+from iree.winograd.compiling.program import compile
 from iree.winograd.dialect.algebra.numerics import UNIT_ROUNDOFF
-from iree.winograd.importers import import_onnx, import_torch
-from iree.winograd.program import compile
-from iree.winograd.runtime import load
+from iree.winograd.importers.import_model import import_onnx, import_torch
+from iree.winograd.loading.runtime import load
 from torch_problem import Problem
 from wide import sampled, wide
 

@@ -6,8 +6,8 @@ import iree.winograd
 import numpy as np
 import pytest
 from guarded import GuardedArray
-from iree.winograd.device import Device
-from iree.winograd.runtime import LoadedProgram, load
+from iree.winograd.loading.device import Device
+from iree.winograd.loading.runtime import LoadedProgram, load
 
 CONVOLUTIONS = {
     "winograd": ("conv_2d_nhwc_hwcf", (1, 18, 17, 19), (3, 3, 19, 24), (1, 16, 15, 24)),

@@ -11,7 +11,7 @@ from agreement import expect_within
 from iree.winograd import compile, load
 from iree.winograd.dialect.algebra.numerics import error_bound
 from iree.winograd.dialect.reference import convolution
-from iree.winograd.runtime import LoadedProgram
+from iree.winograd.loading.runtime import LoadedProgram
 
 Array = npt.NDArray[np.float64]
 

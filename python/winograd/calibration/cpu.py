@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from iree.winograd.loading.runtime import BUFFER_ALIGNMENT, LoadedProgram, load
 from iree.winograd.pipelines.cpu.backend import CpuBackend
 from iree.winograd.pipelines.machines.host import physical_cores
 from iree.winograd.pipelines.machines.model import CacheLevel, CpuMachine
 from iree.winograd.pipelines.machines.units import KIBIBYTE, MEBIBYTE
-from iree.winograd.runtime import BUFFER_ALIGNMENT, LoadedProgram, load
 
 from .cpu_programs import (
     CLOCK_CYCLES,

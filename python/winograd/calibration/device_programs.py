@@ -7,8 +7,8 @@ from functools import partial
 from typing import Any
 
 from iree import runtime
-from iree.winograd.device import open_device
 from iree.winograd.errors import LoadError
+from iree.winograd.loading.device import open_device
 
 _BYTES = 4
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from iree.winograd.compilation import REWRITE_PHASE, Compilation, Stages
-from iree.winograd.diagnostics import Diagnostic
+from iree.winograd.compiling.compilation import REWRITE_PHASE, Compilation, Stages
+from iree.winograd.compiling.program import compile, open_session, open_source
+from iree.winograd.diagnostic import Diagnostic
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.errors import CompilationError
 from iree.winograd.pipelines.backends.backend import Backend
 from iree.winograd.pipelines.backends.module_backend import module_backend
-from iree.winograd.program import compile, open_session, open_source
 from iree.winograd.targets import target_flags
 
 _NOTHING = b"module {}"

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from iree.winograd.atomic_file import STANDARD_STREAM
+from iree.winograd.command_line.flags import ENABLE, HELP_FLAGS, expand_response_files
 from iree.winograd.commands import onnx_options
 from iree.winograd.errors import InvalidOptionError
-from iree.winograd.flags import ENABLE, HELP_FLAGS, expand_response_files
-from iree.winograd.importers import import_onnx, is_onnx
+from iree.winograd.importers.import_model import import_onnx, is_onnx
 from iree.winograd.targets import target_flags
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def run(arguments: Sequence[str]) -> int:
     `.vmfb` of its name in the current folder, unless `-o` says otherwise; anything else that is asked for
     goes to the standard output.
     """
-    from iree.winograd import driver
+    from iree.winograd.command_line import driver
 
     own, rest = _divide(list(expand_response_files(arguments)))
     options = _own_parser().parse_args(own)

@@ -152,7 +152,7 @@ def _table(entries: Sequence[Entry]) -> Iterator[str]:
 
 
 def _best(entries: Sequence[Entry]) -> str:
-    from iree.winograd.quantities import quantity
+    from iree.winograd.report.quantities import quantity
 
     best = min(entries, key=lambda entry: entry.seconds)
     try:

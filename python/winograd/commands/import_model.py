@@ -36,7 +36,7 @@ def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
 
 def _run(options: argparse.Namespace) -> int:
     # Other subcommands need no compiler.
-    from iree.winograd.importers import import_onnx
+    from iree.winograd.importers.import_model import import_onnx
 
     try:
         model = import_onnx(options.model, **onnx_options.import_arguments(options))

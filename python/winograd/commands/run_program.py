@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, Any
 from iree.winograd.atomic_file import atomic_file
 from iree.winograd.commands import onnx_options
 from iree.winograd.errors import InvalidOptionError, WinogradError
-from iree.winograd.importers import import_onnx, is_onnx
+from iree.winograd.importers.import_model import import_onnx, is_onnx
 from iree.winograd.targets import TARGET_OF_DRIVER, driver_name
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
-    from iree.winograd.imported_model import ImportedModel
-    from iree.winograd.runtime import LoadedFunction, LoadedProgram
+    from iree.winograd.importers.imported_model import ImportedModel
+    from iree.winograd.loading.runtime import LoadedFunction, LoadedProgram
 
     Array = npt.NDArray[np.generic]
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -96,10 +96,10 @@ def _run(options: argparse.Namespace) -> int:
 def _results(options: argparse.Namespace, folder: Path) -> tuple[dict[str, Any], list[str]]:
     """What the command found, as one object and as lines to read."""
     # Other subcommands need neither numpy nor the runtime.
+    from iree.winograd.loading.runtime import load
     from iree.winograd.pipelines.machines.host import physical_cores
     from iree.winograd.running.arguments import arguments_of
     from iree.winograd.running.timing import time_calls
-    from iree.winograd.runtime import load
 
     driver = driver_name(options.device)
     if driver not in TARGET_OF_DRIVER:
@@ -155,7 +155,7 @@ def _step(what: str, record: dict[str, Any], key: str) -> Iterator[None]:
 
 
 def _compiled(options: argparse.Namespace, folder: Path) -> Path:
-    from iree.winograd.program import compile
+    from iree.winograd.compiling.program import compile
 
     path = folder / f"program{_COMPILED}"
     driver = driver_name(options.device)

@@ -11,8 +11,8 @@ from xml.etree.ElementTree import Element
 from iree.winograd.commands.transform_tables import FILTER_SIZES, OUTPUT_TILES, PARTS
 from iree.winograd.dialect.algebra.counts import FORMS, transform_counts
 from iree.winograd.dialect.algebra.transforms import transforms
-from iree.winograd.figure import figure, legend, text
-from iree.winograd.markup import element
+from iree.winograd.report.figure import figure, legend, text
+from iree.winograd.report.markup import element
 
 _COLORS = {"dense": "#b8b8b8", "zero-skipping": "#7fa8d9", "recipe": "#1f4e8c"}
 _PANEL_WIDTH, _PANEL_HEIGHT = 300, 150

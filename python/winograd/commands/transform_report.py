@@ -5,16 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from iree.winograd.dialect.algebra.cook_toom import (
-    INFINITY,
-    Matrix,
-    Point,
-    check_size,
-    cook_toom,
-    parse_point,
-)
+from iree.winograd.dialect.algebra.cook_toom import Matrix, check_size, cook_toom
 from iree.winograd.dialect.algebra.counts import FORMS, transform_counts
 from iree.winograd.dialect.algebra.numerics import Accumulation, amplification, predicted_error_of
+from iree.winograd.dialect.algebra.point import INFINITY, Point, parse_point
 from iree.winograd.dialect.algebra.recipe import Operation, Recipe
 from iree.winograd.dialect.algebra.scaling import short_output_scale
 from iree.winograd.dialect.algebra.transforms import Transforms, to_data, transforms, with_recipes

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, NoReturn
 
 from iree.winograd.commands import onnx_options
 from iree.winograd.errors import InvalidOptionError, WinogradError
-from iree.winograd.importers import import_onnx, is_onnx
+from iree.winograd.importers.import_model import import_onnx, is_onnx
 from iree.winograd.targets import TARGET_OF_DRIVER, driver_name
 
 if TYPE_CHECKING:
-    from iree.winograd.program import Source
+    from iree.winograd.compiling.program import Source
 
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
 

@@ -49,10 +49,10 @@ def device_findings() -> Iterator[Finding]:
 def try_device(driver: str) -> None:
     """Print that a program computes the right sums on the driver, or end the process with the reason."""
     import numpy as np
-    from iree.winograd.device import open_device
+    from iree.winograd.compiling.program import compile
     from iree.winograd.errors import WinogradError
-    from iree.winograd.program import compile
-    from iree.winograd.runtime import load
+    from iree.winograd.loading.device import open_device
+    from iree.winograd.loading.runtime import load
 
     try:
         open_device(driver)

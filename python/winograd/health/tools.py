@@ -9,8 +9,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from iree.winograd.flags import ENABLE
-from iree.winograd.tool_directory import TOOL_DIRECTORY
+from iree.winograd.command_line.flags import ENABLE
+from iree.winograd.command_line.tool_directory import TOOL_DIRECTORY
 
 from .finding import Finding
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from xml.etree.ElementTree import Element, tostring
 
-from iree.winograd.markup import element
-from iree.winograd.quantities import quantity
+from iree.winograd.report.markup import element
+from iree.winograd.report.quantities import quantity
 from iree.winograd.report.roofline_plot import roofline_plot
 from iree.winograd.report.schema import (
     CandidateReport,

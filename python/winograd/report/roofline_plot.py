@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from math import atan2, ceil, degrees, floor, log10
 from xml.etree.ElementTree import Element
 
-from iree.winograd.markup import element
-from iree.winograd.quantities import quantity
+from iree.winograd.report.markup import element
+from iree.winograd.report.quantities import quantity
 from iree.winograd.report.schema import (
     CandidateReport,
     LayerReport,

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from iree.winograd.errors import InvalidOptionError
-from iree.winograd.runtime import numpy_dtype
-from iree.winograd.signatures import TensorSignature
+from iree.winograd.loading.runtime import numpy_dtype
+from iree.winograd.loading.signatures import TensorSignature
 
 Array = npt.NDArray[Any]
 

@@ -15,8 +15,8 @@ from typing import Any
 import iree.runtime
 import numpy as np
 import numpy.typing as npt
-from iree.winograd.device import KEPT_MEMORY_VARIABLES, WORKER_MEMORY
 from iree.winograd.errors import CallError
+from iree.winograd.loading.device import KEPT_MEMORY_VARIABLES, WORKER_MEMORY
 
 _CALLS = 20
 _TOOLS = Path(iree.runtime.__file__).parents[1] / "_runtime_libs"

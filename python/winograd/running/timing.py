@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from iree.winograd.quantities import quantity
+from iree.winograd.report.quantities import quantity
 
 _LEAST_CALLS = 10
 

@@ -10,10 +10,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from iree.winograd.device import Device, open_device, open_sharing_gpu
 from iree.winograd.errors import CompilationError, LoadError, ModelImportError, TuningError
+from iree.winograd.loading.device import Device, open_device, open_sharing_gpu
+from iree.winograd.loading.runtime import LoadedProgram, load_on
 from iree.winograd.report.schema import DecisionReport
-from iree.winograd.runtime import LoadedProgram, load_on
 from iree.winograd.torch_compile.cache import Entry, ProgramCache, default_folder
 from iree.winograd.torch_compile.division import Part, lower_program
 from iree.winograd.torch_compile.fallback import Fallback, Function, compile_rest, warn, warn_once
@@ -27,7 +27,7 @@ from torch.fx import Graph
 from torch.utils._python_dispatch import _disable_current_modes
 
 if TYPE_CHECKING:
-    from iree.winograd.imported_model import ImportedModel
+    from iree.winograd.importers.imported_model import ImportedModel
 
 _MEBIBYTE = 2**20
 _TUNING_DATABASE = "tuning.db"
@@ -118,7 +118,7 @@ class PartCompiler:
 
     def _compile(self, model: ImportedModel, entry: Entry) -> None:
         # The compiler takes a second to load, and programs that are kept don't need it.
-        from iree.winograd.program import compile
+        from iree.winograd.compiling.program import compile
 
         options = self._settings.compile_options()
         if self._settings.tuning_budget is not None:

@@ -17,7 +17,7 @@ from torch.fx.passes.infra.partitioner import CapabilityBasedPartitioner
 from torch.fx.passes.operator_support import OperatorSupportBase
 
 if TYPE_CHECKING:
-    from iree.winograd.imported_model import ImportedModel
+    from iree.winograd.importers.imported_model import ImportedModel
 
 CONVOLUTION = torch.ops.aten.convolution.default
 
@@ -257,14 +257,14 @@ def _part(
 def lower_program(program: PartProgram) -> ImportedModel:
     """`program` on linalg and tensors. Raises `ModelImportError` when an operator has no lowering."""
     # Torch-mlir takes seconds to load, and parts that are compiled already don't need it.
-    from iree.winograd.torch_lowering import lower_graph
+    from iree.winograd.importers.torch_lowering import lower_graph
 
     return lower_graph(program.graph, ENTRY)
 
 
 def _reject_nodes(graph: Graph, support: _Support) -> bool:
     """Have `support` reject what torch-mlir has no lowering for; whether there is something."""
-    from iree.winograd.torch_lowering import rejected_nodes
+    from iree.winograd.importers.torch_lowering import rejected_nodes
 
     nodes = {node.name: node.target for node in graph.nodes if node.op == "call_function"}
     rejected = rejected_nodes(graph)

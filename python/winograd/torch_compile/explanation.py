@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
-import torch
-from iree.winograd.errors import WinogradError
 from iree.winograd.report.schema import (
     DecisionReport,
     LayerReport,
@@ -16,10 +14,6 @@ from iree.winograd.report.schema import (
     is_left_to_iree,
 )
 from iree.winograd.torch_compile.division import ConvolutionRole, Rejection
-from iree.winograd.torch_compile.settings import read_settings
-from iree.winograd.torch_graphs import in_mode
-from torch._dynamo.exc import BackendCompilerFailed
-from torch.utils import _pytree as pytree
 
 GraphKind = Literal["inference", "forward", "backward"]
 """What a graph is for; those that gradients are computed by come in twos."""
@@ -89,56 +83,6 @@ class Explanation:
                 yield f"  {part.operators} operators, {len(part.convolutions)} convolution(s)"
                 yield from (f"    {convolution}" for convolution in part.convolutions)
             yield from (f"  left to {self.fallback}: {rejection}" for rejection in graph.rejections)
-
-
-def explain(
-    model: torch.nn.Module, *inputs: Any, options: Mapping[str, Any] | None = None, training: bool = False
-) -> Explanation:
-    """Compile `model` as `torch.compile(model, backend="winograd", options=options)` does, and say how.
-
-    It is called once on `inputs`, in evaluation mode and without gradients; with `training` in training mode,
-    and its gradients are computed. The model stays as it is. Raises `WinogradError`s, such as
-    `InvalidOptionError` for options that aren't known or have bad values.
-    """
-    # The compiler of graphs imports this module.
-    from iree.winograd.torch_compile.graph_compiler import GraphCompiler
-
-    settings = read_settings(None, options)
-    graphs: list[ExplainedGraph] = []
-    compiler = GraphCompiler(settings, graphs.append)
-    compiled = torch.compile(model, backend=compiler.compile)
-    try:
-        with in_mode(model, training=training):
-            if training:
-                _take_step(model, compiled, inputs)
-            else:
-                with torch.no_grad():
-                    compiled(*inputs)
-    except BackendCompilerFailed as error:
-        if isinstance(error.inner_exception, WinogradError):
-            raise error.inner_exception from None
-        raise
-    return Explanation(settings.fallback_for(training=training), tuple(graphs))
-
-
-def _take_step(model: torch.nn.Module, compiled: Callable[..., Any], inputs: Sequence[Any]) -> None:
-    """Has `compiled`, which is `model`, compute its gradients, and leaves the model as it was."""
-    buffers = [(buffer, buffer.clone()) for buffer in model.buffers()]
-    try:
-        with torch.enable_grad(), torch.random.fork_rng(devices=()):
-            results = _differentiable(compiled(*inputs))
-            sources = _differentiable((list(model.parameters()), inputs))
-            if results:
-                torch.autograd.grad(results, sources, list(map(torch.ones_like, results)), allow_unused=True)
-    finally:
-        with torch.no_grad():
-            for buffer, before in buffers:
-                buffer.copy_(before)
-
-
-def _differentiable(values: Any) -> list[torch.Tensor]:
-    leaves = pytree.tree_leaves(values)
-    return [leaf for leaf in leaves if isinstance(leaf, torch.Tensor) and leaf.requires_grad]
 
 
 def explain_part(

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 import torch
+from iree.winograd.importers.torch_graphs import decompositions
 from iree.winograd.torch_compile.compiled_part import PART_ERRORS, CompiledPart, PartCompiler
 from iree.winograd.torch_compile.division import (
     Division,
@@ -30,7 +31,6 @@ from iree.winograd.torch_compile.pooled_activations import drop_pooled_activatio
 from iree.winograd.torch_compile.program_key import program_key
 from iree.winograd.torch_compile.settings import TorchCompileOptions
 from iree.winograd.torch_compile.training_division import CONVOLUTIONS, divide_training
-from iree.winograd.torch_graphs import decompositions
 from torch._dynamo.backends.common import aot_autograd
 from torch._functorch.partitioners import default_partition
 from torch._guards import TracingContext, tracing

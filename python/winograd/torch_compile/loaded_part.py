@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 import torch
 from iree import runtime
-from iree.winograd.device import RUNTIME_ERRORS
 from iree.winograd.errors import CallError
-from iree.winograd.runtime import BUFFER_ALIGNMENT, LoadedFunction
+from iree.winograd.loading.device import RUNTIME_ERRORS
+from iree.winograd.loading.runtime import BUFFER_ALIGNMENT, LoadedFunction
 from iree.winograd.torch_compile.openmp import release_processors
 from iree.winograd.torch_compile.part_program import Order, PartSignature
 from iree.winograd.torch_compile.shared_memory import RESULTS

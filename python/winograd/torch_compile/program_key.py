@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from iree.winograd.importers.torch_graphs import layer_name
 from iree.winograd.pipelines.machines.store import machine_path
-from iree.winograd.torch_graphs import layer_name
 from torch.fx import Graph, Node
 from torch.utils import _pytree as pytree
 

@@ -8,9 +8,9 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 import torch
+from iree.winograd.compiling.keyword_options import make_options
+from iree.winograd.compiling.option_files import check_option_files
 from iree.winograd.errors import InvalidOptionError
-from iree.winograd.keyword_options import make_options
-from iree.winograd.option_files import check_option_files
 from iree.winograd.passes.frame.option import (
     check_options,
     is_positive,

@@ -13,6 +13,7 @@ from fnmatch import fnmatchcase
 
 import torch
 from iree.winograd.errors import ModelImportError
+from iree.winograd.importers.torch_graphs import LAYER_KEYS, decompositions, layer_name
 from iree.winograd.torch_compile.division import (
     CONVOLUTION,
     PART_PREFIX,
@@ -29,7 +30,6 @@ from iree.winograd.torch_compile.division import (
 from iree.winograd.torch_compile.gain import reason_for_device
 from iree.winograd.torch_compile.gradients import CONVOLUTION_BACKWARD, gradient_of, split_gradients
 from iree.winograd.torch_compile.part_program import PartProgram, output_nodes, part_program
-from iree.winograd.torch_graphs import LAYER_KEYS, decompositions, layer_name
 from torch._guards import detect_fake_mode
 from torch._ops import OpOverload
 from torch.fx import GraphModule, Node

@@ -9,15 +9,15 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from iree.winograd.compiling.keyword_options import make_options
+from iree.winograd.compiling.option_files import check_option_files
+from iree.winograd.compiling.program import Source
 from iree.winograd.errors import InvalidOptionError, TuningError
-from iree.winograd.keyword_options import make_options
-from iree.winograd.option_files import check_option_files
 from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.machines.host import available_processors, physical_cores
 from iree.winograd.pipelines.selection.implementation import Implementation
 from iree.winograd.pipelines.selection.options import WinogradOptions
 from iree.winograd.pipelines.selection.tuning_database import Measurement, TuningDatabase
-from iree.winograd.program import Source
 from iree.winograd.targets import DEFAULT_DRIVERS, driver_name, target_flags
 
 from .progress import Progress

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from iree.winograd.attempts import Attempts
-from iree.winograd.compilation import REWRITE_PHASE, Compilation, Stages
-from iree.winograd.diagnostics import Diagnostic
+from iree.winograd.compiling.attempts import Attempts
+from iree.winograd.compiling.compilation import REWRITE_PHASE, Compilation, Stages
+from iree.winograd.compiling.ir_dumps import IRDumps
+from iree.winograd.compiling.pass_pipeline import run_passes
+from iree.winograd.compiling.program import Source, compilation_error, open_session, open_source
+from iree.winograd.compiling.stored_machine import with_stored_machine
+from iree.winograd.diagnostic import Diagnostic
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.errors import CompilationError
-from iree.winograd.ir_dumps import IRDumps
-from iree.winograd.pass_pipeline import run_passes
 from iree.winograd.passes.frame.containment import Containment, RewriteFailuresError
 from iree.winograd.passes.frame.registry import Pass, PassError
 from iree.winograd.passes.match.problem import ConvolutionProblem
@@ -22,8 +24,6 @@ from iree.winograd.pipelines.selection.decision import Candidate, Decision
 from iree.winograd.pipelines.selection.options import WinogradOptions
 from iree.winograd.pipelines.selection.prediction import attainable_limit, error_limit
 from iree.winograd.pipelines.selection.select_algorithm import SelectAlgorithm
-from iree.winograd.program import Source, compilation_error, open_session, open_source
-from iree.winograd.stored_machine import with_stored_machine
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from agreement import expect_within
-from iree.winograd.program import compile
+from iree.winograd.compiling.program import compile
 
 Array = npt.NDArray[Any]
 

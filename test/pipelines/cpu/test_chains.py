@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from agreement import expect_within
+from iree.winograd.command_line.tool_directory import TOOL_DIRECTORY
 from iree.winograd.dialect.algebra.numerics import error_bound
-from iree.winograd.tool_directory import TOOL_DIRECTORY
 
 SIZE, CHANNELS, LAYERS, CALLS = 10, 32, 8, 20
 IDENTITY = "affine_map<(n, h, w, c) -> (n, h, w, c)>"

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 import torch
 from agreement import expect_within
-from iree.winograd.pipelines import loop_over_images
+from iree.winograd.command_line.tool_directory import TOOL_DIRECTORY
 from iree.winograd.pipelines.cpu.choice.search_space import CpuSearchSpace
+from iree.winograd.pipelines.for_target import loop_over_images
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
-from iree.winograd.tool_directory import TOOL_DIRECTORY
 from wide import wide
 
 # Three layers of sums of up to 32 products, and means of 4096: none is far larger than what it is added to.

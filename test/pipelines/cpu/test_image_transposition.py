@@ -6,8 +6,8 @@ import iree.winograd
 import numpy as np
 import pytest
 from convolution_program import compile_rewritten
+from iree.winograd.loading.runtime import BUFFER_ALIGNMENT
 from iree.winograd.pipelines.specification.reflection import UNALIGNED_KEY
-from iree.winograd.runtime import BUFFER_ALIGNMENT
 
 SHAPES = [
     (1, 3, 40, 33),

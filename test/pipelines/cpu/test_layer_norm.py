@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 import torch
-from iree.winograd.program import compile
+from iree.winograd.compiling.program import compile
 
 Array = npt.NDArray[np.float32]
 Exact = npt.NDArray[np.float64]

@@ -8,7 +8,7 @@ import iree.winograd
 import numpy as np
 import numpy.typing as npt
 import pytest
-from iree.winograd.program import compile
+from iree.winograd.compiling.program import compile
 
 Array = npt.NDArray[np.float32]
 

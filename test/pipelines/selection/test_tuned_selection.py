@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 from agreement import expect_within
 from iree import winograd
-from iree.winograd.diagnostics import Diagnostic, capture_diagnostics, capture_remarks
+from iree.winograd.compiling.diagnostics import capture_diagnostics, capture_remarks
+from iree.winograd.diagnostic import Diagnostic
 from iree.winograd.dialect.algebra.numerics import error_bound
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.dialect.reference import convolution

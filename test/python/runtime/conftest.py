@@ -1,5 +1,5 @@
 import pytest
-from iree.winograd.runtime import LoadedProgram, load
+from iree.winograd.loading.runtime import LoadedProgram, load
 from loaded_programs import HOST_DEVICES, PROGRAM, compile_program
 
 

@@ -3,7 +3,7 @@
 import iree.winograd
 import numpy as np
 import numpy.typing as npt
-from iree.winograd.runtime import BUFFER_ALIGNMENT
+from iree.winograd.loading.runtime import BUFFER_ALIGNMENT
 
 Array = npt.NDArray[np.float32]
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 from iree.winograd.errors import CallError
-from iree.winograd.runtime import LoadedProgram, load
+from iree.winograd.loading.runtime import LoadedProgram, load
 from loaded_programs import HOST_DEVICES, Array, aligned, compile_program, random_array
 
 WITHOUT_SIGNATURE = """

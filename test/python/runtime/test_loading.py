@@ -8,9 +8,9 @@ import iree.compiler
 import iree.runtime
 import numpy as np
 import pytest
-from iree.winograd.device import close_gpus
 from iree.winograd.errors import CallError, LoadError
-from iree.winograd.runtime import LoadedProgram, load
+from iree.winograd.loading.device import close_gpus
+from iree.winograd.loading.runtime import LoadedProgram, load
 from loaded_programs import PROGRAM, compile_program, random_array
 
 

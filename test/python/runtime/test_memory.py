@@ -10,8 +10,8 @@ import iree.compiler
 import iree.runtime
 import numpy as np
 import pytest
-from iree.winograd.device import BorrowedArrays, open_device
-from iree.winograd.runtime import LoadedProgram, load
+from iree.winograd.loading.device import BorrowedArrays, open_device
+from iree.winograd.loading.runtime import LoadedProgram, load
 from loaded_programs import HOST_DEVICES, PROGRAM, aligned, compile_program, random_array
 
 
@@ -72,7 +72,7 @@ def test_without_a_cache_freed_memory_is_used_for_other_sizes() -> None:
     """A cache would keep an allocation of each size."""
     script = """
 import numpy as np
-from iree.winograd.device import open_device
+from iree.winograd.loading.device import open_device
 
 def mebibytes():
     with open("/proc/self/statm") as file:
@@ -96,7 +96,7 @@ def test_results_may_live_until_the_interpreter_ends(tmp_path: Path, device: str
     flags = [f"--iree-hal-target-device={backend}", "--iree-hal-local-target-device-backends=llvm-cpu"]
     (tmp_path / "program.vmfb").write_bytes(iree.compiler.compile_str(PROGRAM, extra_args=flags))
     script = (
-        "import builtins, numpy, iree.winograd.runtime as runtime\n"
+        "import builtins, numpy, iree.winograd.loading.runtime as runtime\n"
         f"program = runtime.load('program.vmfb', '{device}')\n"
         "result = program.main(numpy.ones((4, 64), numpy.float32))\n"
         "builtins.kept = program.main(result)\n"

@@ -13,16 +13,16 @@ import iree.runtime
 import iree.winograd
 import numpy as np
 import pytest
-from iree.winograd.caller_scheduling import (
+from iree.winograd.errors import InvalidOptionError
+from iree.winograd.loading.caller_scheduling import (
     CallerScheduling,
     SchedulingAttributes,
     scheduling_attributes,
     set_attributes,
 )
-from iree.winograd.device import _open_host_device, open_device
-from iree.winograd.errors import InvalidOptionError
+from iree.winograd.loading.device import _open_host_device, open_device
+from iree.winograd.loading.runtime import ThreadsWarning, load
 from iree.winograd.pipelines.machines.host import physical_cores
-from iree.winograd.runtime import ThreadsWarning, load
 from loaded_programs import random_array
 from small_programs import CONVOLUTION
 
@@ -48,7 +48,7 @@ def test_one_thread_is_the_calling_one(vmfb: bytes) -> None:
 
 
 def test_as_many_threads_as_cores_are_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("iree.winograd.device.available_processors", os.cpu_count)
+    monkeypatch.setattr("iree.winograd.loading.device.available_processors", os.cpu_count)
     assert open_device("local-task", physical_cores()) is open_device("local-task")
 
 
@@ -80,7 +80,7 @@ def test_threads_that_open_a_device_at_once_get_the_same(monkeypatch: pytest.Mon
         time.sleep(0.1)
         return MagicMock()
 
-    monkeypatch.setattr("iree.winograd.device.binding.create_hal_driver", create)
+    monkeypatch.setattr("iree.winograd.loading.device.binding.create_hal_driver", create)
     monkeypatch.setattr(iree.runtime.flags, "parse_flags", lambda *flags: None)
     with ThreadPoolExecutor(2) as pool:
         # No other test asks for as many, so the device is new.
@@ -98,7 +98,7 @@ def test_a_caller_leaves_cores_to_workers_while_it_waits(
         policies.append(policy)
 
     monkeypatch.setattr(os, "sched_setscheduler", set_policy)
-    monkeypatch.setattr("iree.winograd.device.available_processors", lambda: 12)
+    monkeypatch.setattr("iree.winograd.loading.device.available_processors", lambda: 12)
     x = random_array(4, 64)
     # No other test asks for these, so the devices are new: more workers than cores, and fewer.
     load(vmfb, "local-task", threads=14)(x)
@@ -118,8 +118,8 @@ def test_a_caller_keeps_short_slices_where_workers_take_all_cores(
         asked.append(attributes.runtime)
         set_attributes(attributes)
 
-    monkeypatch.setattr("iree.winograd.caller_scheduling.set_attributes", set_and_record)
-    monkeypatch.setattr("iree.winograd.device.available_processors", lambda: 15)
+    monkeypatch.setattr("iree.winograd.loading.caller_scheduling.set_attributes", set_and_record)
+    monkeypatch.setattr("iree.winograd.loading.device.available_processors", lambda: 15)
     x = random_array(4, 64)
 
     def call() -> tuple[int, int]:
@@ -148,8 +148,8 @@ def test_a_caller_keeps_short_slices_where_workers_take_all_cores(
 def test_callers_keep_what_was_chosen_for_them(
     attributes: SchedulingAttributes | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("iree.winograd.caller_scheduling.scheduling_attributes", lambda: attributes)
-    monkeypatch.setattr("iree.winograd.caller_scheduling.set_attributes", pytest.fail)
+    monkeypatch.setattr("iree.winograd.loading.caller_scheduling.scheduling_attributes", lambda: attributes)
+    monkeypatch.setattr("iree.winograd.loading.caller_scheduling.set_attributes", pytest.fail)
 
     def call() -> None:
         with CallerScheduling.SHORT_SLICES.applied():
@@ -179,12 +179,12 @@ def test_workers_spin_and_stay_where_it_helps(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     parsed: list[str] = []
-    monkeypatch.setattr("iree.winograd.device.available_processors", lambda: processors)
-    monkeypatch.setattr("iree.winograd.device.physical_cores", lambda: cores)
+    monkeypatch.setattr("iree.winograd.loading.device.available_processors", lambda: processors)
+    monkeypatch.setattr("iree.winograd.loading.device.physical_cores", lambda: cores)
     monkeypatch.setattr(os, "cpu_count", lambda: processors)
     monkeypatch.setattr(iree.runtime.flags, "parse_flags", lambda *flags: parsed.extend(flags))
-    monkeypatch.setattr("iree.winograd.device.binding.create_hal_driver", MagicMock())
-    monkeypatch.setattr("iree.winograd.device._open_host_device", _open_host_device.__wrapped__)
+    monkeypatch.setattr("iree.winograd.loading.device.binding.create_hal_driver", MagicMock())
+    monkeypatch.setattr("iree.winograd.loading.device._open_host_device", _open_host_device.__wrapped__)
     for alone, spin in zip((True, False), spins, strict=True):
         parsed.clear()
         open_device("local-task", threads, alone=alone)

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 import torch
-from iree.winograd.device import Device
-from iree.winograd.runtime import load
+from iree.winograd.loading.device import Device
+from iree.winograd.loading.runtime import load
 from iree.winograd.torch_compile.loaded_part import LoadedPart
 from iree.winograd.torch_compile.part_program import Argument, PartSignature
 from loaded_programs import Array, aligned

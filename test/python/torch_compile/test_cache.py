@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 import torch
-from iree.winograd import cli, program, torch_lowering
+from iree.winograd import cli
+from iree.winograd.compiling import program
+from iree.winograd.importers import torch_lowering
 from iree.winograd.torch_compile.fallback import FallbackWarning
 from iree.winograd.torch_compile.program_key import structure_key
 from small_networks import Network, check, compiled

@@ -6,7 +6,7 @@ from typing import Any
 import iree.winograd as winograd
 import pytest
 import torch
-from iree.winograd import program
+from iree.winograd.compiling import program
 from iree.winograd.torch_compile import fallback
 from iree.winograd.torch_compile.fallback import FallbackWarning
 from small_networks import UNIT_ROUNDOFF, BesselNetwork, Network, check, compiled

@@ -11,7 +11,7 @@ import iree.winograd as winograd
 import numpy as np
 import pytest
 import torch
-from iree.winograd import program
+from iree.winograd.compiling import program
 from iree.winograd.torch_compile import graph_compiler
 from iree.winograd.torch_compile.fallback import FallbackWarning
 from small_networks import THREADS, UNIT_ROUNDOFF, Network, check, compiled

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 import torch
-from iree.winograd import program
+from iree.winograd.compiling import program
 from iree.winograd.errors import InvalidOptionError
 from iree.winograd.pipelines.selection.tuning_database import TuningDatabase
 from iree.winograd.torch_compile.settings import read_settings

@@ -6,7 +6,7 @@ import warnings
 import iree.winograd as winograd
 import pytest
 import torch
-from iree.winograd import program
+from iree.winograd.compiling import program
 from iree.winograd.torch_compile.fallback import FallbackWarning
 from small_networks import THREADS, UNIT_ROUNDOFF, ImageNetwork, Network, check, compiled
 

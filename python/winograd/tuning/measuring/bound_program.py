@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from iree import runtime
-from iree.winograd.device import ELEMENT_TYPES, Device
+from iree.winograd.loading.device import ELEMENT_TYPES, Device
 
 # Programs give integers whose sign isn't known.
 _SIGNLESS = {f"INT_{bits}": np.dtype(f"int{bits}") for bits in (8, 16, 32, 64)}

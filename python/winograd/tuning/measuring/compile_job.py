@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from iree.compiler import api
-from iree.winograd.compilation import Compilation, Stages
-from iree.winograd.diagnostics import Diagnostic
+from iree.winograd.compiling.compilation import Compilation, Stages
+from iree.winograd.compiling.program import compilation_error, open_session
+from iree.winograd.diagnostic import Diagnostic
 from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.selection.implementation import Implementation
 from iree.winograd.pipelines.selection.options import WinogradOptions
-from iree.winograd.program import compilation_error, open_session
 
 from .program_of_problem import layer_program
 

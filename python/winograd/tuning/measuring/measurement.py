@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from iree.winograd.device import open_device
+from iree.winograd.loading.device import open_device
 from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.targets import driver_name
 

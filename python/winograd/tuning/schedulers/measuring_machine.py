@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from iree import runtime
-from iree.winograd.compilation import REWRITE_PHASE, Compilation, Stages
+from iree.winograd.compiling.compilation import REWRITE_PHASE, Compilation, Stages
+from iree.winograd.compiling.program import open_session
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.errors import CompilationError, LoadError
 from iree.winograd.pipelines.selection.tuning_database import processor_name
 from iree.winograd.pipelines.specification.executable_target import executable_targets
-from iree.winograd.program import open_session
 
 
 def device_name(uri: str) -> str:

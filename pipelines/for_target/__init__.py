@@ -1,0 +1,1 @@
+"""Passes whose choices depend on the target, on tensors still."""

@@ -1,0 +1,142 @@
+"""Insert parts of tensors before convolutions read them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cmp_to_key
+from itertools import combinations
+
+from iree.winograd.dialect.bindings import ir
+from iree.winograd.dialect.ops import InputTransformOp, OutputTransformOp
+from iree.winograd.passes.build.slices import extract_channels
+from iree.winograd.passes.frame.containment import rewrite_each
+from iree.winograd.passes.frame.registry import register_pass
+from iree.winograd.passes.match.channel_slice import ChannelSlice, match_insert
+from iree.winograd.passes.match.navigation import defining_operation, only_user, walk
+
+from ..backends.module_backend import module_backend, unsupported_target
+
+
+@register_pass("winograd-insert-first")
+class InsertFirst:
+    """Insert parts of tensors before convolutions read them, for kernels that read parts in place: on CPUs.
+
+    What `winograd-concat-in-place` inserts where it was concatenated would be computed into a tensor of its
+    own if convolutions read it before, and be copied. Of channels that are inserted into an empty tensor one
+    after the other, those that convolutions compute and only others read, before the first insertion, are
+    inserted as soon as they are computed, and read from there.
+
+        %e = tensor.empty() : tensor<1x7x7x12xf32>
+        %x = "winograd.output_transform"(%m)
+        %v = "winograd.input_transform"(%x)
+        ...
+        %y = "winograd.output_transform"(%n)
+        %0 = tensor.insert_slice %x into %e[0, 0, 0, 0] [1, 7, 7, 8] [1, 1, 1, 1]
+        %1 = tensor.insert_slice %y into %0[0, 0, 0, 8] [1, 7, 7, 4] [1, 1, 1, 1]
+      becomes
+        %e = tensor.empty() : tensor<1x7x7x12xf32>
+        %x = "winograd.output_transform"(%m)
+        %0 = tensor.insert_slice %x into %e[0, 0, 0, 0] [1, 7, 7, 8] [1, 1, 1, 1]
+        %s = tensor.extract_slice %0[0, 0, 0, 0] [1, 7, 7, 8] [1, 1, 1, 1]
+        %v = "winograd.input_transform"(%s)
+        ...
+        %y = "winograd.output_transform"(%n)
+        %1 = tensor.insert_slice %y into %0[0, 0, 0, 8] [1, 7, 7, 4] [1, 1, 1, 1]
+    """
+
+    def run(self, module: ir.Operation) -> None:
+        filled = [each for each in walk(module) if each.name == "tensor.empty" and any(_insertions(each))]
+        if not filled or unsupported_target(module) is not None or not module_backend(module).reads_slices:
+            return
+        rewrite_each("tensor", filled, _insert_first)
+
+
+def _insert_first(empty: ir.Operation) -> None:
+    insertions = list(_insertions(empty))
+    if not _are_apart(insertions):
+        return
+    first = [each for each in insertions if _is_read_before(each, insertions[0])]
+    if not first:
+        return
+    first.sort(key=cmp_to_key(_compare_computations))
+    uses = [(use.owner.operation, use.operand_number) for use in insertions[-1].results[0].uses]
+    empty.move_before(_computation(first[0]))
+    whole = empty.results[0]
+    for insertion in (*first, *(each for each in insertions if each not in first)):
+        insertion.operands[1] = whole
+        whole = insertion.results[0]
+    for user, position in uses:
+        user.operands[position] = whole
+    readers = [(insertion, _readers(insertion)) for insertion in first]
+    for insertion in first:
+        insertion.move_after(_computation(insertion))
+    for insertion, inserted_readers in readers:
+        for reader in inserted_readers:
+            _read_inserted(reader, insertion, first)
+
+
+def _compare_computations(one: ir.Operation, other: ir.Operation) -> int:
+    return -1 if _computation(one).is_before_in_block(_computation(other)) else 1
+
+
+def _insertions(empty: ir.Operation) -> Iterator[ir.Operation]:
+    """Those of channels in its block, each into the result of the one before, which nothing else uses."""
+    operation = empty
+    while True:
+        user = only_user(operation.results[0])
+        if user is None or user.block != empty.block or match_insert(user) is None:
+            return
+        if user.operands[1] != operation.results[0]:
+            return
+        yield user
+        operation = user
+
+
+def _are_apart(insertions: list[ir.Operation]) -> bool:
+    """Whether no two insert into the same channels, so that their order doesn't matter."""
+    places = [
+        (destination.first, ir.RankedTensorType(each.operands[0].type).shape[-1])
+        for each in insertions
+        if (destination := match_insert(each)) is not None
+    ]
+    return all(
+        one + one_size <= other or other + other_size <= one
+        for (one, one_size), (other, other_size) in combinations(places, 2)
+    )
+
+
+def _computation(insertion: ir.Operation) -> ir.Operation:
+    """What computes the part that is inserted."""
+    operation = defining_operation(insertion.operands[0])
+    assert operation is not None
+    return operation
+
+
+def _readers(insertion: ir.Operation) -> list[ir.Operation]:
+    """What else uses the part."""
+    users = [use.owner.operation for use in insertion.operands[0].uses]
+    return [user for user in users if user != insertion]
+
+
+def _is_read_before(insertion: ir.Operation, first: ir.Operation) -> bool:
+    """Whether a convolution computes the part, and only others read it, before the `first` insertion."""
+    operation, readers = defining_operation(insertion.operands[0]), _readers(insertion)
+    if operation is None or operation.name != OutputTransformOp.OPERATION_NAME:
+        return False
+    reads = all(
+        reader.name == InputTransformOp.OPERATION_NAME
+        and reader.block == first.block
+        and reader.is_before_in_block(first)
+        for reader in readers
+    )
+    return bool(readers) and reads and operation.block == first.block
+
+
+def _read_inserted(reader: ir.Operation, insertion: ir.Operation, first: list[ir.Operation]) -> None:
+    """Have `reader` read the part from the tensor as it is by then: later parts leave it as it is."""
+    destination = match_insert(insertion)
+    assert destination is not None
+    *_, latest = (each for each in first if each.is_before_in_block(reader))
+    shape = ir.RankedTensorType(insertion.operands[0].type).shape
+    with reader.location, ir.InsertionPoint(reader):
+        reader.operands[0] = extract_channels(ChannelSlice(latest.results[0], destination.first), shape)

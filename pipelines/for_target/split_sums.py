@@ -1,0 +1,227 @@
+"""Write long sums as sums of sums."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import isqrt, prod
+
+from iree.winograd.dialect import ops
+from iree.winograd.dialect.bindings import arith, ir
+from iree.winograd.passes.build.bodies import inline_block
+from iree.winograd.passes.build.generic import Body, Read, build_generic
+from iree.winograd.passes.build.groups import split
+from iree.winograd.passes.build.tensors import shape_of, zero_filled
+from iree.winograd.passes.frame.containment import rewrite_each
+from iree.winograd.passes.frame.registry import register_pass
+from iree.winograd.passes.match.constants import is_zero
+from iree.winograd.passes.match.elementwise import Elementwise, captures, match_elementwise
+from iree.winograd.passes.match.navigation import defining_operation, transforms, walk
+from iree.winograd.passes.match.reductions import generic_maps, is_reduction, reduced_loops, row_length
+from iree.winograd.passes.match.sizes import is_dynamic
+from iree.winograd.passes.rewrite.erasure import erase_if_unused
+
+from ..backends.module_backend import module_backend, unsupported_target
+
+_LONGEST = 1024
+"""Elements up to which one running sum is as accurate as a convolution's, and short for one thread."""
+
+
+@register_pass("winograd-split-sums")
+class SplitSums:
+    """Write long sums as sums of sums, on CPUs.
+
+    IREE adds all pixels of a channel one after the other, in instance and group normalization for example.
+    The error of such a sum grows with the number of elements `n`, that of `sqrt(n)` sums of `sqrt(n)` each
+    with `2 sqrt(n)` (Higham, Accuracy and Stability of Numerical Algorithms, 2002, section 4.2). These sums
+    are also what threads share, and what fills vectors where a group has few channels. Arithmetic that makes
+    the elements of others, such as squares of differences, becomes part of the first sum: IREE would write
+    what something else reads as well to memory. Rewritten are sums in f32 of more than 1024 elements, as many
+    as are known at compile time.
+
+        %s = linalg.generic {iterator_types = [parallel, reduction, reduction, parallel]}
+               ins(%x : tensor<1x112x112x64xf32>) outs(%zeros : tensor<1x64xf32>) { arith.addf }
+      becomes
+        %r = linalg.generic {iterator_types = [parallel, parallel, reduction, parallel]}
+               ins(%x : tensor<1x112x112x64xf32>) outs(%zeros_of_rows : tensor<1x112x64xf32>) { arith.addf }
+        %s = linalg.generic {iterator_types = [parallel, reduction, parallel]}
+               ins(%r : tensor<1x112x64xf32>) outs(%zeros : tensor<1x64xf32>) { arith.addf }
+
+    A program without convolutions that were taken stays as it is.
+    """
+
+    def run(self, module: ir.Operation) -> None:
+        if not transforms(module, ops.OutputTransformOp) or unsupported_target(module) is not None:
+            return
+        if not module_backend(module).sums_in_sequence:
+            return
+        rewrite_each("sum", [each for each in walk(module) if is_reduction(each)], _split)
+
+
+@dataclass(frozen=True)
+class _Sum:
+    """Of all elements of a tensor, or along some of its dimensions."""
+
+    source: Read
+    """Each element is read once."""
+    summed: tuple[int, ...]
+    """Loops."""
+    init: Read
+
+    @property
+    def extents(self) -> dict[int, int]:
+        """Of each loop, in the order of the dimensions of the source."""
+        value, map_ = self.source
+        loops = [ir.AffineDimExpr(each).position for each in map_.results]
+        return dict(zip(loops, ir.RankedTensorType(value.type).shape, strict=True))
+
+
+def _split(operation: ir.Operation) -> None:
+    whole = _match(operation)
+    if whole is None:
+        return
+    extents = whole.extents
+    if any(is_dynamic(extents[loop]) for loop in whole.summed):
+        return
+    length = prod(extents[loop] for loop in whole.summed)
+    if length <= _LONGEST:
+        return
+    summed = [loop for loop in extents if loop in whole.summed]
+    # What lies side by side is left for last: elements of rows fill vectors then, and pixels are added where
+    # their channels do.
+    is_row = row_length(operation) is not None
+    along = max(summed if is_row else reversed(summed), key=lambda loop: extents[loop])
+    part = _nearest_divisor(extents[along], isqrt(length))
+    if part == 1:
+        return
+    with operation.location, ir.InsertionPoint(operation):
+        total = _sum_of_sums(whole, along, part, is_row)
+    operation.results[0].replace_all_uses_with(total)
+    erase_if_unused([operation])
+
+
+def _match(operation: ir.Operation) -> _Sum | None:
+    """The sum that the reduction `operation` is; None for others."""
+    if len(operation.operands) != 2 or len(operation.results) != 1:
+        return None
+    source, init = operation.operands
+    types = [value.type for value in (source, init)]
+    if not all(
+        isinstance(each, ir.RankedTensorType) and isinstance(each.element_type, ir.F32Type) for each in types
+    ):
+        return None
+    source_map, result_map = generic_maps(operation)
+    if not source_map.is_permutation or not is_zero(init) or not _adds(operation.regions[0].blocks[0]):
+        return None
+    return _Sum((source, source_map), tuple(reduced_loops(operation)), (init, result_map))
+
+
+def _adds(body: ir.Block) -> bool:
+    """Whether `body` adds an element to those before."""
+    names = [view.operation.name for view in body.operations]
+    if names != ["arith.addf", "linalg.yield"]:
+        return False
+    total, end = (view.operation for view in body.operations)
+    return set(total.operands) == set(body.arguments) and defining_operation(end.operands[0]) == total
+
+
+def _nearest_divisor(number: int, wanted: int) -> int:
+    smaller = [each for each in range(1, isqrt(number) + 1) if number % each == 0]
+    return min([*smaller, *(number // each for each in smaller)], key=lambda each: abs(each - wanted))
+
+
+def _sum_of_sums(whole: _Sum, along: int, part: int, is_row: bool) -> ir.Value:
+    """Build the sums along a loop, and the sum of these.
+
+    Where the loop is longer than `part`, they are those of so many neighbours, or for rows of elements that
+    lie so many apart.
+    """
+    source, source_map = whole.source
+    reads = parts = _reads(whole.source)
+    loops = list(zip(whole.extents, shape_of(source), strict=True))
+    first, outer = along, source_map.n_dims
+    if part < whole.extents[along]:
+        parts = [_in_parts(each, along, part) for each in reads]
+        position = list(whole.extents).index(along)
+        loops[position : position + 1] = [(outer, whole.extents[along] // part), (along, part)]
+        first = outer if is_row else along
+    kept = {loop: size for loop, size in loops if loop != first}
+
+    def add_element(arguments: list[ir.Value]) -> ir.Value:
+        *elements, before = arguments
+        return arith.addf(_element(whole.source, dict(zip(reads, elements, strict=True))), before)
+
+    sums_map = ir.AffineMap.get(len(loops), 0, [ir.AffineExpr.get_dim(loop) for loop in kept])
+    zeros = zero_filled(list(kept.values()), whole.init[0].type.element_type)
+    sums = _sum(parts, (zeros, sums_map), [first], add_element)
+    numbers = {loop: number for number, loop in enumerate(kept)}
+    results = [_renumbered(each, numbers) for each in whole.init[1].results]
+    init = whole.init[0], ir.AffineMap.get(len(kept), 0, results)
+    summed = [numbers[loop] for loop in kept if loop in (*whole.summed, outer)]
+    read = sums, ir.AffineMap.get_identity(len(kept))
+    return _sum([read], init, summed, lambda each: arith.addf(*each))
+
+
+def _sum(reads: list[Read], init: Read, summed: list[int], body: Body) -> ir.Value:
+    kinds = ["reduction" if loop in summed else "parallel" for loop in range(init[1].n_dims)]
+    return build_generic(reads, init, kinds, body)
+
+
+def _renumbered(result: ir.AffineExpr, numbers: dict[int, int]) -> ir.AffineExpr:
+    """A loop by its new number; a constant, the index in a dimension of one element, stays."""
+    is_loop = isinstance(result, ir.AffineDimExpr)
+    return ir.AffineExpr.get_dim(numbers[result.position]) if is_loop else result
+
+
+def _in_parts(read: Read, loop: int, part: int) -> Read:
+    """Build what `read` reads, with a last loop over the parts of `loop`, which goes through one of them."""
+    value, map_ = read
+    results = list(map_.results)
+    dimension = ir.AffineExpr.get_dim(loop)
+    if dimension in results:
+        position = results.index(dimension)
+        value = split(value, position, (value.type.shape[position] // part, part))
+        results.insert(position, ir.AffineExpr.get_dim(map_.n_dims))
+    return value, ir.AffineMap.get(map_.n_dims + 1, 0, results)
+
+
+def _reads(read: Read) -> list[Read]:
+    """What is read where `read` is computed of it."""
+    computed = _computed(read[0])
+    if computed is None:
+        return [read]
+    return list(dict.fromkeys(leaf for each in computed.reads for leaf in _reads(_through(each, read))))
+
+
+def _element(read: Read, elements: dict[Read, ir.Value]) -> ir.Value:
+    """Build the element of `read` of `elements`, those of `_reads`, which what is computed is added to."""
+    if read not in elements:
+        computed = _computed(read[0])
+        assert computed is not None, "what isn't computed is among the elements"
+        inputs = [_element(_through(each, read), elements) for each in computed.reads]
+        # The body doesn't use its last argument.
+        (elements[read],) = inline_block(computed.body, [*inputs, inputs[0]])
+    return elements[read]
+
+
+def _through(read: Read, result: Read) -> Read:
+    """What `read` reads of its value for an element of the result that `result` reads."""
+    map_ = result[1]
+    return read[0], ir.AffineMap.get(map_.n_dims, 0, [each.compose(map_) for each in read[1].results])
+
+
+def _computed(value: ir.Value) -> Elementwise | None:
+    """The arithmetic that makes the elements of `value` of others."""
+    operation = defining_operation(value)
+    elementwise = None if operation is None else match_elementwise(operation)
+    if not isinstance(elementwise, Elementwise) or not elementwise.reads:
+        return None
+    if not elementwise.is_pure or elementwise.reads_init or captures(elementwise.body):
+        return None
+    if any(view.operation.name.startswith("math.") for view in elementwise.body.operations):
+        return None
+    is_plain = all(
+        isinstance(each, ir.AffineDimExpr | ir.AffineConstantExpr)
+        for _, map_ in elementwise.reads
+        for each in map_.results
+    )
+    return elementwise if is_plain else None

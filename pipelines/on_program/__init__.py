@@ -1,0 +1,1 @@
+"""Passes on the whole program: its commands, notes for the runtime, memory."""

@@ -1,0 +1,1 @@
+"""Passes that hand operations to kernels of our own."""

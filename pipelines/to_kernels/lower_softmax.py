@@ -1,0 +1,79 @@
+"""Have a kernel of this project compute softmax of rows and columns."""
+
+from __future__ import annotations
+
+from iree.winograd.dialect.bindings import ir
+from iree.winograd.passes.build.transpositions import merged_to, transposed
+from iree.winograd.passes.frame.containment import rewrite_each
+from iree.winograd.passes.frame.registry import register_pass
+from iree.winograd.passes.match.columns import columns_along
+from iree.winograd.passes.match.navigation import walk
+from iree.winograd.passes.match.softmax import Softmax, match_softmax
+from iree.winograd.passes.rewrite.erasure import erase_if_unused
+
+from ..backends.backend import Lowering
+from ..backends.module_backend import module_backend, unsupported_target
+
+_LEAST_LENGTH = 16
+"""Shorter rows take as long in IREE's code; shorter columns it computes with what lies around them."""
+
+
+@register_pass("winograd-lower-softmax")
+class LowerSoftmax:
+    """Have a kernel of this project compute softmax of rows and columns, on CPUs.
+
+    Attention between convolutions takes the softmax of many rows, for which IREE's code needs 5 to 100 ns an
+    element: most where rows are no multiple of vectors. Rewritten is softmax along a dimension of f32, of 16
+    elements or more, whose sizes are static, but for the first.
+
+        %m = linalg.generic ins(%x) outs(%lowest) { arith.maximumf } -> tensor<2x730xf32>
+        %d = linalg.generic ins(%x, %m) { arith.subf }
+        %e = linalg.generic ins(%d) { math.exp }
+        %s = linalg.generic ins(%e) outs(%zeros) { arith.addf } -> tensor<2x730xf32>
+        %y = linalg.generic ins(%e, %s) { arith.divf } -> tensor<2x730x730xf32>
+      becomes
+        %y = flow.dispatch @winograd_softmax_730x730(%x)
+
+    Factorized attention takes that of the columns of keys, over all tokens of an image. The kernel reads them
+    where they are, behind slices, reshapes and transpositions, and writes them in the same order: what comes
+    after it reads heads as a transposition.
+
+        %k = tensor.extract_slice %qkv[0, 8, 0] [3137, 8, 19] : tensor<3137x24x19xf32>
+        %x = linalg.transpose ins(%k) permutation = [1, 0, 2] -> tensor<8x3137x19xf32>
+        ... softmax of %x along dimension 1
+      becomes
+        %c = flow.dispatch @winograd_column_softmax_1x3137x152(%qkv) -> tensor<3137x8x19xf32>
+        %y = linalg.transpose ins(%c) permutation = [1, 0, 2] -> tensor<8x3137x19xf32>
+    """
+
+    def run(self, module: ir.Operation) -> None:
+        divisions = [each for each in walk(module) if _may_divide(each)]
+        if not divisions or unsupported_target(module) is not None:
+            return
+        backend = module_backend(module)
+        if not backend.has_softmax:
+            return
+        lowering = backend.lowering(module)
+        rewrite_each("softmax", divisions, lambda each: _lower(each, lowering))
+
+
+def _may_divide(operation: ir.Operation) -> bool:
+    return operation.name in ("linalg.generic", "linalg.div") and len(operation.results) == 1
+
+
+def _lower(division: ir.Operation, lowering: Lowering) -> None:
+    softmax = match_softmax(division)
+    if softmax is None or softmax.length < _LEAST_LENGTH:
+        return
+    with division.location, ir.InsertionPoint(division):
+        computed = _computed(softmax, lowering)
+    softmax.result.replace_all_uses_with(computed)
+    erase_if_unused([division])
+
+
+def _computed(softmax: Softmax, lowering: Lowering) -> ir.Value:
+    if softmax.dimension > 0 and all(size == 1 for size in softmax.shape[softmax.dimension + 1 :]):
+        return lowering.softmax(softmax.source, softmax.length)
+    columns = columns_along(softmax.source, softmax.dimension)
+    in_order = transposed(lowering.column_softmax(columns), columns.order)
+    return merged_to(in_order, softmax.shape)

@@ -1,0 +1,169 @@
+"""Have max pooling read images in place, without a padded copy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import reduce
+from itertools import product
+from math import inf, prod
+
+from iree.winograd.dialect.bindings import arith, ir, linalg, tensor
+from iree.winograd.passes.build.generic import build_elementwise
+from iree.winograd.passes.build.tensors import index_constant, size_of
+from iree.winograd.passes.frame.containment import rewrite_each
+from iree.winograd.passes.frame.registry import register_pass
+from iree.winograd.passes.frame.remarks import remark_left
+from iree.winograd.passes.match.constants import scalar_constant, uniform_constant
+from iree.winograd.passes.match.navigation import defining_operation, walk
+from iree.winograd.passes.match.no_match import NoMatch
+from iree.winograd.passes.match.padding import match_pad
+from iree.winograd.passes.match.sizes import is_dynamic
+from iree.winograd.passes.rewrite.erasure import erase_if_unused
+
+from ..backends.backend import Lowering
+from ..backends.module_backend import module_backend, unsupported_target
+from ..specification.windows import Windows
+
+PASS_NAME = "winograd-pool-in-place"
+MAX_WINDOW = 25
+"""Elements up to which the maximum of a window is written out."""
+_POOLING = "linalg.pooling_nhwc_max"
+
+
+@dataclass(frozen=True)
+class _Pooling:
+    """The maxima of windows of `source`; it is a copy of that with padding that is pooled where `copies`."""
+
+    source: ir.Value
+    windows: Windows
+    copies: bool
+
+
+@register_pass(PASS_NAME)
+class PoolInPlace:
+    """Have max pooling read images in place, without a padded copy.
+
+    IREE copies an image that is padded into a larger one, and then reduces windows one element after the
+    other. An element outside of the image is minus infinity, in place of which the nearest one inside can be
+    read, which the window has, too. Rewritten is pooling of f32 over windows of at most 25 neighbours of
+    images of static size. On GPUs a thread reads all elements of its windows.
+
+        %p = tensor.pad %x low[0, 1, 1, 0] high[0, 1, 1, 0] { yield -inf } : ... to tensor<1x114x114x64xf32>
+        %r = linalg.pooling_nhwc_max {strides = 2} ins(%p, %w : ..., tensor<3x3xf32>) outs(%of_minus_infinity)
+      becomes
+        %r = linalg.generic outs(%empty : tensor<1x56x56x64xf32>) {
+          %row = ... max(2 * (linalg.index 1) - 1, 0)
+          %0 = tensor.extract %x[%n, %row, %column, %c]
+          ... arith.maximumf ...
+
+    On CPUs, where IREE fills and copies on few threads, pooling of a padded copy becomes a kernel; what isn't
+    padded stays.
+
+        %r = flow.dispatch @winograd_max_pool_3x3_56x56x64(%x)
+    """
+
+    def run(self, module: ir.Operation) -> None:
+        poolings = [each for each in walk(module) if each.name == _POOLING]
+        if not poolings or unsupported_target(module) is not None:
+            return
+        backend = module_backend(module)
+        lowering = None if backend.pools_in_place else backend.lowering(module)
+        rewrite_each("pooling", poolings, lambda pooling: _pool(pooling, lowering))
+
+
+def _pool(pooling: ir.Operation, lowering: Lowering | None) -> None:
+    matched = _match(pooling)
+    if isinstance(matched, NoMatch):
+        remark_left(PASS_NAME, matched)
+        return
+    if lowering is not None and not matched.copies:
+        return
+    with pooling.location, ir.InsertionPoint(pooling):
+        if lowering is not None:
+            maxima = lowering.maxima(matched.source, matched.windows)
+        else:
+            maxima = _read_by_thread(matched)
+    pooling.results[0].replace_all_uses_with(maxima)
+    erase_if_unused([pooling])
+
+
+def _read_by_thread(pooling: _Pooling) -> ir.Value:
+    windows, type_ = pooling.windows, ir.RankedTensorType(pooling.source.type)
+    sizes = [size_of(pooling.source, 0), *windows.outputs, windows.channels]
+    return build_elementwise([], tensor.empty(sizes, type_.element_type), _maximum_of(pooling))
+
+
+def _maximum_of(pooling: _Pooling) -> Callable[[list[ir.Value]], ir.Value]:
+    windows = pooling.windows
+
+    def body(_: list[ir.Value]) -> ir.Value:
+        image, row, column, channel = (linalg.IndexOp(dimension).result for dimension in range(4))
+        rows, columns = (
+            [_position(windows, window, dimension, element) for element in range(windows.size[dimension])]
+            for dimension, window in enumerate((row, column))
+        )
+        places = product(rows, columns)
+        return reduce(
+            arith.maximumf, [tensor.extract(pooling.source, [image, h, w, channel]) for h, w in places]
+        )
+
+    return body
+
+
+def _position(windows: Windows, window: ir.Value, dimension: int, element: int) -> ir.Value:
+    """Where the image has an element of a window; the nearest one in place of one outside."""
+    stride, offset = windows.strides[dimension], element - windows.low[dimension]
+    position = window if stride == 1 else arith.muli(window, index_constant(stride))
+    if offset:
+        position = arith.addi(position, index_constant(offset))
+    if offset < 0:
+        position = arith.maxsi(position, index_constant(0))
+    extent = windows.extents[dimension]
+    if windows.first(dimension, windows.outputs[dimension] - 1) + element >= extent:
+        position = arith.minsi(position, index_constant(extent - 1))
+    return position
+
+
+def _match(pooling: ir.Operation) -> _Pooling | NoMatch:
+    image, window, init = pooling.operands
+    body = [view.operation.name for view in pooling.regions[0].blocks[0].operations]
+    if body != ["arith.maximumf", "linalg.yield"] or ir.RankedTensorType(
+        image.type
+    ).element_type != ir.F32Type.get(context=pooling.context):
+        return NoMatch(pooling, "it does more than to compare f32")
+    size = tuple(ir.RankedTensorType(window.type).shape)
+    outputs = tuple(ir.RankedTensorType(init.type).shape[1:-1])
+    if any(map(is_dynamic, (*ir.RankedTensorType(image.type).shape[1:], *outputs, *size))):
+        return NoMatch(pooling, "its sizes are known only at run time")
+    if prod(size) > MAX_WINDOW:
+        return NoMatch(pooling, f"its window holds more than {MAX_WINDOW} elements")
+    if any(each != 1 for each in _steps(pooling, "dilations")):
+        return NoMatch(pooling, "its windows have gaps")
+    if not _is_lowest(init):
+        return NoMatch(pooling, "it begins with something else than minus infinity")
+    strides = _steps(pooling, "strides")
+    source, low, copies = image, (0,) * len(size), False
+    pad = defining_operation(image)
+    if pad is not None and pad.name == "tensor.pad":
+        padding = match_pad(pad, -inf)
+        if isinstance(padding, NoMatch):
+            return padding
+        source, low, copies = padding.source, padding.low, True
+    _, *extents, channels = ir.RankedTensorType(source.type).shape
+    windows = Windows(tuple(extents), channels, size, strides, low, outputs)
+    if not all(map(windows.has_element, range(len(size)))):
+        return NoMatch(pooling, "a window lies outside of the image")
+    return _Pooling(source, windows, copies)
+
+
+def _steps(pooling: ir.Operation, name: str) -> tuple[int, ...]:
+    """Strides or dilations, which are 1 where they aren't stated."""
+    return tuple(map(int, pooling.attributes[name])) if name in pooling.attributes else (1, 1)
+
+
+def _is_lowest(init: ir.Value) -> bool:
+    fill = defining_operation(init)
+    if fill is not None and fill.name == "linalg.fill":
+        return scalar_constant(fill.operands[0]) == -inf
+    return uniform_constant(init) == -inf

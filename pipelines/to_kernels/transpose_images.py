@@ -1,0 +1,113 @@
+"""Have kernels of this project make images channels last that only they read, and shuffle channels."""
+
+from __future__ import annotations
+
+from math import prod
+
+from iree.winograd.dialect.bindings import ir, tensor
+from iree.winograd.dialect.ops import InputTransformOp
+from iree.winograd.passes.frame.containment import rewrite_each
+from iree.winograd.passes.frame.registry import register_pass
+from iree.winograd.passes.match.image_layout import is_transposition, to_channels_last
+from iree.winograd.passes.match.navigation import defining_operation, walk
+from iree.winograd.passes.match.sizes import is_dynamic
+from iree.winograd.passes.rewrite.erasure import erase_if_unused
+
+from ..backends.backend import Backend, Lowering
+from ..backends.module_backend import module_backend, unsupported_target
+
+MIN_SHUFFLED_RANK = 4
+"""Of images with groups of channels: images of a single dimension have it."""
+
+
+@register_pass("winograd-transpose-images")
+class TransposeImages:
+    """Have kernels of this project make arguments channels last that only they read, and shuffle channels.
+
+    On CPUs IREE's code relies on arguments being aligned to a cache line, so that `load` would have to copy
+    an array that isn't, as those of numpy seldom are, for a transposition that reads all of it anyhow. On
+    GPUs its code for images of few pixels takes up to five times as long as memory does.
+
+        %x = hal.tensor.import %arg0 : !hal.buffer_view -> tensor<1x3x32x32xf32>
+        %t = linalg.transpose ins(%x : tensor<1x3x32x32xf32>) permutation = [0, 2, 3, 1]
+        %v = "winograd.input_transform"(%t) : (tensor<1x32x32x3xf32>) -> tensor<36x64x3xf32>
+      becomes
+        %t = flow.dispatch @winograd_channels_last_1024x3(%x)
+
+    Few groups of channels that are shuffled, on CPUs, where IREE moves one element after the other, are the
+    channels of as many images as there are pixels.
+
+        %t = linalg.transpose ins(%x : tensor<1x28x28x2x58xf32>) permutation = [0, 1, 2, 4, 3]
+      becomes
+        %i = tensor.collapse_shape %x : tensor<1x28x28x2x58xf32> into tensor<784x2x58xf32>
+        %s = flow.dispatch @winograd_channels_last_58x2(%i)
+        %t = tensor.expand_shape %s : tensor<784x58x2xf32> into tensor<1x28x28x58x2xf32>
+    """
+
+    def run(self, module: ir.Operation) -> None:
+        transpositions = [each for each in walk(module) if each.name == "linalg.transpose"]
+        if not transpositions or unsupported_target(module) is not None:
+            return
+        backend = module_backend(module)
+        lowering = backend.lowering(module)
+        rewrite_each("transposition", transpositions, lambda each: _transpose(each, backend, lowering))
+
+
+def _transpose(transposition: ir.Operation, backend: Backend, lowering: Lowering) -> None:
+    image = transposition.operands[0]
+    with transposition.location, ir.InsertionPoint(transposition):
+        if _shuffles_channels(transposition, backend):
+            transposed = _shuffled(image, lowering)
+        elif _moves_channels(transposition) and _is_argument(image) and _is_transformed(transposition):
+            transposed = lowering.channels_last(image)
+        else:
+            return
+    transposition.results[0].replace_all_uses_with(transposed)
+    erase_if_unused([transposition])
+
+
+def _shuffles_channels(transposition: ir.Operation, backend: Backend) -> bool:
+    """Whether it shuffles groups of an image's channels, of f32 and static size, where kernels are faster."""
+    type_ = ir.RankedTensorType(transposition.operands[0].type)
+    if type_.rank < MIN_SHUFFLED_RANK:
+        return False
+    *outer, groups, channels = range(type_.rank)
+    return (
+        list(transposition.attributes["permutation"]) == [*outer, channels, groups]
+        and str(type_.element_type) == "f32"
+        and not any(map(is_dynamic, type_.shape))
+        and backend.shuffles_channels(*type_.shape[-2:])
+    )
+
+
+def _shuffled(image: ir.Value, lowering: Lowering) -> ir.Value:
+    """Build `N x H... x groups x channels` as `N x H... x channels x groups`."""
+    *pixels, groups, channels = ir.RankedTensorType(image.type).shape
+    last = len(pixels)
+    reassociation = [[*range(last)], [last], [last + 1]]
+    element = ir.RankedTensorType(image.type).element_type
+    images = ir.RankedTensorType.get([prod(pixels), groups, channels], element)
+    shuffled = lowering.channels_last(tensor.collapse_shape(images, image, reassociation))
+    shape = [*pixels, channels, groups]
+    return tensor.expand_shape(ir.RankedTensorType.get(shape, element), shuffled, reassociation, [], shape)
+
+
+def _moves_channels(transposition: ir.Operation) -> bool:
+    """Whether it makes images of a static size and of f32 channels last."""
+    image = ir.RankedTensorType(transposition.operands[0].type)
+    return (
+        is_transposition(transposition, to_channels_last(image.rank))
+        and str(image.element_type) == "f32"
+        and not any(map(is_dynamic, image.shape[1:]))
+    )
+
+
+def _is_argument(value: ir.Value) -> bool:
+    operation = defining_operation(value)
+    return operation is not None and operation.name == "hal.tensor.import"
+
+
+def _is_transformed(transposition: ir.Operation) -> bool:
+    """Whether nothing but the transforms of inputs reads what it gives: IREE would join others with it."""
+    users = [use.owner.operation.name for use in transposition.results[0].uses]
+    return bool(users) and set(users) == {InputTransformOp.OPERATION_NAME}

@@ -1,0 +1,1 @@
+"""`iree-compile` with our flags, and `winograd-opt`."""

@@ -1,0 +1,325 @@
+"""`iree-compile` with this project's flags: a strict superset of the stock tool."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+from iree.compiler import api
+from iree.compiler.api.ctypes_dl import PipelineType
+from iree.winograd.atomic_file import STANDARD_STREAM, atomic_file
+from iree.winograd.command_line.flags import (
+    ENABLE,
+    HELP_FLAGS,
+    MAIN_BOOLEANS,
+    CommandLine,
+    FlagError,
+    expand_response_files,
+    flag_of,
+    help_text,
+    parse_command_line,
+)
+from iree.winograd.compiling import embedding
+from iree.winograd.compiling.compilation import PHASES, REWRITE_PHASE, Compilation, Stages, session_flags
+from iree.winograd.compiling.ir_dumps import IRDumps, take_ir_dumps
+from iree.winograd.compiling.option_files import OptionFileError, check_option_files
+from iree.winograd.compiling.target_crash import find_crash
+from iree.winograd.diagnostic import Diagnostic
+from iree.winograd.dialect.bindings import import_no_other_dialects, ir
+from iree.winograd.errors import WinogradError
+from iree.winograd.importers.import_model import import_onnx, is_onnx
+from iree.winograd.passes.frame.remarks import CATEGORY
+from iree.winograd.report.file import ReportFileError
+
+if TYPE_CHECKING:
+    from iree.winograd.importers.imported_model import ImportedModel
+
+    _OnnxReader = Callable[[str], ImportedModel]
+
+_PROGRAM = "iree-compile"
+_MODES = {
+    "std": PipelineType.IREE_COMPILER_PIPELINE_STD,
+    "precompile": PipelineType.IREE_COMPILER_PIPELINE_PRECOMPILE,
+}
+_OUTPUT_FORMATS = ("vm-bytecode", "vm-c", "vm-asm")
+
+
+def main(
+    arguments: Sequence[str] | None = None,
+    read_onnx: _OnnxReader = import_onnx,
+    program: str = STANDARD_STREAM,
+) -> int:
+    """Entry point of the `iree-compile` that stands in front of the stock one; returns its exit code.
+
+    `read_onnx` reads an input that is an ONNX model. Without `-o` what the runtime loads is written to the
+    file `program`, and anything else to the standard output.
+    """
+    arguments = list(expand_response_files(sys.argv[1:] if arguments is None else arguments))
+    try:
+        command_line = parse_command_line(arguments)
+    except FlagError as error:
+        _print_error(f"{_PROGRAM}: {error}")
+        return 1
+    if HELP_FLAGS & set(command_line.stock):
+        return _print_help(command_line)
+    if not command_line.driver.enable_winograd or not _compiles(command_line):
+        return _leave_to_stock_tool(command_line)
+    dumps = _set_up(command_line)
+    try:
+        stages = _stages(command_line)
+    except _NothingToRewriteError as error:
+        _print_warning(f"--{ENABLE} has no effect: {error}")
+        return _leave_to_stock_tool(command_line)
+    if crash := find_crash(command_line.library):
+        _print_diagnostic(Diagnostic("error", crash))
+        return 1
+    try:
+        check_option_files(command_line.options, _print_warning)
+    except OptionFileError as error:
+        _print_error(f"{_PROGRAM}: for the --{flag_of(error.name)} option: {error}")
+        return 1
+    code = _compile(command_line, stages, dumps, read_onnx, program)
+    _flush_streams()
+    # The compiler's threads and global state need no orderly end.
+    os._exit(code)
+
+
+def become_stock_tool(arguments: Sequence[str]) -> NoReturn:
+    """Replace this process by the stock `iree-compile`."""
+    binary = embedding.stock_tool(_PROGRAM)
+    _flush_streams()
+    os.execv(binary, [str(binary), *arguments])
+
+
+def _leave_to_stock_tool(command_line: CommandLine) -> int:
+    """Become the stock tool; returns only where that can't read the input."""
+    if any(map(is_onnx, command_line.inputs)):
+        _print_error(
+            f"{_PROGRAM}: the stock tool reads no ONNX models: make a program by `iree-winograd import`"
+        )
+        return 1
+    become_stock_tool(command_line.stock)
+
+
+def _print_help(command_line: CommandLine) -> int:
+    binary = embedding.stock_tool(_PROGRAM)
+    code = subprocess.run([binary, *command_line.stock], check=False).returncode
+    print(f"\n{help_text()}", end="")
+    return code
+
+
+def _compiles(command_line: CommandLine) -> bool:
+    """Whether flags of the main program ask for a compilation, and have values of the right kind."""
+    main = command_line.main
+    return (
+        main.get("iree-hal-list-target-backends") != "true"
+        and main.get("iree-list-plugins") != "true"
+        and all(main.get(flag, "true") in ("true", "false") for flag in MAIN_BOOLEANS)
+        and re.fullmatch(r"-?\d+", main.get("emit-mlir-bytecode-version", "-1")) is not None
+    )
+
+
+class _NothingToRewriteError(Exception):
+    """The stock tool does, or refuses, what is asked for; the text says why there is nothing to rewrite."""
+
+
+def _stages(command_line: CommandLine) -> Stages:
+    """What flags of the main program ask for. Raises `_NothingToRewriteError`."""
+    main = command_line.main
+    if len(command_line.inputs) != 1:
+        raise _NothingToRewriteError(f"it is for one program, not {len(command_line.inputs)}")
+    mode = _choice(main, "compile-mode", "std", _MODES)
+    _choice(main, "output-format", "vm-bytecode", _OUTPUT_FORMATS)
+    compile_from = _choice(main, "compile-from", "start", PHASES)
+    compile_to = _choice(main, "compile-to", "end", PHASES)
+    stages = Stages(
+        compile_from,
+        compile_to,
+        _MODES[mode],
+        verify=main.get("verify", "true") == "true",
+        dump_directory=main.get("dump-compilation-phases-to") or None,
+    )
+    if compile_from == compile_to or not stages.contain_rewrite():
+        raise _NothingToRewriteError(
+            f"convolutions are rewritten after {REWRITE_PHASE}, "
+            f"which isn't from {compile_from} to {compile_to}"
+        )
+    return stages
+
+
+def _choice(main: Mapping[str, str], flag: str, default: str, choices: Collection[str]) -> str:
+    value = main.get(flag, default)
+    if value not in choices:
+        raise _NothingToRewriteError(f"--{flag} is {value!r}, none of {', '.join(choices)}")
+    return value
+
+
+def _set_up(command_line: CommandLine) -> IRDumps:
+    """Set IREE's flags, or leave to the stock tool those that it doesn't accept: it ends the process then."""
+    dumps, library = take_ir_dumps(command_line.library)
+    embedding.setup_command_line(
+        str(embedding.stock_tool(_PROGRAM)),
+        (*session_flags(command_line.options), *library),
+        lambda: os._exit(_leave_to_stock_tool(command_line)),
+    )
+    return dumps
+
+
+def _compile(
+    command_line: CommandLine, stages: Stages, dumps: IRDumps, read_onnx: _OnnxReader, program: str
+) -> int:
+    # Python would wait for the compiler to return before it ends the process.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    import_no_other_dialects()
+    default = program if _writes_program(command_line.main) else STANDARD_STREAM
+    output = command_line.main.get("o", default)
+    session = api.Session()
+    with Compilation(
+        session,
+        command_line.options,
+        stages,
+        report=_print_diagnostic,
+        warn=_print_diagnostic,
+        console=True,
+        dumps=dumps,
+        only_rewritten=True,
+    ) as compilation:
+        try:
+            _enable_remarks(compilation, command_line)
+            source = _open_input(compilation, command_line.inputs[0], read_onnx)
+            with (
+                compilation.reporting(command_line.driver.report),
+                atomic_file(output) as path,
+                _open_output(path) as file,
+            ):
+                _compile_parts(compilation, source, file, command_line.main)
+                file.keep()
+            compilation.context.finalize_remarks()
+        except OSError as error:
+            # The stock tool says so of outputs, too.
+            _print_error(f"error opening input file: cannot open output file '{output}': {error.strerror}")
+            return 1
+        except ReportFileError as error:
+            _print_error(f"error: {error}")
+            return 1
+        except _CompileError as failure:
+            if failure.message:
+                _print_error(failure.message)
+            return 1
+    return 0
+
+
+class _CompileError(Exception):
+    """Ends a compilation without output; `message` is empty when the compiler has already said why."""
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+
+
+def _enable_remarks(compilation: Compilation, command_line: CommandLine) -> None:
+    wanted = command_line.main.get("remarks-filter", "")
+    if not wanted:
+        if command_line.options.remarks:
+            compilation.capture_remarks(_print_diagnostic)
+        return
+    try:
+        compilation.context.enable_remarks(
+            output_file=command_line.main.get("remarks-output-file") or None,
+            all_filter=f"{CATEGORY}|{wanted}" if command_line.options.remarks else wanted,
+        )
+    except ValueError:
+        raise _CompileError(
+            "<unknown>:0: error: Failed to enable optimization remarks with YAML streamer"
+        ) from None
+
+
+def _open_input(compilation: Compilation, path: str, read_onnx: _OnnxReader) -> api.Source | ir.Operation:
+    if is_onnx(path):
+        try:
+            return read_onnx(path).build(compilation.context).operation
+        except WinogradError as error:
+            raise _CompileError(f"{_PROGRAM}: {path}: {error}") from None
+    try:
+        return api.Source.open_file(compilation.session, path)
+    except ValueError as error:
+        raise _CompileError(f"error opening input file: {error}") from None
+
+
+def _open_output(path: str) -> api.Output:
+    try:
+        # LLVM's own stream for `-` would be flushed by an orderly exit only.
+        return embedding.open_standard_output() if path == STANDARD_STREAM else api.Output.open_file(path)
+    except ValueError as error:
+        raise _CompileError(f"error opening input file: {error}") from None
+
+
+def _compile_parts(
+    compilation: Compilation,
+    source: api.Source | ir.Operation,
+    file: api.Output,
+    main_flags: Mapping[str, str],
+) -> None:
+    parts = [source]
+    if main_flags.get("split-input-file") == "true" and isinstance(source, api.Source):
+        parts = embedding.split_source(compilation.session, source)
+    for part in parts:
+        invocation = compilation.compile(part)
+        if invocation is None:
+            raise _CompileError
+        try:
+            _write(invocation, file, main_flags)
+        except ValueError as error:
+            raise _CompileError(str(error)) from None
+
+
+def _writes_program(main_flags: Mapping[str, str]) -> bool:
+    """Whether flags of the main program ask for what the runtime loads."""
+    return _is_complete(main_flags) and main_flags.get("output-format", "vm-bytecode") == "vm-bytecode"
+
+
+def _is_complete(main_flags: Mapping[str, str]) -> bool:
+    return main_flags.get("compile-to", "end") == "end" and main_flags.get("compile-mode", "std") == "std"
+
+
+def _write(invocation: api.Invocation, file: api.Output, main_flags: Mapping[str, str]) -> None:
+    if _writes_program(main_flags):
+        invocation.output_vm_bytecode(file)
+    elif _is_complete(main_flags) and main_flags.get("output-format") == "vm-c":
+        embedding.write_c_source(invocation, file)
+    elif main_flags.get("emit-mlir-bytecode") == "true":
+        invocation.output_ir_bytecode(file, int(main_flags.get("emit-mlir-bytecode-version", "-1")))
+    else:
+        invocation.output_ir(file)
+
+
+def _print_diagnostic(diagnostic: Diagnostic) -> None:
+    source = None
+    if diagnostic.position is not None:
+        with suppress(OSError, UnicodeDecodeError):
+            source = Path(diagnostic.position.filename).read_text(encoding="utf-8")
+    _print_error(diagnostic.format(source))
+
+
+def _print_warning(message: str) -> None:
+    _print_diagnostic(Diagnostic("warning", message))
+
+
+def _print_error(message: str) -> None:
+    # Without a file `print` would write to the standard output.
+    if sys.stderr is not None:
+        print(message, file=sys.stderr, flush=True)
+
+
+def _flush_streams() -> None:
+    # Python has none where the standard output or error is closed.
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None:
+            stream.flush()

@@ -1,0 +1,137 @@
+"""Kernels for NVIDIA's GPUs as machine code: what drivers would otherwise make of them at load time.
+
+IREE stores them as text (PTX), in a flatbuffer for each executable. Its own flags for an assembler have no
+effect in 3.13.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import struct
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+from iree.winograd.diagnostic import Diagnostic
+from iree.winograd.dialect.bindings import ir
+from iree.winograd.pipelines.specification.executable_target import executable_targets
+
+_FORMAT = "cuda-nvptx-fb"
+_TARGET = b".target "
+_LENGTH_BYTES = 4
+
+
+class AssemblyError(Exception):
+    """Kernels that can't be assembled; the text says why."""
+
+
+def default_assembler(module: ir.Operation) -> str | None:
+    """NVIDIA's assembler, if there is one, where `module` is for one architecture of GPUs and no later one.
+
+    Text for others runs on all later GPUs, which machine code doesn't.
+    """
+    targets = executable_targets(module)
+    architectures = [target.field("arch") for target in targets if target.format == _FORMAT]
+    return installed_assembler() if any(each.endswith("a") for each in architectures) else None
+
+
+def installed_assembler() -> str | None:
+    """The program `ptxas`: on the path, in NVIDIA's or Triton's package of PyPI or in their toolkit."""
+    places = [Path(os.environ.get("CUDA_HOME", "/usr/local/cuda"), "bin")]
+    for package, pattern in (("nvidia", "*/bin"), ("triton", "backends/nvidia/bin")):
+        specification = importlib.util.find_spec(package)
+        folders = [] if specification is None else specification.submodule_search_locations or []
+        places = [*(place for folder in folders for place in sorted(Path(folder).glob(pattern))), *places]
+    return shutil.which("ptxas") or next(
+        (found for place in places if (found := shutil.which("ptxas", path=str(place))) is not None), None
+    )
+
+
+def assemble_kernels(module: ir.Operation, ptxas: str, warn: Callable[[Diagnostic], None]) -> None:
+    """Replace the text of all kernels for CUDA in `module`, a program after IREE's phase `hal`.
+
+    `ptxas` is NVIDIA's assembler. What it fails on stays text, and `warn` is told.
+    """
+    # Threads and temporary files take long to load, which compilations for other targets don't need.
+    from concurrent.futures import ThreadPoolExecutor
+
+    binaries = list(_binaries(module))
+    texts = [
+        np.array(ir.DenseIntElementsAttr(binary.attributes["data"]), np.int8).tobytes() for binary in binaries
+    ]
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        assemblies = [pool.submit(assemble, text, ptxas) for text in texts]
+    for binary, assembly in zip(binaries, assemblies, strict=True):
+        try:
+            values = np.frombuffer(assembly.result(), np.int8)
+        except AssemblyError as error:
+            warn(
+                Diagnostic("warning", f"kernels stay text, which drivers assemble when they load it: {error}")
+            )
+            continue
+        with module.context:
+            type_ = binary.attributes["data"].type
+            binary.attributes["data"] = ir.DenseElementsAttr.get(values, type=type_)
+
+
+def _binaries(module: ir.Operation) -> Iterator[ir.Operation]:
+    for executable in module.regions[0].blocks[0].operations:
+        if executable.operation.name != "hal.executable":
+            continue
+        for binary in executable.operation.regions[0].blocks[0].operations:
+            operation = binary.operation
+            if operation.name == "hal.executable.binary" and _is_for_cuda(operation):
+                yield operation
+
+
+def _is_for_cuda(binary: ir.Operation) -> bool:
+    return bool(ir.StringAttr(binary.attributes["format"]).value == _FORMAT)
+
+
+def assemble(executable: bytes, ptxas: str) -> bytes:
+    """The flatbuffer of an executable with machine code for its text, in its place.
+
+    Raises `AssemblyError` where there is no text, `ptxas` fails, or what it gives is longer.
+    """
+    begin, end = _text(executable)
+    text = executable[begin:end]
+    architecture = text.split(_TARGET, 1)[1].split(None, 1)[0].rstrip(b",").decode()
+    code = _assembled(text, architecture, ptxas)
+    if len(code) > len(text):
+        raise AssemblyError(f"machine code of {len(code)} bytes has no room in that of {len(text)} of text")
+    length = struct.pack("<I", len(code))
+    return (
+        executable[: begin - _LENGTH_BYTES] + length + code + bytes(len(text) - len(code)) + executable[end:]
+    )
+
+
+def _text(executable: bytes) -> tuple[int, int]:
+    """Where the text begins and ends: a string of the flatbuffer, which its length precedes."""
+    target = executable.find(_TARGET)
+    if target < 0:
+        raise AssemblyError("an executable has no text")
+    end = executable.find(b"\0", target)
+    for begin in range(target, _LENGTH_BYTES - 1, -1):
+        (length,) = struct.unpack_from("<I", executable, begin - _LENGTH_BYTES)
+        if begin + length == end:
+            return begin, end
+    raise AssemblyError("an executable's text has no length")
+
+
+def _assembled(text: bytes, architecture: str, ptxas: str) -> bytes:
+    from tempfile import TemporaryDirectory
+
+    with TemporaryDirectory() as folder:
+        source, target = Path(folder, "kernels.ptx"), Path(folder, "kernels.cubin")
+        source.write_bytes(text)
+        command = [ptxas, f"-arch={architecture}", str(source), "-o", str(target)]
+        try:
+            completed = subprocess.run(command, capture_output=True, text=True, check=False)
+            if completed.returncode != 0:
+                raise AssemblyError(f"{ptxas}: {completed.stderr.strip()}")
+            return target.read_bytes()
+        except OSError as error:
+            raise AssemblyError(f"{ptxas}: {error.strerror}") from None

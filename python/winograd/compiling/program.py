@@ -1,0 +1,217 @@
+"""`compile`: programs in the forms that users have them in, to what `iree.runtime` runs."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, overload
+
+from iree.compiler import api
+from iree.winograd.atomic_file import atomic_file, unnamed_file
+from iree.winograd.compiling.compilation import Compilation, Stages, session_flags
+from iree.winograd.compiling.keyword_options import make_options
+from iree.winograd.compiling.option_files import check_option_files
+from iree.winograd.compiling.target_crash import find_crash
+from iree.winograd.diagnostic import Diagnostic
+from iree.winograd.dialect.bindings import ir
+from iree.winograd.errors import CompilationError, InvalidOptionError
+from iree.winograd.importers.import_model import import_onnx, is_onnx
+from iree.winograd.importers.imported_model import ImportedModel
+from iree.winograd.pipelines.selection.options import WinogradOptions
+from iree.winograd.report.file import REPORT_FILES, ReportFileError, is_report_path
+from iree.winograd.targets import spelled_out, target_flags
+
+Source = str | bytes | os.PathLike[str] | ImportedModel
+
+_BYTECODE_MAGIC = b"ML\xefR"
+
+
+class RewriteWarning(UserWarning):
+    """A pass of this project failed on a part of a program, or all of it, which was left as it is."""
+
+
+class TuningDatabaseWarning(UserWarning):
+    """A program was compiled without the measurements in a tuning database, because it is damaged."""
+
+
+@overload
+def compile(
+    source: Source,
+    *,
+    target: str = "cpu",
+    output: None = None,
+    flags: Sequence[str] = (),
+    enable_winograd: bool = True,
+    report: str | os.PathLike[str] | None = None,
+    **options: Any,
+) -> bytes: ...
+
+
+@overload
+def compile(
+    source: Source,
+    *,
+    target: str = "cpu",
+    output: str | os.PathLike[str],
+    flags: Sequence[str] = (),
+    enable_winograd: bool = True,
+    report: str | os.PathLike[str] | None = None,
+    **options: Any,
+) -> None: ...
+
+
+def compile(
+    source: Source,
+    *,
+    target: str = "cpu",
+    output: str | os.PathLike[str] | None = None,
+    flags: Sequence[str] = (),
+    enable_winograd: bool = True,
+    report: str | os.PathLike[str] | None = None,
+    **options: Any,
+) -> bytes | None:
+    """Compile `source` for `target`; returns the `.vmfb`, or writes it to the file `output`.
+
+    `source` is what `import_torch` or `import_onnx` returned, MLIR text or bytecode as `bytes`, the path of
+    such a file or of an `.onnx`, or a `str`: MLIR text if it has more than one line, else a path. `target` is
+    described at `target_flags`; `flags` are more flags of `iree-compile`, later ones taking precedence.
+    `options` are the fields of `WinogradOptions`. With `enable_winograd=False` the program goes through stock
+    IREE. The file `report`, `.json` or `.html`, is to say what each layer could have become, and why it
+    became what it did (docs/reference/command-line.md).
+
+    Warns with `RewriteWarning` of each convolution or fusion that a pass of this project failed on, and that
+    was left as it is, and with `TuningDatabaseWarning` when the tuning database is damaged. Raises
+    `InvalidOptionError` for options, flags or targets that aren't known, a tuning database or machine that
+    isn't there, and `CompilationError`, which holds the compiler's diagnostics, when `source`, `output` or
+    `report` can't be opened, `source` doesn't compile, or has convolutions and there are no kernels for
+    `target`, and with `strict` when a pass failed; for an `.onnx` also what `import_onnx` raises.
+    """
+    checked_options = make_options(WinogradOptions, options)
+    if report is not None:
+        _check_report(report, enable_winograd)
+    winograd_options = checked_options if enable_winograd else None
+    if winograd_options is not None:
+        damage: list[str] = []
+        check_option_files(winograd_options, damage.append)
+        for message in damage:
+            warnings.warn(message, TuningDatabaseWarning, stacklevel=2)
+    all_flags = (*target_flags(target), *flags)
+    failures: list[Diagnostic] = []
+    try:
+        if output is not None:
+            _compile_file(source, output, all_flags, winograd_options, report, failures)
+            return None
+        with unnamed_file() as path:
+            _compile_file(source, path, all_flags, winograd_options, report, failures)
+            return Path(path).read_bytes()
+    finally:
+        # From here, whichever depth they were found in, the line is the caller's.
+        for failure in failures:
+            warnings.warn(failure.format(), RewriteWarning, stacklevel=2)
+
+
+def _check_report(path: str | os.PathLike[str], enable_winograd: bool) -> None:
+    if not enable_winograd:
+        raise InvalidOptionError("a report is on what this project does, which needs enable_winograd=True")
+    if not is_report_path(path):
+        raise InvalidOptionError(f"report must be {REPORT_FILES}, got {os.fspath(path)!r}")
+
+
+def open_session(flags: tuple[str, ...], options: WinogradOptions | None) -> api.Session:
+    """A session of the compiler with `flags` and those that `options` imply.
+
+    Raises `InvalidOptionError` for flags that aren't known, or that IREE crashes on.
+    """
+    session = api.Session()
+    flags = spelled_out(flags)
+    implied = () if options is None else session_flags(options)
+    try:
+        session.set_flags(*implied, *flags)
+    except ValueError as error:
+        raise InvalidOptionError(" ".join(str(error).split())) from None
+    if crash := find_crash(flags):
+        raise InvalidOptionError(crash)
+    return session
+
+
+def compilation_error(diagnostics: Sequence[Diagnostic]) -> CompilationError:
+    """What to raise after a compilation that gave these diagnostics, in the words of its first error."""
+    errors = [diagnostic.format() for diagnostic in diagnostics if diagnostic.severity == "error"]
+    return CompilationError(errors[0] if errors else "the compiler failed without a diagnostic", diagnostics)
+
+
+def _compile_file(
+    source: Source,
+    output: str | os.PathLike[str],
+    flags: tuple[str, ...],
+    options: WinogradOptions | None,
+    report: str | os.PathLike[str] | None,
+    failures: list[Diagnostic],
+) -> None:
+    """Compile `source` to `output`; `failures` are added what passes failed on."""
+    diagnostics: list[Diagnostic] = []
+    with Compilation(
+        open_session(flags, options),
+        options,
+        Stages(),
+        report=diagnostics.append,
+        warn=failures.append,
+    ) as compilation:
+        if options is not None and options.remarks:
+            compilation.capture_remarks(lambda remark: print(remark.format(), file=sys.stderr))
+        try:
+            with compilation.reporting(report):
+                _write(_compile_source(compilation, source, diagnostics), output)
+        except ReportFileError as error:
+            raise CompilationError(str(error)) from None
+
+
+def _compile_source(
+    compilation: Compilation, source: Source, diagnostics: Sequence[Diagnostic]
+) -> api.Invocation:
+    try:
+        invocation = compilation.compile(open_source(compilation, source))
+    finally:
+        compilation.context.finalize_remarks()
+    if invocation is None:
+        raise compilation_error(diagnostics)
+    return invocation
+
+
+def _write(invocation: api.Invocation, output: str | os.PathLike[str]) -> None:
+    # LLVM ends the process when it can't write, and its own buffer in memory grows to twice the size.
+    with unnamed_file() as memory:
+        with api.Output.open_file(memory) as file:
+            invocation.output_vm_bytecode(file)
+            file.keep()
+        try:
+            with atomic_file(os.fspath(output)) as path:
+                shutil.copyfile(memory, path)
+        except OSError as error:
+            message = f"cannot write output file '{os.fspath(output)}': {error.strerror}"
+            raise CompilationError(message) from None
+
+
+def open_source(compilation: Compilation, source: Source) -> api.Source | ir.Operation:
+    """`source` as what `compilation` compiles.
+
+    Raises `CompilationError` for a file that can't be opened, and as `import_onnx` does.
+    """
+    if isinstance(source, ImportedModel):
+        return source.build(compilation.context).operation
+    if isinstance(source, str) and "\n" in source:
+        source = source.encode()
+    if isinstance(source, bytes):
+        is_bytecode = source.startswith(_BYTECODE_MAGIC)
+        # IREE wants text to end with a null byte.
+        return api.Source.wrap_buffer(compilation.session, source if is_bytecode else source + b"\0")
+    if is_onnx(source):
+        return import_onnx(source).build(compilation.context).operation
+    try:
+        return api.Source.open_file(compilation.session, os.fspath(Path(source)))
+    except ValueError as error:
+        raise CompilationError(str(error)) from None

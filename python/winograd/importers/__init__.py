@@ -1,0 +1,1 @@
+"""Models of other frameworks, taken in: torch and ONNX."""

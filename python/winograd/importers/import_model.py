@@ -1,0 +1,74 @@
+"""Models of other frameworks, taken in as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from os import PathLike, fspath
+from typing import TYPE_CHECKING, Any
+
+from iree.winograd.errors import ModelImportError
+
+if TYPE_CHECKING:
+    import onnx
+    import torch
+    from iree.winograd.importers.imported_model import ImportedModel
+
+
+def is_onnx(path: str | PathLike[str]) -> bool:
+    """Whether a file holds an ONNX model, by its name."""
+    return fspath(path).endswith(".onnx")
+
+
+def import_torch(
+    model: torch.nn.Module | torch.export.ExportedProgram,
+    *arguments: Any,
+    dynamic_batch: bool = False,
+    entry: str = "main",
+) -> ImportedModel:
+    """Import `model` as it is in evaluation mode; its forward function becomes the function `entry`.
+
+    `arguments` tell the types of the program's arguments, their values don't matter; a program that is
+    exported already needs none. With `dynamic_batch` the first dimension of every tensor argument is one and
+    the same unknown size. The result refers to the memory of the model's weights: don't change them while it
+    is in use.
+
+    Raises `ModelImportError` when torch or torch-mlir is missing, the model can't be exported, or torch-mlir
+    has no lowering for one of its operators.
+    """
+    try:
+        from iree.winograd.importers import torch_graphs, torch_lowering
+    except ImportError as error:
+        raise ModelImportError(
+            f"importing torch models needs torch and torch-mlir (`pip install iree-winograd[torch]`): {error}"
+        ) from error
+    exported = torch_graphs.export(model, arguments, dynamic_batch)
+    return torch_lowering.lower(torch_graphs.decompose(exported), entry)
+
+
+def import_onnx(
+    model: str | PathLike[str] | onnx.ModelProto,
+    *,
+    dynamic_batch: bool = False,
+    sizes: Mapping[str, int] | None = None,
+    entry: str = "main",
+) -> ImportedModel:
+    """Import an ONNX model, given as a file, with its external data beside it, or as what `onnx` loaded.
+
+    Its graph becomes the function `entry`; the signatures of the result have the names of its inputs and
+    outputs, and so has the program that it is compiled to. Sizes that the model leaves open stay unknown
+    until the program runs, but for those of dimensions that it names, as in `sizes={"height": 224}`:
+    convolutions are only rewritten where no size but the batch is unknown. With `dynamic_batch` the first
+    dimension of every input is unknown, whatever the model says. Operators are named by their nodes, or else
+    by the first of their outputs.
+
+    Raises `ModelImportError` when the package `onnx` is missing, the file isn't there or isn't an ONNX model,
+    no input has a dimension that `sizes` names, the model fixes a batch that is to be dynamic, or torch-mlir
+    has no lowering for one of its operators; `InvalidOptionError` for sizes that aren't positive integers.
+    """
+    try:
+        from iree.winograd.importers import onnx_importer
+    except ImportError as error:
+        raise ModelImportError(
+            f"importing ONNX models needs onnx (`pip install iree-winograd[onnx]`): {error}"
+        ) from error
+    return onnx_importer.lower(onnx_importer.read(model), dynamic_batch, sizes or {}, entry)

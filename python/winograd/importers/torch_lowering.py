@@ -1,0 +1,225 @@
+"""From a graph of torch's to linalg on tensors, by way of torch-mlir.
+
+The weights are neither printed nor copied: they enter the program as resources that refer to torch's own
+memory, the passes move these as opaque handles, and the finished program names them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from iree.winograd.errors import ModelImportError
+from iree.winograd.importers.imported_model import ImportedModel, imported_model
+from iree.winograd.importers.torch_gradients import LOWERED_WHOLE
+from iree.winograd.importers.torch_graphs import layer_name
+from torch._subclasses import FakeTensorMode
+from torch_mlir import ir
+from torch_mlir.dialects import torch as torch_dialect
+from torch_mlir.extras import fx_importer
+from torch_mlir.passmanager import PassManager
+
+_TO_LINALG = (
+    "builtin.module(func.func(torch-match-quantized-custom-ops),"
+    f"torchdynamo-export-to-torch-backend-pipeline{{backend-legal-ops={LOWERED_WHOLE}}})",
+    "builtin.module(torch-backend-to-linalg-on-tensors-backend-pipeline{allow-non-finites=true})",
+)
+_FRAME = re.compile(r'File "([^"]+)", line (\d+)')
+_TORCH = Path(torch.__file__).parent
+
+
+def lower(exported: torch.export.ExportedProgram, entry: str) -> ImportedModel:
+    """`exported`, decomposed, on linalg and tensors.
+
+    Raises `ModelImportError` with torch-mlir's diagnostics.
+    """
+    return _lower(lambda importer: importer.import_frozen_program(exported, func_name=entry), entry)
+
+
+def lower_graph(graph: torch.fx.Graph, entry: str) -> ImportedModel:
+    """`graph`, functional and in the operators that `decompositions` leaves, on linalg and tensors.
+
+    Tensors among the arguments of its nodes are weights. Raises `ModelImportError` with torch-mlir's
+    diagnostics.
+    """
+    return _lower(lambda importer: importer.import_stateless_graph(graph, func_name=entry), entry)
+
+
+def rejected_nodes(graph: torch.fx.Graph) -> dict[str, str]:
+    """The nodes of `graph` that torch-mlir has no lowering for, by name, and what it says of each.
+
+    It may stop at the first of them. Empty where what fails can't be laid to a node.
+    """
+    context = _context()
+    rejected: dict[str, str] = {}
+    handler = context.attach_diagnostic_handler(lambda diagnostic: _record_node(diagnostic, rejected))
+    importer = _Importer(context=context, hooks=_Weights(), locations=_NodeLocations)
+    try:
+        importer.import_stateless_graph(graph, func_name="main")
+    except Exception as error:
+        return {importer.locations.last: f"torch-mlir: {error}"}
+    try:
+        _run_pipelines(importer.module.operation)
+    except Exception:
+        return rejected
+    finally:
+        handler.detach()
+    return {}
+
+
+def _lower(import_graph: Callable[[_Importer], object], entry: str) -> ImportedModel:
+    context = _context()
+    diagnostics: list[str] = []
+    handler = context.attach_diagnostic_handler(lambda diagnostic: _record(diagnostic, diagnostics))
+    weights = _Weights()
+    try:
+        importer = _Importer(context=context, hooks=weights)
+        import_graph(importer)
+        module = importer.module.operation
+        _run_pipelines(module)
+    except Exception as error:
+        reason = "\n".join(diagnostics) or str(error)
+        raise ModelImportError(f"torch-mlir could not lower the model: {reason}") from error
+    finally:
+        handler.detach()
+    return imported_model(ir, module, weights.arrays, entry)
+
+
+def _context() -> ir.Context:
+    context = ir.Context()
+    torch_dialect.register_dialect(context)
+    context.emit_error_diagnostics = True
+    return context
+
+
+def _run_pipelines(module: ir.Operation) -> None:
+    with module.context:
+        for pipeline in _TO_LINALG:
+            PassManager.parse(pipeline).run(module)
+
+
+class _Weights(fx_importer.FxImporterHooks):
+    """Makes every tensor of the graph a resource on torch's own memory."""
+
+    def __init__(self) -> None:
+        self._arrays: dict[str, npt.NDArray[np.uint8]] = {}
+        self._attributes: dict[tuple[Any, ...], ir.Attribute] = {}
+
+    @property
+    def arrays(self) -> Mapping[str, npt.NDArray[np.uint8]]:
+        """The bytes of every tensor by name."""
+        return MappingProxyType(self._arrays)
+
+    def resolve_literal(self, importer: Any, literal: Any, info: Any) -> ir.Value | None:
+        # Scalars stay literals, which torch-mlir folds; so do the tables of integers that operators index
+        # with.
+        if not isinstance(literal, torch.Tensor) or literal.numel() <= 1 or not literal.is_floating_point():
+            return None
+        key = (literal.data_ptr(), literal.dtype, tuple(literal.shape), literal.stride())
+        if key not in self._attributes:
+            self._attributes[key] = self._make_resource(literal, importer)
+        return ir.Operation.create(
+            "torch.vtensor.literal",
+            results=[importer._cc.tensor_to_vtensor_type(literal)],
+            attributes={"value": self._attributes[key]},
+        ).result
+
+    def _make_resource(self, tensor: torch.Tensor, importer: Any) -> ir.Attribute:
+        name = f"weight_{len(self._arrays)}"
+        # A contiguous tensor may have any stride where its size is 1, which only a flat one can't.
+        array = tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy()
+        self._arrays[name] = array
+        element_type = fx_importer.TORCH_DTYPE_TO_MLIR_TYPE[tensor.dtype]()
+        type_ = ir.RankedTensorType.get(list(tensor.shape), element_type)
+        return ir.DenseResourceElementsAttr.get_from_buffer(array, name, type_)
+
+
+class _LayerLocations(fx_importer.ContextCache):
+    """Names every operator after the layer that it belongs to, as in "features.init_block.conv"."""
+
+    def get_node_location(self, node: torch.fx.Node) -> ir.Location | None:
+        """The line of the model that made `node`, under the name of its layer."""
+        frames = _FRAME.findall(node.meta.get("stack_trace") or "")
+        frames = [(file, line) for file, line in frames if not Path(file).is_relative_to(_TORCH)]
+        location = ir.Location.unknown(context=self._c)
+        if frames:
+            file, line = frames[-1]
+            location = ir.Location.file(file, int(line), col=1, context=self._c)
+        layer = layer_name(node)
+        return ir.Location.name(layer, childLoc=location, context=self._c) if layer else location
+
+
+class _NodeLocations(fx_importer.ContextCache):
+    """Names every operator after the node that it was made of."""
+
+    def __init__(self, context: ir.Context, **arguments: Any) -> None:
+        super().__init__(context, **arguments)
+        self.last = ""
+
+    def get_node_location(self, node: torch.fx.Node) -> ir.Location | None:
+        """The name of `node`, which is then the `last`."""
+        self.last = node.name
+        return ir.Location.name(node.name, context=self._c)
+
+
+class _Importer(fx_importer.FxImporter):
+    def __init__(
+        self,
+        *,
+        context: ir.Context,
+        hooks: fx_importer.FxImporterHooks,
+        locations: type[fx_importer.ContextCache] = _LayerLocations,
+    ) -> None:
+        super().__init__(context=context, hooks=hooks)
+        self._cc = locations(context, py_attr_tracker=self._py_attr_tracker)
+
+    def import_stateless_graph(self, graph: torch.fx.Graph, **options: Any) -> Any:
+        """As the base class, which all imports come to, and weights may be in lists of arguments."""
+        _name_listed_weights(graph)
+        return super().import_stateless_graph(graph, **options)
+
+    @property
+    def locations(self) -> fx_importer.ContextCache:
+        """What gives operators their locations."""
+        return self._cc
+
+
+def _name_listed_weights(graph: torch.fx.Graph) -> None:
+    """Make the weights in lists of arguments, those of indices for example, results of nodes.
+
+    In lists torch-mlir takes nothing else. It folds the nodes.
+    """
+    for node in list(graph.nodes):
+        if node.op == "call_function":
+            node.args = tuple(
+                [_named(each, before=node) for each in argument] if isinstance(argument, list) else argument
+                for argument in node.args
+            )
+
+
+def _named(value: Any, before: torch.fx.Node) -> Any:
+    if not isinstance(value, torch.Tensor):
+        return value
+    with before.graph.inserting_before(before):
+        copy = before.graph.call_function(torch.ops.aten.clone.default, (value,))
+    copy.meta["val"] = FakeTensorMode().from_tensor(value)
+    return copy
+
+
+def _record(diagnostic: ir.Diagnostic, messages: list[str]) -> bool:
+    messages.append(f"{diagnostic.location}: {diagnostic.message}")
+    return True
+
+
+def _record_node(diagnostic: ir.Diagnostic, rejected: dict[str, str]) -> bool:
+    if diagnostic.severity == ir.DiagnosticSeverity.ERROR and isinstance(diagnostic.location, ir.NameLoc):
+        # The rest prints the operation.
+        message, _, _ = diagnostic.message.partition(": %")
+        rejected.setdefault(diagnostic.location.name_str, f"torch-mlir: {message}")
+    return True

@@ -1,0 +1,1 @@
+"""A `.vmfb` in this process: devices, calls, signatures, threads."""

@@ -1,0 +1,318 @@
+"""Devices of IREE's runtime: opening them, copying arrays to and from them, and calling functions on them."""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import os
+import queue
+import sys
+import threading
+import weakref
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from iree import runtime
+
+# The runtime's own extension: `iree.runtime` doesn't export the function that creates a driver anew.
+from iree.runtime import _binding as binding
+from iree.winograd.errors import LoadError
+from iree.winograd.loading.caller_scheduling import CallerScheduling
+from iree.winograd.pipelines.machines.host import available_processors, physical_cores
+from iree.winograd.pipelines.machines.units import GIBIBYTE
+from iree.winograd.targets import driver_name
+
+ELEMENT_TYPES: Mapping[np.dtype[Any], Any] = MappingProxyType(
+    {
+        np.dtype(np.float16): runtime.HalElementType.FLOAT_16,
+        np.dtype(np.float32): runtime.HalElementType.FLOAT_32,
+        np.dtype(np.float64): runtime.HalElementType.FLOAT_64,
+        np.dtype(np.bool_): runtime.HalElementType.BOOL_8,
+        np.dtype(np.int8): runtime.HalElementType.SINT_8,
+        np.dtype(np.int16): runtime.HalElementType.SINT_16,
+        np.dtype(np.int32): runtime.HalElementType.SINT_32,
+        np.dtype(np.int64): runtime.HalElementType.SINT_64,
+        np.dtype(np.uint8): runtime.HalElementType.UINT_8,
+        np.dtype(np.uint16): runtime.HalElementType.UINT_16,
+        np.dtype(np.uint32): runtime.HalElementType.UINT_32,
+        np.dtype(np.uint64): runtime.HalElementType.UINT_64,
+    }
+)
+"""The runtime's names of element types."""
+
+RUNTIME_ERRORS = (IndexError, RuntimeError, ValueError)
+"""What the runtime's Python package raises, by the status that its C API returns."""
+
+_HOST_DRIVERS = ("local-sync", "local-task")
+
+# Of `mallopt`, in glibc's malloc.h.
+_MALLOC_TRIM_THRESHOLD = -1
+_MALLOC_MMAP_THRESHOLD = -3
+
+_HOST_MEMORY = int(runtime.MemoryType.DEVICE_LOCAL) | int(runtime.MemoryType.HOST_VISIBLE)
+_STAGING_MEMORY = int(runtime.MemoryType.HOST_LOCAL) | int(runtime.MemoryType.DEVICE_VISIBLE)
+_STAGING_USAGE = int(runtime.BufferUsage.TRANSFER_TARGET) | int(runtime.BufferUsage.MAPPING_SCOPED)
+
+
+@dataclass(frozen=True)
+class Device:
+    """A device: `hal` is the runtime's own object, `uri` its name of it."""
+
+    uri: str
+    hal: Any
+    in_host_memory: bool
+    """Whether programs can use the memory of arrays."""
+    workers: int
+    """Threads of its own that programs run on; 0 where they run on their caller's, or on a GPU."""
+    caller: CallerScheduling = CallerScheduling.UNCHANGED
+    """What threads ask of the system while they wait for a call."""
+
+    @property
+    def threads(self) -> int | None:
+        """That programs run on; None on a GPU."""
+        return max(1, self.workers) if self.in_host_memory else None
+
+    def invoke(self, context: Any, function: Any, arguments: Any) -> Any:
+        """Call a function of a `VmContext` on this device; returns the list of its results.
+
+        Raises one of `RUNTIME_ERRORS` when the program fails.
+        """
+        results = runtime.VmVariantList(1)
+        with self.caller.applied():
+            context.invoke(function, arguments, results)
+        return results
+
+    def copy_from_host(self, array: npt.NDArray[Any]) -> Any:
+        """A buffer view of the runtime in memory of the device."""
+        return self.hal.allocator.allocate_buffer_copy(
+            memory_type=runtime.MemoryType.DEVICE_LOCAL,
+            allowed_usage=runtime.BufferUsage.DEFAULT,
+            device=self.hal,
+            buffer=array,
+            element_type=ELEMENT_TYPES[array.dtype],
+        )
+
+    def import_in_place(self, array: npt.NDArray[Any]) -> Any:
+        """A buffer view of the runtime on the memory of a writable `array`, at whatever address.
+
+        The array has to live until nothing uses the view any more. Code that IREE generates would rely on
+        alignment; in host memory only.
+        """
+        buffer = self.hal.allocator.import_host_allocation(
+            array, memory_type=_HOST_MEMORY, allowed_usage=int(runtime.BufferUsage.DEFAULT)
+        )
+        return runtime.HalBufferView(buffer, array.shape, int(ELEMENT_TYPES[array.dtype]))
+
+    def copy_to_host(self, view: Any, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+        """What a buffer view of the runtime holds on the device, which need not be host memory."""
+        staging = self._copied(view, _STAGING_MEMORY, _STAGING_USAGE)
+        # The array doesn't keep the memory of a buffer that was mapped without a view.
+        result: npt.NDArray[Any] = np.array(staging.map().asarray(view.shape, dtype))
+        return result
+
+    def copy(self, view: Any) -> Any:
+        """A copy of a buffer view of the runtime, in memory of the device that programs may write to."""
+        memory, usage = int(runtime.MemoryType.DEVICE_LOCAL), int(runtime.BufferUsage.DEFAULT)
+        return runtime.HalBufferView(self._copied(view, memory, usage), view.shape, view.element_type)
+
+    def _copied(self, view: Any, memory: int, usage: int) -> Any:
+        """A buffer of the runtime that holds what `view` does."""
+        source = view.get_buffer()
+        target = self.hal.allocator.allocate_buffer(
+            memory_type=memory, allowed_usage=usage, allocation_size=source.byte_length()
+        )
+        semaphore = self.hal.create_semaphore(0)
+        done = runtime.HalFence.create_at(semaphore, 1)
+        self.hal.queue_copy(
+            source,
+            target,
+            wait_semaphores=runtime.HalFence.create_at(semaphore, 0),
+            signal_semaphores=done,
+        )
+        done.wait()
+        return target
+
+
+class BorrowedArrays:
+    """The arrays that a device in host memory uses in place for one call.
+
+    IREE waits for a call's results, not for all that the call has begun: what a program keeps for later calls
+    may be computed from the arguments while they are the caller's again.
+    """
+
+    def __init__(self) -> None:
+        self._borrowed: list[weakref.ref[npt.NDArray[Any]]] = []
+        # Weak references may call `put` at any time.
+        self._returned: queue.SimpleQueue[object] = queue.SimpleQueue()
+
+    def borrow(self, device: Device, array: npt.NDArray[Any]) -> Any:
+        """A buffer view of the runtime on the memory of `array`, which lives as long as the buffer."""
+        # The runtime holds what it was handed by DLPack until it lets go of the buffer. An array of our own
+        # tells when, whoever else holds `array`.
+        loan = array.view()
+        self._borrowed.append(weakref.ref(loan, self._returned.put))
+        return device.hal.from_dlpack_capsule(loan.__dlpack__())
+
+    def wait(self) -> None:
+        """Return when the device uses none of the arrays any more; all buffer views have to be gone."""
+        for _ in self._borrowed:
+            self._returned.get()
+
+
+_OPENING = threading.Lock()
+"""Held while a device is opened: flags of the process say how many workers the next one gets."""
+
+
+def open_device(
+    device: str, threads: int | None = None, *, caching: bool = True, alone: bool = True
+) -> Device:
+    """The runtime's device for a URI, the same for each call. Raises `LoadError` if there is none.
+
+    One in host memory keeps what programs free for allocations of the same size, or, without `caching`,
+    returns it to the C library: other libraries of the process, torch for one, can use it then. Their threads
+    need the cores between calls where programs are not `alone`: workers don't spin on all of them.
+    """
+    with _OPENING, _reporting(device):
+        if driver_name(device) not in _HOST_DRIVERS:
+            return _open_gpu(device)
+        workers = (threads or physical_cores()) if driver_name(device) == "local-task" else 1
+        if workers == 1:
+            # A single worker would be woken for every call, and may have to share a core with its caller.
+            return _open_host_device("local-sync", 1, caching, spin=0)
+        return _open_host_device(device, workers, caching, _spin_microseconds(workers, alone))
+
+
+def open_sharing_gpu(device: str) -> Device:
+    """A GPU through CUDA whose results other libraries of this process can use where they are.
+
+    The same for each call. Raises `LoadError` if there is none of this URI.
+    """
+    with _OPENING, _reporting(device):
+        return _open_sharing_gpu(device)
+
+
+@contextmanager
+def _reporting(device: str) -> Iterator[None]:
+    """Raises what the runtime raises as `LoadError`."""
+    try:
+        yield
+    except RUNTIME_ERRORS as error:
+        drivers = ", ".join(sorted(runtime.query_available_drivers()))
+        raise LoadError(f"no device {device!r} (drivers: {drivers}): {error}") from error
+
+
+WORKER_MEMORY = 2 << 20
+"""Bytes of a worker's own memory: as much as kernels may need, also where the L2 cache's size isn't known."""
+
+
+KEPT_MEMORY_VARIABLES = {"MALLOC_TRIM_THRESHOLD_": str(GIBIBYTE), "MALLOC_MMAP_THRESHOLD_": str(GIBIBYTE)}
+"""Of the environment of a process that is to keep freed memory as programs do: glibc's."""
+
+_FEW_CORES = 4
+"""Cores up to which no worker is likely to sleep already when the caller is woken."""
+_LARGE_BLOCK = 8 << 20
+"""Bytes from which on blocks go back to the system where memory is shared: kept, they would lie between
+others, where seldom one as large fits again."""
+_SPIN_MICROSECONDS = 1000
+"""That workers spin which leave their caller a core.
+
+It is more than the slowest worker of a layer takes, and the caller to be woken, hand over the result, and
+begin the next call. Waking workers up takes 50 to 100."""
+_SHORT_SPIN_MICROSECONDS = 100
+"""That workers spin which take all cores: about what a caller takes to begin the next call."""
+
+
+def _is_crowded(workers: int) -> bool:
+    """Whether so many may have no core left for their caller, nor one that it could take."""
+    available = available_processors()
+    return workers > available or workers == available <= _FEW_CORES
+
+
+def _caller_scheduling(workers: int) -> CallerScheduling:
+    if _is_crowded(workers):
+        return CallerScheduling.BATCH_WORK
+    return CallerScheduling.SHORT_SLICES if workers == available_processors() else CallerScheduling.UNCHANGED
+
+
+def _spin_microseconds(workers: int, alone: bool) -> int:
+    """That so many wait for the next dispatch or call before they sleep."""
+    if workers < available_processors():
+        return _SPIN_MICROSECONDS
+    # Of few cores their caller would wait for the one that it needs.
+    return _SHORT_SPIN_MICROSECONDS if alone and not _is_crowded(workers) else 0
+
+
+@cache
+def _open_host_device(device: str, threads: int, caching: bool, spin: int) -> Device:
+    workers = threads if driver_name(device) == "local-task" else 0
+    available = available_processors()
+    if workers or not caching:
+        _keep_freed_memory(GIBIBYTE if caching else _LARGE_BLOCK)
+    # Without a number IREE keeps a worker on each core of the machine: systems may leave two that work for
+    # microseconds on the same one. Where many take all there is, a caller has to find its way between them.
+    all_cores = threads == physical_cores() and available == os.cpu_count()
+    pinned = all_cores and (_is_crowded(workers) or threads < available)
+    # The workers are created with the driver, as many and with as much memory as flags of the process say.
+    runtime.flags.parse_flags(
+        f"--task_topology_group_count={0 if pinned else threads}",
+        f"--task_worker_local_memory={WORKER_MEMORY}",
+        f"--task_worker_spin_us={spin}",
+    )
+    # With a cache results aren't mapped, and faulted in, anew on each call, however large.
+    allocators = ["caching"] if caching else []
+    hal = binding.create_hal_driver(device).create_default_device(allocators=allocators)
+    return Device(device, hal, in_host_memory=True, workers=workers, caller=_caller_scheduling(workers))
+
+
+def _keep_freed_memory(limit: int) -> None:
+    """Has the C library keep freed blocks of less than `limit` bytes, up to a gibibyte of them at the end.
+
+    What a program computes between its arguments and its results, the device with workers allocates for each
+    call, past 64 MiB directly from the C library. Without a cache all devices do, results too. Memory from
+    the system comes a page at a time, each of which the first access faults in: a tenth of the time of a
+    network with a batch of images.
+    """
+    if sys.platform != "linux":
+        return
+    set_option = getattr(ctypes.CDLL(None), "mallopt", None)
+    if set_option is not None:
+        set_option(_MALLOC_TRIM_THRESHOLD, GIBIBYTE)
+        set_option(_MALLOC_MMAP_THRESHOLD, limit)
+
+
+@cache
+def _open_gpu(device: str) -> Device:
+    # IREE's own cache would keep it open.
+    hal = runtime.get_device(device, cache=False)
+    return Device(device, hal, in_host_memory=False, workers=0)
+
+
+@cache
+def _open_sharing_gpu(device: str) -> Device:
+    # The runtime exports no memory of CUDA's own pools. Without these it would ask CUDA for memory, and so
+    # wait for the GPU, in every call.
+    runtime.flags.parse_flags("--cuda_async_allocations=false")
+    try:
+        hal = binding.create_hal_driver(device).create_device_by_uri(device, allocators=["caching"])
+    finally:
+        runtime.flags.parse_flags("--cuda_async_allocations=true")
+    return Device(device, hal, in_host_memory=False, workers=0)
+
+
+def close_gpus() -> None:
+    """Close GPUs of `open_device`, those that programs are still loaded on when the last of these is gone.
+
+    While one is open, threads of IREE's wait for it, and each takes a core where a Vulkan driver polls.
+    """
+    _open_gpu.cache_clear()
+
+
+# A Vulkan driver of NVIDIA's crashes on a device that is freed with the modules of the interpreter. Those of
+# the host, and those that share results, have to stay: results are in their memory, and may live as long.
+atexit.register(close_gpus)

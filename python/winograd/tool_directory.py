@@ -1,8 +1,0 @@
-"""Where our `iree-compile` is."""
-
-from __future__ import annotations
-
-from pathlib import Path
-
-TOOL_DIRECTORY = Path(__file__).with_name("tools")
-"""The folder with it, for `IREE_TOOL_PATH`."""
