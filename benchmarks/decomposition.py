@@ -244,8 +244,12 @@ def network_table(names: Sequence[str]) -> Iterator[str]:
 
 TEXT = """# Decomposition
 
+```shell
+python -m benchmarks.decomposition docs/measurements/decomposition.md    # writes this page
+```
+
 Tables of Huang et al., "DWM: A Decomposable Winograd Method for Convolution Acceleration" (AAAI 2020),
-computed by `python -m benchmarks.decomposition docs/measurements/decomposition.md`.
+computed for the transforms of this project.
 
 ## Error (Table 1)
 Mean squared error against float64 of 256 channels of standard normal data, the paper's in parentheses.

@@ -1,0 +1,1 @@
+"""The tables of the documents, made of `benchmarks/results` by `python -m benchmarks.tables`."""

@@ -1,0 +1,160 @@
+"""What was measured on GPUs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from benchmarks.tables.markdown import mean, number, table
+from benchmarks.tables.networks import NAMES
+
+
+def networks(files: Sequence[Any]) -> list[str]:
+    """Milliseconds of a call, torch's as CUDA graphs in the better layout, and largest errors."""
+    heads = (
+        "network",
+        "batch",
+        "ours, ms",
+        "torch fp32",
+        "torch TF32",
+        "over fp32",
+        "over TF32",
+        "our error",
+        "fp32's",
+        "TF32's",
+        "load, s",
+    )
+    rows = []
+    for record in (record for file in files for record in file["networks"]):
+        (ours,) = record["ours"].values()
+        fp32, tf32 = (fastest_graph(record["cudnn"][precision]) for precision in ("fp32", "tf32"))
+        rows.append(
+            (
+                NAMES[record["network"]],
+                str(record["batch"]),
+                f"{1e3 * ours['call']:.2f}",
+                f"{1e3 * fp32:.2f}",
+                f"{1e3 * tf32:.2f}",
+                f"{fp32 / ours['call']:.2f}",
+                f"{tf32 / ours['call']:.2f}",
+                f"{ours['error']:.1e}",
+                f"{record['cudnn']['fp32']['error']:.1e}",
+                f"{record['cudnn']['tf32']['error']:.1e}",
+                f"{ours['load']:.2f}",
+            )
+        )
+    return table(heads, rows)
+
+
+def layers(files: Sequence[Any]) -> list[str]:
+    """Microseconds of layers as chosen beside cuDNN's, and geometric means of 3x3 layers by batch."""
+    heads = (
+        "N x H x W, filter, channels",
+        "ours, us",
+        "its kernels",
+        "cuDNN fp32",
+        "TF32",
+        "over fp32",
+        "over TF32",
+        "error",
+        "fp32's",
+        "TF32's",
+    )
+    rows, means = [], dict[int, list[tuple[float, float]]]()
+    for layer in (layer for file in files for layer in file["layers"]):
+        ours = next(each for each in layer["ours"] if each["variant"] == "chosen")
+        fp32, tf32 = (layer["cudnn"][precision] for precision in ("fp32", "tf32"))
+        ratios = (fp32["seconds"] / ours["seconds"], tf32["seconds"] / ours["seconds"])
+        if layer["layer"]["taps"] == 3:
+            means.setdefault(layer["layer"]["batch"], []).append(ratios)
+        rows.append(
+            (
+                _name(layer["layer"]),
+                f"{1e6 * ours['seconds']:.1f}",
+                f"{1e6 * sum(seconds for name, seconds in ours['stages'].items() if name != 'filter'):.1f}",
+                f"{1e6 * fp32['seconds']:.1f}",
+                f"{1e6 * tf32['seconds']:.1f}",
+                *(f"{ratio:.2f}" for ratio in ratios),
+                *(f"{each['error']:.1e}" for each in (ours, fp32, tf32)),
+            )
+        )
+    for batch, ratios_of_batch in means.items():
+        cells = (f"{mean(values):.2f}" for values in zip(*ratios_of_batch, strict=True))
+        rows.append((f"3x3, N = {batch}, geometric mean", *[""] * 4, *cells, *[""] * 3))
+    return table(heads, rows)
+
+
+def gradients(files: Sequence[Any]) -> list[str]:
+    """Microseconds of gradients in both layouts beside cuDNN's in the better one."""
+    heads = (
+        "layer",
+        "gradient by",
+        "NHWC, us",
+        "NCHW",
+        "cuDNN fp32",
+        "TF32",
+        "NHWC over fp32",
+        "over TF32",
+        "NCHW over fp32",
+        "error",
+        "fp32's",
+        "TF32's",
+    )
+    rows = []
+    for layer in (layer for file in files for layer in file["layers"]):
+        ours = {each["name"]: each for each in layer["ours"]}
+        best = {
+            precision: min((layer["cudnn"][f"{precision} {layout}"] for layout in ours), key=_seconds)
+            for precision in ("fp32", "tf32")
+        }
+        seconds = {name: _seconds(each) for name, each in (*ours.items(), *best.items())}
+        rows.append(
+            (
+                layer["name"]
+                + (f" stride {layer['layer']['stride']}" if layer["layer"]["stride"] > 1 else ""),
+                layer["gradient"],
+                *(f"{1e6 * seconds[name]:.1f}" for name in ("nhwc", "nchw", "fp32", "tf32")),
+                f"{seconds['fp32'] / seconds['nhwc']:.2f}",
+                f"{seconds['tf32'] / seconds['nhwc']:.2f}",
+                f"{seconds['fp32'] / seconds['nchw']:.2f}",
+                *(f"{each['error']:.1e}" for each in (ours["nhwc"], best["fp32"], best["tf32"])),
+            )
+        )
+    return table(heads, rows)
+
+
+def steps(files: Sequence[Any]) -> list[str]:
+    """Milliseconds of training steps."""
+    return table(
+        ("network", "batch", "contender", "ms", "of it in our calls", "median relative error of gradients"),
+        (
+            (
+                NAMES[row["network"]],
+                str(row["batch"]),
+                row["contender"],
+                f"{row['milliseconds']:.1f}",
+                number(row["in_calls"] or None, ".1f"),
+                f"{row['error']:.1e}",
+            )
+            for file in files
+            for row in file["steps"]
+        ),
+    )
+
+
+def fastest_graph(measured: dict[str, float]) -> float:
+    """Seconds of a call by torch's CUDA graph in the better layout."""
+    return min(seconds for name, seconds in measured.items() if name.startswith("graph"))
+
+
+def _seconds(measured: dict[str, float]) -> float:
+    return measured["seconds"]
+
+
+def _name(layer: dict[str, int]) -> str:
+    channels = str(layer["channels"])
+    if layer["filters"] != layer["channels"]:
+        channels += f" to {layer['filters']}"
+    return (
+        f"{layer['batch']} x {layer['size']} x {layer['size']}, {layer['taps']}x{layer['taps']}, {channels}"
+    )

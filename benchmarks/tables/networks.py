@@ -1,0 +1,143 @@
+"""Whole networks: of `benchmarks.models`, `.zoo`, `.torch_compile` and `.torch_compile_zoo`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from benchmarks.tables.markdown import mean, number, table
+from benchmarks.torch_compile_report import torch_compile_table, torch_compile_zoo_table
+from benchmarks.zoo_report import MIN_SPEEDUP, MOBILE, is_accurate
+
+NAMES = {
+    "alexnet": "AlexNet",
+    "densenet161": "DenseNet-161",
+    "googlenet": "GoogLeNet",
+    "inceptionv3": "Inception-v3",
+    "mobilenetv2": "MobileNetV2",
+    "resnet18": "ResNet-18",
+    "resnet50": "ResNet-50",
+    "resnet152": "ResNet-152",
+    "unet": "U-Net",
+    "vgg16": "VGG-16",
+}
+TOOLS = {
+    "torch": "torch",
+    "torch-frozen": "torch, frozen",
+    "onnxruntime": "ONNX Runtime",
+    "openvino": "OpenVINO",
+}
+"""The tools that ours is compared with; stock IREE isn't one of them."""
+
+
+def networks(files: Sequence[Any]) -> list[str]:
+    """A row per network: milliseconds of ours and of the best other tool."""
+    heads = ("network", "batch", "threads", "ours, ms", "best other, ms", "which", "speed-up", "error")
+    rows = []
+    for record in (record for file in files for record in file):
+        ours, (best, other) = record["times"]["ours"], best_other(record)
+        rows.append(
+            (
+                NAMES[record["network"]],
+                str(record["batch"]),
+                str(record["threads"]),
+                f"{ours['milliseconds']:.2f}",
+                f"{other:.2f}",
+                TOOLS[best],
+                f"{ours['speedup']:.2f}",
+                number(ours.get("error"), ".1e"),
+            )
+        )
+    return table(heads, rows)
+
+
+def best_other(record: dict[str, Any]) -> tuple[str, float]:
+    """The fastest other tool, and its milliseconds."""
+    times = {
+        tool: float(values["milliseconds"])
+        for tool, values in record["times"].items()
+        if tool in TOOLS and "milliseconds" in values
+    }
+    best = min(times, key=lambda tool: times[tool])
+    return best, times[best]
+
+
+def summary(files: Sequence[Any]) -> list[str]:
+    """The first file beside the second, networks of both: milliseconds and speed-ups of two machines."""
+    first, second = ({record["network"]: record for record in file} for file in files)
+    heads = (
+        "network",
+        "Zen 5: ours, ms",
+        "best other",
+        "speed-up",
+        "Zen 4: ours, ms",
+        "best other",
+        "speed-up",
+    )
+    rows = []
+    for network in sorted(first, key=lambda network: -float(first[network]["times"]["ours"]["speedup"])):
+        cells = [NAMES[network]]
+        for record in (first[network], second[network]):
+            ours = record["times"]["ours"]
+            other = f"{best_other(record)[1]:.1f}"
+            cells += [f"{ours['milliseconds']:.1f}", other, f"{ours['speedup']:.2f}"]
+        rows.append(cells)
+    return table(heads, rows)
+
+
+def zoo(files: Sequence[Any]) -> list[str]:
+    """A row per network of a run of the zoo that was timed."""
+    (rows,) = (file["zoo"] for file in files)
+    heads = ("network", "convolutions", "ours, ms", *TOOLS.values(), "speed-up", "error", "torch's")
+    timed = {name: row["tools"] for name, row in rows.items() if "speedup" in row["tools"].get("ours", {})}
+    return table(
+        heads,
+        (
+            (
+                name,
+                str(tools["ours"]["convolutions"]["ours"]),
+                f"{tools['ours']['milliseconds']:.2f}",
+                *(number(tools.get(tool, {}).get("milliseconds"), ".2f") for tool in TOOLS),
+                f"{tools['ours']['speedup']:.2f}",
+                f"{tools['ours']['error']:.1e}",
+                number(tools.get("torch", {}).get("error"), ".1e"),
+            )
+            for name, tools in timed.items()
+        ),
+    )
+
+
+def zoo_summary(files: Sequence[Any]) -> list[str]:
+    """What a run of the zoo amounts to: means, the slowest networks, failures."""
+    (rows,) = (file["zoo"] for file in files)
+    ours = {name: row["tools"].get("ours", {}) for name, row in rows.items()}
+    speedups = {name: float(each["speedup"]) for name, each in ours.items() if "speedup" in each}
+    counts = [each["convolutions"] for each in ours.values() if "convolutions" in each]
+    slowest = sorted(speedups, key=lambda name: speedups[name])[:5]
+    slow = [name for name in speedups if speedups[name] < MIN_SPEEDUP]
+    phones = [speedups[name] for name in MOBILE if name in speedups]
+    inaccurate = [name for name, row in rows.items() if not is_accurate(row)]
+    failed = [name for name, each in ours.items() if "failure" in each or "failure" in rows[name]]
+    lines = [
+        ("networks that were timed", str(len(speedups))),
+        ("speed-up over the best other tool, geometric mean", f"{mean(speedups.values()):.2f}"),
+        (f"the {len(phones)} networks for phones", f"{mean(phones):.2f}" if phones else ""),
+        (f"below {MIN_SPEEDUP}", f"{len(slow)}"),
+        ("the five slowest", ", ".join(f"{name} ({speedups[name]:.2f})" for name in slowest)),
+        ("less accurate than 4 times torch's error, and than 1e-5", ", ".join(inaccurate) or "none"),
+        ("convolutions", str(sum(each["ours"] for each in counts))),
+        ("convolutions left to IREE", str(sum(sum(each["left"].values()) for each in counts))),
+        ("networks that fail", ", ".join(failed) or "none"),
+    ]
+    return table(("", ""), (line for line in lines if line[1]))
+
+
+def torch_compile(files: Sequence[Any]) -> list[str]:
+    """A row per measurement of `torch.compile` by each backend."""
+    return torch_compile_table([row for file in files for row in file["torch_compile"]])
+
+
+def torch_compile_zoo(files: Sequence[Any]) -> list[str]:
+    """A row per network: both errors."""
+    (rows,) = (file["torch_compile_zoo"] for file in files)
+    return torch_compile_zoo_table(rows)

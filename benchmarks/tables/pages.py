@@ -1,0 +1,74 @@
+"""Markers in Markdown, and the tables between them.
+
+    <!-- table: networks models-zen5-1-thread.json -->
+    <!-- end of table -->
+
+The first word names a table of `TABLES`, the rest files of `benchmarks/results`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.tables import accuracy, cpu, gpu, gradients, networks, threads
+from benchmarks.tables.runs import caption
+
+RESULTS = Path(__file__).parents[1] / "results"
+
+Table = Callable[[Sequence[Any]], list[str]]
+
+TABLES: Mapping[str, Table] = {
+    "accuracy": accuracy.relative_errors,
+    "compile-time": cpu.compile_time,
+    "exhaustive": cpu.exhaustive,
+    "gpu-gradients": gpu.gradients,
+    "gpu-layers": gpu.layers,
+    "gpu-networks": gpu.networks,
+    "gpu-steps": gpu.steps,
+    "gradients": gradients.layers,
+    "gradients-depthwise": gradients.depthwise,
+    "large-kernels": accuracy.large_kernels,
+    "layers": cpu.layers,
+    "layouts": cpu.layouts,
+    "limits": threads.limits,
+    "losses": accuracy.losses,
+    "networks": networks.networks,
+    "other-threads": threads.other_threads,
+    "summary": networks.summary,
+    "threads": threads.speedups,
+    "torch-compile": networks.torch_compile,
+    "torch-compile-zoo": networks.torch_compile_zoo,
+    "training-steps": gradients.steps,
+    "tuning": cpu.tuning,
+    "zoo": networks.zoo,
+    "zoo-summary": networks.zoo_summary,
+}
+"""What makes the lines of a table from the contents of its files."""
+
+_MARKED = re.compile(
+    r"(?P<start><!-- table: (?P<name>\S+)(?P<files>(?: \S+)+) -->\n).*?(?P<end><!-- end of table -->)",
+    re.DOTALL,
+)
+
+
+def filled(page: str) -> str:
+    """The page with its tables as the results have them.
+
+    Raises `ValueError` for a table or a file that isn't known.
+    """
+    return _MARKED.sub(_fill, page)
+
+
+def _fill(match: re.Match[str]) -> str:
+    name, files = match["name"], match["files"].split()
+    if name not in TABLES:
+        raise ValueError(f"no table is named {name!r}; those that there are: {', '.join(TABLES)}")
+    missing = [file for file in files if not (RESULTS / file).is_file()]
+    if missing:
+        raise ValueError(f"no results in {', '.join(missing)}")
+    lines = TABLES[name]([json.loads((RESULTS / file).read_text()) for file in files])
+    return "\n".join([match["start"].rstrip("\n"), "", *caption(files), "", *lines, "", match["end"]])

@@ -1,0 +1,110 @@
+"""When, where and by which command the files of `benchmarks/results` were measured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+ZEN4, ZEN5 = "Zen 4 (AMD EPYC, AVX-512)", "Zen 5 (AMD EPYC, AVX-512)"
+SERVER = "Emerald Rapids server, 16 virtual processors"
+H200 = "NVIDIA H200, torch 2.11, cuDNN 9.19"
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run of a benchmark: `command` follows `python -m benchmarks.`."""
+
+    date: str
+    machine: str
+    command: str
+
+
+RUNS: Mapping[str, Run] = {
+    "accuracy.json": Run("2026-11-21", "a CPU with AVX-512", "accuracy"),
+    "compile-time.json": Run("2026-11-23", ZEN4, "compile_time --rounds 2"),
+    "exhaustive-1-thread.json": Run(
+        "2026-11-21", ZEN4, "exhaustive --layers resnet18 --threads 1 --promising 64 --sampled 32"
+    ),
+    "gpu-gradients.json": Run("2026-11-23", H200, "gpu_gradients measure build/gpu-gradients"),
+    "gpu-models-h200-128-sums.json": Run("2026-11-23", H200, "gpu_models measure build/gpu-models"),
+    "gpu-models-h200-assembled.json": Run(
+        "2026-11-23", H200, "gpu_models measure build/gpu-models --rounds 5"
+    ),
+    "gpu-split-chosen.json": Run("2026-11-23", H200, "gpu_split run build/gpu-split"),
+    "gpu-training.json": Run("2026-11-23", H200, "gpu_training --layouts nhwc"),
+    "gradients-depthwise.json": Run(
+        "2026-11-23", "two machines", "gradients --layers mobilenet --gradient weight --rounds 5 --burst 0.02"
+    ),
+    "gradients-server-batch-8-1-thread.json": Run("2026-11-23", SERVER, "gradients --batch 8 --rounds 5"),
+    "gradients-server-batch-8-2-threads.json": Run(
+        "2026-11-23", SERVER, "gradients --batch 8 --threads 2 --rounds 5"
+    ),
+    "gradients-server-batch-32-1-thread.json": Run("2026-11-23", SERVER, "gradients --batch 32 --rounds 3"),
+    "gradients-server-batch-32-2-threads.json": Run(
+        "2026-11-23", SERVER, "gradients --batch 32 --threads 2 --rounds 3"
+    ),
+    "large-kernels.json": Run("2026-11-22", "a CPU with AVX-512", "large_kernels --batch 1"),
+    "layers-server-layouts-1.json": Run(
+        "2026-11-25", SERVER, "layers --layout nhwc nchw --compilers ours --peers"
+    ),
+    "layers-server-layouts-8.json": Run(
+        "2026-11-25", SERVER, "layers --layout nhwc nchw --compilers ours --peers"
+    ),
+    "layers-server-layouts-16.json": Run(
+        "2026-11-25", SERVER, "layers --layout nhwc nchw --compilers ours --peers"
+    ),
+    "layers-zen4-registers.json": Run(
+        "2026-11-25", ZEN4, "layers --network resnet --batch 1 8 --threads 1 --compilers ours"
+    ),
+    "layers-zen4-without-avx512-1.json": Run(
+        "2026-11-25", "Zen 4 with AVX-512 hidden", "layers --network resnet --batch 1 8 --compilers ours iree"
+    ),
+    "layers-zen5-1-thread.json": Run(
+        "2026-11-22", ZEN5, "layers --network resnet --batch 1 --layout nhwc --compilers ours --rounds 7"
+    ),
+    "layers.json": Run("2026-11-21", ZEN5, "layers --network resnet vgg --batch 1 8 32 --threads 1"),
+    "loss-curves.json": Run("2026-11-22", "a CPU with AVX-512", "loss_curves"),
+    "models-batch-1.json": Run("2026-11-21", ZEN5, "models --batch 1 --threads 1 --rounds 7"),
+    "models-batch-8.json": Run("2026-11-21", ZEN5, "models --batch 8 --threads 1 2 --rounds 5"),
+    "models-zen4.json": Run("2026-11-21", ZEN4, "models --batch 1 8 --threads 1 2 --rounds 5"),
+    "models-zen4-1-thread.json": Run("2026-11-22", ZEN4, "models --batch 1 --threads 1 --rounds 5"),
+    "models-zen5-1-thread.json": Run("2026-11-22", ZEN5, "models --batch 1 --threads 1 --rounds 5"),
+    "other-threads-server.json": Run(
+        "2026-11-23", SERVER, "other_threads --compiled 16 8 4 --threads 16 8 4 1"
+    ),
+    "threads-server-1-to-16.json": Run(
+        "2026-11-24", SERVER, "threads --ahead --batch 1 8 --threads 16 8 2 1"
+    ),
+    "threads-server-image-prefetch.json": Run(
+        "2026-11-24", SERVER, "threads --ahead --batch 1 8 --threads 16 8 2 1"
+    ),
+    "threads-server-strides.json": Run(
+        "2026-11-24", SERVER, "threads --ahead --batch 1 8 --threads 16 8 2 1"
+    ),
+    "threads-server-limits.json": Run("2026-11-24", SERVER, "threads --ahead --batch 1 8 --threads 16 8 2 1"),
+    "threads-server-registers.json": Run(
+        "2026-11-25", SERVER, "threads --batch 1 8 --threads 16 8 2 1 --rounds 3"
+    ),
+    "threads-zen4-registers.json": Run("2026-11-25", ZEN4, "threads --batch 1 --threads 1 2"),
+    "torch-compile-1-2-threads.json": Run(
+        "2026-11-22", "Granite Rapids server, 2 virtual processors, torch 2.13", "torch_compile --threads 1 2"
+    ),
+    "torch-compile-h200-sm_90a.json": Run("2026-11-22", H200, "torch_compile --device cuda --layouts nchw"),
+    "torch-compile-zoo.json": Run("2026-11-22", "one thread", "torch_compile_zoo"),
+    "training-server.json": Run("2026-11-23", SERVER, "training"),
+    "tuning-1-thread.json": Run("2026-11-21", ZEN4, "tuning --threads 1 --seconds 2"),
+    "tuning-1-thread-short.json": Run("2026-11-21", ZEN4, "tuning --threads 1 --seconds 2"),
+    "tuning-2-threads.json": Run("2026-11-21", ZEN4, "tuning --threads 2"),
+    "zoo-timm.json": Run("2026-11-24", SERVER, "zoo --jobs 12 --seconds 3"),
+    "zoo-zen4.json": Run("2026-11-24", ZEN4, "zoo --jobs 2 --seconds 4"),
+    "zoo.json": Run("2026-11-24", SERVER, "zoo --jobs 16 --seconds 10"),
+}
+
+
+def caption(files: Sequence[str]) -> Iterator[str]:
+    """A line of Markdown for each file: its date, machine and command."""
+    for file in files:
+        if file not in RUNS:
+            raise ValueError(f"benchmarks/tables/runs.py doesn't say when and where {file} was measured")
+        run = RUNS[file]
+        yield f"* {run.date}, {run.machine}: `python -m benchmarks.{run.command}` (`results/{file}`)"
