@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+
+from benchmarks.tables.markdown import table
 
 ZEN4, ZEN5 = "Zen 4 (AMD EPYC, AVX-512)", "Zen 5 (AMD EPYC, AVX-512)"
 SERVER = "Emerald Rapids server, 16 virtual processors"
@@ -101,10 +103,14 @@ RUNS: Mapping[str, Run] = {
 }
 
 
-def caption(files: Sequence[str]) -> Iterator[str]:
-    """A line of Markdown for each file: its date, machine and command."""
-    for file in files:
-        if file not in RUNS:
-            raise ValueError(f"benchmarks/tables/runs.py doesn't say when and where {file} was measured")
-        run = RUNS[file]
-        yield f"* {run.date}, {run.machine}: `python -m benchmarks.{run.command}` (`results/{file}`)"
+def caption(files: Sequence[str]) -> list[str]:
+    """The lines of a table with the date, machine and command of each file.
+
+    Raises `ValueError` for a file that isn't in `RUNS`.
+    """
+    unknown = [file for file in files if file not in RUNS]
+    if unknown:
+        raise ValueError(f"benchmarks/tables/runs.py doesn't say when and where {unknown[0]} was measured")
+    heads = ("measured", "on", "by `python -m benchmarks.`", "`benchmarks/results/`")
+    runs = ((file, RUNS[file]) for file in files)
+    return table(heads, ((run.date, run.machine, f"`{run.command}`", f"`{file}`") for file, run in runs))

@@ -1,7 +1,7 @@
 """Measured rounding errors: kernels simulated in float32, step by step, against float64.
 
 `python -m iree.winograd.dialect.algebra.measurement` prints the table of measured layers in
-docs/explanation/transforms.md.
+docs/measurements/transforms.md.
 """
 
 from __future__ import annotations

@@ -19,7 +19,8 @@ def test_tables_of_the_documents_are_those_of_the_results() -> None:
 
 def test_a_table_replaces_what_stood_between_its_markers() -> None:
     page = filled(f"before\n{START}\n| old |\n{END}\nafter\n")
-    assert page.startswith(f"before\n{START}\n\n* 2026-11-23, ") and page.endswith(f"|\n\n{END}\nafter\n")
+    assert page.startswith(f"before\n{START}\n\n| measured |") and "| 2026-11-23 | Zen 4" in page
+    assert page.endswith(f"|\n\n{END}\nafter\n")
     assert "| resnet18 | 9.5 | 4.8 | 0.50 |" in page and "old" not in page
     assert filled(page) == page
 

@@ -14,7 +14,7 @@ from iree.winograd.commands.transform_report import recipe_lines
 from iree.winograd.commands.transform_tables import all_tables
 from iree.winograd.dialect.algebra.transforms import from_data, transforms
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "explanation" / "transforms.md"
+DOCUMENT = Path(__file__).parents[2] / "docs" / "measurements" / "transforms.md"
 
 
 def run(*arguments: str) -> int:

@@ -30,7 +30,7 @@ def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
     parser.add_argument(
         "--table",
         action="store_true",
-        help="print the tables of docs/explanation/transforms.md, for all shipped sizes",
+        help="print the tables of docs/measurements/transforms.md, for all shipped sizes",
     )
     parser.add_argument(
         "--plot", type=Path, metavar="FILE.svg", help="write a plot of the operations to a file"

@@ -1,4 +1,4 @@
-"""The tables of docs/explanation/transforms.md, in Markdown."""
+"""The tables of docs/measurements/transforms.md, in Markdown."""
 
 from __future__ import annotations
 
