@@ -1,5 +1,10 @@
 import pytest
-from iree.winograd.loading.signatures import FunctionSignature, TensorSignature, parse_declaration
+from iree.winograd.loading.signatures import (
+    FunctionSignature,
+    SignatureError,
+    TensorSignature,
+    parse_declaration,
+)
 
 
 def test_static_dynamic_and_scalar_shapes() -> None:
@@ -26,16 +31,24 @@ def test_no_arguments() -> None:
 
 
 @pytest.mark.parametrize(
-    "declaration",
+    ("declaration", "reason"),
     [
-        "",
-        "async func @main(%input0: tensor<2xf32>) -> (%output0: tensor<2xf32>)",
-        "sync func @main(%input0: i32) -> (%output0: tensor<2xf32>)",
-        "sync func @main(%input0: !hal.fence) -> ()",
+        ("", "isn't called synchronously"),
+        (
+            "async func @main(%input0: tensor<2xf32>) -> (%output0: tensor<2xf32>)",
+            "isn't called synchronously",
+        ),
+        ("sync func @main(%input0: i32) -> (%output0: tensor<2xf32>)", "argument 0 is i32, no tensor"),
+        (
+            "sync func @main(%input0: tensor<2xf32>, %input1: !hal.fence) -> ()",
+            "argument 1 is !hal.fence, no tensor",
+        ),
+        ("sync func @main() -> (%output0: tensor<f32>, %output1: f32)", "result 1 is f32, no tensor"),
     ],
 )
-def test_functions_on_other_things_than_tensors_have_no_signature(declaration: str) -> None:
-    assert parse_declaration(declaration) is None
+def test_functions_on_other_things_than_tensors_have_no_signature(declaration: str, reason: str) -> None:
+    with pytest.raises(SignatureError, match=reason):
+        parse_declaration(declaration)
 
 
 def test_printed_like_mlir() -> None:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from guarded import GuardedArray
 from iree.winograd.loading.device import Device
+from iree.winograd.loading.element_types import ElementType
 from iree.winograd.loading.runtime import LoadedProgram, load
 
 CONVOLUTIONS = {
@@ -51,7 +52,7 @@ def shifted(array: np.ndarray, offset: int) -> np.ndarray:
     return copy
 
 
-def refuse(self: Device, array: np.ndarray) -> None:
+def refuse(self: Device, array: np.ndarray, element_type: ElementType) -> None:
     raise AssertionError("the argument was copied")
 
 

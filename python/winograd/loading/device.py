@@ -9,11 +9,10 @@ import queue
 import sys
 import threading
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -24,27 +23,11 @@ from iree import runtime
 from iree.runtime import _binding as binding
 from iree.winograd.errors import LoadError
 from iree.winograd.loading.caller_scheduling import CallerScheduling
+from iree.winograd.loading.calls_at_exit import CALLS
+from iree.winograd.loading.element_types import ElementType, type_of_dtype
 from iree.winograd.pipelines.machines.host import available_processors, physical_cores
 from iree.winograd.pipelines.machines.units import GIBIBYTE
 from iree.winograd.targets import driver_name
-
-ELEMENT_TYPES: Mapping[np.dtype[Any], Any] = MappingProxyType(
-    {
-        np.dtype(np.float16): runtime.HalElementType.FLOAT_16,
-        np.dtype(np.float32): runtime.HalElementType.FLOAT_32,
-        np.dtype(np.float64): runtime.HalElementType.FLOAT_64,
-        np.dtype(np.bool_): runtime.HalElementType.BOOL_8,
-        np.dtype(np.int8): runtime.HalElementType.SINT_8,
-        np.dtype(np.int16): runtime.HalElementType.SINT_16,
-        np.dtype(np.int32): runtime.HalElementType.SINT_32,
-        np.dtype(np.int64): runtime.HalElementType.SINT_64,
-        np.dtype(np.uint8): runtime.HalElementType.UINT_8,
-        np.dtype(np.uint16): runtime.HalElementType.UINT_16,
-        np.dtype(np.uint32): runtime.HalElementType.UINT_32,
-        np.dtype(np.uint64): runtime.HalElementType.UINT_64,
-    }
-)
-"""The runtime's names of element types."""
 
 RUNTIME_ERRORS = (IndexError, RuntimeError, ValueError)
 """What the runtime's Python package raises, by the status that its C API returns."""
@@ -84,21 +67,25 @@ class Device:
         Raises one of `RUNTIME_ERRORS` when the program fails.
         """
         results = runtime.VmVariantList(1)
-        with self.caller.applied():
-            context.invoke(function, arguments, results)
+        call = CALLS.begin()
+        try:
+            with self.caller.applied():
+                context.invoke(function, arguments, results)
+        finally:
+            CALLS.end(call)
         return results
 
-    def copy_from_host(self, array: npt.NDArray[Any]) -> Any:
-        """A buffer view of the runtime in memory of the device."""
+    def copy_from_host(self, array: npt.NDArray[Any], element_type: ElementType | None = None) -> Any:
+        """A buffer view of the runtime in memory of the device; `array` holds elements of `element_type`."""
         return self.hal.allocator.allocate_buffer_copy(
             memory_type=runtime.MemoryType.DEVICE_LOCAL,
             allowed_usage=runtime.BufferUsage.DEFAULT,
             device=self.hal,
             buffer=array,
-            element_type=ELEMENT_TYPES[array.dtype],
+            element_type=runtime.HalElementType(_number(array, element_type)),
         )
 
-    def import_in_place(self, array: npt.NDArray[Any]) -> Any:
+    def import_in_place(self, array: npt.NDArray[Any], element_type: ElementType | None = None) -> Any:
         """A buffer view of the runtime on the memory of a writable `array`, at whatever address.
 
         The array has to live until nothing uses the view any more. Code that IREE generates would rely on
@@ -107,7 +94,7 @@ class Device:
         buffer = self.hal.allocator.import_host_allocation(
             array, memory_type=_HOST_MEMORY, allowed_usage=int(runtime.BufferUsage.DEFAULT)
         )
-        return runtime.HalBufferView(buffer, array.shape, int(ELEMENT_TYPES[array.dtype]))
+        return runtime.HalBufferView(buffer, array.shape, _number(array, element_type))
 
     def copy_to_host(self, view: Any, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
         """What a buffer view of the runtime holds on the device, which need not be host memory."""
@@ -139,6 +126,12 @@ class Device:
         return target
 
 
+def _number(array: npt.NDArray[Any], element_type: ElementType | None) -> int:
+    known = element_type or type_of_dtype(array.dtype)
+    assert known is not None
+    return known.hal
+
+
 class BorrowedArrays:
     """The arrays that a device in host memory uses in place for one call.
 
@@ -151,13 +144,20 @@ class BorrowedArrays:
         # Weak references may call `put` at any time.
         self._returned: queue.SimpleQueue[object] = queue.SimpleQueue()
 
-    def borrow(self, device: Device, array: npt.NDArray[Any]) -> Any:
+    def borrow(self, device: Device, array: npt.NDArray[Any], element_type: ElementType | None = None) -> Any:
         """A buffer view of the runtime on the memory of `array`, which lives as long as the buffer."""
         # The runtime holds what it was handed by DLPack until it lets go of the buffer. An array of our own
         # tells when, whoever else holds `array`.
         loan = array.view()
         self._borrowed.append(weakref.ref(loan, self._returned.put))
-        return device.hal.from_dlpack_capsule(loan.__dlpack__())
+        view = device.hal.from_dlpack_capsule(loan.__dlpack__())
+        number = _number(array, element_type)
+        # DLPack has no names of some types.
+        return (
+            view
+            if view.element_type == number
+            else runtime.HalBufferView(view.get_buffer(), array.shape, number)
+        )
 
     def wait(self) -> None:
         """Return when the device uses none of the arrays any more; all buffer views have to be gone."""

@@ -12,7 +12,6 @@ Results are handed over without a copy unless they share memory.
 from __future__ import annotations
 
 import json
-import sys
 import threading
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,8 +23,11 @@ import numpy as np
 import numpy.typing as npt
 from iree import runtime
 from iree.winograd.errors import CallError, InvalidOptionError, LoadError
-from iree.winograd.loading.device import ELEMENT_TYPES, RUNTIME_ERRORS, BorrowedArrays, Device, open_device
-from iree.winograd.loading.signatures import FunctionSignature, TensorSignature, parse_declaration
+from iree.winograd.loading.device import RUNTIME_ERRORS, BorrowedArrays, Device, open_device
+from iree.winograd.loading.element_types import ElementType, HostArray, type_of_hal, types_of_mlir
+from iree.winograd.loading.parameters import Parameter, TensorParameter, by_position
+from iree.winograd.loading.results import Result, has_tensor, mapped
+from iree.winograd.loading.signatures import FunctionSignature, SignatureError, parse_declaration
 from iree.winograd.pipelines.specification.reflection import (
     INPUTS_KEY,
     OUTPUTS_KEY,
@@ -38,37 +40,6 @@ from iree.winograd.targets import driver_name
 
 BUFFER_ALIGNMENT = 64
 """Bytes; compiled code relies on it."""
-
-_DTYPES: Mapping[str, np.dtype[Any]] = MappingProxyType(
-    {
-        "f16": np.dtype(np.float16),
-        "f32": np.dtype(np.float32),
-        "f64": np.dtype(np.float64),
-        "i1": np.dtype(np.bool_),
-        "i8": np.dtype(np.int8),
-        "i16": np.dtype(np.int16),
-        "i32": np.dtype(np.int32),
-        "i64": np.dtype(np.int64),
-    }
-)
-"""By MLIR's names of element types."""
-
-_RESULT_DTYPES: Mapping[int, np.dtype[Any]] = MappingProxyType(
-    {
-        **{int(element_type): dtype for dtype, element_type in ELEMENT_TYPES.items()},
-        # Integers of functions on MLIR's own tensors have no sign.
-        int(runtime.HalElementType.INT_8): np.dtype(np.int8),
-        int(runtime.HalElementType.INT_16): np.dtype(np.int16),
-        int(runtime.HalElementType.INT_32): np.dtype(np.int32),
-        int(runtime.HalElementType.INT_64): np.dtype(np.int64),
-    }
-)
-
-
-def numpy_dtype(element_type: str) -> np.dtype[Any]:
-    """The type of numpy's for one of MLIR's elements, as functions of loaded programs take it."""
-    return _DTYPES[element_type]
-
 
 _INSTANCE = runtime.VmInstance()
 
@@ -94,9 +65,9 @@ def load(
     batch work (SCHED_BATCH) until the call returns. Neither is done where something else was chosen for it.
 
     Warns with `ThreadsWarning` where kernels of the program are for another number of threads. Raises
-    `LoadError` when the file can't be read, isn't a compiled program or is compiled for other devices, and
-    when there is no such device; `InvalidOptionError` for a number of threads that isn't positive, or is
-    given for a device other than local-task.
+    `LoadError` when the file can't be read, isn't a compiled program, is compiled for other devices or has
+    functions none of which can be called on arrays, and when there is no such device; `InvalidOptionError`
+    for a number of threads that isn't positive, or is given for a device other than local-task.
     """
     if threads is not None and (threads < 1 or driver_name(device) != "local-task"):
         raise InvalidOptionError(f"threads must be positive and for local-task, got {threads} for {device!r}")
@@ -131,7 +102,11 @@ def load_on(program: bytes | str | PathLike[str], device: Device) -> LoadedProgr
         context = runtime.VmContext(_INSTANCE, [hal_module, module])
     except RUNTIME_ERRORS as error:
         raise LoadError(f"{name} can't run on {device.uri!r}: {error}") from error
-    return LoadedProgram(context, module, device)
+    loaded = LoadedProgram(context, module, device)
+    if loaded.refused and not loaded.functions:
+        reasons = "; ".join(f"{function}: {reason}" for function, reason in loaded.refused.items())
+        raise LoadError(f"{name} has no function that can be called on arrays: {reasons}")
+    return loaded
 
 
 def _name(program: bytes | str | PathLike[str]) -> str:
@@ -141,18 +116,29 @@ def _name(program: bytes | str | PathLike[str]) -> str:
 class LoadedProgram:
     """A program on its device. Its functions are attributes; it is called like the only one, or `main`.
 
-    Functions that take or give anything but tensors of numpy's element types are left out.
+    Functions that take or give anything but tensors of element types that arrays have are `refused`.
     """
 
     def __init__(self, context: Any, module: Any, device: Device) -> None:
         lock = threading.Lock()
-        self._functions = {
-            name: LoadedFunction(name, signature, context, function, device, lock)
-            for name, signature, function in _public_functions(module)
-        }
+        self._functions: dict[str, LoadedFunction] = {}
+        self._refused: dict[str, str] = {}
+        """Why the other functions can't be called, by name."""
+        for name, function in _public_functions(module):
+            try:
+                signature = _signature(function)
+            except SignatureError as error:
+                self._refused[name] = str(error)
+            else:
+                self._functions[name] = LoadedFunction(name, signature, context, function, device, lock)
         self._default = self._functions.get("main")
-        if len(self._functions) == 1:
+        if len(self._functions) == 1 and "main" not in self._refused:
             (self._default,) = self._functions.values()
+
+    @property
+    def refused(self) -> Mapping[str, str]:
+        """Why functions that aren't among `functions` can't be called on arrays, by name."""
+        return MappingProxyType(self._refused)
 
     @property
     def functions(self) -> tuple[str, ...]:
@@ -167,15 +153,20 @@ class LoadedProgram:
     def __getattr__(self, name: str) -> LoadedFunction:
         # A copy is asked for attributes before it has any.
         functions: Mapping[str, LoadedFunction] = self.__dict__.get("_functions", {})
-        if name not in functions:
-            raise AttributeError(f"the program has no function {name!r} on arrays, only {tuple(functions)}")
-        return functions[name]
+        if name in functions:
+            return functions[name]
+        refused: Mapping[str, str] = self.__dict__.get("_refused", {})
+        if name in refused:
+            raise AttributeError(f"{name} can't be called on arrays: {refused[name]}")
+        raise AttributeError(f"the program has no function {name!r} on arrays, only {tuple(functions)}")
 
-    def __call__(self, *arguments: Any) -> Any:
+    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
         """Call the program's function. Raises `CallError` when that isn't unique; see `LoadedFunction`."""
-        if self._default is None:
-            raise CallError(f"the program has no function 'main': call one of {self.functions}")
-        return self._default(*arguments)
+        if self._default is not None:
+            return self._default(*arguments, **keywords)
+        if "main" in self._refused:
+            raise CallError(f"main can't be called on arrays: {self._refused['main']}")
+        raise CallError(f"the program has no function 'main': call one of {self.functions}")
 
 
 class LoadedFunction:
@@ -201,7 +192,7 @@ class LoadedFunction:
         self.device = device
         self._lock = lock
         inputs = () if signature is None else signature.inputs
-        self._parameters = [_TensorParameter(index, tensor) for index, tensor in enumerate(inputs)]
+        self._parameters = [TensorParameter(index, tensor) for index, tensor in enumerate(inputs)]
         self._unaligned, self._read_only, self._storage = (
             frozenset(map(int, function.reflection.get(key, "").split()))
             for key in (UNALIGNED_KEY, READ_ONLY_KEY, STORAGE_KEY)
@@ -210,34 +201,35 @@ class LoadedFunction:
         self.threads = None if threads is None else int(threads)
         """That its kernels are for; None where it has none, and on GPUs."""
 
-    def __call__(self, *arguments: Any) -> Any:
-        """Call the function on numpy arrays or torch tensors of the types in `signature`.
+    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
+        """Call the function on arrays of the types in `signature`, by position or by the names there.
+
+        Arrays are numpy's, also of ml_dtypes, tensors of torch's on the CPU, what converts itself to an array
+        of numpy's as those of jax do, and numbers of Python's and lists of them.
 
         Returns the result, or a tuple of them if there isn't just one: torch tensors if there is one among
-        the arguments, numpy arrays otherwise. IREE's integers have no sign: unsigned results come as signed
-        ones of the same bits. Raises `CallError` when the arguments don't fit the signature or the program
-        fails.
+        the arguments, numpy arrays otherwise, of ml_dtypes where numpy has no such type, or of unsigned
+        integers of the same bits where that isn't installed. IREE's integers have no sign: unsigned results
+        come as signed ones of the same bits. Raises `CallError` when the arguments don't fit the signature or
+        the program fails.
         """
-        parameters: Sequence[_Parameter] = self._parameters
-        if self.signature is None:
-            parameters = [_Parameter(index) for index in range(len(arguments))]
-        if len(arguments) != len(parameters):
-            raise CallError(f"{self.name} takes {len(parameters)} argument(s), got {len(arguments)}")
-        torch = sys.modules.get("torch")
-        gives_torch = torch is not None and any(isinstance(argument, torch.Tensor) for argument in arguments)
-        arrays = [
-            parameter.check(self.name, argument, torch)
-            for parameter, argument in zip(parameters, arguments, strict=True)
+        inputs = None if self.signature is None else self.signature.inputs
+        given = by_position(self.name, inputs, arguments, keywords)
+        parameters: Sequence[Parameter] = self._parameters
+        if inputs is None:
+            parameters = [Parameter(index) for index in range(len(given))]
+        taken = [
+            parameter.take(self.name, argument) for parameter, argument in zip(parameters, given, strict=True)
         ]
         borrowed = BorrowedArrays()
         try:
-            results = self._run(arrays, borrowed)
+            results = self._run(taken, borrowed)
         except RUNTIME_ERRORS as error:
             raise CallError(f"{self.name} failed: {error}") from error
         borrowed.wait()
-        if gives_torch and torch is not None:
-            results = [torch.from_numpy(result) for result in results]
-        return results[0] if len(results) == 1 else tuple(results)
+        convert = Result.torch if has_tensor(given) else Result.numpy
+        converted = [convert(result) for result in results]
+        return converted[0] if len(converted) == 1 else tuple(converted)
 
     def invoke(self, views: Sequence[Any]) -> Any:
         """Call the function on buffer views of its device; returns the runtime's list of such views.
@@ -255,106 +247,66 @@ class LoadedFunction:
         """Whether the program writes nothing to the memory of an argument; False where it doesn't say."""
         return index in self._read_only
 
-    def _run(self, arrays: Sequence[npt.NDArray[Any]], borrowed: BorrowedArrays) -> list[npt.NDArray[Any]]:
-        outputs = self.invoke([self._import(index, array, borrowed) for index, array in enumerate(arrays)])
-        results: list[npt.NDArray[Any]] = []
+    def _run(self, arguments: Sequence[HostArray], borrowed: BorrowedArrays) -> list[Result]:
+        views = [self._import(index, *argument, borrowed) for index, argument in enumerate(arguments)]
+        outputs = self.invoke(views)
+        results: list[Result] = []
         for index in range(outputs.size):
-            results.append(self._export(outputs, index, (*arrays, *results)))
+            taken = (*arguments, *(result.array for result in results))
+            results.append(self._export(outputs, index, taken))
         return results
 
-    def _import(self, index: int, array: npt.NDArray[Any], borrowed: BorrowedArrays) -> Any:
+    def _import(
+        self, index: int, array: npt.NDArray[Any], element_type: ElementType, borrowed: BorrowedArrays
+    ) -> Any:
         # The strides of an array without elements are those of no dense one.
         if not self.device.in_host_memory or not array.flags.writeable or array.size == 0:
-            return self.device.copy_from_host(array)
+            return self.device.copy_from_host(array, element_type)
         is_aligned = array.__array_interface__["data"][0] % BUFFER_ALIGNMENT == 0
         if index in self._storage and is_aligned:
-            return self.device.import_in_place(array)
+            return self.device.import_in_place(array, element_type)
         if index not in self._read_only:
-            return self.device.copy_from_host(array)
+            return self.device.copy_from_host(array, element_type)
         if is_aligned:
-            return borrowed.borrow(self.device, array)
+            return borrowed.borrow(self.device, array, element_type)
         if index in self._unaligned and array.flags.aligned:
-            return self.device.import_in_place(array)
-        return self.device.copy_from_host(array)
+            return self.device.import_in_place(array, element_type)
+        return self.device.copy_from_host(array, element_type)
 
-    def _export(self, outputs: Any, index: int, others: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+    def _export(self, outputs: Any, index: int, others: Sequence[HostArray]) -> Result:
         view = outputs.get_as_object(index, runtime.HalBufferView)
-        dtype = _RESULT_DTYPES.get(view.element_type)
-        if dtype is None:
+        element_type = type_of_hal(view.element_type)
+        if element_type is None:
             raise CallError(f"result {index} of {self.name} has elements that numpy has no type for")
         if not self.device.in_host_memory:
-            return self.device.copy_to_host(view, dtype)
-        # What is mapped keeps its memory, and is the base of the array, which views of it keep.
-        result: npt.NDArray[Any] = np.ndarray(view.shape, dtype, view.map())
+            return Result(HostArray(self.device.copy_to_host(view, element_type.memory), element_type))
+        result = mapped(self.device.hal, view, element_type)
+        memory = result.array.memory
         # A program may return an argument, or a result twice, but a caller expects memory of his own.
-        return result.copy() if any(np.may_share_memory(result, other) for other in others) else result
+        if any(np.may_share_memory(memory, other.memory) for other in others):
+            return Result(HostArray(memory.copy(), element_type))
+        return result
 
 
-class _Parameter:
-    """What an argument has to be: here an array of any type that the runtime has."""
-
-    expected = "an array of numbers or booleans"
-
-    def __init__(self, index: int) -> None:
-        self._index = index
-
-    def accepts(self, array: npt.NDArray[Any]) -> bool:
-        return array.dtype in ELEMENT_TYPES
-
-    def check(self, function: str, argument: Any, torch: Any) -> npt.NDArray[Any]:
-        """The argument as a contiguous array; raises `CallError` if it doesn't fit."""
-        if torch is not None and isinstance(argument, torch.Tensor):
-            if argument.device.type != "cpu":
-                raise self._error(function, f"a tensor on {argument.device}; move it to the CPU")
-            try:
-                argument = argument.detach().resolve_conj().resolve_neg().numpy()
-            except (RuntimeError, TypeError) as error:
-                reason = str(error).partition("\n")[0]
-                raise self._error(function, f"a tensor that is no numpy array: {reason}") from None
-        elif not isinstance(argument, np.ndarray):
-            raise self._error(function, f"{type(argument).__name__}, which is no numpy array or torch tensor")
-        if not self.accepts(argument):
-            raise self._error(function, f"{argument.dtype} of shape {argument.shape}")
-        return np.asarray(argument, order="C")
-
-    def _error(self, function: str, what: str) -> CallError:
-        return CallError(f"argument {self._index} of {function} must be {self.expected}, got {what}")
-
-
-class _TensorParameter(_Parameter):
-    """An array of the type in a signature."""
-
-    def __init__(self, index: int, signature: TensorSignature) -> None:
-        super().__init__(index)
-        self.expected = str(signature)
-        self._signature = signature
-        self._static_shape = None if None in signature.shape else signature.shape
-        dtype = _DTYPES[signature.element_type]
-        # Integers of functions on MLIR's own tensors have no sign.
-        self._dtypes = (dtype, np.dtype(f"u{dtype}")) if dtype.kind == "i" else (dtype,)
-
-    def accepts(self, array: npt.NDArray[Any]) -> bool:
-        return array.dtype in self._dtypes and self._fits(array.shape)
-
-    def _fits(self, shape: tuple[int, ...]) -> bool:
-        if self._static_shape is not None:
-            return shape == self._static_shape
-        return self._signature.accepts(shape)
-
-
-def _public_functions(module: Any) -> Iterator[tuple[str, FunctionSignature | None, Any]]:
-    """The functions that can be called on arrays."""
+def _public_functions(module: Any) -> Iterator[tuple[str, Any]]:
+    """The functions of the program's own, by their names."""
     for name in module.function_names:
-        function = module.lookup_function(name)
-        declaration = function.reflection.get("iree.abi.declaration")
-        if declaration is None:
-            # IREE's own functions start with underscores; one on fences is beside the one that waits for it.
-            if not name.startswith("__") and not name.endswith("$async"):
-                yield name, None, function
-            continue
-        names = [json.loads(function.reflection.get(key, "null")) for key in (INPUTS_KEY, OUTPUTS_KEY)]
-        signature = parse_declaration(declaration, *names)
-        if signature is not None and all(
-            tensor.element_type in _DTYPES for tensor in (*signature.inputs, *signature.outputs)
-        ):
-            yield name, signature, function
+        # IREE's own functions start with underscores; one on fences is beside the one that waits for it.
+        if not name.startswith("__") and not name.endswith("$async"):
+            yield name, module.lookup_function(name)
+
+
+def _signature(function: Any) -> FunctionSignature | None:
+    """That of a function, or None where the program doesn't hold it. Raises `SignatureError`."""
+    declaration = function.reflection.get("iree.abi.declaration")
+    if declaration is None:
+        return None
+    names = [json.loads(function.reflection.get(key, "null")) for key in (INPUTS_KEY, OUTPUTS_KEY)]
+    signature = parse_declaration(declaration, *names)
+    for kind, tensors in (("argument", signature.inputs), ("result", signature.outputs)):
+        for index, tensor in enumerate(tensors):
+            if not types_of_mlir(tensor.element_type):
+                raise SignatureError(
+                    f"{kind} {index} is {tensor}, and no array has elements of type {tensor.element_type}"
+                )
+    return signature

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 # Element types have parameters of their own, as in `tensor<4xcomplex<f32>>`.
-_VALUE = re.compile(r"%\w+: (?:tensor<((?:[^<>]|<[^<>]*>)*)>|[^,]+)")
-_TENSOR = re.compile(r"(?P<sizes>(?:(?:\d+|\?)x)*)(?P<element_type>.+)")
+_VALUE = re.compile(r"%\w+: (tensor<(?:[^<>]|<[^<>]*>)*>|[^,]+)")
+_TENSOR = re.compile(r"tensor<(?P<sizes>(?:(?:\d+|\?)x)*)(?P<element_type>.+)>")
 _DECLARATION = re.compile(r"sync func @[^(]*\((.*)\) -> \((.*)\)")
 
 
@@ -46,25 +46,33 @@ class FunctionSignature:
     outputs: tuple[TensorSignature, ...]
 
 
+class SignatureError(Exception):
+    """A function can't be called on arrays."""
+
+
 def parse_declaration(
     declaration: str, input_names: Sequence[str] | None = None, output_names: Sequence[str] | None = None
-) -> FunctionSignature | None:
+) -> FunctionSignature:
     """The types in IREE's `iree.abi.declaration` of a compiled function, with these names.
 
-    None if the function isn't one that is called synchronously with nothing but tensors. An example:
-    `sync func @main(%input0: tensor<?x64xf32>) -> (%output0: tensor<?x64xf32>)`.
+    An example: `sync func @main(%input0: tensor<?x64xf32>) -> (%output0: tensor<?x64xf32>)`. Raises
+    `SignatureError` if the function isn't one that is called synchronously with nothing but tensors.
     """
     match = _DECLARATION.match(declaration)
     if match is None:
-        return None
-    sides = []
-    for side, names in zip(match.groups(), (input_names, output_names), strict=True):
-        values = [_parse_tensor(body) for body in _VALUE.findall(side)]
-        tensors = tuple(value for value in values if value is not None)
-        if len(tensors) != len(values):
-            return None
-        sides.append(tensors if names is None else named(tensors, names))
-    return FunctionSignature(inputs=sides[0], outputs=sides[1])
+        raise SignatureError("it isn't called synchronously")
+    inputs, outputs = match.groups()
+    return FunctionSignature(
+        inputs=_parse_side("argument", inputs, input_names),
+        outputs=_parse_side("result", outputs, output_names),
+    )
+
+
+def _parse_side(kind: str, side: str, names: Sequence[str] | None) -> tuple[TensorSignature, ...]:
+    tensors = tuple(
+        _parse_tensor(f"{kind} {index}", value) for index, value in enumerate(_VALUE.findall(side))
+    )
+    return tensors if names is None else named(tensors, names)
 
 
 def named(tensors: Sequence[TensorSignature], names: Sequence[str]) -> tuple[TensorSignature, ...]:
@@ -72,9 +80,9 @@ def named(tensors: Sequence[TensorSignature], names: Sequence[str]) -> tuple[Ten
     return tuple(replace(tensor, name=name) for tensor, name in zip(tensors, names, strict=True))
 
 
-def _parse_tensor(body: str) -> TensorSignature | None:
-    match = _TENSOR.fullmatch(body)
+def _parse_tensor(place: str, value: str) -> TensorSignature:
+    match = _TENSOR.fullmatch(value)
     if match is None:
-        return None
+        raise SignatureError(f"{place} is {value}, no tensor")
     sizes = (None if size == "?" else int(size) for size in match["sizes"].split("x")[:-1])
     return TensorSignature(tuple(sizes), match["element_type"])

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from iree.winograd.errors import InvalidOptionError
-from iree.winograd.loading.runtime import numpy_dtype
+from iree.winograd.loading.element_types import types_of_mlir
 from iree.winograd.loading.signatures import TensorSignature
 
 Array = npt.NDArray[Any]
@@ -70,13 +70,17 @@ def _array(signature: TensorSignature, what: str | None, generator: np.random.Ge
     if not signature.accepts(shape):
         raise InvalidOptionError(f"input {name} must be {signature}, not of sizes {what}")
     try:
-        return _random(shape, numpy_dtype(signature.element_type), generator)
+        return _random(shape, types_of_mlir(signature.element_type)[0].dtype, generator)
     except (MemoryError, ValueError):
         raise InvalidOptionError(f"input {name}: {what} are more elements than memory holds") from None
 
 
 def _random(shape: tuple[int, ...], dtype: np.dtype[Any], generator: np.random.Generator) -> Array:
-    if dtype.kind == "f":
+    if dtype.kind == "c":
+        parts = generator.standard_normal((2, *shape))
+        return np.asarray(parts[0] + 1j * parts[1], dtype)
+    # Those of ml_dtypes are of a kind of their own.
+    if dtype.kind in "fV":
         return generator.standard_normal(shape).astype(dtype)
     # Whatever they count or index, these are within it.
     return generator.integers(0, 2, shape).astype(dtype)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
+from weakref import WeakMethod
 
 if TYPE_CHECKING:
     from torch.fx import GraphModule
@@ -28,3 +29,19 @@ def winograd(
     from iree.winograd.torch_compile.settings import read_settings
 
     return GraphCompiler(read_settings(mode, options), lambda explained: None).compile(graph, inputs)
+
+
+def lent(compile: Callable[..., Any]) -> Callable[..., Any]:
+    """The bound method `compile` as a backend that torch may hold as long as it likes, as it does `winograd`.
+
+    Call it while the object of the method lives.
+    """
+    method = WeakMethod(compile)
+
+    def call(graph: GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
+        bound = method()
+        assert bound is not None
+        compiled: Callable[..., Any] = bound(graph, inputs)
+        return compiled
+
+    return call

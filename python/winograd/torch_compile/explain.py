@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from iree.winograd.errors import WinogradError
 from iree.winograd.importers.torch_graphs import in_mode
+from iree.winograd.torch_compile.backend import lent
 from iree.winograd.torch_compile.explanation import ExplainedGraph, Explanation
 from iree.winograd.torch_compile.graph_compiler import GraphCompiler
 from iree.winograd.torch_compile.settings import read_settings
@@ -27,7 +28,7 @@ def explain(
     settings = read_settings(None, options)
     graphs: list[ExplainedGraph] = []
     compiler = GraphCompiler(settings, graphs.append)
-    compiled = torch.compile(model, backend=compiler.compile)
+    compiled = torch.compile(model, backend=lent(compiler.compile))
     try:
         with in_mode(model, training=training):
             if training:

@@ -12,9 +12,9 @@ from iree import runtime
 from iree.winograd.errors import CallError
 from iree.winograd.loading.device import RUNTIME_ERRORS
 from iree.winograd.loading.runtime import BUFFER_ALIGNMENT, LoadedFunction
+from iree.winograd.loading.shared_memory import RESULTS
 from iree.winograd.torch_compile.openmp import release_processors
 from iree.winograd.torch_compile.part_program import Order, PartSignature
-from iree.winograd.torch_compile.shared_memory import RESULTS
 from torch.utils.dlpack import from_dlpack, to_dlpack  # type: ignore[attr-defined]
 
 _DLPACK_DEVICES: Mapping[str, int] = MappingProxyType({"cpu": 1, "cuda": 2})

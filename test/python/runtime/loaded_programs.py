@@ -1,5 +1,7 @@
 """A program of a few functions to load, and arrays to call it with."""
 
+from collections.abc import Sequence
+
 import iree.winograd
 import numpy as np
 import numpy.typing as npt
@@ -33,8 +35,8 @@ func.func @twice(%x: tensor<4x64xf32>) -> (tensor<4x64xf32>, tensor<4x64xf32>) {
 HOST_DEVICES = ["local-sync", "local-task"]
 
 
-def compile_program(text: str) -> bytes:
-    return iree.winograd.compile(text, target="cpu:x86-64", enable_winograd=False)
+def compile_program(text: str, flags: Sequence[str] = ()) -> bytes:
+    return iree.winograd.compile(text, target="cpu:x86-64", enable_winograd=False, flags=flags)
 
 
 def random_array(*shape: int) -> Array:

@@ -62,17 +62,41 @@ def test_functions_are_attributes(program: LoadedProgram) -> None:
         _ = program.other
 
 
-def test_functions_on_what_numpy_has_no_type_for_are_left_out() -> None:
-    text = PROGRAM
-    for number, element_type in enumerate(("index", "complex<f32>", "bf16", "f8E4M3FN")):
-        tensor = f"tensor<4x{element_type}>"
-        text += f"func.func @other_{number}(%x: {tensor}) -> {tensor} {{\n  return %x : {tensor}\n}}\n"
-    program = load(compile_program(text), "local-sync")
+def identity(name: str, type_: str) -> str:
+    return f"func.func @{name}(%x: {type_}) -> {type_} {{\n  return %x : {type_}\n}}\n"
+
+
+def test_functions_on_what_no_array_holds_say_so() -> None:
+    refused = {
+        "on_index": ("tensor<4xindex>", "argument 0 is tensor<4xindex>, and no array has .* of type index"),
+        "on_i4": ("tensor<4xi4>", "argument 0 is tensor<4xi4>, and no array has elements of type i4"),
+        "on_halves": ("tensor<4xcomplex<f16>>", "no array has elements of type complex<f16>"),
+        "on_a_number": ("i32", "argument 0 is i32, no tensor"),
+    }
+    text = "".join(identity(name, type_) for name, (type_, _) in refused.items())
+    program = load(compile_program(PROGRAM + text), "local-sync")
     assert program.functions == ("main", "swap", "twice")
     x = random_array(4, 64)
     np.testing.assert_array_equal(program(x), 2 * x)
-    with pytest.raises(AttributeError, match="no function 'other_0' on arrays"):
-        _ = program.other_0
+    assert program.refused.keys() == refused.keys()
+    for name, (_, reason) in refused.items():
+        with pytest.raises(AttributeError, match=f"{name} can't be called on arrays: .*{reason}"):
+            getattr(program, name)
+
+
+def test_a_program_of_nothing_that_can_be_called_is_an_error() -> None:
+    message = "the program has no function that can be called on arrays: main: argument 0 is tensor<4xf8E3M4>"
+    with pytest.raises(LoadError, match=message):
+        load(compile_program(identity("main", "tensor<4xf8E3M4>")), "local-sync")
+
+
+def test_no_other_function_is_called_in_place_of_main() -> None:
+    program = load(
+        compile_program(identity("main", "i64") + identity("other", "tensor<2xf32>")), "local-sync"
+    )
+    assert program.functions == ("other",)
+    with pytest.raises(CallError, match="main can't be called on arrays: argument 0 is i64, no tensor"):
+        program(np.zeros(2, np.float32))
 
 
 def test_several_functions_without_main_are_called_by_name() -> None:

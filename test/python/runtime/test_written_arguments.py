@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pytest
 import torch
 from iree.winograd.loading.device import Device
+from iree.winograd.loading.element_types import ElementType
 from iree.winograd.loading.runtime import load
 from iree.winograd.torch_compile.loaded_part import LoadedPart
 from iree.winograd.torch_compile.part_program import Argument, PartSignature
@@ -84,9 +85,9 @@ def copied(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     addresses: list[int] = []
     copy_from_host = Device.copy_from_host
 
-    def record(self: Device, array: npt.NDArray[np.generic]) -> object:
+    def record(self: Device, array: npt.NDArray[np.generic], element_type: ElementType) -> object:
         addresses.append(array.ctypes.data)
-        return copy_from_host(self, array)
+        return copy_from_host(self, array, element_type)
 
     monkeypatch.setattr(Device, "copy_from_host", record)
     return addresses

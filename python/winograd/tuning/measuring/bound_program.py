@@ -6,16 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 from iree import runtime
-from iree.winograd.loading.device import ELEMENT_TYPES, Device
-
-# Programs give integers whose sign isn't known.
-_SIGNLESS = {f"INT_{bits}": np.dtype(f"int{bits}") for bits in (8, 16, 32, 64)}
-_DTYPES = {int(element_type): dtype for dtype, element_type in ELEMENT_TYPES.items()} | {
-    int(getattr(runtime.HalElementType, name)): dtype for name, dtype in _SIGNLESS.items()
-}
+from iree.winograd.loading.device import Device
+from iree.winograd.loading.element_types import type_of_hal
 
 
 class BoundProgram:
@@ -43,4 +37,9 @@ class BoundProgram:
         """Call the function and copy its results."""
         values = self.run()
         views = (values.get_as_object(index, runtime.HalBufferView) for index in range(len(values)))
-        return tuple(self._device.copy_to_host(view, _DTYPES[view.element_type]) for view in views)
+        return tuple(map(self._copied, views))
+
+    def _copied(self, view: Any) -> npt.NDArray[Any]:
+        element_type = type_of_hal(view.element_type)
+        assert element_type is not None
+        return self._device.copy_to_host(view, element_type.memory).view(element_type.dtype)
