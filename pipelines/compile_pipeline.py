@@ -1,4 +1,4 @@
-"""The order of all passes: those on a program, and those on the commands that IREE makes of it."""
+"""The order of all passes: those on a program, and on the dispatches and commands that IREE makes of it."""
 
 from __future__ import annotations
 
@@ -41,6 +41,7 @@ from .iree_workarounds.separate_reductions import SeparateReductions
 from .machines.host import physical_cores
 from .on_program.chain_kernels import ChainKernels
 from .on_program.drop_barriers import DropBarriers
+from .on_program.end_computed_first import EndComputedFirst
 from .on_program.note_threads import NoteThreads
 from .on_program.note_unaligned import NoteUnaligned
 from .on_program.note_writes import NoteWrites
@@ -109,6 +110,11 @@ def compile_pipeline(
         NoteUnaligned(),
         NoteThreads(**shared_values(options, NoteThreads)),
     ]
+
+
+def dispatch_pipeline() -> list[Pass]:
+    """The passes on a program after IREE's `flow` phase, which made dispatches of it."""
+    return [EndComputedFirst()]
 
 
 def command_pipeline() -> list[Pass]:

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from iree.winograd.dialect.bindings import ir
 
+BARRIER = "util.optimization_barrier"
+COMPUTED_FIRST_ATTRIBUTE_NAME = "winograd.computed_first"
+"""Marks barriers of ours, which `winograd-end-computed-first` takes out; a program may have its own."""
+
 
 def compute_first(value: ir.OpResult) -> None:
     """Have all users read `value` behind a barrier, across which IREE fuses nothing."""
+    marks = {COMPUTED_FIRST_ATTRIBUTE_NAME: ir.UnitAttr.get()}
     uses = [(use.owner.operation, use.operand_number) for use in value.uses]
     operation = value.owner.operation
     with ir.InsertionPoint.after(operation), operation.location:
-        read = ir.Operation.create("util.optimization_barrier", [value.type], [value]).result
+        read = ir.Operation.create(BARRIER, [value.type], [value], marks).result
     for user, number in uses:
         user.operands[number] = read

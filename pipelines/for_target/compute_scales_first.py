@@ -28,7 +28,7 @@ class ComputeScalesFirst:
         %y = linalg.generic ins(%x, %s : tensor<1x9x9x32xf32>, tensor<1x32xf32>) { arith.mulf }
       becomes
         %s = tensor.collapse_shape %scales [[0], [1, 2]] : tensor<1x8x4xf32> into tensor<1x32xf32>
-        %read = util.optimization_barrier %s
+        %read = util.optimization_barrier {winograd.computed_first} %s
         %y = linalg.generic ins(%x, %read : tensor<1x9x9x32xf32>, tensor<1x32xf32>) { arith.mulf }
 
     A program without convolutions that were taken stays as it is.

@@ -30,7 +30,7 @@ class SeparateReductions:
         %r = linalg.generic ins(%x, %m) ...
       becomes
         %m = linalg.generic {iterator_types = [parallel, reduction, parallel]} ...
-        %read = util.optimization_barrier %m
+        %read = util.optimization_barrier {winograd.computed_first} %m
         %r = linalg.generic ins(%x, %read) ...
 
     Rows that subgroups reduce stay as they are, and so does a program without convolutions that were taken.
@@ -61,7 +61,9 @@ def _is_broadcast(value: ir.Value) -> bool:
             return True
         if user.name == "linalg.generic":
             indexing_map = generic_maps(user)[use.operand_number]
-            if len(indexing_map.results) < indexing_map.n_dims:
+            # A reduced dimension that was kept, of one element, is read at a constant position.
+            read = [each for each in indexing_map.results if isinstance(each, ir.AffineDimExpr)]
+            if len(read) < indexing_map.n_dims:
                 return True
         elif user.name not in RESHAPES:
             continue

@@ -13,7 +13,7 @@ util.global private @device = #hal.device.target<"local", [
 // CHECK-SAME: , %[[SCALES:.*]]: tensor<1x8x4xf32>
 // CHECK: %[[Y:.*]] = "winograd.output_transform"
 // CHECK: %[[MERGED:.*]] = tensor.collapse_shape %[[SCALES]]
-// CHECK: %[[READ:.*]] = util.optimization_barrier %[[MERGED]] : tensor<1x32xf32>
+// CHECK: %[[READ:.*]] = util.optimization_barrier {winograd.computed_first} %[[MERGED]] : tensor<1x32xf32>
 // CHECK: %[[SPREAD:.*]] = tensor.expand_shape %[[READ]]
 // CHECK: linalg.generic {{.*}} ins(%[[Y]], %[[SPREAD]]
 // CHECK-NOT: util.optimization_barrier

@@ -7,7 +7,7 @@ util.global private @device = #hal.device.target<"vulkan", [#hal.executable.targ
 // What lies between a reduction and the operation that reads it many times changes nothing.
 // CHECK-LABEL: func.func @columns
 // CHECK: %[[SUM:.*]] = linalg.generic {{.*}}"reduction"
-// CHECK: %[[READ:.*]] = util.optimization_barrier %[[SUM]] : tensor<1x8x64xf32>
+// CHECK: %[[READ:.*]] = util.optimization_barrier {winograd.computed_first} %[[SUM]] : tensor<1x8x64xf32>
 // CHECK: linalg.generic {{.*}} ins(%[[READ]] : tensor<1x8x64xf32>)
 func.func @columns(%m: tensor<1x512x64xf32>, %e: tensor<1x8x64x64xf32>, %i: tensor<1x8x64xf32>) -> tensor<1x8x64x64xf32> {
   %y = "winograd.output_transform"(%m) ({
@@ -37,7 +37,7 @@ func.func @columns(%m: tensor<1x512x64xf32>, %e: tensor<1x8x64x64xf32>, %i: tens
 // CHECK-NOT: util.optimization_barrier
 // CHECK: linalg.transpose
 // CHECK: %[[SUM:.*]] = linalg.generic {{.*}}"reduction"
-// CHECK: util.optimization_barrier %[[SUM]] : tensor<1x8x64xf32>
+// CHECK: util.optimization_barrier {winograd.computed_first} %[[SUM]] : tensor<1x8x64xf32>
 // CHECK: %[[LAST:.*]] = linalg.generic {{.*}}"reduction"
 // CHECK-NOT: util.optimization_barrier
 // CHECK: return
@@ -88,4 +88,32 @@ func.func @rows_of_one_image(%m: tensor<1x4096x64xf32>, %e: tensor<1x64x64x64xf3
     linalg.yield %s : f32
   } -> tensor<1x64x64x64xf32>
   return %r : tensor<1x64x64x64xf32>
+}
+
+// -----
+
+util.global private @device = #hal.device.target<"vulkan", [#hal.executable.target<"vulkan-spirv", "vulkan-spirv-fb">]> : !hal.device
+
+#direct = {dilation = array<i64: 1, 1>, kernel_size = array<i64: 1, 1>, output_tile = array<i64: 1, 1>, part_size = array<i64: 1, 1>, spacing = array<i64: 1, 1>, step = array<i64: 1, 1>, views = [array<i64: 0, 0>]}
+
+// Torch keeps reduced dimensions, of one element.
+// CHECK-LABEL: func.func @kept
+// CHECK: %[[SUM:.*]] = linalg.generic {{.*}}"reduction"
+// CHECK: util.optimization_barrier {winograd.computed_first} %[[SUM]] : tensor<1x8x1x64xf32>
+func.func @kept(%m: tensor<1x512x64xf32>, %e: tensor<1x8x64x64xf32>, %i: tensor<1x8x1x64xf32>) -> tensor<1x8x64x64xf32> {
+  %y = "winograd.output_transform"(%m) ({
+  ^bb0(%a: f32):
+    vector.yield %a : f32
+  }) {decomposition = #direct, groups = 1 : i64, indexing_maps = [], operandSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0>} : (tensor<1x512x64xf32>) -> tensor<1x8x64x64xf32>
+  %sum = linalg.generic {indexing_maps = [affine_map<(n, h, w, k) -> (n, h, w, k)>, affine_map<(n, h, w, k) -> (n, h, 0, k)>], iterator_types = ["parallel", "parallel", "reduction", "parallel"]} ins(%y : tensor<1x8x64x64xf32>) outs(%i : tensor<1x8x1x64xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %s = arith.addf %in, %out : f32
+    linalg.yield %s : f32
+  } -> tensor<1x8x1x64xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(n, h, w, k) -> (n, h, w, k)>, affine_map<(n, h, w, k) -> (n, h, 0, k)>, affine_map<(n, h, w, k) -> (n, h, w, k)>], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%y, %sum : tensor<1x8x64x64xf32>, tensor<1x8x1x64xf32>) outs(%e : tensor<1x8x64x64xf32>) {
+  ^bb0(%in: f32, %of: f32, %out: f32):
+    %s = arith.divf %in, %of : f32
+    linalg.yield %s : f32
+  } -> tensor<1x8x64x64xf32>
+  return %r : tensor<1x8x64x64xf32>
 }

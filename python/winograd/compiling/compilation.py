@@ -25,8 +25,10 @@ from iree.winograd.errors import CompilationError
 from iree.winograd.passes.frame.containment import Containment, RewriteFailure, RewriteFailuresError
 from iree.winograd.passes.frame.registry import PassError
 from iree.winograd.passes.match.convolution_form import convolutions
+from iree.winograd.passes.match.navigation import walk
 from iree.winograd.pipelines.backends.module_backend import unsupported_target
-from iree.winograd.pipelines.compile_pipeline import command_pipeline, compile_pipeline
+from iree.winograd.pipelines.compile_pipeline import command_pipeline, compile_pipeline, dispatch_pipeline
+from iree.winograd.pipelines.on_program.end_computed_first import is_computed_first
 from iree.winograd.pipelines.selection.decision import Decision
 from iree.winograd.pipelines.selection.options import WinogradOptions
 from iree.winograd.report.file import ReportFileError, report_file
@@ -51,6 +53,8 @@ PHASES = (
 """The phases of IREE's compilation, in order."""
 _CONSTANTS_PHASE = "global-optimization"
 """The phase in which IREE evaluates constants, with our kernels where they compute some."""
+_DISPATCHES_PHASE = "flow"
+"""The phase after which what a dispatch computes is settled."""
 _COMMANDS_PHASE = "stream"
 """The phase after which a program says what its commands read and write."""
 _CONFIGURATIONS_PHASE = "executable-configurations"
@@ -226,7 +230,7 @@ class Compilation:
         return self._compile_rewritten(module, self._options)
 
     def _compile_rewritten(self, module: ir.Operation, options: WinogradOptions) -> api.Invocation | None:
-        attempts = Attempts([*compile_pipeline(options), *command_pipeline()])
+        attempts = Attempts([*compile_pipeline(options), *dispatch_pipeline(), *command_pipeline()])
         attempt = partial(self._attempt, module, options)
         self._failures = ()
         try:
@@ -280,9 +284,12 @@ class Compilation:
             run_passes(module, passes, self._dumps, containment)
             require_lowered(module)
             users = take_kernel_users(module)
+            computes_first = any(map(is_computed_first, walk(module)))
             finished = None
             with suppress(InvalidProgramError):
-                finished = self._finish(invocation, REWRITE_PHASE, containment, users)
+                finished = self._finish(
+                    invocation, REWRITE_PHASE, containment, users, computes_first=computes_first
+                )
             if finished is None:
                 raise RewriteFailuresError(failures_of_kernels(users, module.location, diagnostics))
         except BaseException as error:
@@ -312,9 +319,12 @@ class Compilation:
         compile_from: str,
         containment: Containment,
         kernels: Collection[str] = (),
+        *,
+        computes_first: bool = False,
     ) -> api.Invocation | None:
         """Compile a program that has `kernels` of ours on from phase `compile_from`.
 
+        With `computes_first` barriers of ours are among its operations.
         Raises `RewriteFailuresError` when a pass failed on the program's commands, which are as they were,
         and `InvalidProgramError` when IREE made an invalid program of it, after diagnostics.
         """
@@ -327,16 +337,12 @@ class Compilation:
                 (_CONSTANTS_PHASE, bodies.take_all),
                 (_CONFIGURATIONS_PHASE, bodies.put_back),
             ]
+        # What IREE makes of a program may not verify: it then says so itself, or goes on if told to.
+        run = partial(run_passes, dumps=self._dumps, containment=containment, verify=self._stages.verify)
+        if computes_first and stages.go_beyond(_DISPATCHES_PHASE):
+            rewrites.append((_DISPATCHES_PHASE, partial(run, passes=dispatch_pipeline())))
         if (kernels or not self._only_rewritten) and stages.go_beyond(_COMMANDS_PHASE):
-            # What IREE makes of a program may not verify: it then says so itself, or goes on if told to.
-            run = partial(
-                run_passes,
-                passes=command_pipeline(),
-                dumps=self._dumps,
-                containment=containment,
-                verify=self._stages.verify,
-            )
-            rewrites.append((_COMMANDS_PHASE, run))
+            rewrites.append((_COMMANDS_PHASE, partial(run, passes=command_pipeline())))
         if kernels and stages.go_beyond(_TRANSLATION_PHASE):
             # Its end is where what kernels became is verified.
             rewrites.append((_TRANSLATION_PHASE, lambda program: None))
