@@ -24,7 +24,7 @@ from iree.winograd.report.decisions import decision_report
 from iree.winograd.report.schema import DecisionReport, LayerReport
 from small_programs import ADD
 
-COMMAND_LINE_PAGE = Path(__file__).parents[2] / "docs" / "reference" / "command-line.md"
+REPORT_PAGE = Path(__file__).parents[2] / "docs" / "reference" / "report.md"
 
 # A 3x3 convolution with 64 channels, one of a type without kernels, and a 1x1 convolution.
 CONVOLUTIONS = """\
@@ -110,8 +110,8 @@ def test_schema(source: str, target: str, tmp_path: Path) -> None:
     assert report["schema_version"] == schema.SCHEMA_VERSION
 
 
-def test_the_page_on_the_command_line_has_the_schema() -> None:
-    page = COMMAND_LINE_PAGE.read_text()
+def test_the_page_on_reports_has_the_schema() -> None:
+    page = REPORT_PAGE.read_text()
     schemas = [value for value in vars(schema).values() if is_typeddict(value)]
     assert DecisionReport in schemas
     for each in schemas:

@@ -81,7 +81,7 @@ def compile(
     described at `target_flags`; `flags` are more flags of `iree-compile`, later ones taking precedence.
     `options` are the fields of `WinogradOptions`. With `enable_winograd=False` the program goes through stock
     IREE. The file `report`, `.json` or `.html`, is to say what each layer could have become, and why it
-    became what it did (docs/reference/command-line.md).
+    became what it did (docs/reference/report.md).
 
     Warns with `RewriteWarning` of each convolution or fusion that a pass of this project failed on, and that
     was left as it is, and with `TuningDatabaseWarning` when the tuning database is damaged. Raises

@@ -1,6 +1,6 @@
 """The form of a report on decisions, as it is written to a JSON file.
 
-docs/reference/command-line.md describes it.
+docs/reference/report.md describes it.
 
 Times are in seconds, sizes in elements unless a name says bytes, and a fused multiply-add is two operations.
 A batch known only at run time counts as `dynamic_batch` of the report in all counts and times.
