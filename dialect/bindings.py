@@ -23,7 +23,7 @@ from iree.compiler.dialects._ods_common import _cext as dialect_registry
 from iree.compiler.passmanager import PassManager
 
 if TYPE_CHECKING:
-    from iree.compiler.dialects import gpu, llvm, math, nvvm
+    from iree.compiler.dialects import gpu, iree_codegen, iree_gpu, llvm, math, nvvm
 
 c_library = ctypes.PyDLL(ctypes_dl._dylib._name)
 """MLIR's C API, called with the interpreter's lock held: what it does may refer to Python objects."""
@@ -44,6 +44,8 @@ _capsule_pointer.restype, _capsule_pointer.argtypes = ctypes.c_void_p, [ctypes.p
 _DEFERRED = ("gpu", "llvm", "math", "nvvm")
 """Those that are imported where they are used: by kernels for GPUs, and `math` by that of layer normalization
 and by programs of tests."""
+_DEFERRED_ATTRIBUTES = ("iree_codegen", "iree_gpu")
+"""Those of which passes read and write attributes, imported where they do."""
 
 CREATED_DIALECTS = (
     *(module.__name__.rpartition(".")[2] for module in (arith, func, memref, scf, tensor, vector)),
@@ -69,7 +71,7 @@ def import_no_other_dialects() -> None:
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _DEFERRED:
+    if name not in (*_DEFERRED, *_DEFERRED_ATTRIBUTES):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return import_module(f"iree.compiler.dialects.{name}")
 
@@ -85,6 +87,8 @@ __all__ = [
     "gpu",
     "import_no_other_dialects",
     "ir",
+    "iree_codegen",
+    "iree_gpu",
     "linalg",
     "linalg_structure",
     "llvm",

@@ -1,4 +1,4 @@
-"""The order of all passes: those on a program, and on the dispatches and commands that IREE makes of it."""
+"""The order of all passes: those on a program, and on what IREE makes of it on the way."""
 
 from __future__ import annotations
 
@@ -35,6 +35,7 @@ from .for_target.insert_first import InsertFirst
 from .for_target.loop_over_images import LoopOverImages
 from .for_target.split_sums import SplitSums
 from .iree_workarounds.keep_nan import KeepNan
+from .iree_workarounds.reduce_by_lanes import ReduceByLanes
 from .iree_workarounds.reshape_returned import ReshapeReturned
 from .iree_workarounds.separate_calls import SeparateCalls
 from .iree_workarounds.separate_reductions import SeparateReductions
@@ -120,3 +121,8 @@ def dispatch_pipeline() -> list[Pass]:
 def command_pipeline() -> list[Pass]:
     """The passes on a program after IREE's `stream` phase, which made commands of it."""
     return [NoteWrites(), DropBarriers(), OwnResults()]
+
+
+def configuration_pipeline() -> list[Pass]:
+    """The passes on a program after IREE's `executable-configurations` phase, on how its kernels work."""
+    return [ReduceByLanes()]

@@ -27,7 +27,12 @@ from iree.winograd.passes.frame.registry import PassError
 from iree.winograd.passes.match.convolution_form import convolutions
 from iree.winograd.passes.match.navigation import walk
 from iree.winograd.pipelines.backends.module_backend import unsupported_target
-from iree.winograd.pipelines.compile_pipeline import command_pipeline, compile_pipeline, dispatch_pipeline
+from iree.winograd.pipelines.compile_pipeline import (
+    command_pipeline,
+    compile_pipeline,
+    configuration_pipeline,
+    dispatch_pipeline,
+)
 from iree.winograd.pipelines.on_program.end_computed_first import is_computed_first
 from iree.winograd.pipelines.selection.decision import Decision
 from iree.winograd.pipelines.selection.options import WinogradOptions
@@ -101,6 +106,10 @@ class Stages:
         point = PHASES.index(phase)
         is_standard = self.mode == PipelineType.IREE_COMPILER_PIPELINE_STD
         return is_standard and PHASES.index(self.compile_from) < point < PHASES.index(self.compile_to)
+
+    def reach(self, phase: str) -> bool:
+        """Whether the program is compiled to the end of `phase`, or further."""
+        return self.go_beyond(phase) or (self.compile_to == phase != self.compile_from)
 
 
 NO_DUMPS = IRDumps()
@@ -230,7 +239,8 @@ class Compilation:
         return self._compile_rewritten(module, self._options)
 
     def _compile_rewritten(self, module: ir.Operation, options: WinogradOptions) -> api.Invocation | None:
-        attempts = Attempts([*compile_pipeline(options), *dispatch_pipeline(), *command_pipeline()])
+        later = [*dispatch_pipeline(), *command_pipeline(), *configuration_pipeline()]
+        attempts = Attempts([*compile_pipeline(options), *later])
         attempt = partial(self._attempt, module, options)
         self._failures = ()
         try:
@@ -330,6 +340,8 @@ class Compilation:
         """
         stages = replace(self._stages, compile_from=compile_from)
         rewrites: list[tuple[str, Callable[[ir.Operation], None]]] = []
+        # What IREE makes of a program may not verify: it then says so itself, or goes on if told to.
+        run = partial(run_passes, dumps=self._dumps, containment=containment, verify=self._stages.verify)
         if kernels and stages.go_beyond(_CONFIGURATIONS_PHASE) and not self._dumps_kernels():
             bodies = KernelBodies(kernels)
             rewrites += [
@@ -337,12 +349,12 @@ class Compilation:
                 (_CONSTANTS_PHASE, bodies.take_all),
                 (_CONFIGURATIONS_PHASE, bodies.put_back),
             ]
-        # What IREE makes of a program may not verify: it then says so itself, or goes on if told to.
-        run = partial(run_passes, dumps=self._dumps, containment=containment, verify=self._stages.verify)
         if computes_first and stages.go_beyond(_DISPATCHES_PHASE):
             rewrites.append((_DISPATCHES_PHASE, partial(run, passes=dispatch_pipeline())))
         if (kernels or not self._only_rewritten) and stages.go_beyond(_COMMANDS_PHASE):
             rewrites.append((_COMMANDS_PHASE, partial(run, passes=command_pipeline())))
+        if kernels and stages.reach(_CONFIGURATIONS_PHASE):
+            rewrites.append((_CONFIGURATIONS_PHASE, partial(run, passes=configuration_pipeline())))
         if kernels and stages.go_beyond(_TRANSLATION_PHASE):
             # Its end is where what kernels became is verified.
             rewrites.append((_TRANSLATION_PHASE, lambda program: None))
