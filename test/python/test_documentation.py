@@ -12,6 +12,59 @@ from iree.winograd.cli import main
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTATION = ROOT / "docs"
+PAGES = sorted(DOCUMENTATION.rglob("*.md"))
+OTHER_PAGES = sorted(
+    [*ROOT.glob("*.md"), ROOT / "samples" / "README.md", ROOT / "test" / "fuzz" / "README.md"]
+)
+LONGEST_PROSE = 120
+FIRST_SCREEN = 25
+"""Lines that a reader sees without scrolling."""
+
+
+def name_of(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+def without_code(text: str) -> str:
+    return re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
+
+
+def anchors(page: Path) -> set[str]:
+    """Of the headings of a page, as GitHub and MkDocs make them."""
+    headings = re.findall(r"^#+ (.*)$", without_code(page.read_text()), re.MULTILINE)
+    words = (re.sub(r"[^\w\s-]", "", heading.strip().lower()) for heading in headings)
+    return {re.sub(r"\s", "-", each) for each in words}
+
+
+@pytest.mark.parametrize("page", [*PAGES, *OTHER_PAGES], ids=name_of)
+def test_links_lead_to_pages_and_headings_that_are_there(page: Path) -> None:
+    broken = []
+    for link in re.findall(r"\]\(([^)\s]+)\)", without_code(page.read_text())):
+        path, _, anchor = link.partition("#")
+        target = page.parent / path if path else page
+        if "://" not in link and (not target.exists() or (anchor and anchor not in anchors(target))):
+            broken.append(link)
+    assert broken == []
+
+
+@pytest.mark.parametrize("page", [*PAGES, *OTHER_PAGES], ids=name_of)
+def test_lines_of_prose_are_short(page: Path) -> None:
+    prose = (
+        line
+        for line in without_code(page.read_text()).splitlines()
+        if not line.startswith(("|", "    ", "<!--"))
+    )
+    assert [line for line in prose if len(line) > LONGEST_PROSE] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_pages_begin_with_what_to_type(page: Path) -> None:
+    beginning = page.read_text().splitlines()[:FIRST_SCREEN]
+    assert any(line.startswith("```") for line in beginning)
+
+
+def test_the_readme_is_short() -> None:
+    assert len((ROOT / "README.md").read_text().splitlines()) <= 120
 
 
 def test_python_step_by_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
