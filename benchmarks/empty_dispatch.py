@@ -11,13 +11,9 @@ from iree.winograd.dialect.bindings import func, ir
 from iree.winograd.loading.runtime import load
 from iree.winograd.pipelines.cpu.lowering import translation
 from iree.winograd.pipelines.emission.buffer import Buffer
-from iree.winograd.pipelines.emission.dispatch import (
-    DispatchSignature,
-    KernelFunction,
-    emit_dispatch,
-    emit_executable,
-)
+from iree.winograd.pipelines.emission.dispatch import KernelFunction, emit_dispatch, emit_executable
 from iree.winograd.pipelines.emission.index import Index
+from iree.winograd.pipelines.emission.signature import DispatchSignature
 
 from benchmarks.timing import Contender, time_interleaved
 
@@ -48,11 +44,11 @@ def _chains(threads: int) -> ir.Module:
     with ir.Context(), ir.Location.unknown():
         module = ir.Module.create()
         rows = ir.RankedTensorType.get([threads, _LANES], ir.F32Type.get())
-        signature = DispatchSignature((rows,), rows, dynamic_batch=False)
+        signature = DispatchSignature.of([rows], rows)
 
         def copy_row(function: KernelFunction[Buffer]) -> None:
             source, result = function.buffers
-            offset = function.workgroup[0] * _LANES
+            offset = function.work.workgroup[0] * _LANES
             result.store(source.load(offset, _LANES), offset)
 
         with ir.InsertionPoint(module.body):
@@ -61,8 +57,7 @@ def _chains(threads: int) -> ir.Module:
                 "copy_row",
                 signature,
                 translation(),
-                1,
-                lambda batch: (Index(threads),),
+                lambda _: (Index(threads),),
                 copy_row,
                 signature.bindings(),
             )
@@ -71,6 +66,6 @@ def _chains(threads: int) -> ir.Module:
                 with ir.InsertionPoint(function.add_entry_block()):
                     (value,) = function.arguments
                     for _ in range(length):
-                        value = emit_dispatch("copy_row", signature, [value], None)
+                        value = emit_dispatch("copy_row", signature, [value])
                     func.ReturnOp([value])
         return module

@@ -11,9 +11,10 @@ from iree.winograd.pipelines.cpu.kernels.winograd import WinogradKernel
 from iree.winograd.pipelines.cpu.processor.arrivals import Arrivals, Reading
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.emission.buffer import Buffer
-from iree.winograd.pipelines.emission.dispatch import DispatchSignature
 from iree.winograd.pipelines.emission.dispatch_operations import binding_subspan
 from iree.winograd.pipelines.emission.index import Index, unflatten
+from iree.winograd.pipelines.emission.signature import DispatchSignature, DispatchTensor
+from iree.winograd.pipelines.emission.work import Sizes
 from iree.winograd.pipelines.specification.chain import (
     CHAINED_ATTRIBUTE_NAME,
     FILTERS_ATTRIBUTE_NAME,
@@ -49,15 +50,15 @@ def spans(
     Its first operand is an image, its second, if it has one, filters. `are_pixelwise` says of operands of the
     epilogue whether they are read where the result is written.
     """
-    count = kernel.workgroups(Index(batch))[0].known
+    count = kernel.workgroups(Sizes.of_batch(batch))[0].known
     assert count is not None
     touched = [kernel.touched_pixels(number) for number in range(count)]
     read, written = [each.read for each in touched], [each.written for each in touched]
 
-    def elements(tensor: ir.RankedTensorType, pixels: Spans) -> Spans:
+    def elements(tensor: DispatchTensor, pixels: Spans) -> Spans:
         if pixels is None:
             return None
-        channels = tensor.shape[-1]
+        channels = tensor.type.shape[-1]
         return [range(span.start * channels, span.stop * channels) for span in pixels]
 
     # Operands after these, in whose place the result is, have all of it.

@@ -25,7 +25,6 @@ from iree.winograd.pipelines.cpu.kernels.winograd import WinogradKernel
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.emission.buffer import Buffer
 from iree.winograd.pipelines.emission.dispatch import (
-    DispatchSignature,
     KernelFunction,
     emit_dispatch,
     emit_executable,
@@ -35,6 +34,8 @@ from iree.winograd.pipelines.emission.epilogue import VectorEpilogue, epilogue_t
 from iree.winograd.pipelines.emission.filter_layout import FilterLayout
 from iree.winograd.pipelines.emission.functions import error_function, exponential
 from iree.winograd.pipelines.emission.index import Index
+from iree.winograd.pipelines.emission.signature import DispatchSignature, stated_batch
+from iree.winograd.pipelines.emission.work import Sizes
 from iree.winograd.pipelines.specification.group import ConvolutionGroup
 from iree.winograd.pipelines.specification.schedule import Schedule
 from iree.winograd.pipelines.specification.weight_gradient_group import WeightGradientGroup
@@ -88,7 +89,7 @@ class CpuLowering:
             image,
             (batch, *size, channels),
             kernel,
-            lambda function: kernel.emit(function.workgroup, *function.buffers),
+            lambda function: kernel.emit(function.work, *function.buffers),
         )
 
     def maxima(self, image: ir.Value, windows: Windows) -> ir.Value:
@@ -101,8 +102,8 @@ class CpuLowering:
             image,
             (batch, *windows.outputs, windows.channels),
             kernel,
-            lambda function: kernel.emit(function.workgroup, *function.buffers),
-            attributes=lambda signature: {} if signature.dynamic_batch else spans(kernel, batch, signature),
+            lambda function: kernel.emit(function.work, *function.buffers),
+            attributes=lambda signature: {} if signature.dynamic_sizes else spans(kernel, batch, signature),
         )
 
     def softmax(self, rows: ir.Value, length: int) -> ir.Value:
@@ -115,7 +116,7 @@ class CpuLowering:
             rows,
             shape,
             kernel,
-            lambda function: kernel.emit(function.workgroup, function.batch, *function.buffers),
+            lambda function: kernel.emit(function.work, *function.buffers),
         )
 
     def column_softmax(self, columns: Columns) -> ir.Value:
@@ -127,7 +128,7 @@ class CpuLowering:
             columns.source,
             columns.sizes,
             kernel,
-            lambda function: kernel.emit(function.workgroup, function.batch, *function.buffers),
+            lambda function: kernel.emit(function.work, *function.buffers),
             batch=1,
         )
 
@@ -149,7 +150,7 @@ class CpuLowering:
             layer_norm.source,
             shape,
             kernel,
-            lambda function: kernel.emit(function.workgroup, function.batch, *function.buffers),
+            lambda function: kernel.emit(function.work, *function.buffers),
             [parameter for parameter in (scale, shift) if parameter is not None],
         )
 
@@ -159,20 +160,15 @@ class CpuLowering:
 
         kernel = BatchMatmulKernel(product.problem, self.target, threads)
         operands = [product.left, product.right]
-        signature = DispatchSignature(
-            tuple(ir.RankedTensorType(operand.type) for operand in operands),
-            ir.RankedTensorType(product.result.type),
-            dynamic_batch=False,
-        )
+        signature = DispatchSignature.of(operands, product.result)
         name = self._executable(
             (kernel, signature),
             kernel.name,
             signature,
-            1,
             kernel.workgroups,
-            lambda function: kernel.emit(function.workgroup, *function.buffers),
+            lambda function: kernel.emit(function.work, *function.buffers),
         )
-        return emit_dispatch(name, signature, operands, None)
+        return emit_dispatch(name, signature, operands)
 
     def _of_tensor(
         self,
@@ -193,19 +189,18 @@ class CpuLowering:
         dynamic = type_.is_dynamic_dim(0)
         result = ir.RankedTensorType.get(list(shape), type_.element_type)
         operands = [operand, *parameters]
-        types = tuple(ir.RankedTensorType(each.type) for each in operands)
-        signature = DispatchSignature(types, result, dynamic_batch=dynamic)
+        known = None if dynamic else batch or type_.shape[0]
+        signature = DispatchSignature.of(operands, result, stated_batch(known))
         name = self._executable(
             (kernel, signature),
             kernel.name,
             signature,
-            None if dynamic else batch or type_.shape[0],
             kernel.workgroups,
             body,
             attributes(signature),
         )
-        size = _as_value(size_of(operand, 0)) if dynamic else None
-        return emit_dispatch(name, signature, operands, size)
+        sizes = [_as_value(size_of(operand, 0))] if dynamic else []
+        return emit_dispatch(name, signature, operands, sizes)
 
     def count_workgroups(
         self,
@@ -236,10 +231,10 @@ class CpuLowering:
             operands.append(destination.whole)
         # Where the output goes isn't part of the kernel: the layers of a dense block share it.
         numbers = [] if destination is None else [destination.first]
-        signature = DispatchSignature(
-            tuple(ir.RankedTensorType(operand.type) for operand in operands),
-            ir.RankedTensorType((transform.result if destination is None else destination.whole).type),
-            dynamic_batch=shape.batch is None,
+        signature = DispatchSignature.of(
+            operands,
+            transform.result if destination is None else destination.whole,
+            stated_batch(kernel.shape.batch),
             updates_last_operand=updates,
             numbers=len(numbers),
         )
@@ -250,7 +245,7 @@ class CpuLowering:
             if function.numbers:
                 output = replace(output, origin=function.numbers[0])
             epilogue = VectorEpilogue(transform, epilogue_operands, self._functions)
-            arguments = (function.workgroup, function.batch, image, packed, output, epilogue)
+            arguments = (function.work, image, packed, output, epilogue)
             if isinstance(kernel, WinogradKernel):
                 kernel.emit(*arguments, layout)
             else:
@@ -260,13 +255,12 @@ class CpuLowering:
             (kernel, signature, source.first, layout, epilogue_text(transform)),
             kernel_name(shape),
             signature,
-            kernel.shape.batch,
             kernel.workgroups,
             body,
             chain_attributes(kernel, group, signature),
         )
-        batch = None if shape.batch is not None else _as_value(size_of(group.input_transform.input, 0))
-        return emit_dispatch(name, signature, operands, batch, numbers)
+        sizes = [] if shape.batch is not None else [_as_value(size_of(group.input_transform.input, 0))]
+        return emit_dispatch(name, signature, operands, sizes, numbers)
 
     def _weight_gradient(self, group: WeightGradientGroup, schedule: Schedule) -> ir.Value:
         from iree.winograd.pipelines.cpu.kernels.depthwise_weight_gradient import (
@@ -316,24 +310,23 @@ class CpuLowering:
         stage: str,
         operands: list[ir.Value],
         result_shape: tuple[int, ...],
-        workgroups: Callable[[Index], tuple[Index, ...]],
+        workgroups: Callable[[Sizes], tuple[Index, ...]],
         emit: Callable[..., None],
     ) -> ir.Value:
         """The dispatch of one stage of a weight gradient; `emit` takes its buffers."""
         result_type = ir.RankedTensorType.get(list(result_shape), operands[0].type.element_type)
-        types = tuple(ir.RankedTensorType(operand.type) for operand in operands)
-        dynamic = types[0].is_dynamic_dim(0)
-        signature = DispatchSignature(types, result_type, dynamic_batch=dynamic)
+        dynamic = ir.RankedTensorType(operands[0].type).is_dynamic_dim(0)
+        known = None if dynamic else kernel.shape.batch or 1
+        signature = DispatchSignature.of(operands, result_type, stated_batch(known))
         name = self._executable(
             (stage, kernel),
             kernel_name(kernel.shape, stage),
             signature,
-            None if dynamic else kernel.shape.batch or 1,
             workgroups,
-            lambda function: emit(function.workgroup, function.batch, *function.buffers),
+            lambda function: emit(function.work, *function.buffers),
         )
-        batch = _as_value(size_of(operands[0], 0)) if dynamic else None
-        return emit_dispatch(name, signature, operands, batch)
+        sizes = [_as_value(size_of(operands[0], 0))] if dynamic else []
+        return emit_dispatch(name, signature, operands, sizes)
 
     @property
     def _functions(self) -> dict[str, Callable[[ir.Value], ir.Value]]:
@@ -345,28 +338,26 @@ class CpuLowering:
 
     def _transformed_input(self, kernel: WinogradKernel, group: ConvolutionGroup) -> ir.Value:
         image = group.source
-        signature = DispatchSignature(
-            (ir.RankedTensorType(image.whole.type),),
-            ir.RankedTensorType.get(
-                list(kernel.transformed_shape), group.product.operands[0].type.element_type
-            ),
-            dynamic_batch=False,
+        element = group.product.operands[0].type.element_type
+        signature = DispatchSignature.of(
+            [image.whole],
+            ir.RankedTensorType.get(list(kernel.transformed_shape), element),
+            stated_batch(kernel.shape.batch),
         )
 
         def body(function: KernelFunction[Buffer]) -> None:
             source, transformed = function.buffers
             source = replace(source, origin=image.first)
-            kernel.emit_input(function.workgroup, function.batch, source, transformed)
+            kernel.emit_input(function.work, source, transformed)
 
         name = self._executable(
             ("input", kernel, signature, image.first),
             kernel_name(kernel.shape, "input"),
             signature,
-            kernel.shape.batch,
             kernel.input_workgroups,
             body,
         )
-        return emit_dispatch(name, signature, [image.whole], None)
+        return emit_dispatch(name, signature, [image.whole])
 
     def _filters(self, kernel: CpuKernel, group: ConvolutionGroup) -> tuple[ir.Value, FilterLayout | None]:
         """The filters as the kernel reads them: packed, or in a layout of the program's."""
@@ -384,14 +375,10 @@ class CpuLowering:
         transform = group.filter_transform
         if transform is None:
             raise ValueError("its filters are neither constant nor the result of winograd.filter_transform")
-        signature = DispatchSignature(
-            (ir.RankedTensorType(transform.filter.type),),
-            ir.RankedTensorType.get(
-                list(kernel.packed_filter_shape), group.transformed_filter.type.element_type
-            ),
-            dynamic_batch=False,
+        element = group.transformed_filter.type.element_type
+        signature = DispatchSignature.of(
+            [transform.filter], ir.RankedTensorType.get(list(kernel.packed_filter_shape), element)
         )
-
         transforming = FilterTransformKernel(
             kernel,
             FilterLayout(transform.permutation, transform.flipped),
@@ -401,26 +388,24 @@ class CpuLowering:
             transforming,
             kernel_name(kernel.shape, "filter"),
             signature,
-            1,
             transforming.workgroups,
-            lambda function: transforming.emit(function.workgroup, *function.buffers),
+            lambda function: transforming.emit(function.work, *function.buffers),
         )
-        return emit_dispatch(name, signature, [transform.filter], None)
+        return emit_dispatch(name, signature, [transform.filter])
 
     def _executable(
         self,
         key: object,
         name: str,
         signature: DispatchSignature,
-        batch: int | None,
-        workgroups: Callable[[Index], tuple[Index, ...]],
+        workgroups: Callable[[Sizes], tuple[Index, ...]],
         body: Callable[[KernelFunction[Buffer]], None],
         attributes: Mapping[str, ir.Attribute] = MappingProxyType({}),
     ) -> str:
         if key not in self._executables:
             unique = name if name not in self._executables.values() else f"{name}_{len(self._executables)}"
             executable = emit_executable(
-                self.module, unique, signature, translation(), batch, workgroups, body, signature.bindings()
+                self.module, unique, signature, translation(), workgroups, body, signature.bindings()
             )
             for attribute, value in attributes.items():
                 executable.attributes[attribute] = value

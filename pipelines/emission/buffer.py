@@ -24,7 +24,7 @@ class Buffer:
     """
 
     memref: ir.Value
-    extents: tuple[int, ...]
+    extents: tuple[IndexLike, ...]
     origin: IndexLike = field(default=0, kw_only=True)
     """Elements before the first one: a slice of a larger array starts there, and has that one's extents."""
 
@@ -33,9 +33,24 @@ class Buffer:
         """The type of the elements."""
         return ir.MemRefType(self.memref.type).element_type
 
-    def stride(self, dimension: int) -> int:
-        """Elements between neighbours along a dimension; the first extent, maybe dynamic, has no part."""
-        return prod(self.extents[dimension % len(self.extents) + 1 :])
+    @property
+    def known_extents(self) -> tuple[int, ...]:
+        """The extents. Raises ValueError where one of them is known only at run time."""
+        known = tuple(extent for extent in self.extents if isinstance(extent, int))
+        if len(known) != len(self.extents):
+            raise ValueError(f"an array of {self.extents} has extents that are known only at run time")
+        return known
+
+    def stride(self, dimension: int) -> IndexLike:
+        """Elements between neighbours along a dimension: a number where the extents after it are known."""
+        return element_count(self.extents[dimension % len(self.extents) + 1 :])
+
+    def known_stride(self, dimension: int) -> int:
+        """`stride`. Raises ValueError where it is known only at run time."""
+        stride = self.stride(dimension)
+        if not isinstance(stride, int):
+            raise ValueError(f"an array of {self.extents} has strides that are known only at run time")
+        return stride
 
     def offset(self, indices: Sequence[IndexLike]) -> Index:
         """The element offset of a position."""
@@ -79,6 +94,15 @@ class Buffer:
 
     def load_scalar(self, offset: IndexLike) -> ir.Value:
         return memref.load(self.memref, [Index.of(offset).value])
+
+
+def element_count(extents: Sequence[IndexLike]) -> IndexLike:
+    """The elements of an array of these extents: a number where they are known."""
+    count: IndexLike = prod(extent for extent in extents if isinstance(extent, int))
+    for extent in extents:
+        if isinstance(extent, Index):
+            count = extent * count
+    return count
 
 
 def copy_elements(

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
-from math import prod
 from typing import Generic, TypeVar
 
 from iree.winograd.dialect.bindings import func, ir
@@ -17,53 +15,22 @@ from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
 from .buffer import Buffer
 from .control_flow import named
-from .dispatch_operations import binding_subspan, dispatch_kernel, workgroup_id
+from .dispatch_operations import dispatch_kernel, workgroup_id
 from .index import Index, shared_values
-
-WorkgroupId = tuple[Index, Index, Index]
+from .signature import Binding, DispatchSignature
+from .work import Sizes, Work
 
 BufferType = TypeVar("BufferType", bound=Buffer)
-
-Binding = Callable[[ir.Value, Index], BufferType]
-"""From a kernel's argument and its batch size to the buffer that the argument is."""
 
 
 @dataclass(frozen=True)
 class KernelFunction(Generic[BufferType]):
-    """What a kernel's body is emitted with: its workgroup, its batch size, its buffers, results last, and the
-    numbers that it was launched with."""
+    """What a kernel's body is emitted with: its work, its buffers, results last, and the numbers that it was
+    launched with."""
 
-    workgroup: WorkgroupId
-    batch: Index
+    work: Work
     buffers: list[BufferType]
     numbers: list[Index]
-
-
-@dataclass(frozen=True)
-class DispatchSignature:
-    """The buffers of a dispatch as tensor types; a dynamic leading dimension is the batch.
-
-    With `updates_last_operand` the result is the last operand, part of which the kernel overwrites. `numbers`
-    says how many integers the kernel gets beside.
-    """
-
-    operands: tuple[ir.RankedTensorType, ...]
-    result: ir.RankedTensorType
-    dynamic_batch: bool
-    updates_last_operand: bool = False
-    numbers: int = 0
-
-    @property
-    def tied_operands(self) -> ir.ArrayAttr | None:
-        """For the result, the number of the operand that it is."""
-        if not self.updates_last_operand:
-            return None
-        return ir.ArrayAttr.get([ir.IntegerAttr.get(ir.IndexType.get(), len(self.operands) - 1)])
-
-    def bindings(self) -> list[Binding[Buffer]]:
-        """Those of dense row-major arrays, for the operands and the result."""
-        results = () if self.updates_last_operand else (self.result,)
-        return [partial(_bind, tensor) for tensor in (*self.operands, *results)]
 
 
 def kernel_name(shape: ConvolutionShape, stage: str | None = None) -> str:
@@ -81,15 +48,14 @@ def emit_executable(
     name: str,
     signature: DispatchSignature,
     translation: ir.Attribute,
-    batch: int | None,
-    workgroups: Callable[[Index], tuple[Index, ...]],
+    workgroups: Callable[[Sizes], tuple[Index, ...]],
     body: Callable[[KernelFunction[BufferType]], None],
     bindings: Sequence[Binding[BufferType]],
     attributes: Mapping[str, ir.Attribute] | None = None,
 ) -> ir.Operation:
     """Adds `stream.executable @name` with one function of the same name to the start of the module.
 
-    `workgroups` gives the size of the grid, of up to three dimensions, for a batch size; `body` emits the
+    `workgroups` gives the size of the grid, of up to three dimensions, for the sizes; `body` emits the
     kernel. `bindings` has one entry per operand and one for the result, unless that is the last operand. The
     function gets `attributes`. Returns the executable.
     """
@@ -103,7 +69,7 @@ def emit_executable(
         ip=ir.InsertionPoint.at_block_begin(module.regions[0].blocks[0]),
     ).operation
     index = ir.IndexType.get()
-    dynamic = [index] if signature.dynamic_batch else []
+    dynamic = [index] * len(signature.dynamic_sizes)
     with ir.InsertionPoint(executable.regions[0].blocks.append()):
         export = ir.Operation.create(
             "stream.executable.export",
@@ -115,8 +81,8 @@ def emit_executable(
             regions=1,
         )
         with ir.InsertionPoint(export.regions[0].blocks.append(*dynamic)) as point:
-            size = Index(point.block.arguments[0]) if dynamic else Index.of(_static(batch))
-            grid = [extent.value for extent in (*workgroups(size), Index(1), Index(1))[:3]]
+            extents = workgroups(signature.told(point.block.arguments))
+            grid = [extent.value for extent in (*extents, Index(1), Index(1))[:3]]
             ir.Operation.create("stream.return", operands=grid)
         inner = ir.Operation.create("builtin.module", regions=1)
         binding = ir.Type.parse("!stream.binding")
@@ -130,16 +96,16 @@ def emit_executable(
         with ir.InsertionPoint(entry), _location_in(name), shared_values(entry):
             arguments = list(function.arguments)
             count = len(signature.operands)
-            size = Index(arguments[count]) if dynamic else Index.of(_static(batch))
             first_number = count + len(dynamic)
+            sizes = signature.told(arguments[count:first_number])
             first_result = first_number + signature.numbers
             bound = arguments[:count] + arguments[first_result:]
             with named("buffer"):
-                buffers = [bind(argument, size) for bind, argument in zip(bindings, bound, strict=True)]
+                buffers = [bind(argument, sizes) for bind, argument in zip(bindings, bound, strict=True)]
             with named("workgroup"):
                 x, y, z = (Index(workgroup_id(dimension)) for dimension in range(3))
             numbers = [Index(argument) for argument in arguments[first_number:first_result]]
-            body(KernelFunction((x, y, z), size, buffers, numbers))
+            body(KernelFunction(Work((x, y, z), sizes), buffers, numbers))
             func.ReturnOp([])
         ir.Operation.create("stream.executable.end")
     return executable
@@ -154,43 +120,18 @@ def emit_dispatch(
     name: str,
     signature: DispatchSignature,
     operands: Sequence[ir.Value],
-    batch: ir.Value | None,
+    dynamic_sizes: Sequence[ir.Value] = (),
     numbers: Sequence[int] = (),
 ) -> ir.Value:
-    """Launches the kernel on tensors and numbers at the insertion point; gives its result."""
-    dynamic = [batch] if batch is not None else []
+    """Launches the kernel on tensors, the signature's dynamic sizes and numbers; gives its result."""
+    sizes = dict(zip(signature.dynamic_sizes, dynamic_sizes, strict=True))
     entry = ir.ArrayAttr.get([ir.SymbolRefAttr.get([name, name])])
-    operand_dimensions = [
-        dimension for tensor in signature.operands if _has_dynamic_batch(tensor) for dimension in dynamic
-    ]
     return dispatch_kernel(
-        [signature.result],
-        dynamic,
+        [signature.result.type],
+        dynamic_sizes,
         entry,
-        [*operands, *dynamic, *(Index(number).value for number in numbers)],
-        operand_dimensions,
-        dynamic if _has_dynamic_batch(signature.result) else [],
+        [*operands, *dynamic_sizes, *(Index(number).value for number in numbers)],
+        [extent for tensor in signature.operands for extent in tensor.dynamic_extents(sizes)],
+        signature.result.dynamic_extents(sizes),
         tied_operands=signature.tied_operands,
     ).result
-
-
-def _bind(tensor: ir.RankedTensorType, argument: ir.Value, batch: Index) -> Buffer:
-    element = tensor.element_type
-    if _has_dynamic_batch(tensor):
-        inner = tuple(tensor.shape[1:])
-        count = batch * prod(inner)
-        type_ = ir.MemRefType.get([ir.ShapedType.get_dynamic_size()], element)
-        span = binding_subspan(type_, argument, Index(0).value, [count.value])
-        return Buffer(span, (0, *inner))
-    type_ = ir.MemRefType.get([prod(tensor.shape)], element)
-    return Buffer(binding_subspan(type_, argument, Index(0).value, []), tuple(tensor.shape))
-
-
-def _has_dynamic_batch(tensor: ir.RankedTensorType) -> bool:
-    # The bindings crash on a dimension that a tensor doesn't have.
-    return bool(tensor.rank > 0 and tensor.is_dynamic_dim(0))
-
-
-def _static(batch: int | None) -> int:
-    assert batch is not None
-    return batch

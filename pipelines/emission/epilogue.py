@@ -9,7 +9,7 @@ from iree.winograd.dialect.bindings import arith, ir
 from iree.winograd.dialect.ops import OutputTransformOp
 
 from .buffer import Buffer
-from .index import Index, unflatten
+from .index import Index, IndexLike, unflatten
 from .vectors import LaneMask, broadcast, splat
 
 
@@ -24,7 +24,7 @@ class VectorEpilogue:
     operands: Sequence[Buffer]
     functions: Mapping[str, Callable[[ir.Value], ir.Value]] = field(default_factory=dict)
     """By name of the operation: how a target computes it on a vector. The others are IREE's to expand."""
-    lined_up: tuple[int, ...] | None = None
+    lined_up: tuple[IndexLike, ...] | None = None
     """The spatial sizes of images whose pixels are numbered, or the number of images and these where all are
     numbered as one: a position is zeros and then that number."""
 

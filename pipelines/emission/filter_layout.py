@@ -34,7 +34,7 @@ class FilterLayout:
             place[dimension] = index
         return filters.offset(place)
 
-    def output_stride(self, filters: Buffer) -> int:
+    def output_stride(self, filters: Buffer) -> IndexLike:
         """Elements from one output channel to the next."""
         return filters.stride(self.permutation[-1])
 

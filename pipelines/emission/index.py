@@ -130,11 +130,12 @@ class Index:
             return Condition(self.known < other.known)
         return Condition(arith.cmpi(arith.CmpIPredicate.slt, self.value, other.value))
 
-    def within(self, size: int) -> Condition:
+    def within(self, size: IndexLike) -> Condition:
         """Whether it is in `range(size)`: one comparison, as negative numbers are large unsigned ones."""
-        if self.known is not None:
-            return Condition(0 <= self.known < size)
-        return Condition(arith.cmpi(arith.CmpIPredicate.ult, self.value, Index(size).value))
+        size = Index.of(size)
+        if self.known is not None and size.known is not None:
+            return Condition(0 <= self.known < size.known)
+        return Condition(arith.cmpi(arith.CmpIPredicate.ult, self.value, size.value))
 
 
 IndexLike = Index | int

@@ -157,7 +157,7 @@ def _positions(extents: Sequence[int]) -> Iterator[Position]:
 
 
 def _loader(buffer: Buffer) -> Load:
-    width = buffer.extents[-1]
+    width = buffer.known_extents[-1]
     return lambda position: buffer.load(buffer.offset([*position, 0]), width)
 
 

@@ -21,6 +21,7 @@ from iree.winograd.pipelines.emission.dispatch import KernelFunction, kernel_nam
 from iree.winograd.pipelines.emission.epilogue import VectorEpilogue, epilogue_text, reads_along_channels
 from iree.winograd.pipelines.emission.filter_layout import FilterLayout
 from iree.winograd.pipelines.emission.index import Index
+from iree.winograd.pipelines.emission.work import Sizes
 from iree.winograd.pipelines.gpu.device.launch import Launcher, TensorArgument
 from iree.winograd.pipelines.gpu.device.memory import QUAD, GlobalBuffer
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
@@ -162,7 +163,7 @@ class _Lowering:
         stage: str,
         threads: int,
         operands: list[tuple[ir.Value, TensorArgument]],
-        workgroups: Callable[[Index], tuple[Index, ...]],
+        workgroups: Callable[[Sizes], tuple[Index, ...]],
         emit: Callable[..., None],
         by_quads: bool,
         resident_threads: int | None = None,
@@ -197,7 +198,7 @@ class _Lowering:
             *buffers, output = function.buffers
             own, others = buffers[: len(operands)], buffers[len(operands) :]
             epilogue = VectorEpilogue(transform, others)
-            emit(function.workgroup, function.batch, *own, output, epilogue.emit)
+            emit(function.work, *own, output, epilogue.emit)
 
         outputs = self.launcher.launch(
             (kernel, epilogue_text(transform)),
@@ -236,7 +237,7 @@ class _Lowering:
             result,
             1,
             kernel.workgroups,
-            lambda function: kernel.emit(function.workgroup, function.batch, *function.buffers),
+            lambda function: kernel.emit(function.work, *function.buffers),
         )
         return packed, result
 
@@ -279,7 +280,7 @@ class _SeparateLowering(_Lowering):
             products,
             self._batch,
             multiply.workgroups,
-            lambda function: multiply.emit(function.workgroup, function.batch, *function.buffers),
+            lambda function: multiply.emit(function.work, *function.buffers),
             packing.schedule.resident_threads,
             packing.schedule.warp_threads,
         )
@@ -324,7 +325,7 @@ class _SeparateLowering(_Lowering):
             result,
             self._batch,
             kernel.workgroups,
-            lambda function: kernel.emit(function.workgroup, function.batch, *function.buffers),
+            lambda function: kernel.emit(function.work, *function.buffers),
             warp_threads=packing.schedule.warp_threads,
         )
         return transformed, result
@@ -333,7 +334,7 @@ class _SeparateLowering(_Lowering):
         """An intermediate tensor of the given extents per block of tiles."""
         packing = self.product.packing
         if isinstance(self._batch, int):
-            blocks = packing.row_blocks(Index(self._batch)).known
+            blocks = packing.row_blocks(Sizes.of_batch(self._batch)).known
             return TensorArgument((blocks, *extents), True)
         return TensorArgument((None, *extents), True, packing.row_blocks)
 
@@ -462,7 +463,7 @@ class _WeightGradientLowering:
             result,
             batch,
             kernel.workgroups,
-            lambda function: kernel.emit(function.workgroup, function.batch, *function.buffers),
+            lambda function: kernel.emit(function.work, *function.buffers),
             resident_threads,
         )
         return value, result
@@ -481,7 +482,7 @@ def _transposed(
         replace(source, extents=extents),
         size_of(image, 0),
         kernel.workgroups,
-        lambda function: kernel.emit(function.workgroup, *function.buffers),
+        lambda function: kernel.emit(function.work, *function.buffers),
     )
 
 

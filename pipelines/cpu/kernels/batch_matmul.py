@@ -15,6 +15,7 @@ from iree.winograd.pipelines.emission.buffer import Buffer, copy_elements, scrat
 from iree.winograd.pipelines.emission.control_flow import loop, named
 from iree.winograd.pipelines.emission.index import Index, unflatten
 from iree.winograd.pipelines.emission.vectors import LaneMask, splat
+from iree.winograd.pipelines.emission.work import Sizes, Work
 
 _WORKGROUP_PRODUCTS = 2**18
 """Multiply-adds of a workgroup, at least, which take some five microseconds."""
@@ -54,22 +55,22 @@ class BatchMatmulKernel:
         """Whether a workgroup's memory has room for a panel, and a copy of rows where there is to be one."""
         return self._panel_bytes + self._block.rows * self._staged_bytes <= self.target.workgroup_bytes
 
-    def workgroups(self, batch: Index) -> tuple[Index, Index]:
+    def workgroups(self, sizes: Sizes) -> tuple[Index, Index]:
         """Parts of the rows, and blocks of products."""
         problem = self.problem
         return Index(-(-problem.rows // self._part_rows)), Index(-(-problem.batch // self._batch_block))
 
-    def emit(self, workgroup: tuple[Index, ...], left: Buffer, right: Buffer, output: Buffer) -> None:
+    def emit(self, work: Work, left: Buffer, right: Buffer, output: Buffer) -> None:
         """Emits the work of one workgroup at the insertion point."""
         packed = scratch(self._panel_shape, right.element, "panel") if self._packs else None
         staged = scratch(self._staged_shape, left.element, "rows") if self._stages_rows else None
-        first = workgroup[1] * self._batch_block
+        first = work.workgroup[1] * self._batch_block
         products = Index(self._batch_block)
         if self.problem.batch % self._batch_block:
             products = (Index(self.problem.batch) - first).minimum(products)
         with loop(products, name="product") as i:
             number = first + i
-            first_row, count = self._part(workgroup[0])
+            first_row, count = self._part(work.workgroup[0])
             origin = _origin(self.problem.left, number) + first_row * self.problem.left.row_stride
             rows = Rows(left, origin, self.problem.left.row_stride, self.problem.left.column_stride)
             if staged is not None:

@@ -16,6 +16,7 @@ from iree.winograd.pipelines.emission.control_flow import loop, loop_carried, na
 from iree.winograd.pipelines.emission.functions import exponential
 from iree.winograd.pipelines.emission.index import Index, ceildiv
 from iree.winograd.pipelines.emission.vectors import splat, vector_width_for
+from iree.winograd.pipelines.emission.work import Sizes, Work
 
 _BLOCK_VECTORS = 4
 """Vectors of a row that are reduced beside each other. Of 3137 rows and 152 columns, with 16 lanes, one takes
@@ -41,14 +42,14 @@ class ColumnSoftmaxKernel:
         matrices = self.matrices
         return f"winograd_column_softmax_{matrices.count}x{matrices.length}x{matrices.columns}"
 
-    def workgroups(self, batch: Index) -> tuple[Index, Index]:
+    def workgroups(self, sizes: Sizes) -> tuple[Index, Index]:
         """Blocks of columns, and blocks of matrices of the whole batch."""
-        return Index(self._blocks), ceildiv(batch * self.matrices.count, self._block_matrices)
+        return Index(self._blocks), ceildiv(sizes.batch * self.matrices.count, self._block_matrices)
 
-    def emit(self, workgroup: tuple[Index, ...], batch: Index, source: Buffer, output: Buffer) -> None:
+    def emit(self, work: Work, source: Buffer, output: Buffer) -> None:
         """Emits the work of one workgroup at the insertion point."""
-        block, first = workgroup[0], workgroup[1] * self._block_matrices
-        count = (batch * self.matrices.count - first).minimum(self._block_matrices)
+        block, first = work.workgroup[0], work.workgroup[1] * self._block_matrices
+        count = (work.sizes.batch * self.matrices.count - first).minimum(self._block_matrices)
         last = self._blocks - 1
         if last == 0:
             block = Index(0)

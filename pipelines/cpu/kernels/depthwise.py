@@ -22,6 +22,7 @@ from iree.winograd.pipelines.emission.control_flow import loop, loop_carried, na
 from iree.winograd.pipelines.emission.epilogue import VectorEpilogue
 from iree.winograd.pipelines.emission.index import Condition, Index, ceildiv, select_index, unflatten
 from iree.winograd.pipelines.emission.vectors import broadcast, multiply_add, splat
+from iree.winograd.pipelines.emission.work import Sizes, Work
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
 from .group_lanes import input_lanes, spread_to_outputs
@@ -94,9 +95,9 @@ class DepthwiseKernel:
         lines = (l1_bytes // L1_WAY_BYTES - 2) * places
         return prod(shape.kernel_size[:-1]) * span <= lines
 
-    def workgroups(self, batch: Index) -> tuple[Index, Index]:
+    def workgroups(self, sizes: Sizes) -> tuple[Index, Index]:
         """Blocks of rows of all images, and parts of the channels."""
-        return batch * self._row_blocks, Index(self._channel_parts)
+        return sizes.batch * self._row_blocks, Index(self._channel_parts)
 
     def touched_pixels(self, number: int) -> TouchedPixels:
         """Those of the workgroups of an x coordinate."""
@@ -105,8 +106,7 @@ class DepthwiseKernel:
 
     def emit(
         self,
-        workgroup: tuple[Index, ...],
-        batch: Index,
+        work: Work,
         image: Buffer,
         filters: Buffer,
         output: Buffer,
@@ -117,7 +117,7 @@ class DepthwiseKernel:
         `image` is N x H... x C, `filters` is `packed_filter_shape`, `output` is N x OH... x K.
         """
         schedule = self.schedule
-        outputs = self._outputs(workgroup[0])
+        outputs = self._outputs(work.workgroup[0])
         number, first_row = outputs.number, outputs.first_row
         passes, parts = self._passes, self._channel_parts
         register_block = (schedule.register_pixels, 1, schedule.vector_width)
@@ -128,8 +128,8 @@ class DepthwiseKernel:
         if copied_rows is not None:
             extents = (1, *copied_extents(self.shape, copied_rows), schedule.vector_width)
             copied = scratch(extents, image.element, "copied_vector")
-        with loop(passes.steps(workgroup[1], parts), name="pass") as step:
-            pass_ = passes.at(workgroup[1], parts, step)
+        with loop(passes.steps(work.workgroup[1], parts), name="pass") as step:
+            pass_ = passes.at(work.workgroup[1], parts, step)
             if copied is not None and copied_rows is not None:
                 with (
                     loop(self.blocks.steps(pass_, passes.count), name="vector") as step,
@@ -161,7 +161,7 @@ class DepthwiseKernel:
     def _copy(self, image: Buffer, copied: Buffer, number: Index, first_row: Index, channel: Index) -> None:
         """Copies a vector of channels of what the rows from `first_row` on read, between zeros."""
         shape, width = self.shape, self.schedule.vector_width
-        *rows, columns = copied.extents[1:-1]
+        *rows, columns = copied.known_extents[1:-1]
         low = min(shape.padding_low[-1], columns)
         end = min(shape.padding_low[-1] + shape.input_size[-1], columns)
 
@@ -201,7 +201,7 @@ class DepthwiseKernel:
         shape = replace(
             self.shape,
             batch=1,
-            input_size=copied.extents[1:-1],
+            input_size=copied.known_extents[1:-1],
             padding_low=none,
             padding_high=none,
             groups=width,

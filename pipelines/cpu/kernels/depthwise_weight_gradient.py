@@ -17,6 +17,7 @@ from iree.winograd.pipelines.emission.buffer import Buffer, clear_elements, scra
 from iree.winograd.pipelines.emission.control_flow import loop, loop_carried, named, when
 from iree.winograd.pipelines.emission.index import Index, ceildiv, select_index, unflatten
 from iree.winograd.pipelines.emission.vectors import multiply_add, splat
+from iree.winograd.pipelines.emission.work import Sizes, Work
 from iree.winograd.pipelines.specification.shape import WeightGradientShape
 
 from .group_lanes import input_lanes, spread_to_outputs
@@ -54,24 +55,22 @@ class DepthwiseWeightGradientKernel:
     def total(self) -> SliceSum:
         return SliceSum(self.shape, self.schedule.slices, self.schedule.vector_width)
 
-    def slice_workgroups(self, batch: Index) -> tuple[Index, Index]:
+    def slice_workgroups(self, sizes: Sizes) -> tuple[Index, Index]:
         """Slices of the blocks of outputs, and parts of the channels."""
         return Index(self.schedule.slices), Index(self.channel_parts)
 
-    def emit_slice(
-        self, workgroup: tuple[Index, ...], batch: Index, image: Buffer, gradients: Buffer, taps: Buffer
-    ) -> None:
+    def emit_slice(self, work: Work, image: Buffer, gradients: Buffer, taps: Buffer) -> None:
         """Emits the work of one workgroup: N x H... x C and N x OH... x K to the taps of a slice.
 
         `taps` is as `SliceSum` has it.
         """
-        slice_, part = workgroup[:2]
+        slice_, part = work.workgroup[:2]
         sums = self._cleared_sums(image.element)
         if self.shape.spatial_rank == 1:
             image, gradients = (
                 replace(each, extents=(each.extents[0], 1, *each.extents[1:])) for each in (image, gradients)
             )
-        count = batch * self.blocks_per_image
+        count = work.sizes.batch * self.blocks_per_image
         own = ceildiv(count, self.schedule.slices)
         first = slice_ * own
         with loop((count - first).minimum(own).maximum(0), name="block") as step:
@@ -267,7 +266,7 @@ class DepthwiseWeightGradientKernel:
         next_read = rows.read(block.end_row, Index(rows.taps - 1)) + (1 - rows.step)
 
         def stream(buffer: Buffer, row: Index, rows: int) -> _Stream:
-            lines = -(-rows * buffer.stride(-3) // (count * CACHE_LINE))
+            lines = -(-rows * buffer.known_stride(-3) // (count * CACHE_LINE))
             first = buffer.offset([*block.position, row]) + number * (pixel_blocks * lines * CACHE_LINE)
             return _Stream(buffer, first, lines)
 

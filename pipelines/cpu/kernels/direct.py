@@ -20,7 +20,8 @@ from iree.winograd.pipelines.cpu.tiles.touched_pixels import TouchedPixels, read
 from iree.winograd.pipelines.emission.buffer import Buffer
 from iree.winograd.pipelines.emission.control_flow import loop, loop_carried, named
 from iree.winograd.pipelines.emission.epilogue import VectorEpilogue
-from iree.winograd.pipelines.emission.index import Index, unflatten
+from iree.winograd.pipelines.emission.index import Index, IndexLike, unflatten
+from iree.winograd.pipelines.emission.work import Sizes, Work
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
 from .staging import OutputBlock, Staging
@@ -32,7 +33,7 @@ class _Source:
     """Where a workgroup reads its input: in the image, or in the copy of what it needs of it."""
 
     buffer: Buffer
-    tap_strides: list[int]
+    tap_strides: list[IndexLike]
     """Elements from one outer tap to the next, per outer dimension; in a copy one for all of them."""
     is_copy: bool
 
@@ -85,9 +86,9 @@ class DirectKernel:
         """The order of views along the packed filters' reduction dimension."""
         return self.shape.views_by_tap
 
-    def workgroups(self, batch: Index) -> tuple[Index, Index]:
+    def workgroups(self, sizes: Sizes) -> tuple[Index, Index]:
         """Blocks of outputs of all images, and parts of the output channels."""
-        return batch * (self._row_blocks * self._pixel_blocks), Index(self._channel_parts)
+        return sizes.batch * (self._row_blocks * self._pixel_blocks), Index(self._channel_parts)
 
     def touched_pixels(self, number: int) -> TouchedPixels:
         """Those of the workgroups of an x coordinate."""
@@ -96,8 +97,7 @@ class DirectKernel:
 
     def emit(
         self,
-        workgroup: tuple[Index, ...],
-        batch: Index,
+        work: Work,
         image: Buffer,
         filters: Buffer,
         output: Buffer,
@@ -111,7 +111,7 @@ class DirectKernel:
         schedule = self.schedule
         image, output, epilogue = self.in_lines(image, output, epilogue)
         with named("first_output"):
-            outputs = self._outputs(workgroup[0])
+            outputs = self._outputs(work.workgroup[0])
         source = self._stage(image, outputs) if self._stages(image) else self._in_place(image)
         register_block = (schedule.register_pixels, schedule.register_vectors, schedule.vector_width)
         transposed_pixels = schedule.pixel_block if self.shape.output_channels_first else None
@@ -119,8 +119,8 @@ class DirectKernel:
         store = RegisterBlockStore.of(
             output, epilogue, register_block, accumulator, transposed_pixels, self.shape.group_outputs
         )
-        with loop(self.blocks.steps(workgroup[1], self._channel_parts), name="channel_block") as step:
-            block = self.blocks.at(workgroup[1], self._channel_parts, step)
+        with loop(self.blocks.steps(work.workgroup[1], self._channel_parts), name="channel_block") as step:
+            block = self.blocks.at(work.workgroup[1], self._channel_parts, step)
             channel = self.blocks.first(block)
             with loop(outputs.rows, name="row") as row:
                 output_row = unflatten(outputs.first_row + row, self.shape.output_size[:-1])
@@ -141,10 +141,10 @@ class DirectKernel:
     ) -> tuple[Buffer, Buffer, VectorEpilogue]:
         """What `emit` takes, with the spatial dimensions of `shape` in place of those that they were lined up
         from."""
-        size = image.extents[1:-1]
-        if size == self.shape.input_size:
+        number, *size, _ = image.extents
+        if tuple(size) == self.shape.input_size:
             return image, output, epilogue
-        images = image.extents[:1] if self.shape.batch == 1 and image.extents[0] > 1 else ()
+        images = [number] if self.shape.batch == 1 and number != 1 else []
         epilogue = replace(epilogue, lined_up=(*images, *size))
         return self._lined_up(image, 1), self._lined_up(output, self._spatial_position), epilogue
 
@@ -171,7 +171,7 @@ class DirectKernel:
     def _stages(self, image: Buffer) -> bool:
         """Whether the input is copied: it is padded, or its pixels would share few sets of the cache."""
         passes = -(-self.blocks.count // self._channel_parts)
-        distance = self.shape.strides[-1] * image.stride(-2)
+        distance = self.shape.strides[-1] * image.known_stride(-2)
         return copies_input(self.shape, distance, self._channel_parts, passes)
 
     def _stage(self, image: Buffer, outputs: OutputBlock) -> _Source:
@@ -246,7 +246,7 @@ class DirectKernel:
             # A channel of these pixels takes as long as an element of each of the next ones.
             source.buffer.prefetch(origin + (c + source.buffer.stride(-2)) * self.schedule.register_pixels)
 
-    def _tap_offset(self, tap_row: Index, tap_strides: list[int]) -> Index:
+    def _tap_offset(self, tap_row: Index, tap_strides: list[IndexLike]) -> Index:
         if len(tap_strides) == 1:
             return tap_row * tap_strides[0]
         offset = Index(0)

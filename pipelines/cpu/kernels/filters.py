@@ -14,6 +14,7 @@ from iree.winograd.pipelines.emission.control_flow import loop
 from iree.winograd.pipelines.emission.filter_layout import FilterLayout
 from iree.winograd.pipelines.emission.index import Index
 from iree.winograd.pipelines.emission.vectors import for_each_vector
+from iree.winograd.pipelines.emission.work import Sizes, Work
 
 if TYPE_CHECKING:
     from .depthwise import DepthwiseKernel
@@ -59,19 +60,19 @@ class FilterTransformKernel:
     layout: FilterLayout
     exact: bool
 
-    def workgroups(self, batch: Index) -> tuple[Index, Index]:
+    def workgroups(self, sizes: Sizes) -> tuple[Index, Index]:
         """Blocks of output channels, and of the input channels of a group."""
         return (
             Index(self.kernel.blocks.count),
             Index(-(-self.kernel.shape.group_inputs // INPUT_CHANNELS)),
         )
 
-    def emit(self, workgroup: tuple[Index, ...], filters: Buffer, packed: Buffer) -> None:
+    def emit(self, work: Work, filters: Buffer, packed: Buffer) -> None:
         """Emits the work of one workgroup: `filters` as `layout` says, `packed` as `packed_filter_shape`."""
-        block, width = workgroup[0], self.kernel.schedule.vector_width
+        block, width = work.workgroup[0], self.kernel.schedule.vector_width
         count = min(INPUT_CHANNELS, self.kernel.shape.group_inputs)
         # The last workgroup overlaps its neighbour: both write the same.
-        first = (workgroup[1] * INPUT_CHANNELS).minimum(self.kernel.shape.group_inputs - count)
+        first = (work.workgroup[1] * INPUT_CHANNELS).minimum(self.kernel.shape.group_inputs - count)
         shape, channel_block = self.kernel.shape, self.kernel.schedule.channel_block
         transform = FilterTransform(
             shape,

@@ -17,6 +17,7 @@ from iree.winograd.pipelines.cpu.processor.transposition import (
 from iree.winograd.pipelines.emission.buffer import Buffer
 from iree.winograd.pipelines.emission.control_flow import loop
 from iree.winograd.pipelines.emission.index import Index
+from iree.winograd.pipelines.emission.work import Sizes, Work
 
 BLOCK_ELEMENTS = 4096
 """Of a workgroup: what it reads and what it writes stay in L1 while it does so."""
@@ -48,13 +49,13 @@ class ImageTransposition:
     def name(self) -> str:
         return f"winograd_channels_last_{self.pixels}x{self.channels}"
 
-    def workgroups(self, batch: Index) -> tuple[Index, Index]:
+    def workgroups(self, sizes: Sizes) -> tuple[Index, Index]:
         """Blocks of pixels of all images."""
-        return batch // self.images * self._blocks, Index(1)
+        return sizes.batch // self.images * self._blocks, Index(1)
 
-    def emit(self, workgroup: tuple[Index, ...], image: Buffer, output: Buffer) -> None:
+    def emit(self, work: Work, image: Buffer, output: Buffer) -> None:
         """Emits the work of one workgroup at the insertion point."""
-        number, block = workgroup[0] // self._blocks, workgroup[0] % self._blocks
+        number, block = work.workgroup[0] // self._blocks, work.workgroup[0] % self._blocks
         # The last block overlaps its neighbour rather than be cut short.
         pixel = (block * self._block).minimum(self.pixels - self._block)
         extents, width = (self.channels, self._block), self.target.vector_width

@@ -11,6 +11,7 @@ from iree.winograd.pipelines.emission.buffer import Buffer
 from iree.winograd.pipelines.emission.control_flow import loop, named
 from iree.winograd.pipelines.emission.index import Index, ceildiv
 from iree.winograd.pipelines.emission.vectors import for_each_vector, multiply_add, splat
+from iree.winograd.pipelines.emission.work import Sizes, Work
 
 
 @dataclass(frozen=True)
@@ -37,13 +38,11 @@ class LayerNormKernel:
     def name(self) -> str:
         return f"winograd_layer_norm_{self.rows}x{self.length}"
 
-    def workgroups(self, batch: Index) -> tuple[Index]:
+    def workgroups(self, sizes: Sizes) -> tuple[Index]:
         """Blocks of rows of the whole batch."""
-        return (ceildiv(batch * self.rows, self._row.block),)
+        return (ceildiv(sizes.batch * self.rows, self._row.block),)
 
-    def emit(
-        self, workgroup: tuple[Index, ...], batch: Index, source: Buffer, *parameters_and_output: Buffer
-    ) -> None:
+    def emit(self, work: Work, source: Buffer, *parameters_and_output: Buffer) -> None:
         """Emits the work of one workgroup at the insertion point: N x ... x length to the same.
 
         Between them are the scale and the shift, of `length` elements, those that there are.
@@ -53,12 +52,12 @@ class LayerNormKernel:
         shift = parameters[-1] if self.shifted else None
         row, fused = self._row, self.target.fused_multiply_add
         width = row.width
-        first = workgroup[0] * row.block
+        first = work.workgroup[0] * row.block
 
         def constant(number: float) -> ir.Value:
             return splat(number, width, source.element)
 
-        with loop((batch * self.rows - first).minimum(row.block), name="row") as number:
+        with loop((work.sizes.batch * self.rows - first).minimum(row.block), name="row") as number:
             begin = (first + number) * self.length
 
             def difference(i: Index, mean: ir.Value) -> ir.Value:

@@ -36,6 +36,7 @@ from iree.winograd.pipelines.emission.control_flow import loop, named, when
 from iree.winograd.pipelines.emission.epilogue import VectorEpilogue
 from iree.winograd.pipelines.emission.index import Condition, Index, ceildiv
 from iree.winograd.pipelines.emission.vectors import LaneMask, splat
+from iree.winograd.pipelines.emission.work import Sizes, Work
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
 from .direct import DirectKernel
@@ -83,9 +84,9 @@ class MatrixUnitKernel:
         """The order of views along the packed filters' reduction dimension."""
         return self.without_unit.view_order
 
-    def workgroups(self, batch: Index) -> tuple[Index, Index]:
+    def workgroups(self, sizes: Sizes) -> tuple[Index, Index]:
         """Blocks of outputs of all images, and parts of the output channels."""
-        return self.without_unit.workgroups(batch)
+        return self.without_unit.workgroups(sizes)
 
     def touched_pixels(self, number: int) -> TouchedPixels:
         """Those of the workgroups of an x coordinate, with the unit or without it."""
@@ -96,8 +97,7 @@ class MatrixUnitKernel:
 
     def emit(
         self,
-        workgroup: tuple[Index, ...],
-        batch: Index,
+        work: Work,
         image: Buffer,
         filters: Buffer,
         output: Buffer,
@@ -110,8 +110,8 @@ class MatrixUnitKernel:
         image, output, epilogue = self.without_unit.in_lines(image, output, epilogue)
         when(
             permitted(),
-            lambda: self._emit_on_unit(workgroup, image, filters, output, epilogue),
-            lambda: self.without_unit.emit(workgroup, batch, image, filters, output, epilogue),
+            lambda: self._emit_on_unit(work.workgroup, image, filters, output, epilogue),
+            lambda: self.without_unit.emit(work, image, filters, output, epilogue),
         )
 
     def _emit_on_unit(

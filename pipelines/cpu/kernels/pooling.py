@@ -12,6 +12,7 @@ from iree.winograd.pipelines.emission.buffer import Buffer
 from iree.winograd.pipelines.emission.control_flow import loop, named
 from iree.winograd.pipelines.emission.index import Index
 from iree.winograd.pipelines.emission.vectors import for_each_vector, vector_width_for
+from iree.winograd.pipelines.emission.work import Sizes, Work
 from iree.winograd.pipelines.specification.windows import Windows
 
 
@@ -31,9 +32,9 @@ class PoolingKernel:
         size = "x".join(map(str, self.windows.size))
         return f"winograd_max_pool_{size}_{height}x{width}x{self.windows.channels}"
 
-    def workgroups(self, batch: Index) -> tuple[Index, Index]:
+    def workgroups(self, sizes: Sizes) -> tuple[Index, Index]:
         """Rows of windows of all images."""
-        return batch * self.windows.outputs[0], Index(1)
+        return sizes.batch * self.windows.outputs[0], Index(1)
 
     def touched_pixels(self, number: int) -> TouchedPixels:
         """Those of a workgroup."""
@@ -45,11 +46,11 @@ class PoolingKernel:
         written = range(number * columns, (number + 1) * columns)
         return TouchedPixels(range(begin, last + windows.extents[1]), written)
 
-    def emit(self, workgroup: tuple[Index, ...], image: Buffer, output: Buffer) -> None:
+    def emit(self, work: Work, image: Buffer, output: Buffer) -> None:
         """Emits the work of one workgroup at the insertion point: N x H x W x C to N x OH x OW x C."""
         windows = self.windows
         width = vector_width_for(windows.channels, self.target.vector_width)
-        number, row = workgroup[0] // windows.outputs[0], workgroup[0] % windows.outputs[0]
+        number, row = work.workgroup[0] // windows.outputs[0], work.workgroup[0] % windows.outputs[0]
         with named("row"):
             rows = [self._position(row, 0, element) for element in range(windows.size[0])]
         with loop(windows.outputs[1], name="column") as column:

@@ -10,6 +10,7 @@ from iree.winograd.pipelines.emission.buffer import Buffer
 from iree.winograd.pipelines.emission.control_flow import loop_carried
 from iree.winograd.pipelines.emission.index import Index
 from iree.winograd.pipelines.emission.vectors import for_each_vector
+from iree.winograd.pipelines.emission.work import Sizes, Work
 from iree.winograd.pipelines.specification.shape import WeightGradientShape
 
 
@@ -28,14 +29,14 @@ class SliceSum:
         taps = (*shape.kernel_size, shape.group_inputs, shape.output_channels)
         return taps if self.slices == 1 else (self.slices, *taps)
 
-    def workgroups(self, batch: Index) -> tuple[Index, Index]:
+    def workgroups(self, sizes: Sizes) -> tuple[Index, Index]:
         """Taps."""
         return Index(prod(self.shape.kernel_size)), Index(1)
 
-    def emit(self, workgroup: tuple[Index, ...], batch: Index, taps: Buffer, filters: Buffer) -> None:
+    def emit(self, work: Work, taps: Buffer, filters: Buffer) -> None:
         """Emits the sum of all slices of one tap: `operand_shape` to R... x C/g x K."""
         count = self.shape.group_inputs * self.shape.output_channels
-        first = workgroup[0] * count
+        first = work.workgroup[0] * count
 
         def add(i: Index) -> None:
             def add_slice(number: Index, sums: list[ir.Value]) -> list[ir.Value]:

@@ -13,6 +13,7 @@ from iree.winograd.pipelines.emission.control_flow import loop, named
 from iree.winograd.pipelines.emission.functions import exponential
 from iree.winograd.pipelines.emission.index import Index, ceildiv
 from iree.winograd.pipelines.emission.vectors import splat
+from iree.winograd.pipelines.emission.work import Sizes, Work
 
 
 @dataclass(frozen=True)
@@ -33,15 +34,15 @@ class SoftmaxKernel:
     def name(self) -> str:
         return f"winograd_softmax_{self.rows}x{self.length}"
 
-    def workgroups(self, batch: Index) -> tuple[Index]:
+    def workgroups(self, sizes: Sizes) -> tuple[Index]:
         """Blocks of rows of the whole batch."""
-        return (ceildiv(batch * self.rows, self._row.block),)
+        return (ceildiv(sizes.batch * self.rows, self._row.block),)
 
-    def emit(self, workgroup: tuple[Index, ...], batch: Index, source: Buffer, output: Buffer) -> None:
+    def emit(self, work: Work, source: Buffer, output: Buffer) -> None:
         """Emits the work of one workgroup at the insertion point: N x ... x length to the same."""
         row, width = self._row, self._row.width
-        first = workgroup[0] * row.block
-        with loop((batch * self.rows - first).minimum(row.block), name="row") as number:
+        first = work.workgroup[0] * row.block
+        with loop((work.sizes.batch * self.rows - first).minimum(row.block), name="row") as number:
             begin = (first + number) * self.length
             with named("maximum"):
                 maximum = row.reduced(-inf, arith.maximumf, lambda i: source.load(begin + i, width))

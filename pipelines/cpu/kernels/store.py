@@ -109,7 +109,7 @@ class RegisterBlockStore:
         source = Lines(self.row, Index(0), self.row.stride(0))
         origin = self.output.offset([number, channel, *position])
         target = Lines(self.output, origin, self.output.stride(1))
-        pixels, channels = self.row.extents
+        pixels, channels = self.row.known_extents
         copy_transposed(source, target, (pixels, channels), vector_width)
 
     def prefetch(self, number: Index, position: tuple[Index, ...], channel: Index, part: Index) -> None:

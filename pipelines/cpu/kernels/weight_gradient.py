@@ -20,6 +20,7 @@ from iree.winograd.pipelines.emission.index import Index, ceildiv
 from iree.winograd.pipelines.emission.recipe import Position, emit_unrolled, flattened
 from iree.winograd.pipelines.emission.tiles import locate_tile
 from iree.winograd.pipelines.emission.vectors import for_each_vector
+from iree.winograd.pipelines.emission.work import Sizes, Work
 from iree.winograd.pipelines.specification.shape import WeightGradientShape
 
 from .slice_sum import SliceSum
@@ -53,9 +54,9 @@ class WeightGradientKernel:
         """Output channels."""
         return ChannelBlocks(self.shape.output_channels, self.shape.groups, self.schedule.channel_block)
 
-    def tile_blocks(self, batch: Index) -> Index:
+    def tile_blocks(self, sizes: Sizes) -> Index:
         """Of all images."""
-        return ceildiv(self._tiles(batch), self.schedule.tile_block)
+        return ceildiv(self._tiles(sizes), self.schedule.tile_block)
 
     @property
     def transformed_images_shape(self) -> tuple[int, int, int, int]:
@@ -71,50 +72,47 @@ class WeightGradientKernel:
     def total(self) -> SliceSum:
         return SliceSum(self.shape, self.schedule.tile_slices or 1, self.schedule.vector_width)
 
-    def transform_workgroups(self, batch: Index) -> tuple[Index, Index]:
+    def transform_workgroups(self, sizes: Sizes) -> tuple[Index, Index]:
         """Blocks of tiles."""
-        return self.tile_blocks(batch), Index(1)
+        return self.tile_blocks(sizes), Index(1)
 
-    def workgroups(self, batch: Index) -> tuple[Index, Index]:
+    def workgroups(self, sizes: Sizes) -> tuple[Index, Index]:
         """Blocks of input channels of all groups and views, and of the output channels of a group."""
         return Index(self.rows.count), Index(self.channels.blocks_per_group)
 
-    def slice_workgroups(self, batch: Index) -> tuple[Index, Index, Index]:
+    def slice_workgroups(self, sizes: Sizes) -> tuple[Index, Index, Index]:
         """As `workgroups`, and slices of the tiles."""
-        return (*self.workgroups(batch), Index(self.total.slices))
+        return (*self.workgroups(sizes), Index(self.total.slices))
 
-    def emit_images(self, workgroup: tuple[Index, ...], batch: Index, image: Buffer, tiles: Buffer) -> None:
+    def emit_images(self, work: Work, image: Buffer, tiles: Buffer) -> None:
         """Emits the transform of one block of tiles of the images: N x H... x C to theirs."""
         transform = partial(InputTransform, self.shape, self.target, image)
-        self._for_tiles(workgroup[0], batch, tiles, transform)
+        self._for_tiles(work.workgroup[0], work.sizes, tiles, transform)
 
-    def emit_gradients(
-        self, workgroup: tuple[Index, ...], batch: Index, gradients: Buffer, tiles: Buffer
-    ) -> None:
+    def emit_gradients(self, work: Work, gradients: Buffer, tiles: Buffer) -> None:
         """Emits the transform of one block of tiles of the gradients: N x OH... x K to theirs."""
         self._for_tiles(
-            workgroup[0], batch, tiles, partial(GradientTransform, self.shape, self.target, gradients)
+            work.workgroup[0],
+            work.sizes,
+            tiles,
+            partial(GradientTransform, self.shape, self.target, gradients),
         )
 
-    def emit(
-        self, workgroup: tuple[Index, ...], batch: Index, images: Buffer, gradients: Buffer, filters: Buffer
-    ) -> None:
+    def emit(self, work: Work, images: Buffer, gradients: Buffer, filters: Buffer) -> None:
         """Emits the work of one workgroup: both transformed to the gradients of R... x C/g x K taps."""
         sums = self._cleared_sums(images.element)
-        row, channel = self.rows.first(workgroup[0]), self._first_channel(workgroup)
+        row, channel = self.rows.first(work.workgroup[0]), self._first_channel(work.workgroup)
         with (
-            loop(self.tile_blocks(batch), name="tile_block") as block,
+            loop(self.tile_blocks(work.sizes), name="tile_block") as block,
             loop(images.extents[1], name="a") as a,
         ):
             with named("first"):
                 rows = Rows(images, images.offset([block, a, 0, row]), 1, images.stride(2))
                 panel = Panel(gradients, gradients.offset([block, a, 0, channel]), gradients.stride(2))
-            self._add_products(rows, panel, sums, a, self._tiles_of(block, batch))
-        self._store_taps(workgroup, sums, filters)
+            self._add_products(rows, panel, sums, a, self._tiles_of(block, work.sizes))
+        self._store_taps(work.workgroup, sums, filters)
 
-    def emit_slice(
-        self, workgroup: tuple[Index, ...], batch: Index, image: Buffer, gradients: Buffer, taps: Buffer
-    ) -> None:
+    def emit_slice(self, work: Work, image: Buffer, gradients: Buffer, taps: Buffer) -> None:
         """Emits the work of one workgroup: N x H... x C and N x OH... x K to the taps of a slice.
 
         `taps` are as `SliceSum` has them.
@@ -127,21 +125,21 @@ class WeightGradientKernel:
                 (self.schedule.channel_block, "gradient_tiles"),
             )
         )
-        tile_blocks = self.tile_blocks(batch)
+        tile_blocks = self.tile_blocks(work.sizes)
         blocks = ceildiv(tile_blocks, self.total.slices)
-        first_block = workgroup[2] * blocks
+        first_block = work.workgroup[2] * blocks
         with loop((tile_blocks - first_block).minimum(blocks), name="tile_block") as number:
             with named("block"):
                 block = first_block + number
-            tiles = self._tiles_of(block, batch)
-            self._transform_block(workgroup, block, tiles, image, image_tiles, gradients, gradient_tiles)
+            tiles = self._tiles_of(block, work.sizes)
+            self._transform_block(work.workgroup, block, tiles, image, image_tiles, gradients, gradient_tiles)
             with loop(self.shape.transform_size, name="a") as a:
                 rows = Rows(image_tiles, image_tiles.offset([a, 0]), 1, self.schedule.row_block)
                 panel = Panel(gradient_tiles, gradient_tiles.offset([a, 0]), self.schedule.channel_block)
                 self._add_products(rows, panel, sums, a, tiles)
         if self.total.slices > 1:
-            taps = replace(taps, extents=taps.extents[1:], origin=workgroup[2] * taps.stride(0))
-        self._store_taps(workgroup, sums, taps)
+            taps = replace(taps, extents=taps.extents[1:], origin=work.workgroup[2] * taps.stride(0))
+        self._store_taps(work.workgroup, sums, taps)
 
     def _cleared_sums(self, element: ir.Type) -> Buffer:
         """Memory of the workgroup for the sums of all elements of the Winograd domain, zeros."""
@@ -189,24 +187,24 @@ class WeightGradientKernel:
     def _for_tiles(
         self,
         block: Index,
-        batch: Index,
+        sizes: Sizes,
         tiles: Buffer,
         transform: Callable[[Buffer], InputTransform | GradientTransform],
     ) -> None:
         """Emits a transform of every tile of a block to its place among `tiles`."""
         columns = tiles.stride(2)
         blocked = replace(tiles, extents=(*tiles.extents[:2], tiles.stride(1)))
-        with loop(self._tiles_of(block, batch), name="tile") as number:
+        with loop(self._tiles_of(block, sizes), name="tile") as number:
             tile = locate_tile(self.shape, block * self.schedule.tile_block + number)
             transform(replace(blocked, origin=number * columns)).emit(tile, block)
 
-    def _tiles(self, batch: Index) -> Index:
+    def _tiles(self, sizes: Sizes) -> Index:
         """Of all images."""
-        return batch * prod(self.shape.tiles_per_image)
+        return sizes.batch * prod(self.shape.tiles_per_image)
 
-    def _tiles_of(self, block: Index, batch: Index) -> Index:
+    def _tiles_of(self, block: Index, sizes: Sizes) -> Index:
         """The tiles of a block: the last one may have fewer."""
-        tiles, tile_block = self._tiles(batch), self.schedule.tile_block
+        tiles, tile_block = self._tiles(sizes), self.schedule.tile_block
         if tiles.known is not None and tiles.known % tile_block == 0:
             return Index(tile_block)
         return (tiles - block * tile_block).minimum(tile_block)

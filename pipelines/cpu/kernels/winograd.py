@@ -24,6 +24,7 @@ from iree.winograd.pipelines.emission.epilogue import VectorEpilogue
 from iree.winograd.pipelines.emission.filter_layout import FilterLayout
 from iree.winograd.pipelines.emission.index import Condition, Index, ceildiv
 from iree.winograd.pipelines.emission.vectors import for_each_vector
+from iree.winograd.pipelines.emission.work import Sizes, Work
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
 from .gemm import emit_products
@@ -75,14 +76,14 @@ class WinogradKernel:
         columns = self.shape.groups * self.shape.reduction + ROW_PADDING
         return (blocks * self.schedule.tile_block, self.shape.transform_size, columns)
 
-    def input_workgroups(self, batch: Index) -> tuple[Index, Index]:
+    def input_workgroups(self, sizes: Sizes) -> tuple[Index, Index]:
         """Blocks of tiles of the separate input transform."""
         assert self.schedule.input_block is not None
         return Index(-(-self.transformed_shape[0] // self.schedule.input_block)), Index(1)
 
-    def workgroups(self, batch: Index) -> tuple[Index, Index]:
+    def workgroups(self, sizes: Sizes) -> tuple[Index, Index]:
         """Blocks of tiles of all images, and parts of the output channels."""
-        return ceildiv(self._tiles(batch), self.schedule.tile_block), Index(self._channel_parts)
+        return ceildiv(self._tiles(sizes), self.schedule.tile_block), Index(self._channel_parts)
 
     def touched_pixels(self, number: int) -> TouchedPixels:
         """Those of the workgroups of an x coordinate, whole rows of them."""
@@ -106,19 +107,20 @@ class WinogradKernel:
             last.number, (last.row + 1) * outputs - 1
         )
 
-    def emit_input(
-        self, workgroup: tuple[Index, ...], batch: Index, image: Buffer, transformed: Buffer
-    ) -> None:
+    def emit_input(self, work: Work, image: Buffer, transformed: Buffer) -> None:
         """Emits the separate input transform of one workgroup: the image to `transformed_shape`."""
         assert self.schedule.input_block is not None
-        rows = transformed.extents[0]
-        first = (workgroup[0] * self.schedule.input_block).minimum(max(0, rows - self.schedule.input_block))
-        self._transform_input(image, transformed, first, first, min(rows, self.schedule.input_block), batch)
+        rows = transformed.known_extents[0]
+        first = (work.workgroup[0] * self.schedule.input_block).minimum(
+            max(0, rows - self.schedule.input_block)
+        )
+        self._transform_input(
+            image, transformed, first, first, min(rows, self.schedule.input_block), work.sizes
+        )
 
     def emit(
         self,
-        workgroup: tuple[Index, ...],
-        batch: Index,
+        work: Work,
         source: Buffer,
         filters: Buffer,
         output: Buffer,
@@ -132,10 +134,10 @@ class WinogradKernel:
         `output` is N x OH... x K. Images may be channels first, as the shape says.
         """
         schedule = self.schedule
-        first_tile = workgroup[0] * schedule.tile_block
-        tiles = self._tile_block(first_tile, schedule.tile_block, batch)
+        first_tile = work.workgroup[0] * schedule.tile_block
+        tiles = self._tile_block(first_tile, schedule.tile_block, work.sizes)
         ahead = schedule.tile_block * (schedule.image_prefetch or 0)
-        following = self._tile_block(first_tile + ahead, schedule.tile_block, batch)
+        following = self._tile_block(first_tile + ahead, schedule.tile_block, work.sizes)
         if schedule.input_block is None:
             transformed = scratch(self.transformed_shape, source.element, "transformed_tiles")
             first_row = Index(0)
@@ -156,9 +158,9 @@ class WinogradKernel:
             channel_block=schedule.channel_block,
             width=schedule.vector_width,
         )
-        steps = self.blocks.steps(workgroup[1], self._channel_parts)
+        steps = self.blocks.steps(work.workgroup[1], self._channel_parts)
         with loop(steps, name="channel_block") as step:
-            block = self.blocks.at(workgroup[1], self._channel_parts, step)
+            block = self.blocks.at(work.workgroup[1], self._channel_parts, step)
             first_channel, is_last = self.blocks.first(block), step.equals(steps - 1)
 
             def fetch(a: Index, first_channel: Index = first_channel, is_last: Condition = is_last) -> None:
@@ -234,13 +236,13 @@ class WinogradKernel:
         first_row: Index,
         first_tile: Index,
         count: int,
-        batch: Index,
+        sizes: Sizes,
     ) -> None:
         transform = InputTransform(self.shape, self.target, image, transformed)
-        transform.emit_block(self._tile_block(first_tile, count, batch), first_row)
+        transform.emit_block(self._tile_block(first_tile, count, sizes), first_row)
 
-    def _tile_block(self, first: Index, count: int, batch: Index) -> TileBlock:
-        tiles = self._tiles(batch)
+    def _tile_block(self, first: Index, count: int, sizes: Sizes) -> TileBlock:
+        tiles = self._tiles(sizes)
         # There are rows for whole blocks of tiles, those of a separate input transform included.
         is_within = tiles.known is not None and tiles.known % self.schedule.tile_block == 0
         return TileBlock(self.shape, first, count, tiles, is_within)
@@ -261,5 +263,5 @@ class WinogradKernel:
     def _channel_parts(self) -> int:
         return min(self.schedule.channel_splits, self.blocks.count)
 
-    def _tiles(self, batch: Index) -> Index:
-        return batch * prod(self.shape.tiles_per_image)
+    def _tiles(self, sizes: Sizes) -> Index:
+        return sizes.batch * prod(self.shape.tiles_per_image)

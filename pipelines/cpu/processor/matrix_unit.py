@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from iree.winograd.dialect.bindings import arith, ir
 from iree.winograd.pipelines.emission.buffer import Buffer, ScratchMemory
-from iree.winograd.pipelines.emission.index import Condition, Index
+from iree.winograd.pipelines.emission.index import Condition, Index, IndexLike
 from iree.winograd.pipelines.emission.vectors import vector_type
 
 from .assembly import emit_assembly
@@ -159,7 +159,7 @@ def zero_parts() -> ir.Value:
     return _splat(0, TILE_LANES)
 
 
-def store_parts(parts: Sequence[ir.Value], memory: Buffer, offset: Index, distance: int) -> None:
+def store_parts(parts: Sequence[ir.Value], memory: Buffer, offset: Index, distance: IndexLike) -> None:
     """Writes what `split` gives, each part `distance` pairs after the one before."""
     for number, part in enumerate(parts):
         memory.store(part, offset + number * distance)

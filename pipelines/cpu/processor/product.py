@@ -32,8 +32,8 @@ class Rows:
 
     buffer: Buffer
     first: Index
-    stride: int
-    step: int = 1
+    stride: IndexLike
+    step: IndexLike = 1
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Panel:
 
     buffer: Buffer
     first: Index
-    step: int | None = None
+    step: IndexLike | None = None
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from functools import partial
 from iree.winograd.dialect.bindings import ir, vector
 from iree.winograd.pipelines.emission.buffer import Buffer
 from iree.winograd.pipelines.emission.control_flow import named
-from iree.winograd.pipelines.emission.index import Index
+from iree.winograd.pipelines.emission.index import Index, IndexLike
 from iree.winograd.pipelines.emission.vectors import LaneMask, for_each_vector, vector_width_for
 
 MAX_INTERLEAVED_CHANNELS = 3
@@ -33,7 +33,7 @@ class Lines:
 
     buffer: Buffer
     first: Index
-    stride: int
+    stride: IndexLike
 
     def load(
         self, line: Index, element: Index, extents: tuple[int, int], span: Span | None

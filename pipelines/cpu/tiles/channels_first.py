@@ -48,7 +48,7 @@ class ChannelsFirstReader:
         """Transposes a vector of channels of a strip; gives what loads the tile of a row."""
         *outer, columns = input_positions(self.shape, strip.first, view)
         *lines, length = self.shape.decomposition.alpha
-        outputs, size = self.shape.decomposition.output_tile[-1], self.image.extents[-1]
+        outputs, size = self.shape.decomposition.output_tile[-1], self.image.known_extents[-1]
         block = min(STRIP_BLOCK, size)
         with named("columns"):
             begin = columns.first + strip.number(strip.begin) * outputs
@@ -99,7 +99,7 @@ class ChannelsFirstReader:
 
     @property
     def _width(self) -> int:
-        return self.waiting.extents[-1]
+        return self.waiting.known_extents[-1]
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ class ChannelsFirstWriter:
     def storing(self, strip: Strip, k: Index) -> Iterator[Callable[[Index], Store]]:
         """Gives what stores the tile of a row; writes the strip when the block of the context ends."""
         *lines, outputs = self.shape.decomposition.output_tile
-        width = self.waiting.extents[-1]
+        width = self.waiting.known_extents[-1]
         positions = output_positions(self.shape, strip.first)
         *outer, columns = positions
 

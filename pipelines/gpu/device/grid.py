@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 from iree.winograd.pipelines.emission.index import Index, ceildiv
+from iree.winograd.pipelines.emission.work import Sizes, Work
 
 UNLIMITED = 2**31 - 1
 """An extent that nobody reaches."""
@@ -14,17 +15,17 @@ UNLIMITED = 2**31 - 1
 
 @dataclass(frozen=True)
 class Grid:
-    """The workgroups of a kernel, as many as `extents` gives for a batch size along up to three dimensions.
+    """The workgroups of a kernel, as many as `extents` gives for the sizes along up to three dimensions.
 
     Where these may exceed `limits`, as many are launched in rows of at most `limits[0]`, in the same order.
     """
 
-    extents: Callable[[Index], tuple[Index, ...]]
+    extents: Callable[[Sizes], tuple[Index, ...]]
     limits: tuple[int, int, int]
 
-    def launched(self, batch: Index) -> tuple[Index, ...]:
+    def launched(self, sizes: Sizes) -> tuple[Index, ...]:
         """The extents to launch. Raises ValueError for more workgroups than limits of any layout admit."""
-        extents = self.extents(batch)
+        extents = self.extents(sizes)
         if self._fit(extents):
             return extents
         rows = self._rows(extents)
@@ -32,14 +33,15 @@ class Grid:
             raise ValueError(f"{prod(extent.known or 1 for extent in extents)} workgroups are too many")
         return self._columns(extents), rows
 
-    def place(self, workgroup: tuple[Index, Index, Index], batch: Index) -> tuple[Index, Index, Index]:
-        """Which workgroup one that was launched is: the last ones may be the last, and write the same."""
-        extents = self.extents(batch)
+    def place(self, launched: Work) -> Work:
+        """The work of a workgroup that was launched: the last ones may be the last, and write the same."""
+        extents = self.extents(launched.sizes)
         if self._fit(extents):
-            return workgroup
+            return launched
+        workgroup = launched.workgroup
         x, y, _ = (*extents, Index(1), Index(1))[:3]
         number = (workgroup[0] + workgroup[1] * self._columns(extents)).minimum(_count(extents) - 1)
-        return number % x, number // x % y, number // (x * y)
+        return replace(launched, workgroup=(number % x, number // x % y, number // (x * y)))
 
     def _fit(self, extents: tuple[Index, ...]) -> bool:
         return all(

@@ -7,9 +7,11 @@ from dataclasses import dataclass, field, replace
 from math import prod
 
 from iree.winograd.dialect.bindings import ir
-from iree.winograd.pipelines.emission.dispatch import DispatchSignature, KernelFunction, emit_executable
+from iree.winograd.pipelines.emission.dispatch import KernelFunction, emit_executable
 from iree.winograd.pipelines.emission.dispatch_operations import dispatch_kernel
 from iree.winograd.pipelines.emission.index import Index
+from iree.winograd.pipelines.emission.signature import DispatchSignature, stated_batch
+from iree.winograd.pipelines.emission.work import Sizes
 
 from .grid import Grid
 from .memory import QUAD, GlobalBuffer, quad_type, span
@@ -26,7 +28,7 @@ class TensorArgument:
 
     extents: tuple[int | None, ...]
     by_quads: bool
-    leading: Callable[[Index], Index] = lambda batch: batch
+    leading: Callable[[Sizes], Index] = lambda sizes: sizes.batch
     strides: tuple[int, ...] | None = None
     origin: int = 0
 
@@ -70,10 +72,10 @@ class TensorArgument:
         sizes = [ir.ShapedType.get_dynamic_size() if size is None else size for size in self.extents]
         return ir.RankedTensorType.get(sizes, ir.F32Type.get())
 
-    def bind(self, argument: ir.Value, batch: Index) -> GlobalBuffer:
+    def bind(self, argument: ir.Value, sizes: Sizes) -> GlobalBuffer:
         """The kernel's view of the tensor."""
         inner = tuple(size for size in self.extents[1:] if size is not None)
-        first = self.leading(batch) if self.is_dynamic else Index(prod(self.extents[:1]))
+        first = self.leading(sizes) if self.is_dynamic else Index(prod(self.extents[:1]))
         size = first * prod(inner)
         element = quad_type() if self.by_quads else ir.F32Type.get()
         count = size // (QUAD if self.by_quads else 1)
@@ -97,7 +99,7 @@ class Launcher:
         operands: Sequence[tuple[ir.Value, TensorArgument]],
         result: TensorArgument,
         batch: int | ir.Value,
-        workgroups: Callable[[Index], tuple[Index, ...]],
+        workgroups: Callable[[Sizes], tuple[Index, ...]],
         body: Callable[[KernelFunction[GlobalBuffer]], None],
         resident_threads: int | None = None,
         warp_threads: int | None = None,
@@ -114,8 +116,11 @@ class Launcher:
         arguments = bound[: len(operands)] if updated is None else bound
         values = [value for value, _ in operands] + ([] if updated is None else [updated])
         is_dynamic = not isinstance(batch, int)
-        signature = DispatchSignature(
-            tuple(each.type for each in arguments), result.type, is_dynamic, updated is not None
+        signature = DispatchSignature.of(
+            [each.type for each in arguments],
+            result.type,
+            stated_batch(None if is_dynamic else batch),
+            updates_last_operand=updated is not None,
         )
         key = (key, *((each.extents, each.by_quads, each.strides, each.origin) for each in bound))
         if key not in self._executables:
@@ -123,14 +128,13 @@ class Launcher:
             grid = Grid(workgroups, self.target.max_workgroups)
 
             def placed(function: KernelFunction[GlobalBuffer]) -> None:
-                body(replace(function, workgroup=grid.place(function.workgroup, function.batch)))
+                body(replace(function, work=grid.place(function.work)))
 
             emit_executable(
                 self.module,
                 unique,
                 signature,
                 _translation(threads, warp_threads),
-                None if is_dynamic else batch,
                 grid.launched,
                 placed,
                 [each.bind for each in bound],
@@ -139,14 +143,15 @@ class Launcher:
             self._executables[key] = unique
         workload = [batch] if is_dynamic else []
         entry = ir.ArrayAttr.get([ir.SymbolRefAttr.get([self._executables[key]] * 2)])
-        extents = [each.leading(Index(batch)).value for each in arguments if each.is_dynamic]
+        sizes = Sizes.of_batch(Index(batch))
+        extents = [each.leading(sizes).value for each in arguments if each.is_dynamic]
         return dispatch_kernel(
             [result.type],
             workload,
             entry,
             [*values, *workload],
             extents,
-            [result.leading(Index(batch)).value] if result.is_dynamic else [],
+            [result.leading(sizes).value] if result.is_dynamic else [],
             tied_operands=signature.tied_operands,
         ).result
 

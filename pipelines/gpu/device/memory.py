@@ -115,7 +115,7 @@ class GlobalBuffer(Buffer):
     strides: tuple[int, ...] | None = None
     """Elements between neighbours along each dimension, those along the last one neighbours if by quads."""
 
-    def stride(self, dimension: int) -> int:
+    def stride(self, dimension: int) -> IndexLike:
         return super().stride(dimension) if self.strides is None else self.strides[dimension]
 
     @property
@@ -152,7 +152,7 @@ class GlobalBuffer(Buffer):
         """Writes a quad from `offset` on where the condition holds."""
         self.store_first(value, offset, Index(QUAD), Condition(True) if valid is None else valid)
 
-    def load_first(self, offset: Index, count: Index, valid: Condition, stride: int = 1) -> ir.Value:
+    def load_first(self, offset: Index, count: Index, valid: Condition, stride: IndexLike = 1) -> ir.Value:
         """As `load`, with zeros for all but the first `count` elements. An array by quads has all of them.
 
         Elements are every `stride`-th along the last dimension, of which an array by quads has all.
@@ -160,12 +160,12 @@ class GlobalBuffer(Buffer):
         if self.by_quads:
             assert stride == 1
             return self.load(offset, QUAD, valid)
-        stride *= self.stride(-1)
+        distance = self.stride(-1) * stride
         zero = lane(constant_quad(0.0), 0)
         elements = []
         for i in range(QUAD):
             exists = valid & Index(i).less_than(count)
-            scalar = self.load_scalar((offset + i * stride).minimum(self.size - 1))
+            scalar = self.load_scalar((offset + i * distance).minimum(self.size - 1))
             elements.append(scalar if exists.known else arith.select(exists.value, scalar, zero))
         return quad_of(elements)
 

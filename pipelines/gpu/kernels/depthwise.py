@@ -10,6 +10,7 @@ from iree.winograd.pipelines.emission.control_flow import when
 from iree.winograd.pipelines.emission.filter_layout import FilterLayout
 from iree.winograd.pipelines.emission.index import Condition, Index, unflatten
 from iree.winograd.pipelines.emission.tiles import clamped_element, input_positions, locate_tile
+from iree.winograd.pipelines.emission.work import Sizes, Work
 from iree.winograd.pipelines.gpu.device.memory import QUAD, GlobalBuffer, constant_quad
 from iree.winograd.pipelines.gpu.schedules.depthwise import GpuDepthwiseSchedule
 from iree.winograd.pipelines.gpu.schedules.fit import is_depthwise
@@ -45,21 +46,20 @@ class DepthwiseKernel:
             taps.index(tap) for view in decomposition.views for tap in decomposition.taps(view) if tap
         )
 
-    def workgroups(self, batch: Index) -> tuple[Index, Index]:
+    def workgroups(self, sizes: Sizes) -> tuple[Index, Index]:
         """Outputs, channels."""
-        return self._grid.workgroups(self._outputs(batch))
+        return self._grid.workgroups(self._outputs(sizes))
 
     def emit(
         self,
-        workgroup: tuple[Index, ...],
-        batch: Index,
+        work: Work,
         image: GlobalBuffer,
         filters: GlobalBuffer,
         output: GlobalBuffer,
         epilogue: Epilogue,
     ) -> None:
         """`image` is N x H... x C, `output` is N x OH... x C."""
-        number, quad, exists = self._grid.place(workgroup, self._outputs(batch))
+        number, quad, exists = self._grid.place(work.workgroup, self._outputs(work.sizes))
         shape, channel = self.shape, quad * QUAD
 
         def compute() -> None:
@@ -90,8 +90,8 @@ class DepthwiseKernel:
     def _grid(self) -> ThreadGrid:
         return ThreadGrid(-(-self.shape.output_channels // QUAD), self.schedule.threads, self.schedule.quads)
 
-    def _outputs(self, batch: Index) -> Index:
-        outputs = batch
+    def _outputs(self, sizes: Sizes) -> Index:
+        outputs = sizes.batch
         for size in self.shape.output_size:
             outputs = outputs * size
         return outputs

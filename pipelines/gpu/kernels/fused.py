@@ -20,6 +20,7 @@ from iree.winograd.pipelines.emission.index import Condition, Index, ceildiv
 from iree.winograd.pipelines.emission.recipe import Position, emit_unrolled, flattened
 from iree.winograd.pipelines.emission.tiles import Tile, clamped_element, input_positions, locate_tile
 from iree.winograd.pipelines.emission.vectors import broadcast
+from iree.winograd.pipelines.emission.work import Sizes, Work
 from iree.winograd.pipelines.gpu.device.memory import (
     QUAD,
     GlobalBuffer,
@@ -52,26 +53,25 @@ class FusedKernel:
 
     packing: FusedPacking
 
-    def workgroups(self, batch: Index) -> tuple[Index, Index, Index]:
+    def workgroups(self, sizes: Sizes) -> tuple[Index, Index, Index]:
         """Blocks of tiles, blocks of output channels, groups."""
         packing = self.packing
         return (
-            ceildiv(packing.tiles(batch), packing.schedule.block_tiles),
+            ceildiv(packing.tiles(sizes), packing.schedule.block_tiles),
             Index(packing.column_blocks),
             Index(packing.shape.groups),
         )
 
     def emit(
         self,
-        workgroup: tuple[Index, ...],
-        batch: Index,
+        work: Work,
         image: GlobalBuffer,
         filters: GlobalBuffer,
         output: GlobalBuffer,
         epilogue: Epilogue,
     ) -> None:
         """`image` is N x H... x C, bound by scalars, `filters` is packed, `output` is N x OH... x K."""
-        _Workgroup(self.packing, workgroup, batch, image, filters).emit(output, epilogue)
+        _Workgroup(self.packing, work, image, filters).emit(output, epilogue)
 
 
 class _Workgroup:
@@ -80,17 +80,16 @@ class _Workgroup:
     def __init__(
         self,
         packing: FusedPacking,
-        workgroup: tuple[Index, ...],
-        batch: Index,
+        work: Work,
         image: GlobalBuffer,
         filters: GlobalBuffer,
     ) -> None:
         schedule = packing.schedule
         self._packing, self._schedule, self._shape = packing, schedule, packing.shape
-        self._first_tile = workgroup[0] * schedule.block_tiles
-        self._column_block = workgroup[1] if packing.column_blocks > 1 else Index(0)
-        self._group = workgroup[2] if packing.shape.groups > 1 else Index(0)
-        self._tiles = packing.tiles(batch)
+        self._first_tile = work.workgroup[0] * schedule.block_tiles
+        self._column_block = work.workgroup[1] if packing.column_blocks > 1 else Index(0)
+        self._group = work.workgroup[2] if packing.shape.groups > 1 else Index(0)
+        self._tiles = packing.tiles(work.sizes)
         self._image, self._filters = image, filters
         self._thread = thread_id()
         buffers, products, reduction = schedule.buffers, schedule.products, schedule.block_reduction

@@ -16,6 +16,7 @@ from iree.winograd.pipelines.emission.filter_layout import FilterLayout
 from iree.winograd.pipelines.emission.index import Condition, Index
 from iree.winograd.pipelines.emission.tiles import clamped_element, input_positions, locate_tile
 from iree.winograd.pipelines.emission.vectors import broadcast
+from iree.winograd.pipelines.emission.work import Sizes
 from iree.winograd.pipelines.gpu.device.memory import (
     QUAD,
     GlobalBuffer,
@@ -61,7 +62,7 @@ class MultiplyAddProduct:
         return self.packing.shape.transform_size == 1
 
     def emit(
-        self, blocks: Blocks, batch: Index, left: GlobalBuffer, filters: GlobalBuffer, storing: Storing
+        self, blocks: Blocks, sizes: Sizes, left: GlobalBuffer, filters: GlobalBuffer, storing: Storing
     ) -> None:
         """Emits what a workgroup does for its block."""
         packing, block = self.packing, blocks.only()
@@ -71,7 +72,7 @@ class MultiplyAddProduct:
 
         def part_rows(row: Index) -> LoadRows:
             rows = self._image_rows if self._reads_image else self._packed_rows
-            load = rows(left, batch, block, row)
+            load = rows(left, sizes, block, row)
             return lambda r: load(r + first)
 
         emit_product(
@@ -82,17 +83,17 @@ class MultiplyAddProduct:
             store,
         )
 
-    def _packed_rows(self, left: GlobalBuffer, batch: Index, block: Block, row: Index) -> LoadRows:
+    def _packed_rows(self, left: GlobalBuffer, sizes: Sizes, block: Block, row: Index) -> LoadRows:
         """What loads four rows of transformed inputs, from the given one of the block on."""
-        del batch
+        del sizes
         first = left.offset([block.row_block, block.product, row, 0])
         return lambda r: [left.load(first + r + i * left.stride(2)) for i in range(QUAD)]
 
-    def _image_rows(self, image: GlobalBuffer, batch: Index, block: Block, row: Index) -> LoadRows:
+    def _image_rows(self, image: GlobalBuffer, sizes: Sizes, block: Block, row: Index) -> LoadRows:
         """What loads the inputs of four outputs, from the given one on; those past the last repeat it."""
         packing, shape = self.packing, self.packing.shape
         first = block.row_block * packing.schedule.block_rows + row
-        last = packing.tiles(batch) - 1
+        last = packing.tiles(sizes) - 1
         tiles = [locate_tile(shape, (first + i).minimum(last)) for i in range(QUAD)]
 
         def load(r: Index) -> list[ir.Value]:

@@ -8,6 +8,7 @@ from math import prod
 
 from iree.winograd.pipelines.emission.control_flow import when
 from iree.winograd.pipelines.emission.index import Index, all_of, ceildiv
+from iree.winograd.pipelines.emission.work import Sizes, Work
 from iree.winograd.pipelines.gpu.device.matrix_unit import WARP_THREADS
 from iree.winograd.pipelines.gpu.device.memory import GlobalBuffer, SharedScalars, barrier, thread_id
 
@@ -39,16 +40,16 @@ class ImageTransposition:
         pixels = prod(size)
         return ImageTransposition(f"winograd_channels_first_{channels}x{pixels}", pixels, channels)
 
-    def workgroups(self, batch: Index) -> tuple[Index, Index, Index]:
+    def workgroups(self, sizes: Sizes) -> tuple[Index, Index, Index]:
         """Blocks of columns, blocks of rows, images."""
         rows, columns = self._block
-        return ceildiv(self.columns, columns), ceildiv(self.rows, rows), batch
+        return ceildiv(self.columns, columns), ceildiv(self.rows, rows), sizes.batch
 
-    def emit(self, workgroup: tuple[Index, ...], image: GlobalBuffer, output: GlobalBuffer) -> None:
+    def emit(self, work: Work, image: GlobalBuffer, output: GlobalBuffer) -> None:
         """Emits the work of one workgroup."""
         rows, columns = self._block
-        first_column, first_row = workgroup[0] * columns, workgroup[1] * rows
-        origin = workgroup[2] * (self.rows * self.columns)
+        first_column, first_row = work.workgroup[0] * columns, work.workgroup[1] * rows
+        origin = work.workgroup[2] * (self.rows * self.columns)
         # Behind each row is one element more: those of a column are in different banks.
         shared = SharedScalars.allocate((rows, columns + 1), "block")
         thread = thread_id()

@@ -19,6 +19,7 @@ from iree.winograd.pipelines.emission.control_flow import loop, when
 from iree.winograd.pipelines.emission.filter_layout import FilterLayout
 from iree.winograd.pipelines.emission.index import Condition, Index, ceildiv, unflatten
 from iree.winograd.pipelines.emission.vectors import broadcast
+from iree.winograd.pipelines.emission.work import Sizes, Work
 from iree.winograd.pipelines.gpu.device.matrix_unit import WARP_THREADS
 from iree.winograd.pipelines.gpu.device.memory import (
     QUAD,
@@ -68,23 +69,22 @@ class ImplicitGemmKernel:
     def filter_kernel(self, layout: FilterLayout) -> SplitFilterKernel:
         return SplitFilterKernel(self.packing, layout)
 
-    def workgroups(self, batch: Index) -> tuple[Index, Index]:
+    def workgroups(self, sizes: Sizes) -> tuple[Index, Index]:
         """Those that walk over tiles, blocks of output channels."""
         packing = self.packing
-        walking = packing.tile_count(batch).minimum(packing.schedule.walking_workgroups)
+        walking = packing.tile_count(sizes).minimum(packing.schedule.walking_workgroups)
         return walking, ceildiv(packing.group_filters, packing.schedule.block_columns)
 
     def emit(
         self,
-        workgroup: tuple[Index, ...],
-        batch: Index,
+        work: Work,
         image: GlobalBuffer,
         filters: GlobalBuffer,
         output: GlobalBuffer,
         epilogue: Epilogue,
     ) -> None:
         """`image` is N x H... x C, `filters` is packed, `output` is N x OH... x K."""
-        _Workgroup(self.packing, workgroup, batch, image, filters).emit(output, epilogue)
+        _Workgroup(self.packing, work, image, filters).emit(output, epilogue)
 
 
 @dataclass(frozen=True)
@@ -103,17 +103,16 @@ class _Workgroup:
     def __init__(
         self,
         packing: ImplicitGemmPacking,
-        workgroup: tuple[Index, ...],
-        batch: Index,
+        work: Work,
         image: GlobalBuffer,
         filters: GlobalBuffer,
     ) -> None:
         schedule = packing.schedule
         self._packing, self._schedule = packing, schedule
         self._image, self._filters = image, filters
-        self._tiles = packing.tile_count(batch)
-        self._workgroup = workgroup[0]
-        first_column = workgroup[1] * schedule.block_columns
+        self._tiles = packing.tile_count(work.sizes)
+        self._workgroup = work.workgroup[0]
+        first_column = work.workgroup[1] * schedule.block_columns
         if packing.padded_filters == schedule.block_columns:
             first_column = Index(0)
         self._block = Block(Index(0), first_column, Index(0), Index(0))

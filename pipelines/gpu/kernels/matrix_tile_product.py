@@ -15,7 +15,7 @@ from itertools import product
 
 from iree.winograd.dialect.bindings import arith, ir, memref, scf, vector
 from iree.winograd.pipelines.emission.control_flow import when
-from iree.winograd.pipelines.emission.index import Index, select_index
+from iree.winograd.pipelines.emission.index import Index, IndexLike, select_index
 from iree.winograd.pipelines.gpu.device.matrix_unit import MATRIX_ROWS, WARP_THREADS
 from iree.winograd.pipelines.gpu.device.memory import QUAD, thread_id
 from iree.winograd.pipelines.gpu.device.mma import (
@@ -59,7 +59,7 @@ class _Source:
 
     memref: ir.Value
     origin: Index
-    stride: int
+    stride: IndexLike
     channels: int
     behind: int
     """Elements of a stage before it."""

@@ -12,6 +12,7 @@ from iree.winograd.pipelines.emission.control_flow import loop_carried, when
 from iree.winograd.pipelines.emission.filter_layout import FilterLayout
 from iree.winograd.pipelines.emission.index import Condition, Index, ceildiv
 from iree.winograd.pipelines.emission.tiles import locate_tile, output_positions
+from iree.winograd.pipelines.emission.work import Sizes, Work
 from iree.winograd.pipelines.gpu.device.memory import GlobalBuffer
 from iree.winograd.pipelines.gpu.packing.products import ProductPacking
 
@@ -88,7 +89,7 @@ class Product(Protocol):
         """What writes its right operand from filters known only at run time."""
 
     def emit(
-        self, blocks: Blocks, batch: Index, left: GlobalBuffer, filters: GlobalBuffer, storing: Storing
+        self, blocks: Blocks, sizes: Sizes, left: GlobalBuffer, filters: GlobalBuffer, storing: Storing
     ) -> None:
         """Emits what a workgroup does for its blocks."""
 
@@ -104,19 +105,18 @@ class ProductKernel:
 
     product: Product
 
-    def workgroups(self, batch: Index) -> tuple[Index, ...]:
+    def workgroups(self, sizes: Sizes) -> tuple[Index, ...]:
         """Blocks of tiles, blocks of output channels, products and their parts; or those that walk."""
         walking = self.product.walking_workgroups
         if walking is not None:
-            return (self._block_count(batch).minimum(walking),)
+            return (self._block_count(sizes).minimum(walking),)
         packing = self.product.packing
         products = Index(packing.products * packing.schedule.reduction_parts)
-        return packing.row_blocks(batch), self._column_blocks, products
+        return packing.row_blocks(sizes), self._column_blocks, products
 
     def emit(
         self,
-        workgroup: tuple[Index, ...],
-        batch: Index,
+        work: Work,
         left: GlobalBuffer,
         filters: GlobalBuffer,
         products: GlobalBuffer,
@@ -130,12 +130,11 @@ class ProductKernel:
                 value, origin + row * products.stride(2) + column
             )
 
-        self.product.emit(self._blocks(workgroup, batch), batch, left, filters, storing)
+        self.product.emit(self._blocks(work), work.sizes, left, filters, storing)
 
     def emit_direct(
         self,
-        workgroup: tuple[Index, ...],
-        batch: Index,
+        work: Work,
         image: GlobalBuffer,
         filters: GlobalBuffer,
         output: GlobalBuffer,
@@ -145,7 +144,7 @@ class ProductKernel:
         packing = self.product.packing
         if packing.shape.transform_size != 1 or packing.schedule.reduction_parts != 1:
             raise ValueError(f"{packing.schedule} leaves no results of {packing.shape.decomposition}")
-        tiles = packing.tiles(batch)
+        tiles = packing.tiles(work.sizes)
         whole_rows = tiles.known is not None and tiles.known % packing.schedule.block_rows == 0
 
         def store(block: Block, row: Index, column: Index, value: ir.Value) -> None:
@@ -169,31 +168,31 @@ class ProductKernel:
 
             when(exists, finish)
 
-        blocks = self._blocks(workgroup, batch)
-        self.product.emit(blocks, batch, image, filters, lambda block: partial(store, block))
+        blocks = self._blocks(work)
+        self.product.emit(blocks, work.sizes, image, filters, lambda block: partial(store, block))
 
     @property
     def _column_blocks(self) -> Index:
         packing = self.product.packing
         return ceildiv(packing.group_filters, packing.schedule.block_columns)
 
-    def _block_count(self, batch: Index) -> Index:
+    def _block_count(self, sizes: Sizes) -> Index:
         packing = self.product.packing
         products = packing.products * packing.schedule.reduction_parts
-        return packing.row_blocks(batch) * self._column_blocks * products
+        return packing.row_blocks(sizes) * self._column_blocks * products
 
-    def _blocks(self, workgroup: tuple[Index, ...], batch: Index) -> Blocks:
+    def _blocks(self, work: Work) -> Blocks:
         walking = self.product.walking_workgroups
         if walking is None:
-            return Blocks(lambda _: self._place(workgroup), Index(0), Index(1), None)
-        rows = self.product.packing.row_blocks(batch)
+            return Blocks(lambda _: self._place(work.workgroup), Index(0), Index(1), None)
+        rows = self.product.packing.row_blocks(work.sizes)
 
         def place(number: Index) -> Block:
             # Neighbours share a block of tiles, which the cache then has for them.
             above = number // self._column_blocks
             return self._place((above % rows, number % self._column_blocks, above // rows))
 
-        return Blocks(place, workgroup[0], self._block_count(batch), walking)
+        return Blocks(place, work.workgroup[0], self._block_count(work.sizes), walking)
 
     def _place(self, workgroup: tuple[Index, ...]) -> Block:
         packing, parts = self.product.packing, self.product.packing.schedule.reduction_parts

@@ -21,6 +21,7 @@ from itertools import chain, product
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.pipelines.emission.control_flow import loop_carried
 from iree.winograd.pipelines.emission.index import Index, select_index
+from iree.winograd.pipelines.emission.work import Sizes
 from iree.winograd.pipelines.gpu.device.matrix_unit import MATRIX_ROWS
 from iree.winograd.pipelines.gpu.device.memory import GlobalBuffer, thread_id
 from iree.winograd.pipelines.gpu.schedules.split import WarpSchedule
@@ -44,10 +45,10 @@ class SplitProduct(OfSplitOperands):
         return None
 
     def emit(
-        self, blocks: Blocks, batch: Index, left: GlobalBuffer, filters: GlobalBuffer, storing: Storing
+        self, blocks: Blocks, sizes: Sizes, left: GlobalBuffer, filters: GlobalBuffer, storing: Storing
     ) -> None:
         """Emits what a workgroup does for its block."""
-        del batch
+        del sizes
         block = blocks.only()
         store = storing(block)
         _Workgroup(self, block, left, filters).emit(store)

@@ -13,6 +13,7 @@ from iree.winograd.pipelines.emission.index import Condition, Index, ceildiv
 from iree.winograd.pipelines.emission.recipe import Position, emit_unrolled, flattened
 from iree.winograd.pipelines.emission.tiles import Tile, clamped_element, input_positions, locate_tile
 from iree.winograd.pipelines.emission.vectors import broadcast
+from iree.winograd.pipelines.emission.work import Sizes, Work
 from iree.winograd.pipelines.gpu.device.matrix_unit import MATRIX_ROWS, WARP_THREADS
 from iree.winograd.pipelines.gpu.device.memory import (
     QUAD,
@@ -58,18 +59,16 @@ class SplitInputKernel:
         """Of a workgroup."""
         return self.threads // self.packing.tile_threads
 
-    def workgroups(self, batch: Index) -> tuple[Index, Index]:
+    def workgroups(self, sizes: Sizes) -> tuple[Index, Index]:
         """Tiles, groups."""
-        return ceildiv(self.packing.tiles(batch), self._tiles), Index(self.packing.shape.groups)
+        return ceildiv(self.packing.tiles(sizes), self._tiles), Index(self.packing.shape.groups)
 
-    def emit(
-        self, workgroup: tuple[Index, ...], batch: Index, source: GlobalBuffer, packed: GlobalBuffer
-    ) -> None:
+    def emit(self, work: Work, source: GlobalBuffer, packed: GlobalBuffer) -> None:
         """`source` is the image, N x H... x C."""
-        packing, count = self.packing, self.packing.tiles(batch)
+        packing, count = self.packing, self.packing.tiles(work.sizes)
         thread = thread_id()
-        number = workgroup[0] * self._tiles + thread // self.packing.tile_threads
-        group = workgroup[1] if packing.shape.groups > 1 else Index(0)
+        number = work.workgroup[0] * self._tiles + thread // self.packing.tile_threads
+        group = work.workgroup[1] if packing.shape.groups > 1 else Index(0)
         quad = thread % self.packing.tile_threads
         is_whole = count.known is not None and count.known % self._tiles == 0
         exists = Condition(True) if is_whole else number.less_than(count)
@@ -178,18 +177,16 @@ class SplitFilterKernel:
     layout: FilterLayout
     threads: int = TRANSFORM_THREADS
 
-    def workgroups(self, batch: Index) -> tuple[Index, Index]:
+    def workgroups(self, sizes: Sizes) -> tuple[Index, Index]:
         """Output channels, groups."""
-        del batch
+        del sizes
         return Index(self.packing.padded_filters // QUAD), Index(self.packing.shape.groups)
 
-    def emit(
-        self, workgroup: tuple[Index, ...], batch: Index, source: GlobalBuffer, packed: GlobalBuffer
-    ) -> None:
+    def emit(self, work: Work, source: GlobalBuffer, packed: GlobalBuffer) -> None:
         """`source` is the filters, as the layout has them."""
         packing, shape = self.packing, self.packing.shape
-        column, thread = workgroup[0] * QUAD, thread_id()
-        group = workgroup[1] if shape.groups > 1 else Index(0)
+        column, thread = work.workgroup[0] * QUAD, thread_id()
+        group = work.workgroup[1] if shape.groups > 1 else Index(0)
         taps = [tuple(map(Index, each)) for each in product(*map(range, shape.decomposition.part_size))]
 
         def larger(i: Index, found: list[ir.Value]) -> list[ir.Value]:

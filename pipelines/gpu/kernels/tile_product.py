@@ -5,7 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 
-from iree.winograd.pipelines.emission.index import Index
+from iree.winograd.pipelines.emission.index import Index, IndexLike
+from iree.winograd.pipelines.emission.work import Sizes, Work
 from iree.winograd.pipelines.gpu.device.memory import GlobalBuffer
 from iree.winograd.pipelines.gpu.packing.weight_gradient import WeightGradientPacking
 
@@ -18,7 +19,7 @@ class Panel:
     origin: Index
 
     @property
-    def stride(self) -> int:
+    def stride(self) -> IndexLike:
         """Elements from one tile, or one row of products, to the next."""
         return self.buffer.stride(2)
 
@@ -29,14 +30,13 @@ class TileProductKernel(ABC):
 
     packing: WeightGradientPacking
 
-    def workgroups(self, batch: Index) -> tuple[Index, Index, Index]:
+    def workgroups(self, sizes: Sizes) -> tuple[Index, Index, Index]:
         """Blocks of rows, blocks of columns, products of all blocks of tiles."""
         return self.packing.product_workgroups
 
     def emit(
         self,
-        workgroup: tuple[Index, ...],
-        batch: Index,
+        work: Work,
         images: GlobalBuffer,
         gradients: GlobalBuffer,
         products: GlobalBuffer,
@@ -45,8 +45,8 @@ class TileProductKernel(ABC):
         packing, schedule = self.packing, self.packing.schedule
         images = replace(images, extents=packing.image_extents)
         gradients = replace(gradients, extents=packing.gradient_extents)
-        row, column = workgroup[0] * schedule.block_rows, workgroup[1] * schedule.block_columns
-        place = [workgroup[2] // packing.products, workgroup[2] % packing.products]
+        row, column = work.workgroup[0] * schedule.block_rows, work.workgroup[1] * schedule.block_columns
+        place = [work.workgroup[2] // packing.products, work.workgroup[2] % packing.products]
         self._multiply(
             Panel(images, images.offset([*place, 0, row])),
             Panel(gradients, gradients.offset([*place, 0, column])),

@@ -20,6 +20,7 @@ from iree.winograd.pipelines.emission.tiles import (
     locate_tile,
     output_positions,
 )
+from iree.winograd.pipelines.emission.work import Sizes, Work
 from iree.winograd.pipelines.gpu.device.memory import QUAD, GlobalBuffer, constant_quad, thread_id
 from iree.winograd.pipelines.gpu.packing.convolution import ConvolutionPacking
 from iree.winograd.pipelines.gpu.packing.fused import FusedPacking
@@ -82,12 +83,10 @@ class OperandKernel(Protocol):
     def threads(self) -> int:
         """Of a workgroup."""
 
-    def workgroups(self, batch: Index) -> tuple[Index, ...]:
+    def workgroups(self, sizes: Sizes) -> tuple[Index, ...]:
         """The extents of the grid."""
 
-    def emit(
-        self, workgroup: tuple[Index, ...], batch: Index, source: GlobalBuffer, packed: GlobalBuffer
-    ) -> None:
+    def emit(self, work: Work, source: GlobalBuffer, packed: GlobalBuffer) -> None:
         """`source` is the image, N x H... x C, or the filters in the layout that they have."""
 
 
@@ -98,16 +97,14 @@ class InputTransformKernel:
     packing: MultiplyAddPacking
     threads: int = TRANSFORM_THREADS
 
-    def workgroups(self, batch: Index) -> tuple[Index, Index, Index]:
+    def workgroups(self, sizes: Sizes) -> tuple[Index, Index, Index]:
         """Tiles, channels, views."""
-        return (*self._grid.workgroups(self.packing.tiles(batch)), Index(self.packing.views))
+        return (*self._grid.workgroups(self.packing.tiles(sizes)), Index(self.packing.views))
 
-    def emit(
-        self, workgroup: tuple[Index, ...], batch: Index, source: GlobalBuffer, packed: GlobalBuffer
-    ) -> None:
+    def emit(self, work: Work, source: GlobalBuffer, packed: GlobalBuffer) -> None:
         """`source` is the image, N x H... x C."""
-        tile, quad, exists = self._grid.place(workgroup, self.packing.tiles(batch))
-        view = workgroup[2] if self.packing.views > 1 else Index(0)
+        tile, quad, exists = self._grid.place(work.workgroup, self.packing.tiles(work.sizes))
+        view = work.workgroup[2] if self.packing.views > 1 else Index(0)
         when(exists, lambda: self._transform(tile, quad, view, source, packed))
 
     @property
@@ -159,20 +156,19 @@ class OutputTransformKernel:
 
     packing: ProductPacking
 
-    def workgroups(self, batch: Index) -> tuple[Index, Index]:
+    def workgroups(self, sizes: Sizes) -> tuple[Index, Index]:
         """Tiles, channels."""
-        return self._grid.workgroups(self.packing.tiles(batch))
+        return self._grid.workgroups(self.packing.tiles(sizes))
 
     def emit(
         self,
-        workgroup: tuple[Index, ...],
-        batch: Index,
+        work: Work,
         products: GlobalBuffer,
         output: GlobalBuffer,
         epilogue: Epilogue,
     ) -> None:
         """`output` is N x OH... x K."""
-        tile, quad, exists = self._grid.place(workgroup, self.packing.tiles(batch))
+        tile, quad, exists = self._grid.place(work.workgroup, self.packing.tiles(work.sizes))
         when(exists, lambda: self._transform(tile, quad, products, output, epilogue))
 
     @property
@@ -237,19 +233,17 @@ class FilterTransformKernel:
     layout: FilterLayout
     threads: int = TRANSFORM_THREADS
 
-    def workgroups(self, batch: Index) -> tuple[Index, Index, Index]:
+    def workgroups(self, sizes: Sizes) -> tuple[Index, Index, Index]:
         """Positions along the reduction dimension, output channels, groups."""
         return (
             *self._grid.workgroups(Index(self.packing.padded_reduction)),
             Index(self.packing.shape.groups),
         )
 
-    def emit(
-        self, workgroup: tuple[Index, ...], batch: Index, source: GlobalBuffer, packed: GlobalBuffer
-    ) -> None:
+    def emit(self, work: Work, source: GlobalBuffer, packed: GlobalBuffer) -> None:
         """`source` is the filters, as the layout has them."""
-        row, quad, exists = self._grid.place(workgroup, Index(self.packing.padded_reduction))
-        group = workgroup[2] if self.packing.shape.groups > 1 else Index(0)
+        row, quad, exists = self._grid.place(work.workgroup, Index(self.packing.padded_reduction))
+        group = work.workgroup[2] if self.packing.shape.groups > 1 else Index(0)
         when(exists, lambda: self._transform(row, quad * QUAD, group, source, packed))
 
     @property

@@ -14,6 +14,7 @@ from functools import partial
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.pipelines.emission.control_flow import loop_carried, when
 from iree.winograd.pipelines.emission.index import Condition, Index, select_index
+from iree.winograd.pipelines.emission.work import Sizes
 from iree.winograd.pipelines.gpu.device.matrix_unit import WARP_THREADS
 from iree.winograd.pipelines.gpu.device.memory import (
     QUAD,
@@ -66,10 +67,10 @@ class WarpgroupProduct(OfSplitOperands):
         return self.schedule.walking_workgroups
 
     def emit(
-        self, blocks: Blocks, batch: Index, left: GlobalBuffer, filters: GlobalBuffer, storing: Storing
+        self, blocks: Blocks, sizes: Sizes, left: GlobalBuffer, filters: GlobalBuffer, storing: Storing
     ) -> None:
         """Emits what a workgroup does for its blocks."""
-        del batch
+        del sizes
         _Workgroup(self, left, filters).emit(blocks, storing)
 
 

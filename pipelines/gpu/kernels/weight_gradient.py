@@ -23,6 +23,7 @@ from iree.winograd.pipelines.emission.tiles import (
     locate_tile,
     output_positions,
 )
+from iree.winograd.pipelines.emission.work import Sizes, Work
 from iree.winograd.pipelines.gpu.device.memory import QUAD, GlobalBuffer
 from iree.winograd.pipelines.gpu.packing.weight_gradient import WeightGradientPacking
 from iree.winograd.pipelines.gpu.schedules.weight_gradient import MultiplyAddWeightGradientSchedule
@@ -38,17 +39,18 @@ class TileKernel(ABC):
 
     packing: WeightGradientPacking
 
-    def workgroups(self, batch: Index) -> tuple[Index, ...]:
+    def workgroups(self, sizes: Sizes) -> tuple[Index, ...]:
         """Tiles, channels, views."""
         return (*self._grid.workgroups(Index(self.packing.padded_tiles)), Index(self.views))
 
-    def emit(
-        self, workgroup: tuple[Index, ...], batch: Index, source: GlobalBuffer, packed: GlobalBuffer
-    ) -> None:
+    def emit(self, work: Work, source: GlobalBuffer, packed: GlobalBuffer) -> None:
         """`source` is N x H... x C."""
-        number, quad, exists = self._grid.place(workgroup, Index(self.packing.padded_tiles))
-        view = workgroup[2] if self.views > 1 else Index(0)
-        when(exists, lambda: self._transform(number, quad, view, self.packing.tiles(batch), source, packed))
+        number, quad, exists = self._grid.place(work.workgroup, Index(self.packing.padded_tiles))
+        view = work.workgroup[2] if self.views > 1 else Index(0)
+        when(
+            exists,
+            lambda: self._transform(number, quad, view, self.packing.tiles(work.sizes), source, packed),
+        )
 
     @property
     @abstractmethod
@@ -193,15 +195,13 @@ class TotalKernel:
 
     packing: WeightGradientPacking
 
-    def workgroups(self, batch: Index) -> tuple[Index, Index]:
+    def workgroups(self, sizes: Sizes) -> tuple[Index, Index]:
         """Rows of all products, columns."""
         return self._grid.workgroups(self._rows)
 
-    def emit(
-        self, workgroup: tuple[Index, ...], batch: Index, products: GlobalBuffer, total: GlobalBuffer
-    ) -> None:
+    def emit(self, work: Work, products: GlobalBuffer, total: GlobalBuffer) -> None:
         """Emits the sums of a workgroup, a quad for each thread."""
-        row, quad, exists = self._grid.place(workgroup, self._rows)
+        row, quad, exists = self._grid.place(work.workgroup, self._rows)
         first = row * total.stride(2) + quad * QUAD
 
         def add() -> None:
@@ -231,16 +231,14 @@ class FilterGradientKernel:
     outputs_are_innermost: bool
     """Whether neighbouring output channels are neighbours in memory."""
 
-    def workgroups(self, batch: Index) -> tuple[Index, Index, Index]:
+    def workgroups(self, sizes: Sizes) -> tuple[Index, Index, Index]:
         """Input channels of a group, output channels of all groups, views."""
         return (*self._grid.workgroups(Index(self.packing.group_channels)), Index(self.packing.views))
 
-    def emit(
-        self, workgroup: tuple[Index, ...], batch: Index, products: GlobalBuffer, filters: GlobalBuffer
-    ) -> None:
+    def emit(self, work: Work, products: GlobalBuffer, filters: GlobalBuffer) -> None:
         """`products` are those of one block of tiles, `filters` R... x C/g x K."""
-        channel, quad, exists = self._grid.place(workgroup, Index(self.packing.group_channels))
-        view = workgroup[2] if self.packing.views > 1 else Index(0)
+        channel, quad, exists = self._grid.place(work.workgroup, Index(self.packing.group_channels))
+        view = work.workgroup[2] if self.packing.views > 1 else Index(0)
         when(exists, lambda: self._transform(channel, quad, view, products, filters))
 
     @property

@@ -8,6 +8,7 @@ from math import prod
 
 from iree.winograd.pipelines.emission.index import Condition, Index
 from iree.winograd.pipelines.emission.views import view_offsets
+from iree.winograd.pipelines.emission.work import Sizes
 from iree.winograd.pipelines.gpu.device.memory import QUAD
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
@@ -42,9 +43,9 @@ class ConvolutionPacking(ABC):
         """Whether the channels of each group of the output are whole quads."""
         return self.group_filters % QUAD == 0
 
-    def tiles(self, batch: Index) -> Index:
+    def tiles(self, sizes: Sizes) -> Index:
         """T, the tiles of all images."""
-        return batch * prod(self.shape.tiles_per_image)
+        return sizes.batch * prod(self.shape.tiles_per_image)
 
     def view_offsets(self, view: Index) -> tuple[Index, ...]:
         """The offset of a view that is known only when the kernel runs."""

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from iree.winograd.pipelines.emission.index import Condition, Index
+from iree.winograd.pipelines.emission.work import Sizes
 from iree.winograd.pipelines.gpu.device.memory import QUAD
 from iree.winograd.pipelines.gpu.schedules.implicit_gemm import WARP_MAXIMA_BYTES, ImplicitGemmSchedule
 from iree.winograd.pipelines.gpu.schedules.matrix import STAGE_ROW_BYTES
@@ -31,8 +32,8 @@ class ImplicitGemmPacking(SplitPacking):
             raise ValueError(f"{self.schedule} has no patches for {self.shape}")
         return patch
 
-    def tile_count(self, batch: Index) -> Index:
-        return batch * prod(self.patch.tiles_per_image)
+    def tile_count(self, sizes: Sizes) -> Index:
+        return sizes.batch * prod(self.patch.tiles_per_image)
 
     # The reduction dimension
 

@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 from iree.winograd.pipelines.emission.buffer import Buffer
 from iree.winograd.pipelines.emission.index import Index, ceildiv
+from iree.winograd.pipelines.emission.work import Sizes
 from iree.winograd.pipelines.gpu.device.memory import QUAD
 from iree.winograd.pipelines.gpu.schedules.gemm import GemmSchedule
 from iree.winograd.pipelines.gpu.schedules.matrix import MatrixSchedule
@@ -70,9 +71,9 @@ class ProductPacking(ConvolutionPacking, ABC):
         """A*g, the number of matrix products."""
         return self.shape.transform_size * self.shape.groups
 
-    def row_blocks(self, batch: Index) -> Index:
+    def row_blocks(self, sizes: Sizes) -> Index:
         """Blocks of tiles."""
-        return ceildiv(self.tiles(batch), self.schedule.block_rows)
+        return ceildiv(self.tiles(sizes), self.schedule.block_rows)
 
     @abstractmethod
     def input_extents(self) -> tuple[int, ...]:

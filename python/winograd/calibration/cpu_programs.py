@@ -11,14 +11,11 @@ from iree.winograd.pipelines.cpu.lowering import translation
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.emission.buffer import Buffer
 from iree.winograd.pipelines.emission.control_flow import loop_carried
-from iree.winograd.pipelines.emission.dispatch import (
-    DispatchSignature,
-    KernelFunction,
-    emit_dispatch,
-    emit_executable,
-)
+from iree.winograd.pipelines.emission.dispatch import KernelFunction, emit_dispatch, emit_executable
 from iree.winograd.pipelines.emission.index import Index
+from iree.winograd.pipelines.emission.signature import DispatchSignature, stated_batch
 from iree.winograd.pipelines.emission.vectors import broadcast, multiply_add, splat
+from iree.winograd.pipelines.emission.work import Sizes
 
 ITERATIONS = 200_000
 """Of the loop of multiply-adds."""
@@ -99,7 +96,7 @@ def _add_multiply_add(module: ir.Operation, target: CpuTarget) -> None:
 
     def body(function: KernelFunction[Buffer]) -> None:
         source, result = function.buffers
-        offset = function.workgroup[0] * lanes
+        offset = function.work.workgroup[0] * lanes
         factor = source.load(offset, lanes)
         sums = loop_carried(
             ITERATIONS,
@@ -110,8 +107,8 @@ def _add_multiply_add(module: ir.Operation, target: CpuTarget) -> None:
         result.store(reduce(arith.addf, sums), offset)
 
     rows = _tensor(None, lanes)
-    signature = DispatchSignature((rows,), rows, dynamic_batch=True)
-    _add_kernel(module, "multiply_add_kernel", signature, lambda batch: (batch,), body)
+    signature = DispatchSignature.of([rows], rows, stated_batch(None))
+    _add_kernel(module, "multiply_add_kernel", signature, lambda sizes: (sizes.batch,), body)
     _add_function(module, "multiply_add", signature, "multiply_add_kernel")
 
 
@@ -135,8 +132,8 @@ def _add_clock(module: ir.Operation, target: CpuTarget) -> None:
         result.store(broadcast(arith.sitofp(ir.F32Type.get(), last), lanes), Index(0))
 
     rows = _tensor(1, lanes)
-    signature = DispatchSignature((rows,), rows, dynamic_batch=False)
-    _add_kernel(module, "clock_kernel", signature, lambda batch: (Index(1),), body)
+    signature = DispatchSignature.of([rows], rows)
+    _add_kernel(module, "clock_kernel", signature, lambda _: (Index(1),), body)
     _add_function(module, "clock", signature, "clock_kernel")
 
 
@@ -145,7 +142,7 @@ def _add_read(module: ir.Operation, name: str, target: CpuTarget, workgroups: in
 
     def body(function: KernelFunction[Buffer]) -> None:
         source, result = function.buffers
-        (workgroup, _, _), blocks = function.workgroup, function.batch
+        (workgroup, _, _), blocks = function.work.workgroup, function.work.sizes.batch
         first = workgroup * blocks // workgroups
         count = (workgroup + 1) * blocks // workgroups - first
         all_blocks = Index(BYTES_READ // block_bytes(target))
@@ -167,8 +164,10 @@ def _add_read(module: ir.Operation, name: str, target: CpuTarget, workgroups: in
         )
         result.store(reduce(arith.addf, sums), workgroup * lanes)
 
-    signature = DispatchSignature((_tensor(None, elements),), _tensor(workgroups, lanes), dynamic_batch=True)
-    _add_kernel(module, f"{name}_kernel", signature, lambda batch: (Index(workgroups),), body)
+    signature = DispatchSignature.of(
+        [_tensor(None, elements)], _tensor(workgroups, lanes), stated_batch(None)
+    )
+    _add_kernel(module, f"{name}_kernel", signature, lambda _: (Index(workgroups),), body)
     _add_function(module, name, signature, f"{name}_kernel")
 
 
@@ -184,14 +183,14 @@ def _add_chains(
 
     def body(function: KernelFunction[Buffer]) -> None:
         source, result = function.buffers
-        offset = function.workgroup[0] * lanes
+        offset = function.work.workgroup[0] * lanes
         first, one = source.load(offset, lanes), splat(1.0, lanes, ir.F32Type.get())
         (last,) = loop_carried(iterations, 1, [first], lambda _, sums: [arith.addf(sums[0], one)])
         result.store(last, offset)
 
     rows = _tensor(workgroups, lanes)
-    signature = DispatchSignature((rows,), rows, dynamic_batch=False)
-    _add_kernel(module, f"{name}_kernel", signature, lambda batch: (Index(workgroups),), body)
+    signature = DispatchSignature.of([rows], rows)
+    _add_kernel(module, f"{name}_kernel", signature, lambda _: (Index(workgroups),), body)
     for length_name, length in zip(("short", "long"), lengths, strict=True):
         _add_function(module, f"{name}_{length_name}", signature, f"{name}_kernel", length)
 
@@ -200,23 +199,22 @@ def _add_kernel(
     module: ir.Operation,
     name: str,
     signature: DispatchSignature,
-    workgroups: Callable[[Index], tuple[Index, ...]],
+    workgroups: Callable[[Sizes], tuple[Index, ...]],
     body: Callable[[KernelFunction[Buffer]], None],
 ) -> None:
-    batch = None if signature.dynamic_batch else 1
-    emit_executable(module, name, signature, translation(), batch, workgroups, body, signature.bindings())
+    emit_executable(module, name, signature, translation(), workgroups, body, signature.bindings())
 
 
 def _add_function(
     module: ir.Operation, name: str, signature: DispatchSignature, kernel: str, dispatches: int = 1
 ) -> None:
     """A public function of the signature of a kernel that it launches again and again on its own result."""
-    function = func.FuncOp(name, (list(signature.operands), [signature.result]))
+    function = func.FuncOp(name, ([each.type for each in signature.operands], [signature.result.type]))
     with ir.InsertionPoint(function.add_entry_block()):
         (value,) = function.arguments
-        batch = tensor.dim(value, index_constant(0)) if signature.dynamic_batch else None
+        sizes = [tensor.dim(value, index_constant(0))] if signature.dynamic_sizes else []
         for _ in range(dispatches):
-            value = emit_dispatch(kernel, signature, [value], batch)
+            value = emit_dispatch(kernel, signature, [value], sizes)
         func.ReturnOp([value])
 
 

@@ -103,7 +103,7 @@ def _add_chain(launcher: Launcher, suffix: str, kernel: _Kernel, dispatches: int
 
     def body(function: KernelFunction[GlobalBuffer]) -> None:
         source, target = function.buffers
-        kernel.emit(source, target, function.workgroup[0] * kernel.elements, kernel.elements)
+        kernel.emit(source, target, function.work.workgroup[0] * kernel.elements, kernel.elements)
 
     function = func.FuncOp(f"{kernel.name}_{suffix}", ([argument.type], [argument.type]))
     with ir.InsertionPoint(function.add_entry_block()):
@@ -117,7 +117,7 @@ def _add_chain(launcher: Launcher, suffix: str, kernel: _Kernel, dispatches: int
                 [(value, argument)],
                 argument,
                 rows,
-                lambda batch: (batch,),
+                lambda sizes: (sizes.batch,),
                 body,
             )
         func.ReturnOp([value])

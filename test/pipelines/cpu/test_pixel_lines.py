@@ -15,7 +15,7 @@ from iree.winograd.pipelines.cpu.backend import CpuBackend
 from iree.winograd.pipelines.cpu.kernels.by_schedule import kernel_for
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.schedules.direct import in_lines
-from iree.winograd.pipelines.emission.index import Index
+from iree.winograd.pipelines.emission.work import Sizes
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
 from wide import wide
 
@@ -159,7 +159,7 @@ def test_threads_have_equal_shares(shape: ConvolutionShape, threads: int) -> Non
     target = CpuTarget.of("emeraldrapids", "+avx2,+fma,+avx512f")
     schedule = CpuBackend(target).search_space(None, threads).default_schedule(shape)
     kernel = kernel_for(shape, target, schedule)
-    blocks, parts = (each.known or 0 for each in kernel.workgroups(Index(kernel.shape.batch or 1)))
+    blocks, parts = (each.known or 0 for each in kernel.workgroups(Sizes.of_batch(kernel.shape.batch or 1)))
     assert shape.batch is not None
     rounds = ceil(blocks * parts / threads)
     pixels = shape.batch * shape.output_rows * shape.output_size[-1]

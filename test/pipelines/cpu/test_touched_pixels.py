@@ -17,6 +17,7 @@ from iree.winograd.pipelines.cpu.kernels.pooling import PoolingKernel
 from iree.winograd.pipelines.cpu.kernels.winograd import WinogradKernel
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.emission.index import Index
+from iree.winograd.pipelines.emission.work import Sizes
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
 from iree.winograd.pipelines.specification.windows import Windows
 
@@ -158,7 +159,7 @@ def test_spans_hold_what_workgroups_touch(shape: ConvolutionShape, threads: int)
     for kernel in kernels(shape, threads):
         batch = kernel.shape.batch
         assert batch is not None
-        count = kernel.workgroups(Index(batch))[0].known
+        count = kernel.workgroups(Sizes.of_batch(batch))[0].known
         assert count is not None
         written: set[int] = set()
         for number in range(count):
