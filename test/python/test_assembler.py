@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import os
+import struct
 import sys
+import warnings
 from pathlib import Path
 
 import iree.winograd
 import pytest
+from flatbuffers import Builder
+from flatbuffers.number_types import UOffsetTFlags
+from flatbuffers.table import Table
 from iree.winograd.compiling.assembler import AssemblyError, assemble, installed_assembler
 from iree.winograd.errors import InvalidOptionError
 
@@ -27,13 +32,37 @@ func.func @main(%x: tensor<4x16x16x64xf32>, %f: tensor<3x3x64x64xf32>) -> tensor
   return %r : tensor<4x14x14x64xf32>
 }
 """
+ONE_CHANNEL = """
+func.func @main(%x: tensor<1x8x8x1xf32>, %f: tensor<3x3x1x1xf32>) -> tensor<1x6x6x1xf32> {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<1x6x6x1xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<1x6x6x1xf32>) -> tensor<1x6x6x1xf32>
+  %r = linalg.conv_2d_nhwc_hwcf ins(%x, %f : tensor<1x8x8x1xf32>, tensor<3x3x1x1xf32>)
+      outs(%init : tensor<1x6x6x1xf32>) -> tensor<1x6x6x1xf32>
+  return %r : tensor<1x6x6x1xf32>
+}
+"""
 CODE = b"\x7fELF and what follows"
+LONG_CODE = b"\x7fELF" + bytes(range(256)) * 64
+TEXT = b"// kernels\n.target sm_80\n}"
+
+
+HEADER_BYTES = 64
 
 
 @pytest.fixture
 def assembler(tmp_path: Path) -> Path:
     """A program with the arguments of ptxas that wants the text of a kernel for sm_80."""
-    path = tmp_path / "ptxas"
+    return assembler_that_writes(CODE, tmp_path / "ptxas")
+
+
+@pytest.fixture
+def verbose_assembler(tmp_path: Path) -> Path:
+    """One whose machine code is longer than the text."""
+    return assembler_that_writes(LONG_CODE, tmp_path / "ptxas")
+
+
+def assembler_that_writes(code: bytes, path: Path) -> Path:
     path.write_text(f"""#!{sys.executable}
 import sys
 from pathlib import Path
@@ -41,7 +70,7 @@ architecture, source, option, target = sys.argv[1:]
 text = Path(source).read_bytes()
 assert architecture == "-arch=sm_80" and option == "-o", sys.argv
 assert text.lstrip().startswith(b"//") and b".target sm_80" in text and text.rstrip().endswith(b"}}"), text
-Path(target).write_bytes({CODE!r})
+Path(target).write_bytes({code!r})
 """)
     path.chmod(0o755)
     return path
@@ -91,6 +120,77 @@ def test_an_assembler_that_is_not_there_is_an_error(tmp_path: Path) -> None:
 
 
 def test_what_holds_no_text_is_an_error(assembler: Path) -> None:
-    for executable in (b"", b"no text at all", b"....\n.target sm_80\n"):
+    whole = executable_of([TEXT])
+    for executable in (b"", b"no text at all", b"....\n.target sm_80\n", executable_of([]), whole[:72]):
         with pytest.raises(AssemblyError, match="has no"):
             assemble(executable, str(assembler))
+    with pytest.raises(AssemblyError, match="behind its end"):
+        assemble(executable_of([TEXT * 99])[:-90], str(assembler))
+    with pytest.raises(AssemblyError, match="no architecture"):
+        assemble(executable_of([b"// nothing"]), str(assembler))
+
+
+def test_machine_code_that_is_longer_than_the_text_has_room_of_its_own(verbose_assembler: Path) -> None:
+    plain = iree.winograd.compile(PROGRAM, target="cuda:sm_80")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        program = iree.winograd.compile(PROGRAM, target="cuda:sm_80", ptxas=str(verbose_assembler))
+    assert LONG_CODE in program and b".visible .entry" not in program
+    assert len(program) > len(plain) + len(LONG_CODE) // 2
+
+
+def test_a_convolution_of_one_channel_is_machine_code() -> None:
+    """Its text is shorter than that."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        program = iree.winograd.compile(ONE_CHANNEL, target="cuda:sm_90a", strict=True)
+    assert b"\x7fELF" in program and b".visible .entry" not in program
+
+
+def test_executables_with_longer_code_are_valid_flatbuffers(verbose_assembler: Path) -> None:
+    assembled = assemble(executable_of([TEXT, TEXT + b"\n}"]), str(verbose_assembler))
+    names, contents = read_executable(assembled)
+    assert names == [b"first", b"second"]
+    assert contents == [LONG_CODE, LONG_CODE]
+
+
+def executable_of(texts: list[bytes]) -> bytes:
+    """As IREE's serialization makes one, of two exports and a module for each text."""
+    builder = Builder()
+    names = [builder.CreateString(name) for name in ("first", "second")]
+    modules = []
+    for text in texts:
+        content = builder.CreateString(text)
+        builder.StartObject(1)
+        builder.PrependUOffsetTRelativeSlot(0, content, 0)
+        modules.append(builder.EndObject())
+    vectors = [vector_of(builder, names), vector_of(builder, modules)]
+    builder.StartObject(2)
+    for field, vector in enumerate(vectors):
+        builder.PrependUOffsetTRelativeSlot(field, vector, 0)
+    builder.Finish(builder.EndObject(), file_identifier=b"CDA1")
+    buffer = bytes(builder.Output())
+    return struct.pack("<4sIQ48x", b"CDA1", 0, len(buffer)) + buffer
+
+
+def vector_of(builder: Builder, elements: list[int]) -> int:
+    builder.StartVector(4, len(elements), 4)
+    for element in reversed(elements):
+        builder.PrependUOffsetTRelative(element)
+    return int(builder.EndVector())
+
+
+def read_executable(executable: bytes) -> tuple[list[bytes], list[bytes]]:
+    """The names of its exports and the contents of its modules, by the library of the format."""
+    magic, _, size = struct.unpack_from("<4sIQ", executable)
+    assert magic == b"CDA1" and size == len(executable) - HEADER_BYTES
+    buffer = executable[HEADER_BYTES:]
+    root = Table(buffer, UOffsetTFlags.py_type(struct.unpack_from("<I", buffer)[0]))
+
+    def elements(field: int) -> list[int]:
+        offset = root.Offset(4 + 2 * field)
+        return [root.Vector(offset) + 4 * index for index in range(root.VectorLen(offset))]
+
+    modules = [Table(buffer, root.Indirect(place)) for place in elements(1)]
+    texts = [module.String(module.Pos + module.Offset(4)) for module in modules]
+    return [root.String(place) for place in elements(0)], texts

@@ -9,19 +9,18 @@ from __future__ import annotations
 import importlib.util
 import os
 import shutil
-import struct
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
+from iree.winograd.compiling.cuda_executable import NoTextError, images, with_content
 from iree.winograd.diagnostic import Diagnostic
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.pipelines.specification.executable_target import executable_targets
 
 _FORMAT = "cuda-nvptx-fb"
 _TARGET = b".target "
-_LENGTH_BYTES = 4
 
 
 class AssemblyError(Exception):
@@ -72,8 +71,8 @@ def assemble_kernels(module: ir.Operation, ptxas: str, warn: Callable[[Diagnosti
                 Diagnostic("warning", f"kernels stay text, which drivers assemble when they load it: {error}")
             )
             continue
-        with module.context:
-            type_ = binary.attributes["data"].type
+        with binary.location:
+            type_ = ir.VectorType.get([values.size], ir.IntegerType.get_signless(8))
             binary.attributes["data"] = ir.DenseElementsAttr.get(values, type=type_)
 
 
@@ -92,33 +91,26 @@ def _is_for_cuda(binary: ir.Operation) -> bool:
 
 
 def assemble(executable: bytes, ptxas: str) -> bytes:
-    """The flatbuffer of an executable with machine code for its text, in its place.
+    """The flatbuffer of an executable with machine code for its text.
 
-    Raises `AssemblyError` where there is no text, `ptxas` fails, or what it gives is longer.
+    Raises `AssemblyError` where there is no text, or `ptxas` fails.
     """
-    begin, end = _text(executable)
-    text = executable[begin:end]
-    architecture = text.split(_TARGET, 1)[1].split(None, 1)[0].rstrip(b",").decode()
-    code = _assembled(text, architecture, ptxas)
-    if len(code) > len(text):
-        raise AssemblyError(f"machine code of {len(code)} bytes has no room in that of {len(text)} of text")
-    length = struct.pack("<I", len(code))
-    return (
-        executable[: begin - _LENGTH_BYTES] + length + code + bytes(len(text) - len(code)) + executable[end:]
-    )
+    try:
+        numbers = range(len(images(executable)))
+        for number in numbers:
+            image = images(executable)[number]
+            executable = with_content(executable, image, _machine_code(image.content, ptxas))
+    except NoTextError as error:
+        raise AssemblyError(str(error)) from None
+    return executable
 
 
-def _text(executable: bytes) -> tuple[int, int]:
-    """Where the text begins and ends: a string of the flatbuffer, which its length precedes."""
-    target = executable.find(_TARGET)
-    if target < 0:
-        raise AssemblyError("an executable has no text")
-    end = executable.find(b"\0", target)
-    for begin in range(target, _LENGTH_BYTES - 1, -1):
-        (length,) = struct.unpack_from("<I", executable, begin - _LENGTH_BYTES)
-        if begin + length == end:
-            return begin, end
-    raise AssemblyError("an executable's text has no length")
+def _machine_code(text: bytes, ptxas: str) -> bytes:
+    _, _, target = text.partition(_TARGET)
+    words = target.split(None, 1)
+    if not words:
+        raise AssemblyError("an executable's text has no architecture")
+    return _assembled(text, words[0].rstrip(b",").decode(), ptxas)
 
 
 def _assembled(text: bytes, architecture: str, ptxas: str) -> bytes:
