@@ -63,6 +63,20 @@ def test_pages_begin_with_what_to_type(page: Path) -> None:
     assert any(line.startswith("```") for line in beginning)
 
 
+def test_the_glossary_has_the_names_that_the_code_has() -> None:
+    rows = re.findall(r"^\|.*\|(.*)\|$", (DOCUMENTATION / "glossary.md").read_text(), re.MULTILINE)
+    names = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
+    roots = ("dialect", "passes", "pipelines", "python")
+    words = {
+        word
+        for root in roots
+        for path in (ROOT / root).rglob("*.py")
+        for word in re.findall(r"\w+", path.read_text())
+    }
+    assert len(names) > 30
+    assert names - words == set()
+
+
 def test_the_readme_is_short() -> None:
     assert len((ROOT / "README.md").read_text().splitlines()) <= 120
 
