@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from math import prod
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from iree.winograd.dialect.decomposition import Decomposition
 from iree.winograd.passes.match.problem import ConvolutionProblem
@@ -50,16 +50,31 @@ class ConvolutionShape(ConvolutionProblem):
         layouts = input_channels_first, output_channels_first
         if layouts == (self.input_channels_first, self.output_channels_first):
             return self
-        if layouts not in self._of_other_layouts:
-            self._of_other_layouts[layouts] = replace(
-                self, input_channels_first=input_channels_first, output_channels_first=output_channels_first
-            )
-        return self._of_other_layouts[layouts]
+        return self._with(
+            input_channels_first=input_channels_first, output_channels_first=output_channels_first
+        )
+
+    def with_batch(self: Shape, batch: int) -> Shape:
+        """The same of so many images."""
+        return self if batch == self.batch else self._with(batch=batch)
+
+    def _with(self: Shape, **changed: Any) -> Shape:
+        asked = tuple(changed.items())
+        if asked not in self._changed:
+            self._changed[asked] = replace(self, **changed)
+        return self._changed[asked]
 
     @cached_property
-    def _of_other_layouts(self: Shape) -> dict[tuple[bool, bool], Shape]:
-        """Those that were asked for: every schedule that is predicted is predicted of them."""
+    def _changed(self: Shape) -> dict[tuple[tuple[str, object], ...], Shape]:
+        """The shapes that were asked for: every schedule that is predicted is predicted of them."""
         return {}
+
+    @property
+    def images(self) -> int:
+        """Those of the batch. Raises ValueError where they are known only at run time."""
+        if self.batch is None:
+            raise ValueError(f"the batch of {self} is known only at run time")
+        return self.batch
 
     @property
     def output_rows(self) -> int:

@@ -65,6 +65,7 @@ from .rates import (
     TILE_PRODUCT_EFFICIENCY,
     UNHIDDEN,
 )
+from .representative import representative
 from .transform_cost import filter_transform_seconds, filter_vector_seconds, transform_seconds
 from .workers import Workers, complete
 
@@ -78,9 +79,10 @@ def stage_seconds(
     """Seconds of the stages of the kernel that computes `shape` by `schedule`.
 
     Each stage takes what one of the threads has to do of it on average; "waiting" is for threads to start and
-    for the last one to be done. A batch known only at run time counts as 1. Channels-first images that the
-    kernel doesn't take are transposed in a stage of their own.
+    for the last one to be done. Channels-first images that the kernel doesn't take are transposed in a stage
+    of their own. Of sizes known only at run time these are the seconds of `representative` ones.
     """
+    shape = representative(shape)
     if isinstance(schedule, WeightGradientSchedule):
         from .weight_gradient_cost import weight_gradient_seconds
 
@@ -137,7 +139,7 @@ def _winograd_seconds(
     in memory, or to totals in registers. Filters are transformed beforehand, or read as they are and
     transformed once for each block of tiles.
     """
-    tiles = prod(shape.tiles_per_image) * (shape.batch or 1)
+    tiles = prod(shape.tiles_per_image) * shape.images
     tile_blocks = -(-tiles // schedule.tile_block)
     parts, channel_blocks = _channel_parts(shape, schedule.product.channels, schedule.channel_splits)
     workers = Workers(machine, threads, tile_blocks * parts)
@@ -215,8 +217,9 @@ def least_seconds(shape: ConvolutionShape, target: CpuTarget, machine: CpuMachin
     of reading filters isn't hidden, without adding up sums, moving channels of channels-first images and
     waiting for all but the first of several threads to start.
     """
+    shape = representative(shape)
     lanes = vector_width_for(shape.group_outputs, target.vector_width)
-    tiles = prod(shape.tiles_per_image) * (shape.batch or 1)
+    tiles = prod(shape.tiles_per_image) * shape.images
     input_vectors = shape.decomposition.view_count * shape.groups * -(-shape.group_inputs // lanes)
     output_vectors = shape.groups * -(-shape.group_outputs // lanes)
     filter_bytes = shape.element_types.filter_bytes
@@ -241,7 +244,7 @@ def _direct_seconds(
 ) -> Mapping[str, float]:
     """Seconds of the stages of `DirectKernel`: products, the reading of filters, staging and stores."""
     shape = in_lines(shape)
-    batch, rows, pixels = shape.batch or 1, shape.output_rows, shape.output_size[-1]
+    batch, rows, pixels = shape.images, shape.output_rows, shape.output_size[-1]
     tasks = batch * -(-rows // schedule.row_block) * -(-pixels // schedule.pixel_block)
     blocks = direct_channel_blocks(shape, schedule.product.channels)
     parts, channel_blocks = _divided(blocks, schedule.channel_splits)
@@ -289,7 +292,7 @@ def _depthwise_seconds(
     """
     from iree.winograd.pipelines.cpu.kernels.depthwise import DepthwiseKernel
 
-    batch = shape.batch or 1
+    batch = shape.images
     vectors = -(-shape.output_channels // schedule.vector_width)
     passes = -(-vectors // schedule.vectors_per_pass)
     own_passes = -(-passes // schedule.channel_splits)

@@ -33,6 +33,7 @@ from .depthwise_weight_gradient_schedules import depthwise_weight_gradient_sched
 from .matrix_unit_schedules import matrix_unit_schedules
 from .product_cost import register_block_seconds
 from .rates import SCATTERED_BYTES_PER_CYCLE
+from .representative import representative
 from .tile_schedules import tile_schedules
 from .weight_gradient_schedules import weight_gradient_schedules
 from .workers import WORKGROUPS_AT_A_TIME
@@ -83,7 +84,7 @@ def fastest_by_kernel(
     if not any(by_kind):
         raise ValueError(f"the L2 cache of {target.l2_bytes} bytes holds no tile's inputs or products")
     fastest = [min(candidates, key=seconds) for candidates in by_kind if candidates]
-    if machine.name in FETCHING_PROCESSORS and images_are_far(shape, target):
+    if machine.name in FETCHING_PROCESSORS and images_are_far(representative(shape), target):
         fastest = [
             replace(each, image_prefetch=1)
             if isinstance(each, WinogradSchedule) and each.filter_block is None
@@ -147,7 +148,7 @@ def _direct_schedules(
     holds the input of a workgroup if it is copied.
     """
     shape = in_lines(shape)
-    images, pixels, rows = shape.batch or 1, shape.output_size[-1], shape.output_rows
+    images, pixels, rows = representative(shape).images, shape.output_size[-1], shape.output_rows
 
     def schedule(register_block: _Block, block: tuple[int, int], count: int) -> DirectSchedule:
         register_pixels, register_vectors, width = register_block
@@ -259,7 +260,7 @@ def _depthwise_schedules(
     In convolutions of one group the row's taps have filters of one input channel at a time.
     """
     width = vector_width_for(shape.output_channels, target.vector_width)
-    pixels, rows, batch = shape.output_size[-1], shape.output_rows, shape.batch or 1
+    pixels, rows, batch = shape.output_size[-1], shape.output_rows, representative(shape).images
     filters = shape.decomposition.kernel_size[-1] * (1 if shape.groups == 1 else shape.group_inputs)
     most_pixels = min(MAX_DEPTHWISE_PIXELS, max(MIN_DEPTHWISE_PIXELS, target.vector_registers - filters - 2))
     vectors = -(-shape.output_channels // width)

@@ -32,7 +32,7 @@ def depthwise_weight_gradient_seconds(
     and that of adding up the taps of several slices.
     """
     kernel = DepthwiseWeightGradientKernel(shape, schedule, target)
-    batch, cycle = shape.batch or 1, 1 / machine.clock
+    batch, cycle = shape.images, 1 / machine.clock
     workers = Workers(machine, threads, schedule.slices * kernel.channel_parts)
     blocks = -(-batch * kernel.blocks_per_image // schedule.slices)
     block_vectors = workers.load * blocks * kernel.blocks.part_size(kernel.channel_parts)

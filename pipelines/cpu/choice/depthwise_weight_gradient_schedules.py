@@ -12,6 +12,8 @@ from iree.winograd.pipelines.cpu.schedules.fit import misfit
 from iree.winograd.pipelines.emission.vectors import vector_width_for
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
+from .representative import representative
+
 PIXEL_BLOCK = 128
 """Outputs of a block at most, but a row: L1 holds them, for one vector of channels, with what they read."""
 BLOCKS_OF_SLICE = 64
@@ -31,7 +33,7 @@ def depthwise_weight_gradient_schedules(
     row = shape.output_size[-1]
     rows = shape.output_size[-2] if shape.spatial_rank > 1 else 1
     row_blocks = -(-rows // max(1, PIXEL_BLOCK // row))
-    blocks = (shape.batch or 1) * prod(shape.output_size[:-2]) * row_blocks
+    blocks = representative(shape).images * prod(shape.output_size[:-2]) * row_blocks
     for splits, workgroups in product(_channel_splits(shape, width), WORKGROUPS_PER_THREAD):
         least = max(-(-blocks // BLOCKS_OF_SLICE), -(-workgroups * threads // splits))
         # As many workgroups for each thread.

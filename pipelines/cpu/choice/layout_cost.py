@@ -84,7 +84,7 @@ def transposition_seconds(
     shape: ConvolutionShape, told: ConvolutionShape, target: CpuTarget, machine: CpuMachine, threads: int
 ) -> float:
     """Of the dispatches that transpose images of `shape` which kernels are `told` are channels last."""
-    batch, width = shape.batch or 1, target.vector_width
+    batch, width = shape.images, target.vector_width
     images = []
     if shape.input_channels_first != told.input_channels_first:
         images.append((shape.input_channels, prod(shape.input_size), shape.image_bytes))

@@ -48,7 +48,7 @@ def matrix_unit_seconds(
     """
     shape = in_lines(shape)
     rows, pixels = shape.output_rows, shape.output_size[-1]
-    tasks = (shape.batch or 1) * -(-rows // schedule.row_block) * -(-pixels // schedule.pixel_block)
+    tasks = shape.images * -(-rows // schedule.row_block) * -(-pixels // schedule.pixel_block)
     blocks = direct_channel_blocks(shape, schedule.channel_block)
     channel_blocks = blocks.part_size(min(schedule.channel_splits, blocks.count))
     parts = -(-blocks.count // channel_blocks)

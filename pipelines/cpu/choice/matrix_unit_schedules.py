@@ -12,6 +12,8 @@ from iree.winograd.pipelines.cpu.schedules.fit import misfit
 from iree.winograd.pipelines.cpu.schedules.matrix_unit import MatrixUnitSchedule
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
+from .representative import representative
+
 REGISTER_BLOCKS = ((2, 2), (1, 3), (3, 1), (1, 2), (2, 1), (1, 1))
 """Tiles of pixels and of channels, which eight registers hold."""
 MAX_PIXELS = (112, 224, 448)
@@ -24,7 +26,7 @@ def matrix_unit_schedules(
 ) -> Iterator[MatrixUnitSchedule]:
     """Those of blocks of about equally many outputs for each thread, or of parts of the channels."""
     whole, shape = shape, in_lines(shape)
-    images, rows, pixels = shape.batch or 1, shape.output_rows, shape.output_size[-1]
+    images, rows, pixels = representative(shape).images, shape.output_rows, shape.output_size[-1]
     counts = (1,) if threads == 1 else tuple(threads * count for count in WORKGROUPS_PER_THREAD)
     found = set()
     for count, most, (tiles, channel_tiles) in product(counts, MAX_PIXELS, REGISTER_BLOCKS):

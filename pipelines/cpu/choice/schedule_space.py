@@ -15,6 +15,7 @@ from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule, ima
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
 from .default_schedule import MAX_PIXEL_BLOCKS, block_vectors
+from .representative import representative
 from .tile_schedules import MAX_TILE_BLOCK
 
 MAX_REGISTER_VECTORS = 4
@@ -45,7 +46,7 @@ def winograd_schedules(
     if shape.tiles is not None:
         input_blocks.append(max(1, min(MAX_TILE_BLOCK, tiles // SEPARATE_INPUT_WORKGROUPS)))
     divisions = list(product(splits, input_blocks))
-    prefetches = (None, 1) if images_are_far(shape, target) else (None,)
+    prefetches = (None, 1) if images_are_far(representative(shape), target) else (None,)
     for vectors, sum_registers in product(range(1, min(MAX_REGISTER_VECTORS, channel_vectors) + 1), (1, 2)):
         most_rows = RegisterBlock.most_rows(vectors, target, sum_registers)
         for rows, blocks, reduction, (split, input_block), image_prefetch in product(

@@ -25,6 +25,7 @@ from .depthwise_weight_gradient_schedules import depthwise_weight_gradient_sched
 from .iree_cost import iree_matmul_seconds
 from .matrix_unit_schedules import matrix_unit_schedules
 from .rates import FAR_BYTE_SECONDS, NEAR_IMAGES
+from .representative import DYNAMIC_BATCH, representative
 from .schedule_space import depthwise_schedules, direct_schedules, winograd_schedules
 from .weight_gradient_schedules import weight_gradient_schedules
 
@@ -61,7 +62,7 @@ class CpuSearchSpace:
 
     @property
     def dynamic_batch(self) -> int:
-        return 1
+        return DYNAMIC_BATCH
 
     @property
     def max_relative_errors(self) -> Mapping[str, float]:
@@ -125,7 +126,7 @@ class CpuSearchSpace:
 
     def far_image_seconds(self, shape: ConvolutionShape) -> float:
         """That of images that the caches don't keep until the next layer reads them."""
-        moved = (shape.batch or 1) * (shape.image_bytes + shape.result_bytes)
+        moved = representative(shape).images * (shape.image_bytes + shape.result_bytes)
         if moved <= NEAR_IMAGES * self.target.l2_bytes:
             return 0.0
         return moved * FAR_BYTE_SECONDS / min(self.threads, self.machine.cores)

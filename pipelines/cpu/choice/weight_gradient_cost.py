@@ -135,7 +135,7 @@ class _Cost:
 
     def _tile_bandwidth(self, workers: Workers) -> float:
         """Bytes per second at which each worker reads what dispatches have transformed."""
-        images = (self.shape.batch or 1) * (self.shape.image_bytes + self.shape.result_bytes)
+        images = self.shape.images * (self.shape.image_bytes + self.shape.result_bytes)
         moved = self._image_bytes + self._gradient_bytes + images
         is_cached = moved <= self.machine.caches[-1].size
         return (CACHED_TILES if is_cached else MEMORY_TILES) * workers.shared_bandwidth(moved)
@@ -164,7 +164,7 @@ class _Cost:
 
     @property
     def _tiles(self) -> int:
-        return self.shape.tiles or prod(self.shape.tiles_per_image)
+        return self.shape.images * prod(self.shape.tiles_per_image)
 
     @property
     def _blocks(self) -> int:

@@ -72,4 +72,4 @@ class WinogradSchedule(Schedule):
 
 def images_are_far(shape: ConvolutionShape, target: CpuTarget) -> bool:
     """Whether L2 holds but a part of what a convolution reads or writes."""
-    return (shape.batch or 1) * max(shape.image_bytes, shape.result_bytes) > target.l2_bytes
+    return shape.images * max(shape.image_bytes, shape.result_bytes) > target.l2_bytes

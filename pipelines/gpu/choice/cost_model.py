@@ -15,8 +15,6 @@ from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
 from .rates import product_rate
 
-DYNAMIC_BATCH = 64
-"""What a batch known only at run time counts as."""
 MIN_KERNEL_SECONDS = 2.1e-6
 """Seconds of a kernel that does next to nothing, which are part of a launch as it is calibrated."""
 INPUT_LATENCY = 0.7e-6
@@ -72,7 +70,7 @@ def gemm_seconds(
     splits = isinstance(schedule, MatrixSchedule)
     operand_bytes = schedule.parts * HALF_BYTES if isinstance(schedule, MatrixSchedule) else types.input_bytes
     parts, reduction, columns = schedule.reduction_parts, packing.padded_reduction, packing.padded_filters
-    batch = shape.batch or DYNAMIC_BATCH
+    batch = shape.images
     batch_tiles = batch * prod(shape.tiles_per_image)
     row_blocks = -(-batch_tiles // schedule.block_rows)
     rows = row_blocks * schedule.block_rows
@@ -118,7 +116,7 @@ def depthwise_seconds(shape: ConvolutionShape, machine: GpuMachine) -> Mapping[s
 
     depthwise = latency + max(bytes / bandwidth of memory, operations / rate of the first caches)
     """
-    batch = shape.batch or DYNAMIC_BATCH
+    batch = shape.images
     moved = (batch * (shape.image_bytes + shape.result_bytes) + shape.filter_bytes) / machine.memory_bandwidth
     outputs = batch * prod(shape.output_size) * shape.output_channels
     computed = 2 * outputs * len(shape.decomposition.views) / (DEPTHWISE_RATE * machine.flops)

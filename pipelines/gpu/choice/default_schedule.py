@@ -38,11 +38,12 @@ from iree.winograd.pipelines.machines.model import GpuMachine
 from iree.winograd.pipelines.specification.schedule import FILTER_TRANSFORM_STAGE
 from iree.winograd.pipelines.specification.shape import ConvolutionShape, WeightGradientShape
 
-from .cost_model import DYNAMIC_BATCH, depthwise_seconds, gemm_seconds
+from .cost_model import depthwise_seconds, gemm_seconds
 from .filter_cost import filter_seconds
 from .fused_cost import fused_seconds
 from .implicit_gemm_cost import implicit_gemm_seconds
 from .rates import FUSED_RATES
+from .representative import representative
 from .weight_gradient_cost import weight_gradient_seconds
 
 GEMM_SCHEDULES = (
@@ -151,7 +152,7 @@ def gemm_schedules(shape: ConvolutionShape, target: GpuTarget, machine: GpuMachi
 
     The reduction is split where the machine lacks workgroups, into parts of at least four blocks.
     """
-    rows = (shape.batch or DYNAMIC_BATCH) * prod(shape.tiles_per_image)
+    rows = representative(shape).images * prod(shape.tiles_per_image)
     columns = shape.group_outputs
     products = shape.transform_size * shape.groups
     for schedule in GEMM_SCHEDULES:
@@ -273,7 +274,11 @@ def _has_registers(shape: ConvolutionShape, schedule: ImplicitGemmSchedule) -> b
 
 
 def stage_seconds(shape: ConvolutionShape, schedule: GpuSchedule, machine: GpuMachine) -> Mapping[str, float]:
-    """Seconds that each stage is predicted to take, the transform of filters known only at run time too."""
+    """Seconds that each stage is predicted to take, the transform of filters known only at run time too.
+
+    Of sizes known only at run time they are those of `representative` ones.
+    """
+    shape = representative(shape)
     if isinstance(schedule, GpuDepthwiseSchedule):
         return depthwise_seconds(shape, machine)
     if isinstance(schedule, GpuWeightGradientSchedule):

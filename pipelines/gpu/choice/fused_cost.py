@@ -9,7 +9,7 @@ from iree.winograd.pipelines.gpu.schedules.fused import FusedSchedule
 from iree.winograd.pipelines.machines.model import GpuMachine
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
-from .cost_model import DYNAMIC_BATCH, launch_seconds
+from .cost_model import launch_seconds
 from .rates import FUSED_RATES
 
 FULL_SUMS = 8192
@@ -29,7 +29,7 @@ def fused_seconds(
     transformed goes through memory: that is gained, for the tiles are smaller, and so need more products,
     than those of separate kernels.
     """
-    batch = shape.batch or DYNAMIC_BATCH
+    batch = shape.images
     tiles, columns = batch * prod(shape.tiles_per_image), shape.group_outputs
     channels = shape.group_inputs
     workgroups = -(-tiles // schedule.block_tiles) * -(-columns // schedule.block_columns) * shape.groups

@@ -10,7 +10,7 @@ from iree.winograd.pipelines.gpu.schedules.implicit_gemm import ImplicitGemmSche
 from iree.winograd.pipelines.machines.model import GpuMachine
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
-from .cost_model import DYNAMIC_BATCH, launch_seconds
+from .cost_model import launch_seconds
 
 PEAK_FRACTIONS = {32: 0.57, 64: 0.85, 128: 0.85}
 """Of the rate of matrix units, by the columns of a block, while a warpgroup multiplies: with 32 they could
@@ -40,7 +40,7 @@ def implicit_gemm_seconds(
     if machine.matrix_flops is None:
         raise ValueError(f"the rate of the matrix units of {machine.name} isn't known")
     packing = ImplicitGemmPacking(shape, schedule)
-    batch = shape.batch or DYNAMIC_BATCH
+    batch = shape.images
     count = batch * prod(packing.patch.tiles_per_image)
     warpgroups = schedule.warpgroups
     most = -(-count // (schedule.walking_workgroups * warpgroups))

@@ -15,9 +15,9 @@ from iree.winograd.pipelines.machines.model import GpuMachine, Limits
 from iree.winograd.pipelines.specification.schedule import Schedule
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
-from .cost_model import DYNAMIC_BATCH
 from .default_schedule import default_schedules, schedules, stage_seconds
 from .iree_cost import iree_matmul_seconds
+from .representative import DYNAMIC_BATCH
 
 RUNNING_SUM_ERROR = 4e-6
 """Relative error that layers may have by default, whose products are running sums in fp32."""

@@ -39,7 +39,7 @@ def weight_gradient_seconds(
     takes to gather channels that are no whole quads.
     """
     packing = WeightGradientPacking(shape, schedule)
-    size, batch = shape.element_types.accumulator_bytes, shape.batch or 1
+    size, batch = shape.element_types.accumulator_bytes, shape.images
     images, gradients = size * prod(packing.image_extents), size * prod(packing.gradient_extents)
     products = size * prod(packing.product_extents(1))
     blocks = packing.tile_blocks

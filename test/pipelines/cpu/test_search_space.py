@@ -33,7 +33,7 @@ def space(threads: int = 1) -> SearchSpace:
     return CpuSearchSpace(TARGET, MACHINE, threads)
 
 
-def problem(size: int, channels: int, outputs: int, *, taps: int = 3, batch: int = 1, groups: int = 1):
+def problem(size: int, channels: int, outputs: int, *, taps: int = 3, batch: int | None = 1, groups: int = 1):
     padding = (taps // 2, taps // 2)
     return ConvolutionProblem(
         batch, (size, size), padding, padding, (taps, taps), (1, 1), (1, 1), groups, channels, outputs
@@ -243,3 +243,26 @@ def test_algorithms_that_would_take_longer_are_not_looked_at():
     least = min(each.predicted_seconds for each in candidates if each.keeps(1e-6))
     tolerated = [each for each in candidates if each.predicted_seconds <= (1 + TIME_TOLERANCE) * least]
     assert set(map(str, tolerated)) <= set(map(str, fastest))
+
+
+@pytest.mark.parametrize("threads", [1, 8])
+@pytest.mark.parametrize(
+    "convolution",
+    [
+        problem(56, 64, 64, batch=None),
+        replace(problem(14, 48, 10, batch=None), input_channels_first=True),
+        problem(28, 48, 48, groups=48, batch=None),
+        WeightGradientProblem(None, (9, 9), (1, 1), (1, 1), (3, 3), (1, 1), (1, 1), 1, 20, 24),
+        WeightGradientProblem(None, (9, 9), (1, 1), (1, 1), (3, 3), (1, 1), (1, 1), 24, 24, 24),
+    ],
+    ids=str,
+)
+def test_a_dynamic_batch_is_predicted_as_a_representative_one(convolution, threads):
+    searched = space(threads)
+    for algorithm in [DIRECT] if convolution.groups > 1 else [DIRECT, Algorithm((4, 4), (3, 3))]:
+        shape = convolution_shape(convolution, algorithm)
+        known = shape.with_batch(searched.dynamic_batch)
+        for schedule in searched.schedules(shape):
+            assert searched.stage_seconds(shape, schedule) == searched.stage_seconds(known, schedule)
+        assert searched.least_seconds(shape) == searched.least_seconds(known)
+        assert searched.far_image_seconds(shape) == searched.far_image_seconds(known)

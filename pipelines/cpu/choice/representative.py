@@ -1,0 +1,13 @@
+"""What is predicted of sizes that are known only at run time: the time that some representative ones take."""
+
+from __future__ import annotations
+
+from iree.winograd.pipelines.specification.shape import Shape
+
+DYNAMIC_BATCH = 1
+"""The images of a batch that is known only at run time."""
+
+
+def representative(shape: Shape) -> Shape:
+    """`shape` with representative sizes in place of those that are known only at run time."""
+    return shape.with_batch(DYNAMIC_BATCH) if shape.batch is None else shape
