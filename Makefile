@@ -27,7 +27,7 @@ test-all: checks
 	$(pytest)
 
 docs: $(documented) imported
-	$(python) -m mkdocs build --quiet
+	NO_MKDOCS_2_WARNING=1 $(python) -m mkdocs build --quiet
 
 fuzz: $(installed)
 	$(python) test/fuzz --jobs $(shell nproc) --seconds $(BUDGET)
