@@ -16,6 +16,11 @@ PAGES = sorted(DOCUMENTATION.rglob("*.md"))
 OTHER_PAGES = sorted(
     [*ROOT.glob("*.md"), ROOT / "samples" / "README.md", ROOT / "test" / "fuzz" / "README.md"]
 )
+SOURCES = [
+    str(path)
+    for root in ("dialect", "passes", "pipelines", "python", "test", "benchmarks", "samples")
+    for path in (ROOT / root).rglob("*.*")
+]
 LONGEST_PROSE = 120
 FIRST_SCREEN = 25
 """Lines that a reader sees without scrolling."""
@@ -103,9 +108,19 @@ def test_commands_are_in_the_page_on_the_command_line(capsys: pytest.CaptureFixt
     assert {name for row in rows for name in re.findall(r"`([a-z-]+)`", row)} == commands
 
 
-def test_files_that_the_contributing_guide_names_are_there() -> None:
-    guide = (ROOT / "CONTRIBUTING.md").read_text()
-    named = set(re.findall(r"`((?:dialect|passes|pipelines|python|test|benchmarks|docs)/[\w./-]+)`", guide))
-    yours = {path for path in named if "/my" in path or "test_my" in path}
-    assert len(named - yours) > 20
-    assert [path for path in sorted(named - yours) if not (ROOT / path).exists()] == []
+@pytest.mark.parametrize("page", [*PAGES, *OTHER_PAGES], ids=name_of)
+def test_files_that_pages_name_are_there(page: Path) -> None:
+    """By their path from the root, or by the end of it."""
+    named = set(re.findall(r"`((?:[\w-]+/)+[\w.-]*\.(?:py|mlir))`", page.read_text()))
+    yours = {path for path in named if re.search(r"/(test_)?my[_-]", path)}
+    missing = {path for path in named - yours if not any(each.endswith(f"/{path}") for each in SOURCES)}
+    assert missing == set()
+
+
+def test_the_workflow_and_the_hooks_run_targets_of_the_makefile() -> None:
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    workflow = (ROOT / ".github" / "workflows" / "test.yml").read_text()
+    (commands,) = re.findall(r"command: \[(.*)\]", workflow)
+    hooks = re.findall(r"entry: make --silent (\S+)", (ROOT / ".pre-commit-config.yaml").read_text())
+    assert {"test", "demo"} <= set(commands.split(", ")) <= targets
+    assert len(hooks) == 3 and set(hooks) <= targets
