@@ -60,11 +60,14 @@ from .to_kernels.transpose_images import TransposeImages
 
 
 def compile_pipeline(
-    options: WinogradOptions, observe: Callable[[Decision], None] | None = None
+    options: WinogradOptions,
+    observe: Callable[[Decision], None] | None = None,
+    warn: Callable[[str], None] | None = None,
 ) -> list[Pass]:
     """The passes that rewrite a program between IREE's `preprocessing` and the rest of it, in order.
 
-    `observe` is told what is decided of each layer.
+    `observe` is told what is decided of each layer, `warn` of convolutions that are left at several times the
+    cost.
     """
     options = replace(options, threads=options.threads or physical_cores())
     return [
@@ -78,7 +81,7 @@ def compile_pipeline(
         MoveStrides(),
         LowerBatchMatmul(**shared_values(options, LowerBatchMatmul)),
         LoopOverImages(**shared_values(options, LoopOverImages)),
-        SelectAlgorithm(**shared_values(options, SelectAlgorithm), observe=observe),
+        SelectAlgorithm(**shared_values(options, SelectAlgorithm), observe=observe, warn=warn),
         ConvertMatmul(),
         ConvertConv(),
         ConvertWeightGradient(),

@@ -56,7 +56,7 @@ class Chooser:
         problem = match_problem(layer, self.space)
         if isinstance(problem, NoMatch):
             return self.leave(layer, problem.reason)
-        if not self._is_allowed(layer):
+        if not self.is_allowed(layer):
             return self.leave(layer, "the layer patterns exclude it", problem)
         if str(problem.element_types) not in self.space.max_relative_errors:
             return self.leave(layer, f"its element type is {problem.element_types}, not f32", problem)
@@ -111,7 +111,8 @@ class Chooser:
             self.space, layer.kind, layer.number, names, problem, candidates, chosen, reason, tuned
         )
 
-    def _is_allowed(self, layer: Layer) -> bool:
+    def is_allowed(self, layer: Layer) -> bool:
+        """Whether the layer patterns admit it."""
         number = layer.number if layer.kind == "convolution" else None
         return is_layer_allowed(self.allow, self.deny, number, layer.operation)
 

@@ -21,6 +21,7 @@ from iree.winograd.pipelines.selection.options import WinogradOptions
 from iree.winograd.pipelines.specification.executable_target import executable_targets
 
 from .chooser import Chooser
+from .costly import costly_reason, describe, is_for_cpus
 from .decision import Decision
 from .layer import Layer, layers
 from .module_space import module_space
@@ -67,6 +68,8 @@ class SelectAlgorithm:
     tuning_database: str | None = same_option(WinogradOptions, "tuning_database")
     observe: Callable[[Decision], None] | None = None
     """Is told every decision, with all candidates: without, most aren't looked at."""
+    warn: Callable[[str], None] | None = None
+    """Is told, once, of convolutions that are left at several times the cost, why, and what may help."""
 
     def __post_init__(self) -> None:
         check_options(self)
@@ -92,6 +95,8 @@ class SelectAlgorithm:
                 lambda layer: self._select(layer, chooser),
                 leave=lambda layer, failure: self._report(layer, chooser.leave(layer, str(failure))),
             )
+        if self.warn is not None:
+            _warn_of_costly(module, list(filter(chooser.is_allowed, found)), self.warn)
         if self.machine is not None:
             remark_analysis(module, PASS_NAME, f"times are predicted for the machine in {self.machine}")
 
@@ -136,6 +141,15 @@ class SelectAlgorithm:
             raise PassError from None
         with database:
             yield database
+
+
+def _warn_of_costly(module: ir.Operation, found: Collection[Layer], warn: Callable[[str], None]) -> None:
+    convolutions = [layer for layer in found if layer.kind == "convolution"]
+    on_cpu = is_for_cpus(module)
+    left = [each for each in convolutions if ATTRIBUTE_NAME not in each.operation.attributes]
+    costly = [reason for layer in left if (reason := costly_reason(layer, on_cpu)) is not None]
+    if costly:
+        warn(describe(costly, len(convolutions)))
 
 
 def _is_concerned(module: ir.Operation, found: Collection[Layer]) -> bool:

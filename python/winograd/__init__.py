@@ -6,7 +6,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from iree.winograd.compiling.program import RewriteWarning, TuningDatabaseWarning, compile
+    from iree.winograd.compiling.program import LeftWarning, RewriteWarning, TuningDatabaseWarning, compile
     from iree.winograd.errors import (
         CallError,
         CompilationError,
@@ -35,6 +35,7 @@ __all__ = [
     "FallbackWarning",
     "ImportedModel",
     "InvalidOptionError",
+    "LeftWarning",
     "LoadError",
     "ModelImportError",
     "RewriteWarning",
@@ -58,7 +59,8 @@ _MODULES = {
     "ImportedModel": "iree.winograd.importers.imported_model",
     **dict.fromkeys(("import_onnx", "import_torch"), "iree.winograd.importers.import_model"),
     **dict.fromkeys(
-        ("RewriteWarning", "TuningDatabaseWarning", "compile"), "iree.winograd.compiling.program"
+        ("LeftWarning", "RewriteWarning", "TuningDatabaseWarning", "compile"),
+        "iree.winograd.compiling.program",
     ),
     "WinogradOptions": "iree.winograd.pipelines.selection.options",
     "Explanation": "iree.winograd.torch_compile.explanation",

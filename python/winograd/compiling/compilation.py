@@ -13,7 +13,7 @@ from iree.compiler.api.ctypes_dl import PipelineType
 from iree.winograd.compiling import embedding
 from iree.winograd.compiling.assembler import assemble_kernels, default_assembler
 from iree.winograd.compiling.attempts import Attempts
-from iree.winograd.compiling.diagnostics import capture_remarks, diagnostic_at
+from iree.winograd.compiling.diagnostics import capture_remarks, diagnostic_at, find_position
 from iree.winograd.compiling.ir_dumps import IRDumps
 from iree.winograd.compiling.kernel_bodies import KernelBodies
 from iree.winograd.compiling.kernel_failures import failures_of_kernels, require_lowered, take_kernel_users
@@ -140,7 +140,8 @@ class Compilation:
 
     Diagnostics go to `report`; the program's own errors, in console mode, are printed by IREE instead.
     Convolutions for a target without kernels are an error. What a pass of this project fails on is left as it
-    is, and `warn`, by default `report`, is told; with `strict` it is an error.
+    is, and `warn`, by default `report`, is told; with `strict` it is an error. Of convolutions that are left
+    at several times the cost `warn_of_left`, by default `warn`, is told once a program.
 
     Programs say which arguments they write to, for `load`. With `only_rewritten` those without kernels of
     this project don't, and are what IREE makes of them, byte by byte.
@@ -156,6 +157,7 @@ class Compilation:
         *,
         report: Callable[[Diagnostic], None],
         warn: Callable[[Diagnostic], None] | None = None,
+        warn_of_left: Callable[[Diagnostic], None] | None = None,
         console: bool = False,
         dumps: IRDumps = NO_DUMPS,
         only_rewritten: bool = False,
@@ -166,6 +168,7 @@ class Compilation:
         self._stages = stages
         self._report = report
         self._warn = report if warn is None else warn
+        self._warn_of_left = self._warn if warn_of_left is None else warn_of_left
         self._console = console
         self._dumps = dumps
         self._only_rewritten = only_rewritten
@@ -173,6 +176,7 @@ class Compilation:
         self._decisions: list[Decision] = []
         self._observe: Callable[[Decision], None] | None = None
         self._failures: tuple[RewriteFailure, ...] = ()
+        self._left: list[str] = []
         self._remarks: list[Diagnostic] = []
         self._report_remark = report
 
@@ -253,6 +257,8 @@ class Compilation:
             self._failures = attempts.failures
             for remark in self._remarks:
                 self._report_remark(remark)
+            for message in self._left:
+                self._warn_of_left(Diagnostic("warning", message, find_position(module.location)))
         for failure in self._failures:
             self._warn(_warning(failure))
         return result
@@ -289,8 +295,9 @@ class Compilation:
         invocation.import_module(module)
         self._decisions.clear()
         self._remarks.clear()
+        self._left.clear()
         try:
-            passes = compile_pipeline(with_stored_machine(options, module), self._observe)
+            passes = compile_pipeline(with_stored_machine(options, module), self._observe, self._left.append)
             run_passes(module, passes, self._dumps, containment)
             require_lowered(module)
             users = take_kernel_users(module)

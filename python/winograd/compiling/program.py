@@ -34,6 +34,10 @@ class RewriteWarning(UserWarning):
     """A pass of this project failed on a part of a program, or all of it, which was left as it is."""
 
 
+class LeftWarning(UserWarning):
+    """Convolutions are left to IREE at several times the cost, for a reason that a user can end."""
+
+
 class TuningDatabaseWarning(UserWarning):
     """A program was compiled without the measurements in a tuning database, because it is damaged."""
 
@@ -84,11 +88,13 @@ def compile(
     became what it did (docs/reference/report.md).
 
     Warns with `RewriteWarning` of each convolution or fusion that a pass of this project failed on, and that
-    was left as it is, and with `TuningDatabaseWarning` when the tuning database is damaged. Raises
-    `InvalidOptionError` for options, flags or targets that aren't known, a tuning database or machine that
-    isn't there, and `CompilationError`, which holds the compiler's diagnostics, when `source`, `output` or
-    `report` can't be opened, `source` doesn't compile, or has convolutions and there are no kernels for
-    `target`, and with `strict` when a pass failed; for an `.onnx` also what `import_onnx` raises.
+    was left as it is, with `LeftWarning`, once, where convolutions are left at several times the cost since
+    their elements are halves or their sizes known only at run time, which says what to do about it (a line
+    among remarks, where these are asked for), and with `TuningDatabaseWarning` when the tuning database is
+    damaged. Raises `InvalidOptionError` for options, flags or targets that aren't known, a tuning database or
+    machine that isn't there, and `CompilationError`, which holds the compiler's diagnostics, when `source`,
+    `output` or `report` can't be opened, `source` doesn't compile, or has convolutions and there are no
+    kernels for `target`, and with `strict` when a pass failed; for an `.onnx` also what `import_onnx` raises.
     """
     checked_options = make_options(WinogradOptions, options)
     if report is not None:
@@ -101,17 +107,20 @@ def compile(
             warnings.warn(message, TuningDatabaseWarning, stacklevel=2)
     all_flags = (*target_flags(target), *flags)
     failures: list[Diagnostic] = []
+    left: list[Diagnostic] = []
     try:
         if output is not None:
-            _compile_file(source, output, all_flags, winograd_options, report, failures)
+            _compile_file(source, output, all_flags, winograd_options, report, failures, left)
             return None
         with unnamed_file() as path:
-            _compile_file(source, path, all_flags, winograd_options, report, failures)
+            _compile_file(source, path, all_flags, winograd_options, report, failures, left)
             return Path(path).read_bytes()
     finally:
         # From here, whichever depth they were found in, the line is the caller's.
         for failure in failures:
             warnings.warn(failure.format(), RewriteWarning, stacklevel=2)
+        for each in left:
+            warnings.warn(each.message, LeftWarning, stacklevel=2)
 
 
 def _check_report(path: str | os.PathLike[str], enable_winograd: bool) -> None:
@@ -151,23 +160,30 @@ def _compile_file(
     options: WinogradOptions | None,
     report: str | os.PathLike[str] | None,
     failures: list[Diagnostic],
+    left: list[Diagnostic],
 ) -> None:
-    """Compile `source` to `output`; `failures` are added what passes failed on."""
+    """Compile `source` to `output`; `failures` are added what passes failed on, `left` what is left."""
     diagnostics: list[Diagnostic] = []
+    has_remarks = options is not None and options.remarks
     with Compilation(
         open_session(flags, options),
         options,
         Stages(),
         report=diagnostics.append,
         warn=failures.append,
+        warn_of_left=_print if has_remarks else left.append,
     ) as compilation:
-        if options is not None and options.remarks:
-            compilation.capture_remarks(lambda remark: print(remark.format(), file=sys.stderr))
+        if has_remarks:
+            compilation.capture_remarks(_print)
         try:
             with compilation.reporting(report):
                 _write(_compile_source(compilation, source, diagnostics), output)
         except ReportFileError as error:
             raise CompilationError(str(error)) from None
+
+
+def _print(diagnostic: Diagnostic) -> None:
+    print(diagnostic.format(), file=sys.stderr)
 
 
 def _compile_source(
