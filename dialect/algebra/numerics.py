@@ -34,6 +34,11 @@ UNIT_ROUNDOFF = {
 }
 """The largest relative error of one rounding to nearest, per type of the arithmetic."""
 
+LONGEST_RUNNING_SUM = 4608
+"""Products, those of 3x3 taps of 512 channels, up to which kernels add them one after the other."""
+SUM_BLOCK = 1024
+"""Products of a block, about, of a longer sum."""
+
 _RMS_ROUNDING = 0.392
 """Root mean square of one rounding, in unit roundoffs.
 
@@ -50,6 +55,11 @@ _PRODUCT_VARIANCES = {0: 0.0, 3: 7.4, 1: 2.0 * 2**26}
 
 Three are of numbers that are split into two of 11 bits: the low parts are rounded, for 2.5 of either factor,
 and their product is left out, for 2.4. One is of two numbers that are rounded to 11 bits."""
+
+
+def is_long(terms: int) -> bool:
+    """Whether a sum of so many products is added in blocks by kernels that have no blocks of their own."""
+    return terms > LONGEST_RUNNING_SUM
 
 
 @dataclass(frozen=True)

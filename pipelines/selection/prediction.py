@@ -176,13 +176,15 @@ def algorithm_error(
     Products are summed as `schedule` has it, by default all of them one after the other.
     """
     decomposition = algorithm.decompose(problem)
-    block = None if schedule is None else schedule.summed_block
     matrix_products = 0 if schedule is None else schedule.matrix_products
     if isinstance(problem, WeightGradientProblem):
         tiles = (problem.batch or 1) * prod(decomposition.tiles(problem.output_size))
+        block = None if schedule is None else schedule.block_of_sum(tiles)
         return _cached_gradient_error(
             algorithm.output_tile, algorithm.part_size, tiles, block, matrix_products
         )
+    terms = problem.group_inputs * decomposition.view_count
+    block = None if schedule is None else schedule.block_of_sum(terms)
     return _cached_error(
         algorithm.output_tile,
         algorithm.part_size,

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from iree.winograd.dialect.algebra.numerics import SUM_BLOCK, is_long
+
 FILTER_TRANSFORM_STAGE = "filter transform"
 """The name of the stage that transforms a filter which is known only when the program runs."""
 
@@ -29,6 +31,10 @@ class Schedule:
         """Products that are summed one after the other, which is what sums round by; None for all of them."""
         return None
 
+    def block_of_sum(self, terms: int) -> int | None:
+        """`summed_block` of a sum of so many products."""
+        return self.summed_block
+
     @property
     def apart_from_sums(self) -> Schedule:
         """What it shares with those that do the same in the same order but for how long sums are."""
@@ -49,3 +55,11 @@ class Schedule:
     def rounds_operands(self) -> bool:
         """Whether operands lose accuracy: that is for those who ask for it."""
         return self.matrix_products == 1
+
+
+@dataclass(frozen=True)
+class RunningSumSchedule(Schedule):
+    """One of a kernel that adds products one after the other, and in blocks where they are many."""
+
+    def block_of_sum(self, terms: int) -> int | None:
+        return SUM_BLOCK if is_long(terms) else None

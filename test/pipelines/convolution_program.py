@@ -250,6 +250,18 @@ func.func @main({arguments}) -> {result} {{
         threads: int | None = None,
     ) -> None:
         """Compiles and runs the program; its error against float64 has to be within the a-priori bound."""
+        result, expected = self.run(flags, device, target, threads)
+        expect_within(result, expected, self.bound())
+        assert np.abs(expected).max() > 2 * self.bound(), "the bound is too large to tell anything"
+
+    def run(
+        self,
+        flags: Sequence[str] = (),
+        device: str = "local-sync",
+        target: str = "cpu",
+        threads: int | None = None,
+    ) -> tuple[Array, Array]:
+        """The result of the compiled program for random arguments, and that in float64."""
         generator = np.random.default_rng(0)
         image = generator.uniform(-1, 1, (self.batch, *self.size, self.channels)).astype(np.float32)
         filters = generator.uniform(-1, 1, self.filter_shape).astype(np.float32)
@@ -261,9 +273,7 @@ func.func @main({arguments}) -> {result} {{
         result = np.asarray(iree.winograd.load(compiled, device=device)(*arguments))
         if self.output_channels_first:
             result = np.moveaxis(result, 1, -1)
-        expected = self.expected(image, filters, bias)
-        expect_within(result, expected, self.bound())
-        assert np.abs(expected).max() > 2 * self.bound(), "the bound is too large to tell anything"
+        return result, self.expected(image, filters, bias)
 
     def expected(self, image: Array, filters: Array, bias: Array) -> Array:
         exact = [

@@ -5,15 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from math import prod
 
+from iree.winograd.dialect.algebra.numerics import is_long
 from iree.winograd.dialect.bindings import arith, ir
 from iree.winograd.passes.match.batch_matmul import BatchProduct, Matrices
 from iree.winograd.pipelines.cpu.processor.product import Panel, RegisterBlock, Rows
 from iree.winograd.pipelines.cpu.processor.target import ROW_PADDING, CpuTarget
 from iree.winograd.pipelines.cpu.processor.transposition import Lines, copy_transposed
 from iree.winograd.pipelines.cpu.schedules.direct import CACHE_SET_PERIOD
+from iree.winograd.pipelines.emission.block_sums import add_in_blocks
 from iree.winograd.pipelines.emission.buffer import Buffer, copy_elements, scratch
 from iree.winograd.pipelines.emission.control_flow import loop, named
-from iree.winograd.pipelines.emission.index import Index, unflatten
+from iree.winograd.pipelines.emission.index import Index, IndexLike, unflatten
 from iree.winograd.pipelines.emission.vectors import LaneMask, splat
 from iree.winograd.pipelines.emission.work import Sizes, Work
 
@@ -144,8 +146,20 @@ class BatchMatmulKernel:
             row = start if self._has_whole_blocks else start.minimum(count - block.rows)
             zeros = block.zeros(output.element)
             place = replace(rows, first=rows.first + row * rows.stride)
-            sums = block.add(zeros, place, panel, problem.reduction, self.target)
+            sums = self._sum(zeros, place, panel)
             self._store(sums, output, written + (first_row + row) * problem.output.row_stride)
+
+    def _sum(self, zeros: list[ir.Value], rows: Rows, panel: Panel) -> list[ir.Value]:
+        """The products of a register block."""
+        block, reduction = self._block, self.problem.reduction
+        panel_step = block.channels if panel.step is None else panel.step
+
+        def add(first: Index, count: IndexLike, sums: list[ir.Value]) -> list[ir.Value]:
+            part_rows = replace(rows, first=rows.first + first * rows.step)
+            part_panel = replace(panel, first=panel.first + first * panel_step)
+            return block.add(sums, part_rows, part_panel, count, self.target)
+
+        return add_in_blocks(zeros, reduction, reduction, 1, is_long(reduction), add)
 
     def _store(self, sums: list[ir.Value], output: Buffer, origin: Index) -> None:
         problem, block = self.problem, self._block

@@ -12,13 +12,15 @@ from dataclasses import dataclass, replace
 from itertools import product
 from math import gcd, prod
 
+from iree.winograd.dialect.algebra.numerics import is_long
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.schedules.channel_blocks import ChannelBlocks
 from iree.winograd.pipelines.cpu.schedules.depthwise import DepthwiseSchedule, copied_extents
 from iree.winograd.pipelines.cpu.tiles.touched_pixels import TouchedPixels, read_pixels
+from iree.winograd.pipelines.emission.block_sums import loop_in_blocks
 from iree.winograd.pipelines.emission.buffer import Buffer, clear_elements, scratch
-from iree.winograd.pipelines.emission.control_flow import loop, loop_carried, named, when
+from iree.winograd.pipelines.emission.control_flow import loop, named, when
 from iree.winograd.pipelines.emission.epilogue import VectorEpilogue
 from iree.winograd.pipelines.emission.index import Condition, Index, ceildiv, select_index, unflatten
 from iree.winograd.pipelines.emission.vectors import broadcast, multiply_add, splat
@@ -273,7 +275,9 @@ class DepthwiseKernel:
                 number_of_tap = taps * decomposition.kernel_size[dimension] + tap
                 return sum_rows(dimension + 1, [*position, coordinate], number_of_tap, sums)
 
-            return loop_carried(count, 1, sums, step, "tap_row")
+            taps_of_row = decomposition.kernel_size[dimension]
+            terms = prod(decomposition.kernel_size[dimension + 1 :]) * shape.group_inputs
+            return loop_in_blocks(sums, count, taps_of_row, terms, is_long(shape.reduction), step, "tap_row")
 
         zero = splat(0.0, self.schedule.vector_width, shape.element_types.accumulator_type)
         return sum_rows(0, [], Index(0), [zero] * self.schedule.register_pixels)
@@ -335,7 +339,8 @@ class DepthwiseKernel:
                         sums[p] = multiply_add(element, weights[tap], sums[p], fused)
             return sums
 
-        return loop_carried(self.shape.group_inputs, 1, sums, add, "channel")
+        channels, taps = self.shape.group_inputs, self.shape.decomposition.kernel_size[-1]
+        return loop_in_blocks(sums, channels, channels, taps, is_long(self.shape.reduction), add, "channel")
 
     def _columns(self, pixel: Index) -> list[tuple[int, list[tuple[int, int]]]]:
         """The columns that exist of those that a row of taps reads, with the outputs and taps that read each.
@@ -377,7 +382,8 @@ class DepthwiseKernel:
                     )
             return sums
 
-        return loop_carried(decomposition.kernel_size[-1], 1, sums, add, "tap")
+        taps, channels = decomposition.kernel_size[-1], self.shape.group_inputs
+        return loop_in_blocks(sums, taps, taps, channels, is_long(self.shape.reduction), add, "tap")
 
     def _weights(self, filters: Buffer, filter_origin: Index, tap: Index) -> list[ir.Value]:
         """The filters of a tap, for each input channel of a group."""

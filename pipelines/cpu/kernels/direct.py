@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from math import prod
 
+from iree.winograd.dialect.algebra.numerics import is_long
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.pipelines.cpu.processor.product import CACHE_LINE, Panel, Rows
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
@@ -17,8 +18,9 @@ from iree.winograd.pipelines.cpu.schedules.direct import (
     direct_channel_blocks,
 )
 from iree.winograd.pipelines.cpu.tiles.touched_pixels import TouchedPixels, read_pixels
+from iree.winograd.pipelines.emission.block_sums import add_in_blocks, loop_in_blocks
 from iree.winograd.pipelines.emission.buffer import Buffer
-from iree.winograd.pipelines.emission.control_flow import loop, loop_carried, named
+from iree.winograd.pipelines.emission.control_flow import loop, named
 from iree.winograd.pipelines.emission.epilogue import VectorEpilogue
 from iree.winograd.pipelines.emission.index import Index, IndexLike, unflatten
 from iree.winograd.pipelines.emission.work import Sizes, Work
@@ -216,7 +218,18 @@ class DirectKernel:
             return self._add_tap_row(sums, rows, panel, partial(prefetch, number))
 
         zeros = product.zeros(shape.element_types.accumulator_type)
-        return loop_carried(self._outer_taps, 1, zeros, add_tap_row, "tap_row")
+        return self._loop(zeros, self._outer_taps, tap_row_channels, add_tap_row, "tap_row")
+
+    def _loop(
+        self,
+        sums: list[ir.Value],
+        steps: int,
+        terms: int,
+        body: Callable[[Index, list[ir.Value]], list[ir.Value]],
+        name: str,
+    ) -> list[ir.Value]:
+        """A loop whose `body` adds `terms` products in each step."""
+        return loop_in_blocks(sums, steps, steps, terms, is_long(self.shape.reduction), body, name)
 
     def _add_tap_row(
         self, sums: list[ir.Value], rows: Rows, panel: Panel, prefetch: Callable[[Index], None]
@@ -227,15 +240,33 @@ class DirectKernel:
         column_stride = rows.buffer.stride(-2)
         side_by_side = dilation == 1 and shape.groups == 1 and column_stride == shape.input_channels
         if taps == 1 or side_by_side:
-            return product.add(sums, rows, panel, taps * shape.group_inputs, self.target, prefetch)
+            return self._add_run(sums, rows, panel, taps * shape.group_inputs, prefetch)
 
         def add_tap(tap: Index, sums: list[ir.Value]) -> list[ir.Value]:
             tap_rows = replace(rows, first=rows.first + tap * (dilation * column_stride))
             tap_filters = tap * (shape.group_inputs * product.channels)
             tap_panel = replace(panel, first=panel.first + tap_filters)
-            return product.add(sums, tap_rows, tap_panel, shape.group_inputs, self.target, prefetch)
+            return self._add_run(sums, tap_rows, tap_panel, shape.group_inputs, prefetch)
 
-        return loop_carried(taps, 1, sums, add_tap, "tap")
+        return self._loop(sums, taps, shape.group_inputs, add_tap, "tap")
+
+    def _add_run(
+        self,
+        sums: list[ir.Value],
+        rows: Rows,
+        panel: Panel,
+        extent: int,
+        prefetch: Callable[[Index], None],
+    ) -> list[ir.Value]:
+        """Adds the products of elements that lie side by side."""
+        product = self.schedule.product
+
+        def add(first: Index, count: IndexLike, sums: list[ir.Value]) -> list[ir.Value]:
+            part_rows = replace(rows, first=rows.first + first)
+            part_panel = replace(panel, first=panel.first + first * product.channels)
+            return product.add(sums, part_rows, part_panel, count, self.target, lambda c: prefetch(first + c))
+
+        return add_in_blocks(sums, extent, extent, 1, is_long(self.shape.reduction), add)
 
     def _prefetch(
         self, source: _Source, origin: Index, pixels: _Pixels, store: RegisterBlockStore, c: Index

@@ -7,7 +7,7 @@ from math import prod
 
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.emission.vectors import vector_width_for
-from iree.winograd.pipelines.specification.schedule import Schedule
+from iree.winograd.pipelines.specification.schedule import RunningSumSchedule
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
 MAX_GROUP_INPUTS = 16
@@ -21,7 +21,7 @@ MAX_SHARED_TAPS = 16
 
 
 @dataclass(frozen=True)
-class DepthwiseSchedule(Schedule):
+class DepthwiseSchedule(RunningSumSchedule):
     """How one workgroup of the depthwise kernel works through its rows of outputs.
 
     `register_pixels` sums of `vector_width` lanes are kept in registers. `row_block` rows of outputs are

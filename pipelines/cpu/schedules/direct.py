@@ -8,7 +8,7 @@ from math import prod
 from iree.winograd.pipelines.cpu.processor.product import Product, RegisterBlock
 from iree.winograd.pipelines.cpu.processor.target import ROW_PADDING, CpuTarget
 from iree.winograd.pipelines.cpu.schedules.channel_blocks import ChannelBlocks
-from iree.winograd.pipelines.specification.schedule import Schedule
+from iree.winograd.pipelines.specification.schedule import RunningSumSchedule
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
 CACHE_SET_PERIOD = 2048
@@ -18,7 +18,7 @@ MAX_JOINED_PIXELS = 112
 
 
 @dataclass(frozen=True)
-class DirectSchedule(Schedule):
+class DirectSchedule(RunningSumSchedule):
     """How one workgroup of the direct kernel works through its rows of outputs.
 
     `register_pixels` x `register_vectors` sums of `vector_width` lanes are kept in registers. `row_block`
@@ -92,9 +92,14 @@ def copies_input(shape: ConvolutionShape, pixel_distance: int, parts: int, passe
     those of more than one of the `passes` over the pixels, and none that skip pixels, whose blocks are small.
     """
     distance = shape.element_types.input_bytes * pixel_distance
-    in_few_sets = distance % CACHE_SET_PERIOD == 0 and shape.decomposition.kernel_size[-1] == 1
+    in_few_sets = distance % CACHE_SET_PERIOD == 0 and may_copy_input(shape)
     gains = parts == 1 or (passes > 1 and shape.strides[-1] == 1)
     return shape.pads or (in_few_sets and gains)
+
+
+def may_copy_input(shape: ConvolutionShape) -> bool:
+    """Whether a workgroup copies its input for some schedule."""
+    return shape.pads or shape.decomposition.kernel_size[-1] == 1
 
 
 def direct_workgroup_bytes(
@@ -104,7 +109,9 @@ def direct_workgroup_bytes(
     register block of sums that wait for an epilogue."""
     sums = target.vector_registers * target.vector_width
     types = shape.element_types
-    staged = types.input_bytes * staged_elements(shape, row_block, pixel_block)
+    staged = 0
+    if may_copy_input(shape):
+        staged = types.input_bytes * staged_elements(shape, row_block, pixel_block)
     return staged + types.accumulator_bytes * sums
 
 

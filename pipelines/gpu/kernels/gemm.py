@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from iree.winograd.dialect.bindings import ir, scf, vector
-from iree.winograd.pipelines.emission.control_flow import when
+from iree.winograd.dialect.algebra.numerics import SUM_BLOCK, is_long
+from iree.winograd.dialect.bindings import arith, ir, scf, vector
+from iree.winograd.pipelines.emission.control_flow import loop_carried, when
 from iree.winograd.pipelines.emission.filter_layout import FilterLayout
 from iree.winograd.pipelines.emission.index import Condition, Index
 from iree.winograd.pipelines.emission.tiles import clamped_element, input_positions, locate_tile
@@ -147,6 +148,8 @@ def emit_product(
 ) -> None:
     """Emits one workgroup's block of a matrix product, `reduction` long, a multiple of the schedule's block.
 
+    Long sums are added in blocks.
+
     `left_rows` is asked once per thread for what loads four rows, from the given row of the block on: four
     quads along the reduction with `left_by_rows`, else at four positions of the reduction one of rows each.
     """
@@ -192,14 +195,13 @@ def emit_product(
     barrier()
     zero = constant_quad(0.0)
     sums = [zero] * (schedule.thread_rows * schedule.thread_columns // QUAD)
-    last = reduction - schedule.block_reduction
-    if last > 0:
-        loop = scf.ForOp(
-            Index(0).value,
-            Index(last).value,
-            Index(schedule.block_reduction).value,
-            [*sums, Index(0).value],
-        )
+
+    def add(first: Index, end: Index, values: list[ir.Value]) -> list[ir.Value]:
+        """Adds the products from `first` to `end` to the sums, while those after them are loaded.
+
+        The last value is the buffer that holds what is multiplied next.
+        """
+        loop = scf.ForOp(first.value, end.value, Index(schedule.block_reduction).value, values)
         with ir.InsertionPoint(loop.body):
             *current, buffer = loop.inner_iter_args
             ahead = load(Index(loop.induction_variable) + schedule.block_reduction)
@@ -208,7 +210,13 @@ def emit_product(
             stage(ahead, other)
             barrier()
             scf.yield_([*current, other.value])
-        *sums, final = loop.results
+        return list(loop.results)
+
+    last = reduction - schedule.block_reduction
+    if is_long(reduction):
+        *sums, final = _added_in_blocks(last, schedule, sums, add)
+    elif last > 0:
+        *sums, final = add(Index(0), Index(last), [*sums, Index(0).value])
     else:
         final = Index(0).value
     sums = tiling.multiply(left_shared, right_shared, Index(final), sums)
@@ -216,6 +224,23 @@ def emit_product(
         for j, column_quad in enumerate(tiling.column_quads):
             row = tiling.row_quads[i // QUAD] * QUAD + i % QUAD
             store(row, column_quad * QUAD, sums[i * len(tiling.column_quads) + j])
+
+
+def _added_in_blocks(
+    end: int,
+    schedule: GemmSchedule,
+    zeros: list[ir.Value],
+    add: Callable[[Index, Index, list[ir.Value]], list[ir.Value]],
+) -> list[ir.Value]:
+    """The sums of all products up to `end`, block after block by `add`, and what that carries besides."""
+    size = max(1, SUM_BLOCK // schedule.block_reduction) * schedule.block_reduction
+
+    def add_block(first: Index, values: list[ir.Value]) -> list[ir.Value]:
+        *totals, buffer = values
+        *block, buffer = add(first, (first + size).minimum(end), [*zeros, buffer])
+        return [*(arith.addf(total, each) for total, each in zip(totals, block, strict=True)), buffer]
+
+    return loop_carried(end, size, [*zeros, Index(0).value], add_block, "block")
 
 
 class _ThreadTiling:

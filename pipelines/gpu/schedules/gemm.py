@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from iree.winograd.passes.match.element_types import ElementTypes
 from iree.winograd.pipelines.gpu.device.memory import QUAD
 from iree.winograd.pipelines.gpu.device.target import RESIDENT_THREADS
-from iree.winograd.pipelines.specification.schedule import Schedule
+from iree.winograd.pipelines.specification.schedule import RunningSumSchedule
 
 NEIGHBOURING_ROWS = 8
 """Blocks of four rows that neighbouring threads load: a quarter of a warp stores to all banks at once."""
 
 
 @dataclass(frozen=True)
-class GemmSchedule(Schedule):
+class GemmSchedule(RunningSumSchedule):
     """How a workgroup multiplies: a block of the product each, a smaller one per thread in registers.
 
     A workgroup computes `block_rows` x `block_columns` sums over blocks of `block_reduction`, which it keeps
@@ -52,6 +52,9 @@ class GemmSchedule(Schedule):
             )
         if self.left_blocks % self.left_threads or self.right_quads % self.right_threads:
             raise ValueError(f"{self.threads} threads can't share the loads of {self} equally")
+
+    def block_of_sum(self, terms: int) -> int | None:
+        return super().block_of_sum(-(-terms // self.reduction_parts))
 
     @property
     def threads(self) -> int:

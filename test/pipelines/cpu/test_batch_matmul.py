@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pytest
 from agreement import expect_within
 from iree.winograd.compiling.program import compile
+from iree.winograd.dialect.algebra.numerics import SUM_BLOCK, predicted_error
 
 Array = npt.NDArray[np.float32]
 
@@ -131,6 +132,20 @@ def test_mixtures(target: str, heads: Heads, threads: int) -> None:
     bound = 1.01 * (heads.keys + 1) * UNIT_ROUNDOFF * (np.abs(left) @ np.abs(right))
     result = iree.winograd.load(compiled, threads=threads)(weights, values)
     expect_within(np.asarray(result), (left @ right).swapaxes(0, 1), bound.swapaxes(0, 1))
+
+
+def test_long_sums_are_added_in_blocks() -> None:
+    heads = Heads(2, 40, 12000, 4)
+    weights = random(heads.heads, heads.queries, heads.keys)
+    values = random(heads.keys, heads.heads, heads.channels)
+    compiled = compile(heads.mixtures(), threads=1, strict=True)
+    assert b"winograd_batch_matmul" in compiled
+    expected = (weights.astype(np.float64) @ values.swapaxes(0, 1)).swapaxes(0, 1)
+    result = np.asarray(iree.winograd.load(compiled, device="local-sync")(weights, values))
+    error = np.abs(result - expected).mean() / np.abs(expected).mean()
+    in_blocks = 1.5 * predicted_error((1,), (1,), heads.keys, reduction_block=SUM_BLOCK)
+    assert in_blocks < predicted_error((1,), (1,), heads.keys), "a running sum would be as good"
+    assert error <= in_blocks
 
 
 def test_what_is_beyond_the_columns_has_no_part() -> None:

@@ -20,13 +20,14 @@ DIRECT = DirectSchedule(8, register_pixels=4, register_vectors=2, row_block=2, p
 DEPTHWISE = DepthwiseSchedule(8, register_pixels=4, row_block=2, vectors_per_pass=2)
 
 
-def shape(m: int, groups: int = 1, batch: int | None = 1) -> ConvolutionShape:
+def shape(m: int, groups: int = 1, batch: int | None = 1, padding: int = 0) -> ConvolutionShape:
     decomposition = decompose((3, 3), (m, m), part_size=(1, 1) if m == 1 else (3, 3))
-    problem = ConvolutionProblem(batch, (14, 14), (0, 0), (0, 0), (3, 3), (1, 1), (1, 1), groups, 32, 32)
+    size, around = (14 - 2 * padding,) * 2, (padding, padding)
+    problem = ConvolutionProblem(batch, size, around, around, (3, 3), (1, 1), (1, 1), groups, 32, 32)
     return ConvolutionShape.decomposed(problem, decomposition)
 
 
-CONVOLUTIONS = {WINOGRAD: shape(4), DIRECT: shape(1), DEPTHWISE: shape(1, groups=16)}
+CONVOLUTIONS = {WINOGRAD: shape(4), DIRECT: shape(1, padding=1), DEPTHWISE: shape(1, groups=16)}
 
 
 @pytest.mark.parametrize("schedule", CONVOLUTIONS, ids=lambda schedule: type(schedule).__name__)
