@@ -34,6 +34,7 @@ from .for_target.fold_layout import FoldLayout
 from .for_target.insert_first import InsertFirst
 from .for_target.loop_over_images import LoopOverImages
 from .for_target.split_sums import SplitSums
+from .for_target.widen_half import WidenHalf
 from .iree_workarounds.keep_nan import KeepNan
 from .iree_workarounds.reduce_by_lanes import ReduceByLanes
 from .iree_workarounds.reshape_returned import ReshapeReturned
@@ -71,6 +72,7 @@ def compile_pipeline(
     """
     options = replace(options, threads=options.threads or physical_cores())
     return [
+        WidenHalf(),
         SplitResults(),
         LowerSoftmax(),
         LowerLayerNorm(),

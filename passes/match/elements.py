@@ -24,12 +24,13 @@ def number_type(type_: ir.Type) -> npt.DTypeLike | None:
 def constant_elements(constant: ir.Operation, most: int | None = None) -> Array | None:
     """The scalar, or the elements of the tensor, that an `arith.constant` is, not to be written to.
 
-    None for types that numpy doesn't have, for resources that a module was printed without, and for more than
-    `most` elements that aren't all the same.
+    Those of bf16 are f32. None for types that numpy doesn't have, for resources that a module was printed
+    without, and for more than `most` elements that aren't all the same.
     """
     type_, attribute = constant.results[0].type, constant.attributes["value"]
     is_tensor = isinstance(type_, ir.RankedTensorType)
-    dtype = number_type(type_.element_type if is_tensor else type_)
+    element_type = type_.element_type if is_tensor else type_
+    dtype = np.float32 if isinstance(element_type, ir.BF16Type) else number_type(element_type)
     if dtype is None:
         return None
     if not is_tensor:
@@ -39,9 +40,26 @@ def constant_elements(constant: ir.Operation, most: int | None = None) -> Array 
         return np.broadcast_to(np.array(attribute.get_splat_value().value, dtype), shape)
     if most is not None and np.prod(shape, dtype=np.int64) > most:
         return None
+    if isinstance(element_type, ir.BF16Type):
+        return _bf16_elements(constant)
     if isinstance(attribute, ir.DenseElementsAttr):
         return np.asarray(attribute).astype(dtype, copy=False)
     try:
         return None if dtype == np.bool_ else resource_data(constant, dtype)
     except ValueError:
         return None
+
+
+def _bf16_elements(constant: ir.Operation) -> Array | None:
+    """Those of a tensor that isn't splat. A bf16 is the upper half of the same f32."""
+    attribute = constant.attributes["value"]
+    if isinstance(attribute, ir.DenseElementsAttr):
+        elements = np.array(list(ir.DenseFPElementsAttr(attribute)), np.float32)
+        shaped: Array = elements.reshape(constant.results[0].type.shape)
+        return shaped
+    try:
+        bits = resource_data(constant, np.uint16)
+    except ValueError:
+        return None
+    widened: Array = (bits.astype(np.uint32) << 16).view(np.float32)
+    return widened

@@ -46,7 +46,10 @@ def can_evaluate(body: ir.Block) -> bool:
     """Whether `evaluate_body` knows all operations of `body`."""
     known = {*_OPERATIONS, "arith.cmpf", "arith.constant", "cf.assert", "linalg.yield"}
     operations = [view.operation for view in body.operations]
-    return all(operation.name in known or _keeps_value(operation) for operation in operations)
+    return all(
+        operation.name in known or _keeps_value(operation) or _rounds_to_half(operation)
+        for operation in operations
+    )
 
 
 def evaluate_body(
@@ -86,6 +89,8 @@ def evaluate_body(
             continue
         if _keeps_value(operation):
             values[operation.results[0]] = operands[0]
+        elif _rounds_to_half(operation):
+            values[operation.results[0]] = _rounded(operands[0], operation.results[0].type)
         elif operation.name == "arith.constant":
             values[operation.results[0]] = np.float64(operation.attributes["value"].value)
         else:
@@ -94,10 +99,27 @@ def evaluate_body(
 
 
 def _keeps_value(operation: ir.Operation) -> bool:
-    """Whether it turns f32 into f64 or back, both of which are float64 here."""
-    return operation.name in ("arith.extf", "arith.truncf") and all(
-        str(value.type) in ("f32", "f64") for value in (*operation.operands, *operation.results)
+    """Whether it makes a number wider, or turns f64 into f32, both of which are float64 here."""
+    return operation.name == "arith.extf" or (
+        operation.name == "arith.truncf" and isinstance(operation.results[0].type, ir.F32Type)
     )
+
+
+def _rounds_to_half(operation: ir.Operation) -> bool:
+    return operation.name == "arith.truncf" and isinstance(
+        operation.results[0].type, ir.F16Type | ir.BF16Type
+    )
+
+
+def _rounded(number: Any, type_: ir.Type) -> Any:
+    """`number`, of f32, to the nearest of f16 or bf16, to the even one of two."""
+    with np.errstate(over="ignore"):
+        single = np.asarray(number, np.float32)
+        if isinstance(type_, ir.F16Type):
+            return single.astype(np.float16).astype(np.float64)
+    bits = single.view(np.uint32)
+    nearest = (bits + 0x7FFF + (bits >> 16 & 1)) & np.uint32(0xFFFF0000)
+    return np.where(np.isnan(single), single, nearest.view(np.float32)).astype(np.float64)
 
 
 def evaluate_operation(operation: ir.Operation, operands: list[Any]) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
-from iree.winograd.dialect.bindings import ir
+from iree.winograd.dialect.bindings import ir, linalg_structure
 from iree.winograd.passes.match.navigation import defining_operation
 from iree.winograd.passes.match.sizes import is_dynamic
 
@@ -13,6 +13,16 @@ RESHAPES = ("tensor.collapse_shape", "tensor.expand_shape")
 
 def is_reduction(operation: ir.Operation) -> bool:
     return operation.name == "linalg.generic" and bool(reduced_loops(operation))
+
+
+def is_reducing(operation: ir.Operation) -> bool:
+    """Whether an operation of linalg, generic or named, reduces a loop: sums, products, pooling, ..."""
+    attributes = linalg_structure.get_indexing_maps(operation)
+    if not operation.name.startswith("linalg.") or attributes is None:
+        return False
+    written = ir.AffineMapAttr(attributes[len(attributes) - 1]).value
+    loops = {each.position for each in written.results if isinstance(each, ir.AffineDimExpr)}
+    return bool(len(loops) < written.n_dims)
 
 
 def reduced_loops(generic: ir.Operation) -> list[int]:

@@ -156,6 +156,10 @@ class Backend(Protocol):
         """Whether IREE compiles `arith.maximumf` and `arith.minimumf` to give the other number for a NaN."""
 
     @property
+    def multiplies_half_slowly(self) -> bool:
+        """Whether IREE's code for convolutions of f16 and bf16 is slower than kernels that multiply f32."""
+
+    @property
     def reductions_race(self) -> bool:
         """Whether IREE's code reads what other threads reduced without waiting for them."""
 

@@ -111,6 +111,10 @@ class CpuBackend:
         return False
 
     @property
+    def multiplies_half_slowly(self) -> bool:
+        return True
+
+    @property
     def reductions_race(self) -> bool:
         return False
 

@@ -119,6 +119,10 @@ class GpuBackend:
         return self.target.extrema_lose_nan
 
     @property
+    def multiplies_half_slowly(self) -> bool:
+        return False
+
+    @property
     def reductions_race(self) -> bool:
         return self.target.reductions_race
 

@@ -1,0 +1,153 @@
+"""Compute in f32 what a program states in half precision, rounded where it rounds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from iree.winograd.dialect.bindings import ir
+from iree.winograd.passes.build.conversions import converted, single_constant
+from iree.winograd.passes.frame.containment import rewrite_each
+from iree.winograd.passes.frame.registry import register_pass
+from iree.winograd.passes.match.convolution_form import convolutions
+from iree.winograd.passes.match.half_precision import half_type, has_half, single_of
+from iree.winograd.passes.match.navigation import defining_operation, walk
+from iree.winograd.passes.match.reductions import is_reducing
+from iree.winograd.passes.rewrite.widened_body import can_widen, widen_body
+
+from ..backends.module_backend import module_backend, unsupported_target
+
+_OF_ANY_ELEMENTS = frozenset(
+    (
+        "tensor.cast",
+        "tensor.collapse_shape",
+        "tensor.concat",
+        "tensor.dim",
+        "tensor.empty",
+        "tensor.expand_shape",
+        "tensor.extract",
+        "tensor.extract_slice",
+        "tensor.from_elements",
+        "tensor.insert_slice",
+        "tensor.pad",
+        "tensor.splat",
+    )
+)
+"""What treats elements of all types alike."""
+_STATED_BODIES = ("linalg.generic", "linalg.map", "linalg.reduce")
+_NAMED = ("linalg.broadcast", "linalg.fill", "linalg.transpose")
+_NAMED_SUMS = ("conv_", "matmul", "matvec", "pooling_")
+
+
+@register_pass("winograd-widen-half")
+class WidenHalf:
+    """Compute in f32 what a program states in half precision, rounded where it rounds.
+
+    IREE 3.13 multiplies f16 and bf16 one by one on CPUs, 6 to 24 times as slowly as our kernels multiply f32.
+    So in a program with convolutions of such numbers f32 takes their place in all tensors between arguments
+    and results. What they hold stays the same: products of two f16 or bf16 are exact in f32, arithmetic on
+    elements is rounded to the program's type at once, where its type says so. Sums are in f32, and are
+    rounded when they are complete; IREE, and JAX by default, round each addition.
+
+        %c = linalg.conv_2d_nhwc_hwcf ins(%x, %w : tensor<...xf16>, ...) outs(%zeros : tensor<...xf32>)
+        %t = linalg.generic ins(%c : tensor<...xf32>) { arith.truncf }
+        %r = linalg.generic ins(%t : tensor<...xf16>) { arith.addf %in, %b : f16 }
+      becomes
+        %x' = linalg.generic ins(%x : tensor<...xf16>) { arith.extf }
+        %c' = linalg.conv_2d_nhwc_hwcf ins(%x', %w' : tensor<...xf32>, ...) outs(%zeros)
+        %t' = linalg.generic ins(%c') { arith.truncf, arith.extf }
+        %r' = linalg.generic ins(%t') { arith.addf %in, %b : f32, arith.truncf, arith.extf }
+        %r = linalg.generic ins(%r' : tensor<...xf32>) { arith.truncf }
+
+    What isn't known to give the same in f32 gets its operands narrowed, and its results widened.
+    """
+
+    def run(self, module: ir.Operation) -> None:
+        if not any(map(has_half, convolutions(module))):
+            return
+        is_slow = unsupported_target(module) is None and module_backend(module).multiplies_half_slowly
+        rewrite_each("program", [module], lambda each: _Widening().widen(each) if is_slow else None)
+
+
+@dataclass
+class _Widening:
+    """One program's numbers of half precision, in both types."""
+
+    singles: dict[ir.Value, ir.Value] = field(default_factory=dict)
+    """In f32, by what is of half precision."""
+    halves: dict[ir.Value, ir.Value] = field(default_factory=dict)
+    """Of half precision, by what is in f32."""
+    types: dict[ir.Value, ir.Type] = field(default_factory=dict)
+    """The type of half precision, by what is in f32 in its place."""
+
+    def widen(self, module: ir.Operation) -> None:
+        inside_of_bodies: set[ir.Operation] = set()
+        for operation in list(walk(module)):
+            if operation in inside_of_bodies or operation.name == "arith.constant":
+                continue
+            if _can_widen(operation):
+                inside_of_bodies.update(walk(operation))
+                if has_half(operation) or any(operand in self.types for operand in operation.operands):
+                    self._widen(operation)
+            else:
+                self._narrow_operands(operation)
+
+    def _widen(self, operation: ir.Operation) -> None:
+        for number, operand in enumerate(operation.operands):
+            if half_type(operand) is not None:
+                operation.operands[number] = self._single(operand)
+        rounds, unrounded = not is_reducing(operation), None
+        for region in operation.regions:
+            unrounded = widen_body(region.blocks[0], self._single, rounds=rounds) or unrounded
+        for result in operation.results:
+            half = half_type(result)
+            if half is None:
+                continue
+            result.set_type(single_of(result.type))
+            rounded = result if unrounded is None else self._round(operation, result, half)
+            self.types[rounded] = half
+
+    def _round(self, operation: ir.Operation, result: ir.Value, half: ir.Type) -> ir.Value:
+        """Has what used an f32 result use it rounded to a type of half precision."""
+        uses = [(use.owner.operation, use.operand_number) for use in result.uses]
+        with operation.location, ir.InsertionPoint.after(operation):
+            rounded = converted(result, half, ir.F32Type.get())
+        for user, number in uses:
+            user.operands[number] = rounded
+        return rounded
+
+    def _narrow_operands(self, operation: ir.Operation) -> None:
+        for number, operand in enumerate(operation.operands):
+            half = self.types.get(operand)
+            if half is None:
+                continue
+            if operand not in self.halves:
+                with operation.location, _after(operand):
+                    self.halves[operand] = converted(operand, half)
+            operation.operands[number] = self.halves[operand]
+
+    def _single(self, value: ir.Value) -> ir.Value:
+        """A value of half precision in f32."""
+        if value not in self.singles:
+            with value.location, _after(value):
+                constant = single_constant(value)
+                self.singles[value] = converted(value, ir.F32Type.get()) if constant is None else constant
+        return self.singles[value]
+
+
+def _can_widen(operation: ir.Operation) -> bool:
+    name = operation.name
+    is_known = (
+        name in _OF_ANY_ELEMENTS
+        or name in _STATED_BODIES
+        or name in _NAMED
+        or (name.startswith("linalg.") and any(part in name for part in _NAMED_SUMS))
+    )
+    return is_known and all(can_widen(region.blocks[0]) for region in operation.regions)
+
+
+def _after(value: ir.Value) -> ir.InsertionPoint:
+    """Where a value is first there."""
+    definition = defining_operation(value)
+    if definition is None:
+        return ir.InsertionPoint.at_block_begin(value.owner)
+    return ir.InsertionPoint.after(definition)

@@ -1,0 +1,85 @@
+// RUN: winograd-opt --winograd-widen-half --split-input-file %s | filecheck %s
+
+util.global private @device = #hal.device.target<"local", [#hal.executable.target<"llvm-cpu", "embedded-elf-x86_64", {target_triple = "x86_64-unknown-unknown-eabi-elf"}>]> : !hal.device
+
+// Sums are rounded where the program rounds them, and so is arithmetic on elements; a ReLU is exact. What leaves the
+// program is of half precision.
+// CHECK-LABEL: func.func @layer(
+// CHECK-SAME: %[[X:.*]]: tensor<1x10x10x8xf16>, %[[R:.*]]: tensor<1x8x8x4xf16>
+// CHECK: %[[WIDE_R:.*]] = linalg.generic {{.*}} ins(%[[R]] : tensor<1x8x8x4xf16>)
+// CHECK-NEXT: ^bb0
+// CHECK-NEXT: arith.extf
+// CHECK: %[[WIDE_X:.*]] = linalg.generic {{.*}} ins(%[[X]] : tensor<1x10x10x8xf16>)
+// CHECK: %[[W:.*]] = arith.constant dense<1.500000e+00> : tensor<3x3x8x4xf32>
+// CHECK: %[[Y:.*]] = linalg.conv_2d_nhwc_hwcf ins(%[[WIDE_X]], %[[W]] : tensor<1x10x10x8xf32>, tensor<3x3x8x4xf32>)
+// CHECK: linalg.generic {{.*}} ins(%[[Y]] : tensor<1x8x8x4xf32>)
+// CHECK-NEXT: ^bb0(%[[IN:.*]]: f32, %{{.*}}: f32):
+// CHECK-NEXT: %[[HALF:.*]] = arith.truncf %[[IN]] : f32 to f16
+// CHECK-NEXT: %[[ROUNDED:.*]] = arith.extf %[[HALF]] : f16 to f32
+// CHECK-NEXT: linalg.yield %[[ROUNDED]] : f32
+// CHECK: linalg.generic {{.*}} ins(%{{.*}}, %[[WIDE_R]] : tensor<1x8x8x4xf32>, tensor<1x8x8x4xf32>)
+// CHECK-NEXT: ^bb0
+// CHECK-NEXT: arith.addf %{{.*}}, %{{.*}} : f32
+// CHECK-NEXT: arith.truncf
+// CHECK-NEXT: arith.extf
+// CHECK-NEXT: arith.maximumf
+// CHECK-NEXT: linalg.yield
+// CHECK: arith.truncf
+// CHECK: return %{{.*}} : tensor<1x8x8x4xf16>
+func.func @layer(%x: tensor<1x10x10x8xf16>, %r: tensor<1x8x8x4xf16>) -> tensor<1x8x8x4xf16> {
+  %w = arith.constant dense<1.5> : tensor<3x3x8x4xf16>
+  %zero = arith.constant 0.0 : f32
+  %none = arith.constant 0.0 : f16
+  %e = tensor.empty() : tensor<1x8x8x4xf32>
+  %zeros = linalg.fill ins(%zero : f32) outs(%e : tensor<1x8x8x4xf32>) -> tensor<1x8x8x4xf32>
+  %y = linalg.conv_2d_nhwc_hwcf ins(%x, %w : tensor<1x10x10x8xf16>, tensor<3x3x8x4xf16>) outs(%zeros : tensor<1x8x8x4xf32>) -> tensor<1x8x8x4xf32>
+  %h = tensor.empty() : tensor<1x8x8x4xf16>
+  %t = linalg.generic {indexing_maps = [affine_map<(n, h, w, k) -> (n, h, w, k)>, affine_map<(n, h, w, k) -> (n, h, w, k)>], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%y : tensor<1x8x8x4xf32>) outs(%h : tensor<1x8x8x4xf16>) {
+  ^bb0(%in: f32, %out: f16):
+    %n = arith.truncf %in : f32 to f16
+    linalg.yield %n : f16
+  } -> tensor<1x8x8x4xf16>
+  %s = linalg.generic {indexing_maps = [affine_map<(n, h, w, k) -> (n, h, w, k)>, affine_map<(n, h, w, k) -> (n, h, w, k)>, affine_map<(n, h, w, k) -> (n, h, w, k)>], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%t, %r : tensor<1x8x8x4xf16>, tensor<1x8x8x4xf16>) outs(%h : tensor<1x8x8x4xf16>) {
+  ^bb0(%in: f16, %of: f16, %out: f16):
+    %a = arith.addf %in, %of : f16
+    %m = arith.maximumf %a, %none : f16
+    linalg.yield %m : f16
+  } -> tensor<1x8x8x4xf16>
+  return %s : tensor<1x8x8x4xf16>
+}
+
+// -----
+
+util.global private @device = #hal.device.target<"local", [#hal.executable.target<"llvm-cpu", "embedded-elf-x86_64", {target_triple = "x86_64-unknown-unknown-eabi-elf"}>]> : !hal.device
+
+// A sum that the program has in bf16 is rounded once. What isn't known to be the same in f32 stays as it is.
+// CHECK-LABEL: func.func @sums
+// CHECK: %[[Y:.*]] = linalg.conv_2d_nhwc_hwcf {{.*}} -> tensor<1x8x8x4xf32>
+// CHECK-NEXT: tensor.empty
+// CHECK-NEXT: linalg.generic {{.*}} ins(%[[Y]] : tensor<1x8x8x4xf32>)
+// CHECK-NEXT: ^bb0
+// CHECK-NEXT: arith.truncf %{{.*}} : f32 to bf16
+// CHECK-NEXT: arith.extf %{{.*}} : bf16 to f32
+// CHECK: arith.truncf %{{.*}} : f32 to bf16
+// CHECK: flow.tensor.bitcast %{{.*}} : tensor<1x8x8x4xbf16> -> tensor<1x8x8x4xi16>
+func.func @sums(%x: tensor<1x10x10x8xbf16>, %w: tensor<3x3x8x4xbf16>, %i: tensor<1x8x8x4xbf16>) -> tensor<1x8x8x4xi16> {
+  %y = linalg.conv_2d_nhwc_hwcf ins(%x, %w : tensor<1x10x10x8xbf16>, tensor<3x3x8x4xbf16>) outs(%i : tensor<1x8x8x4xbf16>) -> tensor<1x8x8x4xbf16>
+  %b = flow.tensor.bitcast %y : tensor<1x8x8x4xbf16> -> tensor<1x8x8x4xi16>
+  return %b : tensor<1x8x8x4xi16>
+}
+
+// -----
+
+util.global private @device = #hal.device.target<"local", [#hal.executable.target<"llvm-cpu", "embedded-elf-x86_64", {target_triple = "x86_64-unknown-unknown-eabi-elf"}>]> : !hal.device
+
+// Without a convolution of half precision nothing changes.
+// CHECK-LABEL: func.func @none
+// CHECK: arith.addf %{{.*}}, %{{.*}} : f16
+func.func @none(%x: tensor<8xf16>, %y: tensor<8xf16>) -> tensor<8xf16> {
+  %s = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]} ins(%x : tensor<8xf16>) outs(%y : tensor<8xf16>) {
+  ^bb0(%in: f16, %out: f16):
+    %a = arith.addf %in, %out : f16
+    linalg.yield %a : f16
+  } -> tensor<8xf16>
+  return %s : tensor<8xf16>
+}
