@@ -10,11 +10,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from benchmarks.tables.cpu import layers
 from benchmarks.threads_report import limit_table, threads_table
 from benchmarks.torch_compile_report import torch_compile_table, torch_compile_zoo_table
 from benchmarks.zoo_report import zoo_table
 
-_LAYOUTS = ("ours-nhwc", "ours-nchw")
 _OURS = {"speedup": ".2f", "error": ".1e"}
 
 
@@ -40,46 +40,8 @@ def table(results: Any) -> list[str] | None:
         case {"threads": dict(rows)}:
             return [*threads_table(list(rows.values())), "", *limit_table(list(rows.values()))]
         case {"layers": [{"contenders": _, "height": _}, *_]}:
-            return layer_table(results)
+            return layers([results])
     return None
-
-
-def layer_table(results: dict[str, Any]) -> list[str]:
-    """A row per layer: our times in both layouts, those of the best other tool, and the errors of both.
-
-    Cells of a layout that wasn't timed are empty, as are those of other tools where none was.
-    """
-    lines = [
-        "| N x H x W, C -> K | best other | ms | ours NHWC, ms | ours NCHW, ms | speed-up NHWC | NCHW "
-        "| effective GFLOP/s | machine's | error, ours | other |",
-        "|" + " --- |" * 11,
-    ]
-    for layer in results["layers"]:
-        contenders = layer["contenders"]
-        others = {
-            name: values
-            for name, values in contenders.items()
-            if not name.startswith(("ours", "iree", "onednn"))
-        }
-        best, best_values = min(
-            others.items(), key=lambda item: float(item[1]["milliseconds"]), default=("", {})
-        )
-        ours = [contenders.get(name, {}) for name in _LAYOUTS]
-        timed = ours[0] or ours[1]
-        shape = f"{layer['batch']} x {layer['height']} x {layer['width']}"
-        cells = [
-            f"{shape}, {layer['channels']} -> {layer['filters']}",
-            best,
-            f"{best_values['milliseconds']:.3f}" if best_values else "",
-            *(f"{each['milliseconds']:.3f}" if each else "" for each in ours),
-            *(f"{layer['speedups'][name]:.2f}" if name in layer["speedups"] else "" for name in _LAYOUTS),
-            f"{timed['gflops']:.0f}",
-            f"{layer['limits']['flops'] / 1e9:.0f}",
-            f"{timed['error']:.1e}",
-            f"{best_values['error']:.1e}" if best_values else "",
-        ]
-        lines.append(f"| {' | '.join(cells)} |")
-    return lines
 
 
 def model_table(results: list[dict[str, Any]]) -> list[str]:

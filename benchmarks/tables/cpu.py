@@ -7,12 +7,15 @@ from typing import Any
 
 from benchmarks.tables.markdown import mean, number, table
 
-_OURS = {"NHWC": "ours-nhwc", "NCHW": "ours-nchw"}
+_OURS = ("ours-nhwc", "ours-nchw")
 _NOT_COMPARED = ("ours", "iree", "onednn")
 
 
 def layers(files: Sequence[Any]) -> list[str]:
-    """A row per layer, ours in both layouts beside the best other tool, and the geometric means."""
+    """A row per layer, ours in both layouts beside the best other tool, and the geometric means.
+
+    Cells of a layout that wasn't timed are empty, as are those of other tools where none was.
+    """
     heads = (
         "N x H x W, C -> K",
         "ours NHWC, ms",
@@ -26,29 +29,32 @@ def layers(files: Sequence[Any]) -> list[str]:
         "error",
         "other's",
     )
-    rows, speedups = [], {name: list[float]() for name in _OURS}
-    for layer in (layer for file in files for layer in file["layers"]):
-        contenders = layer["contenders"]
-        others = {name: each for name, each in contenders.items() if not name.startswith(_NOT_COMPARED)}
-        best = min(others, key=lambda name: float(others[name]["milliseconds"]))
-        ours = [contenders.get(name, {}) for name in _OURS.values()]
-        for layout, name in _OURS.items():
-            speedups[layout] += [layer["speedups"][name]] if name in layer["speedups"] else []
-        rows.append(
-            (
-                f"{_size(layer)}, {layer['channels']} -> {layer['filters']}",
-                *(number(each.get("milliseconds"), ".3f") for each in ours),
-                f"{others[best]['milliseconds']:.3f}",
-                best,
-                *(number(layer["speedups"].get(name), ".2f") for name in _OURS.values()),
-                f"{(ours[0] or ours[1])['gflops']:.0f}",
-                f"{layer['limits']['flops'] / 1e9:.0f}",
-                f"{(ours[0] or ours[1])['error']:.1e}",
-                f"{others[best]['error']:.1e}",
-            )
-        )
-    means = [f"{mean(values):.2f}" if values else "" for values in speedups.values()]
+    measured = [layer for file in files for layer in file["layers"]]
+    speedups = ([layer["speedups"].get(name) for layer in measured] for name in _OURS)
+    known = ([value for value in values if value is not None] for values in speedups)
+    means = [f"{mean(values):.2f}" if values else "" for values in known]
+    rows = [_layer_cells(layer) for layer in measured]
     return table(heads, [*rows, ("geometric mean", *[""] * 4, *means, *[""] * 4)])
+
+
+def _layer_cells(layer: dict[str, Any]) -> tuple[str, ...]:
+    contenders, speedups = layer["contenders"], layer["speedups"]
+    others = {name: each for name, each in contenders.items() if not name.startswith(_NOT_COMPARED)}
+    best = min(others, key=lambda name: float(others[name]["milliseconds"]), default="")
+    other = others.get(best, {})
+    ours = [contenders.get(name, {}) for name in _OURS]
+    timed = ours[0] or ours[1]
+    return (
+        f"{_size(layer)}, {layer['channels']} -> {layer['filters']}",
+        *(number(each.get("milliseconds"), ".3f") for each in ours),
+        number(other.get("milliseconds"), ".3f"),
+        best,
+        *(number(speedups.get(name), ".2f") for name in _OURS),
+        f"{timed['gflops']:.0f}",
+        f"{layer['limits']['flops'] / 1e9:.0f}",
+        f"{timed['error']:.1e}",
+        number(other.get("error"), ".1e"),
+    )
 
 
 def layouts(files: Sequence[Any]) -> list[str]:

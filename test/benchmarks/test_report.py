@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from benchmarks.report import layer_table, model_table, table
+from benchmarks.report import model_table, table
+from benchmarks.tables.cpu import layers
 from benchmarks.threads_report import threads_table
 
 
@@ -25,10 +26,11 @@ def test_layers_are_compared_with_the_best_tool_that_counts() -> None:
     }  # fmt: skip
     contenders = {name: layer["contenders"][name] for name in ("ours-nhwc", "ours-nchw")}
     alone = {**layer, "contenders": contenders, "speedups": {}}
-    _, _, row, other = layer_table({"layers": [layer, alone]})
-    times = "openvino-nhwc | 4.000 | 1.000 | 2.000"
+    _, _, row, other, means = layers([{"layers": [layer, alone]}])
+    times = "1.000 | 2.000 | 4.000 | openvino-nhwc"
     assert row == f"| 2 x 5 x 7, 3 -> 4 | {times} | 4.00 | 2.00 | 100 | 300 | 1.0e-06 | 3.0e-07 |"
-    assert other == "| 2 x 5 x 7, 3 -> 4 |  |  | 1.000 | 2.000 |  |  | 100 | 300 | 1.0e-06 |  |"
+    assert other == "| 2 x 5 x 7, 3 -> 4 | 1.000 | 2.000 |  |  |  |  | 100 | 300 | 1.0e-06 |  |"
+    assert means == "| geometric mean |  |  |  |  | 4.00 | 2.00 |  |  |  |  |"
 
 
 def test_models_have_a_column_per_tool() -> None:
