@@ -92,7 +92,7 @@ def _work(task: Task) -> None:
 
     import iree.winograd as winograd
     import torch
-    from iree.winograd.torch_compile.fallback import FallbackWarning
+    from iree.winograd.torch_compile.fallback_warning import FallbackWarning
 
     from benchmarks.networks.pytorchcv_networks import FAMILIES
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from iree.winograd.targets import target_flags
     from iree.winograd.torch_compile.explain import explain
     from iree.winograd.torch_compile.explanation import Explanation
-    from iree.winograd.torch_compile.fallback import FallbackWarning
+    from iree.winograd.torch_compile.fallback_warning import FallbackWarning
     from iree.winograd.tuning.tuner import TunedLayer, tune
 
 __version__ = "0.2.0.dev0"
@@ -65,7 +65,7 @@ _MODULES = {
     "WinogradOptions": "iree.winograd.pipelines.selection.options",
     "Explanation": "iree.winograd.torch_compile.explanation",
     "explain": "iree.winograd.torch_compile.explain",
-    "FallbackWarning": "iree.winograd.torch_compile.fallback",
+    "FallbackWarning": "iree.winograd.torch_compile.fallback_warning",
     **dict.fromkeys(("ThreadsWarning", "load"), "iree.winograd.loading.runtime"),
     "target_flags": "iree.winograd.targets",
     **dict.fromkeys(("TunedLayer", "tune"), "iree.winograd.tuning.tuner"),

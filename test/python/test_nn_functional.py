@@ -9,7 +9,7 @@ from iree.winograd.compiling import program
 from iree.winograd.loading.device import Device
 from iree.winograd.nn.functional import conv2d
 from iree.winograd.torch_compile import gain
-from iree.winograd.torch_compile.fallback import FallbackWarning
+from iree.winograd.torch_compile.fallback_warning import FallbackWarning
 
 UNIT_ROUNDOFF = 2.0**-24
 

@@ -14,7 +14,7 @@ from iree.winograd.importers.imported_model import ImportedModel
 from iree.winograd.loading.device import Device
 from iree.winograd.torch_compile import backend, gain, training_division
 from iree.winograd.torch_compile.division import lower_program
-from iree.winograd.torch_compile.fallback import FallbackWarning
+from iree.winograd.torch_compile.fallback_warning import FallbackWarning
 from iree.winograd.torch_compile.part_program import PartProgram
 from wide import wide
 

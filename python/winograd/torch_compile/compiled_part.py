@@ -10,13 +10,14 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from iree.winograd.errors import CompilationError, LoadError, ModelImportError, TuningError
+from iree.winograd.errors import LoadError, TuningError
 from iree.winograd.loading.device import Device, open_device, open_sharing_gpu
 from iree.winograd.loading.runtime import LoadedProgram, load_on
 from iree.winograd.report.schema import DecisionReport
 from iree.winograd.torch_compile.cache import Entry, ProgramCache, default_folder
+from iree.winograd.torch_compile.contained import Function
 from iree.winograd.torch_compile.division import Part, lower_program
-from iree.winograd.torch_compile.fallback import Fallback, Function, compile_rest, warn, warn_once
+from iree.winograd.torch_compile.fallback_warning import warn, warn_once
 from iree.winograd.torch_compile.kept_graph import KeptGraph, read_graph
 from iree.winograd.torch_compile.loaded_part import LoadedPart, WeightState
 from iree.winograd.torch_compile.part_device import PartDevice
@@ -24,16 +25,12 @@ from iree.winograd.torch_compile.part_program import ENTRY, PartProgram, part_pr
 from iree.winograd.torch_compile.program_key import program_key, structure_key
 from iree.winograd.torch_compile.settings import TorchCompileOptions
 from torch.fx import Graph
-from torch.utils._python_dispatch import _disable_current_modes
 
 if TYPE_CHECKING:
     from iree.winograd.importers.imported_model import ImportedModel
 
 _MEBIBYTE = 2**20
 _TUNING_DATABASE = "tuning.db"
-
-PART_ERRORS = (CompilationError, LoadError, ModelImportError)
-"""What parts that can't be compiled here raise."""
 
 
 class PartCompiler:
@@ -53,11 +50,6 @@ class PartCompiler:
         self._keys: dict[PartProgram, str] = {}
         # A graph may have a program several times, but for weights in it.
         self._loaded: dict[str, tuple[LoadedProgram, DecisionReport]] = {}
-
-    @property
-    def fallback(self) -> Fallback:
-        """What runs a part for inference whose weights its program can't take."""
-        return self._settings.fallback_for(training=False)
 
     def is_kept(self, program: PartProgram) -> bool:
         """Whether `program` is loaded, or the cache holds it compiled."""
@@ -194,7 +186,10 @@ class PartCompiler:
 
 
 class CompiledPart:
-    """A function on the arguments of `part`. Raises one of `PART_ERRORS` when it is made, `CallError` later.
+    """A function on the arguments of `part`.
+
+    Raises `CompilationError`, `LoadError` or `ModelImportError` when it is made, and when it is called on
+    changed weights for the first time, which it is compiled anew for, or `CallError`.
 
     `decisions` says what its convolutions became.
     """
@@ -222,14 +217,8 @@ class CompiledPart:
         with self._lock:
             if self._folded is None:
                 return
-            graph = self._part.graph
-            try:
-                self._call = self._load(part_program(graph, {}, self._part.program.signature.device), None)
-            except PART_ERRORS as error:
-                fallback = self._compiler.fallback
-                warn(f"left to {fallback}, since weights changed: a part of the model ({error})")
-                with _disable_current_modes():
-                    self._call = compile_rest(graph, fallback)
+            device = self._part.program.signature.device
+            self._call = self._load(part_program(self._part.graph, {}, device), None)
             self._folded = None
 
     def _load(self, program: PartProgram, model: ImportedModel | None) -> LoadedPart:

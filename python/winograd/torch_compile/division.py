@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import torch
-from iree.winograd.errors import ModelImportError
+from iree.winograd.torch_compile.contained import PASSED_ON, attempt, failure_text
 from iree.winograd.torch_compile.part_program import ENTRY, PartProgram, part_program
+from iree.winograd.torch_compile.views_outside import take_views_outside
 from torch._ops import OpOverload
 from torch.fx import Graph, GraphModule, Node
 from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
@@ -109,14 +110,14 @@ def divide(
     """
     support = _Support(device)
     while True:
-        divided, names = _fuse(graph, support, minimum_convolutions)
+        divided, names, views = _fuse(graph, support, minimum_convolutions)
         parts = []
         for name in names:
             part = _part(divided, name, weights, freezing, support, is_compiled)
             if part is not None:
                 parts.append(part)
         if len(parts) == len(names):
-            rest = fuse_rest(divided, names)
+            rest = fuse_rest(divided, names, views)
             return Division(divided, tuple(parts), rest, tuple(support.rejections(graph.graph)))
 
 
@@ -215,8 +216,8 @@ def is_convolution(node: Node) -> bool:
 
 def _fuse(
     graph: GraphModule, support: _Support, minimum_convolutions: int
-) -> tuple[GraphModule, tuple[str, ...]]:
-    """A copy of `graph` that calls submodules, and their names."""
+) -> tuple[GraphModule, tuple[str, ...], set[Node]]:
+    """A copy of `graph` that calls submodules, their names, and the views that it takes of their results."""
     divided = copy_graph(graph)
     partitioner = CapabilityBasedPartitioner(divided, support, allows_single_node_partition=True)
     partitions = partitioner.propose_partitions()
@@ -224,8 +225,15 @@ def _fuse(
     for partition in partitions:
         if partition not in kept:
             support.leave(iter(partition.nodes), f"not with {minimum_convolutions} convolutions or more")
+    views: set[Node] = set()
+    for partition in kept:
+        taken, others = take_views_outside(partition.nodes)
+        views |= taken
+        if others:
+            support.leave(iter(others), "its result isn't dense in memory")
+            return _fuse(graph, support, minimum_convolutions)
     divided = partitioner.fuse_partitions(kept, prefix=PART_PREFIX)
-    return divided, called_modules(divided.graph)
+    return divided, called_modules(divided.graph), views
 
 
 def _part(
@@ -248,9 +256,11 @@ def _part(
     try:
         program = part_program(graph, known if freezing else {}, support.device)
         return Part(name, graph, program, None if is_compiled(program) else lower_program(program), known)
-    except ModelImportError as error:
-        if not _reject_nodes(graph.graph, support):
-            support.leave(iter(graph.graph.nodes), str(error))
+    except PASSED_ON:
+        raise
+    except Exception as error:
+        if not attempt(lambda: _reject_nodes(graph.graph, support)):
+            support.leave(iter(graph.graph.nodes), failure_text(error))
         return None
 
 
@@ -279,9 +289,9 @@ def _known_value(graph: GraphModule, node: Node, weights: Mapping[str, torch.Ten
     return weights.get(node.name)
 
 
-def fuse_rest(divided: GraphModule, parts: tuple[str, ...]) -> tuple[str, ...]:
-    """Makes submodules of what is left in `divided`; returns their names."""
-    partitioner = CapabilityBasedPartitioner(divided, _Rest(), allows_single_node_partition=True)
+def fuse_rest(divided: GraphModule, parts: tuple[str, ...], views: Collection[Node] = ()) -> tuple[str, ...]:
+    """Makes submodules of what is left in `divided`, but for `views` of results; returns their names."""
+    partitioner = CapabilityBasedPartitioner(divided, _Rest(views), allows_single_node_partition=True)
     partitioner.fuse_partitions(partitioner.propose_partitions(), prefix="rest_")
     return tuple(name for name in called_modules(divided.graph) if name not in parts)
 
@@ -293,12 +303,22 @@ def operator_names(graph: Graph) -> tuple[str, ...]:
 
 
 class _Rest(OperatorSupportBase):
-    """The operators on tensors."""
+    """The operators on tensors, but for control flow, and `views`, which cost nothing as they are."""
+
+    def __init__(self, views: Collection[Node]) -> None:
+        self._views = views
 
     def is_node_supported(self, submodules: Mapping[str, torch.nn.Module], node: Node) -> bool:
         if node.op != "call_function" or any(each.op == "call_module" for each in _sources(node)):
             return False
+        if node in self._views or any(map(_is_graph, node.all_input_nodes)):
+            return False
         return not _is_size(node) and any(True for _ in _tensors(node.meta.get("val")))
+
+
+def _is_graph(node: Node) -> bool:
+    """Whether `node` is a branch or a body of control flow, which no submodule takes as an argument."""
+    return node.op == "get_attr" and "val" not in node.meta
 
 
 def _sources(node: Node) -> list[Node]:

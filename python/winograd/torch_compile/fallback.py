@@ -2,51 +2,32 @@
 
 from __future__ import annotations
 
-import inspect
-import warnings
-from collections.abc import Callable, Sequence
-from functools import cache
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any, Literal, cast
 
-import torch
+from iree.winograd.torch_compile.contained import PASSED_ON, Contained, Function, failure_text
+from iree.winograd.torch_compile.fallback_warning import warn, warn_once
+from iree.winograd.torch_compile.views_outside import is_view
 from torch._guards import TracingContext, detect_fake_mode, tracing
-from torch.fx import GraphModule
+from torch._ops import OpOverload
+from torch.fx import Graph, GraphModule
 
-Function = Callable[..., Any]
 Fallback = Literal["inductor", "eager"]
 
 
-# The folders of this package and of torch.
-_BETWEEN = (str(Path(__file__).parents[1]), str(Path(torch.__file__).parent), "<eval_with_key>")
-
-
-class FallbackWarning(UserWarning):
-    """Something of a model that was given to `torch.compile(backend="winograd")` isn't compiled by it."""
-
-
-def warn(message: str) -> None:
-    """Warn at the line of the user's that had torch compile something."""
-    frame, level = inspect.currentframe(), 0
-    while frame is not None and frame.f_code.co_filename.startswith(_BETWEEN):
-        frame, level = frame.f_back, level + 1
-    warnings.warn(message, FallbackWarning, stacklevel=level + 1)
-
-
-@cache
-def warn_once(message: str) -> None:
-    """Warn a process of what it need not hear again."""
-    warn(message)
-
-
 def compile_elsewhere(graph: GraphModule, inputs: Sequence[Any], fallback: Fallback) -> Function:
-    """`graph` compiled by the fallback; eagerly, with a warning, where Inductor has no C++ compiler."""
+    """`graph` compiled by the fallback; as it is, with a warning, where Inductor or its compiler fails."""
     if fallback == "eager" or not _has_compiler():
         return graph
-    # Inductor takes as long to load as all else; a model that is one part doesn't need it.
-    from torch._inductor.compile_fx import compile_fx
-
-    return cast(Function, compile_fx(graph, list(inputs)))
+    message = f"left to eager, since torch's Inductor failed: {graph_size(graph)}"
+    try:
+        compiled = _compile_by_inductor(graph, inputs)
+    except PASSED_ON:
+        raise
+    except Exception as error:
+        warn(f"{message} ({failure_text(error)})")
+        return graph
+    return Contained(compiled, lambda: graph, message)
 
 
 def compile_rest(part: GraphModule, fallback: Fallback) -> Function:
@@ -55,6 +36,33 @@ def compile_rest(part: GraphModule, fallback: Fallback) -> Function:
     # The compilation of the graph that this is a part of goes on afterwards.
     with tracing(TracingContext(detect_fake_mode(inputs))):
         return compile_elsewhere(part, inputs, fallback)
+
+
+def graph_size(graph: GraphModule) -> str:
+    """How many operators `graph` has, for a warning."""
+    count = sum(node.op == "call_function" for node in graph.graph.nodes)
+    return f"all {count} operators of a graph"
+
+
+def _compile_by_inductor(graph: GraphModule, inputs: Sequence[Any]) -> Function:
+    # Inductor takes as long to load as all else; a model that is one part doesn't need it.
+    from torch._inductor.compile_fx import compile_fx
+
+    return cast(Function, compile_fx(_without_primitive_views(graph), list(inputs)))
+
+
+def _without_primitive_views(graph: GraphModule) -> GraphModule:
+    """`graph` by the functions of torch's that primitive operators stand for which are views.
+
+    Torch decomposes others to them, for torch-mlir. AOTAutograd, by which Inductor makes graphs functional,
+    takes none.
+    """
+    copied = Graph()
+    copied.output(copied.graph_copy(graph.graph, {}))
+    for node in copied.nodes:
+        if isinstance(node.target, OpOverload) and node.target.namespace == "prims" and is_view(node):
+            node.target = getattr(node.target, "impl_aten", node.target)
+    return GraphModule(graph, copied)
 
 
 def _has_compiler() -> bool:

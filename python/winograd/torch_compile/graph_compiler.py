@@ -9,40 +9,55 @@ from typing import Any
 
 import torch
 from iree.winograd.importers.torch_graphs import decompositions
-from iree.winograd.torch_compile.compiled_part import PART_ERRORS, CompiledPart, PartCompiler
+from iree.winograd.torch_compile.compiled_part import CompiledPart, PartCompiler
+from iree.winograd.torch_compile.contained import PASSED_ON, Contained, Function, attempt, failure_text
 from iree.winograd.torch_compile.division import (
     Division,
     Part,
     Rejection,
+    copy_graph,
     divide,
     is_convolution,
     operator_names,
 )
 from iree.winograd.torch_compile.explanation import ExplainedGraph, ExplainedPart, GraphKind, explain_part
-from iree.winograd.torch_compile.fallback import Fallback, compile_elsewhere, compile_rest, warn
+from iree.winograd.torch_compile.fallback import Fallback, compile_elsewhere, compile_rest, graph_size
+from iree.winograd.torch_compile.fallback_warning import warn
 from iree.winograd.torch_compile.gain import reason_to_leave
 from iree.winograd.torch_compile.in_place import write_in_place
 from iree.winograd.torch_compile.kept_function import KeptFunction
-from iree.winograd.torch_compile.kept_graph import describe, kept_graph
+from iree.winograd.torch_compile.kept_graph import describe, is_functional, kept_graph
+from iree.winograd.torch_compile.linked_graph import Call, boxed
 from iree.winograd.torch_compile.loaded_part import LoadedPart
+from iree.winograd.torch_compile.measured_function import MeasuredFunction
 from iree.winograd.torch_compile.part_device import PartDevice, part_device
 from iree.winograd.torch_compile.part_program import ENTRY
 from iree.winograd.torch_compile.pooled_activations import drop_pooled_activations
 from iree.winograd.torch_compile.program_key import program_key
 from iree.winograd.torch_compile.settings import TorchCompileOptions
+from iree.winograd.torch_compile.sized_function import SizedFunction
+from iree.winograd.torch_compile.traced_graph import (
+    has_convolutions,
+    has_only_empty_convolutions,
+    has_open_images,
+    is_in_evaluation_mode,
+    may_need_gradients,
+)
 from iree.winograd.torch_compile.training_division import CONVOLUTIONS, divide_training
 from torch._dynamo.backends.common import aot_autograd
 from torch._functorch.partitioners import default_partition
 from torch._guards import TracingContext, tracing
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx import GraphModule, Node
-from torch.fx.graph import _BoxedCodeGen
 from torch.utils._python_dispatch import _disable_current_modes
-
-Function = Callable[..., Any]
 
 _GRAPHS_OF_STEP = 2
 """Forward and backward, which torch has compiled when it is first called."""
+
+_EVALUATION_WITH_GRADIENTS = (
+    "a model in evaluation mode is compiled for training, convolution by convolution, since gradients may be "
+    "asked for: it is faster as a whole, in torch.no_grad() or torch.inference_mode()"
+)
 
 
 class GraphCompiler:
@@ -53,18 +68,70 @@ class GraphCompiler:
         self._record = record
 
     def compile(self, graph: GraphModule, inputs: Sequence[Any]) -> Function:
-        """`graph` as a function that is called on tensors like `inputs`."""
-        training = _may_need_gradients(inputs)
-        if not _has_convolutions(graph):
-            count = sum(node.op == "call_function" for node in graph.graph.nodes)
-            rejection = Rejection((f"all {count} operators of a graph",), "it has no convolutions")
+        """`graph` as a function that is called on tensors like `inputs`. No failure of ours is raised."""
+        training = may_need_gradients(inputs)
+        try:
+            compiled = self._compile(graph, inputs, training)
+        except PASSED_ON:
+            raise
+        except Exception as error:
+            rejection = Rejection((graph_size(graph),), failure_text(error))
             self._report("forward" if training else "inference", (), [rejection])
             return compile_elsewhere(graph, inputs, self._settings.fallback_for(training=training))
+        return Contained(compiled, lambda: graph, f"left to eager: {graph_size(graph)}")
+
+    def _compile(self, graph: GraphModule, inputs: Sequence[Any], training: bool) -> Function:
+        kind: GraphKind = "forward" if training else "inference"
+        if not has_convolutions(graph):
+            self._report(kind, (), [Rejection((graph_size(graph),), "it has no convolutions")])
+            return compile_elsewhere(graph, inputs, self._settings.fallback_for(training=training))
+        if has_only_empty_convolutions(graph):
+            # Nothing that takes time is left out: not worth a warning.
+            rejection = Rejection((graph_size(graph),), "what it convolves has no elements")
+            self._record(ExplainedGraph(kind, (), (rejection,)))
+            return graph
         if training:
+            if is_in_evaluation_mode(graph):
+                warn(_EVALUATION_WITH_GRADIENTS)
             return self._compile_step(graph, inputs)
-        key = self._graph_key(graph, inputs)
-        kept = None if key is None else self._load_kept(key, graph, inputs)
-        return self._compile_functional(graph, inputs, key) if kept is None else kept
+        if any(isinstance(each, torch.SymInt) for each in inputs):
+            return self._compile_sizes(graph, inputs)
+        key = attempt(lambda: self._graph_key(graph, inputs))
+        kept = None if key is None else attempt(lambda: self._load_kept(key, graph, inputs))
+        if kept is not None:
+            return self._measured(graph, kept)
+        compiled = self._compile_functional(graph, inputs, key)
+        return self._measured(graph, compiled) if _is_functional() else compiled
+
+    def _compile_sizes(self, graph: GraphModule, inputs: Sequence[Any]) -> Function:
+        """`graph`, in which some sizes are symbols: by one program if it does, or one for each of its sizes.
+
+        There are no fast kernels for images of any size. For any number of images there are.
+        """
+        sized = SizedFunction(graph, self._compile_static, self._settings.sizes)
+        if has_open_images(graph):
+            return sized
+        compiled = self._compile_functional(graph, inputs, None)
+        if not self._settings.measured or not _is_functional():
+            return compiled
+        return MeasuredFunction(compiled, graph, lambda ours, eager: sized)
+
+    def _compile_static(self, graph: GraphModule, inputs: Sequence[Any]) -> Function:
+        """`graph`, which torch traced before, in which sizes are now known."""
+        with tracing(TracingContext(FakeTensorMode())), _disable_current_modes():
+            return self.compile(graph, inputs)
+
+    def _measured(self, graph: GraphModule, compiled: Function) -> Function:
+        """`compiled`, or `graph` as it is, whichever takes less time."""
+        if not self._settings.measured:
+            return compiled
+
+        def leave(ours: float, eager: float) -> Function:
+            times = f"{1e3 * eager:.1f} ms where its programs take {1e3 * ours:.1f}"
+            warn(f"left to eager, which takes {times}: {graph_size(graph)}")
+            return graph
+
+        return MeasuredFunction(compiled, graph, leave)
 
     def _compile_step(self, graph: GraphModule, inputs: Sequence[Any]) -> Function:
         """`graph` and its gradients, each in parts."""
@@ -154,7 +221,7 @@ class GraphCompiler:
             )
             function = self._link(division, compiler, "inference")
             if key is not None:
-                self._keep(key, division, compiler, weights, given)
+                attempt(lambda: self._keep(key, division, compiler, weights, given))
             return function
 
     def _keep(
@@ -176,6 +243,15 @@ class GraphCompiler:
 
     def compile_training(self, graph: GraphModule, inputs: Sequence[Any], kind: GraphKind) -> Function:
         """`graph`, functional and not decomposed, as a function of the list of its arguments."""
+        try:
+            return self._compile_training(graph, kind)
+        except PASSED_ON:
+            raise
+        except Exception as error:
+            self._report(kind, (), [Rejection((graph_size(graph),), failure_text(error))])
+            return boxed(copy_graph(graph))
+
+    def _compile_training(self, graph: GraphModule, kind: GraphKind) -> Function:
         # Programs that may not be worth it aren't tuned.
         settings = replace(self._settings, tuning_budget=None)
         with _disable_current_modes(), torch.no_grad():
@@ -203,20 +279,24 @@ class GraphCompiler:
         rejections = list(division.rejections)
         for part in division.parts:
             operators = operator_names(part.graph.graph)
+            left = partial(_compile_part_elsewhere, part, fallback)
             try:
                 compiled = CompiledPart(part, compiler, self._settings.freezing)
-            except PART_ERRORS as error:
-                rejections.append(Rejection(operators, str(error)))
-                setattr(division.graph, part.name, _Call(compile_rest(part.graph, fallback)))
-            else:
                 explained.append(explain_part(len(operators), compiled.decisions, part.role))
-                setattr(division.graph, part.name, _Call(compiled))
+            except PASSED_ON:
+                raise
+            except Exception as error:
+                rejections.append(Rejection(operators, failure_text(error)))
+                function = left()
+            else:
+                function = Contained(compiled, left, f"left to {fallback}: a part of the model")
+            setattr(division.graph, part.name, Call(function))
         for name in division.rest:
             graph_of_rest = division.graph.get_submodule(name)
             assert isinstance(graph_of_rest, GraphModule)
-            setattr(division.graph, name, _Call(compile_rest(graph_of_rest, fallback)))
+            setattr(division.graph, name, Call(compile_rest(graph_of_rest, fallback)))
         self._report(kind, explained, rejections)
-        return _boxed(division.graph)
+        return boxed(division.graph)
 
     def _report(
         self, kind: GraphKind, parts: Sequence[ExplainedPart], rejections: Sequence[Rejection]
@@ -230,27 +310,15 @@ class GraphCompiler:
         return self._settings.fallback_for(training=kind != "inference")
 
 
-class _Call(torch.nn.Module):
-    """A function as a submodule."""
-
-    def __init__(self, function: Function) -> None:
-        super().__init__()
-        self._function = function
-
-    def forward(self, *arguments: Any) -> Any:
-        return self._function(*arguments)
+def _compile_part_elsewhere(part: Part, fallback: Fallback) -> Function:
+    with _disable_current_modes():
+        return compile_rest(part.graph, fallback)
 
 
-def _boxed(graph: GraphModule) -> Function:
-    """`graph` as torch calls it, with a list of arguments, which lives no longer than they are needed."""
-    graph.graph.set_codegen(_BoxedCodeGen())
-    graph.recompile()
-
-    def call(arguments: list[Any]) -> Any:
-        return graph(arguments)
-
-    call._boxed_call = True  # type: ignore[attr-defined]
-    return call
+def _is_functional() -> bool:
+    """Whether the graph that torch compiles only computes: it writes to none of its arguments."""
+    metadata = TracingContext.get().fw_metadata
+    return metadata is not None and is_functional(metadata)
 
 
 def _partition(joint: GraphModule, inputs: Sequence[Any], **options: Any) -> tuple[GraphModule, GraphModule]:
@@ -264,18 +332,10 @@ def _reason_to_leave(compiler: PartCompiler, device: torch.device, part: Part) -
     """Why the fallback is to compute `part`, if it is."""
     try:
         return reason_to_leave(CompiledPart(part, compiler, freezing=False).decisions, device)
-    except PART_ERRORS as error:
-        return str(error)
-
-
-def _has_convolutions(graph: GraphModule) -> bool:
-    return any("conv" in str(node.target) for node in graph.graph.nodes if node.op == "call_function")
-
-
-def _may_need_gradients(inputs: Sequence[Any]) -> bool:
-    return torch.is_grad_enabled() and any(
-        isinstance(each, torch.Tensor) and each.requires_grad for each in inputs
-    )
+    except PASSED_ON:
+        raise
+    except Exception as error:
+        return failure_text(error)
 
 
 def _device(convolutions: Iterable[Node], target: str | None) -> PartDevice:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
-from iree.winograd.torch_compile.fallback import Function
+from iree.winograd.torch_compile.contained import Function
 from iree.winograd.torch_compile.loaded_part import LoadedPart, WeightState
 
 

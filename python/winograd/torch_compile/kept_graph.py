@@ -131,7 +131,7 @@ def kept_graph(
     """
     graph = division.graph.graph
     placeholders = graph.find_nodes(op="placeholder")
-    if division.rest or division.rejections or len(division.parts) != 1 or not _is_functional(metadata):
+    if division.rest or division.rejections or len(division.parts) != 1 or not is_functional(metadata):
         return None
     if len(placeholders) != len(given):
         return None
@@ -159,7 +159,7 @@ def kept_graph(
     )
 
 
-def _is_functional(metadata: ViewAndMutationMeta) -> bool:
+def is_functional(metadata: ViewAndMutationMeta) -> bool:
     """Whether outputs are new tensors, and nothing else is to be done but to compute them."""
     changes = any(info.mutates_data or info.mutates_metadata for info in metadata.input_info)
     aliases = any(info.output_type is not OutputType.non_alias for info in metadata.output_info)

@@ -63,8 +63,7 @@ def part_program(part: GraphModule, weights: Mapping[int, torch.Tensor], device:
     Arguments that are sizes are read from the tensors. Raises `ModelImportError` when a size is in no
     tensor's shape, or a result isn't dense in memory.
     """
-    graph = Graph()
-    graph.output(graph.graph_copy(part.graph, {}))
+    graph = _arguments_first(part.graph)
     copy = GraphModule(part, graph)
     placeholders = graph.find_nodes(op="placeholder")
     _bind_sizes(copy.graph, [node for node in placeholders if _is_size(node)])
@@ -109,6 +108,17 @@ def output_nodes(graph: Graph) -> tuple[Node, ...]:
     (output,) = graph.find_nodes(op="output")
     returned = output.args[0]
     return (returned,) if isinstance(returned, Node) else tuple(returned)
+
+
+def _arguments_first(graph: Graph) -> Graph:
+    """A copy whose arguments are before all else: torch has each where it is first read."""
+    copied, copies = Graph(), {}
+    for node in graph.find_nodes(op="placeholder"):
+        copies[node] = copied.node_copy(node)
+    for node in graph.nodes:
+        if node not in copies:
+            copies[node] = copied.node_copy(node, copies.__getitem__)
+    return copied
 
 
 def _is_size(node: Node) -> bool:

@@ -22,14 +22,20 @@ from iree.winograd.passes.frame.option import (
 from iree.winograd.pipelines.selection.options import WinogradOptions
 from iree.winograd.targets import target_flags
 from iree.winograd.torch_compile.fallback import Fallback
+from iree.winograd.torch_compile.fallback_warning import warn_once
 
 _TARGETS = ("cpu", "cuda")
 
 _MODES: Mapping[str | None, Mapping[str, object]] = MappingProxyType(
-    {None: {}, "default": {}, "max-autotune": {"tuning_budget": 60.0}}
+    {
+        None: {},
+        "default": {},
+        "reduce-overhead": {},
+        "max-autotune": {"tuning_budget": 60.0},
+        "max-autotune-no-cudagraphs": {"tuning_budget": 60.0},
+    }
 )
 """The options that torch's modes stand for."""
-
 
 _INFERENCE_ERRORS = MappingProxyType({"cpu": 4e-7})
 """By the kind of device, predicted errors of layers that keep networks within twice eager's error."""
@@ -71,6 +77,15 @@ class TorchCompileOptions:
         "a positive integer",
         "leave parts of the model with fewer convolutions to the fallback",
         accepts=is_positive,
+    )
+    sizes: int = option(
+        4,
+        "a positive integer",
+        "sizes of images that a graph has a program for, each of its own, where torch traces it for any",
+        accepts=is_positive,
+    )
+    measured: bool = option(
+        True, purpose="run a graph eagerly if that takes less time in the first calls than its programs do"
     )
 
     cache: bool = option(True, purpose="keep compiled parts on disk, for other processes")
@@ -117,6 +132,10 @@ def read_settings(mode: str | None, options: Mapping[str, Any] | None) -> TorchC
     if mode not in _MODES:
         known = ", ".join(repr(each) for each in _MODES if each)
         raise InvalidOptionError(f"mode must be one of {known} for backend 'winograd', got {mode!r}")
+    if mode == "reduce-overhead":
+        warn_once(
+            "mode='reduce-overhead' makes no difference to backend 'winograd': it records no CUDA graphs"
+        )
     settings = make_options(TorchCompileOptions, {**_MODES[mode], **(options or {})})
     if settings.target is not None:
         target_flags(settings.target)

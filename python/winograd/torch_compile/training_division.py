@@ -12,8 +12,12 @@ from contextlib import nullcontext
 from fnmatch import fnmatchcase
 
 import torch
+<<<<<<< HEAD
 from iree.winograd.errors import ModelImportError
 from iree.winograd.importers.torch_graphs import LAYER_KEYS, decompositions, layer_name
+=======
+from iree.winograd.torch_compile.contained import PASSED_ON, failure_text
+>>>>>>> 3e5fb2f (torch.compile raises no failure of ours, and a second image size has a program of its own)
 from iree.winograd.torch_compile.division import (
     CONVOLUTION,
     PART_PREFIX,
@@ -147,13 +151,15 @@ def _part(
     try:
         program = part_program(_decompose(graph), {}, device)
         part = Part(name, graph, program, None if is_compiled(program) else lower_program(program), {}, role)
-    except ModelImportError as error:
+    except PASSED_ON:
+        raise
+    except Exception as error:
         # It may be due to what follows the convolution.
         following = [node for node in graph.graph.nodes if _is_operator(node) and node is not convolution]
         for node in following[:1]:
-            left[node.name] = Rejection((str(node.target),), str(error))
+            left[node.name] = Rejection((str(node.target),), failure_text(error))
         if not following:
-            left[convolution.name] = Rejection((str(role),), str(error))
+            left[convolution.name] = Rejection((str(role),), failure_text(error))
         return None
     reason = reason_to_leave(part)
     if reason is None:

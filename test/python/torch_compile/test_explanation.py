@@ -6,7 +6,7 @@ import sys
 import iree.winograd as winograd
 import pytest
 import torch
-from iree.winograd.torch_compile.fallback import FallbackWarning
+from iree.winograd.torch_compile.fallback_warning import FallbackWarning
 from small_networks import THREADS, BesselNetwork, Network
 
 

@@ -13,7 +13,7 @@ import pytest
 import torch
 from iree.winograd.compiling import program
 from iree.winograd.torch_compile import graph_compiler
-from iree.winograd.torch_compile.fallback import FallbackWarning
+from iree.winograd.torch_compile.fallback_warning import FallbackWarning
 from small_networks import THREADS, UNIT_ROUNDOFF, Network, check, compiled
 from torch.utils._pytree import tree_leaves
 from wide import wide

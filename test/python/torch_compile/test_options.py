@@ -8,6 +8,7 @@ import torch
 from iree.winograd.compiling import program
 from iree.winograd.errors import InvalidOptionError
 from iree.winograd.pipelines.selection.tuning_database import TuningDatabase
+from iree.winograd.torch_compile.fallback_warning import FallbackWarning, warn_once
 from iree.winograd.torch_compile.settings import read_settings
 from iree.winograd.tuning import tuner
 from small_networks import Network, check, compiled
@@ -33,8 +34,14 @@ def test_options_are_checked(images: torch.Tensor, options: dict[str, Any], mess
 def test_modes_of_torch_stand_for_options() -> None:
     assert read_settings("default", None).tuning_budget is None
     assert read_settings("max-autotune", None).tuning_budget == 60
-    with pytest.raises(InvalidOptionError, match=r"mode must be one of 'default', 'max-autotune'"):
-        read_settings("reduce-overhead", None)
+    with pytest.raises(InvalidOptionError, match=r"mode must be one of 'default', 'reduce-overhead'"):
+        read_settings("reduce", None)
+
+
+def test_a_mode_for_cuda_graphs_is_ignored_with_a_word() -> None:
+    warn_once.cache_clear()
+    with pytest.warns(FallbackWarning, match="mode='reduce-overhead' makes no difference"):
+        assert read_settings("reduce-overhead", None) == read_settings(None, None)
 
 
 @pytest.mark.wide

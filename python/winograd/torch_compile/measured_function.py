@@ -1,0 +1,79 @@
+"""A compiled graph beside the same graph run eagerly, as its first calls are timed."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from iree.winograd.torch_compile.contained import Function
+
+_CALLS = 3
+"""That are timed, after a first one that isn't."""
+
+_RATIO, _SECONDS = 1.1, 1e-3
+"""How much longer, both, what is slower takes: less may be due to what else the machine does."""
+
+
+class MeasuredFunction:
+    """`compiled`, until it is found to be slower than `eager`: then what `leave` returns.
+
+    `eager` computes the same without changing anything else. `leave` is told the seconds of a call of either.
+    A few of the first calls take as long as both.
+    """
+
+    def __init__(
+        self, compiled: Function, eager: Function, leave: Callable[[float, float], Function]
+    ) -> None:
+        self._function = compiled
+        self._eager = eager
+        self._leave = leave
+        self._times: list[tuple[float, float]] = []
+        self._is_first = True
+        self._is_decided = False
+        self._lock = threading.Lock()
+
+    def __call__(self, *arguments: Any) -> Any:
+        """The results of the function."""
+        # Beside another thread's call neither would take as long as it does alone.
+        if self._is_decided or not self._lock.acquire(blocking=False):
+            return self._function(*arguments)
+        try:
+            if self._is_first:
+                self._is_first = False
+                return self._function(*arguments)
+            return self._measure(arguments)
+        finally:
+            self._lock.release()
+
+    def _measure(self, arguments: Sequence[Any]) -> Any:
+        results, ours = _timed(self._function, arguments)
+        # What the graph draws of random numbers it has drawn.
+        with torch.random.fork_rng():
+            _, eagerly = _timed(self._eager, arguments)
+        self._times.append((ours, eagerly))
+        ours, eagerly = (min(times) for times in zip(*self._times, strict=True))
+        if len(self._times) < _CALLS and not (len(self._times) > 1 and ours < eagerly):
+            return results
+        self._is_decided = True
+        if ours > _RATIO * eagerly and ours - eagerly > _SECONDS:
+            self._function = self._leave(ours, eagerly)
+        return results
+
+
+def _timed(function: Function, arguments: Sequence[Any]) -> tuple[Any, float]:
+    """The results of a call, and the seconds that it takes."""
+    _wait(arguments)
+    begin = time.perf_counter()
+    results = function(*arguments)
+    _wait(arguments)
+    return results, time.perf_counter() - begin
+
+
+def _wait(arguments: Sequence[Any]) -> None:
+    """For the GPUs that the arguments are on."""
+    for device in {each.device for each in arguments if isinstance(each, torch.Tensor)}:
+        if device.type == "cuda":
+            torch.cuda.synchronize(device)

@@ -1,0 +1,151 @@
+"""A graph whose sizes are known only when it is called: a program for each of the sizes that come often."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from iree.winograd.torch_compile.contained import Function
+from iree.winograd.torch_compile.fallback_warning import warn
+from torch.fx import Graph, GraphModule, Node
+
+Sizes = tuple[Any, ...]
+"""Those of a call: its arguments that are numbers, and the shapes and strides of others that may change."""
+
+_CALLS_FOR_PROGRAM = 100
+"""That sizes beyond the first ones have run eagerly before there is a program for them, too: compiling takes
+as long as some hundreds of calls."""
+_MOST_COUNTED = 1024
+"""Sizes whose calls are counted."""
+
+
+class SizedFunction:
+    """`graph`, which torch traced with symbols for sizes, with a program for each of at most `most` sizes.
+
+    `compile_static` makes one of a graph without symbols, for tensors like those that it is given. Other
+    sizes run eagerly, with a warning; where they come often they take the place of those used least recently.
+    """
+
+    def __init__(
+        self,
+        graph: GraphModule,
+        compile_static: Callable[[GraphModule, Sequence[torch.Tensor]], Function],
+        most: int,
+    ) -> None:
+        self._graph = graph
+        self._compile_static = compile_static
+        self._most = most
+        self._placeholders = graph.graph.find_nodes(op="placeholder")
+        self._is_open = [_has_symbols(node) for node in self._placeholders]
+        self._programs: OrderedDict[Sizes, Function] = OrderedDict()
+        self._calls: OrderedDict[Sizes, int] = OrderedDict()
+        self._lock = threading.Lock()
+        self._has_warned = False
+
+    def __call__(self, *arguments: Any) -> Any:
+        """The results of the graph."""
+        if any(isinstance(each, torch.Tensor) and not each.numel() for each in arguments):
+            # There is next to nothing to compute.
+            return self._graph(*arguments)
+        return self._function(arguments)(*arguments)
+
+    def _function(self, arguments: Sequence[Any]) -> Function:
+        """What computes the results for tensors of these sizes."""
+        sizes = self._sizes(arguments)
+        with self._lock:
+            if sizes in self._programs:
+                self._programs.move_to_end(sizes)
+                return self._programs[sizes]
+            if len(self._programs) >= self._most:
+                if not self._is_often_called(sizes):
+                    self._warn()
+                    return self._graph
+                self._programs.popitem(last=False)
+            self._programs[sizes] = self._compile(arguments)
+            return self._programs[sizes]
+
+    def _sizes(self, arguments: Sequence[Any]) -> Sizes:
+        sizes: list[Any] = []
+        for argument, node, is_open in zip(arguments, self._placeholders, self._is_open, strict=True):
+            if not isinstance(argument, torch.Tensor):
+                sizes.append(argument)
+            elif _readings(node):
+                sizes.append(argument.item())
+            elif is_open:
+                sizes.append((tuple(argument.shape), argument.stride()))
+        return tuple(sizes)
+
+    def _is_often_called(self, sizes: Sizes) -> bool:
+        calls = self._calls.pop(sizes, 0) + 1
+        if calls > _CALLS_FOR_PROGRAM:
+            return True
+        self._calls[sizes] = calls
+        if len(self._calls) > _MOST_COUNTED:
+            self._calls.popitem(last=False)
+        return False
+
+    def _warn(self) -> None:
+        if not self._has_warned:
+            self._has_warned = True
+            warn(
+                f"left to eager: a graph of the model for sizes beyond the first {self._most}, which have a "
+                "program each (ask for more by options={'sizes': ...}, or have images come in fewer sizes)"
+            )
+
+    def _compile(self, arguments: Sequence[Any]) -> Function:
+        """The graph for sizes that are known."""
+        graph = static_graph(self._graph, arguments)
+        tensors = [each for each in arguments if isinstance(each, torch.Tensor)]
+        if len(tensors) == len(arguments):
+            return self._compile_static(graph, tensors)
+        numbers = [number for number, each in enumerate(arguments) if isinstance(each, torch.Tensor)]
+        function = self._compile_static(graph, tensors)
+        return lambda *given: function(*[given[number] for number in numbers])
+
+
+def static_graph(graph: GraphModule, arguments: Sequence[Any]) -> GraphModule:
+    """A copy of `graph` on the tensors of its `arguments`, in which numbers are constants."""
+    copied = Graph()
+    copied.output(copied.graph_copy(graph.graph, {}))
+    originals = graph.graph.find_nodes(op="placeholder")
+    for original, node, argument in zip(
+        originals, copied.find_nodes(op="placeholder"), arguments, strict=True
+    ):
+        if isinstance(argument, torch.Tensor):
+            for reading in _readings(node):
+                _replace_by_constant(reading, argument.item())
+            _copy_origin(original, node, ("_dynamo_source",))
+        else:
+            _replace_by_constant(node, argument)
+    module = GraphModule(graph, copied)
+    module.meta = graph.meta
+    _copy_origin(graph, module, ("_param_name_to_source",))
+    return module
+
+
+def _replace_by_constant(node: Node, value: Any) -> None:
+    node.replace_all_uses_with(value)
+    node.graph.erase_node(node)
+
+
+def _copy_origin(source: Any, copy: Any, names: Sequence[str]) -> None:
+    """What AOTAutograd reads of torch's graphs to know which arguments are a model's weights."""
+    for name in names:
+        if hasattr(source, name):
+            setattr(copy, name, getattr(source, name))
+
+
+def _readings(node: Node) -> list[Node]:
+    """Where the number is read that an argument of torch's graph is, which comes as a tensor."""
+    return [user for user in node.users if user.op == "call_method" and user.target == "item"]
+
+
+def _has_symbols(node: Node) -> bool:
+    """Whether the shape or the strides of an argument of torch's graph may differ from call to call."""
+    value = node.meta.get("example_value")
+    if not isinstance(value, torch.Tensor):
+        return True
+    return not all(isinstance(size, int) for size in (*value.shape, *value.stride()))

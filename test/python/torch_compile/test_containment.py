@@ -1,0 +1,254 @@
+"""Failures of any step of `torch.compile(backend="winograd")`: a warning, and eager's results."""
+
+import copy
+import warnings
+from collections.abc import Callable, Container
+from typing import Any
+
+import pytest
+import torch
+from iree.winograd import program, torch_lowering
+from iree.winograd.torch_compile import (
+    compiled_part,
+    division,
+    fallback,
+    graph_compiler,
+    kept_function,
+    loaded_part,
+    training_division,
+)
+from iree.winograd.torch_compile.cache import Entry, ProgramCache
+from iree.winograd.torch_compile.compiled_part import CompiledPart, PartCompiler
+from iree.winograd.torch_compile.fallback_warning import FallbackWarning
+from iree.winograd.torch_compile.graph_compiler import GraphCompiler
+from iree.winograd.torch_compile.kept_function import KeptFunction
+from iree.winograd.torch_compile.loaded_part import LoadedPart, WeightState
+from iree.winograd.torch_compile.sized_function import SizedFunction
+from small_networks import UNIT_ROUNDOFF, BesselNetwork, Network, check, compiled
+
+COMPILING = (
+    (graph_compiler, "has_convolutions"),
+    (graph_compiler, "has_only_empty_convolutions"),
+    (graph_compiler, "aot_autograd"),
+    (graph_compiler, "decompositions"),
+    (graph_compiler, "part_device"),
+    (graph_compiler, "divide"),
+    (graph_compiler, "operator_names"),
+    (graph_compiler, "explain_part"),
+    (graph_compiler, "boxed"),
+    (division, "part_program"),
+    (division, "lower_program"),
+    (division, "take_views_outside"),
+    (division, "fuse_rest"),
+    (compiled_part, "program_key"),
+    (compiled_part, "structure_key"),
+    (compiled_part, "load_on"),
+    (torch_lowering, "lower_graph"),
+    (program, "compile"),
+    (PartCompiler, "is_kept"),
+    (PartCompiler, "load"),
+    (ProgramCache, "entry"),
+    (Entry, "decisions"),
+    (WeightState, "__init__"),
+    (LoadedPart, "__init__"),
+)
+"""Steps from a graph that torch traced to a function, which are missed where they fail."""
+
+SAVING_TIME = (
+    (graph_compiler, "describe"),
+    (graph_compiler, "kept_graph"),
+    (GraphCompiler, "_load_kept"),
+    (PartCompiler, "read_graph"),
+    (PartCompiler, "write_graph"),
+    (ProgramCache, "shrink"),
+)
+"""Steps whose results are had otherwise, or which a later process misses."""
+
+CALLING = (
+    (LoadedPart, "_run"),
+    (LoadedPart, "_lend"),
+    (CompiledPart, "__call__"),
+    (WeightState, "is_in"),
+    (loaded_part, "release_processors"),
+    (loaded_part, "from_dlpack"),
+)
+"""Steps of a call."""
+
+TRAINING = (
+    (graph_compiler, "is_in_evaluation_mode"),
+    (graph_compiler, "drop_pooled_activations"),
+    (graph_compiler, "default_partition"),
+    (graph_compiler, "divide_training"),
+    (graph_compiler, "write_in_place"),
+    (graph_compiler, "reason_to_leave"),
+    (training_division, "split_gradients"),
+    (training_division, "part_program"),
+    (training_division, "layer_name"),
+    (training_division, "_decompose"),
+    (CompiledPart, "__call__"),
+)
+"""Steps of training."""
+
+Step = tuple[Any, str]
+
+
+def sampled_steps(steps: tuple[Step, ...], quick: Container[str]) -> list[Any]:
+    """All of them with their names; those whose names aren't among the `quick` ones are wide."""
+    return [
+        pytest.param(step, id=".".join(names), marks=[] if names[-1] in quick else pytest.mark.wide)
+        for step in steps
+        if (names := (step[0].__name__.rpartition(".")[-1], step[1]))
+    ]
+
+
+def fail(*arguments: Any, **options: Any) -> Any:
+    raise RuntimeError("out of luck")
+
+
+def results_and_warnings(
+    model: torch.nn.Module, function: Callable[..., Any], images: torch.Tensor
+) -> list[str]:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        check(model, function, images)
+    return [str(each.message) for each in caught if each.category is FallbackWarning]
+
+
+@pytest.mark.parametrize("step", sampled_steps(COMPILING, ("divide", "part_program", "compile")))
+def test_what_fails_to_compile_runs_by_the_fallback(
+    images: torch.Tensor, monkeypatch: pytest.MonkeyPatch, step: Step
+) -> None:
+    model = Network()
+    monkeypatch.setattr(*step, fail)
+    function = compiled(model, fallback="eager", cache=False)
+    (message,) = results_and_warnings(model, function, images)
+    assert "left to eager" in message
+    # It isn't tried, nor named, again.
+    assert results_and_warnings(model, function, images) == []
+
+
+@pytest.mark.parametrize("step", sampled_steps(SAVING_TIME, ("read_graph",)))
+def test_what_only_saves_time_may_fail(
+    images: torch.Tensor, tmp_path: Any, monkeypatch: pytest.MonkeyPatch, step: Step
+) -> None:
+    model = Network()
+    monkeypatch.setattr(*step, fail)
+    for _ in range(2):
+        torch._dynamo.reset()
+        results_and_warnings(model, compiled(model, fallback="eager", cache_folder=tmp_path), images)
+
+
+@pytest.mark.parametrize("step", sampled_steps(CALLING, ("_run", "is_in")))
+def test_a_part_that_fails_when_it_is_called_is_left_to_the_fallback(
+    images: torch.Tensor, monkeypatch: pytest.MonkeyPatch, step: Step
+) -> None:
+    model = Network()
+    function = compiled(model, fallback="eager", cache=False)
+    assert results_and_warnings(model, function, images) == []
+    monkeypatch.setattr(*step, fail)
+    (message,) = results_and_warnings(model, function, images)
+    assert "left to eager: a part of the model (" in message and "out of luck" in message
+    assert results_and_warnings(model, function, images) == []
+
+
+def test_a_kept_graph_that_fails_when_it_is_called_runs_eagerly(
+    images: torch.Tensor, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = Network()
+    check(model, compiled(model, cache_folder=tmp_path), images)
+    torch._dynamo.reset()
+    function = compiled(model, cache_folder=tmp_path)
+    monkeypatch.setattr(KeptFunction, "__call__", fail)
+    (message,) = results_and_warnings(model, function, images)
+    assert "out of luck" in message
+
+
+@pytest.mark.wide
+@pytest.mark.parametrize(
+    "step", [(kept_function, "WeightState"), (kept_function.KeptFunction, "_compile_anew")]
+)
+def test_a_kept_graph_that_cannot_take_its_weights_runs_otherwise(
+    images: torch.Tensor, tmp_path: Any, monkeypatch: pytest.MonkeyPatch, step: Step
+) -> None:
+    model = Network()
+    check(model, compiled(model, cache_folder=tmp_path), images)
+    torch._dynamo.reset()
+    monkeypatch.setattr(*step, fail)
+    function = compiled(model, cache_folder=tmp_path, fallback="eager")
+    results_and_warnings(model, function, images)
+    with torch.no_grad():
+        model.stem.weight.mul_(2)
+    results_and_warnings(model, function, images)
+
+
+@pytest.mark.wide
+@pytest.mark.parametrize("name", ["_compile_by_inductor", "detect_fake_mode"])
+def test_what_the_fallback_cannot_compile_runs_eagerly(
+    images: torch.Tensor, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    model = BesselNetwork()
+    monkeypatch.setattr(fallback, name, fail)
+    messages = results_and_warnings(model, compiled(model, cache=False), images)
+    assert any("out of luck" in message for message in messages)
+
+
+def test_what_the_fallback_fails_to_compute_runs_eagerly(
+    images: torch.Tensor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = BesselNetwork()
+    monkeypatch.setattr(fallback, "_compile_by_inductor", lambda graph, inputs: fail)
+    messages = results_and_warnings(model, compiled(model, cache=False), images)
+    assert any("since torch's Inductor failed" in message for message in messages)
+
+
+@pytest.mark.parametrize("step", [(SizedFunction, "_compile"), (SizedFunction, "_function")])
+def test_sizes_that_fail_to_be_compiled_for_run_eagerly(monkeypatch: pytest.MonkeyPatch, step: Step) -> None:
+    model = Network()
+    monkeypatch.setattr(*step, fail)
+    function = compiled(model, dynamic=True, cache=False)
+    assert len(results_and_warnings(model, function, torch.randn(2, 3, 10, 12))) == 1
+    assert results_and_warnings(model, function, torch.randn(2, 3, 12, 10)) == []
+
+
+@pytest.mark.parametrize("step", sampled_steps(TRAINING, ("divide_training", "_decompose")))
+def test_a_step_of_training_whose_compilation_fails_is_that_of_eager(
+    images: torch.Tensor, monkeypatch: pytest.MonkeyPatch, step: Step
+) -> None:
+    monkeypatch.setattr(*step, fail)
+    model = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3), torch.nn.ReLU(), torch.nn.Conv2d(8, 8, 3)).train()
+    exact = copy.deepcopy(model).double()
+
+    with torch.enable_grad(), warnings.catch_warnings():
+        warnings.simplefilter("ignore", FallbackWarning)
+        # Dynamo traces in the model's mode.
+        function = compiled(model, cache=False)
+        model.train()
+        given, given_exactly = images.clone().requires_grad_(), images.double().requires_grad_()
+        function(given).sum().backward()
+        exact(given_exactly).sum().backward()
+    for ours, expected in ((given, given_exactly), (model[0].weight, exact[0].weight)):
+        assert ours.grad is not None and expected.grad is not None
+        # Sums of at most 2 * 100 gradients, each a sum of 72 products.
+        bound = 10 * 300 * UNIT_ROUNDOFF * float(expected.grad.abs().max())
+        torch.testing.assert_close(ours.grad.double(), expected.grad, rtol=0, atol=bound)
+
+
+def test_an_error_of_the_models_own_is_raised(images: torch.Tensor) -> None:
+    class Picky(Network):
+        def between(self, features: torch.Tensor) -> torch.Tensor:
+            torch._assert_async(features.abs().sum() < 0, "never so small")
+            return features
+
+    function = compiled(Picky(), fallback="eager", cache=False)
+    with pytest.raises(RuntimeError, match="never so small"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", FallbackWarning)
+        function(images)
+
+
+def test_warnings_may_be_errors(images: torch.Tensor, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a user says who wants to see failures."""
+    monkeypatch.setattr(program, "compile", fail)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", FallbackWarning)
+        with pytest.raises(torch._dynamo.exc.BackendCompilerFailed, match="out of luck"):
+            compiled(Network(), cache=False)(images)

@@ -1,0 +1,149 @@
+"""Graphs that torch traces for any sizes: a program for each of those that come, and eager beyond them."""
+
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import iree.winograd as winograd
+import pytest
+import torch
+from iree.winograd import program
+from iree.winograd.torch_compile import sized_function
+from iree.winograd.torch_compile.fallback_warning import FallbackWarning
+from small_networks import THREADS, UNIT_ROUNDOFF, Network, check, compiled
+
+
+@pytest.fixture
+def compilations(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
+    """The arguments of each compilation of a program."""
+    seen: list[Any] = []
+    compile_program = program.compile
+
+    def count(*arguments: Any, **options: Any) -> Any:
+        seen.append(arguments)
+        return compile_program(*arguments, **options)
+
+    monkeypatch.setattr(program, "compile", count)
+    yield seen
+
+
+def fallbacks(function: Callable[..., Any], *arguments: Any) -> list[str]:
+    """What is left to the fallback in a call."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        function(*arguments)
+    return [str(each.message) for each in caught if each.category is FallbackWarning]
+
+
+def test_a_second_size_has_a_program_of_its_own(compilations: list[Any]) -> None:
+    model = Network()
+    function = compiled(model, cache=False)
+    first, second = torch.randn(2, 3, 12, 12), torch.randn(2, 3, 10, 14)
+    assert fallbacks(check, model, function, first) == []
+    assert fallbacks(check, model, function, second) == []
+    # Torch has one graph for all of them now.
+    assert fallbacks(check, model, function, first) == []
+    count = len(compilations)
+    for images in (second, first, second):
+        check(model, function, images)
+    assert len(compilations) == count <= 3
+
+
+def test_programs_for_a_size_have_kernels_and_hold_the_weights() -> None:
+    image = torch.randn(2, 3, 12, 12)
+    torch._dynamo.mark_dynamic(image, 2)
+    torch._dynamo.mark_dynamic(image, 3)
+    (graph,) = winograd.explain(Network(), image, options={**THREADS, "cache": False}).graphs
+    (part,) = graph.parts
+    assert len(part.convolutions) == 2
+    for convolution in part.convolutions:
+        assert convolution.algorithm is not None
+        assert convolution.problem is not None and "?" not in convolution.problem
+
+
+def test_further_sizes_run_eagerly_until_they_come_often(
+    compilations: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sized_function, "_CALLS_FOR_PROGRAM", 2)
+    model = Network()
+    function = compiled(model, dynamic=True, cache=False, sizes=1)
+    known, new = torch.randn(2, 3, 12, 14), torch.randn(2, 3, 10, 14)
+    check(model, function, known)
+    assert len(compilations) == 1
+    (message,) = fallbacks(check, model, function, new)
+    assert "sizes beyond the first 1" in message and "'sizes'" in message
+    assert fallbacks(check, model, function, new) == []
+    assert len(compilations) == 1
+    # The third call is one too many.
+    for _ in range(2):
+        check(model, function, new)
+    assert len(compilations) == 2
+    # The size that it takes the place of is a new one.
+    check(model, function, known)
+    assert len(compilations) == 2
+
+
+class Upsampling(torch.nn.Module):
+    """Images of a linear layer: the batch isn't the size of the first argument of a part."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = torch.nn.Linear(16, 128)
+        self.convolution = torch.nn.ConvTranspose2d(8, 8, 4, 2, 1)
+
+    def forward(self, codes: torch.Tensor) -> torch.Tensor:
+        result: torch.Tensor = self.convolution(self.linear(codes).view(codes.shape[0], 8, 4, 4))
+        return result
+
+
+def test_any_batch_of_what_no_argument_begins_with() -> None:
+    model = Upsampling()
+    function = compiled(model, cache=False)
+    for batch in (2, 3, 1, 4):
+        codes = torch.randn(batch, 16)
+        # Sums of 16 and of at most 32 products.
+        assert fallbacks(check, model, function, codes) == []
+
+
+def test_numbers_that_change_are_seen() -> None:
+    class Scaled(Network):
+        def forward(self, image: torch.Tensor, scale: float = 1.0, times: int = 1) -> torch.Tensor:
+            return self.block(self.stem(image) * scale).repeat(1, times, 1, 1)
+
+    model = Scaled()
+    function = compiled(model, dynamic=True, cache=False, sizes=2, fallback="eager")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FallbackWarning)
+        for scale, times in ((0.5, 2), (0.75, 3), (0.5, 2), (2.0, 4)):
+            image = torch.randn(2, 3, 12, 10)
+            result, exact = function(image, scale, times), model(image, scale, times)
+            # Of 27 and of 72 products.
+            bound = 10 * 100 * UNIT_ROUNDOFF * float(exact.abs().max())
+            torch.testing.assert_close(result, exact, rtol=0, atol=bound)
+
+
+@pytest.mark.parametrize("dynamic", [None, True])
+def test_batches_of_no_images(dynamic: bool | None) -> None:
+    model = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3), torch.nn.ReLU(), torch.nn.Flatten())
+    function = compiled(model, dynamic=dynamic, cache=False)
+    for batch in (2, 0, 3):
+        images = torch.randn(batch, 3, 6, 6)
+        assert fallbacks(function, images) == []
+        result, expected = function(images), model(images)
+        assert result.shape == expected.shape and result.stride() == expected.stride()
+        # Sums of 27 products.
+        torch.testing.assert_close(result, expected, rtol=0, atol=10 * 30 * UNIT_ROUNDOFF)
+
+
+@pytest.mark.wide
+def test_control_flow_stays_between_parts() -> None:
+    class Branching(Network):
+        def between(self, features: torch.Tensor) -> torch.Tensor:
+            return torch.cond(features.sum() > 0, torch.sin, torch.cos, (features,))
+
+    model = Branching()
+    function = compiled(model, cache=False, fallback="eager")
+    for batch in (2, 3):
+        images = torch.randn(batch, 3, 12, 12)
+        (message,) = fallbacks(check, model, function, images)
+        assert message.startswith("left to eager: cond (")
