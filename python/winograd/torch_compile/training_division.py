@@ -12,12 +12,8 @@ from contextlib import nullcontext
 from fnmatch import fnmatchcase
 
 import torch
-<<<<<<< HEAD
-from iree.winograd.errors import ModelImportError
 from iree.winograd.importers.torch_graphs import LAYER_KEYS, decompositions, layer_name
-=======
 from iree.winograd.torch_compile.contained import PASSED_ON, failure_text
->>>>>>> 3e5fb2f (torch.compile raises no failure of ours, and a second image size has a program of its own)
 from iree.winograd.torch_compile.division import (
     CONVOLUTION,
     PART_PREFIX,

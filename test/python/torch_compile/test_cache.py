@@ -6,15 +6,10 @@ from pathlib import Path
 
 import pytest
 import torch
-<<<<<<< HEAD
 from iree.winograd import cli
 from iree.winograd.compiling import program
 from iree.winograd.importers import torch_lowering
-from iree.winograd.torch_compile.fallback import FallbackWarning
-=======
-from iree.winograd import cli, program, torch_lowering
 from iree.winograd.torch_compile.fallback_warning import FallbackWarning
->>>>>>> 3e5fb2f (torch.compile raises no failure of ours, and a second image size has a program of its own)
 from iree.winograd.torch_compile.program_key import structure_key
 from small_networks import Network, check, compiled
 

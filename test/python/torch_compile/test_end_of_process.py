@@ -22,7 +22,7 @@ def call_once_more():
         builtins.last = second(image)
 
 from iree.runtime._binding import create_hal_driver
-from iree.winograd import device
+from iree.winograd.loading import device
 from iree.winograd.torch_compile import compiled_part
 
 if sys.argv[2] == "_open_sharing_gpu":

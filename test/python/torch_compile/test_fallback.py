@@ -6,16 +6,10 @@ from typing import Any
 import iree.winograd as winograd
 import pytest
 import torch
-<<<<<<< HEAD
 from iree.winograd.compiling import program
-from iree.winograd.torch_compile import fallback
-from iree.winograd.torch_compile.fallback import FallbackWarning
-=======
-from iree.winograd import program
 from iree.winograd.torch_compile import fallback_warning
 from iree.winograd.torch_compile.fallback import compile_elsewhere
 from iree.winograd.torch_compile.fallback_warning import FallbackWarning
->>>>>>> 3e5fb2f (torch.compile raises no failure of ours, and a second image size has a program of its own)
 from small_networks import UNIT_ROUNDOFF, BesselNetwork, Network, check, compiled
 from torch._inductor import cpp_builder
 from torch._inductor.exc import InvalidCxxCompiler

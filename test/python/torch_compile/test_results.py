@@ -6,13 +6,8 @@ import warnings
 import iree.winograd as winograd
 import pytest
 import torch
-<<<<<<< HEAD
 from iree.winograd.compiling import program
-from iree.winograd.torch_compile.fallback import FallbackWarning
-=======
-from iree.winograd import program
 from iree.winograd.torch_compile.fallback_warning import FallbackWarning
->>>>>>> 3e5fb2f (torch.compile raises no failure of ours, and a second image size has a program of its own)
 from small_networks import THREADS, UNIT_ROUNDOFF, ImageNetwork, Network, check, compiled
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import iree.winograd as winograd
 import pytest
 import torch
-from iree.winograd import program
+from iree.winograd.compiling import program
 from iree.winograd.torch_compile import sized_function
 from iree.winograd.torch_compile.fallback_warning import FallbackWarning
 from small_networks import THREADS, UNIT_ROUNDOFF, Network, check, compiled

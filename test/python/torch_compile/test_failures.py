@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 import torch
-from iree.winograd import program, torch_lowering
+from iree.winograd.compiling import program
+from iree.winograd.importers import torch_lowering
 from iree.winograd.torch_compile import (
     compiled_part,
     division,
