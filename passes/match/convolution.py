@@ -129,7 +129,7 @@ def _describe(form: ConvolutionForm) -> Convolution | NoMatch:
         groups=groups,
         input_channels=groups * input_sizes.get("c", 1),
         output_channels=groups * output_sizes.get("f", 1),
-        element_types=ElementTypes.all_of(str(operation.operands[0].type.element_type)),
+        element_types=ElementTypes.of_operation(operation),
     )
     output_size = tuple(output_sizes[letter] for letter in spatial)
     if output_size != convolution.output_size:

@@ -8,7 +8,11 @@ from functools import cache
 
 from iree.winograd.dialect.bindings import ir
 
-_TEXT = re.compile(r"(?P<input>\w+)\*(?P<filter>\w+)\+(?P<accumulator>\w+)=(?P<result>\w+)")
+_TEXT = re.compile(
+    r"(?P<input>\w+)\*(?P<filter>\w+)(?:@(?P<domain>\w+))?\+(?P<accumulator>\w+)=(?P<result>\w+)"
+)
+_WIDENED = {"f16": "f32", "bf16": "f32"}
+"""The type in which numbers of another one are summed, which it holds all of."""
 
 
 @cache
@@ -22,25 +26,58 @@ def element_bytes(element_type: str) -> int:
 
 @dataclass(frozen=True)
 class ElementTypes:
-    """MLIR's names of the types of elements of a convolution's operands, of its sums, and of its result.
+    """MLIR's names of the types of elements of a convolution: of what it reads, computes and writes.
 
-    Their text is one name where all are alike, else `bf16*bf16+f32=bf16`; `parse` reads it back.
+    Their text is one name where all are alike, else `bf16*bf16+f32=bf16`, or `bf16*bf16@bf16+f32=bf16` where
+    the domain isn't that of the sums; `parse` reads it back.
     """
 
     input: str = "f32"
     filter: str = "f32"
     accumulator: str = "f32"
+    """Of sums of products."""
     result: str = "f32"
+    domain: str = "f32"
+    """Of transformed inputs and filters, whose products are summed."""
 
     def __str__(self) -> str:
         if len(set(astuple(self))) == 1:
             return self.input
-        return f"{self.input}*{self.filter}+{self.accumulator}={self.result}"
+        domain = "" if self.domain == self.accumulator else f"@{self.domain}"
+        return f"{self.input}*{self.filter}{domain}+{self.accumulator}={self.result}"
 
     @staticmethod
     def all_of(element_type: str) -> ElementTypes:
         """Where all are alike."""
-        return ElementTypes(element_type, element_type, element_type, element_type)
+        return ElementTypes(*[element_type] * 5)
+
+    @staticmethod
+    def of_operation(operation: ir.Operation) -> ElementTypes:
+        """Those of a convolution in a program: an op of an input, a filter and what they are added to.
+
+        Transforms and sums are of a type in which products of the operands don't overflow and rounding is
+        seldom seen in the result: half precision is widened.
+        """
+        names = [str(operand.type.element_type) for operand in operation.operands]
+        summed = _WIDENED.get(names[2], names[2])
+        return ElementTypes(names[0], names[1], summed, names[2], summed)
+
+    @staticmethod
+    def of_stages(
+        image: ir.Value, filters: ir.Value, product: ir.Operation, result: ir.Value
+    ) -> ElementTypes:
+        """Those of one that is computed from `image` and `filters` by transforms around `product`.
+
+        Raises ValueError where the product's operands are of two types.
+        """
+        first, second, *_ = (str(operand.type.element_type) for operand in product.operands)
+        if first != second:
+            raise ValueError(f"its domain is of {first} for the input, but of {second} for the filter")
+        summed = product.results[0]
+        read, taps, total, written = (
+            str(value.type.element_type) for value in (image, filters, summed, result)
+        )
+        return ElementTypes(read, taps, total, written, first)
 
     @staticmethod
     def parse(text: str) -> ElementTypes:
@@ -50,7 +87,8 @@ class ElementTypes:
         match = _TEXT.fullmatch(text)
         if match is None:
             raise ValueError(f"not the element types of a convolution: {text!r}")
-        return ElementTypes(**match.groupdict())
+        names = match.groupdict()
+        return ElementTypes(**{**names, "domain": names["domain"] or names["accumulator"]})
 
     @property
     def input_bytes(self) -> int:
@@ -60,6 +98,10 @@ class ElementTypes:
     @property
     def filter_bytes(self) -> int:
         return element_bytes(self.filter)
+
+    @property
+    def domain_bytes(self) -> int:
+        return element_bytes(self.domain)
 
     @property
     def accumulator_type(self) -> ir.Type:

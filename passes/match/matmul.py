@@ -8,6 +8,7 @@ from math import prod
 
 from iree.winograd.dialect.bindings import ir, linalg_structure
 from iree.winograd.passes.match.constants import is_zero
+from iree.winograd.passes.match.element_types import ElementTypes
 from iree.winograd.passes.match.elementwise import Elementwise, match_elementwise
 from iree.winograd.passes.match.groups import merging_pixels, reassociation_of
 from iree.winograd.passes.match.navigation import defining_operation, walk
@@ -34,7 +35,8 @@ class Matmul:
     @property
     def problem(self) -> MatmulProblem:
         """What is to be computed."""
-        return MatmulProblem.multiplying(self.pixels, self.input_channels, self.output_channels)
+        types = ElementTypes.of_operation(self.operation)
+        return MatmulProblem.multiplying(self.pixels, self.input_channels, self.output_channels, types)
 
     @property
     def rows(self) -> ir.Value:

@@ -135,7 +135,7 @@ def _describe(form: ConvolutionForm) -> WeightGradient | NoMatch:
         groups=groups,
         input_channels=groups * image["n"],
         output_channels=groups * gradient["f"],
-        element_types=ElementTypes.all_of(str(form.operation.operands[0].type.element_type)),
+        element_types=ElementTypes.of_operation(form.operation),
     )
     outputs = tuple(gradient[letter] for letter in form.spatial)
     if outputs != found.output_size:

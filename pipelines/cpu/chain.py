@@ -120,7 +120,7 @@ def _work(kernel: CpuKernel) -> dict[str, ir.Attribute]:
         products = shape.tiles * shape.tile_products * shape.output_channels
         attributes[PRODUCTS_ATTRIBUTE_NAME] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), products)
     if not shape.runtime_filter:
-        of_element = shape.element_types.filter_bytes
+        of_element = shape.element_types.domain_bytes
         sizes = (of_element * elements for elements in (prod(kernel.packed_filter_shape), kernel.filter_part))
         attributes[FILTERS_ATTRIBUTE_NAME] = ir.DenseI64ArrayAttr.get([1, *sizes])
     return attributes

@@ -58,8 +58,6 @@ class Chooser:
             return self.leave(layer, problem.reason)
         if not self.is_allowed(layer):
             return self.leave(layer, "the layer patterns exclude it", problem)
-        if str(problem.element_types) not in self.space.max_relative_errors:
-            return self.leave(layer, f"its element type is {problem.element_types}, not f32", problem)
         if reason := self.space.unsuited(problem):
             return self.leave(layer, reason, problem)
         asked = error_limit(problem, self.space, self.max_relative_error, self.output_tile)

@@ -92,7 +92,7 @@ class ConvolutionGroup:
 
     @property
     def shape(self) -> ConvolutionShape:
-        """Raises ValueError when the sizes of the ops don't fit together."""
+        """Raises ValueError when the sizes or types of the ops don't fit together."""
         image = self.input_transform.image_type
         batch, *input_size, input_channels = image.shape
         _, *output_size, output_channels = self.output_transform.image_type.shape
@@ -109,7 +109,12 @@ class ConvolutionGroup:
             groups=self.output_transform.groups,
             input_channels=input_channels,
             output_channels=output_channels,
-            element_types=ElementTypes.all_of(str(image.element_type)),
+            element_types=ElementTypes.of_stages(
+                self.input_transform.input,
+                self.transformed_filter if transform is None else transform.filter,
+                self.product,
+                self.output_transform.result,
+            ),
             runtime_filter=transform is not None and not is_known_at_load(transform.filter),
             decomposition=decomposition,
             input_channels_first=self.input_transform.channels_first,

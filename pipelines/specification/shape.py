@@ -125,7 +125,7 @@ class ConvolutionShape(ConvolutionProblem):
     def filter_bytes(self) -> int:
         """The transformed filters."""
         elements = self.transform_size * self.reduction * self.output_channels
-        return self.element_types.filter_bytes * elements
+        return self.element_types.domain_bytes * elements
 
     @property
     def pads(self) -> bool:

@@ -27,7 +27,7 @@ class WeightGradientGroup:
 
     @property
     def shape(self) -> WeightGradientShape:
-        """Raises ValueError when the sizes of the ops don't fit together."""
+        """Raises ValueError when the sizes or types of the ops don't fit together."""
         image = self.input_transform.image_type
         batch, *input_size, input_channels = image.shape
         _, *output_size, output_channels = self.gradient_transform.gradient_type.shape
@@ -43,7 +43,12 @@ class WeightGradientGroup:
             groups=self.filter_gradient.groups,
             input_channels=input_channels,
             output_channels=output_channels,
-            element_types=ElementTypes.all_of(str(image.element_type)),
+            element_types=ElementTypes.of_stages(
+                self.input_transform.input,
+                self.gradient_transform.gradient,
+                self.product,
+                self.filter_gradient.result,
+            ),
             decomposition=decomposition,
             input_channels_first=self.input_transform.channels_first,
             output_channels_first=self.gradient_transform.channels_first,

@@ -80,7 +80,7 @@ def test_impossible_sizes_are_refused(change: str, message: str) -> None:
         ConvolutionProblem.parse(text.replace(f"{name} {fields[name]}", f"{name} {value}"))
 
 
-@pytest.mark.parametrize("text", ["f32", "bf16", "bf16*bf16+f32=bf16", "f16*f16+f32=f32"])
+@pytest.mark.parametrize("text", ["f32", "bf16", "bf16*bf16+f32=bf16", "f16*f16@f16+f32=f32"])
 def test_element_types_are_read_back(text: str) -> None:
     types = ElementTypes.parse(text)
     assert str(types) == text
@@ -91,7 +91,7 @@ def test_element_types_are_read_back(text: str) -> None:
 def test_bytes_are_those_of_the_element_types() -> None:
     types = ElementTypes("bf16", "i8", "f32", "f64")
     sizes = types.input_bytes, types.filter_bytes, types.accumulator_bytes, types.result_bytes
-    assert sizes == (2, 1, 4, 8)
+    assert (*sizes, types.domain_bytes) == (2, 1, 4, 8, 4)
     with pytest.raises(ValueError, match="index have no known size"):
         _ = ElementTypes.all_of("index").input_bytes
     with pytest.raises(ValueError, match="not the element types"):

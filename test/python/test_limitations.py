@@ -62,7 +62,7 @@ def remarks(text: str) -> list[str]:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        (program("bf16"), "its element type is bf16, not f32"),
+        (program("bf16"), "its element types are bf16*bf16+f32=bf16, not f32"),
         (program("f16", "f32"), "its operands have different element types"),
         (program(rows="?", output_rows="?"), "its input has a dynamic dimension other than the batch"),
         (program(batch="0"), "its input has no elements"),

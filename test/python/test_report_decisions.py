@@ -30,15 +30,15 @@ REPORT_PAGE = Path(__file__).parents[2] / "docs" / "reference" / "report.md"
 CONVOLUTIONS = """\
 func.func @convolutions(
     %x: tensor<1x30x30x64xf32>, %w: tensor<3x3x64x32xf32>, %y: tensor<1x28x28x32xf32>,
-    %h: tensor<1x9x9x4xf16>, %v: tensor<3x3x4x4xf16>, %g: tensor<1x7x7x4xf16>,
-    %u: tensor<1x1x32x8xf32>, %z: tensor<1x28x28x8xf32>) -> (tensor<1x28x28x8xf32>, tensor<1x7x7x4xf16>) {
+    %h: tensor<1x9x9x4xi32>, %v: tensor<3x3x4x4xi32>, %g: tensor<1x7x7x4xi32>,
+    %u: tensor<1x1x32x8xf32>, %z: tensor<1x28x28x8xf32>) -> (tensor<1x28x28x8xf32>, tensor<1x7x7x4xi32>) {
   %0 = linalg.conv_2d_nhwc_hwcf ins(%x, %w : tensor<1x30x30x64xf32>, tensor<3x3x64x32xf32>)
     outs(%y : tensor<1x28x28x32xf32>) -> tensor<1x28x28x32xf32> loc("layer<1> & \\"more\\"")
-  %1 = linalg.conv_2d_nhwc_hwcf ins(%h, %v : tensor<1x9x9x4xf16>, tensor<3x3x4x4xf16>)
-    outs(%g : tensor<1x7x7x4xf16>) -> tensor<1x7x7x4xf16> loc("half")
+  %1 = linalg.conv_2d_nhwc_hwcf ins(%h, %v : tensor<1x9x9x4xi32>, tensor<3x3x4x4xi32>)
+    outs(%g : tensor<1x7x7x4xi32>) -> tensor<1x7x7x4xi32> loc("whole")
   %2 = linalg.conv_2d_nhwc_hwcf ins(%0, %u : tensor<1x28x28x32xf32>, tensor<1x1x32x8xf32>)
     outs(%z : tensor<1x28x28x8xf32>) -> tensor<1x28x28x8xf32> loc("pointwise")
-  return %2, %1 : tensor<1x28x28x8xf32>, tensor<1x7x7x4xf16>
+  return %2, %1 : tensor<1x28x28x8xf32>, tensor<1x7x7x4xi32>
 }
 """
 DYNAMIC_BATCH = """\
@@ -124,9 +124,9 @@ def test_content(tmp_path: Path) -> None:
     assert list(violations(report, DecisionReport, "report")) == []
     assert report["failures"] == []
     assert report["totals"]["failures"] == 0
-    tiled, half, pointwise = report["layers"]
+    tiled, whole, pointwise = report["layers"]
     assert [each["number"] for each in report["layers"]] == [0, 1, 2]
-    assert [each["names"][0] for each in report["layers"]] == ['layer<1> & "more"', "half", "pointwise"]
+    assert [each["names"][0] for each in report["layers"]] == ['layer<1> & "more"', "whole", "pointwise"]
 
     assert tiled["problem"] is not None
     assert tiled["problem"]["text"].startswith("1x30x30x64->32 kernel 3x3")
@@ -144,10 +144,10 @@ def test_content(tmp_path: Path) -> None:
     (direct,) = (each for each in tiled["candidates"] if each["algorithm"] == "a direct convolution")
     assert direct["operations"] == DIRECT_OPERATIONS
 
-    assert half["chosen"] is None
-    assert half["reason"] == "its element type is f16, not f32"
-    assert half["candidates"] == []
-    assert half["least_bytes"] == 2 * (9 * 9 * 4 + 3 * 3 * 4 * 4 + 7 * 7 * 4)
+    assert whole["chosen"] is None
+    assert whole["reason"] == "its body is not a multiplication and an addition"
+    assert whole["candidates"] == []
+    assert whole["least_bytes"] is None
 
     assert pointwise["chosen"] == 0
     totals = report["totals"]

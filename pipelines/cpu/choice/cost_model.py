@@ -145,7 +145,7 @@ def _winograd_seconds(
     workers = Workers(machine, threads, tile_blocks * parts)
     cycle = 1 / machine.clock
     register_blocks = schedule.tile_block // schedule.register_tiles
-    filter_bytes = shape.element_types.filter_bytes
+    filter_bytes = shape.element_types.domain_bytes
     channel = register_block_seconds(schedule.product, shape.reduction, filter_bytes, target, machine)
     per_channel = channel / TILE_PRODUCT_EFFICIENCY
     products, filters = _products(
@@ -178,7 +178,7 @@ def _winograd_seconds(
         transforming = workers.load * vectors * filter_vector_seconds(shape, schedule.vector_width, machine)
         read = (
             workers.share
-            * shape.element_types.filter_bytes
+            * shape.element_types.domain_bytes
             * (prod(shape.kernel_size) * shape.group_inputs * channel_blocks * schedule.channel_block)
         )
         stages["filters"] = read / (workers.memory_bandwidth / workers.count)
@@ -186,11 +186,11 @@ def _winograd_seconds(
     if schedule.input_block is None:
         stages["input"] = workers.load * schedule.tile_block * input_cycles * cycle
         return complete(stages, workers)
-    row_bytes = shape.element_types.input_bytes * elements * shape.groups * shape.reduction
+    row_bytes = shape.element_types.domain_bytes * elements * shape.groups * shape.reduction
     transformed = tile_blocks * schedule.tile_block * row_bytes
     block = schedule.tile_block * row_bytes
     # Each block of channels reads the tiles anew, from L2 where they fit beside its filters.
-    panel = shape.element_types.filter_bytes * elements * shape.reduction * schedule.channel_block
+    panel = shape.element_types.domain_bytes * elements * shape.reduction * schedule.channel_block
     again = CACHED_FILTERS * machine.bandwidth(block + panel)
     reached = SHARED_TILES if workers.count > 1 else 1.0
     read = workers.share * block / (reached * workers.shared_bandwidth(transformed))
@@ -222,7 +222,7 @@ def least_seconds(shape: ConvolutionShape, target: CpuTarget, machine: CpuMachin
     tiles = prod(shape.tiles_per_image) * shape.images
     input_vectors = shape.decomposition.view_count * shape.groups * -(-shape.group_inputs // lanes)
     output_vectors = shape.groups * -(-shape.group_outputs // lanes)
-    filter_bytes = shape.element_types.filter_bytes
+    filter_bytes = shape.element_types.domain_bytes
     per_channel = least_vector_seconds(lanes, shape.reduction, filter_bytes, target, machine)
     multiplying = per_channel / TILE_PRODUCT_EFFICIENCY
     products = tiles * shape.tile_products * output_vectors * multiplying
@@ -374,7 +374,7 @@ def _products(
     number, channel_blocks = parts
     panels = shape.tile_products * channel_blocks
     products = workers.load * panels * row_blocks * per_channel
-    size = shape.element_types.filter_bytes * panels * product.channels
+    size = shape.element_types.domain_bytes * panels * product.channels
     filters = filter_seconds(size, number, workers)
     return products, filters - (1 - UNHIDDEN) * min(products / row_blocks, filters)
 

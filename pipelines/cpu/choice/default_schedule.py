@@ -202,7 +202,7 @@ def block_vectors(shape: ConvolutionShape, target: CpuTarget) -> list[tuple[int,
 def _register_block(shape: ConvolutionShape, pixels: int, target: CpuTarget, machine: CpuMachine) -> _Block:
     """That which takes least for so many neighbouring pixels."""
     written = pixels * shape.output_channels * shape.element_types.result_bytes
-    filter_bytes = shape.element_types.filter_bytes
+    filter_bytes = shape.element_types.domain_bytes
 
     def seconds(block: _Block) -> float:
         register_pixels, vectors, lanes = block

@@ -65,7 +65,7 @@ def matrix_unit_seconds(
     efficiency = GRANITE_TILE_EFFICIENCY if machine.name == "graniterapids" else TILE_EFFICIENCY
     per_step = max(multiplied, TILE_ROW_CYCLES * loaded) / efficiency
     products = workers.load * channel_blocks * register_blocks * steps * per_step * cycle
-    size = shape.element_types.filter_bytes * shape.reduction * channel_blocks * schedule.channel_block
+    size = shape.element_types.domain_bytes * shape.reduction * channel_blocks * schedule.channel_block
     filters = filter_seconds(size, parts, workers)
     elements = split_rows(shape, schedule.row_block) * split_columns(shape, schedule.pixel_block)
     filter_rows = channel_blocks * steps * TILE_ROWS * schedule.channel_tiles

@@ -11,7 +11,7 @@ from iree.winograd.pipelines.cpu.kernels.by_schedule import refusal
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.schedules.depthwise_weight_gradient import DepthwiseWeightGradientSchedule
 from iree.winograd.pipelines.cpu.schedules.direct import DirectSchedule
-from iree.winograd.pipelines.cpu.schedules.fit import CpuSchedule
+from iree.winograd.pipelines.cpu.schedules.fit import CpuSchedule, types_misfit
 from iree.winograd.pipelines.cpu.schedules.matrix_unit import MatrixUnitSchedule
 from iree.winograd.pipelines.cpu.schedules.weight_gradient import WeightGradientSchedule
 from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule
@@ -74,8 +74,8 @@ class CpuSearchSpace:
         return False
 
     def unsuited(self, problem: ConvolutionProblem) -> Reason | None:
-        """None: the kernels compute all that IREE leaves as convolutions, and are faster."""
-        return None
+        """Why the kernels don't compute `problem`: they are faster than IREE's code where they do."""
+        return types_misfit(problem)
 
     def default_schedule(self, shape: ConvolutionShape) -> CpuSchedule:
         """The schedule that is taken without measurement. Raises ValueError where none fits."""

@@ -91,7 +91,7 @@ def _tiled(shape: ConvolutionShape) -> _Tiled:
         groups=shape.groups,
         group_inputs=shape.group_inputs,
         output_channels=shape.output_channels,
-        filter_bytes=shape.element_types.filter_bytes,
+        filter_bytes=shape.element_types.domain_bytes,
         accumulator_bytes=shape.element_types.accumulator_bytes,
         waiting_vectors=waiting_vectors(shape),
         transforms_filters=shape.runtime_filter and shape.decomposition.view_count == 1,

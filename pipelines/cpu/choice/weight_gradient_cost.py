@@ -176,7 +176,7 @@ class _Cost:
     @property
     def _element_bytes(self) -> int:
         """Of all transformed tiles of one channel."""
-        return self.shape.element_types.input_bytes * self.shape.transform_size * self._tiles
+        return self.shape.element_types.domain_bytes * self.shape.transform_size * self._tiles
 
     @property
     def _image_bytes(self) -> int:

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from iree.winograd.dialect.bindings import ir
-from iree.winograd.passes.match.element_types import F32, ElementTypes
 from iree.winograd.passes.match.no_match import Reason
 from iree.winograd.pipelines.emission.buffer import Buffer
 from iree.winograd.pipelines.emission.control_flow import loop_carried, named
@@ -67,8 +66,8 @@ class Product(Protocol):
     def channels(self) -> int:
         """Output channels of the block."""
 
-    def misfit(self, target: CpuTarget, types: ElementTypes) -> Reason | None:
-        """Why this can't be computed on the target or for the types; None where it can."""
+    def misfit(self, target: CpuTarget) -> Reason | None:
+        """Why this can't be computed on the target; None where it can."""
 
     def panel_shape(self, reduction: int) -> tuple[int, ...]:
         """The packed filters of one block of channels, in the order of reading."""
@@ -129,10 +128,10 @@ class RegisterBlock:
     def channels(self) -> int:
         return self.width * self.vectors
 
-    def misfit(self, target: CpuTarget, types: ElementTypes) -> Reason | None:
+    def misfit(self, target: CpuTarget) -> Reason | None:
         if self.width > target.vector_width:
             return f"vectors of {self.width} lanes exceed the target's of {target.vector_width}"
-        return None if types == F32 else f"vectors of {F32} don't multiply {types}"
+        return None
 
     def panel_shape(self, reduction: int) -> tuple[int, int]:
         """reduction x channels."""

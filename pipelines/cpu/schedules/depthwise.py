@@ -105,4 +105,4 @@ def depthwise_workgroup_bytes(shape: ConvolutionShape, schedule: DepthwiseSchedu
     if schedule.copied_rows is None:
         return 0
     elements = prod(copied_extents(shape, schedule.copied_rows)) * schedule.vector_width
-    return shape.element_types.input_bytes * elements
+    return shape.element_types.domain_bytes * elements

@@ -111,7 +111,7 @@ def direct_workgroup_bytes(
     types = shape.element_types
     staged = 0
     if may_copy_input(shape):
-        staged = types.input_bytes * staged_elements(shape, row_block, pixel_block)
+        staged = types.domain_bytes * staged_elements(shape, row_block, pixel_block)
     return staged + types.accumulator_bytes * sums
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from iree.winograd.passes.match.element_types import F32
 from iree.winograd.passes.match.no_match import Reason
+from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.cpu.processor.matrix_unit import TILE_REGISTERS, TILE_ROWS
 from iree.winograd.pipelines.cpu.processor.strips import strip_elements
 from iree.winograd.pipelines.cpu.processor.target import ROW_PADDING, CpuTarget
@@ -29,6 +30,8 @@ CpuSchedule = (
 
 def misfit(schedule: CpuSchedule, shape: ConvolutionShape, target: CpuTarget) -> Reason | None:
     """What keeps the kernel of a schedule from computing `shape` by it; None when nothing does."""
+    if reason := types_misfit(shape):
+        return reason
     if isinstance(schedule, WeightGradientSchedule):
         return _weight_gradient_misfit(schedule, shape, target)
     if isinstance(schedule, DepthwiseWeightGradientSchedule):
@@ -38,7 +41,7 @@ def misfit(schedule: CpuSchedule, shape: ConvolutionShape, target: CpuTarget) ->
         if reason := _matrix_unit_misfit(schedule, shape, target):
             return reason
     elif not isinstance(schedule, DepthwiseSchedule):
-        reason = schedule.product.misfit(target, shape.element_types)
+        reason = schedule.product.misfit(target)
         if reason is not None:
             return reason
     if reason := _layout_misfit(schedule, shape):
@@ -52,6 +55,12 @@ def misfit(schedule: CpuSchedule, shape: ConvolutionShape, target: CpuTarget) ->
     if isinstance(schedule, MatrixUnitSchedule):
         return _matrix_block_misfit(schedule, in_lines(shape), target)
     return _depthwise_misfit(schedule, shape, target)
+
+
+def types_misfit(problem: ConvolutionProblem) -> Reason | None:
+    """Why no kernel reads, sums and writes numbers of these types; None where one does."""
+    types = problem.element_types
+    return None if types == F32 else f"its element types are {types}, not {F32}"
 
 
 def _layout_misfit(schedule: CpuSchedule, shape: ConvolutionShape) -> Reason | None:
@@ -107,7 +116,7 @@ def workgroup_bytes(schedule: WinogradSchedule, shape: ConvolutionShape, target:
     panel = 0 if schedule.filter_block is None else (schedule.filter_block + 1) * schedule.channel_block
     sums = schedule.tile_block * schedule.channel_block
     types = shape.element_types
-    tiles = types.input_bytes * inputs + types.filter_bytes * panel + types.accumulator_bytes * sums
+    tiles = types.domain_bytes * (inputs + panel) + types.accumulator_bytes * sums
     waiting = types.accumulator_bytes * waiting_vectors(shape) * target.vector_width
     return shape.transform_size * tiles + waiting
 
@@ -134,7 +143,7 @@ def _weight_gradient_misfit(
     schedule: WeightGradientSchedule, shape: ConvolutionShape, target: CpuTarget
 ) -> Reason | None:
     product = schedule.product
-    if reason := product.misfit(target, shape.element_types):
+    if reason := product.misfit(target):
         return reason
     if reason := _gradient_layout_misfit(shape):
         return reason
@@ -191,8 +200,6 @@ def _matrix_unit_misfit(
     """Why the matrix unit doesn't compute the convolution, or not by such register blocks."""
     if not target.has_matrix_unit:
         return "the target has no matrix unit"
-    if shape.element_types != F32:
-        return f"the kernel on the matrix unit splits {F32}, not {shape.element_types}"
     if shape.groups > 1:
         return "the kernel on the matrix unit takes no groups"
     block = schedule.block

@@ -68,7 +68,9 @@ def gemm_seconds(
     )
     types = shape.element_types
     splits = isinstance(schedule, MatrixSchedule)
-    operand_bytes = schedule.parts * HALF_BYTES if isinstance(schedule, MatrixSchedule) else types.input_bytes
+    operand_bytes = (
+        schedule.parts * HALF_BYTES if isinstance(schedule, MatrixSchedule) else types.domain_bytes
+    )
     parts, reduction, columns = schedule.reduction_parts, packing.padded_reduction, packing.padded_filters
     batch = shape.images
     batch_tiles = batch * prod(shape.tiles_per_image)

@@ -9,7 +9,7 @@ from iree.winograd.passes.match.no_match import Reason
 from iree.winograd.passes.match.problem import ConvolutionProblem, MatmulProblem, WeightGradientProblem
 from iree.winograd.pipelines.gpu.device.matrix_unit import MMA
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
-from iree.winograd.pipelines.gpu.schedules.fit import GpuSchedule, refusal
+from iree.winograd.pipelines.gpu.schedules.fit import GpuSchedule, refusal, types_refusal
 from iree.winograd.pipelines.gpu.schedules.matrix import SPLIT_PRODUCTS
 from iree.winograd.pipelines.machines.model import GpuMachine, Limits
 from iree.winograd.pipelines.specification.schedule import Schedule
@@ -74,6 +74,8 @@ class GpuSearchSpace:
 
     def unsuited(self, problem: ConvolutionProblem) -> Reason | None:
         """Why the kernels don't compute `problem`, or None."""
+        if reason := types_refusal(problem):
+            return reason
         if isinstance(problem, WeightGradientProblem):
             if problem.batch is None:
                 return "it sums over a batch known only at run time"

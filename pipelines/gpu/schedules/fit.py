@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from iree.winograd.passes.match.element_types import F32, ElementTypes
 from iree.winograd.passes.match.no_match import Reason
+from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.gpu.device.matrix_unit import MMA
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
 from iree.winograd.pipelines.specification.shape import ConvolutionShape, WeightGradientShape
@@ -32,8 +33,16 @@ def is_depthwise(shape: ConvolutionShape) -> bool:
     return shape.transform_size == 1 and shape.groups == shape.input_channels == shape.output_channels
 
 
+def types_refusal(problem: ConvolutionProblem) -> Reason | None:
+    """Why no kernel reads, sums and writes numbers of these types; None where one does."""
+    types = problem.element_types
+    return None if types == F32 else f"its element types are {types}, not {F32}"
+
+
 def refusal(shape: ConvolutionShape, target: GpuTarget, schedule: object) -> Reason | None:
     """Why the kernels don't compute a convolution by `schedule`, or None where they do."""
+    if reason := types_refusal(shape):
+        return reason
     if not isinstance(schedule, GpuSchedule) or not fits(schedule, target, shape.element_types):
         return f"{schedule} is no schedule for this convolution within the limits of {target}"
     is_weight_gradient = isinstance(shape, WeightGradientShape)

@@ -120,7 +120,7 @@ class FusedSchedule(Schedule):
     def shared_memory_bytes(self, types: ElementTypes) -> int:
         """Of a workgroup, for operands of such types."""
         rows = self.buffers * self.products * self.block_reduction
-        return rows * (self.tile_stride * types.input_bytes + self.block_columns * types.filter_bytes)
+        return rows * types.domain_bytes * (self.tile_stride + self.block_columns)
 
     @property
     def resident_threads(self) -> int:

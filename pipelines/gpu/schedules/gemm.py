@@ -63,8 +63,7 @@ class GemmSchedule(RunningSumSchedule):
 
     def shared_memory_bytes(self, types: ElementTypes) -> int:
         """Of a workgroup, for operands of such types."""
-        row, column = types.input_bytes, types.filter_bytes
-        return 2 * self.block_reduction * (self.block_rows * row + self.block_columns * column)
+        return 2 * self.block_reduction * types.domain_bytes * (self.block_rows + self.block_columns)
 
     @property
     def left_blocks(self) -> int:

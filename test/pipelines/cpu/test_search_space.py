@@ -6,6 +6,7 @@ from dataclasses import fields, replace
 
 import pytest
 from iree.winograd.passes.frame.algorithm import Algorithm
+from iree.winograd.passes.match.element_types import ElementTypes
 from iree.winograd.passes.match.problem import ConvolutionProblem, MatmulProblem, WeightGradientProblem
 from iree.winograd.pipelines.backends.search_space import SearchSpace
 from iree.winograd.pipelines.cpu.backend import CpuBackend
@@ -266,3 +267,18 @@ def test_a_dynamic_batch_is_predicted_as_a_representative_one(convolution, threa
             assert searched.stage_seconds(shape, schedule) == searched.stage_seconds(known, schedule)
         assert searched.least_seconds(shape) == searched.least_seconds(known)
         assert searched.far_image_seconds(shape) == searched.far_image_seconds(known)
+
+
+@pytest.mark.parametrize("types", ["bf16*bf16+f32=bf16", "i8", "f64", "f16"])
+def test_no_kernel_takes_types_that_it_does_not_know(types):
+    """Whatever the schedule: a depthwise one, too."""
+    searched = space()
+    gradient = WeightGradientProblem(1, (9, 9), (1, 1), (1, 1), (3, 3), (1, 1), (1, 1), 1, 20, 24)
+    depthwise_gradient = replace(gradient, groups=24, input_channels=24)
+    for known in (problem(28, 48, 48), problem(28, 48, 48, groups=48), gradient, depthwise_gradient):
+        other = replace(known, element_types=ElementTypes.parse(types))
+        assert "element types" in (searched.unsuited(other) or "")
+        shape = convolution_shape(known, DIRECT)
+        for schedule in searched.schedules(shape):
+            assert searched.refusal(shape, schedule) is None
+            assert "element types" in searched.refusal(convolution_shape(other, DIRECT), schedule)

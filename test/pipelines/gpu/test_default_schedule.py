@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 from iree.winograd.dialect.decomposition import decompose
+from iree.winograd.passes.match.element_types import ElementTypes
 from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.gpu.backend import GpuBackend
 from iree.winograd.pipelines.gpu.choice.default_schedule import (
@@ -18,6 +19,8 @@ from iree.winograd.pipelines.gpu.device.target import GpuTarget
 from iree.winograd.pipelines.gpu.schedules.depthwise import GpuDepthwiseSchedule
 from iree.winograd.pipelines.gpu.schedules.fit import GpuSchedule, fits, refusal
 from iree.winograd.pipelines.gpu.schedules.fused import FusedSchedule
+from iree.winograd.pipelines.gpu.schedules.gemm import GemmSchedule
+from iree.winograd.pipelines.gpu.schedules.split import SplitSchedule
 from iree.winograd.pipelines.gpu.schedules.weight_gradient import (
     MatrixWeightGradientSchedule,
     MultiplyAddWeightGradientSchedule,
@@ -84,3 +87,26 @@ def test_depthwise_convolutions_have_schedules_of_their_own() -> None:
     dense = _shape(1, 14, 96, (1, 1))
     assert "not depthwise" in (refusal(dense, H200, offered[0]) or "")
     assert "depthwise" in (refusal(shape, H200, _default(dense)) or "")
+
+
+@pytest.mark.parametrize("types", ["bf16*bf16+f32=bf16", "i8", "f64", "f16"])
+def test_no_kernel_takes_types_that_it_does_not_know(types: str) -> None:
+    """Launches bind what they are given as f32."""
+    target = GpuTarget(1024, 166912, architecture="sm_90", matrix_unit=MMA)
+    machine = GpuBackend(target).default_machine
+    forward = _shape(8, 30, 64, (4, 4))
+    channels = ConvolutionProblem(1, (14, 14), (1, 1), (1, 1), (3, 3), (1, 1), (1, 1), 96, 96, 96)
+    shapes = (
+        forward,
+        _shape(8, 30, 64, (1, 1)),
+        WeightGradientShape.decomposed(forward, forward.decomposition),
+        ConvolutionShape.decomposed(channels, decompose((3, 3), (1, 1), part_size=(1, 1))),
+    )
+    kinds = set()
+    for shape in shapes:
+        other = replace(shape, element_types=ElementTypes.parse(types))
+        for schedule in schedules(shape, target, machine):
+            kinds.add(type(schedule))
+            assert refusal(shape, target, schedule) is None
+            assert "element types" in (refusal(other, target, schedule) or "")
+    assert kinds >= {GemmSchedule, SplitSchedule, GpuDepthwiseSchedule}

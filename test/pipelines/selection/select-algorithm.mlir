@@ -119,7 +119,7 @@ func.func @left(%x: tensor<1x9x9x4xf32>, %w: tensor<3x3x4x4xf32>, %h: tensor<1x9
     %wh: tensor<3x3x4x4xf16>, %d: tensor<1x?x9x4xf32>, %y6: tensor<1x6x7x4xf32>, %y7: tensor<1x7x7x4xf32>,
     %yh: tensor<1x7x7x4xf16>, %yd: tensor<1x?x7x4xf32>, %n: tensor<0x9x9x4xf32>, %yn: tensor<0x7x7x4xf32>,
     %s: tensor<1x2x9x4xf32>, %ys: tensor<1x0x7x4xf32>, %u: tensor<?x9x9x4xf32>) {
-  // expected-remark @below {{convolution 0 left as it is: its element type is f16, not f32}}
+  // expected-remark @below {{convolution 0 left as it is: its element types are f16*f16+f32=f16, not f32}}
   %0 = linalg.conv_2d_nhwc_hwcf
     ins(%h, %wh : tensor<1x9x9x4xf16>, tensor<3x3x4x4xf16>) outs(%yh : tensor<1x7x7x4xf16>) -> tensor<1x7x7x4xf16>
   // expected-remark @below {{convolution 1 left as it is: its input has a dynamic dimension other than the batch}}
