@@ -48,7 +48,7 @@ class ChannelsFirstReader:
         """Transposes a vector of channels of a strip; gives what loads the tile of a row."""
         *outer, columns = input_positions(self.shape, strip.first, view)
         *lines, length = self.shape.decomposition.alpha
-        outputs, size = self.shape.decomposition.output_tile[-1], self.image.known_extents[-1]
+        outputs, size = self.shape.decomposition.output_tile[-1], self.shape.input_size[-1]
         block = min(STRIP_BLOCK, size)
         with named("columns"):
             begin = columns.first + strip.number(strip.begin) * outputs
