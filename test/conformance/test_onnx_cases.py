@@ -39,15 +39,10 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore", RuntimeWarning)
     CASES = {case.name: case for case in cases()}
 QUICK = ("test_basic_conv", "test_conv_")
-# Windows that overhang the padded image are averaged over too many values, with IREE's own importer as well.
-WRONG_IN_TORCH_MLIR = ("test_averagepool_3d_dilations_large_count_include_pad_is_1_ceil_mode_is_True",)
 
 
 def marks(name: str) -> list[pytest.MarkDecorator]:
-    chosen = [] if name.startswith(QUICK) else [pytest.mark.wide]
-    if name in WRONG_IN_TORCH_MLIR:
-        chosen.append(pytest.mark.xfail(raises=AssertionError))
-    return chosen
+    return [] if name.startswith(QUICK) else [pytest.mark.wide]
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=marks(name)) for name in CASES])

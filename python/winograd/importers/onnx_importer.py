@@ -1,48 +1,31 @@
-"""From an ONNX model to linalg on tensors, by way of IREE's importer and torch-mlir's lowerings.
-
-The weights are neither printed nor copied by passes: they enter the program as resources that refer to the
-model's own memory, as those of torch models do.
-"""
+"""ONNX models as programs: read, with the sizes that they leave open, in operators that torch-mlir knows."""
 
 from __future__ import annotations
 
-import json
-import re
-import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from numbers import Integral
 from os import PathLike, fspath
 from pathlib import Path
 
-import numpy as np
-import numpy.typing as npt
 import onnx
 import onnx.inliner
 import onnx.version_converter
-from iree.compiler.extras import onnx_importer
-from iree.winograd.dialect.bindings import PassManager, ir
 from iree.winograd.errors import InvalidOptionError, ModelImportError
-from iree.winograd.importers.imported_model import ImportedModel, Weights, imported_model, resource_name
+from iree.winograd.importers.imported_model import ImportedModel
 from iree.winograd.importers.onnx_convolutions import SLICE_OPERATOR_SET, crop_transposed_convolutions
-from iree.winograd.passes.match.navigation import symbol_name, walk
-from iree.winograd.pipelines.specification.reflection import INPUTS_KEY, OUTPUTS_KEY
-from onnx import GraphProto, ModelProto, TensorProto, ValueInfoProto, numpy_helper
+from iree.winograd.importers.onnx_lowering import lowered
+from iree.winograd.importers.onnx_nodes.constants import fold_constants
+from iree.winograd.importers.onnx_nodes.rewrites import EXPANDED, RESIZE_OPERATOR_SET, rewrite
+from onnx import GraphProto, ModelProto, TensorProto, ValueInfoProto
 
-_TO_TORCH = "builtin.module(torch-onnx-to-torch-backend-pipeline)"
-_TO_LINALG = "builtin.module(torch-backend-to-linalg-on-tensors-backend-pipeline{allow-non-finites=true})"
 _OPERATOR_SET = 17
 """That of which torch-mlir has most operators; models in older ones are converted to it."""
 
-_WEIGHT_ELEMENTS = 64
-"""Constants with more elements are weights; operators may have to know the values of smaller ones."""
 _DETACHED_BYTES = 1024
 
 _SIZE_LIMIT = 2**31
 """Sizes are below it: what ONNX infers from them it counts in 64 bits."""
-
-_VALUE = "torch.onnx.value"
-_OPERATOR = re.compile(r'(?:"torch\.operator".*?name = "|^no operator )onnx\.([\w.]+)')
 
 
 def read(model: str | PathLike[str] | ModelProto) -> ModelProto:
@@ -81,41 +64,7 @@ def lower(model: ModelProto, dynamic_batch: bool, sizes: Mapping[str, int], entr
     model = _prepared(model)
     _require_types(model.graph)
     _require_dynamic(model.graph, batches)
-    model.graph.name = entry
-    for node in model.graph.node:
-        # Operations are named by it, as layers are in a report.
-        node.name = node.name or next(filter(None, node.output), "")
-    context = ir.Context()
-    context.emit_error_diagnostics = True
-    diagnostics: list[str] = []
-    handler = context.attach_diagnostic_handler(lambda diagnostic: _record(diagnostic, diagnostics))
-    weights = _Weights(context)
-    try:
-        info = onnx_importer.ModelInfo(model)
-        module = info.create_module(context=context).operation
-        with warnings.catch_warnings():
-            # Of results that nothing reads and that have no type; of others torch-mlir says what is wrong.
-            warnings.simplefilter("ignore")
-            importer = onnx_importer.NodeImporter.define_function(info.main_graph, module, weights)
-            importer.import_all()
-        _make_literals(module, weights.arrays)
-        names = tuple(info.main_graph.input_map), tuple(each.name for each in model.graph.output)
-        _note_names(module.regions[0].blocks[0], entry, *names)
-        with context:
-            PassManager.parse(_TO_TORCH).run(module)
-            # Those of other domains are left, and the next passes would stumble over something else.
-            for left in [each for each in walk(module) if each.name == "torch.operator"]:
-                left.location.emit_error(f"no operator {ir.StringAttr(left.attributes['name']).value}")
-            if not diagnostics:
-                PassManager.parse(_TO_LINALG).run(module)
-    except Exception as error:
-        reason = "; ".join(diagnostics) or f"{error}"
-        raise ModelImportError(f"torch-mlir could not lower the model: {reason}") from error
-    finally:
-        handler.detach()
-    if diagnostics:
-        raise ModelImportError(f"torch-mlir could not lower the model: {'; '.join(diagnostics)}")
-    return imported_model(ir, module, weights.arrays, entry, names)
+    return lowered(model, entry)
 
 
 def _prepared(model: ModelProto) -> ModelProto:
@@ -124,19 +73,36 @@ def _prepared(model: ModelProto) -> ModelProto:
     try:
         if model.functions:
             model = onnx.inliner.inline_local_functions(model)
-        if _operator_set(model) < _OPERATOR_SET:
-            # What can't be converted torch-mlir may know as it is.
-            with suppress(onnx.version_converter.ConvertError, RuntimeError):
-                model = onnx.version_converter.convert_version(model, _OPERATOR_SET)
-        model = onnx.shape_inference.infer_shapes(model, data_prop=True)
+        model = _in_known_operators(model)
         if _operator_set(model) >= SLICE_OPERATOR_SET and crop_transposed_convolutions(model.graph):
-            model = onnx.shape_inference.infer_shapes(model, data_prop=True)
+            model = _inferred(model)
+    except ModelImportError:
+        raise
     except Exception as error:
         raise ModelImportError(f"ONNX could not infer the shapes of the model: {error}") from error
     for tensor in model.graph.initializer:
         if tensor.name in data:
             tensor.raw_data = data[tensor.name]
     return model
+
+
+def _in_known_operators(model: ModelProto) -> ModelProto:
+    model = _inferred(model)
+    if _operator_set(model) < RESIZE_OPERATOR_SET:
+        # The conversion takes those for what newer ones are.
+        rewrite(model.graph, _operator_set(model), ("Resize", "Scan", "Upsample"))
+    if _operator_set(model) < _OPERATOR_SET:
+        # What can't be converted torch-mlir may know as it is.
+        with suppress(onnx.version_converter.ConvertError, RuntimeError):
+            model = _inferred(onnx.version_converter.convert_version(model, _OPERATOR_SET))
+    model = _inferred(onnx.inliner.inline_selected_functions(model, EXPANDED, inline_schema_functions=True))
+    while fold_constants(model.graph, _operator_set(model)):
+        model = _inferred(model)
+    return _inferred(model) if rewrite(model.graph, _operator_set(model)) else model
+
+
+def _inferred(model: ModelProto) -> ModelProto:
+    return onnx.shape_inference.infer_shapes(model, data_prop=True)
 
 
 def _operator_set(model: ModelProto) -> int:
@@ -221,67 +187,3 @@ def _require_dynamic(graph: GraphProto, batches: set[int]) -> None:
                 f"the model has a batch of {shape[0].dim_value} within, so that the one of the output "
                 f"{output.name!r} can't be dynamic: export it with a dynamic batch"
             )
-
-
-class _Weights(onnx_importer.ContextCache):
-    """Makes every weight of the graph a resource on the memory of its tensor."""
-
-    def __init__(self, context: ir.Context) -> None:
-        super().__init__(context)
-        self.arrays: dict[str, npt.NDArray[np.uint8]] = {}
-
-    def tensor_proto_to_attr(self, tensor: TensorProto) -> ir.Attribute:
-        """The value of a tensor as an attribute."""
-        if tensor.data_type != TensorProto.FLOAT:
-            return super().tensor_proto_to_attr(tensor)
-        array = (
-            np.frombuffer(tensor.raw_data, np.float32)
-            if tensor.raw_data
-            else numpy_helper.to_array(tensor).ravel()
-        )
-        if array.size <= _WEIGHT_ELEMENTS:
-            return ir.DenseElementsAttr.get(array.reshape(tuple(tensor.dims)))
-        name = f"weight_{len(self.arrays)}"
-        self.arrays[name] = array.view(np.uint8)
-        type_ = self.tensor_proto_to_builtin_type(tensor)
-        return ir.DenseResourceElementsAttr.get_from_buffer(self.arrays[name], name, type_)
-
-
-def _make_literals(module: ir.Operation, weights: Weights) -> None:
-    """Makes weights constants of torch's: those of ONNX torch-mlir would copy into the program."""
-    constants = [each for each in walk(module) if _is_weight(each, weights)]
-    for constant in constants:
-        literal = ir.Operation.create(
-            "torch.vtensor.literal",
-            results=[constant.results[0].type],
-            attributes={"value": constant.attributes[_VALUE]},
-            loc=constant.location,
-            ip=ir.InsertionPoint(constant),
-        )
-        constant.results[0].replace_all_uses_with(literal.results[0])
-        constant.erase()
-
-
-def _is_weight(operation: ir.Operation, weights: Weights) -> bool:
-    if operation.name != "torch.operator" or _VALUE not in operation.attributes:
-        return False
-    return resource_name(operation.attributes[_VALUE]) in weights
-
-
-def _note_names(block: ir.Block, entry: str, inputs: tuple[str, ...], outputs: tuple[str, ...]) -> None:
-    """Has the compiled program say how the model calls its inputs and outputs."""
-    (function,) = (each for each in block if symbol_name(each) == entry)
-    texts = {INPUTS_KEY: json.dumps(inputs), OUTPUTS_KEY: json.dumps(outputs)}
-    with function.context:
-        entries = {key: ir.StringAttr.get(text) for key, text in texts.items()}
-        function.attributes["iree.reflection"] = ir.DictAttr.get(entries)
-
-
-def _record(diagnostic: ir.Diagnostic, messages: list[str]) -> bool:
-    location, message = diagnostic.location, diagnostic.message
-    if diagnostic.severity == ir.DiagnosticSeverity.ERROR:
-        if operator := _OPERATOR.search(message):
-            message = f"it has no lowering for this form of the operator {operator[1]}"
-        name = location.name_str if isinstance(location, ir.NameLoc) else str(location)
-        messages.append(f"node {name!r}: {message}")
-    return True

@@ -1,0 +1,67 @@
+"""`Pad` by negative amounts, which torch-mlir has wrong, and with the other end, on which it never ends."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from iree.winograd.importers.onnx_nodes.registry import rewrites
+from iree.winograd.importers.onnx_nodes.rewriting import Rewriting
+
+
+@rewrites("Pad")
+def pad(rewriting: Rewriting) -> None:
+    """Pads by the positive amounts, and crops the result by the others."""
+    amounts = _amounts(rewriting)
+    if rewriting.text("mode", "constant") == "wrap":
+        _wrap(rewriting, amounts)
+        return
+    if amounts is None or min(amounts, default=0) >= 0:
+        return
+    image, result = rewriting.node.input[0], rewriting.node.output[0]
+    if max(amounts) > 0:
+        rest = list(rewriting.node.input[2:])
+        attributes = {name: value for name, value in rewriting.attributes.items() if name != "pads"}
+        more = rewriting.constant_of(np.maximum(amounts, 0), np.int64)
+        image = rewriting.add("Pad", image, more, *rest, **attributes)
+    half = len(amounts) // 2
+    axes = _axes(rewriting, half)
+    low, high = amounts[:half], amounts[half:]
+    cropped = [d for d in range(half) if low[d] < 0 or high[d] < 0]
+    starts = [max(-low[d], 0) for d in cropped]
+    # An end beyond all elements takes none away.
+    ends = [high[d] if high[d] < 0 else np.iinfo(np.int64).max for d in cropped]
+    bounds = [rewriting.constant_of(each, np.int64) for each in (starts, ends, [axes[d] for d in cropped])]
+    rewriting.add("Slice", image, *bounds, into=result)
+
+
+def _wrap(rewriting: Rewriting, amounts: Sequence[int] | None) -> None:
+    """Has each end continue with the other, dimension by dimension; negative amounts crop."""
+    if amounts is None:
+        rewriting.refuse("amounts that are known only at run time in the mode 'wrap'")
+    image, half = rewriting.node.input[0], len(amounts) // 2
+    for axis, low, high in zip(_axes(rewriting, half), amounts[:half], amounts[half:], strict=True):
+        if low or high:
+            size = (rewriting.shape(rewriting.node.input[0]) or (None,))[axis]
+            if size is None:
+                rewriting.refuse("sizes that are known only at run time in the mode 'wrap'")
+            places = np.arange(-low, size + high) % size
+            image = rewriting.add("Gather", image, rewriting.constant_of(places, np.int64), axis=axis)
+    rewriting.add("Identity", image, into=rewriting.node.output[0])
+
+
+def _amounts(rewriting: Rewriting) -> Sequence[int] | None:
+    """What to add at the starts of dimensions, then at their ends; None where that is known at run time."""
+    given = rewriting.attributes.get("pads")
+    if given is None:
+        given = rewriting.constant(1)
+    return None if given is None else [int(each) for each in given]
+
+
+def _axes(rewriting: Rewriting, count: int) -> Sequence[int]:
+    if rewriting.operand(3) is None:
+        return range(count)
+    axes = rewriting.constant(3)
+    if axes is None:
+        rewriting.refuse("axes that are known only at run time")
+    return [int(axis) for axis in axes]

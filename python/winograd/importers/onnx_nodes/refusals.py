@@ -1,0 +1,68 @@
+"""Operators, forms and types that torch-mlir or IREE computes wrongly, or ends the process on."""
+
+from __future__ import annotations
+
+from iree.winograd.importers.onnx_nodes.registry import rewrites
+from iree.winograd.importers.onnx_nodes.rewriting import Rewriting
+from onnx import TensorProto
+
+_PEEPHOLES = 7
+"""The index of this operand of `LSTM`."""
+
+_ELEMENT_TYPES = frozenset(
+    (
+        TensorProto.UNDEFINED,
+        TensorProto.BFLOAT16,
+        TensorProto.BOOL,
+        TensorProto.DOUBLE,
+        TensorProto.FLOAT,
+        TensorProto.FLOAT16,
+        TensorProto.INT8,
+        TensorProto.INT16,
+        TensorProto.INT32,
+        TensorProto.INT64,
+        TensorProto.UINT8,
+        TensorProto.UINT16,
+        TensorProto.UINT32,
+        TensorProto.UINT64,
+    )
+)
+"""Types of elements that programs have, and that of a value of which ONNX knows none."""
+
+
+@rewrites("LSTM")
+def lstm(rewriting: Rewriting) -> None:
+    """Peepholes are left out by torch-mlir."""
+    if rewriting.operand(_PEEPHOLES) is not None:
+        rewriting.refuse("peepholes")
+
+
+@rewrites("Det")
+def det(rewriting: Rewriting) -> None:
+    """torch-mlir eliminates without pivoting, so that a zero on the diagonal makes a NaN of everything."""
+    rewriting.refuse("any matrix")
+
+
+_REDUCTIONS = ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare")
+
+
+@rewrites(*(f"Reduce{name}" for name in _REDUCTIONS))
+def reduction(rewriting: Rewriting) -> None:
+    """What is summed over has to be known."""
+    if rewriting.operand(1) is not None and rewriting.constant(1) is None:
+        rewriting.refuse("axes that are known only at run time")
+
+
+@rewrites("Scan")
+def scan(rewriting: Rewriting) -> None:
+    """The first had batches, which ONNX's conversion leaves out."""
+    if rewriting.operator_set < 9:
+        rewriting.refuse(f"batches, as in operator set {rewriting.operator_set}")
+
+
+def require_element_types(rewriting: Rewriting) -> None:
+    """Refuses a node whose operands or results have elements of a type that programs don't have."""
+    for name in filter(None, (*rewriting.node.input, *rewriting.node.output)):
+        element_type = rewriting.values.element_type(name)
+        if element_type not in _ELEMENT_TYPES:
+            rewriting.refuse(f"elements of type {TensorProto.DataType.Name(element_type)}")

@@ -1,0 +1,58 @@
+"""Writing the operators of a model that torch-mlir has wrong in others, all of its subgraphs included."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from iree.winograd.importers.onnx_nodes.refusals import require_element_types
+from iree.winograd.importers.onnx_nodes.registry import REWRITES
+from iree.winograd.importers.onnx_nodes.rewriting import Rewriting
+from iree.winograd.importers.onnx_nodes.values import OWN_DOMAINS, Values
+from onnx import AttributeProto, GraphProto, NodeProto
+
+RESIZE_OPERATOR_SET = 11
+"""The first in which `Resize` says how it transforms coordinates."""
+
+EXPANDED = [
+    ("", operator)
+    for operator in (
+        "Attention",
+        "CausalConvWithState",
+        "NegativeLogLikelihoodLoss",
+        "RMSNormalization",
+        "RotaryEmbedding",
+        "SoftmaxCrossEntropyLoss",
+        "Swish",
+    )
+]
+"""Operators, with their domains, that ONNX defines by others, and torch-mlir has not, or wrong."""
+
+
+def rewrite(
+    graph: GraphProto,
+    operator_set: int,
+    operators: Collection[str] = REWRITES,
+    outer: Values | None = None,
+) -> bool:
+    """Has other operators do what those of `operators` do in `graph`, whose values have inferred types.
+
+    `graph` is changed; returns whether it was. Raises `ModelImportError`, which names the node and the
+    operator, for what can't be lowered.
+    """
+    values = Values(graph, outer)
+    changed = False
+    nodes: list[NodeProto] = []
+    for node in graph.node:
+        for attribute in node.attribute:
+            if attribute.type == AttributeProto.GRAPH:
+                changed |= rewrite(attribute.g, operator_set, operators, values)
+        rewriting = Rewriting(node, values, operator_set)
+        require_element_types(rewriting)
+        if node.domain in OWN_DOMAINS and node.op_type in operators:
+            REWRITES[node.op_type](rewriting)
+        changed |= bool(rewriting.nodes)
+        nodes.extend(rewriting.nodes or [node])
+    if changed:
+        del graph.node[:]
+        graph.node.extend(nodes)
+    return changed

@@ -1,0 +1,126 @@
+"""The cases that ONNX tests backends with, one operator each: as a program, what comes of some of them.
+
+    python onnx_node_cases.py gridsample resize
+
+runs those that the modules of these names make, and prints a line of JSON per case. A case that ends the
+process is the last that it started. Where a case has the sizes, scales or axes of its operator as arguments,
+it is run with constants in their place as well, since no model that is exported computes them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import warnings
+from collections.abc import Iterator, Sequence
+from importlib import import_module
+from typing import Any, TypeAlias
+from unittest.mock import patch
+
+import iree.winograd
+import numpy as np
+import numpy.typing as npt
+import onnx
+from iree.winograd.errors import ModelImportError
+from onnx import ModelProto, TensorProto, numpy_helper
+from onnx.backend.test.case import node as operators
+from onnx.backend.test.case.test_case import TestCase
+
+Array: TypeAlias = npt.NDArray[Any]
+
+# What a result may be off by, relative to the largest one: some roundings of its type.
+ROUNDINGS = {"float16": 2.0**-9, "bfloat16": 2.0**-6}
+DEFAULT_ROUNDINGS = 2.0**-20
+# What these compute depends on the values of their arguments.
+WITH_PARAMETERS = frozenset(("Expand", "Pad", "Resize", "Slice", "Squeeze", "Tile", "Unsqueeze", "Upsample"))
+
+NAMED = re.compile(r"the operator \w|ONNX can't tell the rank of what \w")
+
+
+def cases(modules: Sequence[str]) -> list[TestCase]:
+    """The cases that these modules make, without those of all others."""
+    with warnings.catch_warnings(), patch.object(operators, "import_recursive"):
+        # Some divide by zero when they are made.
+        warnings.simplefilter("ignore")
+        for name in modules:
+            import_module(f"{operators.__name__}.{name}")
+        return [case for case in operators.collect_testcases(None) if case.model is not None]
+
+
+def outcomes(case: TestCase) -> Iterator[str]:
+    """What comes of a case: that it is `right` or `refused`, or else what is wrong with it."""
+    yield outcome(case, case.model, [list(arguments) for arguments, _ in case.data_sets])
+    has_parameters = any(
+        node.op_type in WITH_PARAMETERS or node.op_type.startswith("Reduce") for node in case.model.graph.node
+    )
+    if has_parameters and len(case.model.graph.input) > 1:
+        yield outcome(case, with_constant_parameters(case), [list(case.data_sets[0][0][:1])])
+
+
+def outcome(case: TestCase, model: ModelProto, arguments: Sequence[Sequence[Any]]) -> str:
+    """What comes of `model` with these arguments for each set of results."""
+    try:
+        compiled = iree.winograd.compile(iree.winograd.import_onnx(model), target="cpu", threads=1)
+        program = iree.winograd.load(compiled, device="local-sync")
+        for given, (_, expected) in zip(arguments, case.data_sets, strict=False):
+            results = program(*map(argument, given))
+            results = results if isinstance(results, tuple) else (results,)
+            for actual, exact in zip(results, expected, strict=True):
+                expect_agreement(case, np.asarray(actual), array(exact))
+    except ModelImportError as error:
+        return "refused" if NAMED.search(str(error)) else f"no operator is named: {error}"
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    return "right"
+
+
+def with_constant_parameters(case: TestCase) -> ModelProto:
+    """The model of a case with the values of all its arguments but the first."""
+    model = ModelProto()
+    model.CopyFrom(case.model)
+    for value, given in list(zip(model.graph.input, case.data_sets[0][0], strict=True))[1:]:
+        model.graph.initializer.append(numpy_helper.from_array(array(given), value.name))
+        model.graph.input.remove(value)
+    return model
+
+
+def array(value: Any) -> Array:
+    """A tensor of a case, which is a message for types that numpy doesn't have."""
+    return numpy_helper.to_array(value) if isinstance(value, TensorProto) else np.asarray(value)
+
+
+def argument(value: Any) -> Any:
+    """IREE has f64 be f32, in the signature as well."""
+    if isinstance(value, list):
+        return [argument(each) for each in value]
+    given = array(value)
+    return given.astype(np.float32) if given.dtype == np.float64 else given
+
+
+def expect_agreement(case: TestCase, actual: Array, exact: Array) -> None:
+    """Raises AssertionError where a result isn't what ONNX expects, within its tolerance."""
+    assert actual.shape == exact.shape, f"shape {actual.shape}, expected {exact.shape}"
+    if actual.dtype != exact.dtype and actual.dtype.itemsize == exact.dtype.itemsize:
+        # IREE's integers have no signs.
+        actual = actual.view(exact.dtype)
+    if onnx.helper.np_dtype_to_tensor_dtype(exact.dtype) not in FLOATS:
+        np.testing.assert_array_equal(actual, exact)
+        return
+    wide = exact.astype(np.float64)
+    largest = np.abs(wide[np.isfinite(wide)]).max(initial=0)
+    roundings = ROUNDINGS.get(exact.dtype.name, DEFAULT_ROUNDINGS) * largest
+    atol = max(case.atol, roundings)
+    np.testing.assert_allclose(actual.astype(np.float64), wide, rtol=case.rtol, atol=atol)
+
+
+FLOATS = (TensorProto.BFLOAT16, TensorProto.DOUBLE, TensorProto.FLOAT, TensorProto.FLOAT16)
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")
+    for each in cases(sys.argv[1:]):
+        print(json.dumps({"started": each.name}), flush=True)
+        for number, text in enumerate(outcomes(each)):
+            name = each.name if number == 0 else f"{each.name}, constant parameters"
+            print(json.dumps({"name": name, "outcome": text}), flush=True)
