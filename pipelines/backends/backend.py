@@ -143,9 +143,11 @@ class Backend(Protocol):
     def vectorizes_loops(self) -> bool:
         """Whether IREE's code for an innermost loop is as fast as its extent fills vectors."""
 
-    @property
-    def sums_in_sequence(self) -> bool:
-        """Whether IREE's code adds all elements of a sum one after the other."""
+    def first_sums(self, extent: int, length: int, results: int) -> int:
+        """How many neighbours along a loop of `extent` are added before all else, 1 where nothing is.
+
+        They divide the loop. A sum is of `length` elements, and there are as many sums as `results`.
+        """
 
     @property
     def counts_workgroups(self) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
+from math import isqrt
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.match.batch_matmul import BatchProduct
@@ -26,6 +27,9 @@ from iree.winograd.pipelines.specification.group import ConvolutionGroup
 from iree.winograd.pipelines.specification.schedule import Schedule
 
 from .lowering import CpuLowering
+
+_LONGEST_SUM = 1024
+"""Elements up to which one running sum is as accurate as a convolution's, and short for one thread."""
 
 
 @dataclass(frozen=True)
@@ -98,9 +102,8 @@ class CpuBackend:
     def vectorizes_loops(self) -> bool:
         return True
 
-    @property
-    def sums_in_sequence(self) -> bool:
-        return True
+    def first_sums(self, extent: int, length: int, results: int) -> int:
+        return 1 if length <= _LONGEST_SUM else _nearest_divisor(extent, isqrt(length))
 
     @property
     def counts_workgroups(self) -> bool:
@@ -131,3 +134,8 @@ class CpuBackend:
 
     def lowering(self, module: ir.Operation) -> CpuLowering:
         return CpuLowering(module, self.target)
+
+
+def _nearest_divisor(number: int, wanted: int) -> int:
+    smaller = [each for each in range(1, isqrt(number) + 1) if number % each == 0]
+    return min([*smaller, *(number // each for each in smaller)], key=lambda each: abs(each - wanted))

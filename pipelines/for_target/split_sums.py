@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from math import isqrt, prod
+from functools import partial
+from math import prod
 
 from iree.winograd.dialect import ops
 from iree.winograd.dialect.bindings import arith, ir
@@ -20,23 +22,23 @@ from iree.winograd.passes.match.reductions import generic_maps, is_reduction, re
 from iree.winograd.passes.match.sizes import is_dynamic
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 
+from ..backends.backend import Backend
 from ..backends.module_backend import module_backend, unsupported_target
-
-_LONGEST = 1024
-"""Elements up to which one running sum is as accurate as a convolution's, and short for one thread."""
 
 
 @register_pass("winograd-split-sums")
 class SplitSums:
-    """Write long sums as sums of sums, on CPUs.
+    """Write long sums as sums of sums.
 
-    IREE adds all pixels of a channel one after the other, in instance and group normalization for example.
-    The error of such a sum grows with the number of elements `n`, that of `sqrt(n)` sums of `sqrt(n)` each
-    with `2 sqrt(n)` (Higham, Accuracy and Stability of Numerical Algorithms, 2002, section 4.2). These sums
-    are also what threads share, and what fills vectors where a group has few channels. Arithmetic that makes
-    the elements of others, such as squares of differences, becomes part of the first sum: IREE would write
-    what something else reads as well to memory. Rewritten are sums in f32 of more than 1024 elements, as many
-    as are known at compile time.
+    IREE's code for CPUs adds all pixels of a channel one after the other, in instance and group normalization
+    for example. The error of such a sum grows with the number of elements `n`, that of `sqrt(n)` sums of
+    `sqrt(n)` each with `2 sqrt(n)` (Higham, Accuracy and Stability of Numerical Algorithms, 2002, section
+    4.2). These sums are also what threads share, and what fills vectors where a group has few channels. On
+    GPUs one workgroup has all of a sum, however few there are: there sums of a few neighbours are asked for,
+    which as many workgroups share, and sums of these in turn. Arithmetic that makes the elements of others,
+    such as squares of differences, becomes part of the first sum: IREE would write what something else reads
+    as well to memory. Rewritten are sums in f32, of as many elements as are known at compile time, that are
+    too long for the target (`Backend.first_sums`).
 
         %s = linalg.generic {iterator_types = [parallel, reduction, reduction, parallel]}
                ins(%x : tensor<1x112x112x64xf32>) outs(%zeros : tensor<1x64xf32>) { arith.addf }
@@ -52,9 +54,8 @@ class SplitSums:
     def run(self, module: ir.Operation) -> None:
         if not transforms(module, ops.OutputTransformOp) or unsupported_target(module) is not None:
             return
-        if not module_backend(module).sums_in_sequence:
-            return
-        rewrite_each("sum", [each for each in walk(module) if is_reduction(each)], _split)
+        sums = [each for each in walk(module) if is_reduction(each)]
+        rewrite_each("sum", sums, partial(_split, module_backend(module)))
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,7 @@ class _Sum:
         return dict(zip(loops, ir.RankedTensorType(value.type).shape, strict=True))
 
 
-def _split(operation: ir.Operation) -> None:
+def _split(backend: Backend, operation: ir.Operation) -> None:
     whole = _match(operation)
     if whole is None:
         return
@@ -83,20 +84,21 @@ def _split(operation: ir.Operation) -> None:
     if any(is_dynamic(extents[loop]) for loop in whole.summed):
         return
     length = prod(extents[loop] for loop in whole.summed)
-    if length <= _LONGEST:
-        return
+    kept = [extent for loop, extent in extents.items() if loop not in whole.summed]
+    results = prod(extent for extent in kept if not is_dynamic(extent))
     summed = [loop for loop in extents if loop in whole.summed]
     # What lies side by side is left for last: elements of rows fill vectors then, and pixels are added where
     # their channels do.
     is_row = row_length(operation) is not None
     along = max(summed if is_row else reversed(summed), key=lambda loop: extents[loop])
-    part = _nearest_divisor(extents[along], isqrt(length))
+    part = backend.first_sums(extents[along], length, results)
     if part == 1:
         return
     with operation.location, ir.InsertionPoint(operation):
-        total = _sum_of_sums(whole, along, part, is_row)
+        total = _sum_of_sums(whole, along, part, is_row, pixels_first=not backend.vectorizes_loops)
     operation.results[0].replace_all_uses_with(total)
     erase_if_unused([operation])
+    _split(backend, total.owner.operation)
 
 
 def _match(operation: ir.Operation) -> _Sum | None:
@@ -124,16 +126,12 @@ def _adds(body: ir.Block) -> bool:
     return set(total.operands) == set(body.arguments) and defining_operation(end.operands[0]) == total
 
 
-def _nearest_divisor(number: int, wanted: int) -> int:
-    smaller = [each for each in range(1, isqrt(number) + 1) if number % each == 0]
-    return min([*smaller, *(number // each for each in smaller)], key=lambda each: abs(each - wanted))
-
-
-def _sum_of_sums(whole: _Sum, along: int, part: int, is_row: bool) -> ir.Value:
+def _sum_of_sums(whole: _Sum, along: int, part: int, is_row: bool, *, pixels_first: bool) -> ir.Value:
     """Build the sums along a loop, and the sum of these.
 
     Where the loop is longer than `part`, they are those of so many neighbours, or for rows of elements that
-    lie so many apart.
+    lie so many apart. Pixels that are innermost, but no rows, are those of an image that was transposed:
+    with `pixels_first` their sums come before channels, as they do in memory, behind images of the batch.
     """
     source, source_map = whole.source
     reads = parts = _reads(whole.source)
@@ -142,7 +140,10 @@ def _sum_of_sums(whole: _Sum, along: int, part: int, is_row: bool) -> ir.Value:
     if part < whole.extents[along]:
         parts = [_in_parts(each, along, part) for each in reads]
         position = list(whole.extents).index(along)
-        loops[position : position + 1] = [(outer, whole.extents[along] // part), (along, part)]
+        loops[position] = along, part
+        is_transposed = not is_row and position == len(loops) - 1 > 0
+        place = 1 if pixels_first and is_transposed else position
+        loops.insert(place, (outer, whole.extents[along] // part))
         first = outer if is_row else along
     kept = {loop: size for loop, size in loops if loop != first}
 
@@ -150,9 +151,12 @@ def _sum_of_sums(whole: _Sum, along: int, part: int, is_row: bool) -> ir.Value:
         *elements, before = arguments
         return arith.addf(_element(whole.source, dict(zip(reads, elements, strict=True))), before)
 
-    sums_map = ir.AffineMap.get(len(loops), 0, [ir.AffineExpr.get_dim(loop) for loop in kept])
+    # IREE has neighbouring threads take neighbours along the last loop that isn't reduced.
+    order = [*kept, first] if pixels_first else range(len(loops))
+    places = {loop: place for place, loop in enumerate(order)}
     zeros = zero_filled(list(kept.values()), whole.init[0].type.element_type)
-    sums = _sum(parts, (zeros, sums_map), [first], add_element)
+    sums_map = ir.AffineMap.get(len(loops), 0, [ir.AffineExpr.get_dim(places[loop]) for loop in kept])
+    sums = _sum([_reordered(each, places) for each in parts], (zeros, sums_map), [places[first]], add_element)
     numbers = {loop: number for number, loop in enumerate(kept)}
     results = [_renumbered(each, numbers) for each in whole.init[1].results]
     init = whole.init[0], ir.AffineMap.get(len(kept), 0, results)
@@ -166,7 +170,13 @@ def _sum(reads: list[Read], init: Read, summed: list[int], body: Body) -> ir.Val
     return build_generic(reads, init, kinds, body)
 
 
-def _renumbered(result: ir.AffineExpr, numbers: dict[int, int]) -> ir.AffineExpr:
+def _reordered(read: Read, places: Mapping[int, int]) -> Read:
+    """`read` by loops in another order."""
+    value, map_ = read
+    return value, ir.AffineMap.get(map_.n_dims, 0, [_renumbered(each, places) for each in map_.results])
+
+
+def _renumbered(result: ir.AffineExpr, numbers: Mapping[int, int]) -> ir.AffineExpr:
     """A loop by its new number; a constant, the index in a dimension of one element, stays."""
     is_loop = isinstance(result, ir.AffineDimExpr)
     return ir.AffineExpr.get_dim(numbers[result.position]) if is_loop else result

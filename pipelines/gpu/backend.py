@@ -34,6 +34,13 @@ from iree.winograd.pipelines.specification.schedule import Schedule
 
 from .lowering import GpuLowering
 
+_LONGEST_SUM = 4096
+"""Elements that one subgroup adds in as little time as another kernel takes to begin."""
+_PARALLEL_SUMS = 1024
+"""Sums whose workgroups are enough for a GPU."""
+_FIRST_SUMS = 31
+"""Elements that one thread adds. IREE has a workgroup share each sum of a multiple of 32, of columns too."""
+
 
 @dataclass(frozen=True)
 class GpuBackend:
@@ -106,9 +113,10 @@ class GpuBackend:
     def vectorizes_loops(self) -> bool:
         return False
 
-    @property
-    def sums_in_sequence(self) -> bool:
-        return False
+    def first_sums(self, extent: int, length: int, results: int) -> int:
+        if length <= _LONGEST_SUM or results >= _PARALLEL_SUMS:
+            return 1
+        return max(each for each in range(1, _FIRST_SUMS + 1) if extent % each == 0)
 
     @property
     def counts_workgroups(self) -> bool:

@@ -1,10 +1,10 @@
-"""Have lanes share the reductions of which IREE's code would lose what subgroups reduced."""
+"""Have lanes share the reductions of which IREE's code would lose, or repeat, what is reduced."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from math import prod
+from typing import Any
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.frame.containment import rewrite_each
@@ -28,6 +28,8 @@ class ReduceByLanes:
     reduces all instead; lanes that the innermost loop has no use for take pixels. Such reductions are of a
     few thousand elements at most, since IREE takes a power of two subgroups for longer ones.
 
+    Groups of four channels are read by one lane, while all others do the same: there, too, lanes take pixels.
+
         func.func @sum() attributes {translation_info = <VectorDistribute workgroup_size = [640, 1, 1]>} {
           linalg.generic ... {lowering_config = <{lane_basis = [[1, 1, 1, 2], ...],
             partial_reduction = [0, 0, 1, 40], subgroup_basis = [[1, 1, 1, 5], ...]}>}
@@ -41,28 +43,41 @@ class ReduceByLanes:
 
     def run(self, module: ir.Operation) -> None:
         functions = [each for each in walk(module) if each.name == "func.func"]
-        losing = [function for function in functions if any(_losing(function))]
-        rewrite_each("reduction", losing, _distribute)
+        rewrite_each("reduction", [each for each in functions if _changing(each)], _distribute)
 
 
-def _losing(function: ir.Operation) -> Iterator[ir.Operation]:
-    for operation in walk(function):
-        distribution = LaneDistribution.of(operation)
-        if distribution is not None and distribution.loses_sums:
-            yield operation
+def _changing(function: ir.Operation) -> list[ir.Operation]:
+    """The reductions of a kernel to distribute anew.
+
+    Those that share a kernel keep their lanes where nothing is lost: they may read the same elements.
+    """
+    distributed = {
+        each: distribution
+        for each in walk(function)
+        if (distribution := LaneDistribution.of(each)) is not None
+    }
+    if len(distributed) == 1:
+        ((reduction, distribution),) = distributed.items()
+        if distribution.wastes_lanes(_translation(function).subgroup_size):
+            return [reduction]
+    return [each for each, distribution in distributed.items() if distribution.loses_sums]
+
+
+def _translation(function: ir.Operation) -> Any:
+    from iree.winograd.dialect.bindings import iree_codegen
+
+    return iree_codegen.TranslationInfoAttr(function.attributes[_TRANSLATION])
 
 
 def _distribute(function: ir.Operation) -> None:
-    from iree.winograd.dialect.bindings import iree_codegen
-
-    translation = iree_codegen.TranslationInfoAttr(function.attributes[_TRANSLATION])
-    for operation in list(_losing(function)):
+    translation = _translation(function)
+    for operation in _changing(function):
         distribution = LaneDistribution.of(operation)
         assert distribution is not None
         _by_lanes(distribution, translation.subgroup_size).write(operation)
     distributions = map(LaneDistribution.of, walk(function))
     subgroups = max(prod(each.subgroups) for each in distributions if each is not None)
-    function.attributes[_TRANSLATION] = iree_codegen.TranslationInfoAttr.get(
+    function.attributes[_TRANSLATION] = type(translation).get(
         translation.pass_pipeline,
         translation.codegen_spec,
         [subgroups * translation.subgroup_size, 1, 1],

@@ -8,6 +8,7 @@ from math import prod
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.match.reductions import generic_maps, reduced_loops
+from iree.winograd.passes.match.sizes import is_dynamic
 
 CONFIGURATION = "lowering_config"
 _FOR_GPUS = "#iree_gpu.lowering_config"
@@ -73,6 +74,15 @@ class LaneDistribution:
         """
         partial = prod(1 << (self.subgroups[loop] - 1).bit_length() for loop in self.reduced)
         return partial > max(self.lanes[loop] for loop in self.reduced)
+
+    def wastes_lanes(self, subgroup_size: int) -> bool:
+        """Whether one subgroup reduces all, and several lanes the same that could take turns of a loop."""
+        spare = prod(self.lanes) < subgroup_size and prod(self.subgroups) == 1
+        return spare and any(
+            not is_dynamic(extent) and extent % (2 * self.tile[loop]) == 0
+            for loop in self.reduced[:-1]
+            for extent in [self.extents[loop]]
+        )
 
 
 def _entries(operation: ir.Operation) -> Mapping[str, ir.Attribute]:

@@ -161,3 +161,61 @@ func.func @others(%m: tensor<1x1024x64xf32>, %prime: tensor<1031x64xf32>, %large
   } -> tensor<1x64xf32>
   return %0, %1, %2, %3, %4 : tensor<1x64xf32>, tensor<64xf32>, tensor<1x64xf32>, tensor<1x64xf32>, tensor<1x64xf32>
 }
+
+// -----
+
+util.global private @device = #hal.device.target<"cuda", [#hal.executable.target<"cuda", "cuda-nvptx-fb">]> : !hal.device
+
+#direct = {dilation = array<i64: 1, 1>, kernel_size = array<i64: 1, 1>, output_tile = array<i64: 1, 1>, part_size = array<i64: 1, 1>, spacing = array<i64: 1, 1>, step = array<i64: 1, 1>, views = [array<i64: 0, 0>]}
+
+// On GPUs threads add a few pixels each, and then a few of these sums, until few are left of each group.
+// Neighbours of a row of channels are last: neighbouring threads take them.
+// CHECK-LABEL: func.func @gpu
+// CHECK: linalg.generic {{.*}}, iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction"]}
+// CHECK: -> tensor<1x1792x8x8xf32>
+// CHECK: linalg.generic {{.*}}, iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction"]}
+// CHECK: -> tensor<1x64x8x8xf32>
+// CHECK: linalg.generic {{.*}}, iterator_types = ["parallel", "reduction", "parallel", "reduction"]}
+// CHECK-NOT: linalg.generic
+// CHECK: return
+
+// There are enough sums, or they are short.
+// CHECK-LABEL: func.func @parallel
+// CHECK-COUNT-2: linalg.generic
+// CHECK-NOT: linalg.generic
+func.func @gpu(%m: tensor<1x50176x64xf32>) -> tensor<1x8xf32> {
+  %y = "winograd.output_transform"(%m) ({
+  ^bb0(%a: f32):
+    vector.yield %a : f32
+  }) {decomposition = #direct, groups = 1 : i64, indexing_maps = [], operandSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0>} : (tensor<1x50176x64xf32>) -> tensor<1x224x224x64xf32>
+  %g = tensor.expand_shape %y [[0], [1], [2], [3, 4]] output_shape [1, 224, 224, 8, 8] : tensor<1x224x224x64xf32> into tensor<1x224x224x8x8xf32>
+  %f = tensor.collapse_shape %g [[0], [1, 2], [3], [4]] : tensor<1x224x224x8x8xf32> into tensor<1x50176x8x8xf32>
+  %zero = arith.constant 0.0 : f32
+  %i = tensor.empty() : tensor<1x8xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%i : tensor<1x8xf32>) -> tensor<1x8xf32>
+  %s = linalg.generic {indexing_maps = [affine_map<(n, p, g, c) -> (n, p, g, c)>, affine_map<(n, p, g, c) -> (n, g)>], iterator_types = ["parallel", "reduction", "parallel", "reduction"]} ins(%f : tensor<1x50176x8x8xf32>) outs(%z : tensor<1x8xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %0 = arith.addf %in, %out : f32
+    linalg.yield %0 : f32
+  } -> tensor<1x8xf32>
+  return %s : tensor<1x8xf32>
+}
+
+func.func @parallel(%rows: tensor<1024x8192xf32>, %short: tensor<64x4096xf32>) -> (tensor<1024xf32>, tensor<64xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %i = tensor.empty() : tensor<1024xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%i : tensor<1024xf32>) -> tensor<1024xf32>
+  %j = tensor.empty() : tensor<64xf32>
+  %g = linalg.fill ins(%zero : f32) outs(%j : tensor<64xf32>) -> tensor<64xf32>
+  %0 = linalg.generic {indexing_maps = [affine_map<(r, c) -> (r, c)>, affine_map<(r, c) -> (r)>], iterator_types = ["parallel", "reduction"]} ins(%rows : tensor<1024x8192xf32>) outs(%f : tensor<1024xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %s = arith.addf %in, %out : f32
+    linalg.yield %s : f32
+  } -> tensor<1024xf32>
+  %1 = linalg.generic {indexing_maps = [affine_map<(r, c) -> (r, c)>, affine_map<(r, c) -> (r)>], iterator_types = ["parallel", "reduction"]} ins(%short : tensor<64x4096xf32>) outs(%g : tensor<64xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %s = arith.addf %in, %out : f32
+    linalg.yield %s : f32
+  } -> tensor<64xf32>
+  return %0, %1 : tensor<1024xf32>, tensor<64xf32>
+}
