@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from iree.winograd.dialect.bindings import arith, ir, linalg, tensor
+from iree.winograd.dialect.bindings import ir, linalg, tensor
 from iree.winograd.passes.build.convolution import build_convolution
 from iree.winograd.passes.build.generic import build_sum
 from iree.winograd.passes.build.groups import merged, split
 from iree.winograd.passes.build.named import build_named
-from iree.winograd.passes.build.slices import extracted, inserted, padded
-from iree.winograd.passes.build.tensors import shape_of, size_of, zero_filled
+from iree.winograd.passes.build.phase_image import phase_image
+from iree.winograd.passes.build.slices import extracted, inserted
+from iree.winograd.passes.build.tensors import shape_of, zero_filled
 from iree.winograd.passes.frame.containment import rewrite_each
 from iree.winograd.passes.frame.registry import register_pass
 from iree.winograd.passes.frame.remarks import remark_applied, remark_left
@@ -20,7 +21,6 @@ from iree.winograd.passes.match.convolution_form import convolutions
 from iree.winograd.passes.match.elementwise import broadcast_source
 from iree.winograd.passes.match.groups import merged_layout
 from iree.winograd.passes.match.no_match import NoMatch
-from iree.winograd.passes.match.sizes import is_dynamic
 from iree.winograd.passes.match.transposed_convolution import (
     DimensionPhase,
     TransposedConvolution,
@@ -109,7 +109,7 @@ def _build_phases(transposed: TransposedConvolution) -> ir.Value:
             (convolution.input_layout, convolution.filter_layout, convolution.output_layout),
             [1] * convolution.spatial_rank,
             [dimension.dilation for dimension in phase],
-            (_phase_image(transposed, phase), _phase_filter(convolution, phase), addend),
+            (phase_image(transposed, phase), _phase_filter(convolution, phase), addend),
         )
         if is_split:
             outputs = merged(outputs, layout.index("g"))
@@ -124,37 +124,6 @@ def _build_phases(transposed: TransposedConvolution) -> ir.Value:
 def _is_constant_broadcast(init: ir.Value) -> bool:
     source, _ = broadcast_source(init, ir.AffineMap.get_identity(ir.RankedTensorType(init.type).rank))
     return is_constant(source) and not is_zero(init)
-
-
-def _phase_image(transposed: TransposedConvolution, phase: Sequence[DimensionPhase]) -> ir.Value:
-    """What the phase reads of the image, padded with zeros or cropped."""
-    convolution, image = transposed.convolution, transposed.image
-    layout = merged_layout(convolution.input_layout)
-    shape = list(image.type.shape)
-    low, high, start = [0] * len(shape), [0] * len(shape), [0] * len(shape)
-    for d, dimension in enumerate(phase):
-        axis = layout.index(str(d))
-        start[axis] = max(0, dimension.offset)
-        end = min(shape[axis], dimension.read_end)
-        low[axis], high[axis] = max(0, -dimension.offset), max(0, dimension.read_end - shape[axis])
-        shape[axis] = end - start[axis]
-    if shape != list(image.type.shape):
-        image = extracted(image, start, [size_of(image, 0), *shape[1:]])
-    if any(low) or any(high):
-        image = _padded_with_zeros(image, low, high)
-    if layout == convolution.input_layout:
-        return image
-    groups = convolution.groups
-    return split(image, layout.index("g"), (groups, convolution.input_channels // groups))
-
-
-def _padded_with_zeros(value: ir.Value, low: list[int], high: list[int]) -> ir.Value:
-    value_type = ir.RankedTensorType(value.type)
-    shape = [
-        size if is_dynamic(size) else before + size + after
-        for before, size, after in zip(low, value_type.shape, high, strict=True)
-    ]
-    return padded(value, shape, low, high, arith.constant(value_type.element_type, 0.0))
 
 
 def _phase_filter(convolution: Convolution, phase: Sequence[DimensionPhase]) -> ir.Value:

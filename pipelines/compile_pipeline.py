@@ -19,6 +19,7 @@ from iree.winograd.passes.frame.registry import Pass
 from iree.winograd.passes.fuse_epilogue import FuseEpilogue
 from iree.winograd.passes.fuse_pad import FusePad
 from iree.winograd.passes.merge_elementwise import MergeElementwise
+from iree.winograd.passes.merge_phases import MergePhases
 from iree.winograd.passes.move_strides import MoveStrides
 from iree.winograd.passes.normalize_layout import NormalizeLayout
 from iree.winograd.passes.separate_resampling import SeparateResampling
@@ -77,6 +78,7 @@ def compile_pipeline(
         LowerSoftmax(),
         LowerLayerNorm(),
         FoldResampling(),
+        MergePhases(),
         SplitTransposed(),
         DropUnitDimensions(),
         NormalizeLayout(),

@@ -21,6 +21,8 @@ MAX_CHOSEN_ALPHA = 8
 MAX_PARTS = 4
 """Parts that the taps of one dimension and phase of the stride are split into at most."""
 
+FRAME_STRIDE = 16
+"""Of a single input channel, from which its windows are the frames of a signal."""
 FEWER_PRODUCTS = 0.9
 """Times the products of another tile in one dimension: with so few the other is never faster."""
 
@@ -48,11 +50,14 @@ def candidate_algorithms(problem: ConvolutionProblem, output_tile: int | None = 
     """The algorithms to choose from; with an `output_tile`, only those of this size where tiles have a gain.
 
     A dimension of a single tap, or of one tap per phase of its stride, has none, nor has a depthwise
-    convolution, which has no sum over channels to amortise transforms.
+    convolution, which has no sum over channels to amortise transforms. Frames of a signal, as of a Fourier
+    transform, are multiplied as they are: their outputs differ in size by orders of magnitude, and logarithms
+    are taken of them, while a tile's errors are in proportion to its largest.
     """
     rank = problem.spatial_rank
     direct = direct_algorithm(problem)
-    if output_tile == 1 or (problem.groups > 1 and problem.group_inputs == 1):
+    of_frames = problem.group_inputs == 1 and max(problem.strides) >= FRAME_STRIDE
+    if output_tile == 1 or of_frames or (problem.groups > 1 and problem.group_inputs == 1):
         yield direct
         return
     tiled = [

@@ -17,6 +17,7 @@ from iree.winograd.passes.fuse_pad import FusePad
 from iree.winograd.passes.match.convolution import Convolution, match_convolution
 from iree.winograd.passes.match.convolution_form import convolutions
 from iree.winograd.passes.match.navigation import walk
+from iree.winograd.passes.merge_phases import MergePhases
 from iree.winograd.passes.normalize_layout import NormalizeLayout
 from iree.winograd.passes.split_transposed import SplitTransposed
 from iree.winograd.passes.verify import Verify
@@ -91,6 +92,56 @@ def test_random_convolutions_compute_the_same(source: Source, tiles: list[tuple[
     np.testing.assert_allclose(actual, expected, atol=tolerance * scale, rtol=0)
     assert not any("conv" in name for name in names)
     assert ("winograd.filter_transform" in names) <= (not source.constant_filter)
+
+
+@st.composite
+def synthesis_sources(draw: st.DrawFn) -> Source:
+    """Frames of taps that overlap, at every 16th output or more."""
+    stride = draw(st.integers(16, 19))
+    source = Source(
+        size=(draw(st.integers(1, 6)),),
+        kernel=(draw(st.integers(stride, 3 * stride)),),
+        strides=(1,),
+        dilations=(1,),
+        low=(draw(st.integers(0, 4 * stride)),),
+        high=(draw(st.integers(0, 4 * stride)),),
+        inserted=(stride - 1,),
+        groups=1,
+        channels=draw(st.integers(1, 3)),
+        outputs=draw(st.integers(1, 3)),
+        batch=draw(st.integers(1, 2)),
+        channels_last=draw(st.booleans()),
+        depthwise=False,
+        dynamic_batch=draw(st.booleans()),
+        constant_filter=True,
+        bias=draw(st.booleans()),
+        epilogue=draw(st.booleans()),
+        named=draw(st.booleans()),
+    )
+    assume(min(source.output_size) >= 1)
+    return source
+
+
+@settings(max_examples=60, deadline=None)
+@given(source=synthesis_sources())
+def test_phases_of_long_strides_compute_the_same_as_channels(source: Source) -> None:
+    generator = np.random.default_rng(0)
+    image = generator.standard_normal(source.image_shape(source.size))
+    filters = generator.standard_normal(source.filter_shape).astype(np.float32)
+    bias = generator.standard_normal(source.outputs).astype(np.float32)
+    with ir.Context() as context:
+        register_dialect(context)
+        module = ir.Module.parse(source.text(filters, bias))
+        (expected,) = run_function(module.body.operations[0].operation, [image])
+        with ir.Location.unknown():
+            MergePhases().run(module.operation)
+        module.operation.verify()
+        (actual,) = run_function(module.body.operations[0].operation, [image])
+        text = str(module)
+    assert "phase_filter" in text
+    np.testing.assert_allclose(
+        actual, expected, atol=FLOAT64_TOLERANCE * max(1.0, np.abs(expected).max()), rtol=0
+    )
 
 
 def _annotate(module: ir.Operation, tiles: list[tuple[int, int]]) -> None:

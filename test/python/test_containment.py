@@ -81,6 +81,7 @@ class Network(torch.nn.Module):
         self.up = torch.nn.ConvTranspose2d(8, 4, 2, stride=2)
         self.left = torch.nn.Conv2d(4, 8, 1)
         self.right = torch.nn.Conv2d(4, 8, 3, padding=1)
+        self.synthesis = torch.nn.ConvTranspose1d(8, 1, 32, stride=16)
         self.head = torch.nn.Linear(16, 4096)
 
     def forward(self, image: torch.Tensor) -> torch.Tensor:
@@ -107,7 +108,8 @@ class Network(torch.nn.Module):
         tokens = pooled.flatten(2)
         scores = tokens.transpose(1, 2) @ tokens
         rows = torch.relu(torch.nn.functional.layer_norm(tokens, tokens.shape[-1:]))
-        return self.head(x.mean((2, 3))) + of_stem.mean() + frames.mean() + scores.mean() + rows.mean()
+        means = frames.mean() + scores.mean() + rows.mean() + self.synthesis(tokens).mean()
+        return self.head(x.mean((2, 3))) + of_stem.mean() + means
 
 
 @cache
@@ -210,9 +212,13 @@ def count_kernels(names: Counter[str], emits: bool) -> int:
 def kernels_lost(failure: RewriteFailure, emits: bool) -> int:
     """Without a fold or a fusion a convolution keeps its kernel; one that isn't split into phases is one.
 
+    One whose phases aren't merged has a kernel for each of the 16.
+
     A weight gradient of so few outputs is one kernel, and one that makes its image channels last.
     """
     assert failure.left_out is not None
+    if failure.rewrite == "winograd-merge-phases":
+        return 1 - 16 if "synthesis" in location_names(failure.location) else 0
     if failure.rewrite == "winograd-split-transposed":
         return 3 if "up" in location_names(failure.location) else 0
     if failure.left_out.pass_name != "winograd-select-algorithm":

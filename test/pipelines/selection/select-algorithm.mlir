@@ -158,3 +158,18 @@ func.func @padded_with_infinity(%x: tensor<1x56x56x64xf32>, %w: tensor<3x3x64x64
     outs(%y : tensor<1x56x56x64xf32>) -> tensor<1x56x56x64xf32>
   return %r : tensor<1x56x56x64xf32>
 }
+
+// -----
+
+// Frames of a signal are multiplied as they are: outputs of a Fourier transform differ in size by orders of magnitude.
+// CHECK-LABEL: @frames
+// CHECK: winograd.algorithm = {output_tile = array<i64: 1>, part_size = array<i64: 1>}
+// FORCED-LABEL: @frames
+// FORCED: winograd.algorithm = {output_tile = array<i64: 1>, part_size = array<i64: 1>}
+func.func @frames(%x: tensor<1x16384x1xf32>, %w: tensor<1024x1x1026xf32>, %y: tensor<1x61x1026xf32>)
+    -> tensor<1x61x1026xf32> {
+  %r = linalg.conv_1d_nwc_wcf {strides = dense<256> : vector<1xi64>}
+    ins(%x, %w : tensor<1x16384x1xf32>, tensor<1024x1x1026xf32>)
+    outs(%y : tensor<1x61x1026xf32>) -> tensor<1x61x1026xf32>
+  return %r : tensor<1x61x1026xf32>
+}
