@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 from agreement import expect_within
-from torch import nn
+from beginnings import BEGINNINGS, beginning
 from wide import sampled
 
 from benchmarks.comparison import count_convolutions
@@ -19,36 +19,7 @@ from benchmarks.networks.pytorchcv_networks import FAMILIES
 from benchmarks.subject import Subject
 from benchmarks.zoo_report import ERROR_FACTOR, MIN_ERROR
 
-# Each with a kind of unit of its own: how many units after the first convolutions show it.
-BEGINNINGS = {
-    "airnet50_1x64d_r16": 1,
-    "cbam_resnet18": 1,
-    "condensenet74_c8_g8": 2,
-    "densenet40_k12_bc_cifar10": 2,
-    "dla46xc": 1,
-    "efficientnet_b0": 2,
-    "ghostnet": 1,
-    "menet228_12x1_g3": 1,
-    "mixnet_s": 1,
-    "mobilenetv3_large_w1": 2,
-    "regnetx002": 1,
-    "scnet50": 1,
-    "seresnet10": 1,
-    "shufflenet_g1_w1": 2,
-    "sknet50": 1,
-    "sqnxt23_w1": 2,
-}
 QUICK_BEGINNINGS = ("densenet40_k12_bc_cifar10", "ghostnet", "mixnet_s", "shufflenet_g1_w1")
-
-
-def beginning(network: Network, units: int) -> Network:
-    """The first convolutions of a network and so many units of its stages, for small images."""
-
-    def build() -> nn.Module:
-        first, *stages = network.build().get_submodule("features").children()
-        return nn.Sequential(first, *[unit for stage in stages for unit in stage.children()][:units])
-
-    return Network(build, (3, 32, 32))
 
 
 @pytest.fixture(autouse=True)

@@ -13,7 +13,7 @@ import torch
 from iree.winograd.errors import ModelImportError
 from iree.winograd.importers.torch_convolutions import convolution
 from iree.winograd.importers.torch_gradients import convolution_backward
-from torch._prims_common import make_contiguous_strides_for
+from torch._prims_common import make_contiguous_strides_for, suggest_memory_format
 from torch.fx.experimental.symbolic_shapes import statically_known_true
 from torch.utils import _pytree as pytree
 from torch_mlir.extras.fx_decomp_util import get_decomposition_table
@@ -78,6 +78,7 @@ def decompositions() -> dict[Any, Any]:
         torch.ops.aten.as_strided.default: _contiguous_view,
         torch.ops.aten.convolution.default: convolution,
         torch.ops.aten.mean.dim: _mean,
+        torch.ops.aten.roll.default: _roll,
         torch.ops.aten.convolution_backward.default: convolution_backward,
     }
 
@@ -147,6 +148,29 @@ def _mean(
     for dimension in sorted((each % tensor.dim() for each in dim), reverse=True):
         tensor = torch.ops.aten.mean.dim(tensor, [dimension], keepdim)
     return tensor
+
+
+def _roll(tensor: torch.Tensor, shifts: Sequence[Any], dims: Sequence[int] = ()) -> Any:
+    """`aten.roll` as the two halves of each dimension, the other way round.
+
+    Of channels-last images torch's own rule for its type says that it is row-major, which it isn't: what
+    follows would be traced for another order of its elements than it has.
+    """
+    if not all(isinstance(size, int) for size in (*tensor.shape, *shifts)):
+        return NotImplemented
+    if not dims:
+        # All elements as one row.
+        return _roll(tensor.reshape(-1), shifts, [0]).view(tensor.shape)
+    rolled = tensor
+    for shift, dim in zip(shifts, dims, strict=True):
+        size = rolled.shape[dim]
+        begin = -shift % size if size else 0
+        if begin:
+            halves = [rolled.narrow(dim, begin, size - begin), rolled.narrow(dim, 0, begin)]
+            rolled = torch.ops.aten.cat.default(halves, dim)
+    if rolled is tensor:
+        return tensor.clone()
+    return rolled.contiguous(memory_format=suggest_memory_format(tensor))
 
 
 def _ignore_own_deprecations() -> None:

@@ -51,7 +51,7 @@ class MeasuredFunction:
     def _measure(self, arguments: Sequence[Any]) -> Any:
         results, ours = _timed(self._function, arguments)
         # What the graph draws of random numbers it has drawn.
-        with torch.random.fork_rng():
+        with torch.random.fork_rng(_gpus(arguments)):
             _, eagerly = _timed(self._eager, arguments)
         self._times.append((ours, eagerly))
         ours, eagerly = (min(times) for times in zip(*self._times, strict=True))
@@ -73,7 +73,11 @@ def _timed(function: Function, arguments: Sequence[Any]) -> tuple[Any, float]:
 
 
 def _wait(arguments: Sequence[Any]) -> None:
-    """For the GPUs that the arguments are on."""
-    for device in {each.device for each in arguments if isinstance(each, torch.Tensor)}:
-        if device.type == "cuda":
-            torch.cuda.synchronize(device)
+    for device in _gpus(arguments):
+        torch.cuda.synchronize(device)
+
+
+def _gpus(arguments: Sequence[Any]) -> list[torch.device]:
+    """Those that the arguments are on."""
+    devices = {each.device for each in arguments if isinstance(each, torch.Tensor)}
+    return [device for device in devices if device.type == "cuda"]

@@ -113,3 +113,25 @@ def test_statistics_and_arguments_that_a_model_changes(images: torch.Tensor) -> 
             model.normalization.running_var, reference.normalization.running_var, **bound
         )
         assert torch.equal(given, expected_given)
+
+
+@pytest.mark.parametrize("memory_format", [torch.contiguous_format, torch.channels_last])
+def test_rolled_images_have_the_order_of_eager(
+    images: torch.Tensor, memory_format: torch.memory_format
+) -> None:
+    """Torch's own rule for their type has channels-last ones row-major."""
+
+    class Rolled(ImageNetwork):
+        def forward(self, image: torch.Tensor) -> tuple[torch.Tensor, ...]:
+            rolled = torch.roll(self.convolution(image), (1, -2), (2, 3))
+            read = torch.as_strided(rolled.contiguous(), (4, 6), (6, 1))
+            return read.clone(), rolled, torch.roll(rolled, 3)
+
+    model = Rolled().to(memory_format=memory_format)  # type: ignore[call-overload]
+    images = images.to(memory_format=memory_format)
+    results, expected = compiled(model, fallback="eager", cache=False)(images), model(images)
+    for result, reference in zip(results, expected, strict=True):
+        assert result.stride() == reference.stride()
+        # Sums of 27 products on both sides.
+        bound = 2 * 10 * 30 * UNIT_ROUNDOFF * float(reference.abs().max())
+        torch.testing.assert_close(result, reference, rtol=0, atol=bound)

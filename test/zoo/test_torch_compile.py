@@ -1,0 +1,112 @@
+"""The same networks by `torch.compile`, with batches and sizes that change, and with failures in it."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import torch
+from beginnings import BEGINNINGS, beginning
+from iree.winograd.compiling import program
+from iree.winograd.torch_compile import division, graph_compiler
+from iree.winograd.torch_compile.fallback_warning import FallbackWarning
+from iree.winograd.torch_compile.loaded_part import LoadedPart
+from torch.utils._pytree import tree_leaves
+from wide import sampled
+
+from benchmarks.networks.blocks import BLOCKS
+from benchmarks.networks.network import Network
+from benchmarks.networks.pytorchcv_networks import FAMILIES
+from benchmarks.zoo_report import ERROR_FACTOR, MIN_ERROR
+
+BATCHES = (2, 3, 1)
+LONGER = 8
+"""Elements that the second size is longer by, in the last dimension."""
+
+QUICK_BLOCKS = ("diffusion_unet", "vision_transformer")
+QUICK_BEGINNINGS = ("ghostnet",)
+FAILING = ("inverted_residuals", "shared_head", "transposed_decoder")
+STEPS: tuple[tuple[Any, str], ...] = (
+    (graph_compiler, "aot_autograd"),
+    (graph_compiler, "divide"),
+    (division, "part_program"),
+    (program, "compile"),
+    (LoadedPart, "_run"),
+)
+
+
+@pytest.fixture(autouse=True)
+def without_gradients() -> Iterator[None]:
+    torch._dynamo.reset()
+    with torch.no_grad():
+        yield
+
+
+@pytest.mark.parametrize("name", sampled(BLOCKS, QUICK_BLOCKS))
+def test_blocks(name: str) -> None:
+    check(BLOCKS[name], None)
+
+
+@pytest.mark.parametrize("name", sampled(BEGINNINGS, QUICK_BEGINNINGS))
+def test_beginnings(name: str) -> None:
+    check(beginning(FAMILIES[name], BEGINNINGS[name]), None)
+
+
+@pytest.mark.wide
+@pytest.mark.parametrize("step", STEPS, ids=[name for _, name in STEPS])
+@pytest.mark.parametrize("name", FAILING)
+def test_blocks_with_failures(name: str, step: tuple[Any, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*arguments: Any, **options: Any) -> Any:
+        raise RuntimeError("out of luck")
+
+    monkeypatch.setattr(*step, fail)
+    check(BLOCKS[name], "out of luck")
+
+
+def check(network: Network, left: str | None) -> None:
+    """Results have eager's strides, and errors of its order; what is left to eager is `left`, if anything."""
+    model = network.calibrated()
+    in_double = copy.deepcopy(model).double()
+    *shape, length = network.input_shape
+    second = Network(network.build, (*shape, length + LONGER))
+    inputs = [network.input(batch) for batch in BATCHES]
+    if takes(model, second):
+        inputs += [second.input(BATCHES[0]), network.input(BATCHES[0])]
+    options = {"threads": 1, "fallback": "eager", "cache": False}
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        function = torch.compile(model, backend="winograd", options=options)
+        for given in inputs:
+            expect_alike(function(given), model(given), in_double(given.double()))
+    messages = {str(each.message) for each in caught if each.category is FallbackWarning}
+    if left is None:
+        assert messages == set()
+    else:
+        assert messages and all(left in message for message in messages)
+
+
+def takes(model: torch.nn.Module, network: Network) -> bool:
+    """Whether `model` computes anything from the inputs of `network`."""
+    try:
+        model(network.input(1))
+    except RuntimeError:
+        return False
+    return True
+
+
+def expect_alike(ours: Any, eager: Any, exact: Any) -> None:
+    for result, expected, reference in zip(*map(tree_leaves, (ours, eager, exact)), strict=True):
+        assert (result.shape, result.dtype) == (expected.shape, expected.dtype)
+        assert significant_strides(result) == significant_strides(expected)
+        largest = float(reference.abs().max())
+        eager_error = float((expected.double() - reference).abs().max()) / largest
+        bound = max(MIN_ERROR, ERROR_FACTOR * eager_error)
+        torch.testing.assert_close(result.double(), reference, rtol=0, atol=bound * largest)
+
+
+def significant_strides(tensor: torch.Tensor) -> list[int]:
+    """Those that tell where an element lies."""
+    return [stride for stride, size in zip(tensor.stride(), tensor.shape, strict=True) if size > 1]
