@@ -16,7 +16,12 @@ from iree.winograd.importers.imported_model import ImportedModel
 from iree.winograd.importers.onnx_convolutions import SLICE_OPERATOR_SET, crop_transposed_convolutions
 from iree.winograd.importers.onnx_lowering import lowered
 from iree.winograd.importers.onnx_nodes.constants import fold_constants
-from iree.winograd.importers.onnx_nodes.rewrites import EXPANDED, RESIZE_OPERATOR_SET, rewrite
+from iree.winograd.importers.onnx_nodes.rewrites import (
+    CHANGED_OPERATORS,
+    CURRENT_OPERATOR_SET,
+    EXPANDED,
+    rewrite,
+)
 from onnx import GraphProto, ModelProto, TensorProto, ValueInfoProto
 
 _OPERATOR_SET = 17
@@ -88,9 +93,8 @@ def _prepared(model: ModelProto) -> ModelProto:
 
 def _in_known_operators(model: ModelProto) -> ModelProto:
     model = _inferred(model)
-    if _operator_set(model) < RESIZE_OPERATOR_SET:
-        # The conversion takes those for what newer ones are.
-        rewrite(model.graph, _operator_set(model), ("Resize", "Scan", "Upsample"))
+    if _operator_set(model) < CURRENT_OPERATOR_SET:
+        rewrite(model.graph, _operator_set(model), CHANGED_OPERATORS)
     if _operator_set(model) < _OPERATOR_SET:
         # What can't be converted torch-mlir may know as it is.
         with suppress(onnx.version_converter.ConvertError, RuntimeError):

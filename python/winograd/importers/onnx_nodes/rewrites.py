@@ -4,14 +4,42 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from iree.winograd.importers.onnx_nodes import (
+    activations,
+    depth_to_space,
+    grid_sample,
+    hardmax,
+    normalization,
+    padding,
+    pooling,
+    quantization,
+    refusals,
+    resize,
+)
 from iree.winograd.importers.onnx_nodes.refusals import require_element_types
 from iree.winograd.importers.onnx_nodes.registry import REWRITES
 from iree.winograd.importers.onnx_nodes.rewriting import Rewriting
 from iree.winograd.importers.onnx_nodes.values import OWN_DOMAINS, Values
 from onnx import AttributeProto, GraphProto, NodeProto
 
-RESIZE_OPERATOR_SET = 11
-"""The first in which `Resize` says how it transforms coordinates."""
+KINDS = (
+    activations,
+    depth_to_space,
+    grid_sample,
+    hardmax,
+    normalization,
+    padding,
+    pooling,
+    quantization,
+    refusals,
+    resize,
+)
+"""The modules that register rewrites."""
+
+CHANGED_OPERATORS = ("Hardmax", "Resize", "Scan", "Upsample")
+"""Operators that ONNX's conversion takes for what newer ones are."""
+CURRENT_OPERATOR_SET = 13
+"""That from which on none of them changes."""
 
 EXPANDED = [
     ("", operator)
