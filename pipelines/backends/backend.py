@@ -143,10 +143,11 @@ class Backend(Protocol):
     def vectorizes_loops(self) -> bool:
         """Whether IREE's code for an innermost loop is as fast as its extent fills vectors."""
 
-    def first_sums(self, extent: int, length: int, results: int) -> int:
-        """How many neighbours along a loop of `extent` are added before all else, 1 where nothing is.
+    def first_sums(self, extent: int, length: int, results: int, *, of_rows: bool) -> int:
+        """How many neighbours along a loop of `extent` belong together in sums before all else; 1 for none.
 
-        They divide the loop. A sum is of `length` elements, and there are as many sums as `results`.
+        They divide the loop. Pixels that are neighbours are added; of rows elements are that lie so far
+        apart. A sum is of `length` elements, and there are as many sums as `results`.
         """
 
     @property

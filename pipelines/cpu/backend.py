@@ -102,7 +102,7 @@ class CpuBackend:
     def vectorizes_loops(self) -> bool:
         return True
 
-    def first_sums(self, extent: int, length: int, results: int) -> int:
+    def first_sums(self, extent: int, length: int, results: int, *, of_rows: bool) -> int:
         return 1 if length <= _LONGEST_SUM else _nearest_divisor(extent, isqrt(length))
 
     @property

@@ -91,7 +91,7 @@ def _split(backend: Backend, operation: ir.Operation) -> None:
     # their channels do.
     is_row = row_length(operation) is not None
     along = max(summed if is_row else reversed(summed), key=lambda loop: extents[loop])
-    part = backend.first_sums(extents[along], length, results)
+    part = backend.first_sums(extents[along], length, results, of_rows=is_row)
     if part == 1:
         return
     with operation.location, ir.InsertionPoint(operation):

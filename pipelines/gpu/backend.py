@@ -34,8 +34,10 @@ from iree.winograd.pipelines.specification.schedule import Schedule
 
 from .lowering import GpuLowering
 
-_LONGEST_SUM = 4096
-"""Elements that one subgroup adds in as little time as another kernel takes to begin."""
+_LONGEST_ROW = 4096
+"""Neighbours that a subgroup adds in as little time as another kernel takes to begin."""
+_LONGEST_SUM = 256
+"""Other elements, which one thread adds in that time."""
 _PARALLEL_SUMS = 1024
 """Sums whose workgroups are enough for a GPU."""
 _FIRST_SUMS = 31
@@ -113,10 +115,11 @@ class GpuBackend:
     def vectorizes_loops(self) -> bool:
         return False
 
-    def first_sums(self, extent: int, length: int, results: int) -> int:
-        if length <= _LONGEST_SUM or results >= _PARALLEL_SUMS:
+    def first_sums(self, extent: int, length: int, results: int, *, of_rows: bool) -> int:
+        if length <= (_LONGEST_ROW if of_rows else _LONGEST_SUM) or results >= _PARALLEL_SUMS:
             return 1
-        return max(each for each in range(1, _FIRST_SUMS + 1) if extent % each == 0)
+        added = _divisor(extent)
+        return extent // added if of_rows and added > 1 else added
 
     @property
     def counts_workgroups(self) -> bool:
@@ -158,3 +161,10 @@ class GpuBackend:
 
     def lowering(self, module: ir.Operation) -> GpuLowering:
         return GpuLowering(module, self.target)
+
+
+def _divisor(extent: int) -> int:
+    """How many of so many elements a thread adds: few, so that there are many threads, but enough to pay."""
+    divisors = [each for each in range(1, min(extent, _LONGEST_ROW) + 1) if extent % each == 0]
+    few = max(each for each in divisors if each <= _FIRST_SUMS)
+    return few if few > 1 or len(divisors) == 1 else divisors[1]
