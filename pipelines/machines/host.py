@@ -6,17 +6,22 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
+from .quota import processor_quota
+
 _TOPOLOGY = "/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list"
 
 
 def available_processors() -> int:
-    """Logical processors that this process may run on."""
-    return len(_processors())
+    """Logical processors that this process may run on, at most as many as its quota of time keeps busy."""
+    return _within_quota(len(_processors()))
 
 
 def physical_cores() -> int:
-    """The cores among the processors that this process may use; the processors where Linux doesn't say."""
-    return len(one_processor_per_core())
+    """The cores among the processors that this process may use; the processors where Linux doesn't say.
+
+    At most as many as its quota of time keeps busy.
+    """
+    return _within_quota(len(one_processor_per_core()))
 
 
 def one_processor_per_core() -> list[int]:
@@ -35,3 +40,8 @@ def _processors() -> set[int]:
         with suppress(OSError):
             return os.sched_getaffinity(0)
     return set(range(os.cpu_count() or 1))
+
+
+def _within_quota(processors: int) -> int:
+    quota = processor_quota()
+    return processors if quota is None else max(1, min(processors, round(quota)))

@@ -32,6 +32,10 @@ class RunningCalls:
         """The call has returned."""
         self._running.discard(call)
 
+    def forget(self) -> None:
+        """Of a forked process, which has none of the threads that are in calls."""
+        self._running.clear()
+
     def wait(self, seconds: float) -> None:
         """From here on only this thread calls programs. Returns when the calls of others have returned."""
         self._ending = threading.get_ident()

@@ -9,10 +9,10 @@ import queue
 import sys
 import threading
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -55,6 +55,8 @@ class Device:
     """Threads of its own that programs run on; 0 where they run on their caller's, or on a GPU."""
     caller: CallerScheduling = CallerScheduling.UNCHANGED
     """What threads ask of the system while they wait for a call."""
+    reopen: Callable[[], Device] | None = None
+    """Opens it anew in a process that was forked; None where nothing of it can be used there."""
 
     @property
     def threads(self) -> int | None:
@@ -165,6 +167,9 @@ class BorrowedArrays:
             self._returned.get()
 
 
+_OPENED: list[weakref.ref[Device]] = []
+"""The devices that were opened."""
+
 _OPENING = threading.Lock()
 """Held while a device is opened: flags of the process say how many workers the next one gets."""
 
@@ -267,7 +272,25 @@ def _open_host_device(device: str, threads: int, caching: bool, spin: int) -> De
     # With a cache results aren't mapped, and faulted in, anew on each call, however large.
     allocators = ["caching"] if caching else []
     hal = binding.create_hal_driver(device).create_default_device(allocators=allocators)
-    return Device(device, hal, in_host_memory=True, workers=workers, caller=_caller_scheduling(workers))
+    opened = Device(
+        device,
+        hal,
+        in_host_memory=True,
+        workers=workers,
+        caller=_caller_scheduling(workers),
+        reopen=partial(_reopen_host_device, device, threads, caching, spin),
+    )
+    return _noted(opened)
+
+
+def _noted(device: Device) -> Device:
+    _OPENED.append(weakref.ref(device))
+    return device
+
+
+def _reopen_host_device(device: str, threads: int, caching: bool, spin: int) -> Device:
+    with _OPENING, _reporting(device):
+        return _open_host_device(device, threads, caching, spin)
 
 
 def _keep_freed_memory(limit: int) -> None:
@@ -290,7 +313,7 @@ def _keep_freed_memory(limit: int) -> None:
 def _open_gpu(device: str) -> Device:
     # IREE's own cache would keep it open.
     hal = runtime.get_device(device, cache=False)
-    return Device(device, hal, in_host_memory=False, workers=0)
+    return _noted(Device(device, hal, in_host_memory=False, workers=0))
 
 
 @cache
@@ -302,7 +325,7 @@ def _open_sharing_gpu(device: str) -> Device:
         hal = binding.create_hal_driver(device).create_device_by_uri(device, allocators=["caching"])
     finally:
         runtime.flags.parse_flags("--cuda_async_allocations=true")
-    return Device(device, hal, in_host_memory=False, workers=0)
+    return _noted(Device(device, hal, in_host_memory=False, workers=0))
 
 
 def close_gpus() -> None:
@@ -316,3 +339,28 @@ def close_gpus() -> None:
 # A Vulkan driver of NVIDIA's crashes on a device that is freed with the modules of the interpreter. Those of
 # the host, and those that share results, have to stay: results are in their memory, and may live as long.
 atexit.register(close_gpus)
+
+
+def keep_for_good(thing: object) -> None:
+    """Never free `thing`: a device whose threads stayed behind when the process was forked, or what is on it.
+
+    To free it would be to wait for them for ever.
+    """
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))
+
+
+def _forget_devices() -> None:
+    """Have a forked process open devices anew: it has none of the threads, and locks may be held by them."""
+    global _OPENING
+    _OPENING = threading.Lock()
+    for opened in _OPENED:
+        device = opened()
+        if device is not None:
+            keep_for_good(device.hal)
+    for opening in (_open_host_device, _open_gpu, _open_sharing_gpu):
+        opening.cache_clear()
+    CALLS.forget()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_devices)

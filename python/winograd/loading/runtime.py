@@ -12,7 +12,6 @@ Results are handed over without a copy unless they share memory.
 from __future__ import annotations
 
 import json
-import threading
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from os import PathLike, fspath
@@ -23,9 +22,11 @@ import numpy as np
 import numpy.typing as npt
 from iree import runtime
 from iree.winograd.errors import CallError, InvalidOptionError, LoadError
+from iree.winograd.loading.check_sums import DamagedFileError, check_sums
 from iree.winograd.loading.device import RUNTIME_ERRORS, BorrowedArrays, Device, open_device
 from iree.winograd.loading.element_types import ElementType, HostArray, type_of_hal, types_of_mlir
 from iree.winograd.loading.parameters import Parameter, TensorParameter, by_position
+from iree.winograd.loading.program_context import INSTANCE, ProgramContext
 from iree.winograd.loading.results import Result, has_tensor, mapped
 from iree.winograd.loading.signatures import FunctionSignature, SignatureError, parse_declaration
 from iree.winograd.pipelines.specification.reflection import (
@@ -40,8 +41,6 @@ from iree.winograd.targets import driver_name
 
 BUFFER_ALIGNMENT = 64
 """Bytes; compiled code relies on it."""
-
-_INSTANCE = runtime.VmInstance()
 
 
 class ThreadsWarning(UserWarning):
@@ -88,21 +87,23 @@ def load_on(program: bytes | str | PathLike[str], device: Device) -> LoadedProgr
     """As `load`, on a device that is open. Raises `LoadError`."""
     name = _name(program)
     try:
+        check_sums(program)
         if isinstance(program, bytes):
-            module = runtime.VmModule.copy_buffer(_INSTANCE, program)
+            module = runtime.VmModule.copy_buffer(INSTANCE, program)
         else:
             with open(program, "rb"):
-                module = runtime.VmModule.mmap(_INSTANCE, fspath(program))
+                module = runtime.VmModule.mmap(INSTANCE, fspath(program))
     except OSError as error:
         raise LoadError(f"can't read {name}: {error.strerror}") from error
+    except DamagedFileError as error:
+        raise LoadError(f"{name} is damaged: {error}; compile it again") from error
     except RUNTIME_ERRORS as error:
         raise LoadError(f"{name} is not a program compiled by IREE: {error}") from error
     try:
-        hal_module = runtime.create_hal_module(_INSTANCE, device.hal)
-        context = runtime.VmContext(_INSTANCE, [hal_module, module])
+        context = ProgramContext(module, device)
     except RUNTIME_ERRORS as error:
         raise LoadError(f"{name} can't run on {device.uri!r}: {error}") from error
-    loaded = LoadedProgram(context, module, device)
+    loaded = LoadedProgram(context, module)
     if loaded.refused and not loaded.functions:
         reasons = "; ".join(f"{function}: {reason}" for function, reason in loaded.refused.items())
         raise LoadError(f"{name} has no function that can be called on arrays: {reasons}")
@@ -119,8 +120,7 @@ class LoadedProgram:
     Functions that take or give anything but tensors of element types that arrays have are `refused`.
     """
 
-    def __init__(self, context: Any, module: Any, device: Device) -> None:
-        lock = threading.Lock()
+    def __init__(self, context: ProgramContext, module: Any) -> None:
         self._functions: dict[str, LoadedFunction] = {}
         self._refused: dict[str, str] = {}
         """Why the other functions can't be called, by name."""
@@ -130,7 +130,7 @@ class LoadedProgram:
             except SignatureError as error:
                 self._refused[name] = str(error)
             else:
-                self._functions[name] = LoadedFunction(name, signature, context, function, device, lock)
+                self._functions[name] = LoadedFunction(name, signature, context, function)
         self._default = self._functions.get("main")
         if len(self._functions) == 1 and "main" not in self._refused:
             (self._default,) = self._functions.values()
@@ -180,17 +180,13 @@ class LoadedFunction:
         self,
         name: str,
         signature: FunctionSignature | None,
-        context: Any,
+        context: ProgramContext,
         function: Any,
-        device: Device,
-        lock: threading.Lock,
     ) -> None:
         self.name = name
         self.signature = signature
         self._context = context
         self._function = function
-        self.device = device
-        self._lock = lock
         inputs = () if signature is None else signature.inputs
         self._parameters = [TensorParameter(index, tensor) for index, tensor in enumerate(inputs)]
         self._unaligned, self._read_only, self._storage = (
@@ -231,17 +227,17 @@ class LoadedFunction:
         converted = [convert(result) for result in results]
         return converted[0] if len(converted) == 1 else tuple(converted)
 
+    @property
+    def device(self) -> Device:
+        """That it runs on: in a forked process, one of that process."""
+        return self._context.device
+
     def invoke(self, views: Sequence[Any]) -> Any:
         """Call the function on buffer views of its device; returns the runtime's list of such views.
 
         Raises one of `RUNTIME_ERRORS` when the program fails.
         """
-        inputs = runtime.VmVariantList(len(views))
-        for view in views:
-            inputs.push_ref(view)
-        # A context may run one call at a time, and the runtime lets go of Python's own lock.
-        with self._lock:
-            return self.device.invoke(self._context, self._function, inputs)
+        return self._context.invoke(self._function, views)
 
     def is_read_only(self, index: int) -> bool:
         """Whether the program writes nothing to the memory of an argument; False where it doesn't say."""

@@ -39,6 +39,28 @@ def test_not_a_program(content: bytes, tmp_path: Path) -> None:
         load(content, "local-sync")
 
 
+def test_no_damaged_program_is_loaded(vmfb: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "damaged.vmfb"
+    generator = np.random.default_rng(0)
+    x = random_array(4, 64)
+    for place in generator.integers(0, len(vmfb), 200):
+        damaged = bytearray(vmfb)
+        damaged[place] ^= 1 << generator.integers(8)
+        # Names and times in the list of parts are no part of the program.
+        try:
+            program = load(bytes(damaged), "local-sync")
+        except LoadError:
+            continue
+        np.testing.assert_array_equal(program.main(x), 2 * x)
+    code = vmfb.index(b"\x7fELF", len(vmfb) // 2) + 1000
+    path.write_bytes(vmfb[:code] + bytes(200) + vmfb[code + 200 :])
+    with pytest.raises(LoadError, match=r"damaged.vmfb' is damaged: .*\.so isn't what was written; compile"):
+        load(path, "local-sync")
+    for length in (100, len(vmfb) // 2, len(vmfb) - 1):
+        with pytest.raises(LoadError):
+            load(vmfb[:length], "local-sync")
+
+
 def test_an_unknown_device(vmfb: bytes) -> None:
     with pytest.raises(LoadError, match=r"no device 'abacus' \(drivers: .*local-task.*\)"):
         load(vmfb, "abacus")
