@@ -8,7 +8,7 @@ import iree.winograd as winograd
 import pytest
 import torch
 from iree.winograd.compiling import program
-from iree.winograd.torch_compile import sized_function
+from iree.winograd.torch_compile import measured_function, sized_function
 from iree.winograd.torch_compile.fallback_warning import FallbackWarning
 from small_networks import THREADS, UNIT_ROUNDOFF, Network, check, compiled
 
@@ -103,6 +103,25 @@ def test_any_batch_of_what_no_argument_begins_with() -> None:
         codes = torch.randn(batch, 16)
         # Sums of 16 and of at most 32 products.
         assert fallbacks(check, model, function, codes) == []
+
+
+@pytest.mark.wide
+def test_a_program_for_any_batch_that_is_slower_than_eager_becomes_one_for_each(
+    compilations: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = Network()
+    function = compiled(model, cache=False)
+    check(model, function, torch.randn(2, 3, 12, 12))
+    images = torch.randn(3, 3, 12, 12)
+    with monkeypatch.context() as patch:
+        patch.setattr(measured_function, "_RATIO", 0)
+        patch.setattr(measured_function, "_SECONDS", -1e9)
+        for _ in range(5):
+            check(model, function, images)
+    # One for the first batch, one for any, one for this.
+    for batch, count in ((3, 3), (4, 4), (3, 4)):
+        assert fallbacks(check, model, function, torch.randn(batch, 3, 12, 12)) == []
+        assert len(compilations) == count
 
 
 def test_numbers_that_change_are_seen() -> None:
