@@ -6,16 +6,14 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from iree.winograd.dialect.bindings import ir
-from iree.winograd.passes.match.batch_matmul import BatchMatmul, BatchProduct
-from iree.winograd.passes.match.columns import Columns
-from iree.winograd.passes.match.layer_norm import LayerNorm
 from iree.winograd.passes.match.no_match import Reason
 from iree.winograd.pipelines.machines.model import Machine
 from iree.winograd.pipelines.specification.executable_target import ExecutableTarget
 from iree.winograd.pipelines.specification.group import ConvolutionGroup
+from iree.winograd.pipelines.specification.iree_code import IreeCode
 from iree.winograd.pipelines.specification.schedule import Schedule
+from iree.winograd.pipelines.specification.tensor_operations import TensorOperation
 from iree.winograd.pipelines.specification.weight_gradient_group import WeightGradientGroup
-from iree.winograd.pipelines.specification.windows import Windows
 
 from .search_space import SearchSpace
 
@@ -30,41 +28,10 @@ class Lowering(Protocol):
         the kernels don't compute by `schedule`.
         """
 
-    def channels_last(self, image: ir.Value) -> ir.Value:
-        """Emits the dispatch that makes `N x C x H...` of f32 `N x H... x C`, at the insertion point.
+    def compute(self, operation: TensorOperation) -> ir.Value:
+        """Emits the dispatch that computes `operation`, at the insertion point; gives what it makes.
 
-        Only N may be dynamic.
-        """
-
-    def maxima(self, image: ir.Value, windows: Windows) -> ir.Value:
-        """Emits the dispatch that pools windows of f32 `N x H x W x C`, at the insertion point.
-
-        Only N may be dynamic. Raises ValueError where the backend has threads pool in place.
-        """
-
-    def softmax(self, rows: ir.Value, length: int) -> ir.Value:
-        """Emits the dispatch of softmax of the rows of `N x ...` of f32, at the insertion point.
-
-        They are `length` neighbours each. Only N may be dynamic. Raises ValueError where the backend has no
-        kernel for it.
-        """
-
-    def column_softmax(self, columns: Columns) -> ir.Value:
-        """Emits the dispatch of softmax of columns of f32, at the insertion point, in the order of `sizes`.
-
-        Raises ValueError where the backend has no kernel for it.
-        """
-
-    def layer_norm(self, layer_norm: LayerNorm) -> ir.Value:
-        """Emits the dispatch of layer normalization of rows of f32, at the insertion point.
-
-        Raises ValueError where the backend has no kernel for it.
-        """
-
-    def batch_product(self, product: BatchMatmul, threads: int) -> ir.Value:
-        """Emits the dispatch of products of the matrices of a batch, for `threads`, at the insertion point.
-
-        Raises ValueError where the backend has no kernel for it.
+        Raises ValueError for one that the backend has a misfit for.
         """
 
     def count_workgroups(
@@ -114,34 +81,16 @@ class Backend(Protocol):
     def insertion(self, group: ConvolutionGroup) -> ir.Operation | None:
         """What inserts the output into a tensor, where kernels write it in its place there."""
 
-    def shuffles_channels(self, groups: int, channels: int) -> bool:
-        """Whether kernels that make images channels last are faster than IREE's code for shuffled channels.
+    def misfit(self, operation: TensorOperation) -> Reason | None:
+        """Why IREE's code computes an operation between convolutions; None where a kernel is to."""
 
-        Those of `groups` groups of so many `channels` each.
-        """
+    @property
+    def iree_code(self) -> IreeCode:
+        """What is known of IREE's own code for the target."""
 
     @property
     def reads_slices(self) -> bool:
         """Whether kernels read neighbouring channels of a larger tensor in place."""
-
-    @property
-    def pools_in_place(self) -> bool:
-        """Whether threads that read all elements of a window pool faster than IREE's loops over these."""
-
-    @property
-    def has_softmax(self) -> bool:
-        """Whether there are kernels for softmax of rows and of columns."""
-
-    @property
-    def has_layer_norm(self) -> bool:
-        """Whether there is a kernel for layer normalization of rows."""
-
-    def batch_product_misfit(self, problem: BatchProduct) -> Reason | None:
-        """Why IREE's code computes products of the matrices of a batch; None where a kernel is to."""
-
-    @property
-    def vectorizes_loops(self) -> bool:
-        """Whether IREE's code for an innermost loop is as fast as its extent fills vectors."""
 
     def first_sums(self, extent: int, length: int, results: int, *, of_rows: bool) -> int:
         """How many neighbours along a loop of `extent` belong together in sums before all else; 1 for none.
@@ -153,18 +102,6 @@ class Backend(Protocol):
     @property
     def counts_workgroups(self) -> bool:
         """Whether kernels can wait for those before them by a count in memory: workgroups begin in order."""
-
-    @property
-    def extrema_lose_nan(self) -> bool:
-        """Whether IREE compiles `arith.maximumf` and `arith.minimumf` to give the other number for a NaN."""
-
-    @property
-    def multiplies_half_slowly(self) -> bool:
-        """Whether IREE's code for convolutions of f16 and bf16 is slower than kernels that multiply f32."""
-
-    @property
-    def reductions_race(self) -> bool:
-        """Whether IREE's code reads what other threads reduced without waiting for them."""
 
     @property
     def uses_host_memory(self) -> bool:

@@ -8,12 +8,9 @@ from functools import reduce
 from math import isqrt
 
 from iree.winograd.dialect.bindings import ir
-from iree.winograd.passes.match.batch_matmul import BatchProduct
 from iree.winograd.passes.match.no_match import Reason
-from iree.winograd.pipelines.cpu.choice.batch_matmul import slower_than_iree
 from iree.winograd.pipelines.cpu.choice.search_space import CpuSearchSpace
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
-from iree.winograd.pipelines.cpu.processor.transposition import MAX_INTERLEAVED_CHANNELS
 from iree.winograd.pipelines.cpu.schedules.depthwise import DepthwiseSchedule
 from iree.winograd.pipelines.cpu.schedules.depthwise_weight_gradient import DepthwiseWeightGradientSchedule
 from iree.winograd.pipelines.cpu.schedules.direct import DirectSchedule
@@ -24,9 +21,12 @@ from iree.winograd.pipelines.machines.defaults import default_cpu_machine
 from iree.winograd.pipelines.machines.model import CpuMachine, Machine
 from iree.winograd.pipelines.specification.executable_target import ExecutableTarget
 from iree.winograd.pipelines.specification.group import ConvolutionGroup
+from iree.winograd.pipelines.specification.iree_code import IreeCode
 from iree.winograd.pipelines.specification.schedule import Schedule
+from iree.winograd.pipelines.specification.tensor_operations import TensorOperation
 
 from .lowering import CpuLowering
+from .tensor_kernels import misfit
 
 _LONGEST_SUM = 1024
 """Elements up to which one running sum is as accurate as a convolution's, and short for one thread."""
@@ -76,30 +76,15 @@ class CpuBackend:
     def insertion(self, group: ConvolutionGroup) -> ir.Operation | None:
         return group.insertion
 
-    def shuffles_channels(self, groups: int, channels: int) -> bool:
-        return groups <= MAX_INTERLEAVED_CHANNELS and channels >= self.target.vector_width
+    def misfit(self, operation: TensorOperation) -> Reason | None:
+        return misfit(operation, self.target)
+
+    @property
+    def iree_code(self) -> IreeCode:
+        return IreeCode(vectorizes_loops=True, multiplies_half_slowly=True)
 
     @property
     def reads_slices(self) -> bool:
-        return True
-
-    @property
-    def pools_in_place(self) -> bool:
-        return False
-
-    @property
-    def has_softmax(self) -> bool:
-        return True
-
-    @property
-    def has_layer_norm(self) -> bool:
-        return True
-
-    def batch_product_misfit(self, problem: BatchProduct) -> Reason | None:
-        return slower_than_iree(problem, self.target)
-
-    @property
-    def vectorizes_loops(self) -> bool:
         return True
 
     def first_sums(self, extent: int, length: int, results: int, *, of_rows: bool) -> int:
@@ -108,18 +93,6 @@ class CpuBackend:
     @property
     def counts_workgroups(self) -> bool:
         return True
-
-    @property
-    def extrema_lose_nan(self) -> bool:
-        return False
-
-    @property
-    def multiplies_half_slowly(self) -> bool:
-        return True
-
-    @property
-    def reductions_race(self) -> bool:
-        return False
 
     @property
     def uses_host_memory(self) -> bool:

@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from math import prod
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.build.constants import resource_constant
 from iree.winograd.passes.build.tensors import index_constant, size_of
-from iree.winograd.passes.match.batch_matmul import BatchMatmul
 from iree.winograd.passes.match.channel_slice import ChannelSlice, match_insert
-from iree.winograd.passes.match.columns import Columns
 from iree.winograd.passes.match.constants import constant_array
-from iree.winograd.passes.match.layer_norm import LayerNorm
 from iree.winograd.passes.match.navigation import defining_operation
 from iree.winograd.pipelines.cpu.chain import chain_attributes, count_workgroups, spans
 from iree.winograd.pipelines.cpu.kernels.by_schedule import kernel_for, weight_gradient_kernel
 from iree.winograd.pipelines.cpu.kernels.filters import FilterTransformKernel, pack_filters
 from iree.winograd.pipelines.cpu.kernels.winograd import WinogradKernel
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
+from iree.winograd.pipelines.cpu.tensor_kernels import dispatch_of
 from iree.winograd.pipelines.emission.buffer import Buffer
 from iree.winograd.pipelines.emission.dispatch import (
     KernelFunction,
@@ -38,17 +35,12 @@ from iree.winograd.pipelines.emission.signature import DispatchSignature, stated
 from iree.winograd.pipelines.emission.work import Sizes
 from iree.winograd.pipelines.specification.group import ConvolutionGroup
 from iree.winograd.pipelines.specification.schedule import Schedule
+from iree.winograd.pipelines.specification.tensor_operations import TensorOperation
 from iree.winograd.pipelines.specification.weight_gradient_group import WeightGradientGroup
-from iree.winograd.pipelines.specification.windows import Windows
 
 if TYPE_CHECKING:
     from iree.winograd.pipelines.cpu.kernels.by_schedule import CpuWeightGradientKernel
-    from iree.winograd.pipelines.cpu.kernels.column_softmax import ColumnSoftmaxKernel
     from iree.winograd.pipelines.cpu.kernels.filters import CpuKernel
-    from iree.winograd.pipelines.cpu.kernels.image_transposition import ImageTransposition
-    from iree.winograd.pipelines.cpu.kernels.layer_norm import LayerNormKernel
-    from iree.winograd.pipelines.cpu.kernels.pooling import PoolingKernel
-    from iree.winograd.pipelines.cpu.kernels.softmax import SoftmaxKernel
 
 CODEGEN_PIPELINE = "canonicalize,cse"
 """The passes that the kernels go through before IREE converts them to LLVM: they come as vectors and loops
@@ -79,128 +71,28 @@ class CpuLowering:
             return self._weight_gradient(group, schedule)
         return self._convolution(group, schedule)
 
-    def channels_last(self, image: ir.Value) -> ir.Value:
-        """Emits the dispatch that makes `N x C x H...` of f32 `N x H... x C`, at the insertion point."""
-        from iree.winograd.pipelines.cpu.kernels.image_transposition import ImageTransposition
-
-        batch, channels, *size = ir.RankedTensorType(image.type).shape
-        kernel = ImageTransposition.of(ir.RankedTensorType(image.type), self.target)
-        return self._of_tensor(
-            image,
-            (batch, *size, channels),
-            kernel,
-            lambda function: kernel.emit(function.work, *function.buffers),
-        )
-
-    def maxima(self, image: ir.Value, windows: Windows) -> ir.Value:
-        """Emits the dispatch that pools windows of f32 `N x H x W x C`, at the insertion point."""
-        from iree.winograd.pipelines.cpu.kernels.pooling import PoolingKernel
-
-        batch = ir.RankedTensorType(image.type).shape[0]
-        kernel = PoolingKernel(windows, self.target)
-        return self._of_tensor(
-            image,
-            (batch, *windows.outputs, windows.channels),
-            kernel,
-            lambda function: kernel.emit(function.work, *function.buffers),
-            attributes=lambda signature: {} if signature.dynamic_sizes else spans(kernel, batch, signature),
-        )
-
-    def softmax(self, rows: ir.Value, length: int) -> ir.Value:
-        """Emits the dispatch of softmax of the rows, `length` neighbours each, of `N x ...` of f32."""
-        from iree.winograd.pipelines.cpu.kernels.softmax import SoftmaxKernel
-
-        shape = ir.RankedTensorType(rows.type).shape
-        kernel = SoftmaxKernel(prod(shape[1:]) // length, length, self.target)
-        return self._of_tensor(
-            rows,
-            shape,
-            kernel,
-            lambda function: kernel.emit(function.work, *function.buffers),
-        )
-
-    def column_softmax(self, columns: Columns) -> ir.Value:
-        """Emits the dispatch of softmax of columns of f32, in the order of `sizes`."""
-        from iree.winograd.pipelines.cpu.kernels.column_softmax import ColumnSoftmaxKernel
-
-        kernel = ColumnSoftmaxKernel(columns.matrices, self.target)
-        return self._of_tensor(
-            columns.source,
-            columns.sizes,
-            kernel,
-            lambda function: kernel.emit(function.work, *function.buffers),
-            batch=1,
-        )
-
-    def layer_norm(self, layer_norm: LayerNorm) -> ir.Value:
-        """Emits the dispatch of layer normalization of rows of f32, at the insertion point."""
-        from iree.winograd.pipelines.cpu.kernels.layer_norm import LayerNormKernel
-
-        shape = ir.RankedTensorType(layer_norm.source.type).shape
-        scale, shift = layer_norm.scale, layer_norm.shift
-        kernel = LayerNormKernel(
-            prod(shape[1:-1]),
-            layer_norm.length,
-            layer_norm.epsilon,
-            scale is not None,
-            shift is not None,
-            self.target,
-        )
-        return self._of_tensor(
-            layer_norm.source,
-            shape,
-            kernel,
-            lambda function: kernel.emit(function.work, *function.buffers),
-            [parameter for parameter in (scale, shift) if parameter is not None],
-        )
-
-    def batch_product(self, product: BatchMatmul, threads: int) -> ir.Value:
-        """Emits the dispatch of products of the matrices of a batch, at the insertion point."""
-        from iree.winograd.pipelines.cpu.kernels.batch_matmul import BatchMatmulKernel
-
-        kernel = BatchMatmulKernel(product.problem, self.target, threads)
-        operands = [product.left, product.right]
-        signature = DispatchSignature.of(operands, product.result)
-        name = self._executable(
-            (kernel, signature),
-            kernel.name,
-            signature,
-            kernel.workgroups,
-            lambda function: kernel.emit(function.work, *function.buffers),
-        )
-        return emit_dispatch(name, signature, operands)
-
-    def _of_tensor(
-        self,
-        operand: ir.Value,
-        shape: Sequence[int],
-        kernel: ColumnSoftmaxKernel | ImageTransposition | LayerNormKernel | PoolingKernel | SoftmaxKernel,
-        body: Callable[[KernelFunction[Buffer]], None],
-        parameters: Sequence[ir.Value] = (),
-        batch: int | None = None,
-        attributes: Callable[[DispatchSignature], Mapping[str, ir.Attribute]] = lambda _: {},
-    ) -> ir.Value:
-        """The dispatch of a kernel that makes a tensor of `shape` of one of as large a batch.
-
-        `parameters` are tensors of static sizes that it reads, too. `batch` is what the kernel has for the
-        size of the batch, if that is known, or else the tensor's first size.
-        """
+    def compute(self, operation: TensorOperation) -> ir.Value:
+        """Emits the dispatch that computes an operation without a misfit, at the insertion point."""
+        found = dispatch_of(operation, self.target)
+        kernel, operand = found.kernel, found.operands[0]
         type_ = ir.RankedTensorType(operand.type)
+        result = ir.RankedTensorType.get(list(found.sizes), type_.element_type)
         dynamic = type_.is_dynamic_dim(0)
-        result = ir.RankedTensorType.get(list(shape), type_.element_type)
-        operands = [operand, *parameters]
-        known = None if dynamic else batch or type_.shape[0]
-        signature = DispatchSignature.of(operands, result, stated_batch(known))
+        batch = None if dynamic else found.batch or found.sizes[0]
+        signature = DispatchSignature.of(found.operands, result, stated_batch(batch))
+        spanned = {}
+        if found.touching is not None and batch is not None:
+            spanned = spans(found.touching, batch, signature)
         name = self._executable(
             (kernel, signature),
             kernel.name,
             signature,
             kernel.workgroups,
-            body,
-            attributes(signature),
+            lambda function: kernel.emit(function.work, *function.buffers),
+            spanned,
         )
         sizes = [_as_value(size_of(operand, 0))] if dynamic else []
-        return emit_dispatch(name, signature, operands, sizes)
+        return emit_dispatch(name, signature, found.operands, sizes)
 
     def count_workgroups(
         self,

@@ -37,7 +37,7 @@ class ComputeScalesFirst:
     def run(self, module: ir.Operation) -> None:
         if not transforms(module, ops.OutputTransformOp) or unsupported_target(module) is not None:
             return
-        if not module_backend(module).vectorizes_loops:
+        if not module_backend(module).iree_code.vectorizes_loops:
             return
         merged = [each for each in walk(module) if each.name == "tensor.collapse_shape"]
         rewrite_each("merged vector", merged, _compute_first)

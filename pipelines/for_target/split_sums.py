@@ -95,7 +95,7 @@ def _split(backend: Backend, operation: ir.Operation) -> None:
     if part == 1:
         return
     with operation.location, ir.InsertionPoint(operation):
-        total = _sum_of_sums(whole, along, part, is_row, pixels_first=not backend.vectorizes_loops)
+        total = _sum_of_sums(whole, along, part, is_row, pixels_first=not backend.iree_code.vectorizes_loops)
     operation.results[0].replace_all_uses_with(total)
     erase_if_unused([operation])
     _split(backend, total.owner.operation)

@@ -64,7 +64,9 @@ class WidenHalf:
     def run(self, module: ir.Operation) -> None:
         if not any(map(has_half, convolutions(module))):
             return
-        is_slow = unsupported_target(module) is None and module_backend(module).multiplies_half_slowly
+        if unsupported_target(module) is not None:
+            return
+        is_slow = module_backend(module).iree_code.multiplies_half_slowly
         rewrite_each("program", [module], lambda each: _Widening().widen(each) if is_slow else None)
 
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from functools import reduce
 
 from iree.winograd.dialect.bindings import ir
-from iree.winograd.passes.match.batch_matmul import BatchProduct
 from iree.winograd.passes.match.no_match import Reason
 from iree.winograd.pipelines.gpu.choice.search_space import GpuSearchSpace
 from iree.winograd.pipelines.gpu.device.target import EXECUTABLE_BACKENDS, GpuTarget
@@ -30,9 +29,12 @@ from iree.winograd.pipelines.machines.defaults import default_gpu_machine
 from iree.winograd.pipelines.machines.model import GpuMachine, Machine
 from iree.winograd.pipelines.specification.executable_target import ExecutableTarget
 from iree.winograd.pipelines.specification.group import ConvolutionGroup
+from iree.winograd.pipelines.specification.iree_code import IreeCode
 from iree.winograd.pipelines.specification.schedule import Schedule
+from iree.winograd.pipelines.specification.tensor_operations import TensorOperation
 
 from .lowering import GpuLowering
+from .tensor_kernels import misfit
 
 _LONGEST_ROW = 4096
 """Neighbours that a subgroup adds in as little time as another kernel takes to begin."""
@@ -89,30 +91,15 @@ class GpuBackend:
     def insertion(self, group: ConvolutionGroup) -> ir.Operation | None:
         return group.interleaving
 
-    def shuffles_channels(self, groups: int, channels: int) -> bool:
-        return False
+    def misfit(self, operation: TensorOperation) -> Reason | None:
+        return misfit(operation)
+
+    @property
+    def iree_code(self) -> IreeCode:
+        return self.target.iree_code
 
     @property
     def reads_slices(self) -> bool:
-        return False
-
-    @property
-    def pools_in_place(self) -> bool:
-        return True
-
-    @property
-    def has_softmax(self) -> bool:
-        return False
-
-    @property
-    def has_layer_norm(self) -> bool:
-        return False
-
-    def batch_product_misfit(self, problem: BatchProduct) -> Reason | None:
-        return "there is no kernel for it on GPUs"
-
-    @property
-    def vectorizes_loops(self) -> bool:
         return False
 
     def first_sums(self, extent: int, length: int, results: int, *, of_rows: bool) -> int:
@@ -124,18 +111,6 @@ class GpuBackend:
     @property
     def counts_workgroups(self) -> bool:
         return False
-
-    @property
-    def extrema_lose_nan(self) -> bool:
-        return self.target.extrema_lose_nan
-
-    @property
-    def multiplies_half_slowly(self) -> bool:
-        return False
-
-    @property
-    def reductions_race(self) -> bool:
-        return self.target.reductions_race
 
     @property
     def uses_host_memory(self) -> bool:

@@ -11,11 +11,8 @@ from iree.winograd.dialect.bindings import ir
 from iree.winograd.dialect.ops import GradientTransformOp, InputTransformOp
 from iree.winograd.passes.build.constants import resource_constant
 from iree.winograd.passes.build.tensors import size_of
-from iree.winograd.passes.match.batch_matmul import BatchMatmul
-from iree.winograd.passes.match.columns import Columns
 from iree.winograd.passes.match.constants import constant_array
 from iree.winograd.passes.match.image_layout import to_channels_last
-from iree.winograd.passes.match.layer_norm import LayerNorm
 from iree.winograd.passes.match.slices import match_slice
 from iree.winograd.pipelines.emission.dispatch import KernelFunction, kernel_name
 from iree.winograd.pipelines.emission.epilogue import VectorEpilogue, epilogue_text, reads_along_channels
@@ -70,11 +67,12 @@ from iree.winograd.pipelines.gpu.schedules.weight_gradient import (
     MatrixWeightGradientSchedule,
     MultiplyAddWeightGradientSchedule,
 )
+from iree.winograd.pipelines.gpu.tensor_kernels import misfit
 from iree.winograd.pipelines.specification.group import ConvolutionGroup
 from iree.winograd.pipelines.specification.schedule import Schedule
 from iree.winograd.pipelines.specification.shape import ConvolutionShape
+from iree.winograd.pipelines.specification.tensor_operations import ChannelsLast, TensorOperation
 from iree.winograd.pipelines.specification.weight_gradient_group import WeightGradientGroup
-from iree.winograd.pipelines.specification.windows import Windows
 
 
 @dataclass
@@ -110,32 +108,15 @@ class GpuLowering:
             return lowering.direct()
         return lowering.transformed()
 
-    def channels_last(self, image: ir.Value) -> ir.Value:
-        """Emits the dispatch that makes `N x C x H...` of f32 `N x H... x C`, at the insertion point."""
-        batch, channels, *size = TensorArgument.of(image, by_quads=False).extents
+    def compute(self, operation: TensorOperation) -> ir.Value:
+        """Emits the dispatch that makes images channels last, the operation there is a kernel for."""
+        if reason := misfit(operation):
+            raise ValueError(reason)
+        assert isinstance(operation, ChannelsLast)
+        batch, channels, *size = TensorArgument.of(operation.image, by_quads=False).extents
         assert channels is not None
         kernel = ImageTransposition.channels_last(channels, [each for each in size if each is not None])
-        return _transposed(self._launcher, image, kernel, (batch, *size, channels))
-
-    def maxima(self, image: ir.Value, windows: Windows) -> ir.Value:
-        """Raises ValueError."""
-        raise ValueError("GPUs have no kernel that pools")
-
-    def softmax(self, rows: ir.Value, length: int) -> ir.Value:
-        """Raises ValueError."""
-        raise ValueError("GPUs have no kernel for softmax")
-
-    def column_softmax(self, columns: Columns) -> ir.Value:
-        """Raises ValueError."""
-        raise ValueError("GPUs have no kernel for softmax")
-
-    def layer_norm(self, layer_norm: LayerNorm) -> ir.Value:
-        """Raises ValueError."""
-        raise ValueError("GPUs have no kernel for layer normalization")
-
-    def batch_product(self, product: BatchMatmul, threads: int) -> ir.Value:
-        """Raises ValueError."""
-        raise ValueError("GPUs have no kernel for products of the matrices of a batch")
+        return _transposed(self._launcher, operation.image, kernel, (batch, *size, channels))
 
     def count_workgroups(
         self,

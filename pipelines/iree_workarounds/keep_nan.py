@@ -35,7 +35,7 @@ class KeepNan:
 
     def run(self, module: ir.Operation) -> None:
         bodies = [each for each in walk(module) if each.name in _BODIES and _extrema(each)]
-        loses_nan = unsupported_target(module) is None and module_backend(module).extrema_lose_nan
+        loses_nan = unsupported_target(module) is None and module_backend(module).iree_code.extrema_lose_nan
         rewrite_each("body", bodies, lambda body: _compare(body) if loses_nan else None)
 
 

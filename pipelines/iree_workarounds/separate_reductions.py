@@ -40,7 +40,7 @@ class SeparateReductions:
         if not transforms(module, ops.OutputTransformOp):
             return
         reductions = [each for each in walk(module) if is_reduction(each)]
-        race = unsupported_target(module) is None and module_backend(module).reductions_race
+        race = unsupported_target(module) is None and module_backend(module).iree_code.reductions_race
         rewrite_each("reduction", reductions, lambda each: _separate(each) if race else None)
 
 

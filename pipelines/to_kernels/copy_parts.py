@@ -11,8 +11,9 @@ from iree.winograd.passes.match.sizes import is_dynamic
 from iree.winograd.passes.match.slices import match_slice
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 
-from ..backends.backend import Lowering
+from ..backends.backend import Backend, Lowering
 from ..backends.module_backend import module_backend, unsupported_target
+from ..specification.tensor_operations import MaxPooling
 from ..specification.windows import Windows
 
 _RANK = 4
@@ -39,18 +40,19 @@ class CopyParts:
         if not slices or unsupported_target(module) is not None:
             return
         backend = module_backend(module)
-        if backend.pools_in_place:
-            return
         lowering = backend.lowering(module)
-        rewrite_each("slice", slices, lambda each: _copy(each, lowering))
+        rewrite_each("slice", slices, lambda each: _copy(each, backend, lowering))
 
 
-def _copy(slice_: ir.Operation, lowering: Lowering) -> None:
+def _copy(slice_: ir.Operation, backend: Backend, lowering: Lowering) -> None:
     pixels = _pixels(slice_)
     if pixels is None or not _is_transformed(slice_):
         return
+    pooling = MaxPooling(slice_.operands[0], pixels)
+    if backend.misfit(pooling) is not None:
+        return
     with slice_.location, ir.InsertionPoint(slice_):
-        copied = lowering.maxima(slice_.operands[0], pixels)
+        copied = lowering.compute(pooling)
     slice_.results[0].replace_all_uses_with(copied)
     erase_if_unused([slice_])
 

@@ -17,6 +17,7 @@ from iree.winograd.passes.rewrite.erasure import erase_if_unused
 from ..backends.backend import Backend, Lowering
 from ..backends.module_backend import module_backend, unsupported_target
 from ..selection.options import WinogradOptions
+from ..specification.tensor_operations import BatchedProduct
 
 PASS_NAME = "winograd-lower-batch-matmul"
 
@@ -55,12 +56,13 @@ class LowerBatchMatmul:
         if isinstance(product, NoMatch):
             remark_left(PASS_NAME, product)
             return
-        if reason := backend.batch_product_misfit(product.problem):
+        batched = BatchedProduct(product, self.threads)
+        if reason := backend.misfit(batched):
             remark_left(PASS_NAME, NoMatch(operation, reason))
             return
         last = defining_operation(product.result)
         assert last is not None
         with operation.location, ir.InsertionPoint(last):
-            computed = lowering.batch_product(product, self.threads)
+            computed = lowering.compute(batched)
         product.result.replace_all_uses_with(computed)
         erase_if_unused([last])

@@ -9,11 +9,9 @@ from iree.winograd.passes.match.layer_norm import is_normalization, match_layer_
 from iree.winograd.passes.match.navigation import walk
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 
-from ..backends.backend import Lowering
+from ..backends.backend import Backend, Lowering
 from ..backends.module_backend import module_backend, unsupported_target
-
-_LEAST_LENGTH = 16
-"""Shorter rows don't fill a vector of every target."""
+from ..specification.tensor_operations import RowNormalization
 
 
 @register_pass("winograd-lower-layer-norm")
@@ -42,18 +40,16 @@ class LowerLayerNorm:
         if not normalizations or unsupported_target(module) is not None:
             return
         backend = module_backend(module)
-        if not backend.has_layer_norm:
-            return
         lowering = backend.lowering(module)
-        rewrite_each("layer normalization", normalizations, lambda each: _lower(each, lowering))
+        rewrite_each("layer normalization", normalizations, lambda each: _lower(each, backend, lowering))
 
 
-def _lower(normalization: ir.Operation, lowering: Lowering) -> None:
+def _lower(normalization: ir.Operation, backend: Backend, lowering: Lowering) -> None:
     layer_norm = match_layer_norm(normalization)
-    if layer_norm is None or layer_norm.length < _LEAST_LENGTH:
+    if layer_norm is None or backend.misfit(RowNormalization(layer_norm)) is not None:
         return
     last = layer_norm.last
     with last.location, ir.InsertionPoint(last):
-        rows = lowering.layer_norm(layer_norm)
+        rows = lowering.compute(RowNormalization(layer_norm))
     last.results[0].replace_all_uses_with(rows)
     erase_if_unused([last])

@@ -11,8 +11,9 @@ from iree.winograd.passes.match.navigation import walk
 from iree.winograd.passes.match.softmax import Softmax, match_softmax
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 
-from ..backends.backend import Lowering
+from ..backends.backend import Backend, Lowering
 from ..backends.module_backend import module_backend, unsupported_target
+from ..specification.tensor_operations import ColumnSoftmax, RowSoftmax
 
 _LEAST_LENGTH = 16
 """Shorter rows take as long in IREE's code; shorter columns it computes with what lies around them."""
@@ -51,29 +52,30 @@ class LowerSoftmax:
         if not divisions or unsupported_target(module) is not None:
             return
         backend = module_backend(module)
-        if not backend.has_softmax:
-            return
         lowering = backend.lowering(module)
-        rewrite_each("softmax", divisions, lambda each: _lower(each, lowering))
+        rewrite_each("softmax", divisions, lambda each: _lower(each, backend, lowering))
 
 
 def _may_divide(operation: ir.Operation) -> bool:
     return operation.name in ("linalg.generic", "linalg.div") and len(operation.results) == 1
 
 
-def _lower(division: ir.Operation, lowering: Lowering) -> None:
+def _lower(division: ir.Operation, backend: Backend, lowering: Lowering) -> None:
     softmax = match_softmax(division)
-    if softmax is None or softmax.length < _LEAST_LENGTH:
+    if softmax is None:
+        return
+    operation = _operation(softmax)
+    if backend.misfit(operation) is not None:
         return
     with division.location, ir.InsertionPoint(division):
-        computed = _computed(softmax, lowering)
+        computed = lowering.compute(operation)
+        if isinstance(operation, ColumnSoftmax):
+            computed = merged_to(transposed(computed, operation.columns.order), softmax.shape)
     softmax.result.replace_all_uses_with(computed)
     erase_if_unused([division])
 
 
-def _computed(softmax: Softmax, lowering: Lowering) -> ir.Value:
+def _operation(softmax: Softmax) -> RowSoftmax | ColumnSoftmax:
     if softmax.dimension > 0 and all(size == 1 for size in softmax.shape[softmax.dimension + 1 :]):
-        return lowering.softmax(softmax.source, softmax.length)
-    columns = columns_along(softmax.source, softmax.dimension)
-    in_order = transposed(lowering.column_softmax(columns), columns.order)
-    return merged_to(in_order, softmax.shape)
+        return RowSoftmax(softmax.source, softmax.length)
+    return ColumnSoftmax(columns_along(softmax.source, softmax.dimension))

@@ -21,8 +21,9 @@ from iree.winograd.passes.match.padding import match_pad
 from iree.winograd.passes.match.sizes import is_dynamic
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 
-from ..backends.backend import Lowering
+from ..backends.backend import Backend, Lowering
 from ..backends.module_backend import module_backend, unsupported_target
+from ..specification.tensor_operations import MaxPooling
 from ..specification.windows import Windows
 
 PASS_NAME = "winograd-pool-in-place"
@@ -68,22 +69,21 @@ class PoolInPlace:
         if not poolings or unsupported_target(module) is not None:
             return
         backend = module_backend(module)
-        lowering = None if backend.pools_in_place else backend.lowering(module)
-        rewrite_each("pooling", poolings, lambda pooling: _pool(pooling, lowering))
+        lowering = backend.lowering(module)
+        rewrite_each("pooling", poolings, lambda pooling: _pool(pooling, backend, lowering))
 
 
-def _pool(pooling: ir.Operation, lowering: Lowering | None) -> None:
+def _pool(pooling: ir.Operation, backend: Backend, lowering: Lowering) -> None:
     matched = _match(pooling)
     if isinstance(matched, NoMatch):
         remark_left(PASS_NAME, matched)
         return
-    if lowering is not None and not matched.copies:
+    operation = MaxPooling(matched.source, matched.windows)
+    by_kernel = backend.misfit(operation) is None
+    if by_kernel and not matched.copies:
         return
     with pooling.location, ir.InsertionPoint(pooling):
-        if lowering is not None:
-            maxima = lowering.maxima(matched.source, matched.windows)
-        else:
-            maxima = _read_by_thread(matched)
+        maxima = lowering.compute(operation) if by_kernel else _read_by_thread(matched)
     pooling.results[0].replace_all_uses_with(maxima)
     erase_if_unused([pooling])
 

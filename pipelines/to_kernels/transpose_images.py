@@ -15,6 +15,7 @@ from iree.winograd.passes.rewrite.erasure import erase_if_unused
 
 from ..backends.backend import Backend, Lowering
 from ..backends.module_backend import module_backend, unsupported_target
+from ..specification.tensor_operations import ChannelShuffle, ChannelsLast
 
 MIN_SHUFFLED_RANK = 4
 """Of images with groups of channels: images of a single dimension have it."""
@@ -56,18 +57,20 @@ class TransposeImages:
 def _transpose(transposition: ir.Operation, backend: Backend, lowering: Lowering) -> None:
     image = transposition.operands[0]
     with transposition.location, ir.InsertionPoint(transposition):
-        if _shuffles_channels(transposition, backend):
-            transposed = _shuffled(image, lowering)
+        if _shuffles_channels(transposition):
+            transposed = _shuffled(image, backend, lowering)
         elif _moves_channels(transposition) and _is_argument(image) and _is_transformed(transposition):
-            transposed = lowering.channels_last(image)
+            transposed = lowering.compute(ChannelsLast(image))
         else:
             return
+    if transposed is None:
+        return
     transposition.results[0].replace_all_uses_with(transposed)
     erase_if_unused([transposition])
 
 
-def _shuffles_channels(transposition: ir.Operation, backend: Backend) -> bool:
-    """Whether it shuffles groups of an image's channels, of f32 and static size, where kernels are faster."""
+def _shuffles_channels(transposition: ir.Operation) -> bool:
+    """Whether it shuffles groups of an image's channels, of f32 and static size."""
     type_ = ir.RankedTensorType(transposition.operands[0].type)
     if type_.rank < MIN_SHUFFLED_RANK:
         return False
@@ -76,18 +79,22 @@ def _shuffles_channels(transposition: ir.Operation, backend: Backend) -> bool:
         list(transposition.attributes["permutation"]) == [*outer, channels, groups]
         and str(type_.element_type) == "f32"
         and not any(map(is_dynamic, type_.shape))
-        and backend.shuffles_channels(*type_.shape[-2:])
     )
 
 
-def _shuffled(image: ir.Value, lowering: Lowering) -> ir.Value:
-    """Build `N x H... x groups x channels` as `N x H... x channels x groups`."""
+def _shuffled(image: ir.Value, backend: Backend, lowering: Lowering) -> ir.Value | None:
+    """Build `N x H... x groups x channels` as `N x H... x channels x groups`; None where IREE is to."""
     *pixels, groups, channels = ir.RankedTensorType(image.type).shape
     last = len(pixels)
     reassociation = [[*range(last)], [last], [last + 1]]
     element = ir.RankedTensorType(image.type).element_type
     images = ir.RankedTensorType.get([prod(pixels), groups, channels], element)
-    shuffled = lowering.channels_last(tensor.collapse_shape(images, image, reassociation))
+    collapsed = tensor.collapse_shape(images, image, reassociation)
+    shuffle = ChannelShuffle(collapsed)
+    if backend.misfit(shuffle) is not None:
+        erase_if_unused([collapsed.owner.operation])
+        return None
+    shuffled = lowering.compute(shuffle)
     shape = [*pixels, channels, groups]
     return tensor.expand_shape(ir.RankedTensorType.get(shape, element), shuffled, reassociation, [], shape)
 

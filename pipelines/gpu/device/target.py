@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from iree.winograd.pipelines.machines.units import KIBIBYTE
 from iree.winograd.pipelines.specification.executable_target import ExecutableTarget
+from iree.winograd.pipelines.specification.iree_code import IreeCode
 
 from .matrix_unit import COOPERATIVE, MFMA, MMA, WMMA, MatrixUnit
 
@@ -60,10 +61,8 @@ class GpuTarget:
     """What multiplies 16 x 16 by 16 x 16 fp16 numbers for a warp and sums in fp32, if there is such."""
     has_warpgroup_products: bool = False
     """Whether four warps multiply 64 x 16 by 16 x n fp16 numbers in shared memory, as sm_90a does."""
-    extrema_lose_nan: bool = False
-    """Whether IREE compiles `arith.maximumf` and `arith.minimumf` to give the other number for a NaN."""
-    reductions_race: bool = False
-    """Whether IREE's code reads what other threads reduced without waiting for them."""
+    iree_code: IreeCode = field(default_factory=IreeCode)
+    """What is known of IREE's own code for it."""
 
     def __post_init__(self) -> None:
         if self.max_threads < _MIN_THREADS or self.shared_memory_bytes < _MIN_SHARED_MEMORY:
@@ -96,9 +95,11 @@ class GpuTarget:
             ),
             matrix_unit=_matrix_unit(target, name),
             has_warpgroup_products=target.backend == "cuda" and name == _WARPGROUP_PRODUCTS,
-            # IREE reads no number in the name, and takes the GPU for one without such instructions.
-            extrema_lose_nan=target.backend == "cuda" and name == _WARPGROUP_PRODUCTS,
-            reductions_race=target.backend == "vulkan-spirv",
+            iree_code=IreeCode(
+                # IREE reads no number in the name, and takes the GPU for one without such instructions.
+                extrema_lose_nan=target.backend == "cuda" and name == _WARPGROUP_PRODUCTS,
+                reductions_race=target.backend == "vulkan-spirv",
+            ),
         )
 
     def least(self, other: GpuTarget) -> GpuTarget:
@@ -115,8 +116,10 @@ class GpuTarget:
             ),
             self.matrix_unit if self.matrix_unit == other.matrix_unit else None,
             self.has_warpgroup_products and other.has_warpgroup_products,
-            self.extrema_lose_nan or other.extrema_lose_nan,
-            self.reductions_race or other.reductions_race,
+            IreeCode(
+                extrema_lose_nan=self.iree_code.extrema_lose_nan or other.iree_code.extrema_lose_nan,
+                reductions_race=self.iree_code.reductions_race or other.iree_code.reductions_race,
+            ),
         )
 
 

@@ -15,6 +15,7 @@ from iree.winograd.pipelines.gpu.schedules.fit import fits
 from iree.winograd.pipelines.gpu.schedules.gemm import GemmSchedule
 from iree.winograd.pipelines.gpu.schedules.split import CooperativeSchedule
 from iree.winograd.pipelines.specification.executable_target import ExecutableTarget
+from iree.winograd.pipelines.specification.iree_code import IreeCode
 from scheduled_program import F2X2, ScheduledProgram
 from wide import wide
 
@@ -109,7 +110,7 @@ def test_limits_are_read_from_the_target() -> None:
     assert cuda == GpuTarget(256, 32768, "nvvm.minctasm", max_workgroups=(2**31 - 1, 65535, 1024))
     assert cuda.least(GpuTarget(256, 32768)).max_workgroups == (65535, 65535, 1024)
     vulkan = GpuTarget.of(ExecutableTarget("vulkan-spirv", "vulkan-spirv-fb", ""))
-    assert vulkan == GpuTarget(128, 16384, reductions_race=True)
+    assert vulkan == GpuTarget(128, 16384, iree_code=IreeCode(reductions_race=True))
 
 
 def test_an_architecture_may_have_less_memory_than_irees_target_says() -> None:

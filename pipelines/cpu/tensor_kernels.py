@@ -1,0 +1,168 @@
+"""The kinds of kernels beside those of convolutions, a row each: what it suits, and its kernel.
+
+Kernels are imported when they are needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from math import prod
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from iree.winograd.dialect.bindings import ir
+from iree.winograd.passes.match.no_match import Reason
+from iree.winograd.pipelines.cpu.choice.batch_matmul import slower_than_iree
+from iree.winograd.pipelines.cpu.processor.target import CpuTarget
+from iree.winograd.pipelines.cpu.processor.transposition import MAX_INTERLEAVED_CHANNELS
+from iree.winograd.pipelines.specification.tensor_operations import (
+    BatchedProduct,
+    ChannelShuffle,
+    ChannelsLast,
+    ColumnSoftmax,
+    MaxPooling,
+    RowNormalization,
+    RowSoftmax,
+    TensorOperation,
+)
+
+if TYPE_CHECKING:
+    from iree.winograd.pipelines.cpu.kernels.batch_matmul import BatchMatmulKernel
+    from iree.winograd.pipelines.cpu.kernels.column_softmax import ColumnSoftmaxKernel
+    from iree.winograd.pipelines.cpu.kernels.image_transposition import ImageTransposition
+    from iree.winograd.pipelines.cpu.kernels.layer_norm import LayerNormKernel
+    from iree.winograd.pipelines.cpu.kernels.pooling import PoolingKernel
+    from iree.winograd.pipelines.cpu.kernels.softmax import SoftmaxKernel
+
+    TensorKernel: TypeAlias = (
+        BatchMatmulKernel
+        | ColumnSoftmaxKernel
+        | ImageTransposition
+        | LayerNormKernel
+        | PoolingKernel
+        | SoftmaxKernel
+    )
+
+_LEAST_ROW = 16
+"""Shorter rows don't fill a vector of every target."""
+
+
+@dataclass(frozen=True)
+class TensorDispatch:
+    """A kernel with the tensors that it reads and the sizes of the one that it makes.
+
+    The first size is that of the first operand, which may be dynamic.
+    """
+
+    kernel: TensorKernel
+    operands: tuple[ir.Value, ...]
+    sizes: tuple[int, ...]
+    batch: int | None = None
+    """What the kernel has for the size of the batch, where it isn't the first size."""
+    touching: PoolingKernel | None = None
+    """The kernel, where it says which pixels its workgroups touch."""
+
+
+@dataclass(frozen=True)
+class _Kind:
+    dispatch: Callable[[Any, CpuTarget], TensorDispatch]
+    misfit: Callable[[Any, CpuTarget], Reason | None] = lambda operation, target: None
+
+
+def misfit(operation: TensorOperation, target: CpuTarget) -> Reason | None:
+    """Why IREE computes the operation; None where a kernel is to."""
+    return _KINDS[type(operation)].misfit(operation, target)
+
+
+def dispatch_of(operation: TensorOperation, target: CpuTarget) -> TensorDispatch:
+    """What computes an operation that there is no misfit for."""
+    return _KINDS[type(operation)].dispatch(operation, target)
+
+
+def _channels_last(operation: ChannelsLast | ChannelShuffle, target: CpuTarget) -> TensorDispatch:
+    from iree.winograd.pipelines.cpu.kernels.image_transposition import ImageTransposition
+
+    type_ = ir.RankedTensorType(operation.image.type)
+    batch, channels, *size = type_.shape
+    return TensorDispatch(ImageTransposition.of(type_, target), (operation.image,), (batch, *size, channels))
+
+
+def _misfit_of_shuffle(operation: ChannelShuffle, target: CpuTarget) -> Reason | None:
+    _, groups, channels = operation.image.type.shape
+    if groups > MAX_INTERLEAVED_CHANNELS:
+        return f"IREE shuffles {groups} groups of channels as fast"
+    if channels < target.vector_width:
+        return f"groups of {channels} channels fill no vector"
+    return None
+
+
+def _max_pooling(operation: MaxPooling, target: CpuTarget) -> TensorDispatch:
+    from iree.winograd.pipelines.cpu.kernels.pooling import PoolingKernel
+
+    windows = operation.windows
+    sizes = (operation.image.type.shape[0], *windows.outputs, windows.channels)
+    kernel = PoolingKernel(windows, target)
+    return TensorDispatch(kernel, (operation.image,), sizes, touching=kernel)
+
+
+def _row_softmax(operation: RowSoftmax, target: CpuTarget) -> TensorDispatch:
+    from iree.winograd.pipelines.cpu.kernels.softmax import SoftmaxKernel
+
+    shape = tuple(operation.rows.type.shape)
+    kernel = SoftmaxKernel(prod(shape[1:]) // operation.length, operation.length, target)
+    return TensorDispatch(kernel, (operation.rows,), shape)
+
+
+def _misfit_of_rows(length: int) -> Reason | None:
+    return f"rows of {length} elements fill no vector" if length < _LEAST_ROW else None
+
+
+def _column_softmax(operation: ColumnSoftmax, target: CpuTarget) -> TensorDispatch:
+    from iree.winograd.pipelines.cpu.kernels.column_softmax import ColumnSoftmaxKernel
+
+    columns = operation.columns
+    kernel = ColumnSoftmaxKernel(columns.matrices, target)
+    return TensorDispatch(kernel, (columns.source,), tuple(columns.sizes), batch=1)
+
+
+def _row_normalization(operation: RowNormalization, target: CpuTarget) -> TensorDispatch:
+    from iree.winograd.pipelines.cpu.kernels.layer_norm import LayerNormKernel
+
+    found = operation.layer_norm
+    shape = tuple(found.source.type.shape)
+    kernel = LayerNormKernel(
+        prod(shape[1:-1]),
+        found.length,
+        found.epsilon,
+        found.scale is not None,
+        found.shift is not None,
+        target,
+    )
+    parameters = (each for each in (found.scale, found.shift) if each is not None)
+    return TensorDispatch(kernel, (found.source, *parameters), shape)
+
+
+def _batched_product(operation: BatchedProduct, target: CpuTarget) -> TensorDispatch:
+    from iree.winograd.pipelines.cpu.kernels.batch_matmul import BatchMatmulKernel
+
+    product = operation.product
+    kernel = BatchMatmulKernel(product.problem, target, operation.threads)
+    return TensorDispatch(kernel, (product.left, product.right), tuple(product.result.type.shape), batch=1)
+
+
+_KINDS: Mapping[type, _Kind] = MappingProxyType(
+    {
+        ChannelsLast: _Kind(_channels_last),
+        ChannelShuffle: _Kind(_channels_last, _misfit_of_shuffle),
+        MaxPooling: _Kind(_max_pooling),
+        RowSoftmax: _Kind(_row_softmax, lambda each, target: _misfit_of_rows(each.length)),
+        ColumnSoftmax: _Kind(_column_softmax),
+        RowNormalization: _Kind(
+            _row_normalization, lambda each, target: _misfit_of_rows(each.layer_norm.length)
+        ),
+        BatchedProduct: _Kind(
+            _batched_product, lambda each, target: slower_than_iree(each.product.problem, target)
+        ),
+    }
+)

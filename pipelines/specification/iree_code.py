@@ -1,0 +1,19 @@
+"""What IREE 3.13's own code for a target does, as far as passes go by it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class IreeCode:
+    """Facts on the code that IREE makes for a target of what isn't ours."""
+
+    vectorizes_loops: bool = False
+    """Whether an innermost loop is as fast as its extent fills vectors."""
+    multiplies_half_slowly: bool = False
+    """Whether convolutions of f16 and bf16 are slower than kernels that multiply f32."""
+    extrema_lose_nan: bool = False
+    """Whether `arith.maximumf` and `arith.minimumf` give the other number for a NaN."""
+    reductions_race: bool = False
+    """Whether it reads what other threads reduced without waiting for them."""

@@ -1,0 +1,77 @@
+"""What lies between convolutions and a kernel may compute, a class for each kind."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from iree.winograd.dialect.bindings import ir
+from iree.winograd.passes.match.batch_matmul import BatchMatmul
+from iree.winograd.passes.match.columns import Columns
+from iree.winograd.passes.match.layer_norm import LayerNorm
+
+from .windows import Windows
+
+
+@dataclass(frozen=True)
+class ChannelsLast:
+    """`N x C x H...` as `N x H... x C`. Only N may be dynamic."""
+
+    image: ir.Value
+
+
+@dataclass(frozen=True)
+class ChannelShuffle:
+    """`N x groups x channels` as `N x channels x groups`, where N are the pixels of images."""
+
+    image: ir.Value
+
+
+@dataclass(frozen=True)
+class MaxPooling:
+    """The maxima of windows of `N x H x W x C`. Only N may be dynamic."""
+
+    image: ir.Value
+    windows: Windows
+
+
+@dataclass(frozen=True)
+class RowSoftmax:
+    """Softmax of the rows of `N x ...`, which are `length` neighbours each. Only N may be dynamic."""
+
+    rows: ir.Value
+    length: int
+
+
+@dataclass(frozen=True)
+class ColumnSoftmax:
+    """Softmax of columns, in the order of their `sizes`."""
+
+    columns: Columns
+
+
+@dataclass(frozen=True)
+class RowNormalization:
+    """Layer normalization of rows. Only the first size may be dynamic."""
+
+    layer_norm: LayerNorm
+
+
+@dataclass(frozen=True)
+class BatchedProduct:
+    """Products of the matrices of a batch, for so many threads."""
+
+    product: BatchMatmul
+    threads: int
+
+
+TensorOperation: TypeAlias = (
+    ChannelsLast
+    | ChannelShuffle
+    | MaxPooling
+    | RowSoftmax
+    | ColumnSoftmax
+    | RowNormalization
+    | BatchedProduct
+)
+"""All of them are of f32."""
