@@ -45,6 +45,7 @@ from .machines.host import physical_cores
 from .on_program.chain_kernels import ChainKernels
 from .on_program.drop_barriers import DropBarriers
 from .on_program.end_computed_first import EndComputedFirst
+from .on_program.note_features import NoteFeatures
 from .on_program.note_threads import NoteThreads
 from .on_program.note_unaligned import NoteUnaligned
 from .on_program.note_writes import NoteWrites
@@ -117,6 +118,7 @@ def compile_pipeline(
         SeparateCalls(),
         NoteUnaligned(),
         NoteThreads(**shared_values(options, NoteThreads)),
+        NoteFeatures(),
     ]
 
 

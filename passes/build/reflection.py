@@ -9,9 +9,14 @@ from iree.winograd.dialect.bindings import ir
 
 def note_numbers(function: ir.Operation, key: str, numbers: Sequence[int]) -> None:
     """Add `numbers`, of arguments for example, to the reflection of a `util.func`, if there are any."""
-    if not numbers:
+    note_words(function, key, [str(number) for number in numbers])
+
+
+def note_words(function: ir.Operation, key: str, words: Sequence[str]) -> None:
+    """Add `words`, with spaces between them, to the reflection of a `util.func`, if there are any."""
+    if not words:
         return
     reflection = function.attributes.get("iree.reflection", ())
     entries = {named.name: named.attr for named in reflection}
-    entries[key] = ir.StringAttr.get(" ".join(map(str, numbers)), function.context)
+    entries[key] = ir.StringAttr.get(" ".join(words), function.context)
     function.attributes["iree.reflection"] = ir.DictAttr.get(entries, function.context)

@@ -17,6 +17,9 @@ STORAGE_KEY = "winograd.storage"
 THREADS_KEY = "winograd.threads"
 """The number of threads that the kernels are for."""
 
+FEATURES_KEY = "winograd.features"
+"""The features of the processor that the kernels are for, on CPUs: LLVM's names between spaces."""
+
 INPUTS_KEY = "winograd.inputs"
 OUTPUTS_KEY = "winograd.outputs"
 """What the model calls its arguments and its results: a list of strings in JSON each."""

@@ -26,10 +26,12 @@ from iree.winograd.loading.check_sums import DamagedFileError, check_sums
 from iree.winograd.loading.device import RUNTIME_ERRORS, BorrowedArrays, Device, open_device
 from iree.winograd.loading.element_types import ElementType, HostArray, type_of_hal, types_of_mlir
 from iree.winograd.loading.parameters import Parameter, TensorParameter, by_position
+from iree.winograd.loading.processor_features import missing_features
 from iree.winograd.loading.program_context import INSTANCE, ProgramContext
 from iree.winograd.loading.results import Result, has_tensor, mapped
 from iree.winograd.loading.signatures import FunctionSignature, SignatureError, parse_declaration
 from iree.winograd.pipelines.specification.reflection import (
+    FEATURES_KEY,
     INPUTS_KEY,
     OUTPUTS_KEY,
     READ_ONLY_KEY,
@@ -64,9 +66,10 @@ def load(
     batch work (SCHED_BATCH) until the call returns. Neither is done where something else was chosen for it.
 
     Warns with `ThreadsWarning` where kernels of the program are for another number of threads. Raises
-    `LoadError` when the file can't be read, isn't a compiled program, is compiled for other devices or has
-    functions none of which can be called on arrays, and when there is no such device; `InvalidOptionError`
-    for a number of threads that isn't positive, or is given for a device other than local-task.
+    `LoadError` when the file can't be read, isn't a compiled program, is damaged, is compiled for other
+    devices or processors, or has functions none of which can be called on arrays, and when there is no such
+    device; `InvalidOptionError` for a number of threads that isn't positive, or is given for a device other
+    than local-task.
     """
     if threads is not None and (threads < 1 or driver_name(device) != "local-task"):
         raise InvalidOptionError(f"threads must be positive and for local-task, got {threads} for {device!r}")
@@ -99,6 +102,11 @@ def load_on(program: bytes | str | PathLike[str], device: Device) -> LoadedProgr
         raise LoadError(f"{name} is damaged: {error}; compile it again") from error
     except RUNTIME_ERRORS as error:
         raise LoadError(f"{name} is not a program compiled by IREE: {error}") from error
+    if device.in_host_memory and (missing := missing_features(_features(module))):
+        raise LoadError(
+            f"{name} is compiled for a processor with {', '.join(missing)}, which this one lacks: compile it "
+            'here, or for a lesser one such as target="cpu:x86-64-v3" or "cpu:x86-64"'
+        )
     try:
         context = ProgramContext(module, device)
     except RUNTIME_ERRORS as error:
@@ -290,6 +298,12 @@ def _public_functions(module: Any) -> Iterator[tuple[str, Any]]:
         # IREE's own functions start with underscores; one on fences is beside the one that waits for it.
         if not name.startswith("__") and not name.endswith("$async"):
             yield name, module.lookup_function(name)
+
+
+def _features(module: Any) -> list[str]:
+    """Those of a processor that kernels of the program are for."""
+    noted = (function.reflection.get(FEATURES_KEY, "") for _, function in _public_functions(module))
+    return list(dict.fromkeys(feature for features in noted for feature in features.split()))
 
 
 def _signature(function: Any) -> FunctionSignature | None:

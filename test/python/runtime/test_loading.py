@@ -6,9 +6,11 @@ from pathlib import Path
 
 import iree.compiler
 import iree.runtime
+import iree.winograd
 import numpy as np
 import pytest
 from iree.winograd.errors import CallError, LoadError
+from iree.winograd.loading import processor_features
 from iree.winograd.loading.device import close_gpus
 from iree.winograd.loading.runtime import LoadedProgram, load
 from loaded_programs import PROGRAM, compile_program, random_array
@@ -59,6 +61,28 @@ def test_no_damaged_program_is_loaded(vmfb: bytes, tmp_path: Path) -> None:
     for length in (100, len(vmfb) // 2, len(vmfb) - 1):
         with pytest.raises(LoadError):
             load(vmfb[:length], "local-sync")
+
+
+def test_a_program_for_a_better_processor(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = """func.func @main(%x: tensor<1x14x14x8xf32>, %w: tensor<3x3x8x16xf32>, %y: tensor<1x12x12x16xf32>)
+    -> tensor<1x12x12x16xf32> {
+  %r = linalg.conv_2d_nhwc_hwcf ins(%x, %w : tensor<1x14x14x8xf32>, tensor<3x3x8x16xf32>)
+    outs(%y : tensor<1x12x12x16xf32>) -> tensor<1x12x12x16xf32>
+  return %r : tensor<1x12x12x16xf32>
+}
+"""
+    vmfb = iree.winograd.compile(text, target="cpu:x86-64-v4", threads=1)
+    names = "pni,ssse3,sse4_1,sse4_2,popcnt,abm,bmi1,bmi2,movbe,f16c,fma,avx,avx2"
+    flags = frozenset(names.split(","))
+    monkeypatch.setattr(processor_features, "_flags", lambda: flags)
+    message = (
+        r'for a processor with avx512\w*, .*, which this one lacks: compile it here, or .*target="cpu:x86-'
+    )
+    with pytest.raises(LoadError, match=message):
+        load(vmfb, "local-sync")
+    load(iree.winograd.compile(text, target="cpu:x86-64-v3", threads=1), "local-sync")
+    monkeypatch.setattr(processor_features, "_flags", frozenset)
+    load(vmfb, "local-sync")
 
 
 def test_an_unknown_device(vmfb: bytes) -> None:
