@@ -27,6 +27,7 @@ PART_PREFIX = "winograd_part_"
 
 _ELEMENT_TYPES = frozenset(
     (
+        torch.bfloat16,
         torch.float16,
         torch.float32,
         torch.bool,
@@ -37,6 +38,11 @@ _ELEMENT_TYPES = frozenset(
     )
 )
 """What programs take and give; of 64-bit floats IREE would make those of 32 bits."""
+_CONVOLVED = {
+    "cpu": frozenset((torch.bfloat16, torch.float16, torch.float32)),
+    "cuda": frozenset((torch.float32,)),
+}
+"""By the kind of device, the types that our kernels convolve."""
 
 
 @dataclass(frozen=True)
@@ -211,7 +217,10 @@ def _is_size(node: Node) -> bool:
 
 def is_convolution(node: Node) -> bool:
     """Whether a node of a decomposed graph is one that parts are made for."""
-    return node.target is CONVOLUTION and node.meta["val"].dtype == torch.float32
+    if node.target is not CONVOLUTION:
+        return False
+    value = node.meta["val"]
+    return value.dtype in _CONVOLVED.get(value.device.type, ())
 
 
 def _fuse(
