@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 
 import iree.winograd as winograd
 import numpy as np
@@ -49,7 +50,11 @@ def test_every_form_of_a_program(tmp_path: Path) -> None:
     bytecode = tmp_path / "add.mlirbc"
     with bytecode.open("wb") as file:
         ir.Module.parse(ADD, context).operation.write_bytecode(file)
-    for source in (path, str(path), ADD, ADD.encode(), bytecode.read_bytes(), bytecode):
+    module = ir.Module.parse(ADD, context)
+    # As iree-turbine's exporter returns them.
+    exported = SimpleNamespace(mlir_module=module.operation)
+    forms = (path, str(path), ADD, ADD.encode(), bytecode.read_bytes(), bytecode)
+    for source in (*forms, module, module.operation, exported):
         run_add(winograd.compile(source))
 
 

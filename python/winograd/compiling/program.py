@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import os
 import shutil
 import sys
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, overload
+from typing import Any, Protocol, TypeAlias, overload
 
 from iree.compiler import api
 from iree.winograd.atomic_file import atomic_file, unnamed_file
@@ -25,7 +26,15 @@ from iree.winograd.pipelines.selection.options import WinogradOptions
 from iree.winograd.report.file import REPORT_FILES, ReportFileError, is_report_path
 from iree.winograd.targets import spelled_out, target_flags
 
-Source = str | bytes | os.PathLike[str] | ImportedModel
+
+class Exported(Protocol):
+    """A program that another exporter made of a model, as iree-turbine's `aot.export` does."""
+
+    @property
+    def mlir_module(self) -> ir.Operation: ...
+
+
+Source: TypeAlias = str | bytes | os.PathLike[str] | ImportedModel | Exported | ir.Module | ir.Operation
 
 _BYTECODE_MAGIC = b"ML\xefR"
 
@@ -80,7 +89,8 @@ def compile(
 ) -> bytes | None:
     """Compile `source` for `target`; returns the `.vmfb`, or writes it to the file `output`.
 
-    `source` is what `import_torch` or `import_onnx` returned, MLIR text or bytecode as `bytes`, the path of
+    `source` is what `import_torch` or `import_onnx` returned, what iree-turbine's `aot.export` did or another
+    object with an `mlir_module`, a module of IREE's bindings, MLIR text or bytecode as `bytes`, the path of
     such a file or of an `.onnx`, or a `str`: MLIR text if it has more than one line, else a path. `target` is
     described at `target_flags`; `flags` are more flags of `iree-compile`, later ones taking precedence.
     `options` are the fields of `WinogradOptions`. With `enable_winograd=False` the program goes through stock
@@ -219,15 +229,26 @@ def open_source(compilation: Compilation, source: Source) -> api.Source | ir.Ope
     """
     if isinstance(source, ImportedModel):
         return source.build(compilation.context).operation
+    module = getattr(source, "mlir_module", source)
+    if isinstance(module, (ir.Module, ir.Operation)):
+        source = _bytecode(module)
     if isinstance(source, str) and "\n" in source:
         source = source.encode()
     if isinstance(source, bytes):
         is_bytecode = source.startswith(_BYTECODE_MAGIC)
         # IREE wants text to end with a null byte.
         return api.Source.wrap_buffer(compilation.session, source if is_bytecode else source + b"\0")
+    assert isinstance(source, (str, os.PathLike))
     if is_onnx(source):
         return import_onnx(source).build(compilation.context).operation
     try:
         return api.Source.open_file(compilation.session, os.fspath(Path(source)))
     except ValueError as error:
         raise CompilationError(str(error)) from None
+
+
+def _bytecode(module: ir.Module | ir.Operation) -> bytes:
+    """A module as bytes, which it can be read from into another context than its own."""
+    file = io.BytesIO()
+    module.operation.write_bytecode(file)
+    return file.getvalue()
