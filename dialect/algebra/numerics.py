@@ -38,6 +38,8 @@ LONGEST_RUNNING_SUM = 4608
 """Products, those of 3x3 taps of 512 channels, up to which kernels add them one after the other."""
 SUM_BLOCK = 1024
 """Products of a block, about, of a longer sum."""
+FRAME_SUM_BLOCK = 128
+"""The same of the sum of a frame of a signal."""
 
 _RMS_ROUNDING = 0.392
 """Root mean square of one rounding, in unit roundoffs.
@@ -57,9 +59,14 @@ Three are of numbers that are split into two of 11 bits: the low parts are round
 and their product is left out, for 2.4. One is of two numbers that are rounded to 11 bits."""
 
 
-def is_long(terms: int) -> bool:
-    """Whether a sum of so many products is added in blocks by kernels that have no blocks of their own."""
-    return terms > LONGEST_RUNNING_SUM
+def summed_block(terms: int, *, of_frames: bool = False) -> int | None:
+    """The block of a sum of so many products by kernels that have none of their own; None for one sum.
+
+    Fourier transforms are sums of frames of a signal, some of which nearly cancel: theirs are shorter.
+    """
+    if of_frames and terms >= 2 * FRAME_SUM_BLOCK:
+        return FRAME_SUM_BLOCK
+    return SUM_BLOCK if terms > LONGEST_RUNNING_SUM else None
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,9 @@ _MATMUL_TEXT = re.compile(
 
 _WEIGHT_GRADIENT = "weight gradient of "
 
+_FRAME_STRIDE = 16
+"""Of a single input channel, from which its windows are the frames of a signal."""
+
 
 @dataclass(frozen=True)
 class ConvolutionProblem:
@@ -153,6 +156,11 @@ class ConvolutionProblem:
                 strict=True,
             )
         )
+
+    @property
+    def is_of_frames(self) -> bool:
+        """Whether it multiplies the frames of a signal, a single channel, as a Fourier transform does."""
+        return self.input_channels == 1 and max(self.strides) >= _FRAME_STRIDE
 
     @property
     def group_inputs(self) -> int:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import log
 
-from iree.winograd.dialect.algebra.numerics import SUM_BLOCK
 from iree.winograd.dialect.bindings import arith, ir
 
 from .control_flow import loop_carried, named
@@ -17,25 +16,25 @@ Add = Callable[[Index, IndexLike, list[ir.Value]], list[ir.Value]]
 
 
 def add_in_blocks(
-    sums: list[ir.Value], steps: IndexLike, most_steps: int, terms: int, is_long: bool, add: Add
+    sums: list[ir.Value], steps: IndexLike, most_steps: int, terms: int, block: int | None, add: Add
 ) -> list[ir.Value]:
-    """Emits `add` of all `steps`, up to `most_steps`, of `terms` products each; in blocks where it `is_long`.
+    """Emits `add` of all `steps`, up to `most_steps`, of `terms` products each; in blocks of about `block`.
 
     Loops in one another call it one by one, each with the products of one of its steps: blocks are made of
     the steps of a single one of these loops, the innermost whose steps together are a block. Sums of a block
     begin at zero, and are added to `sums`, which lie in registers or, while a block is summed, on the stack.
     """
-    if not is_long or not terms < SUM_BLOCK <= most_steps * terms:
+    if block is None or not terms < block <= most_steps * terms:
         return add(Index(0), steps, sums)
-    steps, size = Index.of(steps), steps_of_block(most_steps, terms)
+    steps, size = Index.of(steps), steps_of_block(most_steps, terms, block)
 
     def add_block(number: Index, totals: list[ir.Value]) -> list[ir.Value]:
         first = number * size
         is_divided = steps.known is not None and steps.known % size == 0
         extent = Index(size) if is_divided else (steps - first).minimum(size)
-        block = add(first, extent, [_zero(total) for total in totals])
+        sums_of_block = add(first, extent, [_zero(total) for total in totals])
         with named("total"):
-            return [arith.addf(total, each) for total, each in zip(totals, block, strict=True)]
+            return [arith.addf(total, each) for total, each in zip(totals, sums_of_block, strict=True)]
 
     return loop_carried(ceildiv(steps, size), 1, sums, add_block, "block")
 
@@ -45,7 +44,7 @@ def loop_in_blocks(
     steps: IndexLike,
     most_steps: int,
     terms: int,
-    is_long: bool,
+    block: int | None,
     body: Callable[[Index, list[ir.Value]], list[ir.Value]],
     name: str,
 ) -> list[ir.Value]:
@@ -54,16 +53,16 @@ def loop_in_blocks(
     def add(first: Index, count: IndexLike, sums: list[ir.Value]) -> list[ir.Value]:
         return loop_carried(count, 1, sums, lambda step, sums: body(first + step, sums), name)
 
-    return add_in_blocks(sums, steps, most_steps, terms, is_long, add)
+    return add_in_blocks(sums, steps, most_steps, terms, block, add)
 
 
-def steps_of_block(steps: int, terms: int) -> int:
-    """Steps of `terms` products in a block: about `SUM_BLOCK` products, without a rest if possible."""
+def steps_of_block(steps: int, terms: int, block: int) -> int:
+    """Steps of `terms` products in a block: about `block` products, without a rest if possible."""
     even = [size for size in range(1, steps + 1) if steps % size == 0]
-    nearest = min(even, key=lambda size: abs(log(size * terms / SUM_BLOCK)))
-    if SUM_BLOCK <= 2 * nearest * terms <= 4 * SUM_BLOCK:
+    nearest = min(even, key=lambda size: abs(log(size * terms / block)))
+    if block <= 2 * nearest * terms <= 4 * block:
         return nearest
-    return -(-steps // max(1, round(steps * terms / SUM_BLOCK)))
+    return -(-steps // max(1, round(steps * terms / block)))
 
 
 def _zero(sum_: ir.Value) -> ir.Value:

@@ -21,8 +21,6 @@ MAX_CHOSEN_ALPHA = 8
 MAX_PARTS = 4
 """Parts that the taps of one dimension and phase of the stride are split into at most."""
 
-FRAME_STRIDE = 16
-"""Of a single input channel, from which its windows are the frames of a signal."""
 FEWER_PRODUCTS = 0.9
 """Times the products of another tile in one dimension: with so few the other is never faster."""
 
@@ -56,8 +54,7 @@ def candidate_algorithms(problem: ConvolutionProblem, output_tile: int | None = 
     """
     rank = problem.spatial_rank
     direct = direct_algorithm(problem)
-    of_frames = problem.group_inputs == 1 and max(problem.strides) >= FRAME_STRIDE
-    if output_tile == 1 or of_frames or (problem.groups > 1 and problem.group_inputs == 1):
+    if output_tile == 1 or problem.is_of_frames or (problem.groups > 1 and problem.group_inputs == 1):
         yield direct
         return
     tiled = [

@@ -184,7 +184,7 @@ def algorithm_error(
             algorithm.output_tile, algorithm.part_size, tiles, block, matrix_products
         )
     terms = problem.group_inputs * decomposition.view_count
-    block = None if schedule is None else schedule.block_of_sum(terms)
+    block = None if schedule is None else schedule.block_of_sum(terms, of_frames=problem.is_of_frames)
     return _cached_error(
         algorithm.output_tile,
         algorithm.part_size,

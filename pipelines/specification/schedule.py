@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from iree.winograd.dialect.algebra.numerics import SUM_BLOCK, is_long
+from iree.winograd.dialect.algebra.numerics import summed_block
 
 FILTER_TRANSFORM_STAGE = "filter transform"
 """The name of the stage that transforms a filter which is known only when the program runs."""
@@ -31,8 +31,8 @@ class Schedule:
         """Products that are summed one after the other, which is what sums round by; None for all of them."""
         return None
 
-    def block_of_sum(self, terms: int) -> int | None:
-        """`summed_block` of a sum of so many products."""
+    def block_of_sum(self, terms: int, *, of_frames: bool = False) -> int | None:
+        """`summed_block` of a sum of so many products, maybe one of the frames of a signal."""
         return self.summed_block
 
     @property
@@ -61,5 +61,5 @@ class Schedule:
 class RunningSumSchedule(Schedule):
     """One of a kernel that adds products one after the other, and in blocks where they are many."""
 
-    def block_of_sum(self, terms: int) -> int | None:
-        return SUM_BLOCK if is_long(terms) else None
+    def block_of_sum(self, terms: int, *, of_frames: bool = False) -> int | None:
+        return summed_block(terms, of_frames=of_frames)

@@ -7,6 +7,7 @@ from functools import cached_property
 from math import prod
 from typing import Any, TypeVar
 
+from iree.winograd.dialect.algebra.numerics import summed_block
 from iree.winograd.dialect.decomposition import Decomposition
 from iree.winograd.passes.match.problem import ConvolutionProblem
 
@@ -105,6 +106,11 @@ class ConvolutionShape(ConvolutionProblem):
     def reduction(self) -> int:
         """The reduction dimension of one product: views times input channels of a group."""
         return len(self.decomposition.views) * self.input_channels // self.groups
+
+    @property
+    def summed_block(self) -> int | None:
+        """The block of its sums in kernels that have none of their own; None for sums that aren't divided."""
+        return summed_block(self.reduction, of_frames=self.is_of_frames)
 
     @property
     def tile_products(self) -> int:

@@ -8,7 +8,12 @@ from math import prod
 import numpy as np
 import pytest
 from convolution_program import Program
-from iree.winograd.dialect.algebra.numerics import LONGEST_RUNNING_SUM, SUM_BLOCK, predicted_error
+from iree.winograd.dialect.algebra.numerics import (
+    FRAME_SUM_BLOCK,
+    LONGEST_RUNNING_SUM,
+    SUM_BLOCK,
+    predicted_error,
+)
 from iree.winograd.pipelines.cpu.schedules.depthwise import DepthwiseSchedule
 from iree.winograd.pipelines.cpu.schedules.direct import DirectSchedule
 from iree.winograd.pipelines.gpu.schedules.gemm import GemmSchedule
@@ -37,6 +42,13 @@ ON_GPU = [
 ]
 
 
+SIGNAL = [
+    Program((2000,), 1, 40, (1024,), *ONE[1], strides=(64,)),
+    Program((2000,), 1, 40, (1000,), *ONE[1], strides=(64,), low=(500,), high=(500,)),
+]
+"""Frames, of sums that are not long."""
+
+
 def check(program: Program, target: str, device: str) -> None:
     inputs, views = program.channels // program.groups, prod(program.kernel)
     assert inputs * views > LONGEST_RUNNING_SUM
@@ -60,3 +72,13 @@ def test_on_cpus(program: Program, target: str) -> None:
 @pytest.mark.parametrize("program", ON_GPU, ids=str)
 def test_on_gpus(program: Program) -> None:
     check(program, "vulkan", "vulkan")
+
+
+@pytest.mark.parametrize("program", SIGNAL, ids=str)
+def test_frames_of_signals(program: Program) -> None:
+    (taps,) = program.kernel
+    result, expected = program.run()
+    error = np.abs(result - expected).mean() / np.abs(expected).mean()
+    in_blocks = SPREAD * predicted_error((1,), (1,), 1, views=taps, reduction_block=FRAME_SUM_BLOCK)
+    assert in_blocks < predicted_error((1,), (1,), 1, views=taps), "a running sum would be as good"
+    assert error <= in_blocks

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from math import prod
 
-from iree.winograd.dialect.algebra.numerics import is_long
+from iree.winograd.dialect.algebra.numerics import summed_block
 from iree.winograd.dialect.bindings import arith, ir
 from iree.winograd.passes.match.batch_matmul import BatchProduct, Matrices
 from iree.winograd.pipelines.cpu.processor.product import Panel, RegisterBlock, Rows
@@ -159,7 +159,7 @@ class BatchMatmulKernel:
             part_panel = replace(panel, first=panel.first + first * panel_step)
             return block.add(sums, part_rows, part_panel, count, self.target)
 
-        return add_in_blocks(zeros, reduction, reduction, 1, is_long(reduction), add)
+        return add_in_blocks(zeros, reduction, reduction, 1, summed_block(reduction), add)
 
     def _store(self, sums: list[ir.Value], output: Buffer, origin: Index) -> None:
         problem, block = self.problem, self._block

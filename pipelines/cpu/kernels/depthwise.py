@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from itertools import product
 from math import gcd, prod
 
-from iree.winograd.dialect.algebra.numerics import is_long
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.schedules.channel_blocks import ChannelBlocks
@@ -277,7 +276,7 @@ class DepthwiseKernel:
 
             taps_of_row = decomposition.kernel_size[dimension]
             terms = prod(decomposition.kernel_size[dimension + 1 :]) * shape.group_inputs
-            return loop_in_blocks(sums, count, taps_of_row, terms, is_long(shape.reduction), step, "tap_row")
+            return loop_in_blocks(sums, count, taps_of_row, terms, shape.summed_block, step, "tap_row")
 
         zero = splat(0.0, self.schedule.vector_width, shape.element_types.accumulator_type)
         return sum_rows(0, [], Index(0), [zero] * self.schedule.register_pixels)
@@ -340,7 +339,7 @@ class DepthwiseKernel:
             return sums
 
         channels, taps = self.shape.group_inputs, self.shape.decomposition.kernel_size[-1]
-        return loop_in_blocks(sums, channels, channels, taps, is_long(self.shape.reduction), add, "channel")
+        return loop_in_blocks(sums, channels, channels, taps, self.shape.summed_block, add, "channel")
 
     def _columns(self, pixel: Index) -> list[tuple[int, list[tuple[int, int]]]]:
         """The columns that exist of those that a row of taps reads, with the outputs and taps that read each.
@@ -383,7 +382,7 @@ class DepthwiseKernel:
             return sums
 
         taps, channels = decomposition.kernel_size[-1], self.shape.group_inputs
-        return loop_in_blocks(sums, taps, taps, channels, is_long(self.shape.reduction), add, "tap")
+        return loop_in_blocks(sums, taps, taps, channels, self.shape.summed_block, add, "tap")
 
     def _weights(self, filters: Buffer, filter_origin: Index, tap: Index) -> list[ir.Value]:
         """The filters of a tap, for each input channel of a group."""

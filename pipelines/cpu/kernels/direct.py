@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from math import prod
 
-from iree.winograd.dialect.algebra.numerics import is_long
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.pipelines.cpu.processor.product import CACHE_LINE, Panel, Rows
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
@@ -229,7 +228,7 @@ class DirectKernel:
         name: str,
     ) -> list[ir.Value]:
         """A loop whose `body` adds `terms` products in each step."""
-        return loop_in_blocks(sums, steps, steps, terms, is_long(self.shape.reduction), body, name)
+        return loop_in_blocks(sums, steps, steps, terms, self.shape.summed_block, body, name)
 
     def _add_tap_row(
         self, sums: list[ir.Value], rows: Rows, panel: Panel, prefetch: Callable[[Index], None]
@@ -266,7 +265,7 @@ class DirectKernel:
             part_panel = replace(panel, first=panel.first + first * product.channels)
             return product.add(sums, part_rows, part_panel, count, self.target, lambda c: prefetch(first + c))
 
-        return add_in_blocks(sums, extent, extent, 1, is_long(self.shape.reduction), add)
+        return add_in_blocks(sums, extent, extent, 1, self.shape.summed_block, add)
 
     def _prefetch(
         self, source: _Source, origin: Index, pixels: _Pixels, store: RegisterBlockStore, c: Index

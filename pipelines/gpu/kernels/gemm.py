@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from iree.winograd.dialect.algebra.numerics import SUM_BLOCK, is_long
+from iree.winograd.dialect.algebra.numerics import SUM_BLOCK, summed_block
 from iree.winograd.dialect.bindings import arith, ir, scf, vector
 from iree.winograd.pipelines.emission.control_flow import loop_carried, when
 from iree.winograd.pipelines.emission.filter_layout import FilterLayout
@@ -213,7 +213,7 @@ def emit_product(
         return list(loop.results)
 
     last = reduction - schedule.block_reduction
-    if is_long(reduction):
+    if summed_block(reduction) is not None:
         *sums, final = _added_in_blocks(last, schedule, sums, add)
     elif last > 0:
         *sums, final = add(Index(0), Index(last), [*sums, Index(0).value])

@@ -53,7 +53,7 @@ class GemmSchedule(RunningSumSchedule):
         if self.left_blocks % self.left_threads or self.right_quads % self.right_threads:
             raise ValueError(f"{self.threads} threads can't share the loads of {self} equally")
 
-    def block_of_sum(self, terms: int) -> int | None:
+    def block_of_sum(self, terms: int, *, of_frames: bool = False) -> int | None:
         return super().block_of_sum(-(-terms // self.reduction_parts))
 
     @property
