@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -46,35 +46,34 @@ def main() -> None:
     parser = build_and_run_parser(__doc__, rounds=20)
     parser.add_argument("--target", default="cuda:sm_90a")
     parser.add_argument("--networks", nargs="+", help="only those whose names have one of these texts")
+    parser.add_argument("--places", nargs="+", choices=PLACES, default=list(PLACES))
     options = parser.parse_args()
     if options.action == "build":
-        build(options.folder, options.target, options.networks or [""])
+        build(options.folder, options.target, options.networks or [""], options.places)
     else:
         run(options.folder, options.output, options.rounds)
 
 
-def build(folder: Path, target: str, wanted: list[str]) -> None:
-    """Write programs, images and results into `folder`."""
+def build(folder: Path, target: str, wanted: list[str], places: Collection[str] = tuple(PLACES)) -> None:
+    """Write programs and expected results into `folder`."""
     folder.mkdir(parents=True, exist_ok=True)
     cases = []
-    for number, (name, place, model, image_shape) in enumerate(_models(wanted)):
+    for number, (name, place, model, image_shape) in enumerate(_models(wanted, places)):
         case = _case(folder, number, model, image_shape, target)
         cases.append({"network": name, "place": place, "target": target, **case})
         (folder / "cases.json").write_text(json.dumps(cases, indent=1) + "\n")
         print(f"{name}, {place}", flush=True)
 
 
-def _models(wanted: list[str]) -> Iterator[tuple[str, str, nn.Module, tuple[int, ...]]]:
+def _models(
+    wanted: list[str], places: Collection[str]
+) -> Iterator[tuple[str, str, nn.Module, tuple[int, ...]]]:
     import torch
     from torch import nn
 
     from benchmarks.reduction_networks import IMAGE, NETWORKS, Between
 
     torch.manual_seed(0)
-    for name, network in NETWORKS.items():
-        for place, (before, after) in PLACES.items():
-            if any(text in name for text in wanted):
-                yield name, place, network().placed(before=before, after=after), IMAGE
     for name, (channels, groups) in LARGE.items():
         for size, image in (("64x64", LARGE_IMAGE), ("512x512", TIMED_IMAGE)):
             if any(text in name for text in wanted):
@@ -84,6 +83,11 @@ def _models(wanted: list[str]) -> Iterator[tuple[str, str, nn.Module, tuple[int,
                     Between([(channels, nn.GroupNorm(groups, channels))]),
                     image,
                 )
+    for name, network in NETWORKS.items():
+        for place in places:
+            before, after = PLACES[place]
+            if any(text in name for text in wanted):
+                yield name, place, network().placed(before=before, after=after), IMAGE
 
 
 def _case(
