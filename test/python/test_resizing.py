@@ -79,3 +79,72 @@ def test_resizing_agrees_with_float64(channels: int) -> None:
     assert len(results) == len(expected)
     for (name, exact), result in zip(expected.items(), results, strict=True):
         np.testing.assert_allclose(np.asarray(result), exact.numpy(), atol=bound, rtol=0, err_msg=name)
+
+
+SHAPES = ((2, 3, 7), (1, 2, 7, 5), (1, 2, 4, 5, 3))
+FACTORS = (0.6, 1.7, 2.0, 2.5)
+
+
+class Nearest(torch.nn.Module):
+    """Signals, images and volumes resized without computing anything, by ratios stated in all ways."""
+
+    def forward(self, *images: torch.Tensor) -> list[torch.Tensor]:
+        return [
+            interpolate(image, mode=mode, **options)  # type: ignore[arg-type]
+            for image in images
+            for mode in ("nearest", "nearest-exact")
+            for options in (
+                {"size": [size + 3 for size in image.shape[2:]]},
+                {"size": [size - 2 for size in image.shape[2:]]},
+                *(
+                    {"scale_factor": factor, "recompute_scale_factor": recomputed}
+                    for factor in FACTORS
+                    for recomputed in (False, True)
+                ),
+            )
+        ]
+
+
+def test_nearest_elements_are_those_of_torch() -> None:
+    torch.manual_seed(0)
+    model, images = Nearest(), [torch.randn(shape) for shape in SHAPES]
+    program = winograd.load(winograd.compile(winograd.import_torch(model, *images)))
+    for expected, result in zip(model(*images), program(*images), strict=True):
+        np.testing.assert_array_equal(np.asarray(result), expected.numpy())
+
+
+class Interpolating(torch.nn.Module):
+    """Signals, images and volumes resized in all other ways."""
+
+    def __init__(self, antialias: bool) -> None:
+        super().__init__()
+        self.modes = (("bilinear", "bicubic"),) if antialias else (("linear",), ("bilinear", "bicubic"))
+        self.modes += () if antialias else (("trilinear",),)  # type: ignore[assignment]
+        self.antialias = antialias
+        # A few of antialiased ones, whose programs are large.
+        self.factors = FACTORS[1:2] if antialias else FACTORS
+
+    def forward(self, *images: torch.Tensor) -> list[torch.Tensor]:
+        return [
+            interpolate(image, mode=mode, align_corners=corners, antialias=self.antialias, **options)  # type: ignore[arg-type]
+            for image, modes in zip(images, self.modes, strict=True)
+            for mode in modes
+            for corners in (False, True)
+            for options in (
+                {"size": [size - 2 for size in image.shape[2:]]},
+                *({"scale_factor": f} for f in self.factors),
+            )
+        ]
+
+
+@pytest.mark.parametrize("antialias", [True, *wide([False])])
+def test_interpolation_agrees_with_float64(antialias: bool) -> None:
+    torch.manual_seed(0)
+    model = Interpolating(antialias)
+    images = [torch.randn(shape) for shape in (SHAPES[1:2] if antialias else SHAPES)]
+    results = winograd.load(winograd.compile(winograd.import_torch(model, *images)))(*images)
+    # As in `error_bound`; sums of windows that shrink images have weights that add up to no more.
+    largest = max(image.abs().max().item() for image in images)
+    bound = UNIT_ROUNDOFF * largest * 1.5**3 * (2 * 4 * (4 * 7) + 3 * (2 * 4 + 4))
+    for exact, result in zip(model(*(image.double() for image in images)), results, strict=True):
+        np.testing.assert_allclose(np.asarray(result), exact.numpy(), atol=bound, rtol=0)

@@ -115,7 +115,8 @@ def compile(
         check_option_files(winograd_options, damage.append)
         for message in damage:
             warnings.warn(message, TuningDatabaseWarning, stacklevel=2)
-    all_flags = (*target_flags(target), *flags)
+    implied = source.flags if isinstance(source, ImportedModel) else ()
+    all_flags = (*target_flags(target), *implied, *flags)
     failures: list[Diagnostic] = []
     left: list[Diagnostic] = []
     try:

@@ -30,10 +30,11 @@ def import_torch(
     `arguments` tell the types of the program's arguments, their values don't matter; a program that is
     exported already needs none. With `dynamic_batch` the first dimension of every tensor argument is one and
     the same unknown size. The result refers to the memory of the model's weights: don't change them while it
-    is in use.
+    is in use. It computes what `forward` returns, and writes to none of its arguments.
 
-    Raises `ModelImportError` when torch or torch-mlir is missing, the model can't be exported, or torch-mlir
-    has no lowering for one of its operators.
+    Raises `ModelImportError` when torch or torch-mlir is missing, the model can't be exported, it keeps
+    something in a buffer from call to call, it has sizes that depend on the values of its arguments, or
+    torch-mlir has no lowering for one of its operators.
     """
     try:
         from iree.winograd.importers import torch_graphs, torch_lowering

@@ -43,6 +43,12 @@ class ImportedModel:
     inputs: tuple[TensorSignature, ...]
     outputs: tuple[TensorSignature, ...]
 
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """Those of `iree-compile` without which it makes other types of those of arguments and results."""
+        types = {each.element_type for each in (*self.inputs, *self.outputs)}
+        return ("--iree-input-demote-f64-to-f32=false",) if "f64" in types else ()
+
     def build(self, context: ir.Context) -> ir.Module:
         """The whole program in `context`; its constants refer to (and keep) the memory of `weights`."""
         module = ir.Module.parse(self.program, context)

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-import math
 import re
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import torch
 from iree.winograd.errors import ModelImportError
-from iree.winograd.importers.torch_convolutions import convolution
-from iree.winograd.importers.torch_gradients import convolution_backward
-from torch._prims_common import make_contiguous_strides_for, suggest_memory_format
-from torch.fx.experimental.symbolic_shapes import statically_known_true
+from iree.winograd.importers.torch_operators.table import import_decompositions
+from torch.export.graph_signature import OutputKind
+from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 from torch.utils import _pytree as pytree
-from torch_mlir.extras.fx_decomp_util import get_decomposition_table
 
 LAYER_KEYS = ("nn_module_stack", "fwd_nn_module_stack")
 """Under these a node's metadata has the layers that it belongs to, or computes a gradient of."""
 
+_FRAME = re.compile(r'File "([^"]+)", line (\d+)')
+_TORCH = Path(torch.__file__).parent
 # Dynamo calls the model that it compiles by the name that the caller's frame has for it.
 _ROOT = re.compile(r"^L\['\w+'\]\.?")
 
@@ -60,27 +60,62 @@ def decompose(exported: torch.export.ExportedProgram) -> torch.export.ExportedPr
     try:
         with warnings.catch_warnings():
             _ignore_own_deprecations()
-            decomposed: torch.export.ExportedProgram = exported.run_decompositions(
-                {**decompositions(), torch.ops.aten.linear.default: _linear}
-            )
+            decomposed: torch.export.ExportedProgram = exported.run_decompositions(import_decompositions())
     except Exception as error:
         raise ModelImportError(f"torch could not decompose the model's operators: {error}") from error
+    _refuse_sizes_of_data(decomposed.graph)
+    _return_results_only(decomposed)
     # Those that a model doesn't save are among the constants, where torch-mlir doesn't look for buffers.
     for name in decomposed.graph_signature.non_persistent_buffers:
         decomposed.state_dict[name] = decomposed.constants[name]
     return decomposed
 
 
-def decompositions() -> dict[Any, Any]:
-    """How operators that torch-mlir doesn't know are written in those that it knows."""
-    return {
-        **get_decomposition_table(),
-        torch.ops.aten.as_strided.default: _contiguous_view,
-        torch.ops.aten.convolution.default: convolution,
-        torch.ops.aten.mean.dim: _mean,
-        torch.ops.aten.roll.default: _roll,
-        torch.ops.aten.convolution_backward.default: convolution_backward,
-    }
+def _refuse_sizes_of_data(graph: torch.fx.Graph) -> None:
+    """Raise `ModelImportError` where a size depends on elements: torch-mlir may not end with it."""
+    for node in graph.nodes:
+        for value in pytree.tree_leaves(node.meta.get("val")):
+            if isinstance(value, torch.Tensor) and free_unbacked_symbols(value):
+                raise ModelImportError(
+                    f"{source_line(node)}: the size of what {node.target} returns depends on values of the "
+                    "model's arguments, and those of a program don't"
+                )
+
+
+def _return_results_only(exported: torch.export.ExportedProgram) -> None:
+    """Have the graph of `exported` return what the model returns, and not what it writes to arguments.
+
+    Raises `ModelImportError` where what is written to a buffer is to be read in the next call.
+    """
+    signature, graph = exported.graph_signature, exported.graph
+    (output,) = graph.find_nodes(op="output")
+    returned = output.args[0]
+    results = [spec.kind == OutputKind.USER_OUTPUT for spec in signature.output_specs]
+    if all(results):
+        return
+    output.args = (tuple(node for node, kept in zip(returned, results, strict=True) if kept),)
+    output.meta.pop("val", None)
+    graph.eliminate_dead_code()
+    written = set(signature.buffers_to_mutate.values())
+    for node in graph.find_nodes(op="placeholder"):
+        buffer = signature.inputs_to_buffers.get(node.name)
+        if buffer in written and node.users:
+            raise ModelImportError(
+                f"the model reads its buffer {buffer!r}, and writes to it: "
+                "a program keeps nothing from call to call"
+            )
+
+
+def source_line(node: torch.fx.Node) -> str:
+    """The line of the model that made `node`, as `file:line`; the node's name where torch doesn't tell."""
+    frames = source_frames(node)
+    return ":".join(frames[-1]) if frames else node.name
+
+
+def source_frames(node: torch.fx.Node) -> list[tuple[str, str]]:
+    """The files and lines, outermost first and without torch's own, that made `node`."""
+    frames = _FRAME.findall(node.meta.get("stack_trace") or "")
+    return [(file, line) for file, line in frames if not Path(file).is_relative_to(_TORCH)]
 
 
 def layer_name(node: torch.fx.Node) -> str:
@@ -103,74 +138,6 @@ def in_mode(model: torch.nn.Module, *, training: bool) -> Iterator[None]:
     finally:
         for module, was_training in modes:
             module.training = was_training
-
-
-def _contiguous_view(
-    tensor: torch.Tensor, size: Sequence[Any], stride: Sequence[Any], storage_offset: Any = None
-) -> Any:
-    """`aten.as_strided` where it is a view, which may have dynamic sizes, as in group normalization."""
-    is_view = (
-        tensor.is_contiguous()
-        and storage_offset in (None, tensor.storage_offset())
-        and statically_known_true(math.prod(size) == tensor.numel())
-        and tuple(stride) == make_contiguous_strides_for(tuple(size))
-    )
-    return torch.ops.aten.view.default(tensor, size) if is_view else NotImplemented
-
-
-def _linear(rows: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None) -> Any:
-    """`aten.linear` of all rows at once, however they lie in memory.
-
-    Where they aren't contiguous, as behind attention over channels, torch multiplies every image by a copy of
-    the weights.
-    """
-    if rows.dim() < 3:
-        return NotImplemented
-    products = torch.ops.aten.mm.default(rows.reshape(-1, rows.shape[-1]), weight.t())
-    result = products.view(*rows.shape[:-1], weight.shape[0])
-    return result if bias is None else result + bias
-
-
-def _mean(
-    tensor: torch.Tensor,
-    dim: Sequence[int] | None,
-    keepdim: bool = False,
-    *,
-    dtype: torch.dtype | None = None,
-) -> Any:
-    """`aten.mean.dim` one dimension after the other: IREE sums all elements of a mean in one running sum.
-
-    Of an image of 56 x 56 that has a rounding error as large as a convolution's, where eager has none to
-    speak of, and networks that normalize means for attention enlarge it.
-    """
-    if dtype is not None or dim is None or len(dim) < 2:
-        return NotImplemented
-    for dimension in sorted((each % tensor.dim() for each in dim), reverse=True):
-        tensor = torch.ops.aten.mean.dim(tensor, [dimension], keepdim)
-    return tensor
-
-
-def _roll(tensor: torch.Tensor, shifts: Sequence[Any], dims: Sequence[int] = ()) -> Any:
-    """`aten.roll` as the two halves of each dimension, the other way round.
-
-    Of channels-last images torch's own rule for its type says that it is row-major, which it isn't: what
-    follows would be traced for another order of its elements than it has.
-    """
-    if not all(isinstance(size, int) for size in (*tensor.shape, *shifts)):
-        return NotImplemented
-    if not dims:
-        # All elements as one row.
-        return _roll(tensor.reshape(-1), shifts, [0]).view(tensor.shape)
-    rolled = tensor
-    for shift, dim in zip(shifts, dims, strict=True):
-        size = rolled.shape[dim]
-        begin = -shift % size if size else 0
-        if begin:
-            halves = [rolled.narrow(dim, begin, size - begin), rolled.narrow(dim, 0, begin)]
-            rolled = torch.ops.aten.cat.default(halves, dim)
-    if rolled is tensor:
-        return tensor.clone()
-    return rolled.contiguous(memory_format=suggest_memory_format(tensor))
 
 
 def _ignore_own_deprecations() -> None:

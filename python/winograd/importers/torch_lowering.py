@@ -6,9 +6,7 @@ memory, the passes move these as opaque handles, and the finished program names 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -17,8 +15,9 @@ import numpy.typing as npt
 import torch
 from iree.winograd.errors import ModelImportError
 from iree.winograd.importers.imported_model import ImportedModel, imported_model
-from iree.winograd.importers.torch_gradients import LOWERED_WHOLE
-from iree.winograd.importers.torch_graphs import layer_name
+from iree.winograd.importers.torch_graphs import layer_name, source_frames
+from iree.winograd.importers.torch_operators.empty import compute_without_elements
+from iree.winograd.importers.torch_operators.gradients import LOWERED_WHOLE
 from torch._subclasses import FakeTensorMode
 from torch_mlir import ir
 from torch_mlir.dialects import torch as torch_dialect
@@ -30,8 +29,6 @@ _TO_LINALG = (
     f"torchdynamo-export-to-torch-backend-pipeline{{backend-legal-ops={LOWERED_WHOLE}}})",
     "builtin.module(torch-backend-to-linalg-on-tensors-backend-pipeline{allow-non-finites=true})",
 )
-_FRAME = re.compile(r'File "([^"]+)", line (\d+)')
-_TORCH = Path(torch.__file__).parent
 
 
 def lower(exported: torch.export.ExportedProgram, entry: str) -> ImportedModel:
@@ -145,8 +142,7 @@ class _LayerLocations(fx_importer.ContextCache):
 
     def get_node_location(self, node: torch.fx.Node) -> ir.Location | None:
         """The line of the model that made `node`, under the name of its layer."""
-        frames = _FRAME.findall(node.meta.get("stack_trace") or "")
-        frames = [(file, line) for file, line in frames if not Path(file).is_relative_to(_TORCH)]
+        frames = source_frames(node)
         location = ir.Location.unknown(context=self._c)
         if frames:
             file, line = frames[-1]
@@ -181,6 +177,7 @@ class _Importer(fx_importer.FxImporter):
 
     def import_stateless_graph(self, graph: torch.fx.Graph, **options: Any) -> Any:
         """As the base class, which all imports come to, and weights may be in lists of arguments."""
+        compute_without_elements(graph)
         _name_listed_weights(graph)
         return super().import_stateless_graph(graph, **options)
 

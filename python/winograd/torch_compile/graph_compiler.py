@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 import torch
-from iree.winograd.importers.torch_graphs import decompositions
+from iree.winograd.importers.torch_operators.table import decompositions
 from iree.winograd.torch_compile.compiled_part import CompiledPart, PartCompiler
 from iree.winograd.torch_compile.contained import PASSED_ON, Contained, Function, attempt, failure_text
 from iree.winograd.torch_compile.division import (

@@ -12,7 +12,8 @@ from contextlib import nullcontext
 from fnmatch import fnmatchcase
 
 import torch
-from iree.winograd.importers.torch_graphs import LAYER_KEYS, decompositions, layer_name
+from iree.winograd.importers.torch_graphs import LAYER_KEYS, layer_name
+from iree.winograd.importers.torch_operators.table import decompositions
 from iree.winograd.torch_compile.contained import PASSED_ON, failure_text
 from iree.winograd.torch_compile.division import (
     CONVOLUTION,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from iree.winograd.importers.torch_convolutions import CONVOLUTION
+from iree.winograd.importers.torch_operators.convolutions import CONVOLUTION
 
 _BACKWARD = torch.ops.aten.convolution_backward.default
 

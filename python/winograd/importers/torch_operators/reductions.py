@@ -1,0 +1,55 @@
+"""Sums and norms over dimensions that torch-mlir or IREE computes badly."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+
+def linear(rows: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None) -> Any:
+    """`aten.linear` of all rows at once, however they lie in memory.
+
+    Where they aren't contiguous, as behind attention over channels, torch multiplies every image by a copy of
+    the weights.
+    """
+    if 0 in weight.shape:
+        result = rows.new_zeros((*rows.shape[:-1], weight.shape[0]))
+        return result if bias is None else result + bias
+    if rows.dim() < 3:
+        return NotImplemented
+    products = torch.ops.aten.mm.default(rows.reshape(-1, rows.shape[-1]), weight.t())
+    result = products.view(*rows.shape[:-1], weight.shape[0])
+    return result if bias is None else result + bias
+
+
+def mean(
+    tensor: torch.Tensor,
+    dim: Sequence[int] | None,
+    keepdim: bool = False,
+    *,
+    dtype: torch.dtype | None = None,
+) -> Any:
+    """`aten.mean.dim` one dimension after the other: IREE sums all elements of a mean in one running sum.
+
+    Of an image of 56 x 56 that has a rounding error as large as a convolution's, where eager has none to
+    speak of, and networks that normalize means for attention enlarge it.
+    """
+    if dtype is not None or dim is None or len(dim) < 2:
+        return NotImplemented
+    for dimension in sorted((each % tensor.dim() for each in dim), reverse=True):
+        tensor = torch.ops.aten.mean.dim(tensor, [dimension], keepdim)
+    return tensor
+
+
+def of_number(
+    operator: Callable[..., Any], decomposition: Callable[..., Any] | None, tensor: Any, dim: int, *more: Any
+) -> Any:
+    """`operator` over the one dimension that a tensor without any is taken to have; else `decomposition`.
+
+    torch-mlir doesn't end there.
+    """
+    if not tensor.dim():
+        return operator(tensor.unsqueeze(0), 0, *more).squeeze(0)
+    return NotImplemented if decomposition is None else decomposition(tensor, dim, *more)

@@ -1,0 +1,134 @@
+"""Resizing of images that torch-mlir has no lowering for, or a wrong one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import torch
+from torch.fx.experimental.symbolic_shapes import statically_known_true
+
+Scales: TypeAlias = Sequence[float | None]
+"""Of each spatial dimension, as the model states it; None where only the sizes count."""
+
+_MARGIN = 2.0**-10
+"""Of a pixel: more than positions in images of thousands of pixels are rounded by."""
+
+
+def by_sizes(
+    operator: Callable[..., Any],
+    resize: Callable[..., Any],
+    image: Any,
+    sizes: Sequence[int] | None,
+    *more: Any,
+) -> Any:
+    """A `vec` operator, whose scales are a list or None, by `resize`, or else by `operator`.
+
+    These take sizes and scales. An exported program doesn't decompose what a decomposition calls here.
+    """
+    *options, scales = more
+    if sizes is None:
+        spatial = image.shape[image.dim() - len(scales) :]
+        sizes = [int(size * scale) for size, scale in zip(spatial, scales, strict=True)]
+    else:
+        scales = []
+    result = resize(image, sizes, *options, *scales)
+    return operator(image, sizes, *options, *scales) if result is NotImplemented else result
+
+
+def nearest(rank: int, image: Any, sizes: Sequence[int], *scales: float | None) -> Any:
+    """`aten.upsample_nearest*d`.
+
+    torch-mlir reads other pixels. Images whose sizes are multiples it lowers rightly: NotImplemented.
+    """
+    if rank == 2 and _are_multiples(image, sizes):
+        return NotImplemented
+    return _read(image, sizes, scales, first=0.0)
+
+
+def nearest_exact(rank: int, image: Any, sizes: Sequence[int], *scales: float | None) -> Any:
+    """`aten._upsample_nearest_exact*d`, which is `aten.upsample_nearest*d` where sizes are multiples."""
+    if rank == 2 and _are_multiples(image, sizes):
+        return torch.ops.aten.upsample_nearest2d.default(image, sizes)
+    return _read(image, sizes, scales, first=0.5)
+
+
+def _are_multiples(image: Any, sizes: Sequence[int]) -> bool:
+    sources = image.shape[image.dim() - len(sizes) :]
+    return all(
+        statically_known_true(size % source == 0)
+        for source, size in zip(sources, sizes, strict=True)
+        if source
+    )
+
+
+def _read(image: Any, sizes: Sequence[int], scales: Scales, first: float) -> Any:
+    spatial = range(image.dim() - len(sizes), image.dim())
+    scales = [*scales, *[None] * (len(sizes) - len(scales))]
+    for dimension, size, scale in zip(spatial, sizes, scales, strict=True):
+        if image.shape[dimension] != size or scale:
+            image = image.index_select(dimension, _positions(image, dimension, size, scale, first))
+    return image
+
+
+def _positions(image: Any, dimension: int, size: int, scale: float | None, first: float) -> Any:
+    """Computed as torch does, in its precision: where a position is almost whole, rounding decides."""
+    source = image.shape[dimension]
+    dtype = torch.float64 if image.dtype == torch.float64 else torch.float32
+    step = 1 / scale if scale else source / size
+    if dtype == torch.float32 and isinstance(step, float):
+        # IREE rounds constants of f64 towards zero where it makes them f32.
+        step = float(np.float32(step))
+    positions = (torch.arange(size, dtype=dtype, device=image.device) + first) * step
+    return positions.to(torch.int64).clamp(max=source - 1)
+
+
+def antialiased(
+    cubic: bool, image: Any, sizes: Sequence[int], align_corners: bool, *scales: float | None
+) -> Any:
+    """`aten._upsample_bilinear2d_aa`, or `aten._upsample_bicubic2d_aa` where `cubic`, one dimension at once.
+
+    A window begins and ends a little further outside than in torch, where weights are zero: rounding, which
+    the program does wherever it needs them, makes no difference there.
+    """
+    weigh, radius = (_cubic, 2) if cubic else (_linear, 1)
+    spatial = range(image.dim() - len(sizes), image.dim())
+    for dimension, size, scale in zip(spatial, sizes, scales or (None, None), strict=True):
+        source = image.shape[dimension]
+        step = _step(source, size, align_corners, scale)
+        stretch = max(step, 1.0)
+        count = 2 * math.ceil(radius * stretch) + 2
+        dtype = torch.float64 if image.dtype == torch.float64 else torch.float32
+        centers = (torch.arange(size, dtype=dtype, device=image.device) + 0.5).unsqueeze(1) * step
+        first = (centers - (radius * stretch - 0.5 + _MARGIN)).floor().to(torch.int64)
+        positions = first + torch.arange(count, device=image.device)
+        is_inside = (positions >= 0) & (positions < source)
+        weights = weigh((positions.to(dtype) - centers + 0.5) * (1 / stretch)) * is_inside
+        weights = (weights / weights.sum(1, keepdim=True)).to(image.dtype)
+        positions = positions.clamp(min=0, max=source - 1)
+        read = image.index_select(dimension, positions.flatten())
+        trailing = [1] * (image.dim() - 1 - dimension)
+        image = (read.unflatten(dimension, (size, count)) * weights.view(size, count, *trailing)).sum(
+            dimension + 1
+        )
+    return image
+
+
+def _step(source: int, size: int, align_corners: bool, scale: float | None) -> float:
+    if align_corners:
+        return (source - 1) / (size - 1) if size > 1 else 0.0
+    return 1 / scale if scale else source / size
+
+
+def _linear(distance: Any) -> Any:
+    return (1 - distance.abs()).clamp(min=0)
+
+
+def _cubic(distance: Any) -> Any:
+    """Keys's kernel with a slope of -1/2 at 1, as PIL has it and torch where it is antialiased."""
+    x = distance.abs()
+    near = (1.5 * x - 2.5) * x * x + 1
+    far = ((-0.5 * x + 2.5) * x - 4) * x + 2
+    return torch.where(x < 1, near, torch.where(x < 2, far, 0.0))

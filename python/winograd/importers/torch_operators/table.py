@@ -1,0 +1,97 @@
+"""The operators of torch that are decomposed before torch-mlir sees them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import torch
+from iree.winograd.importers.torch_operators import (
+    indexing,
+    padding,
+    patches,
+    pooling,
+    reductions,
+    resizing,
+    views,
+)
+from iree.winograd.importers.torch_operators.convolutions import convolution
+from iree.winograd.importers.torch_operators.gradients import convolution_backward
+from torch._decomp import decomposition_table
+from torch_mlir.extras.fx_decomp_util import get_decomposition_table
+
+_aten = torch.ops.aten
+Decompositions = dict[Any, Callable[..., Any]]
+
+
+def decompositions() -> Decompositions:
+    """How operators that torch-mlir doesn't know, or lowers wrongly, are written in those that it knows."""
+    return {
+        **get_decomposition_table(),
+        **{operator: decomposition_table[operator] for operator in _BY_TORCH},
+        _aten.as_strided.default: views.contiguous_view,
+        _aten.constant_pad_nd.default: padding.constant_pad,
+        _aten.convolution.default: convolution,
+        _aten.convolution_backward.default: convolution_backward,
+        _aten.diagonal_scatter.default: views.diagonal_scatter,
+        _aten.im2col.default: patches.unfold,
+        _aten.col2im.default: patches.fold,
+        _aten.index_put.default: indexing.index_put,
+        _aten.mean.dim: reductions.mean,
+        _aten.roll.default: views.roll,
+        **_of_numbers(),
+        **_of_pooling(),
+        **_of_resizing(),
+    }
+
+
+def import_decompositions() -> Decompositions:
+    """Those of an exported program, which keeps operators that torch.compile takes apart itself."""
+    return {**decompositions(), _aten.linear.default: reductions.linear}
+
+
+_BY_TORCH = (_aten.addmv.default,)
+"""Those whose decompositions by torch torch-mlir doesn't ask for."""
+
+
+def _of_numbers() -> Decompositions:
+    operators = (
+        _aten.softmax.int,
+        _aten.log_softmax.int,
+        _aten._softmax.default,
+        _aten._log_softmax.default,
+    )
+    table = get_decomposition_table()
+    return {each: partial(reductions.of_number, each, table.get(each)) for each in operators}
+
+
+def _of_pooling() -> Decompositions:
+    return {
+        _aten.max_pool1d.default: partial(pooling.max_pool, 1),
+        _aten.max_pool1d_with_indices.default: partial(pooling.max_pool_with_indices, 1),
+        _aten.max_pool2d.default: partial(pooling.max_pool, 2),
+        _aten.max_pool3d.default: partial(pooling.max_pool, 3),
+        _aten.max_pool2d_with_indices.default: partial(pooling.max_pool_with_indices, 2),
+        _aten.max_pool3d_with_indices.default: partial(pooling.max_pool_with_indices, 3),
+        _aten.avg_pool1d.default: partial(pooling.average_pool, 1),
+        _aten.avg_pool2d.default: partial(pooling.average_pool, 2),
+        _aten.avg_pool3d.default: partial(pooling.average_pool, 3),
+    }
+
+
+def _of_resizing() -> Decompositions:
+    resizers = {
+        _aten.upsample_nearest1d: partial(resizing.nearest, 1),
+        _aten.upsample_nearest2d: partial(resizing.nearest, 2),
+        _aten.upsample_nearest3d: partial(resizing.nearest, 3),
+        _aten._upsample_nearest_exact1d: partial(resizing.nearest_exact, 1),
+        _aten._upsample_nearest_exact2d: partial(resizing.nearest_exact, 2),
+        _aten._upsample_nearest_exact3d: partial(resizing.nearest_exact, 3),
+        _aten._upsample_bilinear2d_aa: partial(resizing.antialiased, False),
+        _aten._upsample_bicubic2d_aa: partial(resizing.antialiased, True),
+    }
+    return {
+        **{each.default: resize for each, resize in resizers.items()},
+        **{each.vec: partial(resizing.by_sizes, each.default, resize) for each, resize in resizers.items()},
+    }

@@ -1,0 +1,241 @@
+"""Operators of torch that are decomposed before torch-mlir sees them, against torch in float64."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+
+import iree.winograd as winograd
+import numpy as np
+import pytest
+import torch
+from iree.winograd.dialect.algebra.numerics import UNIT_ROUNDOFF
+from iree.winograd.errors import ModelImportError
+
+F = torch.nn.functional
+Function = Callable[..., Sequence[torch.Tensor]]
+
+
+class Model(torch.nn.Module):
+    def __init__(self, function: Function) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, *arguments: torch.Tensor) -> Sequence[torch.Tensor]:
+        return self.function(*arguments)
+
+
+def expect(function: Function, *arguments: torch.Tensor, terms: int = 0) -> None:
+    """A program of `function` computes the same from `arguments`, exactly or in sums of so many `terms`."""
+    model = Model(function)
+    program = winograd.load(winograd.compile(winograd.import_torch(model, *arguments)))
+    results = program(*(each.clone() for each in arguments))
+    if not isinstance(results, list | tuple):
+        results = (results,)
+    exact = model(*(each.double() for each in arguments))
+    for index, (result, expected) in enumerate(zip(results, exact, strict=True)):
+        assert result.shape == expected.shape, index
+        largest = max((each.abs().max().item() for each in arguments if each.numel()), default=1.0)
+        bound = terms**2 * UNIT_ROUNDOFF["float32"] * largest
+        np.testing.assert_allclose(
+            np.asarray(result), expected.numpy(), atol=bound, rtol=0, err_msg=str(index)
+        )
+
+
+def random(*shape: int) -> torch.Tensor:
+    return torch.randn(shape, generator=torch.Generator().manual_seed(sum(shape)))
+
+
+def test_padding_that_takes_elements_away() -> None:
+    def padded(signal: torch.Tensor, image: torch.Tensor, volume: torch.Tensor) -> list[torch.Tensor]:
+        return [
+            F.pad(signal, (1, -1)),
+            F.pad(signal, (-1, -2)),
+            F.pad(image, (1, -1, -1, 1)),
+            F.pad(image, (3, -3)),
+            F.pad(image, (-1, -2, -3, -1)),
+            F.pad(image, (1, -1, -1, 1), value=2.0),
+            F.pad(image, (0, 1, -1, 0, 1, -1)),
+            F.pad(volume, (1, -1, -1, 2, 0, -1)),
+            *(F.pad(image, (1, -1, -1, 1), mode=mode) for mode in ("reflect", "replicate", "circular")),
+        ]
+
+    expect(padded, random(2, 3, 5), random(2, 3, 8, 10), random(1, 2, 4, 5, 6))
+
+
+def test_padding_in_front_of_a_convolution() -> None:
+    def convolved(image: torch.Tensor) -> list[torch.Tensor]:
+        ones = torch.ones(3, 3, 3, 3, dtype=image.dtype)
+        return [F.conv2d(F.pad(image, pad), ones) for pad in ((1, -1, -1, 1), (3, -3), (-1, -1, -1, -1))]
+
+    expect(convolved, random(1, 3, 9, 10), terms=27)
+
+
+# Kernel, dilation, padding and stride.
+PATCHES = (
+    (3, 1, 1, 1),
+    (2, 1, 0, 2),
+    (3, 2, 1, 1),
+    ((1, 4), 1, (0, 1), (1, 2)),
+    (3, 1, 2, 3),
+    (4, 1, 1, 2),
+    (2, 2, 0, 3),
+)
+
+
+def test_patches_of_images() -> None:
+    def unfolded(image: torch.Tensor) -> list[torch.Tensor]:
+        return [*(F.unfold(image, *each) for each in PATCHES), F.unfold(image[0], *PATCHES[0])]  # type: ignore[arg-type]
+
+    expect(unfolded, random(2, 3, 8, 10))
+
+
+def test_sums_of_patches() -> None:
+    def folded(image: torch.Tensor) -> list[torch.Tensor]:
+        return [F.fold(F.unfold(image, *each), (8, 10), *each) for each in PATCHES]  # type: ignore[arg-type]
+
+    expect(folded, random(2, 3, 8, 10), terms=16)
+
+
+def test_maxima_of_windows() -> None:
+    """Of a window that is all but a row or a column, of images without a batch, and where they were."""
+
+    def pooled(signal: torch.Tensor, image: torch.Tensor, volume: torch.Tensor) -> list[torch.Tensor]:
+        return [
+            F.max_pool1d(signal, 4),
+            F.max_pool1d(signal[0], 2),
+            F.max_pool2d(image, (7, 9)),
+            F.max_pool2d(image, 5, 5, 2),
+            F.max_pool2d(image[0], 2),
+            F.max_pool2d(image, (8, 11), (8, 10), (1, 2), ceil_mode=True),
+            *F.max_pool2d(image, (7, 9), return_indices=True),
+            *F.max_pool2d(image[0], 2, return_indices=True),
+            *F.max_pool2d(image, (8, 10), (8, 10), (1, 2), return_indices=True),
+            *F.max_pool1d(signal[0], 2, return_indices=True),
+            F.max_pool3d(volume, (3, 2, 2)),
+            F.max_pool3d(volume[0], 2),
+        ]
+
+    expect(pooled, random(2, 3, 7), random(2, 3, 8, 10), random(1, 2, 4, 3, 5))
+
+
+def test_means_of_windows() -> None:
+    def pooled(signal: torch.Tensor, image: torch.Tensor, volume: torch.Tensor) -> list[torch.Tensor]:
+        return [
+            F.avg_pool1d(signal, 4),
+            F.avg_pool1d(signal, 3, 2, 1, True),
+            F.avg_pool1d(signal, 3, 2, 1, True, False),
+            F.avg_pool2d(image, (7, 9)),
+            F.avg_pool2d(image, 5, 5, 2),
+            F.avg_pool2d(image, 5, 5, 2, count_include_pad=False),
+            F.avg_pool2d(image, 3, 2, ceil_mode=True),
+            F.avg_pool2d(image, 3, 2, 1, ceil_mode=True, count_include_pad=False),
+            F.avg_pool2d(image, 3, 2, 1, True, True, 5),
+            F.avg_pool3d(volume, (3, 2, 2)),
+            F.avg_pool3d(volume, 2, 2, 1, ceil_mode=True),
+        ]
+
+    expect(pooled, random(2, 3, 7), random(2, 3, 8, 10), random(1, 2, 4, 3, 5), terms=64)
+
+
+def test_masks_and_diagonals_that_are_written() -> None:
+    def written(image: torch.Tensor) -> list[torch.Tensor]:
+        clipped, marked, lined = image.clone(), image.clone(), image.clone()
+        clipped[clipped < 0] = 0
+        marked[marked[:, :, 0, 0] > 0] = 1.0
+        marked[:, marked[0, :, 0, 0] > 0] = 2.0
+        lined.diagonal(0, 2, 3).fill_(1.0)
+        lined.diagonal(-3, 3, 2).zero_()
+        return [clipped, marked, lined]
+
+    expect(written, random(2, 3, 8, 10))
+
+
+def test_sizes_that_depend_on_values_are_refused() -> None:
+    """torch-mlir may not end with them."""
+    expected = r"test_torch_operators\.py:\d+: the size of what aten\.\S+ returns depends on values"
+    with pytest.raises(ModelImportError, match=expected):
+        winograd.import_torch(Model(lambda image: [image[image > 0]]), random(3, 4))
+
+
+def test_numbers_are_normalized() -> None:
+    expect(lambda number: [number.softmax(0), number.log_softmax(0)], torch.tensor(2.0))
+
+
+@pytest.mark.filterwarnings("ignore:.*degrees of freedom")
+def test_tensors_without_elements() -> None:
+    def computed(rows: torch.Tensor, columns: torch.Tensor, none: torch.Tensor) -> list[torch.Tensor]:
+        return [
+            rows @ columns,
+            torch.addmm(torch.ones(5, 10, dtype=rows.dtype), rows, columns),
+            F.linear(columns.t(), rows.new_zeros(3, 0), rows.new_ones(3)),
+            none.softmax(0),
+            none.sum(),
+            none.prod(),
+            none.mean(),
+            none.var(),
+            none.std(),
+            2 * none,
+            torch.cat([none, columns.sum(0)]),
+            torch.stack([none, none]),
+            F.pad(none, (1, 2), value=1.0),
+            columns.amax(1),
+        ]
+
+    expect(computed, random(5, 0), random(0, 10), random(0))
+
+
+@pytest.mark.parametrize("batch", [0, 2])
+def test_images_without_elements(batch: int) -> None:
+    """A batch of none, no channels, and layers that aborted the process."""
+
+    def computed(image: torch.Tensor, nothing: torch.Tensor) -> list[torch.Tensor]:
+        rows = image.flatten(1)
+        return [
+            F.unfold(image, 2),
+            F.interpolate(image, scale_factor=1.5, mode="bilinear"),
+            F.max_pool2d(image, 2),
+            F.group_norm(image, 1),
+            F.pixel_shuffle(nothing, 1),
+            F.conv2d(image, torch.ones(2, 3, 3, 3, dtype=image.dtype)),
+            F.conv2d(nothing, nothing.new_zeros(8, 0, 3, 3), nothing.new_ones(8), stride=(2, 1)),
+            F.group_norm(rows[:, :2], 1),
+            image.mean((2, 3)),
+        ]
+
+    expect(computed, random(batch, 3, 4, 5), random(2, 0, 5, 5), terms=64)
+
+
+def depthwise(rank: int, *, transposed: bool) -> Function:
+    """A filter for each of 4 channels, of all strides, padding and dilations of a few."""
+
+    def computed(image: torch.Tensor) -> list[torch.Tensor]:
+        kernel = (2, 3, 2)[:rank]
+        weight = torch.arange(4.0 * int(np.prod(kernel)), dtype=image.dtype).reshape(4, 1, *kernel) / 16 - 1
+        kind = "conv_transpose" if transposed else "conv"
+        convolve = getattr(F, f"{kind}{rank}d")
+        bias = torch.arange(4.0, dtype=image.dtype)
+        return [
+            convolve(image, weight, bias, stride=stride, padding=padding, dilation=dilation, groups=4)
+            for stride, padding, dilation in itertools.product((1, [2], (3, 1, 2)[:rank]), (0, 1), (1, 2))
+        ]
+
+    return computed
+
+
+@pytest.mark.parametrize("rank", [1, 2, 3])
+def test_transposed_convolutions_with_a_filter_for_each_channel(rank: int) -> None:
+    expect(depthwise(rank, transposed=True), random(2, 4, *(5, 6, 5)[:rank]), terms=16)
+
+
+def test_convolutions_of_volumes_with_a_filter_for_each_channel() -> None:
+    expect(depthwise(3, transposed=False), random(2, 4, 5, 6, 5), terms=16)
+
+
+def test_transposed_convolution_with_a_stride_of_one_number() -> None:
+    weight = random(2, 3, 3, 3)
+
+    def computed(image: torch.Tensor) -> list[torch.Tensor]:
+        return [F.conv_transpose2d(image, weight.to(image.dtype), None, [2], [1], [1])]
+
+    expect(computed, random(1, 2, 9, 9), terms=18)
