@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -29,7 +28,6 @@ from iree.winograd.pipelines.emission.dispatch import (
 )
 from iree.winograd.pipelines.emission.epilogue import VectorEpilogue, epilogue_text
 from iree.winograd.pipelines.emission.filter_layout import FilterLayout
-from iree.winograd.pipelines.emission.functions import error_function, exponential
 from iree.winograd.pipelines.emission.index import Index
 from iree.winograd.pipelines.emission.signature import DispatchSignature, stated_batch
 from iree.winograd.pipelines.emission.work import Sizes
@@ -136,7 +134,7 @@ class CpuLowering:
             image = replace(image, origin=source.first)
             if function.numbers:
                 output = replace(output, origin=function.numbers[0])
-            epilogue = VectorEpilogue(transform, epilogue_operands, self._functions)
+            epilogue = VectorEpilogue(transform, epilogue_operands, self.target.fused_multiply_add)
             arguments = (function.work, image, packed, output, epilogue)
             if isinstance(kernel, WinogradKernel):
                 kernel.emit(*arguments, layout)
@@ -219,14 +217,6 @@ class CpuLowering:
         )
         sizes = [_as_value(size_of(operands[0], 0))] if dynamic else []
         return emit_dispatch(name, signature, operands, sizes)
-
-    @property
-    def _functions(self) -> dict[str, Callable[[ir.Value], ir.Value]]:
-        fused = self.target.fused_multiply_add
-        return {
-            "math.exp": partial(exponential, fused=fused),
-            "math.erf": partial(error_function, fused=fused),
-        }
 
     def _transformed_input(self, kernel: WinogradKernel, group: ConvolutionGroup) -> ir.Value:
         image = group.source

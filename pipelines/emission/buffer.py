@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import prod
 
 from iree.winograd.dialect.bindings import ir, memref, vector
 
 from .control_flow import loop, named
 from .index import Condition, Index, IndexLike
+from .numbers.known import number_of
+from .numbers.number import Number
 from .vectors import LaneMask, broadcast, splat, vector_type
 
 CACHE_LINE_BYTES = 64
@@ -28,10 +31,20 @@ class Buffer:
     origin: IndexLike = field(default=0, kw_only=True)
     """Elements before the first one: a slice of a larger array starts there, and has that one's extents."""
 
-    @property
+    @cached_property
     def element(self) -> ir.Type:
-        """The type of the elements."""
+        """The type of the elements in memory."""
         return ir.MemRefType(self.memref.type).element_type
+
+    @cached_property
+    def number(self) -> Number:
+        """What that is as a type of numbers: loads widen to the one that is computed with, stores narrow."""
+        return number_of(self.element)
+
+    @property
+    def computed(self) -> ir.Type:
+        """The type of elements that were loaded, and of those to be stored."""
+        return self.number.computed.type
 
     @property
     def known_extents(self) -> tuple[int, ...]:
@@ -63,15 +76,16 @@ class Buffer:
         """The `width` elements from `offset` on, or zeros where the condition does not hold."""
         index = [Index.of(offset).value]
         if valid is None or valid.known:
-            return vector.load(vector_type(width, self.element), self.memref, index)
+            return self.number.widened(vector.load(vector_type(width, self.element), self.memref, index))
         if valid.known is False:
-            return splat(0.0, width, self.element)
+            return splat(0.0, width, self.computed)
         mask, zeros = broadcast(valid.value, width), splat(0.0, width, self.element)
-        return vector.maskedload(vector_type(width, self.element), self.memref, index, mask, zeros)
+        loaded = vector.maskedload(vector_type(width, self.element), self.memref, index, mask, zeros)
+        return self.number.widened(loaded)
 
     def store(self, value: ir.Value, offset: IndexLike, valid: Condition | None = None) -> None:
         """Writes a vector from `offset` on where the condition holds."""
-        index = [Index.of(offset).value]
+        index, value = [Index.of(offset).value], self.number.narrowed(value)
         if valid is None or valid.known:
             vector.store(value, self.memref, index)
         elif valid.known is None:
@@ -82,18 +96,20 @@ class Buffer:
         """The elements from `offset` on, one a lane, or zeros where the mask does not hold."""
         width = ir.VectorType(mask.value.type).shape[0]
         index, zeros = [Index.of(offset).value], splat(0.0, width, self.element)
-        return vector.maskedload(vector_type(width, self.element), self.memref, index, mask.value, zeros)
+        loaded = vector.maskedload(vector_type(width, self.element), self.memref, index, mask.value, zeros)
+        return self.number.widened(loaded)
 
     def store_lanes(self, value: ir.Value, offset: IndexLike, mask: LaneMask) -> None:
         """Writes the lanes of a vector for which the mask holds, the first one at `offset`."""
-        vector.maskedstore(self.memref, [Index.of(offset).value], mask.value, value)
+        narrowed = self.number.narrowed(value)
+        vector.maskedstore(self.memref, [Index.of(offset).value], mask.value, narrowed)
 
     def prefetch(self, offset: IndexLike, *, to_write: bool = False, to_l2: bool = False) -> None:
         """Brings the cache line of an element into L1, or L2; the offset need not be within the buffer."""
         memref.prefetch(self.memref, [Index.of(offset).value], to_write, 2 if to_l2 else 3, True)
 
     def load_scalar(self, offset: IndexLike) -> ir.Value:
-        return memref.load(self.memref, [Index.of(offset).value])
+        return self.number.widened(memref.load(self.memref, [Index.of(offset).value]))
 
 
 def element_count(extents: Sequence[IndexLike]) -> IndexLike:
@@ -118,7 +134,7 @@ def copy_elements(
 
 def clear_elements(target: Buffer, offset: Index, count: Index, width: int) -> None:
     """Sets `count` neighbouring elements to zero, by vectors and then one by one."""
-    _by_vectors(count, width, lambda i, lanes: target.store(splat(0.0, lanes, target.element), offset + i))
+    _by_vectors(count, width, lambda i, lanes: target.store(splat(0.0, lanes, target.computed), offset + i))
 
 
 def _by_vectors(count: Index, width: int, body: Callable[[Index, int], None]) -> None:

@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from iree.winograd.dialect.bindings import arith, ir
 from iree.winograd.dialect.ops import OutputTransformOp
 
 from .buffer import Buffer
 from .index import Index, IndexLike, unflatten
+from .numbers.known import number_of
 from .vectors import LaneMask, broadcast, splat
+
+_CONVERSIONS = ("arith.extf", "arith.truncf")
 
 
 @dataclass(frozen=True)
 class VectorEpilogue:
     """An epilogue whose scalar operations are emitted on vectors along the output channels.
 
-    Everything in the region is elementwise, so an operation on vectors is the scalar one with vector types.
+    Everything in the region is elementwise, so an operation on vectors is the scalar one with vector types,
+    of those that numbers are computed with: results are rounded to the region's where these are narrower.
     """
 
     transform: OutputTransformOp
     operands: Sequence[Buffer]
-    functions: Mapping[str, Callable[[ir.Value], ir.Value]] = field(default_factory=dict)
-    """By name of the operation: how a target computes it on a vector. The others are IREE's to expand."""
+    fused_multiply_add: bool | None = None
+    """Whether the target has it, for functions of ours; None where IREE's are as good."""
     lined_up: tuple[IndexLike, ...] | None = None
     """The spatial sizes of images whose pixels are numbered, or the number of images and these where all are
     numbered as one: a position is zeros and then that number."""
@@ -65,8 +69,12 @@ class VectorEpilogue:
     def _vectorized(
         self, operation: ir.Operation, values: dict[ir.Value, ir.Value], width: int
     ) -> list[ir.Value]:
-        if operation.name in self.functions:
-            return [self.functions[operation.name](values[operation.operands[0]])]
+        operands = [values[operand] for operand in operation.operands]
+        if self.fused_multiply_add is not None and operation.name.startswith("math."):
+            element = ir.VectorType(operands[0].type).element_type
+            functions = number_of(element).functions(self.fused_multiply_add)
+            if operation.name in functions:
+                return [functions[operation.name](*operands)]
         return _emit_vectorized(operation, values, width)
 
     def prefetch(self, image: Index, position: tuple[Index, ...], channel: Index) -> None:
@@ -144,19 +152,30 @@ def _operand_offset(operand: Buffer, indexing_map: ir.AffineMap, indices: list[I
 
 
 def _emit_vectorized(operation: ir.Operation, values: dict[ir.Value, ir.Value], width: int) -> list[ir.Value]:
-    result_types = [ir.VectorType.get([width], result.type) for result in operation.results]
-    if operation.name == "arith.divf" and (divisor := _number(operation.operands[1])) is not None:
+    """The results of a scalar operation, rounded to its types, in the types that these are computed with."""
+    numbers = [number_of(result.type) for result in operation.results]
+    computed = [ir.VectorType.get([width], number.computed.type) for number in numbers]
+    operands = [values[operand] for operand in operation.operands]
+    if operation.name in _CONVERSIONS and operands[0].type == computed[0]:
+        emitted = operands
+    elif operation.name == "arith.divf" and (divisor := _number(operation.operands[1])) is not None:
         # Within one and a half units of the last place, and ten times as fast.
-        factor = splat(1 / divisor, width, result_types[0].element_type)
-        return [arith.mulf(values[operation.operands[0]], factor)]
-    if operation.name == "arith.constant":
-        elements = ir.DenseElementsAttr.get_splat(result_types[0], operation.attributes["value"])
-        return [arith.constant(result_types[0], elements)]
-    attributes = {name: operation.attributes[name] for name in operation.attributes}
-    emitted = ir.Operation.create(
-        operation.name, result_types, [values[operand] for operand in operation.operands], attributes
-    )
-    return list(emitted.results)
+        emitted = [arith.mulf(operands[0], splat(1 / divisor, width, computed[0].element_type))]
+    elif operation.name == "arith.constant":
+        emitted = [_constant(operation, computed[0])]
+    else:
+        attributes = {name: operation.attributes[name] for name in operation.attributes}
+        emitted = list(ir.Operation.create(operation.name, computed, operands, attributes).results)
+    if operation.name == "arith.extf":
+        return emitted
+    return [number.widened(number.narrowed(value)) for number, value in zip(numbers, emitted, strict=True)]
+
+
+def _constant(operation: ir.Operation, type_: ir.VectorType) -> ir.Value:
+    value = operation.attributes["value"]
+    if value.type != type_.element_type:
+        value = ir.FloatAttr.get(type_.element_type, ir.FloatAttr(value).value)
+    return arith.constant(type_, ir.DenseElementsAttr.get_splat(type_, value))
 
 
 def _number(value: ir.Value) -> float | None:

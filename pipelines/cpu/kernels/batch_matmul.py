@@ -64,8 +64,8 @@ class BatchMatmulKernel:
 
     def emit(self, work: Work, left: Buffer, right: Buffer, output: Buffer) -> None:
         """Emits the work of one workgroup at the insertion point."""
-        packed = scratch(self._panel_shape, right.element, "panel") if self._packs else None
-        staged = scratch(self._staged_shape, left.element, "rows") if self._stages_rows else None
+        packed = scratch(self._panel_shape, right.computed, "panel") if self._packs else None
+        staged = scratch(self._staged_shape, left.computed, "rows") if self._stages_rows else None
         first = work.workgroup[1] * self._batch_block
         products = Index(self._batch_block)
         if self.problem.batch % self._batch_block:
@@ -144,7 +144,7 @@ class BatchMatmulKernel:
         problem, block = self.problem, self._block
         with loop(count, block.rows, "row") as start:
             row = start if self._has_whole_blocks else start.minimum(count - block.rows)
-            zeros = block.zeros(output.element)
+            zeros = block.zeros(output.computed)
             place = replace(rows, first=rows.first + row * rows.stride)
             sums = self._sum(zeros, place, panel)
             self._store(sums, output, written + (first_row + row) * problem.output.row_stride)
@@ -163,7 +163,7 @@ class BatchMatmulKernel:
 
     def _store(self, sums: list[ir.Value], output: Buffer, origin: Index) -> None:
         problem, block = self.problem, self._block
-        factor = splat(problem.factor, block.width, output.element)
+        factor = splat(problem.factor, block.width, output.computed)
         for position, value in enumerate(sums):
             row, vector_number = divmod(position, block.vectors)
             lane = vector_number * block.width

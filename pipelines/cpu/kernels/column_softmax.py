@@ -112,7 +112,7 @@ class ColumnSoftmaxKernel:
             return results
 
         with named("sum"):
-            one = splat(1.0, width, source.element)
+            one = splat(1.0, width, source.computed)
             sums = self._reduced(0.0, arith.addf, vectors, store_exponentials)
             inverses = [arith.divf(one, total) for total in sums]
         with loop(matrices.length, name="row") as row:

@@ -128,7 +128,7 @@ class DepthwiseKernel:
         copied = None
         if copied_rows is not None:
             extents = (1, *copied_extents(self.shape, copied_rows), schedule.vector_width)
-            copied = scratch(extents, image.element, "copied_vector")
+            copied = scratch(extents, image.computed, "copied_vector")
         with loop(passes.steps(work.workgroup[1], parts), name="pass") as step:
             pass_ = passes.at(work.workgroup[1], parts, step)
             if copied is not None and copied_rows is not None:

@@ -65,7 +65,7 @@ class DepthwiseWeightGradientKernel:
         `taps` is as `SliceSum` has it.
         """
         slice_, part = work.workgroup[:2]
-        sums = self._cleared_sums(image.element)
+        sums = self._cleared_sums(image.computed)
         if self.shape.spatial_rank == 1:
             image, gradients = (
                 replace(each, extents=(each.extents[0], 1, *each.extents[1:])) for each in (image, gradients)

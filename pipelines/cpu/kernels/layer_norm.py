@@ -55,7 +55,7 @@ class LayerNormKernel:
         first = work.workgroup[0] * row.block
 
         def constant(number: float) -> ir.Value:
-            return splat(number, width, source.element)
+            return splat(number, width, source.computed)
 
         with loop((work.sizes.batch * self.rows - first).minimum(row.block), name="row") as number:
             begin = (first + number) * self.length

@@ -55,7 +55,7 @@ class SoftmaxKernel:
 
             with named("sum"):
                 total = row.reduced(0.0, arith.addf, store_exponential)
-                inverse = arith.divf(splat(1.0, width, source.element), total)
+                inverse = arith.divf(splat(1.0, width, source.computed), total)
             self._scale(output, begin, inverse)
 
     @property

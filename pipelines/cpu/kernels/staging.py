@@ -55,7 +55,7 @@ class Staging:
             self._columns,
             self.shape.input_channels + column_padding(self.shape),
         )
-        staged = scratch(extents, image.element, "staged_rows")
+        staged = scratch(extents, image.computed, "staged_rows")
         first_column = outputs.first_pixel * decomposition.step[-1] - self.shape.padding_low[-1]
         begin = (Index(0) - first_column).maximum(0).minimum(self._columns)
         end = (Index(self.shape.input_size[-1]) - first_column).minimum(self._columns).maximum(begin)

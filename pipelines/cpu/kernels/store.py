@@ -53,7 +53,7 @@ class RegisterBlockStore:
         waiting = scratch(sums, element, "sums") if epilogue.calls_functions else None
         row = None
         if transposed_pixels is not None:
-            row = scratch((transposed_pixels, sums[1] * sums[2]), output.element, "finished_row")
+            row = scratch((transposed_pixels, sums[1] * sums[2]), output.computed, "finished_row")
         block = sums[1] * sums[2]
         return RegisterBlockStore(output, epilogue, sums, waiting, row, min(block, channels or block))
 

@@ -117,9 +117,9 @@ class WeightGradientKernel:
 
         `taps` are as `SliceSum` has them.
         """
-        sums = self._cleared_sums(image.element)
+        sums = self._cleared_sums(image.computed)
         image_tiles, gradient_tiles = (
-            scratch((self.shape.transform_size, self._padded(size)), image.element, name)
+            scratch((self.shape.transform_size, self._padded(size)), image.computed, name)
             for size, name in (
                 (self.schedule.row_block, "image_tiles"),
                 (self.schedule.channel_block, "gradient_tiles"),

@@ -139,7 +139,7 @@ class WinogradKernel:
         ahead = schedule.tile_block * (schedule.image_prefetch or 0)
         following = self._tile_block(first_tile + ahead, schedule.tile_block, work.sizes)
         if schedule.input_block is None:
-            transformed = scratch(self.transformed_shape, source.element, "transformed_tiles")
+            transformed = scratch(self.transformed_shape, source.computed, "transformed_tiles")
             first_row = Index(0)
         else:
             transformed, first_row = source, first_tile
@@ -205,7 +205,7 @@ class WinogradKernel:
         channels_at_a_time = ReductionRuns.whole(schedule.filter_block)
         # A row more: those of different elements aren't a power of two apart.
         panel_shape = (1, shape.transform_size, schedule.filter_block + 1, schedule.channel_block)
-        panel = scratch(panel_shape, filters.element, "transformed_filters")
+        panel = scratch(panel_shape, filters.computed, "transformed_filters")
         transform = FilterTransform(shape, self.target, layout, schedule.vector_width, exact=False)
         clear_elements(products, Index(0), Index(prod(products.extents)), schedule.vector_width)
         with loop(shape.group_inputs, schedule.filter_block, "filter_block") as first:

@@ -41,7 +41,7 @@ class ChannelsFirstReader:
     def of(shape: ConvolutionShape, image: Buffer, width: int) -> ChannelsFirstReader:
         """For `width` channels at once; emits the memory that they wait in."""
         strip = input_strip(shape)
-        waiting = scratch((strip.lines, strip.columns, width), image.element, "transposed_strip")
+        waiting = scratch((strip.lines, strip.columns, width), image.computed, "transposed_strip")
         return ChannelsFirstReader(shape, image, waiting)
 
     def transposed(self, strip: Strip, view: tuple[IndexLike, ...], c: Index) -> Callable[[Index], Load]:
@@ -121,7 +121,7 @@ class ChannelsFirstWriter:
     ) -> ChannelsFirstWriter:
         """For `width` channels at once; emits the memory that they wait in."""
         strip = output_strip(shape)
-        waiting = scratch((strip.lines, strip.columns, width), image.element, "finished_strip")
+        waiting = scratch((strip.lines, strip.columns, width), image.computed, "finished_strip")
         return ChannelsFirstWriter(shape, image, epilogue, waiting)
 
     @contextmanager

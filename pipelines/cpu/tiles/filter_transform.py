@@ -40,7 +40,7 @@ class FilterTransform:
         decomposition, width = self.shape.decomposition, self.width
         parts = product(*map(range, decomposition.part_size))
         taps = dict(zip(parts, decomposition.taps(decomposition.views[view]), strict=True))
-        element = ir.F64Type.get() if self.exact else packed.element
+        element = ir.F64Type.get() if self.exact else packed.computed
 
         def load(position: Position) -> ir.Value:
             tap = taps[tuple(i.known or 0 for i in position)]
@@ -52,7 +52,7 @@ class FilterTransform:
 
         def store(position: Position, value: ir.Value) -> None:
             if self.exact:
-                value = arith.truncf(vector_type(width, packed.element), value)
+                value = arith.truncf(vector_type(width, packed.computed), value)
             packed.store(value, place + flattened(position, decomposition.alpha) * packed.stride(-3))
 
         recipes = [each.filter for each in decomposition.transforms]
@@ -72,9 +72,9 @@ class FilterTransform:
             if stride == 1:
                 return filters.load(first, width)
             lanes = [filters.load_scalar(first + lane * stride) for lane in range(width)]
-            return vector.from_elements(vector_type(width, filters.element), lanes)
+            return vector.from_elements(vector_type(width, filters.computed), lanes)
         last = last_output - channels[1]
         if stride == 1:
             return filters.load_lanes(first, LaneMask.between(0, last + 1, width))
         lanes = [filters.load_scalar(first + Index(lane).minimum(last) * stride) for lane in range(width)]
-        return vector.from_elements(vector_type(width, filters.element), lanes)
+        return vector.from_elements(vector_type(width, filters.computed), lanes)

@@ -1,0 +1,50 @@
+"""What kernels have to know of a type of numbers: how it lies in memory, and what registers hold of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from iree.winograd.dialect.bindings import ir
+
+Function = Callable[[ir.Value], ir.Value]
+
+
+@dataclass(frozen=True)
+class Number:
+    """A type of numbers that is stored as it is computed with; those that aren't are classes of their own.
+
+    Values are scalars or vectors.
+    """
+
+    name: str
+    """MLIR's."""
+
+    @property
+    def type(self) -> ir.Type:
+        """In the current context."""
+        return ir.Type.parse(self.name)
+
+    @property
+    def computed(self) -> Number:
+        """The type in registers: this one, or one that holds all of its numbers."""
+        return self
+
+    def widened(self, stored: ir.Value) -> ir.Value:
+        """What was loaded, in the type in registers, exactly."""
+        return stored
+
+    def narrowed(self, computed: ir.Value) -> ir.Value:
+        """What is to be stored, rounded to the nearest number, to the even one of two as near."""
+        return computed
+
+    def functions(self, fused_multiply_add: bool) -> Mapping[str, Function]:
+        """By the name of the operation: what is computed on vectors in other ways than IREE would."""
+        return {}
+
+
+def with_element(like: ir.Type, element: ir.Type) -> ir.Type:
+    """The type of scalars, or of vectors as long as those of type `like`, of other elements."""
+    if not isinstance(like, ir.VectorType):
+        return element
+    return ir.VectorType.get(like.shape, element)

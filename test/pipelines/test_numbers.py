@@ -1,0 +1,87 @@
+"""What loads and stores make of numbers of half precision, against torch's conversions, bit by bit."""
+
+from __future__ import annotations
+
+import iree.winograd as winograd
+import numpy as np
+import pytest
+import torch
+from iree.winograd.calibration.programs import compile_module
+from iree.winograd.dialect.bindings import func, ir
+from iree.winograd.pipelines.cpu.lowering import translation
+from iree.winograd.pipelines.emission.buffer import Buffer, copy_elements
+from iree.winograd.pipelines.emission.dispatch import KernelFunction, emit_dispatch, emit_executable
+from iree.winograd.pipelines.emission.index import Index
+from iree.winograd.pipelines.emission.numbers.known import NUMBERS, number_of
+from iree.winograd.pipelines.emission.signature import DispatchSignature
+
+TYPES = {"f16": torch.float16, "bf16": torch.bfloat16}
+
+
+def copying_program(source: str, target: str, count: int) -> bytes:
+    """One that copies numbers by vectors of 16, and what is left one by one."""
+    with ir.Context(), ir.Location.unknown():
+        module = ir.Module.create()
+        read, written = (
+            ir.RankedTensorType.get([count], ir.Type.parse(element)) for element in (source, target)
+        )
+        signature = DispatchSignature.of([read], written)
+
+        def copy(function: KernelFunction[Buffer]) -> None:
+            copy_elements(function.buffers[0], Index(0), function.buffers[1], Index(0), Index(count), 16)
+
+        with ir.InsertionPoint(module.body):
+            emit_executable(
+                module.operation,
+                "copy",
+                signature,
+                translation(),
+                lambda _: (Index(1),),
+                copy,
+                signature.bindings(),
+            )
+            function = func.FuncOp("copied", ([read], [written]))
+            with ir.InsertionPoint(function.add_entry_block()):
+                func.ReturnOp([emit_dispatch("copy", signature, list(function.arguments))])
+        return compile_module(module, "cpu")
+
+
+def copied(source: str, target: str, numbers: torch.Tensor, path) -> torch.Tensor:
+    path.write_bytes(copying_program(source, target, len(numbers)))
+    return torch.as_tensor(winograd.load(path).copied(numbers))
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_all_numbers_are_widened_exactly(name, tmp_path):
+    stored = torch.arange(2**16).to(torch.int32).to(torch.uint16).view(TYPES[name])
+    result = copied(name, "f32", stored, tmp_path / "widen.vmfb")
+    np.testing.assert_array_equal(result.numpy(), stored.float().numpy())
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_numbers_are_rounded_to_the_nearest(name, tmp_path):
+    """Those halfway between two to the even one, what is beyond the largest to infinity; NaN stays NaN."""
+    stored = torch.arange(2**16).to(torch.int32).to(torch.uint16).view(TYPES[name]).float()
+    finite = stored[stored.isfinite()].sort().values
+    halfway = (finite[1:].double() + finite[:-1].double()) / 2
+    near = halfway.float()
+    numbers = torch.cat(
+        [near, near.nextafter(torch.tensor(torch.inf)), near.nextafter(torch.tensor(-torch.inf))]
+    )
+    special = torch.tensor([0.0, -0.0, torch.inf, -torch.inf, torch.nan, 65519.99, 65520.0, 3.4e38, -1e-45])
+    # A NaN all of whose bits are in what is cut off.
+    quiet = torch.tensor([0x7F800001], dtype=torch.int32).view(torch.float32)
+    numbers = torch.cat([numbers, special, quiet])
+    result = copied("f32", name, numbers, tmp_path / "narrow.vmfb")
+    expected = numbers.to(TYPES[name])
+    assert torch.equal(result.isnan(), expected.isnan())
+    kept = ~expected.isnan()
+    assert torch.equal(result.view(torch.int16)[kept], expected.view(torch.int16)[kept])
+
+
+def test_numbers_that_only_lie_in_memory_are_as_they_are():
+    with ir.Context():
+        assert number_of(ir.IntegerType.get_signless(32)).computed.name == "i32"
+        assert {name: number.computed.name for name, number in NUMBERS.items()} == dict.fromkeys(
+            NUMBERS, "f32"
+        )
