@@ -226,6 +226,11 @@ def _permuted_type(type_: ir.Type, permutation: Sequence[int]) -> ir.RankedTenso
     return ir.RankedTensorType.get([tensor_type.shape[d] for d in permutation], tensor_type.element_type)
 
 
+def domain_type(element_type: ir.Type) -> ir.Type:
+    """The type of what numbers of a type are transformed to: half precision is widened."""
+    return ir.F32Type.get() if isinstance(element_type, ir.F16Type | ir.BF16Type) else element_type
+
+
 def input_transform_type(
     input_type: ir.RankedTensorType,
     decomposition: Decomposition,
@@ -246,7 +251,7 @@ def input_transform_type(
         ]
         tile_count = batch * prod(decomposition.tiles(decomposition.output_shape(padded)))
     shape = [decomposition.point_count * groups, tile_count, decomposition.view_count * channels // groups]
-    return ir.RankedTensorType.get(shape, input_type.element_type)
+    return ir.RankedTensorType.get(shape, domain_type(input_type.element_type))
 
 
 def filter_transform_type(
@@ -255,7 +260,7 @@ def filter_transform_type(
     """The type `[A*g, V*C/g, K/g]` of a filter's transform."""
     *_, group_channels, filters = filter_type.shape
     shape = [decomposition.point_count * groups, decomposition.view_count * group_channels, filters // groups]
-    return ir.RankedTensorType.get(shape, filter_type.element_type)
+    return ir.RankedTensorType.get(shape, domain_type(filter_type.element_type))
 
 
 def accumulator_type(
@@ -270,7 +275,7 @@ def accumulator_type(
     is_static = dynamic not in (batch, *spatial)
     tile_count = batch * prod(decomposition.tiles(spatial)) if is_static else dynamic
     shape = [decomposition.point_count * groups, tile_count, filters // groups]
-    return ir.RankedTensorType.get(shape, result_type.element_type)
+    return ir.RankedTensorType.get(shape, domain_type(result_type.element_type))
 
 
 def input_transform(

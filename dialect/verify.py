@@ -10,7 +10,7 @@ from iree.winograd.dialect.bindings import ir
 from iree.winograd.dialect.decomposition import Decomposition
 from iree.winograd.dialect.epilogue_read import read_refusal
 
-ELEMENT_TYPES: tuple[type[ir.Type], ...] = (ir.F32Type,)
+ELEMENT_TYPES: tuple[type[ir.Type], ...] = (ir.F32Type, ir.F16Type, ir.BF16Type)
 
 
 class InvalidOperationError(ValueError):
@@ -125,7 +125,7 @@ def _verify_epilogue_operands(transform: ops.OutputTransformOp, result_type: ir.
         )
     for number, (operand, indexing_map) in enumerate(zip(operands, transform.indexing_maps, strict=True)):
         name = f"epilogue operand #{number}"
-        operand_type = _tensor_type(name, operand.type, len(indexing_map.results), result_type.element_type)
+        operand_type = _tensor_type(name, operand.type, len(indexing_map.results))
         if indexing_map.n_dims != result_type.rank or indexing_map.n_symbols:
             raise InvalidOperationError(
                 f"indexing map #{number} must have {result_type.rank} dimensions and no symbols, "
@@ -228,15 +228,11 @@ def _padding(operation: ir.Operation, name: str, decomposition: Decomposition) -
     return sizes
 
 
-def _tensor_type(
-    name: str, actual: ir.Type, rank: int, element_type: ir.Type | None = None
-) -> ir.RankedTensorType:
+def _tensor_type(name: str, actual: ir.Type, rank: int) -> ir.RankedTensorType:
     if not isinstance(actual, ir.RankedTensorType) or actual.rank != rank:
         raise InvalidOperationError(f"{name} must be a tensor of {rank} dimensions, but is {actual}")
     if not isinstance(actual.element_type, ELEMENT_TYPES):
-        raise InvalidOperationError(f"{name} must have elements of type f32, but is {actual}")
-    if element_type is not None and actual.element_type != element_type:
-        raise InvalidOperationError(f"{name} must have elements of type {element_type}, but is {actual}")
+        raise InvalidOperationError(f"{name} must have elements of type f32, f16 or bf16, but is {actual}")
     return actual
 
 

@@ -35,6 +35,7 @@ from .for_target.fold_layout import FoldLayout
 from .for_target.insert_first import InsertFirst
 from .for_target.loop_over_images import LoopOverImages
 from .for_target.split_sums import SplitSums
+from .for_target.store_half import StoreHalf
 from .for_target.widen_half import WidenHalf
 from .iree_workarounds.keep_nan import KeepNan
 from .iree_workarounds.reduce_by_lanes import ReduceByLanes
@@ -106,6 +107,7 @@ def compile_pipeline(
         AssignSchedule(**shared_values(options, AssignSchedule)),
         FoldLayout(),
         FoldGradientLayout(),
+        StoreHalf(),
         TransposeImages(),
         CopyParts(),
         SplitSums(),

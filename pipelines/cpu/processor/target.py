@@ -49,6 +49,8 @@ class CpuTarget:
     l2_bytes: int
     cpu: str = ""
     has_matrix_unit: bool = False
+    converts_half: bool = False
+    """Whether vectors of f16 are widened and narrowed by instructions of their own."""
 
     @property
     def workgroup_bytes(self) -> int:
@@ -68,11 +70,11 @@ class CpuTarget:
             cpu = "graniterapids" if "prefetchi" in enabled else "sapphirerapids"
         if "avx512f" in enabled:
             has_matrix_unit = enabled >= MATRIX_UNIT_FEATURES
-            return CpuTarget(16, 32, True, L2_KIBIBYTES.get(cpu, 512) * KIBIBYTE, cpu, has_matrix_unit)
+            return CpuTarget(16, 32, True, L2_KIBIBYTES.get(cpu, 512) * KIBIBYTE, cpu, has_matrix_unit, True)
         l2_bytes = L2_KIBIBYTES.get(cpu, 256) * KIBIBYTE
         if "avx2" in enabled and "fma" in enabled:
-            return CpuTarget(8, 16, True, l2_bytes, cpu)
-        return CpuTarget(4, 16, False, l2_bytes, cpu)
+            return CpuTarget(8, 16, True, l2_bytes, cpu, converts_half="f16c" in enabled)
+        return CpuTarget(4, 16, False, l2_bytes, cpu, converts_half="f16c" in enabled)
 
     @staticmethod
     def least(one: CpuTarget, other: CpuTarget) -> CpuTarget:
@@ -84,4 +86,5 @@ class CpuTarget:
             min(one.l2_bytes, other.l2_bytes),
             one.cpu if one.cpu == other.cpu else "",
             one.has_matrix_unit and other.has_matrix_unit,
+            one.converts_half and other.converts_half,
         )

@@ -87,19 +87,25 @@ def direct_channel_blocks(shape: ConvolutionShape, channel_block: int) -> Channe
 def copies_input(shape: ConvolutionShape, pixel_distance: int, parts: int, passes: int) -> bool:
     """Whether a workgroup copies its input, whose neighbouring outputs read `pixel_distance` elements apart.
 
-    It does where the convolution pads, and where the elements of a register block would be in each other's
-    way in the cache. Workgroups of one of several `parts` of the channels copy as much for less work: only
-    those of more than one of the `passes` over the pixels, and none that skip pixels, whose blocks are small.
+    It does where the convolution pads, where elements are converted, and where those of a register block
+    would be in each other's way in the cache. Workgroups of one of several `parts` of the channels copy as
+    much for less work: only those of more than one of the `passes` over the pixels, and none that skip
+    pixels, whose blocks are small.
     """
     distance = shape.element_types.input_bytes * pixel_distance
     in_few_sets = distance % CACHE_SET_PERIOD == 0 and may_copy_input(shape)
     gains = parts == 1 or (passes > 1 and shape.strides[-1] == 1)
-    return shape.pads or (in_few_sets and gains)
+    return shape.pads or _is_widened(shape) or (in_few_sets and gains)
 
 
 def may_copy_input(shape: ConvolutionShape) -> bool:
     """Whether a workgroup copies its input for some schedule."""
-    return shape.pads or shape.decomposition.kernel_size[-1] == 1
+    return shape.pads or _is_widened(shape) or shape.decomposition.kernel_size[-1] == 1
+
+
+def _is_widened(shape: ConvolutionShape) -> bool:
+    """Whether elements are converted as they are loaded: once for all products that they are part of."""
+    return shape.element_types.input != shape.element_types.domain
 
 
 def direct_workgroup_bytes(

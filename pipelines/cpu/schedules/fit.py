@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from iree.winograd.passes.match.element_types import F32
 from iree.winograd.passes.match.no_match import Reason
 from iree.winograd.passes.match.problem import ConvolutionProblem
@@ -30,7 +32,7 @@ CpuSchedule = (
 
 def misfit(schedule: CpuSchedule, shape: ConvolutionShape, target: CpuTarget) -> Reason | None:
     """What keeps the kernel of a schedule from computing `shape` by it; None when nothing does."""
-    if reason := types_misfit(shape):
+    if reason := _stored_types_misfit(schedule, shape, target):
         return reason
     if isinstance(schedule, WeightGradientSchedule):
         return _weight_gradient_misfit(schedule, shape, target)
@@ -61,6 +63,21 @@ def types_misfit(problem: ConvolutionProblem) -> Reason | None:
     """Why no kernel reads, sums and writes numbers of these types; None where one does."""
     types = problem.element_types
     return None if types == F32 else f"its element types are {types}, not {F32}"
+
+
+def _stored_types_misfit(schedule: CpuSchedule, shape: ConvolutionShape, target: CpuTarget) -> Reason | None:
+    """Why the kernel of a schedule doesn't read and write images of the types that they have."""
+    types = shape.element_types
+    stored = {types.input, types.result} - {"f32"}
+    if not stored:
+        return types_misfit(shape)
+    if replace(types, input="f32", result="f32") != F32 or not stored <= {"f16", "bf16"}:
+        return types_misfit(shape)
+    if not isinstance(schedule, DirectSchedule | WinogradSchedule):
+        return f"the kernel reads and writes {F32}, not {types}"
+    if "f16" in stored and not target.converts_half:
+        return "the target has no instructions that convert f16"
+    return None
 
 
 def _layout_misfit(schedule: CpuSchedule, shape: ConvolutionShape) -> Reason | None:

@@ -1,0 +1,67 @@
+"""Conversions between half and single precision: of tensors, element by element, and in bodies."""
+
+from __future__ import annotations
+
+from iree.winograd.dialect.bindings import ir
+from iree.winograd.passes.match.elementwise import Elementwise, match_elementwise
+from iree.winograd.passes.match.half_precision import half_type
+from iree.winograd.passes.match.navigation import defining_operation
+
+_WIDENING, _NARROWING = "arith.extf", "arith.truncf"
+_CHOOSING = (
+    "arith.maximumf",
+    "arith.minimumf",
+    "arith.maxnumf",
+    "arith.minnumf",
+    "arith.negf",
+    "arith.select",
+    "math.absf",
+)
+
+
+def widened_source(value: ir.Value) -> ir.Value | None:
+    """The tensor of half precision that `value` holds the elements of; None where it is anything else."""
+    definition = defining_operation(value)
+    return None if definition is None else _converted(definition, _WIDENING)
+
+
+def is_narrowing(operation: ir.Operation) -> bool:
+    """Whether `operation` rounds the elements of a tensor to half precision, and does nothing else."""
+    return _converted(operation, _NARROWING) is not None
+
+
+def rounded_type(number: ir.Value) -> ir.Type | None:
+    """The type of half precision that surely has an f32 number of a body; None where none has.
+
+    It was rounded to that type, and what was done to it since chooses among such numbers or changes signs.
+    """
+    definition = defining_operation(number)
+    if definition is None:
+        return None
+    if definition.name == _WIDENING:
+        return half_type(definition.operands[0])
+    if definition.name not in _CHOOSING:
+        return None
+    chosen = [operand for operand in definition.operands if operand.type == number.type]
+    types = {rounded_type(operand) for operand in chosen if not _is_zero(operand)}
+    return types.pop() if len(types) == 1 else None
+
+
+def _is_zero(number: ir.Value) -> bool:
+    definition = defining_operation(number)
+    is_constant = definition is not None and definition.name == "arith.constant"
+    return definition is not None and is_constant and ir.FloatAttr(definition.attributes["value"]).value == 0
+
+
+def _converted(operation: ir.Operation, name: str) -> ir.Value | None:
+    """The tensor whose every element `operation` converts, in place, by the operation of this name."""
+    elementwise = match_elementwise(operation)
+    if not isinstance(elementwise, Elementwise) or len(elementwise.inputs) != 2 or elementwise.reads_init:
+        return None
+    ((source, indexing_map),) = elementwise.reads
+    body = [view.operation for view in elementwise.body.operations]
+    if len(body) != 2 or body[0].name != name or body[0].operands[0] != elementwise.body.arguments[0]:
+        return None
+    is_in_place = indexing_map == ir.AffineMap.get_identity(indexing_map.n_dims)
+    narrow = source if name == _WIDENING else elementwise.result
+    return source if is_in_place and half_type(narrow) is not None else None

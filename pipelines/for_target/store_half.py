@@ -1,0 +1,145 @@
+"""Have kernels read and write images of half precision that are so in the program."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from iree.winograd.dialect import ops
+from iree.winograd.dialect.bindings import arith, ir
+from iree.winograd.passes.build.bodies import inline_block
+from iree.winograd.passes.frame.containment import rewrite_each
+from iree.winograd.passes.frame.registry import register_pass
+from iree.winograd.passes.match.conversions import is_narrowing, rounded_type, widened_source
+from iree.winograd.passes.match.half_precision import half_type
+from iree.winograd.passes.match.navigation import transforms
+from iree.winograd.passes.match.no_match import NoMatch
+from iree.winograd.passes.rewrite.erasure import erase_if_unused
+from iree.winograd.pipelines.backends.schedules import schedule_of
+from iree.winograd.pipelines.backends.search_space import SearchSpace
+from iree.winograd.pipelines.specification.group import ConvolutionGroup, match_group
+
+from ..selection.module_space import module_space
+
+
+@register_pass("winograd-store-half")
+class StoreHalf:
+    """Have kernels read and write images of half precision that are so in the program.
+
+    `winograd-widen-half` has all numbers in f32. An image that was widened for a convolution alone is read as
+    it is, by loads that widen. A result that is rounded to half precision is stored so, if the program wants
+    it so or convolutions are all that reads it. That halves what goes through memory, and computes the same:
+    transforms, products and sums stay in f32. It is for kernels that take such images by the schedule that
+    they have.
+
+        %w = linalg.generic ins(%x : tensor<1x14x14x32xf16>) { arith.extf }
+        %v = "winograd.input_transform"(%w) : (tensor<1x14x14x32xf32>) -> tensor<36x9x32xf32>
+        ...
+        %r = "winograd.output_transform"(%m) ({...}) : (tensor<36x9x32xf32>) -> tensor<1x12x12x32xf32>
+        %h = linalg.generic ins(%r : tensor<1x12x12x32xf32>) { arith.truncf }
+      becomes
+        %v = "winograd.input_transform"(%x) : (tensor<1x14x14x32xf16>) -> tensor<36x9x32xf32>
+        ...
+        %h = "winograd.output_transform"(%m) ({... arith.truncf})
+               : (tensor<36x9x32xf32>) -> tensor<1x12x12x32xf16>
+    """
+
+    def run(self, module: ir.Operation) -> None:
+        outputs = transforms(module, ops.OutputTransformOp)
+        if not outputs:
+            return
+        space = module_space(module, machine=None, threads=1)
+        rewrite_each("output transform", outputs, lambda transform: _read_half(transform, space))
+        outputs = transforms(module, ops.OutputTransformOp)
+        rewrite_each("output transform", outputs, lambda transform: _write_half(transform, space))
+
+
+def _read_half(transform: ops.OutputTransformOp, space: SearchSpace) -> None:
+    group = match_group(transform)
+    if isinstance(group, NoMatch):
+        # The lowering reports it.
+        return
+    source = widened_source(group.input_transform.input)
+    if source is not None and _takes(group, space, input=half_type(source)):
+        _rebuild_input(group.input_transform, source)
+
+
+def _write_half(transform: ops.OutputTransformOp, space: SearchSpace) -> None:
+    users = [use.owner.operation for use in transform.result.uses]
+    group = match_group(transform)
+    if isinstance(group, NoMatch) or not users or half_type(transform.result) is not None:
+        return
+    if len(users) == 1 and is_narrowing(users[0]):
+        half = half_type(users[0].results[0])
+        if users[0].block == transform.operation.block and _takes(group, space, result=half):
+            narrowed = _rebuild_output(transform, half)
+            users[0].results[0].replace_all_uses_with(narrowed)
+            erase_if_unused([users[0], transform.operation])
+        return
+    half = rounded_type(transform.body.operations[-1].operation.operands[0])
+    if half is None or not _takes(group, space, result=half):
+        return
+    readers = [reader for user in users if (reader := _reader(user)) is not None]
+    if len(readers) < len(users) or not all(_takes(reader, space, input=half) for reader in readers):
+        return
+    narrowed = _rebuild_output(transform, half)
+    for reader in readers:
+        # With the last of them the transform goes whose result they read.
+        _rebuild_input(reader.input_transform, narrowed)
+
+
+def _reader(user: ir.Operation) -> ConvolutionGroup | None:
+    """The group whose input transform `user` is; None where it is none, or of none."""
+    operation = user
+    for name in (ops.InputTransformOp.OPERATION_NAME, "linalg.batch_matmul"):
+        following = {use.owner.operation for use in operation.results[0].uses} if operation.results else set()
+        if operation.name != name or len(following) != 1:
+            return None
+        (operation,) = following
+    if operation.name != ops.OutputTransformOp.OPERATION_NAME:
+        return None
+    group = match_group(ops.OutputTransformOp(operation))
+    return None if isinstance(group, NoMatch) else group
+
+
+def _takes(group: ConvolutionGroup, space: SearchSpace, **stored: ir.Type | None) -> bool:
+    """Whether the group's kernel takes its input, or its result, in other types than they have."""
+    schedule = schedule_of(group.product)
+    if schedule is None:
+        return False
+    shape = group.shape
+    types = replace(shape.element_types, **{name: str(type_) for name, type_ in stored.items()})
+    return space.refusal(replace(shape, element_types=types), schedule) is None
+
+
+def _rebuild_input(transform: ops.InputTransformOp, image: ir.Value) -> None:
+    """Has the transform read `image` in place of what is that image widened."""
+    with transform.location, ir.InsertionPoint(transform):
+        rebuilt = ops.input_transform(
+            image,
+            transform.decomposition,
+            transform.padding_low,
+            transform.padding_high,
+            transform.groups,
+            channels_first=transform.channels_first,
+        )
+    transform.result.replace_all_uses_with(rebuilt.result)
+    erase_if_unused([transform.operation])
+
+
+def _rebuild_output(transform: ops.OutputTransformOp, half: ir.Type) -> ir.Value:
+    """The result of the same transform, rounded to half precision."""
+    type_ = ir.RankedTensorType.get(list(transform.result.type.shape), half)
+    with transform.location, ir.InsertionPoint(transform):
+        rebuilt = ops.output_transform(
+            type_,
+            transform.accumulator,
+            transform.decomposition,
+            transform.groups,
+            transform.epilogue_operands,
+            transform.indexing_maps,
+            channels_first=transform.channels_first,
+        )
+        with ir.InsertionPoint(rebuilt.body):
+            (output,) = inline_block(transform.body, list(rebuilt.body.arguments))
+            ops.yield_value(arith.truncf(half, output))
+    return rebuilt.result

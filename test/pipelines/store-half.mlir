@@ -1,0 +1,85 @@
+// RUN: winograd-opt %s --winograd-assign-schedule --winograd-store-half | filecheck %s
+
+util.global private @device = #hal.device.target<"local", [
+  #hal.executable.target<"llvm-cpu", "embedded-elf-x86_64", {
+    cpu = "haswell", cpu_features = "+avx2,+fma,+f16c", target_triple = "x86_64-unknown-unknown-eabi-elf"}>
+]> : !hal.device
+
+#f2 = {dilation = array<i64: 1, 1>, kernel_size = array<i64: 3, 3>, output_tile = array<i64: 2, 2>, part_size = array<i64: 3, 3>, spacing = array<i64: 1, 1>, step = array<i64: 1, 1>, views = [array<i64: 0, 0>]}
+#id = affine_map<(n, h, w, k) -> (n, h, w, k)>
+
+// The image is read, and the result between convolutions and the last one are written, in half precision.
+// CHECK-LABEL: func.func @chain
+// CHECK-SAME: (%[[X:.*]]: tensor<1x12x12x8xf16>
+// CHECK: %[[V:.*]] = "winograd.input_transform"(%[[X]]) {{.*}} : (tensor<1x12x12x8xf16>) -> tensor<16x25x8xf32>
+// CHECK: linalg.batch_matmul {{.*}} ins(%[[V]]
+// CHECK: %[[Y:.*]] = "winograd.output_transform"
+// CHECK: arith.maximumf
+// CHECK: arith.truncf
+// CHECK: : (tensor<16x25x8xf32>) -> tensor<1x10x10x8xf16>
+// CHECK: "winograd.input_transform"(%[[Y]]) {{.*}} : (tensor<1x10x10x8xf16>) -> tensor<16x16x8xf32>
+// CHECK: %[[R:.*]] = "winograd.output_transform"
+// CHECK: arith.truncf
+// CHECK: : (tensor<16x16x8xf32>) -> tensor<1x8x8x8xf16>
+// CHECK: return %[[R]]
+func.func @chain(%x: tensor<1x12x12x8xf16>, %u: tensor<16x8x8xf32>) -> tensor<1x8x8x8xf16> {
+  %zeros = arith.constant dense<0.0> : tensor<16x25x8xf32>
+  %zero = arith.constant dense<0.0> : tensor<16x16x8xf32>
+  %e = tensor.empty() : tensor<1x12x12x8xf32>
+  %w = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
+      ins(%x : tensor<1x12x12x8xf16>) outs(%e : tensor<1x12x12x8xf32>) {
+  ^bb0(%a: f16, %b: f32):
+    %c = arith.extf %a : f16 to f32
+    linalg.yield %c : f32
+  } -> tensor<1x12x12x8xf32>
+  %v = "winograd.input_transform"(%w) {decomposition = #f2, groups = 1 : i64, padding_low = array<i64: 0, 0>, padding_high = array<i64: 0, 0>} : (tensor<1x12x12x8xf32>) -> tensor<16x25x8xf32>
+  %m = linalg.batch_matmul ins(%v, %u : tensor<16x25x8xf32>, tensor<16x8x8xf32>) outs(%zeros : tensor<16x25x8xf32>) -> tensor<16x25x8xf32>
+  %y = "winograd.output_transform"(%m) ({
+  ^bb0(%a: f32):
+    %low = arith.constant 0.0 : f32
+    %h = arith.truncf %a : f32 to f16
+    %s = arith.extf %h : f16 to f32
+    %r = arith.maximumf %s, %low : f32
+    vector.yield %r : f32
+  }) {decomposition = #f2, groups = 1 : i64, indexing_maps = [], operandSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0>} : (tensor<16x25x8xf32>) -> tensor<1x10x10x8xf32>
+  %v2 = "winograd.input_transform"(%y) {decomposition = #f2, groups = 1 : i64, padding_low = array<i64: 0, 0>, padding_high = array<i64: 0, 0>} : (tensor<1x10x10x8xf32>) -> tensor<16x16x8xf32>
+  %m2 = linalg.batch_matmul ins(%v2, %u : tensor<16x16x8xf32>, tensor<16x8x8xf32>) outs(%zero : tensor<16x16x8xf32>) -> tensor<16x16x8xf32>
+  %y2 = "winograd.output_transform"(%m2) ({
+  ^bb0(%a: f32):
+    vector.yield %a : f32
+  }) {decomposition = #f2, groups = 1 : i64, indexing_maps = [], operandSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0>} : (tensor<16x16x8xf32>) -> tensor<1x8x8x8xf32>
+  %f = tensor.empty() : tensor<1x8x8x8xf16>
+  %n = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
+      ins(%y2 : tensor<1x8x8x8xf32>) outs(%f : tensor<1x8x8x8xf16>) {
+  ^bb0(%a: f32, %b: f16):
+    %c = arith.truncf %a : f32 to f16
+    linalg.yield %c : f16
+  } -> tensor<1x8x8x8xf16>
+  return %n : tensor<1x8x8x8xf16>
+}
+
+// A result that isn't rounded, or that something else reads, stays in f32.
+// CHECK-LABEL: func.func @read_elsewhere
+// CHECK: %[[Y:.*]] = "winograd.output_transform"
+// CHECK: -> tensor<1x10x10x8xf32>
+// CHECK: "winograd.input_transform"(%[[Y]]) {{.*}} : (tensor<1x10x10x8xf32>)
+// CHECK: return %[[Y]], %{{.*}} : tensor<1x10x10x8xf32>, tensor<1x8x8x8xf32>
+func.func @read_elsewhere(%x: tensor<1x12x12x8xf32>, %u: tensor<16x8x8xf32>) -> (tensor<1x10x10x8xf32>, tensor<1x8x8x8xf32>) {
+  %zeros = arith.constant dense<0.0> : tensor<16x25x8xf32>
+  %zero = arith.constant dense<0.0> : tensor<16x16x8xf32>
+  %v = "winograd.input_transform"(%x) {decomposition = #f2, groups = 1 : i64, padding_low = array<i64: 0, 0>, padding_high = array<i64: 0, 0>} : (tensor<1x12x12x8xf32>) -> tensor<16x25x8xf32>
+  %m = linalg.batch_matmul ins(%v, %u : tensor<16x25x8xf32>, tensor<16x8x8xf32>) outs(%zeros : tensor<16x25x8xf32>) -> tensor<16x25x8xf32>
+  %y = "winograd.output_transform"(%m) ({
+  ^bb0(%a: f32):
+    %h = arith.truncf %a : f32 to f16
+    %s = arith.extf %h : f16 to f32
+    vector.yield %s : f32
+  }) {decomposition = #f2, groups = 1 : i64, indexing_maps = [], operandSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0>} : (tensor<16x25x8xf32>) -> tensor<1x10x10x8xf32>
+  %v2 = "winograd.input_transform"(%y) {decomposition = #f2, groups = 1 : i64, padding_low = array<i64: 0, 0>, padding_high = array<i64: 0, 0>} : (tensor<1x10x10x8xf32>) -> tensor<16x16x8xf32>
+  %m2 = linalg.batch_matmul ins(%v2, %u : tensor<16x16x8xf32>, tensor<16x8x8xf32>) outs(%zero : tensor<16x16x8xf32>) -> tensor<16x16x8xf32>
+  %y2 = "winograd.output_transform"(%m2) ({
+  ^bb0(%a: f32):
+    vector.yield %a : f32
+  }) {decomposition = #f2, groups = 1 : i64, indexing_maps = [], operandSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0>} : (tensor<16x16x8xf32>) -> tensor<1x8x8x8xf32>
+  return %y, %y2 : tensor<1x10x10x8xf32>, tensor<1x8x8x8xf32>
+}

@@ -1,0 +1,90 @@
+"""Images of half precision that kernels read and write: the numbers are those that f32 in between gives."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+
+import iree.winograd
+import numpy as np
+import pytest
+import torch
+from iree.winograd.pipelines.for_target import store_half
+from iree.winograd.pipelines.for_target.store_half import StoreHalf
+from numpy.typing import NDArray
+from wide import sampled
+
+TYPES = [torch.float16, torch.bfloat16]
+DIRECT = {"output_tile": 1}
+
+
+def _chain(*layers: torch.nn.Module) -> torch.nn.Module:
+    return torch.nn.Sequential(*(layer for each in layers for layer in (each, torch.nn.ReLU())))
+
+
+def _convolution(*sizes: int, **options: int) -> torch.nn.Module:
+    return torch.nn.Conv2d(*sizes, **options)
+
+
+QUICK_LAYERS = ("Winograd", "direct")
+LAYERS: dict[str, tuple[Callable[[], torch.nn.Module], tuple[int, ...], dict[str, int], tuple[int, int]]] = {
+    "Winograd": (lambda: _chain(*[_convolution(16, 16, 3, padding=1)] * 2), (2, 16, 14, 15), {}, (2, 2)),
+    "direct": (lambda: _chain(*[_convolution(24, 24, 3, padding=1)] * 2), (1, 24, 13, 14), DIRECT, (1, 2)),
+    "pointwise": (lambda: _chain(*[_convolution(48, 48, 1)] * 3), (1, 48, 9, 9), {}, (2, 3)),
+    "strided": (
+        lambda: _chain(_convolution(16, 20, 3), _convolution(20, 19, 3, stride=2)),
+        (1, 16, 21, 21),
+        {},
+        (2, 2),
+    ),
+}
+"""A network, the sizes of its image, options, and how many images are read and written in half precision."""
+
+
+def result_of(
+    model: torch.nn.Module, image: torch.Tensor, target: str, **options: int
+) -> NDArray[np.float64]:
+    imported = iree.winograd.import_torch(model, image)
+    program = iree.winograd.compile(imported, target=target, threads=1, strict=True, **options)
+    return torch.as_tensor(iree.winograd.load(program, threads=1)(image)).double().numpy()
+
+
+@pytest.fixture
+def stored(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """Counts what is read and written in half precision."""
+    count: Counter[str] = Counter()
+
+    def count_calls(of: str, build: Callable[..., object]) -> Callable[..., object]:
+        def counted(*arguments: object) -> object:
+            count[of] += 1
+            return build(*arguments)
+
+        return counted
+
+    monkeypatch.setattr(store_half, "_rebuild_input", count_calls("input", store_half._rebuild_input))
+    monkeypatch.setattr(store_half, "_rebuild_output", count_calls("output", store_half._rebuild_output))
+    return count
+
+
+@pytest.mark.parametrize("name", sampled(list(LAYERS), QUICK_LAYERS))
+@pytest.mark.parametrize("type_", TYPES, ids=str)
+@pytest.mark.parametrize("target", ["cpu", "cpu:haswell"])
+def test_results_are_those_of_f32_between(name, type_, target, stored, monkeypatch):
+    """Bit by bit: loads widen exactly, and stores round what was rounded before."""
+    torch.manual_seed(0)
+    build, shape, options, expected = LAYERS[name]
+    model, image = build().to(type_), torch.randn(shape).to(type_)
+    result = result_of(model, image, target, **options)
+    assert (stored["input"], stored["output"]) == expected
+    monkeypatch.setattr(StoreHalf, "run", lambda *_: None)
+    np.testing.assert_array_equal(result, result_of(model, image, target, **options))
+
+
+def test_a_target_without_conversions_has_f16_in_f32(stored):
+    """SSE2 has none of f16; those of bf16 are arithmetic on integers."""
+    torch.manual_seed(0)
+    build, shape, _, expected = LAYERS["Winograd"]
+    for type_, images in ((torch.float16, (0, 0)), (torch.bfloat16, expected)):
+        stored.clear()
+        result_of(build().to(type_), torch.randn(shape).to(type_), "cpu:x86-64")
+        assert (stored["input"], stored["output"]) == images
