@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from math import prod
 
+from iree.compiler import version
 from iree.winograd.dialect.bindings import arith, ir
 from iree.winograd.passes.frame.containment import rewrite_each
 from iree.winograd.passes.frame.option import same_option
@@ -25,6 +26,7 @@ from ..backends.module_backend import module_backend, unsupported_target
 from ..emission.dispatch_operations import dispatch_kernel
 from ..selection.options import WinogradOptions
 from ..specification.chain import (
+    ORDERED_VERSIONS,
     PRODUCTS_ATTRIBUTE_NAME,
     WHOLE,
     Spans,
@@ -76,13 +78,15 @@ class ChainKernels:
     @a alone. Each block of a program has memory of its own. Kernels stay as they are whose number of
     workgroups depends on the batch of a call, that IREE evaluates once, since they read constants only, that
     begin a block, as those before that memory is zero, or of many products for each thread. So does a program
-    without two kernels in a block.
+    without two kernels in a block, and one that another version of IREE compiles than those whose order of
+    workgroups is tested.
     """
 
     threads: int = same_option(WinogradOptions, "threads", default=1)
 
     def run(self, module: ir.Operation) -> None:
-        if self.threads == 1 or unsupported_target(module) is not None:
+        keeps_order = version.VERSION.startswith(ORDERED_VERSIONS)
+        if self.threads == 1 or not keeps_order or unsupported_target(module) is not None:
             return
         backend = module_backend(module)
         if not backend.counts_workgroups:

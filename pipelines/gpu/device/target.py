@@ -124,7 +124,19 @@ class GpuTarget:
 
 
 def _matrix_unit(target: ExecutableTarget, architecture: str) -> MatrixUnit | None:
-    """Those that kernels here use: by the architecture for CUDA, or by what IREE's target lists."""
+    """Those that kernels here use, where the target has warps of as many threads.
+
+    IREE doesn't compare what a kernel asks for with what the target has.
+    """
+    unit = _listed_matrix_unit(target, architecture)
+    sizes = re.search(r"\bsubgroup_size_choices = \[([\d, ]+)\]", target.configuration)
+    if unit is None or sizes is None:
+        return unit
+    return unit if unit.threads in map(int, sizes[1].split(",")) else None
+
+
+def _listed_matrix_unit(target: ExecutableTarget, architecture: str) -> MatrixUnit | None:
+    """By the architecture for CUDA, or by what IREE's target lists."""
     if target.backend == "cuda":
         return MMA if _nvidia_architecture(architecture) >= _MATRIX_UNITS_FROM else None
     for backend, listed, unit in _LISTED_MATRIX_UNITS:

@@ -14,8 +14,12 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from agreement import expect_within
+from iree.compiler import version
 from iree.winograd.command_line.tool_directory import TOOL_DIRECTORY
 from iree.winograd.dialect.algebra.numerics import error_bound
+from iree.winograd.dialect.bindings import ir
+from iree.winograd.pipelines.on_program.chain_kernels import ChainKernels
+from iree.winograd.pipelines.specification.chain import CHAINED_ATTRIBUTE_NAME
 
 SIZE, CHANNELS, LAYERS, CALLS = 10, 32, 8, 20
 IDENTITY = "affine_map<(n, h, w, c) -> (n, h, w, c)>"
@@ -178,3 +182,20 @@ def test_calls_of_two_programs_at_a_time(program: bytes, image: npt.NDArray[np.f
     with ThreadPoolExecutor(2) as pool:
         for result in pool.map(call, range(2 * CALLS)):
             np.testing.assert_array_equal(result, expected)
+
+
+CHAINS = Path(__file__).parents[1] / "chain-kernels.mlir"
+
+
+@pytest.mark.parametrize(("installed", "waits"), [(None, True), ("3.14.0", False), ("4.0.0rc1", False)])
+def test_kernels_wait_with_versions_whose_order_of_workgroups_is_tested(
+    installed: str | None, waits: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With another order they would wait for ever."""
+    if installed is not None:
+        monkeypatch.setattr(version, "VERSION", installed)
+    with ir.Context() as context:
+        context.allow_unregistered_dialects = True
+        module = ir.Module.parse(CHAINS.read_text().partition("// -----")[0]).operation
+        ChainKernels(threads=4).run(module)
+        assert (CHAINED_ATTRIBUTE_NAME in str(module)) == waits

@@ -39,6 +39,10 @@ class ScheduledProgram(Program):
         (text,) = self._files(f"hip:{architecture}", flag, folder, "*.rocmasm")
         return text
 
+    def sources(self, target: str, folder: Path) -> list[str]:
+        """Each kernel as MLIR, as IREE gets it, for which `folder` has to be empty."""
+        return self._files(target, "--iree-hal-dump-executable-sources-to", folder, "*.mlir")
+
     def _files(self, target: str, flag: str, folder: Path, names: str) -> list[str]:
         """What the compiler writes to `folder` by a flag."""
         generator = np.random.default_rng(0)

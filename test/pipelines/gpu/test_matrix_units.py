@@ -101,6 +101,25 @@ def test_becomes_instructions_of_amds_matrix_units(
 
 
 @pytest.mark.parametrize(
+    ("target", "schedule"),
+    [("vulkan:ampere", COOPERATIVE_BLOCKS), ("hip:gfx942", MFMA_BLOCKS), ("hip:gfx1100", WMMA_BLOCKS)],
+)
+def test_kernels_that_use_warps_ask_for_their_threads(
+    target: str, schedule: WarpSchedule, tmp_path: Path
+) -> None:
+    """A device with others then refuses the program, or runs it with these."""
+    program = replace(WINOGRAD, schedule=schedule, constant_filter=False)
+    kernels = [
+        each
+        for each in program.sources(target, tmp_path)
+        if re.search(r"gpu\.shuffle|gpu\.subgroup_mma|amdgpu\.(mfma|wmma)", each)
+    ]
+    # The input's, whose threads find a scale together, and the product's.
+    assert len(kernels) == 2
+    assert all(f"subgroup_size = {schedule.unit.threads}>" in each for each in kernels)
+
+
+@pytest.mark.parametrize(
     ("fragments", "schedule", "intrinsic"),
     [
         (MfmaFragments, MFMA_BLOCKS, "MFMA_F32_16x16x16_F16"),
@@ -151,6 +170,13 @@ def test_matrix_units_are_those_that_irees_target_lists(
 ) -> None:
     target = ExecutableTarget(backend, f"{backend}-fb", f"wgp = <mma = [<MFMA_F32_32x32x8_F16>, <{listed}>]>")
     assert GpuTarget.of(target).matrix_unit == unit
+
+
+@pytest.mark.parametrize(("sizes", "unit"), [("32", COOPERATIVE), ("32, 64", COOPERATIVE), ("64", None)])
+def test_matrix_units_are_for_warps_of_their_threads(sizes: str, unit: MatrixUnit | None) -> None:
+    listed = "mma = [<NV_WMMA_F32_16x16x16_F16>]"
+    text = f"wgp = <{listed}, subgroup_size_choices = [{sizes}], max_workgroup_sizes = [1024, 1024, 1024]>"
+    assert GpuTarget.of(ExecutableTarget("vulkan-spirv", "vulkan-spirv-fb", text)).matrix_unit == unit
 
 
 def test_schedules_are_for_the_matrix_units_of_the_target() -> None:

@@ -1,0 +1,145 @@
+"""What IREE does wrong that passes keep programs away from: where one of these fails, a pass can go."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+from iree.winograd.compiling.embedding import stock_tool
+from iree.winograd.targets import target_flags
+from stock import called, compiled, kernel, text_after, workers
+
+
+def test_callers_that_pass_one_value_twice_change_it_for_others() -> None:
+    """`winograd-separate-calls`."""
+    program = """
+      func.func private @difference(%x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xf32>
+          attributes {noinline} {
+        %0 = arith.subf %x, %y : tensor<4xf32>
+        return %0 : tensor<4xf32>
+      }
+      func.func @main(%x: tensor<4xf32>, %y: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+        %first = call @difference(%x, %y) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+        %second = call @difference(%x, %x) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+        %u = math.absf %first : tensor<4xf32>
+        %v = math.absf %second : tensor<4xf32>
+        return %u, %v : tensor<4xf32>, tensor<4xf32>
+      }"""
+    x, y = np.arange(4, dtype=np.float32), np.full(4, 16, np.float32)
+    first, _ = called(compiled(program), x, y)
+    np.testing.assert_array_equal(first, np.zeros(4))
+
+
+def refused(program: str, folder: Path) -> str:
+    """What the compiler says of a program that it fails on, in a process that may end by a signal."""
+    source = folder / "program.mlir"
+    source.write_text(program)
+    command = [stock_tool("iree-compile"), source, *target_flags("cpu:haswell"), "--compile-to=stream"]
+    failed = subprocess.run([*command, "-o", folder / "out"], capture_output=True, text=True, check=False)
+    assert failed.returncode != 0
+    return failed.stderr
+
+
+def test_the_size_of_a_result_is_lost_that_others_share(tmp_path: Path) -> None:
+    """`winograd-reshape-returned`. Without the verifier the compiler ends by a signal."""
+    nothing = kernel("k", "%a: !stream.binding, %b: !stream.binding", "")
+    program = f"""{nothing}
+      func.func private @two(%x: tensor<8x9xf32>) -> (tensor<8x9xf32>, tensor<8x9xf32>)
+          attributes {{noinline}} {{
+        %y = flow.dispatch @k::@k(%x) : (tensor<8x9xf32>) -> tensor<8x9xf32>
+        %z = flow.dispatch @k::@k(%y) : (tensor<8x9xf32>) -> tensor<8x9xf32>
+        return %y, %z : tensor<8x9xf32>, tensor<8x9xf32>
+      }}
+      func.func @main(%x: tensor<8x9xf32>) -> (tensor<8x9xf32>, tensor<8x9xf32>) {{
+        %r:2 = call @two(%x) : (tensor<8x9xf32>) -> (tensor<8x9xf32>, tensor<8x9xf32>)
+        %a = math.absf %r#0 : tensor<8x9xf32>
+        %b = flow.dispatch @k::@k(%r#1) : (tensor<8x9xf32>) -> tensor<8x9xf32>
+        return %a, %b : tensor<8x9xf32>, tensor<8x9xf32>
+      }}"""
+    assert "operand is unlinked" in refused(program, tmp_path)
+
+
+def test_a_transposition_of_one_of_several_results_becomes_an_invalid_operation(tmp_path: Path) -> None:
+    """`winograd-split-results`."""
+    program = """
+      #map = affine_map<(n, c, h, w) -> (n, c, h, w)>
+      func.func @main(%x: tensor<1x4x6x7xf32>) -> (tensor<1x6x7x4xf32>, tensor<1x4x6x7xf32>) {
+        %half = arith.constant 0.5 : f32
+        %e = tensor.empty() : tensor<1x4x6x7xf32>
+        %r:2 = linalg.generic {
+          indexing_maps = [#map, #map, #map],
+          iterator_types = ["parallel", "parallel", "parallel", "parallel"]
+        } ins(%x : tensor<1x4x6x7xf32>) outs(%e, %e : tensor<1x4x6x7xf32>, tensor<1x4x6x7xf32>) {
+        ^bb0(%a: f32, %o: f32, %p: f32):
+          %s = arith.mulf %a, %a : f32
+          %t = arith.addf %a, %half : f32
+          linalg.yield %s, %t : f32, f32
+        } -> (tensor<1x4x6x7xf32>, tensor<1x4x6x7xf32>)
+        %f = tensor.empty() : tensor<1x6x7x4xf32>
+        %y = linalg.transpose ins(%r#0 : tensor<1x4x6x7xf32>) outs(%f : tensor<1x6x7x4xf32>)
+          permutation = [0, 2, 3, 1]
+        return %y, %r#1 : tensor<1x6x7x4xf32>, tensor<1x4x6x7xf32>
+      }"""
+    assert "expected number of yield values (2)" in refused(program, tmp_path)
+
+
+def test_a_part_of_an_argument_is_moved_within_it() -> None:
+    """Over what is still to be read; workers refuse to. Layouts leave such slices alone."""
+    program = """
+      func.func @main(%x: tensor<4x64xf32>) -> tensor<4x64xf32> {
+        %s = tensor.extract_slice %x[0, 0] [3, 64] [1, 1] : tensor<4x64xf32> to tensor<3x64xf32>
+        %r = tensor.insert_slice %s into %x[1, 0] [3, 64] [1, 1] : tensor<3x64xf32> into tensor<4x64xf32>
+        return %r : tensor<4x64xf32>
+      }"""
+    with pytest.raises(ValueError, match="source and target ranges must not overlap within the same buffer"):
+        called(compiled(program), np.zeros((4, 64), np.float32), device=workers(2))
+
+
+def test_the_larger_of_a_nan_and_a_number_is_the_number_for_sm_90a() -> None:
+    """`winograd-keep-nan`."""
+    program = """
+      func.func @main(%x: tensor<64xf32>, %y: tensor<64xf32>) -> tensor<64xf32> {
+        %r = arith.maximumf %x, %y : tensor<64xf32>
+        return %r : tensor<64xf32>
+      }"""
+    instructions = [
+        re.findall(rb"max\.[\w.]*f32", compiled(program, target)) for target in ("cuda:sm_80", "cuda:sm_90a")
+    ]
+    assert instructions == [[b"max.NaN.f32"], [b"max.f32"]]
+
+
+def test_a_reduction_is_fused_with_what_reads_it_many_times() -> None:
+    """`winograd-separate-reductions`: for Vulkan no barrier is between."""
+    program = """
+      func.func @main(%x: tensor<20x16xf32>) -> tensor<20x16xf32> {
+        %e = tensor.empty() : tensor<20x16xf32>
+        %r = linalg.softmax dimension(1) ins(%x : tensor<20x16xf32>) outs(%e : tensor<20x16xf32>)
+          -> tensor<20x16xf32>
+        return %r : tensor<20x16xf32>
+      }"""
+    assert text_after("flow", program, "vulkan").count("flow.dispatch @") == 1
+
+
+def test_sums_of_five_subgroups_are_for_two_lanes_to_add() -> None:
+    """`winograd-reduce-by-lanes`."""
+    program = """
+      func.func @main(%x: tensor<2x64x32x40xf32>) -> tensor<2x32xf32> {
+        %zero = arith.constant 0.0 : f32
+        %e = tensor.empty() : tensor<2x32xf32>
+        %z = linalg.fill ins(%zero : f32) outs(%e : tensor<2x32xf32>) -> tensor<2x32xf32>
+        %r = linalg.generic {
+          indexing_maps = [affine_map<(n, g, p, c) -> (n, p, g, c)>, affine_map<(n, g, p, c) -> (n, g)>],
+          iterator_types = ["parallel", "parallel", "reduction", "reduction"]
+        } ins(%x : tensor<2x64x32x40xf32>) outs(%z : tensor<2x32xf32>) {
+        ^bb0(%a: f32, %b: f32):
+          %s = arith.addf %a, %b : f32
+          linalg.yield %s : f32
+        } -> tensor<2x32xf32>
+        return %r : tensor<2x32xf32>
+      }"""
+    text = text_after("executable-configurations", program, "cuda:sm_80")
+    assert "lane_basis = [[1, 1, 1, 2], [0, 1, 2, 3]]" in text
+    assert "subgroup_basis = [[1, 1, 1, 5], [0, 1, 2, 3]]" in text
