@@ -239,3 +239,12 @@ def test_transposed_convolution_with_a_stride_of_one_number() -> None:
         return [F.conv_transpose2d(image, weight.to(image.dtype), None, [2], [1], [1])]
 
     expect(computed, random(1, 2, 9, 9), terms=18)
+
+
+def test_numbers_are_rounded_to_the_nearest() -> None:
+    """IREE rounds those of f64 towards zero: 3 * (2 / 3) was below 2, and so were positions in images."""
+
+    def multiplied(numbers: torch.Tensor) -> list[torch.Tensor]:
+        return [(numbers * (7 / (7 * 1.5))).floor()]
+
+    expect(multiplied, torch.arange(10.0))

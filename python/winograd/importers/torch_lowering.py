@@ -101,6 +101,9 @@ def _run_pipelines(module: ir.Operation) -> None:
             PassManager.parse(pipeline).run(module)
 
 
+_LARGEST = float(np.finfo(np.float32).max)
+
+
 class _Weights(fx_importer.FxImporterHooks):
     """Makes every tensor of the graph a resource on torch's own memory."""
 
@@ -178,6 +181,7 @@ class _Importer(fx_importer.FxImporter):
     def import_stateless_graph(self, graph: torch.fx.Graph, **options: Any) -> Any:
         """As the base class, which all imports come to, and weights may be in lists of arguments."""
         compute_without_elements(graph)
+        _round_numbers(graph)
         _name_listed_weights(graph)
         return super().import_stateless_graph(graph, **options)
 
@@ -185,6 +189,17 @@ class _Importer(fx_importer.FxImporter):
     def locations(self) -> fx_importer.ContextCache:
         """What gives operators their locations."""
         return self._cc
+
+
+def _round_numbers(graph: torch.fx.Graph) -> None:
+    """Make the numbers that are taken with tensors of f32 such ones: IREE rounds them towards zero."""
+    for node in graph.nodes:
+        value = node.meta.get("val")
+        if node.op == "call_function" and isinstance(value, torch.Tensor) and value.dtype == torch.float32:
+            node.args = tuple(
+                float(np.float32(each)) if isinstance(each, float) and abs(each) < _LARGEST else each
+                for each in node.args
+            )
 
 
 def _name_listed_weights(graph: torch.fx.Graph) -> None:
