@@ -10,6 +10,8 @@ from math import isqrt
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.match.no_match import Reason
 from iree.winograd.pipelines.cpu.choice.search_space import CpuSearchSpace
+from iree.winograd.pipelines.cpu.processor.instruction_set import InstructionSet
+from iree.winograd.pipelines.cpu.processor.instruction_sets import instruction_set_of
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.schedules.depthwise import DepthwiseSchedule
 from iree.winograd.pipelines.cpu.schedules.depthwise_weight_gradient import DepthwiseWeightGradientSchedule
@@ -34,20 +36,19 @@ _LONGEST_SUM = 1024
 
 @dataclass(frozen=True)
 class CpuBackend:
-    """Kernels for x86-64."""
+    """Kernels of vectors, for the instruction sets of `processor/instruction_sets.py`."""
 
     target: CpuTarget
 
     @staticmethod
     def matches(target: ExecutableTarget) -> bool:
         """Whether these kernels run on the target."""
-        return target.backend == "llvm-cpu" and target.field("target_triple").startswith("x86_64")
+        return target.backend == "llvm-cpu" and _instruction_set(target) is not None
 
     @classmethod
     def least(cls, targets: Sequence[ExecutableTarget]) -> CpuBackend:
         """For code that has to run on all of `targets`."""
-        cpus = [CpuTarget.of(target.field("cpu"), target.field("cpu_features")) for target in targets]
-        return CpuBackend(reduce(CpuTarget.least, cpus))
+        return CpuBackend(reduce(CpuTarget.least, map(_cpu_target, targets)))
 
     @staticmethod
     def schedules() -> Sequence[type[Schedule]]:
@@ -112,3 +113,13 @@ class CpuBackend:
 def _nearest_divisor(number: int, wanted: int) -> int:
     smaller = [each for each in range(1, isqrt(number) + 1) if number % each == 0]
     return min([*smaller, *(number // each for each in smaller)], key=lambda each: abs(each - wanted))
+
+
+def _instruction_set(target: ExecutableTarget) -> InstructionSet | None:
+    return instruction_set_of(target.field("target_triple"))
+
+
+def _cpu_target(target: ExecutableTarget) -> CpuTarget:
+    instruction_set = _instruction_set(target)
+    assert instruction_set is not None, "only targets that match have a backend"
+    return CpuTarget.of(target.field("cpu"), target.field("cpu_features"), instruction_set)

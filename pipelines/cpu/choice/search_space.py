@@ -52,8 +52,8 @@ class CpuSearchSpace:
         unit = ", matrix unit" if target.has_matrix_unit else ""
         registers = f"{target.vector_registers} registers of {target.vector_width}"
         return (
-            f"x86-64 {target.cpu or 'generic'}, {registers}, {fused}{unit}, L2 {target.l2_bytes}, "
-            f"threads {self.threads}"
+            f"{target.instruction_set.name} {target.cpu or 'generic'}, {registers}, {fused}{unit}, "
+            f"L2 {target.l2_bytes}, threads {self.threads}"
         )
 
     @property

@@ -1,7 +1,4 @@
-"""Workgroups that say in memory that they are done, and wait for others by it.
-
-x86 keeps the order of loads, and that of stores; what the compiler must not move is what is told here.
-"""
+"""Workgroups that say in memory that they are done, and wait for others by it."""
 
 from __future__ import annotations
 
@@ -24,7 +21,7 @@ from iree.winograd.pipelines.specification.chain import (
     progress_element,
 )
 
-from .assembly import emit_assembly
+from .instruction_set import InstructionSet
 
 LINE_BYTES = 64
 """Of a cache line."""
@@ -61,6 +58,7 @@ class Arrivals:
     kernel: Index
     threads: int
     workgroups: int
+    instruction_set: InstructionSet
 
     def emit_taking(self) -> Workgroup:
         """Emits the choice of the workgroup that a thread does: of its processor's share, else of the next
@@ -86,7 +84,7 @@ class Arrivals:
             taken = Index(attempt.results[0])
             scf.condition(taken.at_least(end).value, [tried, taken.value, share.value])
         with ir.InsertionPoint(taking.after.blocks.append(index, index, index)) as point:
-            _order_memory("")
+            self.instruction_set.emit_ordering()
             scf.yield_([(Index(point.block.arguments[0]) + 1).value])
         return Workgroup(*map(Index, taking.results[1:]))
 
@@ -108,7 +106,7 @@ class Arrivals:
             return [self._emit_wait(place, self.kernel, reading, Index(fetched[0])).value]
 
         loop_carried(count, 1, [fetched.value], wait_for, "neighbour")
-        _order_memory("")
+        self.instruction_set.emit_ordering()
 
     def _emit_wait(self, place: Index, kernels: Index, reading: Reading | None, fetched: Index) -> Index:
         """Emits a loop that ends when an element is `kernels` or more; gives how far `reading` is fetched."""
@@ -125,7 +123,7 @@ class Arrivals:
             position = Index(point.block.arguments[0])
             if reading is not None:
                 when(position.less_than(reading.count), then=lambda: _fetch(reading, position))
-            _order_memory("pause")
+            self.instruction_set.emit_ordering(self.instruction_set.pause)
             scf.yield_([(position + LINES_PER_LOOK * LINE_BYTES).value])
         return Index(wait.results[0])
 
@@ -148,12 +146,12 @@ class Arrivals:
         """Emits that a share is done: after all are, if it is the last, so that numbers only grow."""
         is_last = self._add_one(self._line(Index(0)) + DONE_SHARES).equals(self.threads - 1)
         when(is_last, then=lambda: self._store(Index(FINISHED), self.kernel + 1))
-        _order_memory("")
+        self.instruction_set.emit_ordering()
         self._store(self._progress(share), self.kernel + 1)
 
     def _finish_all(self) -> None:
         self._store(Index(FINISHED), self.kernel + 1)
-        _order_memory("")
+        self.instruction_set.emit_ordering()
         with loop(self.threads, name="share") as share:
             self._store(self._progress(share), self.kernel + 1)
 
@@ -189,7 +187,9 @@ class Arrivals:
         machine, and more of them than threads, so that numbers alone give several the same, and some shares
         to nobody.
         """
-        processor, index = _processor() % PROCESSORS, ir.IndexType.get()
+        index = ir.IndexType.get()
+        number = self.instruction_set.emit_processor_number()
+        processor = Index(arith.index_castui(index, number)) % PROCESSORS
         place = processor + claim_element(self.threads)
         claimed = self._load(place)
         known = scf.IfOp(claimed.equals(0).value, [index], has_else=True)
@@ -213,21 +213,7 @@ class Arrivals:
         return Index(known.results[0])
 
 
-def _processor() -> Index:
-    """Emits the reading of the number that the system has given to the processor; any other one would do."""
-    integer = ir.IntegerType.get_signless(32)
-    number = emit_assembly("rdtscp", ("={ecx}", "~{eax}", "~{edx}"), result=integer).result
-    # Bits from the 12th on are those of its part of the memory.
-    low = arith.andi(number, arith.constant(integer, 0xFFF))
-    return Index(arith.index_castui(ir.IndexType.get(), low))
-
-
 def _fetch(reading: Reading, position: Index) -> None:
     """Emits the fetching of `LINES_PER_LOOK` lines."""
     with loop(LINES_PER_LOOK * LINE_BYTES, LINE_BYTES, name="line") as line:
         reading.buffer.prefetch(reading.first + position + line, to_l2=True)
-
-
-def _order_memory(instruction: str) -> None:
-    """Emits an instruction, or none, that the compiler moves no access to memory across."""
-    emit_assembly(instruction, ("~{memory}",))

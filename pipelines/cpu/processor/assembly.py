@@ -6,9 +6,6 @@ from collections.abc import Iterable, Sequence
 
 from iree.winograd.dialect.bindings import ir
 
-_FLAGS = ("~{dirflag}", "~{fpsr}", "~{flags}")
-"""What any of them may change."""
-
 
 def emit_assembly(
     text: str,
@@ -26,7 +23,7 @@ def emit_assembly(
         operands,
         attributes={
             "asm_string": ir.StringAttr.get(text),
-            "constraints": ir.StringAttr.get(",".join((*constraints, *_FLAGS))),
+            "constraints": ir.StringAttr.get(",".join(constraints)),
             "has_side_effects": ir.UnitAttr.get(),
         },
     )

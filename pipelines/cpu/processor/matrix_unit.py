@@ -17,7 +17,7 @@ from iree.winograd.pipelines.emission.buffer import Buffer, ScratchMemory
 from iree.winograd.pipelines.emission.index import Condition, Index, IndexLike
 from iree.winograd.pipelines.emission.vectors import vector_type
 
-from .assembly import emit_assembly
+from .x86 import X86_64
 
 TILE_ROWS = 16
 """The most rows of a tile."""
@@ -125,7 +125,7 @@ def permitted() -> Condition:
     long = ir.IntegerType.get_signless(64)
     numbers = [_long(number) for number in (_ARCH_PRCTL, _REQUEST_PERMISSION, _TILE_DATA)]
     constraints = ("={rax}", "{rax}", "{rdi}", "{rsi}", "~{rcx}", "~{r11}", "~{memory}")
-    result = emit_assembly("syscall", constraints, numbers, long).result
+    result = X86_64.emit("syscall", constraints, numbers, long).result
     return Condition(arith.cmpi(arith.CmpIPredicate.eq, result, _long(0)))
 
 

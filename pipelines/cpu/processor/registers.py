@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from .assembly import emit_assembly
 from .target import CpuTarget
 
 
@@ -13,5 +12,4 @@ def emit_free_registers(target: CpuTarget) -> None:
     Where these stay in registers through a loop of products in between, which takes all that there are, its
     sums are spilled.
     """
-    registers = (f"~{{xmm{number}}}" for number in range(target.vector_registers))
-    emit_assembly("", (*registers, "~{memory}"))
+    target.instruction_set.emit("", (*target.instruction_set.vectors(target.vector_registers), "~{memory}"))
