@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from iree.winograd.dialect.bindings import ir, linalg_structure
-from iree.winograd.passes.match.constants import scalar_constant
 from iree.winograd.passes.match.elementwise import Elementwise, broadcast_source, match_elementwise
 from iree.winograd.passes.match.navigation import defining_operation
 
@@ -59,7 +58,7 @@ def with_body(operation: ir.Operation, names: list[str]) -> Elementwise | None:
 
 
 def is_reduced(
-    value: ir.Value, source: ir.Value, name: str, initial: float, dimension: int | None = None
+    value: ir.Value, source: ir.Value, name: str, initial: float | bool, dimension: int | None = None
 ) -> bool:
     """Whether `value` is `source`, reduced by the operation of this name from `initial` on.
 
@@ -84,9 +83,18 @@ def is_reduced(
     if set(combination.operands) != {block.arguments[0], block.arguments[1 + number]}:
         return False
     fill = defining_operation(operation.operands[1 + number])
-    if fill is None or fill.name != "linalg.fill" or scalar_constant(fill.operands[0]) != initial:
+    if fill is None or fill.name != "linalg.fill" or not _is_scalar(fill.operands[0], initial):
         return False
     return bool(operation.operands[0] == source)
+
+
+def _is_scalar(value: ir.Value, number: float | bool) -> bool:
+    """Whether `value` is a constant, a number or a truth value, that is `number`."""
+    operation = defining_operation(value)
+    if operation is None or operation.name != "arith.constant":
+        return False
+    attribute = operation.attributes["value"]
+    return isinstance(attribute, ir.FloatAttr | ir.BoolAttr) and bool(attribute.value == number)
 
 
 def reduced_dimension(map_: ir.AffineMap) -> int | None:

@@ -110,7 +110,7 @@ def _row_softmax(operation: RowSoftmax, target: CpuTarget) -> TensorDispatch:
     from iree.winograd.pipelines.cpu.kernels.softmax import SoftmaxKernel
 
     shape = tuple(operation.rows.type.shape)
-    kernel = SoftmaxKernel(prod(shape[1:]) // operation.length, operation.length, target)
+    kernel = SoftmaxKernel(prod(shape[1:]) // operation.length, operation.length, target, operation.safe)
     return TensorDispatch(kernel, (operation.rows,), shape)
 
 
@@ -122,7 +122,7 @@ def _column_softmax(operation: ColumnSoftmax, target: CpuTarget) -> TensorDispat
     from iree.winograd.pipelines.cpu.kernels.column_softmax import ColumnSoftmaxKernel
 
     columns = operation.columns
-    kernel = ColumnSoftmaxKernel(columns.matrices, target)
+    kernel = ColumnSoftmaxKernel(columns.matrices, target, operation.safe)
     return TensorDispatch(kernel, (columns.source,), tuple(columns.sizes), batch=1)
 
 

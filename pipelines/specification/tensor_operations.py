@@ -37,17 +37,22 @@ class MaxPooling:
 
 @dataclass(frozen=True)
 class RowSoftmax:
-    """Softmax of the rows of `N x ...`, which are `length` neighbours each. Only N may be dynamic."""
+    """Softmax of the rows of `N x ...`, which are `length` neighbours each. Only N may be dynamic.
+
+    Of a row of nothing but minus infinity it is NaN, or zero where it is `safe`.
+    """
 
     rows: ir.Value
     length: int
+    safe: bool
 
 
 @dataclass(frozen=True)
 class ColumnSoftmax:
-    """Softmax of columns, in the order of their `sizes`."""
+    """Softmax of columns, in the order of their `sizes`. `safe` as for rows."""
 
     columns: Columns
+    safe: bool
 
 
 @dataclass(frozen=True)

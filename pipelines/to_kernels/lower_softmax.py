@@ -7,7 +7,7 @@ from iree.winograd.passes.build.transpositions import merged_to, transposed
 from iree.winograd.passes.frame.containment import rewrite_each
 from iree.winograd.passes.frame.registry import register_pass
 from iree.winograd.passes.match.columns import columns_along
-from iree.winograd.passes.match.navigation import walk
+from iree.winograd.passes.match.navigation import defining_operation, walk
 from iree.winograd.passes.match.softmax import Softmax, match_softmax
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 
@@ -35,6 +35,16 @@ class LowerSoftmax:
       becomes
         %y = flow.dispatch @winograd_softmax_730x730(%x)
 
+    What torch does in attention that may be masked is taken with it, zeros for rows of nothing but minus
+    infinity, whose softmax would be NaN. IREE reads all scores once more for these. The kernel subtracts the
+    least finite number from them.
+
+        %n = linalg.generic ins(%x) { arith.cmpf oeq, minus infinity }
+        %a = linalg.generic ins(%n) outs(%true) { arith.andi } -> tensor<2x730xi1>
+        %z = linalg.generic ins(%a, %zeros, %y) { arith.select }
+      becomes
+        %z = flow.dispatch @winograd_safe_softmax_730x730(%x)
+
     Factorized attention takes that of the columns of keys, over all tokens of an image. The kernel reads them
     where they are, behind slices, reshapes and transpositions, and writes them in the same order: what comes
     after it reads heads as a transposition.
@@ -48,7 +58,7 @@ class LowerSoftmax:
     """
 
     def run(self, module: ir.Operation) -> None:
-        divisions = [each for each in walk(module) if _may_divide(each)]
+        divisions = [each for each in walk(module) if _divides(each)]
         if not divisions or unsupported_target(module) is not None:
             return
         backend = module_backend(module)
@@ -56,8 +66,13 @@ class LowerSoftmax:
         rewrite_each("softmax", divisions, lambda each: _lower(each, backend, lowering))
 
 
-def _may_divide(operation: ir.Operation) -> bool:
-    return operation.name in ("linalg.generic", "linalg.div") and len(operation.results) == 1
+def _divides(operation: ir.Operation) -> bool:
+    """What a softmax has last, or but for a selection, which a rewrite erases with it."""
+    if operation.name not in ("linalg.generic", "linalg.div") or len(operation.results) != 1:
+        return False
+    *_, terminator = operation.regions[0].blocks[0].operations
+    last = defining_operation(terminator.operands[0])
+    return last is not None and last.name == "arith.divf"
 
 
 def _lower(division: ir.Operation, backend: Backend, lowering: Lowering) -> None:
@@ -72,10 +87,10 @@ def _lower(division: ir.Operation, backend: Backend, lowering: Lowering) -> None
         if isinstance(operation, ColumnSoftmax):
             computed = merged_to(transposed(computed, operation.columns.order), softmax.shape)
     softmax.result.replace_all_uses_with(computed)
-    erase_if_unused([division])
+    erase_if_unused([softmax.result.owner.operation])
 
 
 def _operation(softmax: Softmax) -> RowSoftmax | ColumnSoftmax:
     if softmax.dimension > 0 and all(size == 1 for size in softmax.shape[softmax.dimension + 1 :]):
-        return RowSoftmax(softmax.source, softmax.length)
-    return ColumnSoftmax(columns_along(softmax.source, softmax.dimension))
+        return RowSoftmax(softmax.source, softmax.length, softmax.safe)
+    return ColumnSoftmax(columns_along(softmax.source, softmax.dimension), softmax.safe)

@@ -61,6 +61,170 @@ func.func @attention(%x: tensor<2x30x30xf32>) -> tensor<2x30x30xf32> {
 }
 
 // -----
+// RUN: winograd-opt --winograd-lower-softmax --split-input-file %s | filecheck %s
+
+util.global private @device = #hal.device.target<"local", [
+  #hal.executable.target<"llvm-cpu", "embedded-elf-x86_64", {
+    cpu = "haswell", cpu_features = "+avx2,+fma", target_triple = "x86_64-unknown-unknown-eabi-elf"}>
+]> : !hal.device
+
+#whole = affine_map<(n, r, c) -> (n, r, c)>
+#row = affine_map<(n, r, c) -> (n, r)>
+#kept = affine_map<(n, r, c) -> (n, r, 0)>
+
+// As torch-mlir writes torch's safe softmax, of attention that may be masked.
+// CHECK-LABEL: func.func @safe
+// CHECK-SAME: (%[[X:.*]]: tensor<2x30x30xf32>)
+// CHECK-NOT: math.exp
+// CHECK: %[[Y:.*]] = flow.dispatch @winograd_safe_softmax_30x30::@winograd_safe_softmax_30x30(%[[X]])
+// CHECK-NOT: linalg.generic
+// CHECK: return %[[Y]]
+func.func @safe(%x: tensor<2x30x30xf32>) -> tensor<2x30x30xf32> {
+  %c0 = arith.constant 0 : i64
+  %lowest = arith.constant 0xFF800000 : f32
+  %zero = arith.constant 0.0 : f32
+  %ep = tensor.empty() : tensor<2x30xi64>
+  %first = linalg.fill ins(%c0 : i64) outs(%ep : tensor<2x30xi64>) -> tensor<2x30xi64>
+  %em = tensor.empty() : tensor<2x30xf32>
+  %init = linalg.fill ins(%lowest : f32) outs(%em : tensor<2x30xf32>) -> tensor<2x30xf32>
+  %m:2 = linalg.generic {indexing_maps = [#whole, #row, #row], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x : tensor<2x30x30xf32>) outs(%init, %first : tensor<2x30xf32>, tensor<2x30xi64>) {
+  ^bb0(%in: f32, %out: f32, %at: i64):
+    %i = linalg.index 2 : index
+    %here = arith.index_cast %i : index to i64
+    %larger = arith.maximumf %in, %out : f32
+    %is = arith.cmpf ogt, %in, %out : f32
+    %position = arith.select %is, %here, %at : i64
+    linalg.yield %larger, %position : f32, i64
+  } -> (tensor<2x30xf32>, tensor<2x30xi64>)
+  %mk = tensor.expand_shape %m#0 [[0], [1, 2]] output_shape [2, 30, 1] : tensor<2x30xf32> into tensor<2x30x1xf32>
+  %e = tensor.empty() : tensor<2x30x30xf32>
+  %d = linalg.generic {indexing_maps = [#whole, #kept, #whole], iterator_types = ["parallel", "parallel", "parallel"]} ins(%x, %mk : tensor<2x30x30xf32>, tensor<2x30x1xf32>) outs(%e : tensor<2x30x30xf32>) {
+  ^bb0(%in: f32, %largest: f32, %out: f32):
+    %r = arith.subf %in, %largest : f32
+    linalg.yield %r : f32
+  } -> tensor<2x30x30xf32>
+  %p = linalg.generic {indexing_maps = [#whole, #whole], iterator_types = ["parallel", "parallel", "parallel"]} ins(%d : tensor<2x30x30xf32>) outs(%e : tensor<2x30x30xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %r = math.exp %in : f32
+    linalg.yield %r : f32
+  } -> tensor<2x30x30xf32>
+  %es = tensor.empty() : tensor<2x30x1xf32>
+  %zeros = linalg.fill ins(%zero : f32) outs(%es : tensor<2x30x1xf32>) -> tensor<2x30x1xf32>
+  %s = linalg.generic {indexing_maps = [#whole, #kept], iterator_types = ["parallel", "parallel", "reduction"]} ins(%p : tensor<2x30x30xf32>) outs(%zeros : tensor<2x30x1xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %r = arith.addf %in, %out : f32
+    linalg.yield %r : f32
+  } -> tensor<2x30x1xf32>
+  %y = linalg.generic {indexing_maps = [#whole, #kept, #whole], iterator_types = ["parallel", "parallel", "parallel"]} ins(%p, %s : tensor<2x30x30xf32>, tensor<2x30x1xf32>) outs(%e : tensor<2x30x30xf32>) {
+  ^bb0(%in: f32, %sum: f32, %out: f32):
+    %r = arith.divf %in, %sum : f32
+    linalg.yield %r : f32
+  } -> tensor<2x30x30xf32>
+  %zeroes = arith.constant dense<0.0> : tensor<2x30x30xf32>
+  %true = arith.constant true
+  %et = tensor.empty() : tensor<2x30x30xi1>
+  %is = linalg.generic {indexing_maps = [#whole, #whole], iterator_types = ["parallel", "parallel", "parallel"]} ins(%x : tensor<2x30x30xf32>) outs(%et : tensor<2x30x30xi1>) {
+  ^bb0(%in: f32, %out: i1):
+    %r = arith.cmpf oeq, %in, %lowest : f32
+    linalg.yield %r : i1
+  } -> tensor<2x30x30xi1>
+  %ea = tensor.empty() : tensor<2x30x1xi1>
+  %trues = linalg.fill ins(%true : i1) outs(%ea : tensor<2x30x1xi1>) -> tensor<2x30x1xi1>
+  %all = linalg.generic {indexing_maps = [#whole, #kept], iterator_types = ["parallel", "parallel", "reduction"]} ins(%is : tensor<2x30x30xi1>) outs(%trues : tensor<2x30x1xi1>) {
+  ^bb0(%in: i1, %out: i1):
+    %r = arith.andi %in, %out : i1
+    linalg.yield %r : i1
+  } -> tensor<2x30x1xi1>
+  %z = linalg.generic {indexing_maps = [#kept, #whole, #whole, #whole], iterator_types = ["parallel", "parallel", "parallel"]} ins(%all, %zeroes, %y : tensor<2x30x1xi1>, tensor<2x30x30xf32>, tensor<2x30x30xf32>) outs(%e : tensor<2x30x30xf32>) {
+  ^bb0(%in: i1, %masked: f32, %else: f32, %out: f32):
+    %r = arith.select %in, %masked, %else : f32
+    linalg.yield %r : f32
+  } -> tensor<2x30x30xf32>
+  return %z : tensor<2x30x30xf32>
+}
+
+// -----
+// RUN: winograd-opt --winograd-lower-softmax --split-input-file %s | filecheck %s
+
+util.global private @device = #hal.device.target<"local", [
+  #hal.executable.target<"llvm-cpu", "embedded-elf-x86_64", {
+    cpu = "haswell", cpu_features = "+avx2,+fma", target_triple = "x86_64-unknown-unknown-eabi-elf"}>
+]> : !hal.device
+
+#whole = affine_map<(n, r, c) -> (n, r, c)>
+#row = affine_map<(n, r, c) -> (n, r)>
+#kept = affine_map<(n, r, c) -> (n, r, 0)>
+
+// Zeros are where no element is minus infinity: the softmax is one of its own.
+// CHECK-LABEL: func.func @masked_by_others
+// CHECK: flow.dispatch @winograd_softmax_30x30
+// CHECK: arith.cmpf one
+// CHECK: arith.select
+func.func @masked_by_others(%x: tensor<2x30x30xf32>) -> tensor<2x30x30xf32> {
+  %c0 = arith.constant 0 : i64
+  %lowest = arith.constant 0xFF800000 : f32
+  %zero = arith.constant 0.0 : f32
+  %ep = tensor.empty() : tensor<2x30xi64>
+  %first = linalg.fill ins(%c0 : i64) outs(%ep : tensor<2x30xi64>) -> tensor<2x30xi64>
+  %em = tensor.empty() : tensor<2x30xf32>
+  %init = linalg.fill ins(%lowest : f32) outs(%em : tensor<2x30xf32>) -> tensor<2x30xf32>
+  %m:2 = linalg.generic {indexing_maps = [#whole, #row, #row], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x : tensor<2x30x30xf32>) outs(%init, %first : tensor<2x30xf32>, tensor<2x30xi64>) {
+  ^bb0(%in: f32, %out: f32, %at: i64):
+    %i = linalg.index 2 : index
+    %here = arith.index_cast %i : index to i64
+    %larger = arith.maximumf %in, %out : f32
+    %is = arith.cmpf ogt, %in, %out : f32
+    %position = arith.select %is, %here, %at : i64
+    linalg.yield %larger, %position : f32, i64
+  } -> (tensor<2x30xf32>, tensor<2x30xi64>)
+  %mk = tensor.expand_shape %m#0 [[0], [1, 2]] output_shape [2, 30, 1] : tensor<2x30xf32> into tensor<2x30x1xf32>
+  %e = tensor.empty() : tensor<2x30x30xf32>
+  %d = linalg.generic {indexing_maps = [#whole, #kept, #whole], iterator_types = ["parallel", "parallel", "parallel"]} ins(%x, %mk : tensor<2x30x30xf32>, tensor<2x30x1xf32>) outs(%e : tensor<2x30x30xf32>) {
+  ^bb0(%in: f32, %largest: f32, %out: f32):
+    %r = arith.subf %in, %largest : f32
+    linalg.yield %r : f32
+  } -> tensor<2x30x30xf32>
+  %p = linalg.generic {indexing_maps = [#whole, #whole], iterator_types = ["parallel", "parallel", "parallel"]} ins(%d : tensor<2x30x30xf32>) outs(%e : tensor<2x30x30xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %r = math.exp %in : f32
+    linalg.yield %r : f32
+  } -> tensor<2x30x30xf32>
+  %es = tensor.empty() : tensor<2x30x1xf32>
+  %zeros = linalg.fill ins(%zero : f32) outs(%es : tensor<2x30x1xf32>) -> tensor<2x30x1xf32>
+  %s = linalg.generic {indexing_maps = [#whole, #kept], iterator_types = ["parallel", "parallel", "reduction"]} ins(%p : tensor<2x30x30xf32>) outs(%zeros : tensor<2x30x1xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %r = arith.addf %in, %out : f32
+    linalg.yield %r : f32
+  } -> tensor<2x30x1xf32>
+  %y = linalg.generic {indexing_maps = [#whole, #kept, #whole], iterator_types = ["parallel", "parallel", "parallel"]} ins(%p, %s : tensor<2x30x30xf32>, tensor<2x30x1xf32>) outs(%e : tensor<2x30x30xf32>) {
+  ^bb0(%in: f32, %sum: f32, %out: f32):
+    %r = arith.divf %in, %sum : f32
+    linalg.yield %r : f32
+  } -> tensor<2x30x30xf32>
+  %zeroes = arith.constant dense<0.0> : tensor<2x30x30xf32>
+  %true = arith.constant true
+  %et = tensor.empty() : tensor<2x30x30xi1>
+  %is = linalg.generic {indexing_maps = [#whole, #whole], iterator_types = ["parallel", "parallel", "parallel"]} ins(%x : tensor<2x30x30xf32>) outs(%et : tensor<2x30x30xi1>) {
+  ^bb0(%in: f32, %out: i1):
+    %r = arith.cmpf one, %in, %lowest : f32
+    linalg.yield %r : i1
+  } -> tensor<2x30x30xi1>
+  %ea = tensor.empty() : tensor<2x30x1xi1>
+  %trues = linalg.fill ins(%true : i1) outs(%ea : tensor<2x30x1xi1>) -> tensor<2x30x1xi1>
+  %all = linalg.generic {indexing_maps = [#whole, #kept], iterator_types = ["parallel", "parallel", "reduction"]} ins(%is : tensor<2x30x30xi1>) outs(%trues : tensor<2x30x1xi1>) {
+  ^bb0(%in: i1, %out: i1):
+    %r = arith.andi %in, %out : i1
+    linalg.yield %r : i1
+  } -> tensor<2x30x1xi1>
+  %z = linalg.generic {indexing_maps = [#kept, #whole, #whole, #whole], iterator_types = ["parallel", "parallel", "parallel"]} ins(%all, %zeroes, %y : tensor<2x30x1xi1>, tensor<2x30x30xf32>, tensor<2x30x30xf32>) outs(%e : tensor<2x30x30xf32>) {
+  ^bb0(%in: i1, %masked: f32, %else: f32, %out: f32):
+    %r = arith.select %in, %masked, %else : f32
+    linalg.yield %r : f32
+  } -> tensor<2x30x30xf32>
+  return %z : tensor<2x30x30xf32>
+}
+
+// -----
 
 util.global private @device = #hal.device.target<"local", [
   #hal.executable.target<"llvm-cpu", "embedded-elf-x86_64", {

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import reduce
-from math import inf
 
 from iree.winograd.dialect.bindings import arith, ir
 from iree.winograd.passes.match.columns import ColumnMatrices
+from iree.winograd.pipelines.cpu.kernels.exponentials import inverse_sum, lowest
 from iree.winograd.pipelines.cpu.kernels.rows import CHAINS, WORKGROUP_ELEMENTS
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.emission.buffer import Buffer
@@ -30,17 +30,20 @@ class ColumnSoftmaxKernel:
     """Softmax of the columns of matrices of f32; a workgroup takes a block of columns of one or several.
 
     Lanes are columns. The largest element of a column is subtracted first, so that no exponential is
-    infinite. In place of a division by the sum there is a product by its inverse.
+    infinite. In place of a division by the sum there is a product by its inverse. A column of nothing but
+    minus infinity becomes zeros where it is `safe`, NaN otherwise.
     """
 
     matrices: ColumnMatrices
     """Where the source has them. The output has them dense."""
     target: CpuTarget
+    safe: bool
 
     @property
     def name(self) -> str:
         matrices = self.matrices
-        return f"winograd_column_softmax_{matrices.count}x{matrices.length}x{matrices.columns}"
+        sizes = f"{matrices.count}x{matrices.length}x{matrices.columns}"
+        return f"winograd_{'safe_' * self.safe}column_softmax_{sizes}"
 
     def workgroups(self, sizes: Sizes) -> tuple[Index, Index]:
         """Blocks of columns, and blocks of matrices of the whole batch."""
@@ -100,7 +103,7 @@ class ColumnSoftmaxKernel:
             return target + row * matrices.columns + column
 
         with named("maximum"):
-            maxima = self._reduced(-inf, arith.maximumf, vectors, loaded)
+            maxima = self._reduced(lowest(self.safe), arith.maximumf, vectors, loaded)
 
         def store_exponentials(row: Index) -> list[ir.Value]:
             results = [
@@ -112,9 +115,8 @@ class ColumnSoftmaxKernel:
             return results
 
         with named("sum"):
-            one = splat(1.0, width, source.computed)
             sums = self._reduced(0.0, arith.addf, vectors, store_exponentials)
-            inverses = [arith.divf(one, total) for total in sums]
+            inverses = [inverse_sum(total, self.safe) for total in sums]
         with loop(matrices.length, name="row") as row:
             stored = [output.load(place(row, column), width) for column in columns]
             for value, inverse, column in zip(stored, inverses, columns, strict=True):

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import inf
 
 from iree.winograd.dialect.bindings import arith, ir
+from iree.winograd.pipelines.cpu.kernels.exponentials import inverse_sum, lowest
 from iree.winograd.pipelines.cpu.kernels.rows import Row
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.emission.buffer import Buffer
 from iree.winograd.pipelines.emission.control_flow import loop, named
 from iree.winograd.pipelines.emission.functions import exponential
 from iree.winograd.pipelines.emission.index import Index, ceildiv
-from iree.winograd.pipelines.emission.vectors import splat
 from iree.winograd.pipelines.emission.work import Sizes, Work
 
 
@@ -21,7 +20,8 @@ class SoftmaxKernel:
     """Softmax of rows of f32; a workgroup takes several of them.
 
     The largest element of a row is subtracted first, so that no exponential is infinite. In place of a
-    division by the sum there is a product by its inverse.
+    division by the sum there is a product by its inverse. A row of nothing but minus infinity becomes zeros
+    where it is `safe`, NaN otherwise.
     """
 
     rows: int
@@ -29,10 +29,11 @@ class SoftmaxKernel:
     length: int
     """Elements of a row."""
     target: CpuTarget
+    safe: bool
 
     @property
     def name(self) -> str:
-        return f"winograd_softmax_{self.rows}x{self.length}"
+        return f"winograd_{'safe_' * self.safe}softmax_{self.rows}x{self.length}"
 
     def workgroups(self, sizes: Sizes) -> tuple[Index]:
         """Blocks of rows of the whole batch."""
@@ -45,7 +46,9 @@ class SoftmaxKernel:
         with loop((work.sizes.batch * self.rows - first).minimum(row.block), name="row") as number:
             begin = (first + number) * self.length
             with named("maximum"):
-                maximum = row.reduced(-inf, arith.maximumf, lambda i: source.load(begin + i, width))
+                maximum = row.reduced(
+                    lowest(self.safe), arith.maximumf, lambda i: source.load(begin + i, width)
+                )
 
             def store_exponential(i: Index) -> ir.Value:
                 difference = arith.subf(source.load(begin + i, width), maximum)
@@ -54,8 +57,7 @@ class SoftmaxKernel:
                 return result
 
             with named("sum"):
-                total = row.reduced(0.0, arith.addf, store_exponential)
-                inverse = arith.divf(splat(1.0, width, source.computed), total)
+                inverse = inverse_sum(row.reduced(0.0, arith.addf, store_exponential), self.safe)
             self._scale(output, begin, inverse)
 
     @property

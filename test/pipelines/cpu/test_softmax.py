@@ -15,8 +15,8 @@ Array = npt.NDArray[np.float32]
 UNIT_ROUNDOFF = 2.0**-24
 
 
-def program(shape: tuple[str, ...], along: int = -1) -> str:
-    """MLIR of the softmax of a tensor along a dimension, by default of its rows."""
+def program(shape: tuple[str, ...], along: int = -1, safe: bool = False) -> str:
+    """MLIR of the softmax of a tensor along a dimension, by default of its rows; or of a safe one."""
     rank = len(shape)
     along %= rank
     dimensions = [f"d{i}" for i in range(rank)]
@@ -26,8 +26,10 @@ def program(shape: tuple[str, ...], along: int = -1) -> str:
     )
     loops = ", ".join(['"parallel"'] * rank)
     reduction = ", ".join('"reduction"' if i == along else '"parallel"' for i in range(rank))
-    tensor, rows = (
-        f"tensor<{'x'.join([*sizes, 'f32'])}>" for sizes in (shape, shape[:along] + shape[along + 1 :])
+    tensor, rows, truths, truths_of_rows = (
+        f"tensor<{'x'.join([*sizes, element])}>"
+        for element in ("f32", "i1")
+        for sizes in (shape, shape[:along] + shape[along + 1 :])
     )
     size = "%n" if shape[0] == "?" else ""
 
@@ -52,6 +54,30 @@ def program(shape: tuple[str, ...], along: int = -1) -> str:
           linalg.yield %r : f32
       }} -> {rows}"""
 
+    masked = f"""
+      %true = arith.constant true
+      %et = tensor.empty({size}) : {truths}
+      %ert = tensor.empty({size}) : {truths_of_rows}
+      %zeros = linalg.fill ins(%zero : f32) outs(%e : {tensor}) -> {tensor}
+      %ti = linalg.fill ins(%true : i1) outs(%ert : {truths_of_rows}) -> {truths_of_rows}
+      %is = linalg.generic {{indexing_maps = [{whole}, {whole}], iterator_types = [{loops}]}}
+        ins(%x : {tensor}) outs(%et : {truths}) {{
+        ^bb0(%a: f32, %o: i1):
+          %r = arith.cmpf oeq, %a, %lowest : f32
+          linalg.yield %r : i1
+      }} -> {truths}
+      %all = linalg.generic {{indexing_maps = [{whole}, {row}], iterator_types = [{reduction}]}}
+        ins(%is : {truths}) outs(%ti : {truths_of_rows}) {{
+        ^bb0(%a: i1, %b: i1):
+          %r = arith.andi %a, %b : i1
+          linalg.yield %r : i1
+      }} -> {truths_of_rows}
+      %z = linalg.generic {{indexing_maps = [{row}, {whole}, {whole}, {whole}], iterator_types = [{loops}]}}
+        ins(%all, %zeros, %y : {truths_of_rows}, {tensor}, {tensor}) outs(%e : {tensor}) {{
+        ^bb0(%c: i1, %a: f32, %b: f32, %o: f32):
+          %r = arith.select %c, %a, %b : f32
+          linalg.yield %r : f32
+      }} -> {tensor}"""
     return f"""
     func.func @main(%x: {tensor}) -> {tensor} {{
       %zero = arith.constant 0.0 : f32
@@ -67,7 +93,8 @@ def program(shape: tuple[str, ...], along: int = -1) -> str:
       {elementwise("%p", "%d", tensor, whole, "%a: f32, %o: f32): %r = math.exp %a : f32")}
       {reduced("%s", "%p", "%zi", "arith.addf")}
       {with_rows("%y", "%p, %s", "arith.divf")}
-      return %y : {tensor}
+      {masked if safe else ""}
+      return {"%z" if safe else "%y"} : {tensor}
     }}"""
 
 
@@ -162,26 +189,41 @@ def test_columns_of_transposed_heads() -> None:
     np.testing.assert_allclose(result, exact(keys, 2), rtol=bound(30))
 
 
+@pytest.mark.parametrize("safe", [False, True])
 @pytest.mark.parametrize(("shape", "along"), [((3, 21), 2), ((2, 21, 5), 2)])
-def test_a_batch_known_at_run_time(shape: tuple[int, ...], along: int) -> None:
-    text = program(("?", *map(str, shape)), along)
+def test_a_batch_known_at_run_time(shape: tuple[int, ...], along: int, safe: bool) -> None:
+    text = program(("?", *map(str, shape)), along, safe)
+    assert (b"winograd_safe_" in compile(text, target="cpu")) == safe
     loaded = iree.winograd.load(compile(text, target="cpu", threads=1, strict=True), threads=1)
     for batch in (1, 4):
         x = np.random.default_rng(batch).uniform(-5, 5, (batch, *shape)).astype(np.float32)
         np.testing.assert_allclose(np.asarray(loaded(x)), exact(x, along), rtol=bound(21))
 
 
+@pytest.mark.parametrize("target", ["cpu", "cpu:x86-64"])
+@pytest.mark.parametrize("safe", [False, True])
 @pytest.mark.parametrize("along", [0, 1])
-def test_numbers_that_are_not_finite(along: int) -> None:
-    """What is masked by minus infinity has no part; rows of nothing else, or with a NaN, have no softmax."""
-    shape = ("4", "20") if along == 1 else ("20", "4")
-    compiled = compile(program(shape, along), target="cpu", threads=1, strict=True)
+def test_numbers_that_are_not_finite(along: int, safe: bool, target: str) -> None:
+    """What is masked by minus infinity has no part; rows of nothing else have zeros or no softmax.
+
+    Those with a NaN or an infinity have none.
+    """
+    shape = ("7", "21") if along == 1 else ("21", "7")
+    compiled = compile(program(shape, along, safe), target=target, threads=1, strict=True)
+    assert (b"winograd_safe_" in compiled) == safe
     loaded = iree.winograd.load(compiled, threads=1)
-    x = np.zeros((4, 20), np.float32)
+    x = np.zeros((7, 21), np.float32)
     x[0, 10:] = -np.inf
     x[1] = -np.inf
-    x[2, 19] = np.nan
+    x[2, 20] = np.nan
+    x[3], x[3, 20] = -np.inf, np.nan
+    x[4], x[4, 3] = -np.inf, np.inf
+    # The least number isn't minus infinity.
+    x[5], x[5, 3] = -np.inf, np.finfo(np.float32).min
     result = np.asarray(loaded(x)) if along == 1 else np.asarray(loaded(np.ascontiguousarray(x.T))).T
-    np.testing.assert_allclose(result[0], [0.1] * 10 + [0.0] * 10, rtol=8 * UNIT_ROUNDOFF)
-    assert np.isnan(result[1:3]).all()
-    np.testing.assert_allclose(result[3], [0.05] * 20, rtol=8 * UNIT_ROUNDOFF)
+    np.testing.assert_allclose(result[0], [0.1] * 10 + [0.0] * 11, rtol=8 * UNIT_ROUNDOFF)
+    np.testing.assert_array_equal(result[1], [0.0 if safe else np.nan] * 21)
+    assert np.isnan(result[2:4]).all()
+    assert np.isnan(result[4, 3])
+    np.testing.assert_array_equal(result[5], [0.0] * 3 + [1.0] + [0.0] * 17)
+    np.testing.assert_allclose(result[6], [1 / 21] * 21, rtol=8 * UNIT_ROUNDOFF)

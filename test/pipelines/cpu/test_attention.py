@@ -1,0 +1,142 @@
+"""Attention as torch's functions and layers have it, with and without masks, some of which hide all keys."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import iree.winograd
+import numpy as np
+import pytest
+import torch
+from torch.nn.functional import scaled_dot_product_attention
+
+UNIT_ROUNDOFF = 2.0**-24
+CHANNELS, HEADS, SIZE = 48, 2, (8, 5)
+TOKENS, WIDTH = SIZE[0] * SIZE[1], CHANNELS // HEADS
+
+Result = torch.Tensor | tuple[torch.Tensor, torch.Tensor]
+
+
+class Attention(torch.nn.Module):
+    """Attention of pixels behind a convolution, whose results and those of projections are exact."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.convolution = torch.nn.Conv2d(CHANNELS, CHANNELS, 1, bias=False)
+        weights = torch.zeros(CHANNELS, CHANNELS, 1, 1)
+        # Differences of neighbours.
+        weights[range(CHANNELS), range(CHANNELS)] = 1
+        weights[range(1, CHANNELS), range(CHANNELS - 1)] = -1
+        self.convolution.weight = torch.nn.Parameter(weights, requires_grad=False)
+
+    def tokens(self, image: torch.Tensor) -> torch.Tensor:
+        """The pixels, as N x TOKENS x CHANNELS."""
+        tokens: torch.Tensor = self.convolution(image).flatten(2).transpose(1, 2)
+        return tokens
+
+    def heads(self, image: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Queries, keys and values, as N x HEADS x TOKENS x WIDTH."""
+        tokens = self.tokens(image).unflatten(2, (HEADS, WIDTH)).transpose(1, 2)
+        return tokens, tokens.roll(1, 3), tokens.flip(3)
+
+
+class Function(Attention):
+    """By `scaled_dot_product_attention`."""
+
+    def __init__(self, mask: torch.Tensor | None = None, is_causal: bool = False) -> None:
+        super().__init__()
+        self.mask, self.is_causal = mask, is_causal
+
+    def forward(self, image: torch.Tensor) -> Result:
+        mask = self.mask
+        if mask is not None and mask.is_floating_point():
+            mask = mask.to(image.dtype)
+        return scaled_dot_product_attention(*self.heads(image), mask, is_causal=self.is_causal)
+
+
+class Layer(Attention):
+    """By `MultiheadAttention`, whose queries and values are tokens, keys their negatives."""
+
+    def __init__(self, need_weights: bool) -> None:
+        super().__init__()
+        self.attention = torch.nn.MultiheadAttention(CHANNELS, HEADS, batch_first=True, bias=False)
+        one = torch.eye(CHANNELS)
+        self.attention.in_proj_weight = torch.nn.Parameter(torch.cat([one, -one, one]), requires_grad=False)
+        self.attention.out_proj.weight = torch.nn.Parameter(one, requires_grad=False)
+        self.need_weights = need_weights
+
+    def heads(self, image: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        tokens, *_ = super().heads(image)
+        return tokens, -tokens, tokens
+
+    def forward(self, image: torch.Tensor) -> Result:
+        tokens = self.tokens(image)
+        attended, weights = self.attention(tokens, tokens, tokens, need_weights=self.need_weights)
+        return (attended, weights) if self.need_weights else attended
+
+
+VISIBLE = torch.arange(TOKENS)[:, None] % 7 > torch.arange(TOKENS) % 5
+"""Every seventh query sees no key."""
+ADDED = torch.zeros(TOKENS, TOKENS).masked_fill(~VISIBLE, -torch.inf)
+
+SAFE = {
+    "no mask": Function(),
+    "causal": Function(is_causal=True),
+    "truth values": Function(VISIBLE),
+    "minus infinity": Function(ADDED),
+    "layer": Layer(need_weights=False),
+}
+UNSAFE = {"layer with weights": Layer(need_weights=True)}
+
+
+def image() -> torch.Tensor:
+    """Multiples of 1/8, whose differences are exact."""
+    values = torch.randint(-12, 13, (1, CHANNELS, *SIZE), generator=torch.Generator().manual_seed(0))
+    return values / 8
+
+
+def check(model: Attention, result: Any) -> None:
+    """Compares results with those of float64.
+
+    A score is a sum of WIDTH products of numbers that were scaled, with two roundings each, once by a rounded
+    number; then comes a mask. The exponential multiplies twice the largest error of a row's scores. Its
+    difference is rounded, it is within 4 roundings; then come the sum of as many as there are tokens, the
+    inverse and a product. Mixtures are sums of as many products.
+    """
+    with torch.no_grad():
+        exact = model.double()(image().double())
+        queries, keys, values = model.heads(image().double())
+        model.float()
+    magnitudes = (queries.abs() @ keys.abs().mT).amax(-1, keepdim=True) * WIDTH**-0.5
+    relative = 1.01 * UNIT_ROUNDOFF * (2 * (WIDTH + 8) * magnitudes + 2 * magnitudes + 4 + 4 + TOKENS + 2)
+    largest = (relative + TOKENS * UNIT_ROUNDOFF) * values.abs().amax(-2, keepdim=True)
+    attended, exact_attended = (each[0] if isinstance(each, tuple) else each for each in (result, exact))
+    if isinstance(model, Layer):
+        largest = largest.transpose(1, 2).flatten(2)
+    error = (torch.from_numpy(np.asarray(attended)).double() - exact_attended).abs()
+    assert not exact_attended.isnan().any()
+    assert (error <= largest).all()
+    if isinstance(exact, tuple):
+        error = (torch.from_numpy(np.asarray(result[1])).double() - exact[1]).abs()
+        assert (error <= (relative.amax(1) + UNIT_ROUNDOFF) * exact[1]).all()
+
+
+@pytest.mark.parametrize("name", [*SAFE, *UNSAFE])
+def test_attention_that_is_imported(name: str) -> None:
+    model = {**SAFE, **UNSAFE}[name].eval()
+    compiled = iree.winograd.compile(
+        iree.winograd.import_torch(model, image()), target="cpu", threads=1, strict=True
+    )
+    assert (b"winograd_safe_softmax" in compiled) == (name in SAFE)
+    assert (b"winograd_softmax" in compiled) == (name in UNSAFE)
+    check(model, iree.winograd.load(compiled, threads=1)(image().numpy()))
+
+
+@pytest.mark.parametrize("name", ["truth values", "layer", "layer with weights"])
+def test_attention_by_torch_compile(name: str) -> None:
+    torch.compiler.reset()
+    model = {**SAFE, **UNSAFE}[name].eval()
+    compiled = torch.compile(model, backend="winograd", options={"measured": False})
+    with torch.no_grad():
+        result = compiled(image())
+    check(model, result)
