@@ -9,6 +9,7 @@ from math import prod
 
 from iree.compiler import version
 from iree.winograd.dialect.bindings import arith, ir
+from iree.winograd.passes.build.reflection import note_words
 from iree.winograd.passes.frame.containment import rewrite_each
 from iree.winograd.passes.frame.option import same_option
 from iree.winograd.passes.frame.registry import register_pass
@@ -17,6 +18,7 @@ from iree.winograd.passes.match.navigation import (
     KERNEL,
     called_kernels,
     defining_operation,
+    is_public,
     symbol_name,
     walk,
 )
@@ -34,6 +36,7 @@ from ..specification.chain import (
     kernel_elements,
     spans_of,
 )
+from ..specification.reflection import ORDER_KEY
 
 MOST_PRODUCTS = 64_000_000
 """Multiply-adds of a thread, some 1 ms: who waits for more had better leave the core to others."""
@@ -97,7 +100,7 @@ class ChainKernels:
             rewrite_each(
                 "program",
                 [module],
-                lambda _: _chain(chains, lowering, self.threads),
+                lambda program: _chain(program, chains, lowering, self.threads),
                 operation_of=lambda each: each,
             )
 
@@ -169,7 +172,7 @@ def _is_constant(operand: ir.Value) -> bool:
     return is_number or is_known_at_load(operand)
 
 
-def _chain(chains: Iterable[_Chain], lowering: Lowering, threads: int) -> None:
+def _chain(program: ir.Operation, chains: Iterable[_Chain], lowering: Lowering, threads: int) -> None:
     waits = [list(_waits(chain, threads)) for chain in chains]
     held: dict[str, int] = {}
     for wait in (wait for chain in waits for wait in chain):
@@ -191,6 +194,9 @@ def _chain(chains: Iterable[_Chain], lowering: Lowering, threads: int) -> None:
             untouched = (read if wait.held else []) + list(wait.dispatch.operands)[:1] * held[wait.callee]
             read = _read(wait.dispatch)
             counts = _wait(wait, counts, number, untouched[: held[wait.callee]])
+    for function in walk(program):
+        if function.name == "util.func" and is_public(function):
+            note_words(function, ORDER_KEY, [ORDERED_VERSIONS])
 
 
 @dataclass(frozen=True)

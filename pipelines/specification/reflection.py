@@ -20,6 +20,10 @@ THREADS_KEY = "winograd.threads"
 FEATURES_KEY = "winograd.features"
 """The features of the processor that the kernels are for, on CPUs: LLVM's names between spaces."""
 
+ORDER_KEY = "winograd.order"
+"""How versions of IREE begin whose runtime keeps the order by which kernels wait for each other; nothing
+where they don't."""
+
 INPUTS_KEY = "winograd.inputs"
 OUTPUTS_KEY = "winograd.outputs"
 """What the model calls its arguments and its results: a list of strings in JSON each."""

@@ -183,7 +183,9 @@ stream.executable private @long attributes {winograd.products = 400000000 : i64}
   }
 }
 
+// Whoever loads the program is told by which versions of the runtime the order is kept.
 // CHECK-LABEL: util.func public @main
+// CHECK-SAME: winograd.order = "3.13."
 // CHECK: %[[A:.*]] = flow.dispatch @begin::@begin(%{{.*}}) : (tensor<8xf32>) -> tensor<8xf32>
 // CHECK: %[[ZERO:.*]] = flow.tensor.splat %{{.*}} : tensor<544xi32>
 // CHECK: %[[B:.*]]:2 = flow.dispatch @own::@own(%[[A]], %[[ZERO]], %c0{{[_0-9]*}}, %c-1{{[_0-9]*}}) : (tensor<8xf32>, tensor<544xi32>, index, index) -> (tensor<8xf32>, %[[ZERO]])

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from iree import runtime
+from iree.runtime import version
 from iree.winograd.errors import CallError, InvalidOptionError, LoadError
 from iree.winograd.loading.check_sums import DamagedFileError, check_sums
 from iree.winograd.loading.device import RUNTIME_ERRORS, BorrowedArrays, Device, open_device
@@ -33,6 +34,7 @@ from iree.winograd.loading.signatures import FunctionSignature, SignatureError, 
 from iree.winograd.pipelines.specification.reflection import (
     FEATURES_KEY,
     INPUTS_KEY,
+    ORDER_KEY,
     OUTPUTS_KEY,
     READ_ONLY_KEY,
     STORAGE_KEY,
@@ -67,9 +69,9 @@ def load(
 
     Warns with `ThreadsWarning` where kernels of the program are for another number of threads. Raises
     `LoadError` when the file can't be read, isn't a compiled program, is damaged, is compiled for other
-    devices or processors, or has functions none of which can be called on arrays, and when there is no such
-    device; `InvalidOptionError` for a number of threads that isn't positive, or is given for a device other
-    than local-task.
+    devices, processors or versions of IREE, or has functions none of which can be called on arrays, and when
+    there is no such device; `InvalidOptionError` for a number of threads that isn't positive, or is given for
+    a device other than local-task.
     """
     if threads is not None and (threads < 1 or driver_name(device) != "local-task"):
         raise InvalidOptionError(f"threads must be positive and for local-task, got {threads} for {device!r}")
@@ -102,11 +104,10 @@ def load_on(program: bytes | str | PathLike[str], device: Device) -> LoadedProgr
         raise LoadError(f"{name} is damaged: {error}; compile it again") from error
     except RUNTIME_ERRORS as error:
         raise LoadError(f"{name} is not a program compiled by IREE: {error}") from error
-    if device.in_host_memory and (missing := missing_features(_features(module))):
-        raise LoadError(
-            f"{name} is compiled for a processor with {', '.join(missing)}, which this one lacks: compile it "
-            'here, or for a lesser one such as target="cpu:x86-64-v3" or "cpu:x86-64"'
-        )
+    if device.in_host_memory:
+        _require_features(name, _noted(module, FEATURES_KEY))
+    if device.workers > 1:
+        _require_order(name, _noted(module, ORDER_KEY))
     try:
         context = ProgramContext(module, device)
     except RUNTIME_ERRORS as error:
@@ -300,10 +301,29 @@ def _public_functions(module: Any) -> Iterator[tuple[str, Any]]:
             yield name, module.lookup_function(name)
 
 
-def _features(module: Any) -> list[str]:
-    """Those of a processor that kernels of the program are for."""
-    noted = (function.reflection.get(FEATURES_KEY, "") for _, function in _public_functions(module))
-    return list(dict.fromkeys(feature for features in noted for feature in features.split()))
+def _noted(module: Any, key: str) -> list[str]:
+    """The words that functions of the program have under a key of their reflection, each once."""
+    noted = (function.reflection.get(key, "") for _, function in _public_functions(module))
+    return list(dict.fromkeys(word for words in noted for word in words.split()))
+
+
+def _require_features(name: str, features: Sequence[str]) -> None:
+    """Raise `LoadError` where the processor lacks `features` of those that kernels are for."""
+    if missing := missing_features(features):
+        raise LoadError(
+            f"{name} is compiled for a processor with {', '.join(missing)}, which this one lacks: compile it "
+            'here, or for a lesser one such as target="cpu:x86-64-v3" or "cpu:x86-64"'
+        )
+
+
+def _require_order(name: str, versions: Sequence[str]) -> None:
+    """Raise `LoadError` where kernels wait for each other, and workers might keep to another order."""
+    for each in versions:
+        if not version.VERSION.startswith(each):
+            raise LoadError(
+                f"kernels of {name} wait for each other in an order that IREE's runtime {each}* keeps, and "
+                f"this is {version.VERSION}: install iree-base-runtime=={each}*, or use local-sync"
+            )
 
 
 def _signature(function: Any) -> FunctionSignature | None:

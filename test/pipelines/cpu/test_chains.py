@@ -15,9 +15,11 @@ import numpy.typing as npt
 import pytest
 from agreement import expect_within
 from iree.compiler import version
+from iree.runtime import version as runtime_version
 from iree.winograd.command_line.tool_directory import TOOL_DIRECTORY
 from iree.winograd.dialect.algebra.numerics import error_bound
 from iree.winograd.dialect.bindings import ir
+from iree.winograd.errors import LoadError
 from iree.winograd.pipelines.on_program.chain_kernels import ChainKernels
 from iree.winograd.pipelines.specification.chain import CHAINED_ATTRIBUTE_NAME
 
@@ -182,6 +184,15 @@ def test_calls_of_two_programs_at_a_time(program: bytes, image: npt.NDArray[np.f
     with ThreadPoolExecutor(2) as pool:
         for result in pool.map(call, range(2 * CALLS)):
             np.testing.assert_array_equal(result, expected)
+
+
+def test_another_runtime_is_not_let_to_wait_for_ever(program: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its workers may begin a kernel that waits before the one that is waited for."""
+    monkeypatch.setattr(runtime_version, "VERSION", "3.14.0")
+    message = r"wait for each other in an order that IREE's runtime 3\.13\.\* keeps, and this is 3\.14\.0"
+    with pytest.raises(LoadError, match=message):
+        iree.winograd.load(program, threads=2)
+    iree.winograd.load(program, device="local-sync")
 
 
 CHAINS = Path(__file__).parents[1] / "chain-kernels.mlir"
