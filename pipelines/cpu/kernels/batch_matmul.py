@@ -16,6 +16,7 @@ from iree.winograd.pipelines.emission.block_sums import add_in_blocks
 from iree.winograd.pipelines.emission.buffer import Buffer, copy_elements, scratch
 from iree.winograd.pipelines.emission.control_flow import loop, named
 from iree.winograd.pipelines.emission.index import Index, IndexLike, unflatten
+from iree.winograd.pipelines.emission.numbers.f32 import F32
 from iree.winograd.pipelines.emission.vectors import LaneMask, splat
 from iree.winograd.pipelines.emission.work import Sizes, Work
 
@@ -234,7 +235,7 @@ class BatchMatmulKernel:
     def _stages_rows(self) -> bool:
         """Whether rows are copied: those of a register block lie so that they share few sets of the cache."""
         left = self.problem.left
-        return left.column_stride == 1 and 4 * left.row_stride % CACHE_SET_PERIOD == 0
+        return left.column_stride == 1 and F32.bytes * left.row_stride % CACHE_SET_PERIOD == 0
 
     @property
     def _staged_shape(self) -> tuple[int, int]:
@@ -243,11 +244,11 @@ class BatchMatmulKernel:
     @property
     def _staged_bytes(self) -> int:
         """Of the copy of a row."""
-        return 4 * (self.problem.reduction + ROW_PADDING) if self._stages_rows else 0
+        return F32.bytes * (self.problem.reduction + ROW_PADDING) if self._stages_rows else 0
 
     @property
     def _panel_bytes(self) -> int:
-        return 4 * prod(self._panel_shape)
+        return F32.bytes * prod(self._panel_shape)
 
     @property
     def _workgroups(self) -> int:

@@ -15,6 +15,7 @@ from iree.winograd.pipelines.emission.buffer import Buffer
 from iree.winograd.pipelines.emission.control_flow import loop, loop_carried, named, when
 from iree.winograd.pipelines.emission.functions import exponential
 from iree.winograd.pipelines.emission.index import Index, ceildiv
+from iree.winograd.pipelines.emission.numbers.f32 import F32
 from iree.winograd.pipelines.emission.vectors import splat, vector_width_for
 from iree.winograd.pipelines.emission.work import Sizes, Work
 
@@ -129,7 +130,7 @@ class ColumnSoftmaxKernel:
         length = self.matrices.length
         rows = min(-(-CHAINS // vectors), length)
         looped = length // rows * rows
-        neutral = splat(initial, self._width, ir.F32Type.get())
+        neutral = splat(initial, self._width, F32.type)
 
         def combined(start: Index, count: int, partial: list[ir.Value]) -> list[ir.Value]:
             values = [value for row in range(count) for value in load(start + row)]

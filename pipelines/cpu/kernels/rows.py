@@ -10,6 +10,7 @@ from iree.winograd.dialect.bindings import arith, ir, vector
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.emission.control_flow import loop_carried
 from iree.winograd.pipelines.emission.index import Index
+from iree.winograd.pipelines.emission.numbers.f32 import F32
 from iree.winograd.pipelines.emission.vectors import LaneMask, broadcast, splat, vector_width_for
 
 WORKGROUP_ELEMENTS = 2**14
@@ -47,7 +48,7 @@ class Row:
         width, vectors = self.width, self.length // self.width
         chains = min(CHAINS, vectors)
         looped = vectors // chains * chains
-        neutral = splat(initial, width, ir.F32Type.get())
+        neutral = splat(initial, width, F32.type)
         partial = loop_carried(
             looped * width,
             chains * width,

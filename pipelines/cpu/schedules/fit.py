@@ -10,6 +10,7 @@ from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.cpu.processor.matrix_unit import TILE_REGISTERS, TILE_ROWS
 from iree.winograd.pipelines.cpu.processor.strips import strip_elements
 from iree.winograd.pipelines.cpu.processor.target import ROW_PADDING, CpuTarget
+from iree.winograd.pipelines.emission.numbers.known import NUMBERS
 from iree.winograd.pipelines.specification.shape import ConvolutionShape, WeightGradientShape
 
 from .channel_blocks import ChannelBlocks
@@ -68,15 +69,14 @@ def types_misfit(problem: ConvolutionProblem) -> Reason | None:
 def _stored_types_misfit(schedule: CpuSchedule, shape: ConvolutionShape, target: CpuTarget) -> Reason | None:
     """Why the kernel of a schedule doesn't read and write images of the types that they have."""
     types = shape.element_types
-    stored = {types.input, types.result} - {"f32"}
-    if not stored:
-        return types_misfit(shape)
-    if replace(types, input="f32", result="f32") != F32 or not stored <= {"f16", "bf16"}:
+    stored = {types.input, types.result} - {F32.input}
+    computed = replace(types, input=F32.input, result=F32.result)
+    if not stored or computed != F32 or not stored <= NUMBERS.keys():
         return types_misfit(shape)
     if not isinstance(schedule, DirectSchedule | WinogradSchedule):
         return f"the kernel reads and writes {F32}, not {types}"
-    if "f16" in stored and not target.converts_half:
-        return "the target has no instructions that convert f16"
+    if not target.converts_half and any(NUMBERS[name].needs_instructions for name in stored):
+        return f"the target has no instructions that convert {types}"
     return None
 
 

@@ -9,7 +9,11 @@ from .number import Number, with_element
 
 
 class HalfPrecision(Number):
-    """Numbers of 11 bits, whose exponents have 5; the target has to have instructions that convert them."""
+    """Numbers of 11 bits, whose exponents have 5."""
+
+    @property
+    def needs_instructions(self) -> bool:
+        return True
 
     @property
     def computed(self) -> Number:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from iree.winograd.dialect.bindings import ir
+from iree.winograd.passes.match.element_types import element_bytes
 
 Function = Callable[[ir.Value], ir.Value]
 
@@ -24,6 +25,16 @@ class Number:
     def type(self) -> ir.Type:
         """In the current context."""
         return ir.Type.parse(self.name)
+
+    @property
+    def bytes(self) -> int:
+        """Of an element in memory."""
+        return element_bytes(self.name)
+
+    @property
+    def needs_instructions(self) -> bool:
+        """Whether only targets that have instructions for it convert it, without calls into a library."""
+        return False
 
     @property
     def computed(self) -> Number:

@@ -6,6 +6,7 @@ from itertools import product
 
 import pytest
 from iree.winograd.pipelines.emission.index import Index
+from iree.winograd.pipelines.emission.work import Sizes, Work
 from iree.winograd.pipelines.gpu.device.grid import Grid
 
 LIMITS = (10, 7, 5)
@@ -13,12 +14,13 @@ LIMITS = (10, 7, 5)
 
 def places(extents: tuple[int, ...]) -> list[tuple[int | None, ...]]:
     """The workgroups that run, in the order of launching."""
-    grid = Grid(lambda batch: tuple(map(Index, extents)), LIMITS)
-    launched = [extent.known for extent in grid.launched(Index(1))]
+    sizes = Sizes.of_batch(1)
+    grid = Grid(lambda _: tuple(map(Index, extents)), LIMITS)
+    launched = [extent.known for extent in grid.launched(sizes)]
     assert all(extent <= limit for extent, limit in zip(launched, LIMITS, strict=False))
     launched += [1] * (3 - len(launched))
     return [
-        tuple(index.known for index in grid.place((Index(x), Index(y), Index(z)), Index(1)))
+        tuple(index.known for index in grid.place(Work((Index(x), Index(y), Index(z)), sizes)).workgroup)
         for z, y, x in product(*map(range, reversed(launched)))
     ]
 
