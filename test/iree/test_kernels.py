@@ -97,6 +97,35 @@ def test_sums_are_not_reordered() -> None:
     assert (result != X).any()
 
 
+def test_numbers_below_the_normal_ones_are_zero_in_kernels_and_not_after_them() -> None:
+    """On workers, and while the calling thread runs them."""
+    body = """
+      %v = vector.load %x[%c0] : memref<64xf32>, vector<64xf32>
+      %factor = arith.constant dense<1.5> : vector<64xf32>
+      %s = arith.mulf %v, %factor : vector<64xf32>
+      vector.store %s, %y[%c0] : memref<64xf32>, vector<64xf32>
+    """
+    program = compiled(kernel("k", BINDINGS, SPANS + body) + ONTO)
+    small = np.full(64, 1e-40, np.float32)
+    for device in (None, workers(2)):
+        assert not called(program, small, device=device)[0].any()
+        assert (small * np.float32(1.5)).all()
+
+
+def test_numbers_are_rounded_to_half_precision_to_the_nearest() -> None:
+    body = """
+      %v = vector.load %x[%c0] : memref<64xf32>, vector<64xf32>
+      %h = arith.truncf %v : vector<64xf32> to vector<64xf16>
+      %s = arith.extf %h : vector<64xf16> to vector<64xf32>
+      vector.store %s, %y[%c0] : memref<64xf32>, vector<64xf32>
+    """
+    # Halfway between neighbours, small ones below the normal, and the largest.
+    x = np.random.default_rng(0).standard_normal(64).astype(np.float32)
+    x[:6] = 1 + 2**-11, 1 + 3 * 2**-11, 6e-8, 3e-8, 65504, 65519
+    (result,) = called(compiled(kernel("k", BINDINGS, SPANS + body) + ONTO), x)
+    np.testing.assert_array_equal(result, x.astype(np.float16).astype(np.float32))
+
+
 def test_vectors_are_accessed_at_any_multiple_of_an_element() -> None:
     """Though IREE takes buffers to be aligned to 64 bytes: accesses by that end the process elsewhere."""
     body = """

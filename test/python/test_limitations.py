@@ -85,6 +85,15 @@ def test_a_batch_known_only_at_run_time_is_rewritten() -> None:
     assert remarks(program(batch="?")) == []
 
 
+def test_numbers_below_the_normal_ones_are_zero() -> None:
+    image, filters = np.full((1, 14, 14, 8), 1e-40, np.float32), np.ones((3, 3, 8, 16), np.float32)
+    init = np.zeros((1, 12, 12, 16), np.float32)
+    for enable_winograd in (True, False):
+        compiled = iree.winograd.compile(program(), enable_winograd=enable_winograd)
+        assert not np.asarray(iree.winograd.load(compiled, device="local-sync")(image, filters, init)).any()
+    assert "numbers below 1.2e-38" in PAGE
+
+
 def test_a_nan_stays_in_its_tile() -> None:
     image = np.zeros((1, 14, 14, 8), np.float32)
     image[0, 6, 6, 0] = np.nan
