@@ -9,6 +9,7 @@ from math import isqrt
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.match.no_match import Reason
+from iree.winograd.pipelines.cpu.choice.batch_matmul import slower_than_iree
 from iree.winograd.pipelines.cpu.choice.search_space import CpuSearchSpace
 from iree.winograd.pipelines.cpu.processor.instruction_set import InstructionSet
 from iree.winograd.pipelines.cpu.processor.instruction_sets import instruction_set_of
@@ -78,7 +79,7 @@ class CpuBackend:
         return group.insertion
 
     def misfit(self, operation: TensorOperation) -> Reason | None:
-        return misfit(operation, self.target)
+        return slower_than_iree(operation) or misfit(operation, self.target)
 
     @property
     def iree_code(self) -> IreeCode:

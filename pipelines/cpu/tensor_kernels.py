@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.match.no_match import Reason
-from iree.winograd.pipelines.cpu.choice.batch_matmul import slower_than_iree
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.processor.transposition import MAX_INTERLEAVED_CHANNELS
 from iree.winograd.pipelines.specification.tensor_operations import (
@@ -151,6 +150,15 @@ def _batched_product(operation: BatchedProduct, target: CpuTarget) -> TensorDisp
     return TensorDispatch(kernel, (product.left, product.right), tuple(product.result.type.shape), batch=1)
 
 
+def _misfit_of_product(operation: BatchedProduct, target: CpuTarget) -> Reason | None:
+    from iree.winograd.pipelines.cpu.kernels.batch_matmul import BatchMatmulKernel
+
+    problem = operation.product.problem
+    if BatchMatmulKernel(problem, target, 1).fits:
+        return None
+    return f"its panels of {problem.reduction} rows exceed the memory of a workgroup"
+
+
 _KINDS: Mapping[type, _Kind] = MappingProxyType(
     {
         ChannelsLast: _Kind(_channels_last),
@@ -161,8 +169,6 @@ _KINDS: Mapping[type, _Kind] = MappingProxyType(
         RowNormalization: _Kind(
             _row_normalization, lambda each, target: _misfit_of_rows(each.layer_norm.length)
         ),
-        BatchedProduct: _Kind(
-            _batched_product, lambda each, target: slower_than_iree(each.product.problem, target)
-        ),
+        BatchedProduct: _Kind(_batched_product, _misfit_of_product),
     }
 )
