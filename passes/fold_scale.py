@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 from iree.winograd.dialect import ops
 from iree.winograd.dialect.bindings import arith, ir
 from iree.winograd.dialect.reference import copy_matrices
 from iree.winograd.passes.build.bodies import inline_operations
-from iree.winograd.passes.build.constants import resource_constant
+from iree.winograd.passes.build.constants import SharedConstants, resource_constant
 from iree.winograd.passes.frame.containment import rewrite_each
 from iree.winograd.passes.frame.registry import register_pass
 from iree.winograd.passes.frame.remarks import remark_left
@@ -48,7 +49,9 @@ class FoldScale:
     """
 
     def run(self, module: ir.Operation) -> None:
-        rewrite_each("output transform", transforms(module, ops.OutputTransformOp), _fold)
+        rewrite_each(
+            "output transform", transforms(module, ops.OutputTransformOp), partial(_fold, SharedConstants())
+        )
 
 
 @dataclass
@@ -65,7 +68,7 @@ class Affine:
         return bool(np.any(self.scale != 1))
 
 
-def _fold(transform: ops.OutputTransformOp) -> None:
+def _fold(constants: SharedConstants, transform: ops.OutputTransformOp) -> None:
     affine = _leading_affine(transform)
     if not affine.operations:
         return
@@ -73,16 +76,9 @@ def _fold(transform: ops.OutputTransformOp) -> None:
     if isinstance(weights, NoMatch):
         remark_left(PASS_NAME, weights)
         return
-    if affine.scales:
-        array = filter_array(weights)
-        if array is None:
-            remark_left(PASS_NAME, _not_constant(transform))
-            return
-        scaled = np.empty(array.shape, np.float32)
-        copy_matrices(array, scaled)
-        # In float64 and rounded once, without a copy in float64.
-        np.multiply(scaled, affine.scale, out=scaled, casting="same_kind")
-        _replace_filter(weights, scaled)
+    if affine.scales and not _scale_filter(constants, weights, affine.scale):
+        remark_left(PASS_NAME, _not_constant(transform))
+        return
     with transform.location, ir.InsertionPoint(transform):
         shifted = _build_shifted(transform, affine)
     transform.result.replace_all_uses_with(shifted.result)
@@ -109,12 +105,27 @@ def _not_constant(transform: ops.OutputTransformOp) -> NoMatch:
     return NoMatch(transform.operation, "its filter is not a constant")
 
 
-def _replace_filter(weights: ops.FilterTransformOp, scaled: Array) -> None:
-    """Give the products the filter `scaled`, R... x C/g x K, for that of `weights`."""
+def _scale_filter(constants: SharedConstants, weights: ops.FilterTransformOp, scale: Array) -> bool:
+    """Give the products a filter R... x C/g x K that is multiplied by `scale`; False if it isn't known."""
+
+    def compute() -> Array | None:
+        array = filter_array(weights)
+        if array is None:
+            return None
+        scaled = np.empty(array.shape, np.float32)
+        copy_matrices(array, scaled)
+        # In float64 and rounded once, without a copy in float64.
+        np.multiply(scaled, scale, out=scaled, casting="same_kind")
+        return scaled
+
+    how = tuple(weights.permutation), weights.flipped, scale.tobytes()
     with weights.location, ir.InsertionPoint(weights):
-        constant = resource_constant(scaled, "scaled_filter")
-        rebuilt = ops.filter_transform(constant, weights.decomposition, weights.groups)
+        scaled = constants.computed(weights.filter, how, "scaled_filter", compute)
+        if scaled is None:
+            return False
+        rebuilt = ops.filter_transform(scaled, weights.decomposition, weights.groups)
     weights.result.replace_all_uses_with(rebuilt.result)
+    return True
 
 
 def _leading_affine(transform: ops.OutputTransformOp) -> Affine:

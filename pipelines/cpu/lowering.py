@@ -8,10 +8,10 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from iree.winograd.dialect.bindings import ir
-from iree.winograd.passes.build.constants import resource_constant
+from iree.winograd.passes.build.constants import SharedConstants
 from iree.winograd.passes.build.tensors import index_constant, size_of
 from iree.winograd.passes.match.channel_slice import ChannelSlice, match_insert
-from iree.winograd.passes.match.constants import constant_array
+from iree.winograd.passes.match.constants import Array, constant_array
 from iree.winograd.passes.match.navigation import defining_operation
 from iree.winograd.pipelines.cpu.chain import chain_attributes, count_workgroups, spans
 from iree.winograd.pipelines.cpu.kernels.by_schedule import kernel_for, weight_gradient_kernel
@@ -54,11 +54,12 @@ def translation() -> ir.Attribute:
 
 @dataclass
 class CpuLowering:
-    """Lowers the groups of one module; kernels that are equal share an executable."""
+    """Lowers the groups of one module; kernels that are equal share an executable, and filters a constant."""
 
     module: ir.Operation
     target: CpuTarget
     _executables: dict[object, str] = field(default_factory=dict)
+    _constants: SharedConstants = field(default_factory=SharedConstants)
 
     def lower(self, group: ConvolutionGroup | WeightGradientGroup, schedule: Schedule) -> ir.Value:
         """Emits the dispatches that compute the last op of the group, at the insertion point.
@@ -251,9 +252,14 @@ class CpuLowering:
         return transform.filter, FilterLayout(transform.permutation, transform.flipped)
 
     def _packed_filters(self, kernel: CpuKernel, group: ConvolutionGroup) -> ir.Value:
-        folded = constant_array(group.transformed_filter)
-        if folded is not None:
-            return resource_constant(pack_filters(kernel, folded), "winograd_packed_filter")
+        packed = self._constants.computed(
+            group.transformed_filter,
+            kernel,
+            "winograd_packed_filter",
+            lambda: _packed(kernel, constant_array(group.transformed_filter)),
+        )
+        if packed is not None:
+            return packed
         transform = group.filter_transform
         if transform is None:
             raise ValueError("its filters are neither constant nor the result of winograd.filter_transform")
@@ -293,6 +299,10 @@ class CpuLowering:
                 executable.attributes[attribute] = value
             self._executables[key] = unique
         return self._executables[key]
+
+
+def _packed(kernel: CpuKernel, transformed: Array | None) -> Array | None:
+    return None if transformed is None else pack_filters(kernel, transformed)
 
 
 def _is_empty(value: ir.Value) -> bool:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.dialect.ops import GradientTransformOp, InputTransformOp
-from iree.winograd.passes.build.constants import resource_constant
 from iree.winograd.passes.build.tensors import size_of
-from iree.winograd.passes.match.constants import constant_array
+from iree.winograd.passes.match.constants import Array, constant_array
 from iree.winograd.passes.match.image_layout import to_channels_last
 from iree.winograd.passes.match.slices import match_slice
 from iree.winograd.pipelines.emission.dispatch import KernelFunction, kernel_name
@@ -203,9 +202,8 @@ class _Lowering:
         self, packing: ProductPacking | FusedPacking, kernel_for: Callable[[FilterLayout], OperandKernel]
     ) -> tuple[ir.Value, TensorArgument]:
         """The packed filters: a constant, or what a kernel transforms and packs."""
-        folded = constant_array(self.group.transformed_filter)
-        if folded is not None:
-            constant = resource_constant(packing.pack_filters(folded), "winograd_packed_filter")
+        constant = self._folded(packing, packing.pack_filters)
+        if constant is not None:
             return constant, TensorArgument.of(constant, True)
         result = TensorArgument(packing.filter_extents(), True)
         filters, layout = self._runtime_filter()
@@ -221,6 +219,16 @@ class _Lowering:
             lambda function: kernel.emit(function.work, *function.buffers),
         )
         return packed, result
+
+    def _folded(self, how: Hashable, pack: Callable[[Array], Array]) -> ir.Value | None:
+        """The transformed filters as `pack` lays them out, told by `how`; None where they aren't constant."""
+        transformed = self.group.transformed_filter
+
+        def compute() -> Array | None:
+            folded = constant_array(transformed)
+            return None if folded is None else pack(folded)
+
+        return self.launcher.constants.computed(transformed, how, "winograd_packed_filter", compute)
 
     def _runtime_filter(self) -> tuple[ir.Value, FilterLayout]:
         transform = self.group.filter_transform
@@ -327,11 +335,14 @@ class _DepthwiseLowering(_Lowering):
     def depthwise(self, schedule: GpuDepthwiseSchedule) -> ir.Value:
         kernel = DepthwiseKernel(self.group.shape, schedule)
         by_quads = kernel.shape.output_channels % QUAD == 0
-        folded = constant_array(self.group.transformed_filter)
-        if folded is not None:
+
+        def by_taps(folded: Array) -> Array:
             rows = np.empty(kernel.filter_extents, np.float32)
             rows[list(kernel.tap_of_view)] = folded[:, :, 0].T
-            constant = resource_constant(rows, "depthwise_filter")
+            return rows
+
+        constant = self._folded(kernel, by_taps)
+        if constant is not None:
             filters = constant, TensorArgument.of(constant, by_quads)
         else:
             weights, layout = self._runtime_filter()

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from math import prod
 
 from iree.winograd.dialect.bindings import ir
+from iree.winograd.passes.build.constants import SharedConstants
 from iree.winograd.pipelines.emission.dispatch import KernelFunction, emit_executable
 from iree.winograd.pipelines.emission.dispatch_operations import dispatch_kernel
 from iree.winograd.pipelines.emission.index import Index
@@ -89,6 +90,8 @@ class Launcher:
 
     module: ir.Operation
     target: GpuTarget
+    constants: SharedConstants = field(default_factory=SharedConstants)
+    """What kernels read that was computed of constants."""
     _executables: dict[object, str] = field(default_factory=dict)
 
     def launch(
