@@ -55,6 +55,7 @@ from .selection.assign_schedule import AssignSchedule
 from .selection.decision import Decision
 from .selection.select_algorithm import SelectAlgorithm
 from .to_kernels.copy_parts import CopyParts
+from .to_kernels.lower_attention import LowerAttention
 from .to_kernels.lower_batch_matmul import LowerBatchMatmul
 from .to_kernels.lower_layer_norm import LowerLayerNorm
 from .to_kernels.lower_softmax import LowerSoftmax
@@ -77,6 +78,7 @@ def compile_pipeline(
     return [
         WidenHalf(),
         SplitResults(),
+        LowerAttention(),
         LowerSoftmax(),
         LowerLayerNorm(),
         FoldResampling(),

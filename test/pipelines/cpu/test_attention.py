@@ -95,21 +95,28 @@ def image() -> torch.Tensor:
     return values / 8
 
 
-def check(model: Attention, result: Any) -> None:
-    """Compares results with those of float64.
+def largest_errors(
+    queries: torch.Tensor, keys: torch.Tensor, values: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Bounds for each query: on the relative errors of weights, and on the errors of the mixtures of values.
 
-    A score is a sum of WIDTH products of numbers that were scaled, with two roundings each, once by a rounded
+    A score is a sum of products of numbers that were scaled, with two roundings each, once by a rounded
     number; then comes a mask. The exponential multiplies twice the largest error of a row's scores. Its
     difference is rounded, it is within 4 roundings; then come the sum of as many as there are tokens, the
     inverse and a product. Mixtures are sums of as many products.
     """
+    width, tokens = keys.shape[-1], keys.shape[-2]
+    magnitudes = (queries.abs() @ keys.abs().mT).amax(-1, keepdim=True) * width**-0.5
+    relative = 1.01 * UNIT_ROUNDOFF * (2 * (width + 8) * magnitudes + 2 * magnitudes + 4 + 4 + tokens + 2)
+    return relative, (relative + tokens * UNIT_ROUNDOFF) * values.abs().amax(-2, keepdim=True)
+
+
+def check(model: Attention, result: Any) -> None:
+    """Compares results with those of float64."""
     with torch.no_grad():
         exact = model.double()(image().double())
-        queries, keys, values = model.heads(image().double())
+        relative, largest = largest_errors(*model.heads(image().double()))
         model.float()
-    magnitudes = (queries.abs() @ keys.abs().mT).amax(-1, keepdim=True) * WIDTH**-0.5
-    relative = 1.01 * UNIT_ROUNDOFF * (2 * (WIDTH + 8) * magnitudes + 2 * magnitudes + 4 + 4 + TOKENS + 2)
-    largest = (relative + TOKENS * UNIT_ROUNDOFF) * values.abs().amax(-2, keepdim=True)
     attended, exact_attended = (each[0] if isinstance(each, tuple) else each for each in (result, exact))
     if isinstance(model, Layer):
         largest = largest.transpose(1, 2).flatten(2)
@@ -140,3 +147,47 @@ def test_attention_by_torch_compile(name: str) -> None:
     with torch.no_grad():
         result = compiled(image())
     check(model, result)
+
+
+def operation(batch: str, mask: str | None) -> str:
+    """MLIR of attention as iree-turbine exports it, of 19 queries and 21 keys of 24 elements."""
+    tensors = {"q": "19x24xf32", "k": "21x24xf32", "v": "21x17xf32", "y": "19x17xf32"}
+    q, k, v, y = (f"tensor<{batch}x{each}>" for each in tensors.values())
+    masked = "" if mask is None else f"tensor<{batch}x19x21x{mask}>"
+    maps = ["b, m, k", "b, n, k", "b, n, v", "", *(["b, m, n"] if mask else []), "b, m, v"]
+    size = "%n" if batch == "?" else ""
+    return f"""
+    func.func @main(%q: {q}, %k: {k}, %v: {v}{", %m: " + masked if mask else ""}) -> {y} {{
+      %scale = arith.constant 0.204124138 : f32
+      %c0 = arith.constant 0 : index
+      %n = tensor.dim %q, %c0 : {q}
+      %e = tensor.empty({size}) : {y}
+      %y = iree_linalg_ext.attention <indexing_maps = [
+          {", ".join(f"affine_map<(b, m, v, k, n) -> ({each})>" for each in maps)}]>
+        ins(%q, %k, %v, %scale{", %m" if mask else ""} : {q}, {k}, {v}, f32{", " + masked if mask else ""})
+        outs(%e : {y}) {{
+        ^bb0(%score: f32):
+          iree_linalg_ext.yield %score : f32
+      }} -> {y}
+      return %y : {y}
+    }}"""
+
+
+@pytest.mark.parametrize("batch", ["3", "?"])
+@pytest.mark.parametrize("mask", [None, "f32", "i1"])
+def test_attention_of_one_operation(batch: str, mask: str | None) -> None:
+    compiled = iree.winograd.compile(operation(batch, mask), target="cpu", threads=1, strict=True)
+    assert b"winograd_safe_softmax" in compiled
+    torch.manual_seed(0)
+    queries, keys, values = (torch.randn(3, *sizes) for sizes in ((19, 24), (21, 24), (21, 17)))
+    # Of the first query of each image nothing is left.
+    visible = (torch.rand(3, 19, 21) > 0.5) & (torch.arange(19) > 0)[:, None]
+    added = {None: None, "f32": torch.zeros(3, 19, 21).masked_fill(~visible, -torch.inf), "i1": visible}[mask]
+    arguments = [queries, keys, values, *([] if added is None else [added])]
+    result = iree.winograd.load(compiled, threads=1)(*(each.numpy() for each in arguments))
+    exact = scaled_dot_product_attention(
+        queries.double(), keys.double(), values.double(), None if mask is None else visible
+    )
+    assert not exact.isnan().any()
+    _, largest = largest_errors(queries.double(), keys.double(), values.double())
+    assert ((torch.from_numpy(np.asarray(result)).double() - exact).abs() <= largest).all()

@@ -1,0 +1,108 @@
+"""Write attention as products and softmax, which kernels of this project compute."""
+
+from __future__ import annotations
+
+from math import inf
+
+from iree.winograd.dialect.bindings import arith, ir, linalg, tensor
+from iree.winograd.passes.build.generic import build_elementwise
+from iree.winograd.passes.build.named import build_named
+from iree.winograd.passes.build.tensors import shape_of, size_of, zero_filled
+from iree.winograd.passes.frame.containment import rewrite_each
+from iree.winograd.passes.frame.registry import register_pass
+from iree.winograd.passes.frame.remarks import remark_left
+from iree.winograd.passes.match.attention import Attention, is_attention, match_attention
+from iree.winograd.passes.match.navigation import defining_operation, walk
+from iree.winograd.passes.match.no_match import NoMatch
+from iree.winograd.passes.rewrite.erasure import erase_if_unused
+
+from ..backends.backend import Backend, Lowering
+from ..backends.module_backend import module_backend, unsupported_target
+from ..specification.tensor_operations import RowSoftmax
+
+PASS_NAME = "winograd-lower-attention"
+
+
+@register_pass(PASS_NAME)
+class LowerAttention:
+    """Write attention as products and softmax, which kernels of this project compute, on CPUs.
+
+    iree-turbine exports attention as one operation, which computes blocks of scores at a time. IREE's code
+    for that takes 3 to 70 times as long on CPUs as kernels of products and softmax do. Rows whose scores are
+    all minus infinity become zeros, as torch has it.
+
+        %y = iree_linalg_ext.attention ins(%q, %k, %v, %scale) : tensor<3x197x64xf32>
+      becomes
+        %l = linalg.generic ins(%q) { arith.mulf %scale }
+        %s = linalg.batch_matmul {b m k, b n k -> b m n} ins(%l, %k) outs(%zeros : tensor<3x197x197xf32>)
+        %p = flow.dispatch @winograd_safe_softmax_197x197(%s)
+        %y = linalg.batch_matmul ins(%p, %v) outs(%zeros : tensor<3x197x64xf32>)
+
+    A mask is added to the scores, one of truth values as zeros and minus infinity.
+    """
+
+    def run(self, module: ir.Operation) -> None:
+        found = [each for each in walk(module) if is_attention(each)]
+        if not found or unsupported_target(module) is not None:
+            return
+        backend = module_backend(module)
+        lowering = backend.lowering(module)
+        rewrite_each("attention", found, lambda each: _lower(each, backend, lowering))
+
+
+def _lower(operation: ir.Operation, backend: Backend, lowering: Lowering) -> None:
+    attention = match_attention(operation)
+    if isinstance(attention, NoMatch):
+        remark_left(PASS_NAME, attention)
+        return
+    with operation.location, ir.InsertionPoint(operation):
+        scores = _masked(attention, _scores(attention))
+        softmax = RowSoftmax(scores, scores.type.shape[-1], safe=True)
+        if reason := backend.misfit(softmax):
+            remark_left(PASS_NAME, NoMatch(operation, reason))
+            erase_if_unused([scores.owner.operation])
+            return
+        result = _product(lowering.compute(softmax), attention.values, right_is_transposed=False)
+    operation.results[0].replace_all_uses_with(result)
+    init = defining_operation(operation.operands[-1])
+    operation.erase()
+    erase_if_unused([] if init is None else [init])
+
+
+def _scores(attention: Attention) -> ir.Value:
+    """Scaled queries by keys."""
+    queries = attention.queries
+    init = tensor.empty(shape_of(queries), queries.type.element_type)
+    identity = ir.AffineMap.get_identity(3)
+    scaled = build_elementwise(
+        [(queries, identity)], init, lambda elements: arith.mulf(elements[0], attention.scale)
+    )
+    return _product(scaled, attention.keys, right_is_transposed=True)
+
+
+def _masked(attention: Attention, scores: ir.Value) -> ir.Value:
+    """The scores with what the mask adds to them."""
+    mask = attention.mask
+    if mask is None:
+        return scores
+    single = ir.F32Type.get()
+    nothing, lowest = (arith.constant(single, number) for number in (0.0, -inf))
+
+    def masked(elements: list[ir.Value]) -> ir.Value:
+        score, added, _ = elements
+        if added.type != single:
+            added = arith.select(added, nothing, lowest)
+        return arith.addf(score, added)
+
+    identity = ir.AffineMap.get_identity(3)
+    init = tensor.empty(shape_of(scores), scores.type.element_type)
+    return build_elementwise([(scores, identity), (mask, identity)], init, masked)
+
+
+def _product(left: ir.Value, right: ir.Value, *, right_is_transposed: bool) -> ir.Value:
+    b, m, n, k = (ir.AffineExpr.get_dim(position) for position in range(4))
+    columns = [b, n, k] if right_is_transposed else [b, k, n]
+    maps = [ir.AffineMapAttr.get(ir.AffineMap.get(4, 0, each)) for each in ([b, m, k], columns, [b, m, n])]
+    sizes = size_of(left, 0), size_of(left, 1), size_of(right, 1 if right_is_transposed else 2)
+    zeros = zero_filled(sizes, left.type.element_type)
+    return build_named(linalg.BatchMatmulOp, [left, right], zeros, indexing_maps=ir.ArrayAttr.get(maps))

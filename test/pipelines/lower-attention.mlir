@@ -1,0 +1,191 @@
+// RUN: winograd-opt --winograd-lower-attention --split-input-file %s | filecheck %s
+
+util.global private @device = #hal.device.target<"local", [
+  #hal.executable.target<"llvm-cpu", "embedded-elf-x86_64", {
+    cpu = "haswell", cpu_features = "+avx2,+fma", target_triple = "x86_64-unknown-unknown-eabi-elf"}>
+]> : !hal.device
+
+#queries = affine_map<(b, m, v, k, n) -> (b, m, k)>
+#keys = affine_map<(b, m, v, k, n) -> (b, n, k)>
+#values = affine_map<(b, m, v, k, n) -> (b, n, v)>
+#number = affine_map<(b, m, v, k, n) -> ()>
+#result = affine_map<(b, m, v, k, n) -> (b, m, v)>
+
+// As iree-turbine exports it.
+// CHECK-LABEL: func.func @products
+// CHECK-SAME: (%[[Q:.*]]: tensor<2x20x8xf32>, %[[K:.*]]: tensor<2x30x8xf32>, %[[V:.*]]: tensor<2x30x12xf32>, %[[SCALE:.*]]: f32)
+// CHECK: %[[L:.*]] = linalg.generic {{.*}} ins(%[[Q]] : tensor<2x20x8xf32>)
+// CHECK: arith.mulf %{{.*}}, %[[SCALE]]
+// CHECK: %[[S:.*]] = linalg.batch_matmul {{.*}} ins(%[[L]], %[[K]] : tensor<2x20x8xf32>, tensor<2x30x8xf32>)
+// CHECK: %[[P:.*]] = flow.dispatch @winograd_safe_softmax_20x30::@winograd_safe_softmax_20x30(%[[S]])
+// CHECK: %[[Y:.*]] = linalg.batch_matmul {{.*}}ins(%[[P]], %[[V]] : tensor<2x20x30xf32>, tensor<2x30x12xf32>)
+// CHECK-NOT: iree_linalg_ext.attention
+// CHECK: return %[[Y]]
+func.func @products(%q: tensor<2x20x8xf32>, %k: tensor<2x30x8xf32>, %v: tensor<2x30x12xf32>, %scale: f32) -> tensor<2x20x12xf32> {
+  %e = tensor.empty() : tensor<2x20x12xf32>
+  %y = iree_linalg_ext.attention <indexing_maps = [#queries, #keys, #values, #number, #result]> ins(%q, %k, %v, %scale : tensor<2x20x8xf32>, tensor<2x30x8xf32>, tensor<2x30x12xf32>, f32) outs(%e : tensor<2x20x12xf32>) {
+  ^bb0(%score: f32):
+    iree_linalg_ext.yield %score : f32
+  } -> tensor<2x20x12xf32>
+  return %y : tensor<2x20x12xf32>
+}
+
+// -----
+
+util.global private @device = #hal.device.target<"local", [
+  #hal.executable.target<"llvm-cpu", "embedded-elf-x86_64", {
+    cpu = "haswell", cpu_features = "+avx2,+fma", target_triple = "x86_64-unknown-unknown-eabi-elf"}>
+]> : !hal.device
+
+#queries = affine_map<(b, m, v, k, n) -> (b, m, k)>
+#keys = affine_map<(b, m, v, k, n) -> (b, n, k)>
+#values = affine_map<(b, m, v, k, n) -> (b, n, v)>
+#number = affine_map<(b, m, v, k, n) -> ()>
+#scores = affine_map<(b, m, v, k, n) -> (b, m, n)>
+#result = affine_map<(b, m, v, k, n) -> (b, m, v)>
+
+// A mask of truth values.
+// CHECK-LABEL: func.func @masked
+// CHECK: %[[S:.*]] = linalg.batch_matmul
+// CHECK: linalg.generic {{.*}} ins(%[[S]], %{{.*}} : tensor<2x20x30xf32>, tensor<2x20x30xi1>)
+// CHECK: %[[A:.*]] = arith.select
+// CHECK: arith.addf %{{.*}}, %[[A]]
+// CHECK: flow.dispatch @winograd_safe_softmax_20x30
+// CHECK: linalg.batch_matmul
+// CHECK-NOT: iree_linalg_ext.attention
+func.func @masked(%q: tensor<2x20x8xf32>, %k: tensor<2x30x8xf32>, %v: tensor<2x30x12xf32>, %m: tensor<2x20x30xi1>, %scale: f32) -> tensor<2x20x12xf32> {
+  %e = tensor.empty() : tensor<2x20x12xf32>
+  %y = iree_linalg_ext.attention <indexing_maps = [#queries, #keys, #values, #number, #scores, #result]> ins(%q, %k, %v, %scale, %m : tensor<2x20x8xf32>, tensor<2x30x8xf32>, tensor<2x30x12xf32>, f32, tensor<2x20x30xi1>) outs(%e : tensor<2x20x12xf32>) {
+  ^bb0(%score: f32):
+    iree_linalg_ext.yield %score : f32
+  } -> tensor<2x20x12xf32>
+  return %y : tensor<2x20x12xf32>
+}
+
+// -----
+
+util.global private @device = #hal.device.target<"local", [
+  #hal.executable.target<"llvm-cpu", "embedded-elf-x86_64", {
+    cpu = "haswell", cpu_features = "+avx2,+fma", target_triple = "x86_64-unknown-unknown-eabi-elf"}>
+]> : !hal.device
+
+#queries = affine_map<(b, m, v, k, n) -> (b, m, k)>
+#keys = affine_map<(b, m, v, k, n) -> (b, n, k)>
+#values = affine_map<(b, m, v, k, n) -> (b, n, v)>
+#number = affine_map<(b, m, v, k, n) -> ()>
+#result = affine_map<(b, m, v, k, n) -> (b, m, v)>
+
+// The kernel of softmax takes no rows of so few scores.
+// CHECK-LABEL: func.func @few_keys
+// CHECK: iree_linalg_ext.attention
+// CHECK-NOT: linalg.batch_matmul
+func.func @few_keys(%q: tensor<2x20x8xf32>, %k: tensor<2x8x8xf32>, %v: tensor<2x8x12xf32>, %scale: f32) -> tensor<2x20x12xf32> {
+  %e = tensor.empty() : tensor<2x20x12xf32>
+  %y = iree_linalg_ext.attention <indexing_maps = [#queries, #keys, #values, #number, #result]> ins(%q, %k, %v, %scale : tensor<2x20x8xf32>, tensor<2x8x8xf32>, tensor<2x8x12xf32>, f32) outs(%e : tensor<2x20x12xf32>) {
+  ^bb0(%score: f32):
+    iree_linalg_ext.yield %score : f32
+  } -> tensor<2x20x12xf32>
+  return %y : tensor<2x20x12xf32>
+}
+
+// -----
+
+util.global private @device = #hal.device.target<"local", [
+  #hal.executable.target<"llvm-cpu", "embedded-elf-x86_64", {
+    cpu = "haswell", cpu_features = "+avx2,+fma", target_triple = "x86_64-unknown-unknown-eabi-elf"}>
+]> : !hal.device
+
+#queries = affine_map<(b, m, v, k, n) -> (b, m, k)>
+#keys = affine_map<(b, m, v, k, n) -> (b, n, k)>
+#values = affine_map<(b, m, v, k, n) -> (b, n, v)>
+#number = affine_map<(b, m, v, k, n) -> ()>
+#result = affine_map<(b, m, v, k, n) -> (b, m, v)>
+
+// Something is computed of scores before their softmax.
+// CHECK-LABEL: func.func @capped
+// CHECK: iree_linalg_ext.attention
+// CHECK-NOT: linalg.batch_matmul
+func.func @capped(%q: tensor<2x20x8xf32>, %k: tensor<2x30x8xf32>, %v: tensor<2x30x12xf32>, %scale: f32) -> tensor<2x20x12xf32> {
+  %e = tensor.empty() : tensor<2x20x12xf32>
+  %y = iree_linalg_ext.attention <indexing_maps = [#queries, #keys, #values, #number, #result]> ins(%q, %k, %v, %scale : tensor<2x20x8xf32>, tensor<2x30x8xf32>, tensor<2x30x12xf32>, f32) outs(%e : tensor<2x20x12xf32>) {
+  ^bb0(%score: f32):
+    %cap = math.tanh %score : f32
+    iree_linalg_ext.yield %cap : f32
+  } -> tensor<2x20x12xf32>
+  return %y : tensor<2x20x12xf32>
+}
+
+// -----
+
+util.global private @device = #hal.device.target<"local", [
+  #hal.executable.target<"llvm-cpu", "embedded-elf-x86_64", {
+    cpu = "haswell", cpu_features = "+avx2,+fma", target_triple = "x86_64-unknown-unknown-eabi-elf"}>
+]> : !hal.device
+
+#queries = affine_map<(b, m, v, k, n) -> (b, m, k)>
+#keys = affine_map<(b, m, v, k, n) -> (b, n, k)>
+#values = affine_map<(b, m, v, k, n) -> (b, n, v)>
+#number = affine_map<(b, m, v, k, n) -> ()>
+#result = affine_map<(b, m, v, k, n) -> (b, m, v)>
+
+// Products of f16 are left to IREE.
+// CHECK-LABEL: func.func @half
+// CHECK: iree_linalg_ext.attention
+// CHECK-NOT: linalg.batch_matmul
+func.func @half(%q: tensor<2x20x8xf16>, %k: tensor<2x30x8xf16>, %v: tensor<2x30x12xf16>, %scale: f16) -> tensor<2x20x12xf16> {
+  %e = tensor.empty() : tensor<2x20x12xf16>
+  %y = iree_linalg_ext.attention <indexing_maps = [#queries, #keys, #values, #number, #result]> ins(%q, %k, %v, %scale : tensor<2x20x8xf16>, tensor<2x30x8xf16>, tensor<2x30x12xf16>, f16) outs(%e : tensor<2x20x12xf16>) {
+  ^bb0(%score: f32):
+    iree_linalg_ext.yield %score : f32
+  } -> tensor<2x20x12xf16>
+  return %y : tensor<2x20x12xf16>
+}
+
+// -----
+
+util.global private @device = #hal.device.target<"local", [
+  #hal.executable.target<"llvm-cpu", "embedded-elf-x86_64", {
+    cpu = "haswell", cpu_features = "+avx2,+fma", target_triple = "x86_64-unknown-unknown-eabi-elf"}>
+]> : !hal.device
+
+#queries = affine_map<(b, m, v, k, n) -> (b, m, k)>
+#keys = affine_map<(b, m, v, k, n) -> (b, k, n)>
+#values = affine_map<(b, m, v, k, n) -> (b, n, v)>
+#number = affine_map<(b, m, v, k, n) -> ()>
+#result = affine_map<(b, m, v, k, n) -> (b, m, v)>
+
+// Keys are columns.
+// CHECK-LABEL: func.func @columns
+// CHECK: iree_linalg_ext.attention
+// CHECK-NOT: linalg.batch_matmul
+func.func @columns(%q: tensor<2x20x8xf32>, %k: tensor<2x8x30xf32>, %v: tensor<2x30x12xf32>, %scale: f32) -> tensor<2x20x12xf32> {
+  %e = tensor.empty() : tensor<2x20x12xf32>
+  %y = iree_linalg_ext.attention <indexing_maps = [#queries, #keys, #values, #number, #result]> ins(%q, %k, %v, %scale : tensor<2x20x8xf32>, tensor<2x8x30xf32>, tensor<2x30x12xf32>, f32) outs(%e : tensor<2x20x12xf32>) {
+  ^bb0(%score: f32):
+    iree_linalg_ext.yield %score : f32
+  } -> tensor<2x20x12xf32>
+  return %y : tensor<2x20x12xf32>
+}
+
+// -----
+
+util.global private @device = #hal.device.target<"cuda", [#hal.executable.target<"cuda", "cuda-nvptx-fb">]> : !hal.device
+
+#queries = affine_map<(b, m, v, k, n) -> (b, m, k)>
+#keys = affine_map<(b, m, v, k, n) -> (b, n, k)>
+#values = affine_map<(b, m, v, k, n) -> (b, n, v)>
+#number = affine_map<(b, m, v, k, n) -> ()>
+#result = affine_map<(b, m, v, k, n) -> (b, m, v)>
+
+// On GPUs IREE computes attention.
+// CHECK-LABEL: func.func @gpu
+// CHECK: iree_linalg_ext.attention
+// CHECK-NOT: linalg.batch_matmul
+func.func @gpu(%q: tensor<2x20x8xf32>, %k: tensor<2x30x8xf32>, %v: tensor<2x30x12xf32>, %scale: f32) -> tensor<2x20x12xf32> {
+  %e = tensor.empty() : tensor<2x20x12xf32>
+  %y = iree_linalg_ext.attention <indexing_maps = [#queries, #keys, #values, #number, #result]> ins(%q, %k, %v, %scale : tensor<2x20x8xf32>, tensor<2x30x8xf32>, tensor<2x30x12xf32>, f32) outs(%e : tensor<2x20x12xf32>) {
+  ^bb0(%score: f32):
+    iree_linalg_ext.yield %score : f32
+  } -> tensor<2x20x12xf32>
+  return %y : tensor<2x20x12xf32>
+}
