@@ -158,3 +158,13 @@ def _name(layer: dict[str, int]) -> str:
     return (
         f"{layer['batch']} x {layer['size']} x {layer['size']}, {layer['taps']}x{layer['taps']}, {channels}"
     )
+
+
+def reductions(files: Sequence[Any]) -> list[str]:
+    """The largest error of each kind of reduction beside convolutions, over both sizes of images."""
+    heads = ("reduction", "where", "our error", "stock IREE's", "torch's on a CPU")
+    rows = []
+    for case in (case for file in files for case in file["cases"]):
+        errors = (f"{max(case[name]):.1e}" for name in ("ours", "stock", "torch"))
+        rows.append((case["network"], case["place"], *errors))
+    return table(heads, sorted(rows))

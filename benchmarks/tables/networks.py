@@ -141,3 +141,23 @@ def torch_compile_zoo(files: Sequence[Any]) -> list[str]:
     """A row per network: both errors."""
     (rows,) = (file["torch_compile_zoo"] for file in files)
     return torch_compile_zoo_table(rows)
+
+
+def half_precision(files: Sequence[Any]) -> list[str]:
+    """Milliseconds of networks of half precision, of the same in f32, and of other tools in that type."""
+    tools = ("ours", "ours-f32", "torch", "torch-frozen", "openvino", "iree")
+    heads = ("network", "type", "batch", "threads", "ours, ms", "ours in f32", *tools[2:], "error", "torch's")
+    rows = []
+    for record in (record for file in files for record in file):
+        times = record["times"]
+        rows.append(
+            (
+                NAMES[record["network"]],
+                record["type"],
+                str(record["batch"]),
+                str(record["threads"]),
+                *(number(times.get(tool, {}).get("milliseconds"), ".2f") for tool in tools),
+                *(number(times.get(tool, {}).get("error"), ".1e") for tool in ("ours", "torch")),
+            )
+        )
+    return table(heads, rows)

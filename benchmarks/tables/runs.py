@@ -32,6 +32,7 @@ RUNS: Mapping[str, Run] = {
     "gpu-models-h200-assembled.json": Run(
         "2026-11-23", H200, "gpu_models measure build/gpu-models --rounds 5"
     ),
+    "gpu-reductions-h200.json": Run("2026-11-26", H200, "gpu_reductions run build/gpu-reductions --rounds 5"),
     "gpu-split-chosen.json": Run("2026-11-23", H200, "gpu_split run build/gpu-split"),
     "gpu-training.json": Run("2026-11-23", H200, "gpu_training --layouts nhwc"),
     "gradients-depthwise.json": Run(
@@ -44,6 +45,9 @@ RUNS: Mapping[str, Run] = {
     "gradients-server-batch-32-1-thread.json": Run("2026-11-23", SERVER, "gradients --batch 32 --rounds 3"),
     "gradients-server-batch-32-2-threads.json": Run(
         "2026-11-23", SERVER, "gradients --batch 32 --threads 2 --rounds 3"
+    ),
+    "half-server.json": Run(
+        "2026-11-26", SERVER, "half_precision --network resnet18 resnet50 mobilenetv2 --threads 1 16"
     ),
     "large-kernels.json": Run("2026-11-22", "a CPU with AVX-512", "large_kernels --batch 1"),
     "layers-server-layouts-1.json": Run(
