@@ -35,6 +35,9 @@ class InstructionSet(ABC):
     changed: Sequence[str]
     """What any instruction may change, as LLVM's constraints."""
 
+    def __repr__(self) -> str:
+        return self.name
+
     @abstractmethod
     def facts(self, cpu: str, features: Set[str]) -> ProcessorFacts:
         """Those of a processor, empty for none in particular, that has these features."""
