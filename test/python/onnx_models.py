@@ -10,12 +10,16 @@ CHANNELS, FILTERS = 8, 16
 
 
 def convolution_model(
-    shape: tuple[int | str, ...] = ("N", CHANNELS, 12, 12), operator: str = "Conv", opset: int = 17
+    shape: tuple[int | str, ...] = ("N", CHANNELS, 12, 12),
+    operator: str = "Conv",
+    opset: int = 17,
+    element_type: int = TensorProto.FLOAT,
 ) -> onnx.ModelProto:
     """A convolution of `image` with a bias, then a rectifier, whose result is `features:0`."""
     generator = np.random.default_rng(0)
-    filters = generator.standard_normal((FILTERS, CHANNELS, 3, 3), np.float32) / 9
-    bias = generator.standard_normal(FILTERS).astype(np.float32)
+    dtype = helper.tensor_dtype_to_np_dtype(element_type)
+    filters = generator.standard_normal((FILTERS, CHANNELS, 3, 3), np.float32).astype(dtype) / 9
+    bias = generator.standard_normal(FILTERS).astype(dtype)
     domain = "" if operator == "Conv" else "my.own"
     nodes = [
         helper.make_node(
@@ -26,8 +30,8 @@ def convolution_model(
     graph = helper.make_graph(
         nodes,
         "a network",
-        [helper.make_tensor_value_info("image", TensorProto.FLOAT, shape)],
-        [helper.make_tensor_value_info("features:0", TensorProto.FLOAT, (shape[0], FILTERS, *shape[2:]))],
+        [helper.make_tensor_value_info("image", element_type, shape)],
+        [helper.make_tensor_value_info("features:0", element_type, (shape[0], FILTERS, *shape[2:]))],
         [numpy_helper.from_array(filters, "filters"), numpy_helper.from_array(bias, "bias")],
     )
     imports = [helper.make_opsetid("", opset), helper.make_opsetid("my.own", 1)]

@@ -16,12 +16,13 @@ from iree.winograd.dialect.bindings import ir
 from iree.winograd.errors import InvalidOptionError, ModelImportError
 from iree.winograd.loading.signatures import TensorSignature
 from iree.winograd.passes.match.navigation import walk
-from onnx import helper
+from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
 from onnx_models import CHANNELS, FILTERS, convolution_model
 
 # Sums of 72 products and a bias; F(m, 3) may err some times as much as a direct convolution.
 TOLERANCE = 8 * CHANNELS * 9 * UNIT_ROUNDOFF["float32"]
+DOUBLE_TOLERANCE = TOLERANCE * 2.0**-29  # Of the 53 bits of a double, 24 are a single's.
 
 
 def signature(name: str, *shape: int | None) -> TensorSignature:
@@ -50,6 +51,32 @@ def test_a_file_with_external_data_is_compiled_by_the_command(
         image = np.random.default_rng(batch).standard_normal((batch, CHANNELS, 12, 12), np.float32)
         (expected,) = ReferenceEvaluator(convolution_model()).run(None, {"image": image})
         assert np.abs(program(image) - expected).max() < TOLERANCE * np.abs(expected).max()
+
+
+@pytest.mark.parametrize("door", ["import_onnx", "path", "command"])
+def test_a_model_of_doubles_takes_and_returns_them(door: str, tmp_path: Path) -> None:
+    model = convolution_model((1, CHANNELS, 12, 12), element_type=TensorProto.DOUBLE)
+    path, program = tmp_path / "net.onnx", tmp_path / "net.vmfb"
+    onnx.save(model, path)
+    if door == "command":
+        command = [sys.executable, "-m", "iree.winograd.cli", "compile", "net.onnx", "-o", "net.vmfb"]
+        subprocess.run(command, cwd=tmp_path, check=True)
+    else:
+        iree.winograd.compile(path if door == "path" else iree.winograd.import_onnx(model), output=program)
+    image = np.random.default_rng(1).standard_normal((1, CHANNELS, 12, 12))
+    (expected,) = ReferenceEvaluator(model).run(None, {"image": image})
+    result = iree.winograd.load(program, "local-sync")(image)
+    assert result.dtype == np.float64
+    assert np.abs(result - expected).max() < DOUBLE_TOLERANCE * np.abs(expected).max()
+
+
+def test_a_users_flag_makes_doubles_singles() -> None:
+    model = iree.winograd.import_onnx(
+        convolution_model((1, CHANNELS, 12, 12), element_type=TensorProto.DOUBLE)
+    )
+    program = iree.winograd.compile(model, flags=["--iree-input-demote-f64-to-f32=true"])
+    (image,) = iree.winograd.load(program, "local-sync").main.signature.inputs
+    assert image.element_type == "f32"
 
 
 def test_sizes_are_settled_by_the_compile_command(tmp_path: Path) -> None:

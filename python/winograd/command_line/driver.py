@@ -29,6 +29,7 @@ from iree.winograd.command_line.flags import (
 from iree.winograd.compiling import embedding
 from iree.winograd.compiling.compilation import PHASES, REWRITE_PHASE, Compilation, Stages, session_flags
 from iree.winograd.compiling.ir_dumps import IRDumps, take_ir_dumps
+from iree.winograd.compiling.model_source import open_model
 from iree.winograd.compiling.option_files import OptionFileError, check_option_files
 from iree.winograd.compiling.target_crash import find_crash
 from iree.winograd.diagnostic import Diagnostic
@@ -193,7 +194,7 @@ def _compile(
     ) as compilation:
         try:
             _enable_remarks(compilation, command_line)
-            source = _open_input(compilation, command_line.inputs[0], read_onnx)
+            source = _open_input(compilation, command_line, read_onnx)
             with (
                 compilation.reporting(command_line.driver.report),
                 atomic_file(output) as path,
@@ -241,10 +242,13 @@ def _enable_remarks(compilation: Compilation, command_line: CommandLine) -> None
         ) from None
 
 
-def _open_input(compilation: Compilation, path: str, read_onnx: _OnnxReader) -> api.Source | ir.Operation:
+def _open_input(
+    compilation: Compilation, command_line: CommandLine, read_onnx: _OnnxReader
+) -> api.Source | ir.Operation:
+    path = command_line.inputs[0]
     if is_onnx(path):
         try:
-            return read_onnx(path).build(compilation.context).operation
+            return open_model(compilation, read_onnx(path), command_line.library)
         except WinogradError as error:
             raise _CompileError(f"{_PROGRAM}: {path}: {error}") from None
     try:

@@ -15,6 +15,7 @@ from iree.compiler import api
 from iree.winograd.atomic_file import atomic_file, unnamed_file
 from iree.winograd.compiling.compilation import Compilation, Stages, session_flags
 from iree.winograd.compiling.keyword_options import make_options
+from iree.winograd.compiling.model_source import open_model
 from iree.winograd.compiling.option_files import check_option_files
 from iree.winograd.compiling.target_crash import find_crash
 from iree.winograd.diagnostic import Diagnostic
@@ -115,8 +116,7 @@ def compile(
         check_option_files(winograd_options, damage.append)
         for message in damage:
             warnings.warn(message, TuningDatabaseWarning, stacklevel=2)
-    implied = source.flags if isinstance(source, ImportedModel) else ()
-    all_flags = (*target_flags(target), *implied, *flags)
+    all_flags = (*target_flags(target), *flags)
     failures: list[Diagnostic] = []
     left: list[Diagnostic] = []
     try:
@@ -188,7 +188,7 @@ def _compile_file(
             compilation.capture_remarks(_print)
         try:
             with compilation.reporting(report):
-                _write(_compile_source(compilation, source, diagnostics), output)
+                _write(_compile_source(compilation, source, flags, diagnostics), output)
         except ReportFileError as error:
             raise CompilationError(str(error)) from None
 
@@ -198,10 +198,10 @@ def _print(diagnostic: Diagnostic) -> None:
 
 
 def _compile_source(
-    compilation: Compilation, source: Source, diagnostics: Sequence[Diagnostic]
+    compilation: Compilation, source: Source, flags: Sequence[str], diagnostics: Sequence[Diagnostic]
 ) -> api.Invocation:
     try:
-        invocation = compilation.compile(open_source(compilation, source))
+        invocation = compilation.compile(open_source(compilation, source, flags))
     finally:
         compilation.context.finalize_remarks()
     if invocation is None:
@@ -223,13 +223,15 @@ def _write(invocation: api.Invocation, output: str | os.PathLike[str]) -> None:
             raise CompilationError(message) from None
 
 
-def open_source(compilation: Compilation, source: Source) -> api.Source | ir.Operation:
-    """`source` as what `compilation` compiles.
+def open_source(
+    compilation: Compilation, source: Source, flags: Sequence[str] = ()
+) -> api.Source | ir.Operation:
+    """`source` as what `compilation` compiles; `flags` are those that the user gave its session.
 
     Raises `CompilationError` for a file that can't be opened, and as `import_onnx` does.
     """
     if isinstance(source, ImportedModel):
-        return source.build(compilation.context).operation
+        return open_model(compilation, source, flags)
     module = getattr(source, "mlir_module", source)
     if isinstance(module, (ir.Module, ir.Operation)):
         source = _bytecode(module)
@@ -241,7 +243,7 @@ def open_source(compilation: Compilation, source: Source) -> api.Source | ir.Ope
         return api.Source.wrap_buffer(compilation.session, source if is_bytecode else source + b"\0")
     assert isinstance(source, (str, os.PathLike))
     if is_onnx(source):
-        return import_onnx(source).build(compilation.context).operation
+        return open_model(compilation, import_onnx(source), flags)
     try:
         return api.Source.open_file(compilation.session, os.fspath(Path(source)))
     except ValueError as error:

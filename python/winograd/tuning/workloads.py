@@ -59,7 +59,7 @@ def extract(source: Source, flags: Sequence[str], options: WinogradOptions) -> t
         Stages(compile_to=REWRITE_PHASE),
         report=diagnostics.append,
     ) as compilation:
-        invocation = compilation.compile(open_source(compilation, source))
+        invocation = compilation.compile(open_source(compilation, source, flags))
         if invocation is None:
             raise compilation_error(diagnostics)
         try:
