@@ -97,12 +97,14 @@ def _as_safe(softmax: Softmax) -> Softmax | None:
     if not isinstance(elementwise, Elementwise) or elementwise.reads_init:
         return None
     first, *others = (view.operation for view in elementwise.body.operations)
-    if first.name != "arith.select" or [each.name for each in others] != ["linalg.yield"]:
+    if first.name != "arith.select" or [list(each.operands) for each in others] != [list(first.results)]:
         return None
-    (condition, condition_map), (zero, _), (otherwise, identity) = (
+    (condition, condition_map), (zeros, zeros_map), (otherwise, identity) = (
         _read(elementwise, operand) for operand in first.operands
     )
-    if condition_map is None or not is_zero(zero):
+    if zeros_map is not None:
+        zeros, _ = broadcast_source(zeros, zeros_map)
+    if condition_map is None or not is_zero(zeros):
         return None
     if otherwise != softmax.result or identity != elementwise.indexing_maps[-1]:
         return None

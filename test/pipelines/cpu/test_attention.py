@@ -139,6 +139,15 @@ def test_attention_that_is_imported(name: str) -> None:
     check(model, iree.winograd.load(compiled, threads=1)(image().numpy()))
 
 
+@pytest.mark.parametrize("name", ["minus infinity", "layer"])
+def test_attention_of_a_batch_known_at_run_time(name: str) -> None:
+    model = SAFE[name].eval()
+    imported = iree.winograd.import_torch(model, image(), dynamic_batch=True)
+    compiled = iree.winograd.compile(imported, target="cpu", threads=1, strict=True)
+    assert b"winograd_safe_softmax" in compiled
+    check(model, iree.winograd.load(compiled, threads=1)(image().numpy()))
+
+
 @pytest.mark.parametrize("name", ["truth values", "layer", "layer with weights"])
 def test_attention_by_torch_compile(name: str) -> None:
     torch.compiler.reset()
