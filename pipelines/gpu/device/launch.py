@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
+from typing import Protocol
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.build.constants import SharedConstants
@@ -84,6 +85,33 @@ class TensorArgument:
         return GlobalBuffer(memref, extents, self.by_quads, size, argument, self.strides, origin=self.origin)
 
 
+Operand = tuple[ir.Value, TensorArgument]
+"""A tensor of the program, and what it is to a kernel."""
+
+
+@dataclass(frozen=True)
+class WorkgroupThreads:
+    """The threads of a kernel's workgroups."""
+
+    count: int
+    resident: int | None = None
+    """How many a multiprocessor should have registers for, if the target can be told."""
+    warp: int | None = None
+    """How many a warp has to have, if that matters."""
+
+
+class LaunchedKernel(Protocol):
+    """A kernel: equal ones emit the same code for the same arguments."""
+
+    @property
+    def workgroups(self) -> Callable[[Sizes], tuple[Index, ...]]:
+        """From the sizes that it is told to the extents of its grid."""
+
+    @property
+    def emit(self) -> Callable[..., None]:
+        """Emits the work of a workgroup on the buffers of its arguments, the result last."""
+
+
 @dataclass
 class Launcher:
     """Launches kernels in one module, for one target."""
@@ -96,24 +124,18 @@ class Launcher:
 
     def launch(
         self,
-        key: object,
+        kernel: LaunchedKernel,
         name: str,
-        threads: int,
-        operands: Sequence[tuple[ir.Value, TensorArgument]],
+        threads: WorkgroupThreads,
+        operands: Sequence[Operand],
         result: TensorArgument,
         batch: int | ir.Value,
-        workgroups: Callable[[Sizes], tuple[Index, ...]],
-        body: Callable[[KernelFunction[GlobalBuffer]], None],
-        resident_threads: int | None = None,
-        warp_threads: int | None = None,
         updated: ir.Value | None = None,
     ) -> ir.Value:
-        """Emits a dispatch at the insertion point, and the kernel it runs unless one of equal `key` exists.
+        """Emits a dispatch at the insertion point, and its executable unless an equal kernel has one.
 
-        `batch` is a value where it is known only at run time. `resident_threads` is how many threads a
-        multiprocessor should have registers for, if the target can be told, `warp_threads` how many threads a
-        warp has to have, if that matters. The result is `updated`, where that is given, part of which the
-        kernel overwrites. Gives the dispatch's result.
+        `batch` is a value where it is known only at run time. The result is `updated`, where that is given,
+        part of which the kernel overwrites. Gives the dispatch's result.
         """
         bound = (*(argument for _, argument in operands), result)
         arguments = bound[: len(operands)] if updated is None else bound
@@ -125,23 +147,23 @@ class Launcher:
             stated_batch(None if is_dynamic else batch),
             updates_last_operand=updated is not None,
         )
-        key = (key, *((each.extents, each.by_quads, each.strides, each.origin) for each in bound))
+        key = (kernel, *((each.extents, each.by_quads, each.strides, each.origin) for each in bound))
         if key not in self._executables:
             unique = name if name not in self._executables.values() else f"{name}_{len(self._executables)}"
-            grid = Grid(workgroups, self.target.max_workgroups)
+            grid = Grid(kernel.workgroups, self.target.max_workgroups)
 
             def placed(function: KernelFunction[GlobalBuffer]) -> None:
-                body(replace(function, work=grid.place(function.work)))
+                kernel.emit(grid.place(function.work), *function.buffers)
 
             emit_executable(
                 self.module,
                 unique,
                 signature,
-                _translation(threads, warp_threads),
+                _translation(threads),
                 grid.launched,
                 placed,
                 [each.bind for each in bound],
-                self._residency(threads, resident_threads),
+                self._residency(threads),
             )
             self._executables[key] = unique
         workload = [batch] if is_dynamic else []
@@ -158,18 +180,18 @@ class Launcher:
             tied_operands=signature.tied_operands,
         ).result
 
-    def _residency(self, threads: int, resident_threads: int | None) -> dict[str, ir.Attribute]:
+    def _residency(self, threads: WorkgroupThreads) -> dict[str, ir.Attribute]:
         name = self.target.residency_attribute
-        if name is None or resident_threads is None:
+        if name is None or threads.resident is None:
             return {}
-        workgroups = max(1, resident_threads // threads)
+        workgroups = max(1, threads.resident // threads.count)
         return {name: ir.IntegerAttr.get(ir.IntegerType.get_signless(32), workgroups)}
 
 
-def _translation(threads: int, warp_threads: int | None) -> ir.Attribute:
+def _translation(threads: WorkgroupThreads) -> ir.Attribute:
     """A codegen pipeline of IREE's for kernels that come as vectors and loops already."""
-    warp = "" if warp_threads is None else f" subgroup_size = {warp_threads}"
+    warp = "" if threads.warp is None else f" subgroup_size = {threads.warp}"
     return ir.Attribute.parse(
         '#iree_codegen.translation_info<pipeline = #iree_codegen.pass_pipeline<"canonicalize,cse"> '
-        f"workgroup_size = [{threads}, 1, 1]{warp}>"
+        f"workgroup_size = [{threads.count}, 1, 1]{warp}>"
     )

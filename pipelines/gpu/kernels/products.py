@@ -95,13 +95,8 @@ class Product(Protocol):
 
 
 @dataclass(frozen=True)
-class ProductKernel:
-    """products[b, a*g + group, t, k] = sum over r of transformed[b, a*g + group, t, r] * filters[..., r, k].
-
-    A workgroup computes a block of tiles and channels of one product, over one part of the reduction. A
-    convolution of output tile 1 has one product per group, and its input is read in place; `emit_direct`
-    writes its result in place, too.
-    """
+class BlockedProductKernel:
+    """A product. A workgroup computes a block of tiles and channels, over one part of the reduction."""
 
     product: Product
 
@@ -113,6 +108,46 @@ class ProductKernel:
         packing = self.product.packing
         products = Index(packing.products * packing.schedule.reduction_parts)
         return packing.row_blocks(sizes), self._column_blocks, products
+
+    @property
+    def _column_blocks(self) -> Index:
+        packing = self.product.packing
+        return ceildiv(packing.group_filters, packing.schedule.block_columns)
+
+    def _block_count(self, sizes: Sizes) -> Index:
+        packing = self.product.packing
+        products = packing.products * packing.schedule.reduction_parts
+        return packing.row_blocks(sizes) * self._column_blocks * products
+
+    def _blocks(self, work: Work) -> Blocks:
+        walking = self.product.walking_workgroups
+        if walking is None:
+            return Blocks(lambda _: self._place(work.workgroup), Index(0), Index(1), None)
+        rows = self.product.packing.row_blocks(work.sizes)
+
+        def place(number: Index) -> Block:
+            # Neighbours share a block of tiles, which the cache then has for them.
+            above = number // self._column_blocks
+            return self._place((above % rows, number % self._column_blocks, above // rows))
+
+        return Blocks(place, work.workgroup[0], self._block_count(work.sizes), walking)
+
+    def _place(self, workgroup: tuple[Index, ...]) -> Block:
+        packing, parts = self.product.packing, self.product.packing.schedule.reduction_parts
+        first_column = workgroup[1] * packing.schedule.block_columns
+        if packing.padded_filters == packing.schedule.block_columns:
+            first_column = Index(0)
+        product = workgroup[2] // parts if packing.products > 1 else Index(0)
+        part = workgroup[2] % parts if parts > 1 else Index(0)
+        return Block(workgroup[0], first_column, product, part)
+
+
+@dataclass(frozen=True)
+class ProductKernel(BlockedProductKernel):
+    """products[b, a*g + group, t, k] = sum over r of transformed[b, a*g + group, t, r] * filters[..., r, k].
+
+    A convolution of output tile 1 has one product per group, and its input is read in place.
+    """
 
     def emit(
         self,
@@ -132,7 +167,12 @@ class ProductKernel:
 
         self.product.emit(self._blocks(work), work.sizes, left, filters, storing)
 
-    def emit_direct(
+
+@dataclass(frozen=True)
+class DirectProductKernel(BlockedProductKernel):
+    """A convolution of output tile 1. Its products are its results, finished and written in place."""
+
+    def emit(
         self,
         work: Work,
         image: GlobalBuffer,
@@ -170,35 +210,3 @@ class ProductKernel:
 
         blocks = self._blocks(work)
         self.product.emit(blocks, work.sizes, image, filters, lambda block: partial(store, block))
-
-    @property
-    def _column_blocks(self) -> Index:
-        packing = self.product.packing
-        return ceildiv(packing.group_filters, packing.schedule.block_columns)
-
-    def _block_count(self, sizes: Sizes) -> Index:
-        packing = self.product.packing
-        products = packing.products * packing.schedule.reduction_parts
-        return packing.row_blocks(sizes) * self._column_blocks * products
-
-    def _blocks(self, work: Work) -> Blocks:
-        walking = self.product.walking_workgroups
-        if walking is None:
-            return Blocks(lambda _: self._place(work.workgroup), Index(0), Index(1), None)
-        rows = self.product.packing.row_blocks(work.sizes)
-
-        def place(number: Index) -> Block:
-            # Neighbours share a block of tiles, which the cache then has for them.
-            above = number // self._column_blocks
-            return self._place((above % rows, number % self._column_blocks, above // rows))
-
-        return Blocks(place, work.workgroup[0], self._block_count(work.sizes), walking)
-
-    def _place(self, workgroup: tuple[Index, ...]) -> Block:
-        packing, parts = self.product.packing, self.product.packing.schedule.reduction_parts
-        first_column = workgroup[1] * packing.schedule.block_columns
-        if packing.padded_filters == packing.schedule.block_columns:
-            first_column = Index(0)
-        product = workgroup[2] // parts if packing.products > 1 else Index(0)
-        part = workgroup[2] % parts if parts > 1 else Index(0)
-        return Block(workgroup[0], first_column, product, part)

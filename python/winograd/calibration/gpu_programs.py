@@ -9,10 +9,10 @@ from functools import reduce
 from iree.winograd.dialect.bindings import arith, func, ir, tensor
 from iree.winograd.passes.build.tensors import index_constant
 from iree.winograd.pipelines.emission.control_flow import loop_carried
-from iree.winograd.pipelines.emission.dispatch import KernelFunction
 from iree.winograd.pipelines.emission.index import Index
 from iree.winograd.pipelines.emission.vectors import multiply_add
-from iree.winograd.pipelines.gpu.device.launch import Launcher, TensorArgument
+from iree.winograd.pipelines.emission.work import Sizes, Work
+from iree.winograd.pipelines.gpu.device.launch import Launcher, TensorArgument, WorkgroupThreads
 from iree.winograd.pipelines.gpu.device.memory import QUAD, GlobalBuffer, thread_id
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
 
@@ -41,7 +41,15 @@ class _Kernel:
     name: str
     threads: int
     elements: int
-    emit: Callable[[GlobalBuffer, GlobalBuffer, Index, int], None]
+    emit_row: Callable[[GlobalBuffer, GlobalBuffer, Index, int], None]
+
+    def workgroups(self, sizes: Sizes) -> tuple[Index]:
+        """One for each row."""
+        return (sizes.batch,)
+
+    def emit(self, work: Work, source: GlobalBuffer, target: GlobalBuffer) -> None:
+        """Emits the making of one row."""
+        self.emit_row(source, target, work.workgroup[0] * self.elements, self.elements)
 
 
 def workgroup_multiply_adds(target: GpuTarget) -> int:
@@ -100,26 +108,13 @@ def _emit_copy(source: GlobalBuffer, target: GlobalBuffer, first: Index, element
 
 def _add_chain(launcher: Launcher, suffix: str, kernel: _Kernel, dispatches: int) -> None:
     argument = TensorArgument((None, kernel.elements), by_quads=True)
-
-    def body(function: KernelFunction[GlobalBuffer]) -> None:
-        source, target = function.buffers
-        kernel.emit(source, target, function.work.workgroup[0] * kernel.elements, kernel.elements)
-
+    threads = WorkgroupThreads(kernel.threads)
     function = func.FuncOp(f"{kernel.name}_{suffix}", ([argument.type], [argument.type]))
     with ir.InsertionPoint(function.add_entry_block()):
         (value,) = function.arguments
         rows = tensor.dim(value, index_constant(0))
         for _ in range(dispatches):
-            value = launcher.launch(
-                kernel,
-                kernel.name,
-                kernel.threads,
-                [(value, argument)],
-                argument,
-                rows,
-                lambda sizes: (sizes.batch,),
-                body,
-            )
+            value = launcher.launch(kernel, kernel.name, threads, [(value, argument)], argument, rows)
         func.ReturnOp([value])
 
 

@@ -1,0 +1,246 @@
+"""From the ops of one convolution to dispatches of GPU kernels, a class for each kind of kernels."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from iree.winograd.dialect.bindings import ir
+from iree.winograd.passes.build.tensors import size_of
+from iree.winograd.passes.match.constants import Array, constant_array
+from iree.winograd.passes.match.slices import match_slice
+from iree.winograd.pipelines.emission.dispatch import kernel_name
+from iree.winograd.pipelines.emission.epilogue import reads_along_channels
+from iree.winograd.pipelines.emission.filter_layout import FilterLayout
+from iree.winograd.pipelines.emission.work import Sizes
+from iree.winograd.pipelines.gpu.device.launch import Launcher, Operand, TensorArgument, WorkgroupThreads
+from iree.winograd.pipelines.gpu.device.memory import QUAD
+from iree.winograd.pipelines.gpu.image_arguments import image_array, image_operand, transposed
+from iree.winograd.pipelines.gpu.kernels.depthwise import DepthwiseKernel
+from iree.winograd.pipelines.gpu.kernels.finishing import FinishingKernel, LastKernel
+from iree.winograd.pipelines.gpu.kernels.fused import FusedKernel
+from iree.winograd.pipelines.gpu.kernels.image_transposition import ImageTransposition
+from iree.winograd.pipelines.gpu.kernels.implicit_gemm import ImplicitGemmKernel
+from iree.winograd.pipelines.gpu.kernels.products import DirectProductKernel, Product, ProductKernel
+from iree.winograd.pipelines.gpu.kernels.transforms import (
+    TRANSFORM_THREADS,
+    FilterTransformKernel,
+    OperandKernel,
+    OutputTransformKernel,
+)
+from iree.winograd.pipelines.gpu.packing.fused import FusedPacking
+from iree.winograd.pipelines.gpu.packing.implicit_gemm import ImplicitGemmPacking
+from iree.winograd.pipelines.gpu.packing.products import ProductPacking
+from iree.winograd.pipelines.gpu.schedules.depthwise import GpuDepthwiseSchedule
+from iree.winograd.pipelines.specification.group import ConvolutionGroup
+
+
+@dataclass(frozen=True)
+class ConvolutionLowering(ABC):
+    """The dispatches of one convolution."""
+
+    launcher: Launcher
+    group: ConvolutionGroup
+
+    @abstractmethod
+    def lower(self) -> ir.Value:
+        """Emits the dispatches at the insertion point; gives what the last op of the group does."""
+
+    def _finished(
+        self,
+        kernel: LastKernel,
+        stage: str,
+        threads: WorkgroupThreads,
+        operands: list[Operand],
+        by_quads: bool,
+        *,
+        writes_channels_first: bool = False,
+    ) -> ir.Value:
+        """Launches the kernel that applies the epilogue and writes the result, by quads or singly.
+
+        Another one transposes images that are to be channels first, unless the kernel writes such.
+        """
+        transform = self.group.output_transform
+        reads = zip(transform.epilogue_operands, transform.indexing_maps, strict=True)
+        others = [
+            (operand, TensorArgument.of(operand, by_quads and reads_along_channels(indexing_map)))
+            for operand, indexing_map in reads
+        ]
+        channels, size = transform.image_type.shape[-1], transform.image_type.shape[1:-1]
+        result = image_array(transform.result, by_quads, channels_first=transform.channels_first)
+        is_transposed = transform.channels_first and not writes_channels_first
+        if is_transposed:
+            result = TensorArgument((result.extents[0], *size, channels), by_quads)
+        insertion, updated = self.group.interleaving, None
+        if insertion is not None:
+            updated, part = insertion.operands[1], match_slice(insertion)
+            assert part is not None
+            result = TensorArgument.of(updated, by_quads).part(part.offsets, part.strides)
+        outputs = self.launcher.launch(
+            FinishingKernel.of(kernel, len(operands), transform),
+            kernel_name(self.group.shape, stage),
+            threads,
+            [*operands, *others],
+            result,
+            self._batch,
+            updated,
+        )
+        if not is_transposed:
+            return outputs
+        transposition = ImageTransposition.channels_first(channels, size)
+        return transposed(self.launcher, outputs, transposition, (result.extents[0], channels, *size))
+
+    def _filters(
+        self, packing: ProductPacking | FusedPacking, kernel_for: Callable[[FilterLayout], OperandKernel]
+    ) -> Operand:
+        """The packed filters: a constant, or what a kernel transforms and packs."""
+        constant = self._folded(packing, packing.pack_filters)
+        if constant is not None:
+            return constant, TensorArgument.of(constant, True)
+        result = TensorArgument(packing.filter_extents(), True)
+        filters, layout = self._runtime_filter()
+        kernel = kernel_for(layout)
+        name = kernel_name(self.group.shape, "filter")
+        operands = [self._filter_operand(filters, layout)]
+        packed = self.launcher.launch(kernel, name, WorkgroupThreads(kernel.threads), operands, result, 1)
+        return packed, result
+
+    def _folded(self, how: Hashable, pack: Callable[[Array], Array]) -> ir.Value | None:
+        """The transformed filters as `pack` lays them out, told by `how`; None where they aren't constant."""
+        transformed = self.group.transformed_filter
+
+        def compute() -> Array | None:
+            folded = constant_array(transformed)
+            return None if folded is None else pack(folded)
+
+        return self.launcher.constants.computed(transformed, how, "winograd_packed_filter", compute)
+
+    def _runtime_filter(self) -> tuple[ir.Value, FilterLayout]:
+        transform = self.group.filter_transform
+        if transform is None:
+            raise ValueError("its filters are neither constant nor the result of winograd.filter_transform")
+        return transform.filter, FilterLayout(transform.permutation, transform.flipped)
+
+    def _filter_operand(self, filters: ir.Value, layout: FilterLayout) -> Operand:
+        """Filters as they are in memory, by quads where output channels are neighbours there."""
+        by_quads = layout.outputs_are_innermost and self.group.shape.group_outputs % QUAD == 0
+        return filters, TensorArgument.of(filters, by_quads)
+
+    def _image(self, by_quads: bool) -> Operand:
+        return image_operand(self.group.input_transform, by_quads)
+
+    @property
+    def _batch(self) -> int | ir.Value:
+        return size_of(self.group.input_transform.input, 0)
+
+
+@dataclass(frozen=True)
+class ProductLowering(ConvolutionLowering):
+    """One kernel for each stage, or one that needs no transforms."""
+
+    product: Product
+
+    def lower(self) -> ir.Value:
+        is_direct = self.group.shape.transform_size == 1
+        is_whole = self.product.packing.schedule.reduction_parts == 1
+        return self._direct() if is_direct and is_whole else self._transformed()
+
+    def _transformed(self) -> ir.Value:
+        """Kernels that transform the input, if the product asks for it, multiply, and transform back."""
+        packing = self.product.packing
+        operands = [self._left(), self._filters(packing, self.product.filter_kernel)]
+        result = self._packed(packing.product_extents())
+        name = kernel_name(self.group.shape, "products")
+        products = self.launcher.launch(
+            ProductKernel(self.product), name, self._threads, operands, result, self._batch
+        )
+        transforming = WorkgroupThreads(TRANSFORM_THREADS)
+        kernel = OutputTransformKernel(packing)
+        return self._finished(kernel, "output", transforming, [(products, result)], packing.output_by_quads)
+
+    def _direct(self) -> ir.Value:
+        """Products that are the results: one kernel where they are of the image in place."""
+        packing = self.product.packing
+        operands = [self._left(), self._filters(packing, self.product.filter_kernel)]
+        kernel = DirectProductKernel(self.product)
+        return self._finished(kernel, "direct", self._threads, operands, packing.output_by_quads)
+
+    @property
+    def _threads(self) -> WorkgroupThreads:
+        schedule = self.product.packing.schedule
+        return WorkgroupThreads(schedule.threads, schedule.resident_threads, schedule.warp_threads)
+
+    def _left(self) -> Operand:
+        """The left operand of the products."""
+        packing = self.product.packing
+        kernel = self.product.input_kernel
+        if kernel is None:
+            return self._image(packing.image_by_quads)
+        result = self._packed(packing.input_extents())
+        name = kernel_name(self.group.shape, "input")
+        threads = WorkgroupThreads(kernel.threads, warp=packing.schedule.warp_threads)
+        operands = [self._image(packing.image_by_quads)]
+        return self.launcher.launch(kernel, name, threads, operands, result, self._batch), result
+
+    def _packed(self, extents: tuple[int, ...]) -> TensorArgument:
+        """An intermediate tensor of the given extents per block of tiles."""
+        packing = self.product.packing
+        if isinstance(self._batch, int):
+            blocks = packing.row_blocks(Sizes.of_batch(self._batch)).known
+            return TensorArgument((blocks, *extents), True)
+        return TensorArgument((None, *extents), True, packing.row_blocks)
+
+
+@dataclass(frozen=True)
+class DepthwiseLowering(ConvolutionLowering):
+    """One kernel without a matrix product."""
+
+    schedule: GpuDepthwiseSchedule
+
+    def lower(self) -> ir.Value:
+        kernel = DepthwiseKernel(self.group.shape, self.schedule)
+        by_quads = kernel.shape.output_channels % QUAD == 0
+
+        def by_taps(folded: Array) -> Array:
+            rows = np.empty(kernel.filter_extents, np.float32)
+            rows[list(kernel.tap_of_view)] = folded[:, :, 0].T
+            return rows
+
+        constant = self._folded(kernel, by_taps)
+        if constant is not None:
+            filters = constant, TensorArgument.of(constant, by_quads)
+        else:
+            weights, layout = self._runtime_filter()
+            filters = weights, TensorArgument.of(weights, by_quads and layout.outputs_are_innermost)
+            kernel = replace(kernel, layout=layout)
+        threads = WorkgroupThreads(self.schedule.threads)
+        return self._finished(kernel, "depthwise", threads, [self._image(by_quads), filters], by_quads)
+
+
+@dataclass(frozen=True)
+class FusedLowering(ConvolutionLowering):
+    """One kernel for all stages."""
+
+    packing: FusedPacking
+
+    def lower(self) -> ir.Value:
+        packing = self.packing
+        filters = self._filters(packing, lambda layout: FilterTransformKernel(packing, layout))
+        operands = [self._image(by_quads=False), filters]
+        threads = WorkgroupThreads(packing.schedule.threads, packing.schedule.resident_threads)
+        return self._finished(FusedKernel(packing), "fused", threads, operands, packing.output_by_quads)
+
+
+@dataclass(frozen=True)
+class ImplicitGemmLowering(ConvolutionLowering):
+    """One kernel that splits or rounds the image as it multiplies."""
+
+    packing: ImplicitGemmPacking
+
+    def lower(self) -> ir.Value:
+        packing, kernel = self.packing, ImplicitGemmKernel(self.packing)
+        operands = [self._image(packing.image_by_quads), self._filters(packing, kernel.filter_kernel)]
+        threads = WorkgroupThreads(packing.schedule.threads, packing.schedule.resident_threads)
+        return self._finished(kernel, "direct", threads, operands, True, writes_channels_first=True)
