@@ -185,6 +185,18 @@ def test_what_can_be_no_size(size: object) -> None:
         iree.winograd.import_onnx(convolution_model(), sizes={"N": size})
 
 
+def test_padding_of_a_convolution_that_takes_elements_away() -> None:
+    model, cropped = convolution_model((1, CHANNELS, 12, 12)), convolution_model((1, CHANNELS, 11, 11))
+    for each, pads in ((model, [1, -1, -1, 1]), (cropped, [1, 0, 0, 1])):
+        del each.graph.node[0].attribute[:]
+        each.graph.node[0].attribute.append(helper.make_attribute("pads", pads))
+        each.graph.output[0].type.tensor_type.ClearField("shape")
+    image = np.random.default_rng(1).standard_normal((1, CHANNELS, 12, 12), np.float32)
+    program = iree.winograd.load(iree.winograd.compile(iree.winograd.import_onnx(model)))
+    (expected,) = ReferenceEvaluator(cropped).run(None, {"image": image[:, :, :-1, 1:]})
+    np.testing.assert_allclose(np.asarray(program(image)), expected, atol=TOLERANCE, rtol=0)
+
+
 def test_operators_that_are_not_known() -> None:
     with pytest.raises(
         ModelImportError, match=r"node '/stem/Conv': ONNX can't tell .* my\.own\.Twist returns"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Sequence
 
 import iree.winograd as winograd
@@ -112,8 +113,10 @@ def test_maxima_of_windows() -> None:
             *F.max_pool2d(image[0], 2, return_indices=True),
             *F.max_pool2d(image, (8, 10), (8, 10), (1, 2), return_indices=True),
             *F.max_pool1d(signal[0], 2, return_indices=True),
+            *F.max_pool2d(image[:, :, :3, :6], 3, 2, ceil_mode=True, return_indices=True),
             F.max_pool3d(volume, (3, 2, 2)),
             F.max_pool3d(volume[0], 2),
+            F.max_pool3d(volume, 3, 2, ceil_mode=True),
         ]
 
     expect(pooled, random(2, 3, 7), random(2, 3, 8, 10), random(1, 2, 4, 3, 5))
@@ -248,3 +251,89 @@ def test_numbers_are_rounded_to_the_nearest() -> None:
         return [(numbers * (7 / (7 * 1.5))).floor()]
 
     expect(multiplied, torch.arange(10.0))
+
+
+def test_maxima_of_windows_that_part_an_image_unevenly() -> None:
+    def pooled(signal: torch.Tensor, image: torch.Tensor, volume: torch.Tensor) -> list[torch.Tensor]:
+        return [
+            F.adaptive_max_pool1d(signal, 3),
+            *F.adaptive_max_pool1d(signal[0], 4, return_indices=True),
+            F.adaptive_max_pool2d(image, 4),
+            *F.adaptive_max_pool2d(image, (3, 7), return_indices=True),
+            F.adaptive_max_pool2d(image[0], (9, 1)),
+            *F.adaptive_max_pool3d(volume, (3, 2, 4), return_indices=True),
+        ]
+
+    expect(pooled, random(2, 3, 7), random(2, 3, 8, 10), random(1, 2, 4, 3, 5))
+
+
+@pytest.mark.parametrize("mode", ["sum", "mean", "max"])
+def test_bags_of_rows(mode: str) -> None:
+    """An empty one, one of rows that don't count alone, and the weights of a sum."""
+    indices = torch.tensor([1, 2, 4, 5, 4, 3])
+    options = (
+        ([0, 3, 3, 5], {}),
+        ([0, 3, 3, 5], {"padding_idx": 3}),
+        ([0, 3, 3, 6], {"include_last_offset": True}),
+    )
+    weights = random(6) if mode == "sum" else None
+
+    def looked_up(table: torch.Tensor) -> list[torch.Tensor]:
+        scales = None if weights is None else weights.to(table.dtype)
+        return [
+            F.embedding_bag(
+                indices, table, torch.tensor(offsets), mode=mode, per_sample_weights=scales, **more
+            )
+            for offsets, more in options
+        ]
+
+    expect(looked_up, random(10, 5), terms=8)
+
+
+def test_losses_with_weights() -> None:
+    def losses(scores: torch.Tensor, targets: torch.Tensor, weights: torch.Tensor) -> list[torch.Tensor]:
+        shares = targets.softmax(1)
+        return [
+            F.cross_entropy(scores, shares, weight=weights.abs()),
+            F.cross_entropy(scores, shares, weight=weights.abs(), reduction="sum", label_smoothing=0.1),
+            F.binary_cross_entropy_with_logits(scores, shares, weight=weights),
+            F.binary_cross_entropy_with_logits(scores, shares, weight=weights, pos_weight=weights.abs()),
+        ]
+
+    expect(losses, random(5, 3), random(5, 3), random(3), terms=16)
+
+
+def test_functions_of_elements() -> None:
+    def computed(numbers: torch.Tensor, others: torch.Tensor) -> list[torch.Tensor]:
+        return [
+            torch.fmod(numbers, 0.75),
+            torch.copysign(others, numbers),
+            torch.copysign(others, torch.tensor([0.0, -0.0, 1.0, -1.0])),
+            torch.fmax(numbers[0, 0], others),
+            torch.fmin(numbers, others[:, :1, :]),
+            torch.fmax(numbers, torch.where(others > 0, math.nan, others)),
+            torch.kthvalue(numbers, 2).values,
+            torch.kthvalue(others, 1, 0, keepdim=True).indices,
+        ]
+
+    expect(computed, random(2, 3, 4), random(2, 3, 4))
+
+
+def test_logarithms() -> None:
+    def computed(numbers: torch.Tensor) -> list[torch.Tensor]:
+        return [numbers.abs().log10(), torch.logcumsumexp(100 * numbers, 1), (0 * numbers).logcumsumexp(0)]
+
+    expect(computed, random(3, 7), terms=16)
+
+
+def test_operators_without_a_lowering_are_named() -> None:
+    """torch-mlir's own message may name a constant only."""
+    expected = r"test_torch_operators\.py:\d+: the operator aten\.fft_ifft\.default has no lowering"
+    with pytest.raises(ModelImportError, match=expected):
+        winograd.import_torch(Model(lambda image: [torch.fft.ifft(image)]), random(3, 4))
+
+
+def test_an_order_in_memory_that_torch_does_not_tell_is_refused() -> None:
+    model = Model(lambda image: [torch.roll(image, -1, 0).contiguous().as_strided((5, 10), (4, 1), 0)])
+    with pytest.raises(ModelImportError, match=r"aten\.as_strided reads"):
+        winograd.import_torch(model, random(2, 5, 2, 5).to(memory_format=torch.channels_last))

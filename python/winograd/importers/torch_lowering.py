@@ -15,7 +15,8 @@ import numpy.typing as npt
 import torch
 from iree.winograd.errors import ModelImportError
 from iree.winograd.importers.imported_model import ImportedModel, imported_model
-from iree.winograd.importers.torch_graphs import layer_name, source_frames
+from iree.winograd.importers.torch_graphs import layer_name, source_frames, source_line
+from iree.winograd.importers.torch_node import graph_of_node
 from iree.winograd.importers.torch_operators.empty import compute_without_elements
 from iree.winograd.importers.torch_operators.gradients import LOWERED_WHOLE
 from torch._subclasses import FakeTensorMode
@@ -75,17 +76,42 @@ def _lower(import_graph: Callable[[_Importer], object], entry: str) -> ImportedM
     diagnostics: list[str] = []
     handler = context.attach_diagnostic_handler(lambda diagnostic: _record(diagnostic, diagnostics))
     weights = _Weights()
+    importer = _Importer(context=context, hooks=weights)
     try:
-        importer = _Importer(context=context, hooks=weights)
         import_graph(importer)
         module = importer.module.operation
         _run_pipelines(module)
     except Exception as error:
-        reason = "\n".join(diagnostics) or str(error)
+        reason = "\n".join([*_refused_operators(importer.graph), *(diagnostics or [str(error)])])
         raise ModelImportError(f"torch-mlir could not lower the model: {reason}") from error
     finally:
         handler.detach()
     return imported_model(ir, module, weights.arrays, entry)
+
+
+def _refused_operators(graph: torch.fx.Graph | None) -> list[str]:
+    """What of `graph` torch-mlir can't lower alone either: its own messages may name constants only."""
+    nodes = [node for node in graph.nodes if node.op == "call_function"] if graph else []
+    refused = (
+        f"{source_line(node)}: the operator {node.target} has no lowering"
+        for node in nodes
+        if (alone := graph_of_node(node)) is not None and not _is_lowered(alone)
+    )
+    return list(dict.fromkeys(refused))
+
+
+def _is_lowered(graph: torch.fx.Graph) -> bool:
+    context = _context()
+    handler = context.attach_diagnostic_handler(lambda _: True)
+    try:
+        importer = _Importer(context=context, hooks=_Weights())
+        importer.import_stateless_graph(graph, func_name="main")
+        _run_pipelines(importer.module.operation)
+    except Exception:
+        return False
+    finally:
+        handler.detach()
+    return True
 
 
 def _context() -> ir.Context:
@@ -177,9 +203,11 @@ class _Importer(fx_importer.FxImporter):
     ) -> None:
         super().__init__(context=context, hooks=hooks)
         self._cc = locations(context, py_attr_tracker=self._py_attr_tracker)
+        self.graph: torch.fx.Graph | None = None
 
     def import_stateless_graph(self, graph: torch.fx.Graph, **options: Any) -> Any:
         """As the base class, which all imports come to, and weights may be in lists of arguments."""
+        self.graph = graph
         compute_without_elements(graph)
         _round_numbers(graph)
         _name_listed_weights(graph)

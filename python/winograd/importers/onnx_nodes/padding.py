@@ -1,4 +1,4 @@
-"""`Pad` by negative amounts, which torch-mlir has wrong, and with the other end, on which it never ends."""
+"""Padding by negative amounts, which torch-mlir has wrong, and with the other end, on which it never ends."""
 
 from __future__ import annotations
 
@@ -24,15 +24,33 @@ def pad(rewriting: Rewriting) -> None:
         attributes = {name: value for name, value in rewriting.attributes.items() if name != "pads"}
         more = rewriting.constant_of(np.maximum(amounts, 0), np.int64)
         image = rewriting.add("Pad", image, more, *rest, **attributes)
+    _crop(rewriting, image, _axes(rewriting, len(amounts) // 2), amounts, into=result)
+
+
+@rewrites("Conv")
+def convolution_padding(rewriting: Rewriting) -> None:
+    """Crops the image by the negative amounts of padding, and leaves the others to the convolution."""
+    pads = [int(each) for each in rewriting.attributes.get("pads", ())]
+    if min(pads, default=0) >= 0 or rewriting.text("auto_pad", "NOTSET") != "NOTSET":
+        return
+    image, *others = rewriting.node.input
+    cropped = _crop(rewriting, image, range(2, 2 + len(pads) // 2), pads)
+    attributes = {**rewriting.attributes, "pads": [max(each, 0) for each in pads]}
+    rewriting.add("Conv", cropped, *others, into=rewriting.node.output[0], **attributes)
+
+
+def _crop(
+    rewriting: Rewriting, image: str, axes: Sequence[int], amounts: Sequence[int], into: str | None = None
+) -> str:
+    """`image` without what the negative ones of `amounts` take away at the ends of `axes`."""
     half = len(amounts) // 2
-    axes = _axes(rewriting, half)
     low, high = amounts[:half], amounts[half:]
     cropped = [d for d in range(half) if low[d] < 0 or high[d] < 0]
     starts = [max(-low[d], 0) for d in cropped]
     # An end beyond all elements takes none away.
     ends = [high[d] if high[d] < 0 else np.iinfo(np.int64).max for d in cropped]
     bounds = [rewriting.constant_of(each, np.int64) for each in (starts, ends, [axes[d] for d in cropped])]
-    rewriting.add("Slice", image, *bounds, into=result)
+    return rewriting.add("Slice", image, *bounds, into=into)
 
 
 def _wrap(rewriting: Rewriting, amounts: Sequence[int] | None) -> None:

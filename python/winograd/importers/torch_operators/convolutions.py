@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from iree.winograd.importers.transposed_padding import uncovered_padding
+from torch._prims_common import suggest_memory_format
 
 CONVOLUTION = torch.ops.aten.convolution.default
 
@@ -71,7 +72,9 @@ def _depthwise_volume(
             images, weight[:, :, tap], None, stride[1:], padding[1:], dilation[1:], False, [0, 0], groups
         )
         total = part if total is None else total + part
-    return total.unflatten(0, (batch, planes)).transpose(1, 2)
+    volume = total.unflatten(0, (batch, planes)).transpose(1, 2)
+    # As torch's own result lies in memory, which has to be known where it is that of a part of a model.
+    return volume.contiguous(memory_format=suggest_memory_format(image))
 
 
 def _depthwise_transposed(

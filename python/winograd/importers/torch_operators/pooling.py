@@ -48,8 +48,11 @@ class _Windows:
 
     @property
     def is_lowered(self) -> bool:
-        """Whether IREE compiles it: of a single window it drops the loop, and then expects all to be read."""
-        return self.count > 1 or self.missing == self.padding
+        """Whether IREE compiles it: of a single window it drops the loop, and then expects all to be read.
+
+        Where sizes are rounded up, torch-mlir adds what only another window would read.
+        """
+        return self.count > 1 or (self.missing == self.padding and not self.rounds_up)
 
     def counted(self, image: Any, include_padding: bool) -> Any:
         """By how many elements each window's sum is divided: a number, or a tensor if they are several."""

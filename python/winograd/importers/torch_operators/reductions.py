@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -53,3 +54,42 @@ def of_number(
     if not tensor.dim():
         return operator(tensor.unsqueeze(0), 0, *more).squeeze(0)
     return NotImplemented if decomposition is None else decomposition(tensor, dim, *more)
+
+
+def logcumsumexp(tensor: Any, dim: int) -> Any:
+    """`aten.logcumsumexp` as sums of all that isn't behind an element, each relative to its own largest."""
+    if not tensor.dim():
+        return tensor.clone()
+    rows = tensor.movedim(dim, -1)
+    places = torch.arange(rows.shape[-1], device=tensor.device)
+    before = torch.where(places <= places[:, None], rows.unsqueeze(-2), -math.inf)
+    return before.logsumexp(-1).movedim(-1, dim)
+
+
+def kthvalue(tensor: Any, k: int, dim: int = -1, keepdim: bool = False) -> Any:
+    """`aten.kthvalue` by sorting: IREE refuses what torch-mlir makes of it."""
+    if not tensor.dim():
+        return NotImplemented
+    values, indices = tensor.sort(dim)
+    both = (each.narrow(dim, k - 1, 1) for each in (values, indices))
+    return tuple(each if keepdim else each.squeeze(dim) for each in both)
+
+
+def sum_of_all(tensor: Any, *, dtype: torch.dtype | None = None) -> Any:
+    """`aten.sum` of all elements one dimension after the other.
+
+    IREE fails to make vectors of the sum of products in which one factor is broadcast.
+    """
+    if tensor.dim() < 2 or 0 in tensor.shape:
+        return NotImplemented
+    for _ in range(tensor.dim()):
+        tensor = torch.ops.aten.sum.dim_IntList(tensor, [-1], dtype=dtype)
+    return tensor
+
+
+def mean_of_all(tensor: Any, *, dtype: torch.dtype | None = None) -> Any:
+    """`aten.mean` of all elements, as their sum is computed."""
+    if tensor.dim() < 2 or 0 in tensor.shape or not all(isinstance(each, int) for each in tensor.shape):
+        return NotImplemented
+    total = sum_of_all(tensor, dtype=dtype)
+    return total / tensor.numel()

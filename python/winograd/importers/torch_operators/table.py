@@ -8,6 +8,9 @@ from typing import Any
 
 import torch
 from iree.winograd.importers.torch_operators import (
+    adaptive_pooling,
+    elements,
+    embedding,
     indexing,
     padding,
     patches,
@@ -30,16 +33,24 @@ def decompositions() -> Decompositions:
     return {
         **get_decomposition_table(),
         **{operator: decomposition_table[operator] for operator in _BY_TORCH},
+        _aten.adaptive_max_pool2d.default: partial(adaptive_pooling.adaptive_max_pool, 2),
+        _aten.adaptive_max_pool3d.default: partial(adaptive_pooling.adaptive_max_pool, 3),
         _aten.as_strided.default: views.contiguous_view,
         _aten.constant_pad_nd.default: padding.constant_pad,
         _aten.convolution.default: convolution,
         _aten.convolution_backward.default: convolution_backward,
         _aten.diagonal_scatter.default: views.diagonal_scatter,
+        _aten.embedding_bag.padding_idx: embedding.embedding_bag,
         _aten.im2col.default: patches.unfold,
         _aten.col2im.default: patches.fold,
         _aten.index_put.default: indexing.index_put,
+        _aten.kthvalue.default: reductions.kthvalue,
+        _aten.logcumsumexp.default: reductions.logcumsumexp,
+        _aten.mean.default: reductions.mean_of_all,
         _aten.mean.dim: reductions.mean,
         _aten.roll.default: views.roll,
+        _aten.sum.default: reductions.sum_of_all,
+        **_of_elements(),
         **_of_numbers(),
         **_of_pooling(),
         **_of_resizing(),
@@ -48,11 +59,25 @@ def decompositions() -> Decompositions:
 
 def import_decompositions() -> Decompositions:
     """Those of an exported program, which keeps operators that torch.compile takes apart itself."""
-    return {**decompositions(), _aten.linear.default: reductions.linear}
+    return {
+        **decompositions(),
+        _aten.as_strided.default: views.row_major_view,
+        _aten.linear.default: reductions.linear,
+    }
 
 
 _BY_TORCH = (_aten.addmv.default,)
 """Those whose decompositions by torch torch-mlir doesn't ask for."""
+
+
+def _of_elements() -> Decompositions:
+    return {
+        _aten.copysign.Tensor: elements.copysign,
+        _aten.fmax.default: partial(elements.extremum_without_nan, torch.ge),
+        _aten.fmin.default: partial(elements.extremum_without_nan, torch.le),
+        _aten.fmod.Scalar: elements.remainder_by_number,
+        _aten.log10.default: elements.log10,
+    }
 
 
 def _of_numbers() -> Decompositions:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
+from iree.winograd.errors import ModelImportError
 from torch._prims_common import make_contiguous_strides_for, suggest_memory_format
 from torch.fx.experimental.symbolic_shapes import statically_known_true
 
@@ -22,6 +23,19 @@ def contiguous_view(
         and tuple(stride) == make_contiguous_strides_for(tuple(size))
     )
     return torch.ops.aten.view.default(tensor, size) if is_view else NotImplemented
+
+
+def row_major_view(
+    tensor: torch.Tensor, size: Sequence[Any], stride: Sequence[Any], storage_offset: Any = None
+) -> Any:
+    """`contiguous_view` of an exported program, whose strides may not be those of the model.
+
+    Raises `ModelImportError` where the order of the elements in memory isn't that of the dimensions: torch
+    traces some operators on channels-last images as if they were, and drops copies that make them so.
+    """
+    if not tensor.is_contiguous():
+        raise ModelImportError("aten.as_strided reads a tensor in another order than that of its dimensions")
+    return contiguous_view(tensor, size, stride, storage_offset)
 
 
 def diagonal_scatter(
