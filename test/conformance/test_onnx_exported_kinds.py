@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import importlib.util
 import io
 import warnings
 
@@ -15,12 +14,10 @@ from onnx_exports import EXPORTS
 
 from benchmarks.zoo_report import ERROR_FACTOR, MIN_ERROR
 
-QUICK = ("super-resolution by 2", "self-attention", "warped")
-# torch's newer exporter needs a package that this project doesn't.
-EXPORTERS = (False, True) if importlib.util.find_spec("onnxscript") else (False,)
+QUICK = ("super-resolution by 2", "self-attention")
 
 
-@pytest.mark.parametrize("dynamo", EXPORTERS)
+@pytest.mark.parametrize("dynamo", [False, True])
 @pytest.mark.parametrize(
     "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.wide) for name in EXPORTS]
 )

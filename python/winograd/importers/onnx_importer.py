@@ -22,6 +22,7 @@ from iree.winograd.importers.onnx_nodes.rewrites import (
     EXPANDED,
     rewrite,
 )
+from iree.winograd.importers.onnx_nodes.rewriting import described
 from onnx import GraphProto, ModelProto, TensorProto, ValueInfoProto
 
 _OPERATOR_SET = 17
@@ -99,10 +100,23 @@ def _in_known_operators(model: ModelProto) -> ModelProto:
         # What can't be converted torch-mlir may know as it is.
         with suppress(onnx.version_converter.ConvertError, RuntimeError):
             model = _inferred(onnx.version_converter.convert_version(model, _OPERATOR_SET))
-    model = _inferred(onnx.inliner.inline_selected_functions(model, EXPANDED, inline_schema_functions=True))
+    model = _inferred(_expanded(model))
     while fold_constants(model.graph, _operator_set(model)):
         model = _inferred(model)
     return _inferred(model) if rewrite(model.graph, _operator_set(model)) else model
+
+
+def _expanded(model: ModelProto) -> ModelProto:
+    """`model` with others in place of operators that ONNX defines by them, and torch-mlir doesn't know."""
+    try:
+        return onnx.inliner.inline_selected_functions(model, EXPANDED, inline_schema_functions=True)
+    except Exception as error:
+        nodes = [node for node in model.graph.node if (node.domain, node.op_type) in EXPANDED]
+        # ONNX can't tell the types of operands that are left out.
+        nodes = [node for node in nodes if "" in node.input] or nodes
+        if not nodes:
+            raise
+        raise ModelImportError(f"{described(nodes[0])} can't be written in others: {error}") from error
 
 
 def _inferred(model: ModelProto) -> ModelProto:

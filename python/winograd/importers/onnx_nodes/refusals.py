@@ -43,6 +43,20 @@ def det(rewriting: Rewriting) -> None:
     rewriting.refuse("any matrix")
 
 
+@rewrites("Mod")
+def mod(rewriting: Rewriting) -> None:
+    """IREE has no remainder of doubles with the sign of the divisor."""
+    is_double = rewriting.values.element_type(rewriting.node.input[0]) == TensorProto.DOUBLE
+    if is_double and not rewriting.attributes.get("fmod", 0):
+        rewriting.refuse("elements of type DOUBLE and the sign of the divisor")
+
+
+@rewrites("Optional")
+def optional(rewriting: Rewriting) -> None:
+    """IREE's importer doesn't know the types that say what a value may be."""
+    rewriting.refuse("a value that may be missing")
+
+
 _REDUCTIONS = ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare")
 
 

@@ -9,12 +9,14 @@ from iree.winograd.importers.onnx_nodes import (
     depth_to_space,
     grid_sample,
     hardmax,
+    non_max_suppression,
     normalization,
     padding,
     pooling,
     quantization,
     refusals,
     resize,
+    reverse_sequence,
 )
 from iree.winograd.importers.onnx_nodes.refusals import require_element_types
 from iree.winograd.importers.onnx_nodes.registry import REWRITES
@@ -27,12 +29,14 @@ KINDS = (
     depth_to_space,
     grid_sample,
     hardmax,
+    non_max_suppression,
     normalization,
     padding,
     pooling,
     quantization,
     refusals,
     resize,
+    reverse_sequence,
 )
 """The modules that register rewrites."""
 

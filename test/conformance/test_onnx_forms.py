@@ -1,0 +1,76 @@
+"""Forms of ONNX operators that its own cases don't have, beside ONNX Runtime."""
+
+from __future__ import annotations
+
+import iree.winograd
+import numpy as np
+import onnx
+import onnx.parser
+import onnxruntime
+import pytest
+from iree.winograd.dialect.algebra.numerics import UNIT_ROUNDOFF
+from iree.winograd.errors import ModelImportError
+
+BOXES = 12
+
+
+def model(text: str) -> onnx.ModelProto:
+    return onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["" : 17]> network {text}')
+
+
+def both(text: str, *arguments: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """What our program and ONNX Runtime return."""
+    network = model(text)
+    program = iree.winograd.compile(iree.winograd.import_onnx(network), threads=1)
+    session = onnxruntime.InferenceSession(network.SerializeToString(), providers=["CPUExecutionProvider"])
+    names = (each.name for each in session.get_inputs())
+    (expected,) = session.run(None, dict(zip(names, arguments, strict=True)))
+    return iree.winograd.load(program, "local-sync")(*arguments), expected
+
+
+@pytest.mark.parametrize("most", [3, BOXES])
+@pytest.mark.parametrize("threshold", [0.0, 0.5, 2.0])
+def test_boxes_with_a_least_score(threshold: float, most: int) -> None:
+    generator = np.random.default_rng(0)
+    corners = generator.uniform(0, 1, (1, BOXES, 2))
+    boxes = np.concatenate([corners, corners + generator.uniform(0.3, 0.6, (1, BOXES, 2))], -1)
+    scores = generator.uniform(-1, 1, (1, 1, BOXES))
+    actual, expected = both(
+        f"""(float[1, {BOXES}, 4] boxes, float[1, 1, {BOXES}] scores) => (int64[n, 3] selected)
+        <int64[1] most = {{{most}}}, float[1] overlap = {{0.4}}, float[1] threshold = {{{threshold}}}>
+        {{ selected = NonMaxSuppression(boxes, scores, most, overlap, threshold) }}""",
+        boxes.astype(np.float32),
+        scores.astype(np.float32),
+    )
+    np.testing.assert_array_equal(actual, expected)
+
+
+@pytest.mark.parametrize("operator", ["AveragePool", "MaxPool"])
+@pytest.mark.parametrize("size, pads", [(4, 0), (2, 1), (5, 0)])
+def test_a_single_window_that_leaves_a_rest(operator: str, size: int, pads: int) -> None:
+    image = np.random.default_rng(0).standard_normal((2, 3, size, 7), np.float32)
+    actual, expected = both(
+        f"""(float[n, 3, {size}, 7] image) => (float[n, 3, 1, w] result) {{ result = {operator}
+        <kernel_shape = [3, 3], strides = [3, 2], pads = [{pads}, 1, {pads}, 1]>(image) }}""",
+        image,
+    )
+    assert np.abs(actual - expected).max() < 10 * UNIT_ROUNDOFF["float32"] * np.abs(image).max()
+
+
+def test_windows_that_overhang_in_a_batch_of_any_size() -> None:
+    image = np.random.default_rng(0).standard_normal((2, 3, 8, 9), np.float32)
+    actual, expected = both(
+        """(float[n, 3, 8, 9] image) => (float[n, 3, h, w] result) { result = AveragePool
+        <kernel_shape = [3, 3], strides = [2, 3], ceil_mode = 1>(image) }""",
+        image,
+    )
+    assert np.abs(actual - expected).max() < 10 * UNIT_ROUNDOFF["float32"] * np.abs(image).max()
+
+
+def test_windows_that_overhang_images_of_any_size() -> None:
+    network = model(
+        """(float[1, 3, h, w] image) => (float[1, 3, y, x] result) { result = AveragePool
+        <kernel_shape = [3, 3], strides = [2, 2], ceil_mode = 1>(image) }"""
+    )
+    with pytest.raises(ModelImportError, match="the operator AveragePool isn't supported with ceil_mode and"):
+        iree.winograd.import_onnx(network)
