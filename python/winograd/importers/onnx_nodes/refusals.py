@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from iree.winograd.errors import ModelImportError
 from iree.winograd.importers.onnx_nodes.registry import rewrites
 from iree.winograd.importers.onnx_nodes.rewriting import Rewriting
-from onnx import TensorProto
+from onnx import GraphProto, TensorProto
 
 _PEEPHOLES = 7
 """The index of this operand of `LSTM`."""
@@ -72,6 +73,19 @@ def scan(rewriting: Rewriting) -> None:
     """The first had batches, which ONNX's conversion leaves out."""
     if rewriting.operator_set < 9:
         rewriting.refuse(f"batches, as in operator set {rewriting.operator_set}")
+
+
+def require_input_types(graph: GraphProto) -> None:
+    """Refuses an input with elements of a type that programs don't have, which no node need read.
+
+    Raises `ModelImportError`.
+    """
+    for value in graph.input:
+        if value.type.tensor_type.elem_type not in _ELEMENT_TYPES:
+            name = TensorProto.DataType.Name(value.type.tensor_type.elem_type)
+            raise ModelImportError(
+                f"the input {value.name!r} has elements of type {name}, which isn't supported"
+            )
 
 
 def require_element_types(rewriting: Rewriting) -> None:

@@ -9,6 +9,7 @@ from iree.winograd.importers.onnx_nodes import (
     depth_to_space,
     grid_sample,
     hardmax,
+    matmul,
     non_max_suppression,
     normalization,
     padding,
@@ -17,6 +18,7 @@ from iree.winograd.importers.onnx_nodes import (
     refusals,
     resize,
     reverse_sequence,
+    slicing,
 )
 from iree.winograd.importers.onnx_nodes.refusals import require_element_types
 from iree.winograd.importers.onnx_nodes.registry import REWRITES
@@ -29,6 +31,7 @@ KINDS = (
     depth_to_space,
     grid_sample,
     hardmax,
+    matmul,
     non_max_suppression,
     normalization,
     padding,
@@ -37,6 +40,7 @@ KINDS = (
     refusals,
     resize,
     reverse_sequence,
+    slicing,
 )
 """The modules that register rewrites."""
 
