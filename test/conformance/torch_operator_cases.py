@@ -167,7 +167,7 @@ def agreement(case: Case, results: Iterator[Any]) -> str:
         expected = pytree.tree_leaves(case(copies(case.tensors)))
     exact = in_double(case, 1.0, expected)
     beside = in_double(case, 1 + 2 * UNIT_ROUNDOFF["float32"], exact)
-    computed = [np.asarray(each) for each in islice(results, len(expected))]
+    computed = [as_array(each) for each in islice(results, len(expected))]
     try:
         for index, values in enumerate(zip(computed, expected, exact, beside, strict=True)):
             expect_agreement(*values, f"result {index}")
