@@ -69,10 +69,14 @@ def test_winograd_is_as_accurate_as_a_direct_convolution_in_one_sum(distribution
 
 @pytest.mark.wide
 @pytest.mark.parametrize("distribution", DISTRIBUTIONS)
-def test_kernels_of_five_taps_are_within_three_times_a_direct_convolution(distribution: Distribution) -> None:
+def test_kernels_of_five_taps_are_as_far_from_a_direct_convolution_as_predicted(
+    distribution: Distribution,
+) -> None:
     record = measured(5, 64, distribution)
     direct = record["direct"]["iree"]
-    assert winograd(record, 4, 5).relative <= 3 * direct["relative"]
+    # Three times, or somewhat more where vectors are long. Of both, what is measured is within 10%.
+    ratio = predicted_error((4, 4), (5, 5), 64) / predicted_error((1, 1), (1, 1), 64, views=25)
+    assert winograd(record, 4, 5).relative <= 1.1**2 * ratio * direct["relative"]
 
 
 def test_a_row_per_algorithm() -> None:

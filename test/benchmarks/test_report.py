@@ -73,6 +73,6 @@ RESULTS = Path(__file__).parents[2] / "benchmarks" / "results"
 def test_stored_results_have_the_table_of_their_benchmark(path: Path) -> None:
     lines = table(json.loads(path.read_text()))
     has_table = path.stem.startswith(
-        ("layers", "models", "networks-server", "threads", "torch-compile", "zoo")
+        ("half", "layers", "models", "networks-server", "threads", "torch-compile", "zoo")
     )
     assert (lines is not None and len(lines) > 2) == has_table

@@ -60,7 +60,9 @@ FOR_BATCHES = "winograd-loop-over-images"
 """Has work only where images of a batch exceed the caches: `test/pipelines/cpu/test_image_loops.py`."""
 FOR_HALF = "winograd-widen-half"
 """Has work only where there are numbers of half precision: `test/pipelines/test_widen_half.py`."""
-FOR_OTHERS = {FOR_ANNOTATIONS, *FOR_CALLED, FOR_BATCHES, FOR_HALF}
+FOR_ATTENTION = "winograd-lower-attention"
+"""Has work only for attention of one operation: `test/pipelines/cpu/test_attention.py`."""
+FOR_OTHERS = {FOR_ANNOTATIONS, *FOR_CALLED, FOR_BATCHES, FOR_HALF, FOR_ATTENTION}
 # Kernels take time to emit: most tests stop before they are.
 EMITTING = PASSES.index("winograd-lower-to-dispatch")
 FIRST = Unit("winograd-fuse-pad", "input transform", 0)

@@ -6,6 +6,7 @@ memory, the passes move these as opaque handles, and the finished program names 
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
@@ -206,7 +207,11 @@ class _Importer(fx_importer.FxImporter):
         self.graph: torch.fx.Graph | None = None
 
     def import_stateless_graph(self, graph: torch.fx.Graph, **options: Any) -> Any:
-        """As the base class, which all imports come to, and weights may be in lists of arguments."""
+        """As the base class, which all imports come to, and weights may be in lists of arguments.
+
+        `graph` stays as it is: what it was compiled to is kept by its text.
+        """
+        graph = copy.deepcopy(graph)
         self.graph = graph
         compute_without_elements(graph)
         _round_numbers(graph)
