@@ -14,11 +14,13 @@ import pytest
 
 PROGRAM = Path(__file__).with_name("torch_operator_cases.py")
 SECONDS = 900
-GROUPS = 8
+GROUPS = 24
+SAMPLED = range(0, GROUPS, 3)
+"""A third of the operators. `python torch_operator_cases.py 0 1` runs them all, in a quarter of an hour."""
 
 
 @pytest.mark.wide
-@pytest.mark.parametrize("group", range(GROUPS))
+@pytest.mark.parametrize("group", SAMPLED)
 def test_operators_are_right_or_refused(group: int) -> None:
     command = [sys.executable, str(PROGRAM), str(group), str(GROUPS)]
     outcome = subprocess.run(command, capture_output=True, text=True, check=False, timeout=SECONDS)

@@ -38,8 +38,8 @@ SECONDS = 300
 RANDOM = re.compile(
     r"bernoulli|multinomial|rand|normal(?!ize)|uniform|dropout|empty|exponential|cauchy|geometric|rrelu|scaled_dot"
 )
-# They call a compiler of CUDA.
-FOREIGN = re.compile(r"jiterator")
+# They call a compiler of CUDA; what isn't in a byte's range is whatever the processor makes of it.
+FOREIGN = re.compile(r"jiterator|^byte$")
 
 NAMED = re.compile(
     r"the operator \w+\.\w|what \w+\.\w\S* returns|could not trace|must be tensors|aten\.as_strided reads"

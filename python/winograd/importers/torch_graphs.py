@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from iree.winograd.errors import ModelImportError
 from iree.winograd.importers.torch_operators.table import import_decompositions
-from torch.export.graph_signature import OutputKind
+from torch.export.graph_signature import InputKind, OutputKind
 from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 from torch.utils import _pytree as pytree
 
@@ -65,6 +65,7 @@ def decompose(exported: torch.export.ExportedProgram) -> torch.export.ExportedPr
         raise ModelImportError(f"torch could not decompose the model's operators: {error}") from error
     _refuse_sizes_of_data(decomposed.graph)
     _return_results_only(decomposed)
+    _drop_tokens(decomposed)
     # Those that a model doesn't save are among the constants, where torch-mlir doesn't look for buffers.
     for name in decomposed.graph_signature.non_persistent_buffers:
         decomposed.state_dict[name] = decomposed.constants[name]
@@ -104,6 +105,16 @@ def _return_results_only(exported: torch.export.ExportedProgram) -> None:
                 f"the model reads its buffer {buffer!r}, and writes to it: "
                 "a program keeps nothing from call to call"
             )
+
+
+def _drop_tokens(exported: torch.export.ExportedProgram) -> None:
+    """Take out arguments that torch orders effects by, which nothing reads: a model has none of them."""
+    signature, graph = exported.graph_signature, exported.graph
+    placeholders = graph.find_nodes(op="placeholder")
+    for spec, node in list(zip(signature.input_specs, placeholders, strict=True)):
+        if spec.kind == InputKind.TOKEN and not node.users:
+            signature.input_specs.remove(spec)
+            graph.erase_node(node)
 
 
 def source_line(node: torch.fx.Node) -> str:
