@@ -4,19 +4,10 @@ from __future__ import annotations
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.match.elementwise import Elementwise, match_elementwise
-from iree.winograd.passes.match.half_precision import half_type
+from iree.winograd.passes.match.half_precision import KEEPING_HALF, half_type
 from iree.winograd.passes.match.navigation import defining_operation
 
 _WIDENING, _NARROWING = "arith.extf", "arith.truncf"
-_CHOOSING = (
-    "arith.maximumf",
-    "arith.minimumf",
-    "arith.maxnumf",
-    "arith.minnumf",
-    "arith.negf",
-    "arith.select",
-    "math.absf",
-)
 
 
 def widened_source(value: ir.Value) -> ir.Value | None:
@@ -40,7 +31,7 @@ def rounded_type(number: ir.Value) -> ir.Type | None:
         return None
     if definition.name == _WIDENING:
         return half_type(definition.operands[0])
-    if definition.name not in _CHOOSING:
+    if definition.name not in KEEPING_HALF:
         return None
     chosen = [operand for operand in definition.operands if operand.type == number.type]
     types = {rounded_type(operand) for operand in chosen if not _is_zero(operand)}

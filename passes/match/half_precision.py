@@ -4,6 +4,26 @@ from __future__ import annotations
 
 from iree.winograd.dialect.bindings import ir
 
+KEEPING_HALF = frozenset(
+    (
+        "arith.maximumf",
+        "arith.minimumf",
+        "arith.maxnumf",
+        "arith.minnumf",
+        "arith.negf",
+        "arith.select",
+        "math.absf",
+        "math.ceil",
+        "math.copysign",
+        "math.floor",
+        "math.round",
+        "math.roundeven",
+        "math.trunc",
+        "tensor.extract",
+    )
+)
+"""Operations that give numbers of half precision for such, in f32 as in the type itself."""
+
 
 def half_type(value: ir.Value) -> ir.Type | None:
     """The type, f16 or bf16, that a number or the elements of a tensor have; None for any other value."""

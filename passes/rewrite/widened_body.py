@@ -5,30 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from iree.winograd.dialect.bindings import arith, ir
-from iree.winograd.passes.match.half_precision import half_type
+from iree.winograd.passes.match.half_precision import KEEPING_HALF, half_type
 
 Widened = Callable[[ir.Value], ir.Value]
 """From a value of half precision to the same in f32."""
 
-_EXACT = frozenset(
-    (
-        "arith.maximumf",
-        "arith.minimumf",
-        "arith.maxnumf",
-        "arith.minnumf",
-        "arith.negf",
-        "arith.select",
-        "math.absf",
-        "math.ceil",
-        "math.copysign",
-        "math.floor",
-        "math.round",
-        "math.roundeven",
-        "math.trunc",
-        "tensor.extract",
-    )
-)
-"""What gives numbers of half precision for such: in f32 as in the type itself."""
 _ROUNDED = ("arith.addf", "arith.subf", "arith.mulf", "arith.divf", "arith.sitofp", "arith.uitofp")
 _READ = ("arith.cmpf", "arith.fptosi", "arith.fptoui")
 _CONVERSIONS = ("arith.extf", "arith.truncf")
@@ -44,7 +25,7 @@ def _is_known(operation: ir.Operation) -> bool:
     if all(half_type(value) is None for value in (*operation.operands, *operation.results)):
         return not operation.regions
     name = operation.name
-    known = name in _EXACT or name in _ROUNDED or name in _READ or name in _CONVERSIONS or name in _ENDS
+    known = name in KEEPING_HALF or name in _ROUNDED or name in _READ or name in _CONVERSIONS or name in _ENDS
     return known or name == "arith.constant" or name.startswith("math.")
 
 
@@ -115,7 +96,7 @@ def _widen_operation(operation: ir.Operation, exact: set[ir.Value], *, rounds: b
         if half is None:
             continue
         result.set_type(ir.F32Type.get())
-        if operation.name in _EXACT and all(
+        if operation.name in KEEPING_HALF and all(
             operand in exact or not isinstance(operand.type, ir.F32Type) for operand in operation.operands
         ):
             exact.add(result)
