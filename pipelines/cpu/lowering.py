@@ -135,7 +135,12 @@ class CpuLowering:
             image = replace(image, origin=source.first)
             if function.numbers:
                 output = replace(output, origin=function.numbers[0])
-            epilogue = VectorEpilogue(transform, epilogue_operands, self.target.fused_multiply_add)
+            epilogue = VectorEpilogue(
+                transform,
+                epilogue_operands,
+                self.target.fused_multiply_add,
+                numbers=self.target.numbers,
+            )
             arguments = (function.work, image, packed, output, epilogue)
             if isinstance(kernel, WinogradKernel):
                 kernel.emit(*arguments, layout)
@@ -292,8 +297,9 @@ class CpuLowering:
     ) -> str:
         if key not in self._executables:
             unique = name if name not in self._executables.values() else f"{name}_{len(self._executables)}"
+            bindings = signature.bindings(self.target.numbers)
             executable = emit_executable(
-                self.module, unique, signature, translation(), workgroups, body, signature.bindings()
+                self.module, unique, signature, translation(), workgroups, body, bindings
             )
             for attribute, value in attributes.items():
                 executable.attributes[attribute] = value

@@ -11,7 +11,7 @@ from iree.winograd.dialect.bindings import ir, memref, vector
 
 from .control_flow import loop, named
 from .index import Condition, Index, IndexLike
-from .numbers.known import number_of
+from .numbers.known import NUMBERS, Numbers, number_of
 from .numbers.number import Number
 from .vectors import LaneMask, broadcast, splat, vector_type
 
@@ -30,6 +30,8 @@ class Buffer:
     extents: tuple[IndexLike, ...]
     origin: IndexLike = field(default=0, kw_only=True)
     """Elements before the first one: a slice of a larger array starts there, and has that one's extents."""
+    numbers: Numbers = field(default_factory=lambda: NUMBERS, kw_only=True, compare=False, repr=False)
+    """How the processor converts elements."""
 
     @cached_property
     def element(self) -> ir.Type:
@@ -39,7 +41,7 @@ class Buffer:
     @cached_property
     def number(self) -> Number:
         """What that is as a type of numbers: loads widen to the one that is computed with, stores narrow."""
-        return number_of(self.element)
+        return number_of(self.element, self.numbers)
 
     @property
     def computed(self) -> ir.Type:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from iree.winograd.dialect.bindings import arith, ir
 from iree.winograd.dialect.ops import OutputTransformOp
 
 from .buffer import Buffer
 from .index import Index, IndexLike, unflatten
-from .numbers.known import number_of
+from .numbers.known import NUMBERS, Numbers, number_of
 from .vectors import LaneMask, broadcast, splat
 
 _CONVERSIONS = ("arith.extf", "arith.truncf")
@@ -31,6 +31,8 @@ class VectorEpilogue:
     lined_up: tuple[IndexLike, ...] | None = None
     """The spatial sizes of images whose pixels are numbered, or the number of images and these where all are
     numbered as one: a position is zeros and then that number."""
+    numbers: Numbers = field(default_factory=lambda: NUMBERS, kw_only=True, compare=False, repr=False)
+    """How the processor converts numbers."""
 
     def emit(
         self,
@@ -72,10 +74,10 @@ class VectorEpilogue:
         operands = [values[operand] for operand in operation.operands]
         if self.fused_multiply_add is not None and operation.name.startswith("math."):
             element = ir.VectorType(operands[0].type).element_type
-            functions = number_of(element).functions(self.fused_multiply_add)
+            functions = number_of(element, self.numbers).functions(self.fused_multiply_add)
             if operation.name in functions:
                 return [functions[operation.name](*operands)]
-        return _emit_vectorized(operation, values, width)
+        return _emit_vectorized(operation, values, width, self.numbers)
 
     def prefetch(self, image: Index, position: tuple[Index, ...], channel: Index) -> None:
         """Brings near what `emit` will read there, but for what every position reads."""
@@ -151,9 +153,11 @@ def _operand_offset(operand: Buffer, indexing_map: ir.AffineMap, indices: list[I
     )
 
 
-def _emit_vectorized(operation: ir.Operation, values: dict[ir.Value, ir.Value], width: int) -> list[ir.Value]:
+def _emit_vectorized(
+    operation: ir.Operation, values: dict[ir.Value, ir.Value], width: int, known: Numbers
+) -> list[ir.Value]:
     """The results of a scalar operation, rounded to its types, in the types that these are computed with."""
-    numbers = [number_of(result.type) for result in operation.results]
+    numbers = [number_of(result.type, known) for result in operation.results]
     computed = [ir.VectorType.get([width], number.computed.type) for number in numbers]
     operands = [values[operand] for operand in operation.operands]
     if operation.name in _CONVERSIONS and operands[0].type == computed[0]:

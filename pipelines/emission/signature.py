@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import prod
 from typing import TypeVar
 
@@ -12,6 +13,7 @@ from iree.winograd.dialect.bindings import ir
 from .buffer import Buffer, element_count
 from .dispatch_operations import binding_subspan
 from .index import Index
+from .numbers.known import NUMBERS, Numbers
 from .work import BATCH, Size, Sizes
 
 BufferType = TypeVar("BufferType", bound=Buffer)
@@ -52,8 +54,8 @@ class DispatchTensor:
         """What its dynamic dimensions are among `sizes`, in their order."""
         return [sizes[size] for size in self.dynamic]
 
-    def bind(self, argument: ir.Value, sizes: Sizes) -> Buffer:
-        """The dense row-major array that a kernel's argument is."""
+    def bind(self, argument: ir.Value, sizes: Sizes, numbers: Numbers = NUMBERS) -> Buffer:
+        """The dense row-major array that a kernel's argument is, with how its elements are converted."""
         unknown = iter(self.dynamic_extents(sizes.values))
         extents = tuple(
             next(unknown) if self.type.is_dynamic_dim(dimension) else size
@@ -63,7 +65,7 @@ class DispatchTensor:
         size = ir.ShapedType.get_dynamic_size() if self.dynamic else prod(self.type.shape)
         memref = ir.MemRefType.get([size], self.type.element_type)
         counted = [Index.of(count).value] if self.dynamic else []
-        return Buffer(binding_subspan(memref, argument, Index(0).value, counted), extents)
+        return Buffer(binding_subspan(memref, argument, Index(0).value, counted), extents, numbers=numbers)
 
 
 @dataclass(frozen=True)
@@ -113,7 +115,7 @@ class DispatchSignature:
             return None
         return ir.ArrayAttr.get([ir.IntegerAttr.get(ir.IndexType.get(), len(self.operands) - 1)])
 
-    def bindings(self) -> list[Binding[Buffer]]:
+    def bindings(self, numbers: Numbers = NUMBERS) -> list[Binding[Buffer]]:
         """Those of dense row-major arrays, for the operands and the result."""
         results = () if self.updates_last_operand else (self.result,)
-        return [each.bind for each in (*self.operands, *results)]
+        return [partial(each.bind, numbers=numbers) for each in (*self.operands, *results)]

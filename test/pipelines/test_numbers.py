@@ -6,7 +6,7 @@ import iree.winograd as winograd
 import numpy as np
 import pytest
 import torch
-from iree.winograd.calibration.programs import compile_module
+from iree.winograd.calibration.programs import backend_of, compile_module
 from iree.winograd.dialect.bindings import func, ir
 from iree.winograd.pipelines.cpu.lowering import translation
 from iree.winograd.pipelines.emission.buffer import Buffer, copy_elements
@@ -16,10 +16,11 @@ from iree.winograd.pipelines.emission.numbers.known import NUMBERS, number_of
 from iree.winograd.pipelines.emission.signature import DispatchSignature
 
 TYPES = {"f16": torch.float16, "bf16": torch.bfloat16}
+HOST = backend_of("cpu").target
 
 
-def copying_program(source: str, target: str, count: int) -> bytes:
-    """One that copies numbers by vectors of 16, and what is left one by one."""
+def copying_program(source: str, target: str, count: int, lanes: int = 16, processor: str = "cpu") -> bytes:
+    """One that copies numbers by vectors of so many, and what is left one by one."""
     with ir.Context(), ir.Location.unknown():
         module = ir.Module.create()
         read, written = (
@@ -28,7 +29,7 @@ def copying_program(source: str, target: str, count: int) -> bytes:
         signature = DispatchSignature.of([read], written)
 
         def copy(function: KernelFunction[Buffer]) -> None:
-            copy_elements(function.buffers[0], Index(0), function.buffers[1], Index(0), Index(count), 16)
+            copy_elements(function.buffers[0], Index(0), function.buffers[1], Index(0), Index(count), lanes)
 
         with ir.InsertionPoint(module.body):
             emit_executable(
@@ -38,12 +39,12 @@ def copying_program(source: str, target: str, count: int) -> bytes:
                 translation(),
                 lambda _: (Index(1),),
                 copy,
-                signature.bindings(),
+                signature.bindings(backend_of(processor).target.numbers),
             )
             function = func.FuncOp("copied", ([read], [written]))
             with ir.InsertionPoint(function.add_entry_block()):
                 func.ReturnOp([emit_dispatch("copy", signature, list(function.arguments))])
-        return compile_module(module, "cpu")
+        return compile_module(module, processor)
 
 
 def copied(source: str, target: str, numbers: torch.Tensor, path) -> torch.Tensor:
@@ -60,7 +61,10 @@ def test_all_numbers_are_widened_exactly(name, tmp_path):
 
 @pytest.mark.parametrize("name", TYPES)
 def test_numbers_are_rounded_to_the_nearest(name, tmp_path):
-    """Those halfway between two to the even one, what is beyond the largest to infinity; NaN stays NaN."""
+    """Those halfway between two to the even one, what is beyond the largest to infinity; NaN stays NaN.
+
+    A processor's instruction for bf16 takes numbers below the least normal one for zeros.
+    """
     stored = torch.arange(2**16).to(torch.int32).to(torch.uint16).view(TYPES[name]).float()
     finite = stored[stored.isfinite()].sort().values
     halfway = (finite[1:].double() + finite[:-1].double()) / 2
@@ -73,10 +77,27 @@ def test_numbers_are_rounded_to_the_nearest(name, tmp_path):
     quiet = torch.tensor([0x7F800001], dtype=torch.int32).view(torch.float32)
     numbers = torch.cat([numbers, special, quiet])
     result = copied("f32", name, numbers, tmp_path / "narrow.vmfb")
+    if name == "bf16" and HOST.rounds_bf16:
+        is_normal = ~(numbers.abs() < torch.finfo(torch.float32).tiny)
+        numbers = numbers.where(is_normal, torch.zeros(()).copysign(numbers))
     expected = numbers.to(TYPES[name])
     assert torch.equal(result.isnan(), expected.isnan())
     kept = ~expected.isnan()
     assert torch.equal(result.view(torch.int16)[kept], expected.view(torch.int16)[kept])
+
+
+@pytest.mark.parametrize(
+    ("processor", "lanes"), [("cpu:znver4", 1), ("cpu:znver4", 16), ("cpu:sierraforest", 8)]
+)
+def test_instructions_round_to_bf16(processor, lanes):
+    """What no instruction converts would be a call of a function that IREE doesn't have."""
+    assert backend_of(processor).target.rounds_bf16
+    copying_program("f32", "bf16", 37, lanes, processor)
+
+
+@pytest.mark.parametrize("processor", ["cpu:haswell", "cpu:icelake-server"])
+def test_processors_without_instructions_for_bf16(processor):
+    assert not backend_of(processor).target.rounds_bf16
 
 
 def test_numbers_that_only_lie_in_memory_are_as_they_are():

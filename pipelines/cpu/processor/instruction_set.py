@@ -21,6 +21,7 @@ class ProcessorFacts(NamedTuple):
     cpu: str
     has_matrix_unit: bool = False
     converts_half: bool = False
+    rounds_bf16: bool = False
 
 
 class InstructionSet(ABC):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from iree.winograd.pipelines.emission.numbers.known import Numbers, numbers_of
 from iree.winograd.pipelines.machines.units import KIBIBYTE
 
 from .instruction_set import InstructionSet
@@ -29,7 +30,14 @@ class CpuTarget:
     has_matrix_unit: bool = False
     converts_half: bool = False
     """Whether vectors of f16 are widened and narrowed by instructions of their own."""
+    rounds_bf16: bool = False
+    """Whether vectors of f32 are rounded to bf16 by an instruction of their own."""
     instruction_set: InstructionSet = X86_64
+
+    @property
+    def numbers(self) -> Numbers:
+        """How it converts types of numbers."""
+        return numbers_of(rounds_bf16=self.rounds_bf16)
 
     @property
     def workgroup_bytes(self) -> int:
@@ -57,5 +65,6 @@ class CpuTarget:
             one.cpu if one.cpu == other.cpu else "",
             one.has_matrix_unit and other.has_matrix_unit,
             one.converts_half and other.converts_half,
+            one.rounds_bf16 and other.rounds_bf16,
             one.instruction_set,
         )

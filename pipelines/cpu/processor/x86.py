@@ -37,6 +37,8 @@ MATRIX_PROCESSORS = ("sapphirerapids", "emeraldrapids", "graniterapids")
 """Those with matrix units."""
 MATRIX_UNIT_FEATURES = {"amx-tile", "amx-bf16"}
 """LLVM's names of what multiplies tiles of bf16."""
+BF16_ROUNDING_FEATURES = {"avx512bf16", "avx512vl"}
+"""Those of what rounds vectors of any length to bf16."""
 
 
 class X86(InstructionSet):
@@ -54,10 +56,20 @@ class X86(InstructionSet):
         if "avx512f" in features:
             has_matrix_unit = features >= MATRIX_UNIT_FEATURES
             l2_bytes = L2_KIBIBYTES.get(cpu, 512) * KIBIBYTE
-            return ProcessorFacts(16, 32, True, l2_bytes, cpu, has_matrix_unit, converts_half=True)
+            rounds_bf16 = features >= BF16_ROUNDING_FEATURES
+            return ProcessorFacts(16, 32, True, l2_bytes, cpu, has_matrix_unit, True, rounds_bf16)
         l2_bytes, converts_half = L2_KIBIBYTES.get(cpu, 256) * KIBIBYTE, "f16c" in features
         has_fma = "avx2" in features and "fma" in features
-        return ProcessorFacts(8 if has_fma else 4, 16, has_fma, l2_bytes, cpu, converts_half=converts_half)
+        rounds_bf16 = "avxneconvert" in features
+        return ProcessorFacts(
+            8 if has_fma else 4,
+            16,
+            has_fma,
+            l2_bytes,
+            cpu,
+            converts_half=converts_half,
+            rounds_bf16=rounds_bf16,
+        )
 
     def vectors(self, count: int) -> Sequence[str]:
         return [f"~{{xmm{number}}}" for number in range(count)]
