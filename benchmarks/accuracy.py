@@ -28,7 +28,7 @@ from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.cpu.backend import CpuBackend
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule
-from iree.winograd.pipelines.specification.shape import ConvolutionShape
+from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
 from benchmarks.compiled import bind_program, compile_ours, compile_plain
 from benchmarks.convolutions import Array

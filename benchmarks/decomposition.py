@@ -20,10 +20,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from iree.winograd import import_torch
+from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.dialect.algebra.transforms import apply, as_array, transforms
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.dialect.decomposition import decompose
-from iree.winograd.passes.frame.algorithm import algorithm_of
+from iree.winograd.passes.infrastructure.algorithm import algorithm_of
 from iree.winograd.passes.match.convolution import Convolution, match_convolution
 from iree.winograd.passes.match.convolution_form import convolutions
 from iree.winograd.passes.normalize_layout import NormalizeLayout
@@ -139,7 +140,7 @@ def part_products(taps: int, m: int = 2) -> int:
 
 def paper_products(kernel: Sequence[int], strides: Sequence[int], outputs: Sequence[int]) -> int:
     """Products of DWM per pair of channels, as the paper decomposes: tiles of two outputs."""
-    tiles = prod(-(-size // 2) for size in outputs)
+    tiles = prod(ceil_div(size, 2) for size in outputs)
     per_tile = prod(
         sum(part_products(len(range(phase, taps, stride))) for phase in range(min(stride, taps)))
         for taps, stride in zip(kernel, strides, strict=True)

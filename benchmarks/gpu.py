@@ -28,6 +28,7 @@ from typing import Any
 import numpy as np
 import torch
 from iree import runtime
+from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from torch.profiler import ProfilerActivity, profile
 
 from benchmarks.build_and_run import software_and_device
@@ -271,7 +272,7 @@ def stage_seconds(run: Callable[[], Any]) -> dict[str, float]:
 def cublas_products(layer: GpuLayer, output_tile: Sequence[int]) -> dict[str, float]:
     """cuBLAS' seconds for the products of a layer, and their number of operations."""
     products = prod(m + layer.taps - 1 for m in output_tile)
-    tiles = layer.batch * prod(-(-layer.size // m) for m in output_tile)
+    tiles = layer.batch * prod(ceil_div(layer.size, m) for m in output_tile)
     left = torch.randn(products, tiles, layer.channels, device="cuda")
     right = torch.randn(products, layer.channels, layer.filters, device="cuda")
     output = torch.empty(products, tiles, layer.filters, device="cuda")

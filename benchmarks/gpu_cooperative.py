@@ -230,7 +230,7 @@ def _lowered(source: str) -> str:
     from iree.winograd.compiling.kernel_failures import take_kernel_users
     from iree.winograd.compiling.pass_pipeline import run_passes
     from iree.winograd.compiling.program import open_session
-    from iree.winograd.passes.frame.containment import Containment
+    from iree.winograd.passes.infrastructure.containment import Containment
     from iree.winograd.pipelines.compile_pipeline import compile_pipeline
     from iree.winograd.pipelines.selection.options import WinogradOptions
     from iree.winograd.targets import target_flags

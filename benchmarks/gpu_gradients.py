@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from iree.winograd.dialect.algebra.ceil_div import ceil_div
 
 from benchmarks.build_and_run import software_and_device
 
@@ -55,7 +56,7 @@ class Layer:
 
     @property
     def output_size(self) -> int:
-        return -(-self.size // self.stride)
+        return ceil_div(self.size, self.stride)
 
     @property
     def flops(self) -> int:

@@ -136,7 +136,7 @@ def _by_blocks(workload: Workload, summed_blocks: list[int]) -> Iterator[tuple[s
 def build_case(folder: Path, number: int, case: Case, target: str = TARGET) -> dict[str, Any]:
     import iree.winograd
     from iree.compiler import ir
-    from iree.winograd.passes.frame.algorithm import Algorithm
+    from iree.winograd.passes.infrastructure.algorithm import Algorithm
     from iree.winograd.passes.match.problem import ConvolutionProblem
     from iree.winograd.pipelines.backends.schedules import schedule_from_record
     from iree.winograd.pipelines.selection.implementation import Implementation

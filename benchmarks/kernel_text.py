@@ -28,7 +28,7 @@ from iree.winograd.compiling.pass_pipeline import run_passes
 from iree.winograd.compiling.program import open_session
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.dialect.resource_data import resource_data
-from iree.winograd.passes.frame.containment import Containment
+from iree.winograd.passes.infrastructure.containment import Containment
 from iree.winograd.passes.match.navigation import walk
 from iree.winograd.pipelines.compile_pipeline import compile_pipeline
 from iree.winograd.pipelines.selection.decision import Decision

@@ -22,7 +22,8 @@ from unittest.mock import patch
 
 import iree.winograd
 import torch
-from iree.winograd.passes.frame.algorithm import Algorithm
+from iree.winograd.dialect.algebra.ceil_div import ceil_div
+from iree.winograd.passes.infrastructure.algorithm import Algorithm
 from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.selection import prediction
 
@@ -118,7 +119,7 @@ def _only(contender: str) -> Callable[..., Iterator[Algorithm]]:
 
     def algorithms(problem: ConvolutionProblem, output_tile: int | None = None) -> Iterator[Algorithm]:
         phases = [lcm(s, d) // d for s, d in zip(problem.strides, problem.dilations, strict=True)]
-        taps = [-(-r // phase) for r, phase in zip(problem.kernel_size, phases, strict=True)]
+        taps = [ceil_div(r, phase) for r, phase in zip(problem.kernel_size, phases, strict=True)]
         parts = tuple(min(part or each, each) for each in taps)
         yield Algorithm(tuple(1 if each == 1 else tile for each in parts), parts)
 

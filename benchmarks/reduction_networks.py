@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import torch
+from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from torch import nn
 from torch.nn import functional
 
@@ -23,7 +24,7 @@ class Repeated(nn.Module):
         self.channels = channels
 
     def forward(self, image: torch.Tensor) -> torch.Tensor:
-        copies = -(-self.channels // image.shape[1])
+        copies = ceil_div(self.channels, image.shape[1])
         return image.repeat(1, copies, 1, 1)[:, : self.channels]
 
 

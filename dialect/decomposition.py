@@ -8,6 +8,7 @@ from functools import cached_property
 from itertools import product
 from math import lcm, prod
 
+from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.dialect.algebra.transforms import Transforms, gradient_transforms, transforms
 
 MAX_SPATIAL_RANK = 3
@@ -179,7 +180,7 @@ class Decomposition:
         """Tiles that cover the outputs of one phase, for spatial sizes `output_shape`."""
         self._check_rank("output_shape", output_shape)
         return tuple(
-            -(-outputs // (phases * m))
+            ceil_div(outputs, phases * m)
             for outputs, phases, m in zip(output_shape, self.phases, self.output_tile, strict=True)
         )
 
@@ -230,7 +231,7 @@ def decompose(
     spacing = [lcm(stride, dilation) for stride, dilation in zip(strides, dilations, strict=True)]
     if part_size is None:
         taps_per_phase = [s // d for s, d in zip(spacing, dilations, strict=True)]
-        part_size = [-(-taps // q) for taps, q in zip(kernel_size, taps_per_phase, strict=True)]
+        part_size = [ceil_div(taps, q) for taps, q in zip(kernel_size, taps_per_phase, strict=True)]
     if len(part_size) != rank or len(output_tile) != rank or min(part_size, default=1) < 1:
         raise ValueError(
             f"output_tile {tuple(output_tile)} and part_size {tuple(part_size)} must be {rank} positive sizes"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from iree.winograd.dialect.bindings import ir
 
 
-def read_refusal(
+def read_misfit(
     operand_type: ir.RankedTensorType, indexing_map: ir.AffineMap, result_type: ir.RankedTensorType
 ) -> str | None:
     """Why kernels can't read an operand by a map from an output's `(n, spatial..., k)`; None if they can.

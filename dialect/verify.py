@@ -8,7 +8,7 @@ from iree.winograd.dialect import ops
 from iree.winograd.dialect.attributes import decomposition_of, sizes_of
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.dialect.decomposition import Decomposition
-from iree.winograd.dialect.epilogue_read import read_refusal
+from iree.winograd.dialect.epilogue_read import read_misfit
 
 ELEMENT_TYPES: tuple[type[ir.Type], ...] = (ir.F32Type, ir.F16Type, ir.BF16Type)
 
@@ -131,7 +131,7 @@ def _verify_epilogue_operands(transform: ops.OutputTransformOp, result_type: ir.
                 f"indexing map #{number} must have {result_type.rank} dimensions and no symbols, "
                 f"but is {indexing_map}"
             )
-        if reason := read_refusal(operand_type, indexing_map, result_type):
+        if reason := read_misfit(operand_type, indexing_map, result_type):
             raise InvalidOperationError(f"{name} {reason}")
 
 

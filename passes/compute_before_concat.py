@@ -8,9 +8,9 @@ from iree.winograd.passes.build.bodies import inline_block
 from iree.winograd.passes.build.generic import Read, build_elementwise
 from iree.winograd.passes.build.slices import extracted
 from iree.winograd.passes.build.tensors import shape_of
-from iree.winograd.passes.frame.containment import rewrite_each
-from iree.winograd.passes.frame.registry import register_pass
-from iree.winograd.passes.frame.remarks import remark_left
+from iree.winograd.passes.infrastructure.containment import rewrite_each
+from iree.winograd.passes.infrastructure.registry import register_pass
+from iree.winograd.passes.infrastructure.remarks import remark_left
 from iree.winograd.passes.match.constants import is_known_at_load
 from iree.winograd.passes.match.elementwise import Elementwise, broadcast_source, captures, match_elementwise
 from iree.winograd.passes.match.navigation import defining_operation, only_user, walk

@@ -8,10 +8,10 @@ from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.build.convolution import build_convolution
 from iree.winograd.passes.build.groups import image_of_rows, rows_of_image
 from iree.winograd.passes.build.tensors import zero_filled
-from iree.winograd.passes.frame.algorithm import ATTRIBUTE_NAME, copy_annotations
-from iree.winograd.passes.frame.containment import rewrite_each
-from iree.winograd.passes.frame.registry import PassError, register_pass
-from iree.winograd.passes.frame.unit import Unit, keep_origin
+from iree.winograd.passes.infrastructure.algorithm import ATTRIBUTE_NAME, copy_annotations
+from iree.winograd.passes.infrastructure.containment import rewrite_each
+from iree.winograd.passes.infrastructure.registry import PassError, register_pass
+from iree.winograd.passes.infrastructure.unit import Unit, keep_origin
 from iree.winograd.passes.match.matmul import Matmul, match_matmul, matmuls
 from iree.winograd.passes.match.no_match import NoMatch
 from iree.winograd.passes.rewrite.before_collapse import compute_before_collapse

@@ -9,11 +9,11 @@ from iree.winograd.dialect.bindings import ir, linalg
 from iree.winograd.passes.build.groups import merged, split
 from iree.winograd.passes.build.named import build_named
 from iree.winograd.passes.build.tensors import zero_filled
-from iree.winograd.passes.frame.algorithm import Algorithm, annotated_algorithm, hand_over_schedule
-from iree.winograd.passes.frame.containment import rewrite_each
-from iree.winograd.passes.frame.registry import PassError, register_pass
-from iree.winograd.passes.frame.remarks import remark_applied
-from iree.winograd.passes.frame.unit import Unit, keep_origin
+from iree.winograd.passes.infrastructure.algorithm import Algorithm, annotated_algorithm, hand_over_schedule
+from iree.winograd.passes.infrastructure.containment import rewrite_each
+from iree.winograd.passes.infrastructure.registry import PassError, register_pass
+from iree.winograd.passes.infrastructure.remarks import remark_applied
+from iree.winograd.passes.infrastructure.unit import Unit, keep_origin
 from iree.winograd.passes.match.no_match import NoMatch
 from iree.winograd.passes.match.padding import Padding
 from iree.winograd.passes.match.weight_gradient import (

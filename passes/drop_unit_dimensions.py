@@ -9,9 +9,9 @@ from iree.winograd.passes.build.convolution import build_convolution
 from iree.winograd.passes.build.groups import merged, split
 from iree.winograd.passes.build.slices import padded
 from iree.winograd.passes.build.tensors import size_of, zero_filled
-from iree.winograd.passes.frame.algorithm import ATTRIBUTE_NAME
-from iree.winograd.passes.frame.containment import rewrite_each
-from iree.winograd.passes.frame.registry import register_pass
+from iree.winograd.passes.infrastructure.algorithm import ATTRIBUTE_NAME
+from iree.winograd.passes.infrastructure.containment import rewrite_each
+from iree.winograd.passes.infrastructure.registry import register_pass
 from iree.winograd.passes.match.constants import is_zero
 from iree.winograd.passes.match.convolution import Convolution, match_convolution
 from iree.winograd.passes.match.convolution_form import convolutions

@@ -8,8 +8,8 @@ from iree.winograd.dialect import ops, reference
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.build.constants import SharedConstants
 from iree.winograd.passes.build.groups import merged
-from iree.winograd.passes.frame.containment import rewrite_each
-from iree.winograd.passes.frame.registry import register_pass
+from iree.winograd.passes.infrastructure.containment import rewrite_each
+from iree.winograd.passes.infrastructure.registry import register_pass
 from iree.winograd.passes.match.constants import Array, constant_array, is_constant
 from iree.winograd.passes.match.convolution_form import convolutions
 from iree.winograd.passes.match.filters import filter_array

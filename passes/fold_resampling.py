@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.build.resampling import resampled
-from iree.winograd.passes.frame.containment import rewrite_each
-from iree.winograd.passes.frame.registry import register_pass
-from iree.winograd.passes.frame.remarks import remark_left
+from iree.winograd.passes.infrastructure.containment import rewrite_each
+from iree.winograd.passes.infrastructure.registry import register_pass
+from iree.winograd.passes.infrastructure.remarks import remark_left
 from iree.winograd.passes.match.blends import OBSERVED, Blends
 from iree.winograd.passes.match.navigation import walk
 from iree.winograd.passes.match.no_match import NoMatch

@@ -11,9 +11,9 @@ from iree.winograd.dialect.bindings import arith, ir
 from iree.winograd.dialect.reference import copy_matrices
 from iree.winograd.passes.build.bodies import inline_operations
 from iree.winograd.passes.build.constants import SharedConstants, resource_constant
-from iree.winograd.passes.frame.containment import rewrite_each
-from iree.winograd.passes.frame.registry import register_pass
-from iree.winograd.passes.frame.remarks import remark_left
+from iree.winograd.passes.infrastructure.containment import rewrite_each
+from iree.winograd.passes.infrastructure.registry import register_pass
+from iree.winograd.passes.infrastructure.remarks import remark_left
 from iree.winograd.passes.match.constants import Array, constant_array, is_constant, scalar_constant
 from iree.winograd.passes.match.filters import filter_array
 from iree.winograd.passes.match.navigation import defining_operation, transforms

@@ -6,9 +6,9 @@ from iree.winograd.dialect import ops
 from iree.winograd.dialect.bindings import arith, ir
 from iree.winograd.passes.build.bodies import inline_block
 from iree.winograd.passes.build.epilogue_operand import build_epilogue_operand
-from iree.winograd.passes.frame.containment import rewrite_each
-from iree.winograd.passes.frame.registry import register_pass
-from iree.winograd.passes.frame.remarks import remark_left
+from iree.winograd.passes.infrastructure.containment import rewrite_each
+from iree.winograd.passes.infrastructure.registry import register_pass
+from iree.winograd.passes.infrastructure.remarks import remark_left
 from iree.winograd.passes.match.constants import uniform_constant
 from iree.winograd.passes.match.elementwise import Elementwise, broadcast_source, captures, match_elementwise
 from iree.winograd.passes.match.epilogue_operand import EpilogueOperand, match_epilogue_operand

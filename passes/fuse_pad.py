@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from iree.winograd.dialect import ops
 from iree.winograd.dialect.bindings import ir
-from iree.winograd.passes.frame.containment import rewrite_each
-from iree.winograd.passes.frame.registry import register_pass
-from iree.winograd.passes.frame.remarks import remark_left
+from iree.winograd.passes.infrastructure.containment import rewrite_each
+from iree.winograd.passes.infrastructure.registry import register_pass
+from iree.winograd.passes.infrastructure.remarks import remark_left
 from iree.winograd.passes.match.navigation import transforms
 from iree.winograd.passes.match.padding import match_paddings
 from iree.winograd.passes.rewrite.erasure import erase_if_unused

@@ -9,9 +9,9 @@ from iree.winograd.dialect import ops
 from iree.winograd.dialect.bindings import arith, ir
 from iree.winograd.passes.build.bodies import inline_block
 from iree.winograd.passes.build.generic import build_elementwise
-from iree.winograd.passes.frame.containment import rewrite_each
-from iree.winograd.passes.frame.registry import register_pass
-from iree.winograd.passes.frame.remarks import remark_left
+from iree.winograd.passes.infrastructure.containment import rewrite_each
+from iree.winograd.passes.infrastructure.registry import register_pass
+from iree.winograd.passes.infrastructure.remarks import remark_left
 from iree.winograd.passes.match.constants import splat_element
 from iree.winograd.passes.match.elementwise import Elementwise, captures, match_elementwise
 from iree.winograd.passes.match.epilogue_operand import EpilogueOperand, match_epilogue_operand

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.build.constants import resource_constant
 from iree.winograd.passes.build.convolution import build_convolution
@@ -14,9 +15,9 @@ from iree.winograd.passes.build.phase_image import phase_image
 from iree.winograd.passes.build.slices import extracted
 from iree.winograd.passes.build.tensors import size_of, zero_filled
 from iree.winograd.passes.build.transpositions import transposed
-from iree.winograd.passes.frame.containment import rewrite_each
-from iree.winograd.passes.frame.registry import register_pass
-from iree.winograd.passes.frame.remarks import remark_applied, remark_left
+from iree.winograd.passes.infrastructure.containment import rewrite_each
+from iree.winograd.passes.infrastructure.registry import register_pass
+from iree.winograd.passes.infrastructure.remarks import remark_applied, remark_left
 from iree.winograd.passes.match.constants import Array, constant_array, is_zero
 from iree.winograd.passes.match.convolution_form import convolutions
 from iree.winograd.passes.match.no_match import NoMatch
@@ -128,7 +129,7 @@ def _reads_image(matched: TransposedConvolution) -> bool:
 def _phase(matched: TransposedConvolution, window: _Window) -> DimensionPhase:
     """What all phases read together, as one."""
     (stride,), (outputs,) = matched.strides, matched.convolution.output_size
-    of_phase = -(-(outputs + window.skipped) // stride)
+    of_phase = ceil_div(outputs + window.skipped, stride)
     return DimensionPhase(0, of_phase, window.offset, window.base, stride, window.taps, 1)
 
 

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.dialect.bindings import ir, linalg, tensor
 from iree.winograd.passes.build.bodies import inline_block
 from iree.winograd.passes.build.generic import build_elementwise
 from iree.winograd.passes.build.named import build_windowed
 from iree.winograd.passes.build.slices import extracted
 from iree.winograd.passes.build.tensors import filled, size_of
-from iree.winograd.passes.frame.algorithm import ATTRIBUTE_NAME, copy_annotations
-from iree.winograd.passes.frame.containment import rewrite_each
-from iree.winograd.passes.frame.registry import register_pass
+from iree.winograd.passes.infrastructure.algorithm import ATTRIBUTE_NAME, copy_annotations
+from iree.winograd.passes.infrastructure.containment import rewrite_each
+from iree.winograd.passes.infrastructure.registry import register_pass
 from iree.winograd.passes.match.convolution import Convolution, match_convolution
 from iree.winograd.passes.match.convolution_form import convolutions
 from iree.winograd.passes.match.elementwise import Elementwise, captures, match_elementwise
@@ -196,7 +197,7 @@ def _sizes(value: ir.Value, strides: tuple[int, ...]) -> list[int | ir.Value]:
     batch, *pixels, channels = (size_of(value, dimension) for dimension in range(_RANK))
     return [
         batch,
-        *(-(-size // stride) for size, stride in zip(pixels, strides, strict=True)),
+        *(ceil_div(size, stride) for size, stride in zip(pixels, strides, strict=True)),
         channels,
     ]
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.build.tensors import size_of
 from iree.winograd.passes.build.transpositions import transposed
-from iree.winograd.passes.frame.containment import rewrite_each
-from iree.winograd.passes.frame.registry import register_pass
+from iree.winograd.passes.infrastructure.containment import rewrite_each
+from iree.winograd.passes.infrastructure.registry import register_pass
 from iree.winograd.passes.match.convolution_form import convolutions
 from iree.winograd.passes.match.image_layout import to_channels_first
 from iree.winograd.passes.match.navigation import walk

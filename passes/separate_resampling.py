@@ -7,8 +7,8 @@ from math import prod
 
 from iree.winograd.dialect.bindings import ir, tensor
 from iree.winograd.passes.build.resampling import repeated, resampled
-from iree.winograd.passes.frame.containment import rewrite_each
-from iree.winograd.passes.frame.registry import register_pass
+from iree.winograd.passes.infrastructure.containment import rewrite_each
+from iree.winograd.passes.infrastructure.registry import register_pass
 from iree.winograd.passes.match.navigation import walk
 from iree.winograd.passes.match.resampling import Axis, Resampling, match_resampling
 from iree.winograd.passes.rewrite.erasure import erase_if_unused

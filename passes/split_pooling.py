@@ -9,9 +9,9 @@ from iree.winograd.dialect.bindings import ir, linalg, linalg_structure, tensor
 from iree.winograd.passes.build.groups import merged, split
 from iree.winograd.passes.build.named import build_windowed
 from iree.winograd.passes.build.tensors import filled
-from iree.winograd.passes.frame.containment import rewrite_each
-from iree.winograd.passes.frame.registry import register_pass
-from iree.winograd.passes.frame.remarks import remark_left
+from iree.winograd.passes.infrastructure.containment import rewrite_each
+from iree.winograd.passes.infrastructure.registry import register_pass
+from iree.winograd.passes.infrastructure.remarks import remark_left
 from iree.winograd.passes.match.constants import scalar_constant
 from iree.winograd.passes.match.navigation import defining_operation, walk
 from iree.winograd.passes.match.no_match import NoMatch

@@ -5,9 +5,9 @@ from __future__ import annotations
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.build.bodies import inline_operations
 from iree.winograd.passes.build.generic import build_generic
-from iree.winograd.passes.frame.containment import rewrite_each
-from iree.winograd.passes.frame.registry import register_pass
-from iree.winograd.passes.frame.remarks import remark_left
+from iree.winograd.passes.infrastructure.containment import rewrite_each
+from iree.winograd.passes.infrastructure.registry import register_pass
+from iree.winograd.passes.infrastructure.remarks import remark_left
 from iree.winograd.passes.match.convolution_form import convolutions
 from iree.winograd.passes.match.navigation import defining_operation, walk
 from iree.winograd.passes.match.no_match import NoMatch, Reason

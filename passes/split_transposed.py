@@ -12,9 +12,9 @@ from iree.winograd.passes.build.named import build_named
 from iree.winograd.passes.build.phase_image import phase_image
 from iree.winograd.passes.build.slices import extracted, inserted
 from iree.winograd.passes.build.tensors import shape_of, zero_filled
-from iree.winograd.passes.frame.containment import rewrite_each
-from iree.winograd.passes.frame.registry import register_pass
-from iree.winograd.passes.frame.remarks import remark_applied, remark_left
+from iree.winograd.passes.infrastructure.containment import rewrite_each
+from iree.winograd.passes.infrastructure.registry import register_pass
+from iree.winograd.passes.infrastructure.remarks import remark_applied, remark_left
 from iree.winograd.passes.match.constants import is_constant, is_zero
 from iree.winograd.passes.match.convolution import Convolution
 from iree.winograd.passes.match.convolution_form import convolutions

@@ -5,9 +5,9 @@ from __future__ import annotations
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.build.generic import build_sum
 from iree.winograd.passes.build.slices import extracted
-from iree.winograd.passes.frame.containment import rewrite_each
-from iree.winograd.passes.frame.registry import register_pass
-from iree.winograd.passes.frame.remarks import remark_left
+from iree.winograd.passes.infrastructure.containment import rewrite_each
+from iree.winograd.passes.infrastructure.registry import register_pass
+from iree.winograd.passes.infrastructure.remarks import remark_left
 from iree.winograd.passes.match.constants import is_zero
 from iree.winograd.passes.match.navigation import walk
 from iree.winograd.passes.match.no_match import NoMatch

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.dialect.verify import InvalidOperationError, verify_operation
-from iree.winograd.passes.frame.registry import PassError, register_pass
+from iree.winograd.passes.infrastructure.registry import PassError, register_pass
 from iree.winograd.passes.match.navigation import walk
 
 

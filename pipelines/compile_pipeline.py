@@ -14,10 +14,10 @@ from iree.winograd.passes.drop_unit_dimensions import DropUnitDimensions
 from iree.winograd.passes.fold_filter import FoldFilter
 from iree.winograd.passes.fold_resampling import FoldResampling
 from iree.winograd.passes.fold_scale import FoldScale
-from iree.winograd.passes.frame.option import shared_values
-from iree.winograd.passes.frame.registry import Pass
 from iree.winograd.passes.fuse_epilogue import FuseEpilogue
 from iree.winograd.passes.fuse_pad import FusePad
+from iree.winograd.passes.infrastructure.option import shared_values
+from iree.winograd.passes.infrastructure.registry import Pass
 from iree.winograd.passes.merge_elementwise import MergeElementwise
 from iree.winograd.passes.merge_phases import MergePhases
 from iree.winograd.passes.move_strides import MoveStrides

@@ -18,9 +18,9 @@ SOURCE_ROOTS = ("dialect", "passes", "pipelines", "python/winograd")
 LAYERS = ("dialect.algebra", "dialect", "passes", "pipelines", "")
 """From the innermost on; the last is `python/winograd`."""
 FOLDERS = {
-    "passes": (("match",), ("frame", "build"), ("rewrite",), ("",)),
+    "passes": (("match",), ("infrastructure", "build"), ("rewrite",), ("",)),
     "pipelines": (
-        ("machines", "specification"),
+        ("machines", "problems"),
         ("emission",),
         ("cpu", "gpu"),
         ("backends",),
@@ -147,7 +147,7 @@ def test_machines_know_nothing_of_convolutions() -> None:
 
 def test_passes_are_imported_by_nothing_else_in_their_folder() -> None:
     passes = {module for module in modules() if re.fullmatch("passes[.][a-z_]+", module)}
-    passes -= {"passes.match", "passes.frame", "passes.build", "passes.rewrite"}
+    passes -= {"passes.match", "passes.infrastructure", "passes.build", "passes.rewrite"}
     assert passes
     found = {
         f"{module} imports {name}"

@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.dialect.algebra.recipe import Recipe
 from iree.winograd.dialect.algebra.transforms import Transforms, as_array, gradient_transforms, transforms
 
@@ -136,7 +137,7 @@ class Accumulation:
         Joined products are three for each 16, the small ones before the large one: when the first two are
         added nothing large is there to be truncated.
         """
-        steps = -(-terms // _MATRIX_TERMS)
+        steps = ceil_div(terms, _MATRIX_TERMS)
         return 3 * steps - 2 if self.joined else steps
 
 

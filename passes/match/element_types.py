@@ -6,6 +6,7 @@ import re
 from dataclasses import astuple, dataclass
 from functools import cache
 
+from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.dialect.bindings import ir
 
 _TEXT = re.compile(
@@ -21,7 +22,7 @@ def element_bytes(element_type: str) -> int:
     bits = re.search(r"\d+", element_type)
     if bits is None:
         raise ValueError(f"elements of type {element_type} have no known size")
-    return -(-int(bits[0]) // 8)
+    return ceil_div(int(bits[0]), 8)
 
 
 @dataclass(frozen=True)

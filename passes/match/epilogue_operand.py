@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from iree.winograd.dialect.bindings import ir
-from iree.winograd.dialect.epilogue_read import read_refusal
+from iree.winograd.dialect.epilogue_read import read_misfit
 from iree.winograd.passes.match.elementwise import broadcast_source
 from iree.winograd.passes.match.no_match import NoMatch
 
@@ -29,6 +29,6 @@ def match_epilogue_operand(
     source_type = ir.RankedTensorType(source.type)
     if source_type.element_type != result_type.element_type:
         return NoMatch(user, f"it reads {source_type}, but results are {result_type.element_type}")
-    if refusal := read_refusal(source_type, read, result_type):
-        return NoMatch(user, f"an operand {refusal}")
+    if reason := read_misfit(source_type, read, result_type):
+        return NoMatch(user, f"an operand {reason}")
     return EpilogueOperand(source, read)

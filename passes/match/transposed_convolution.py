@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from itertools import product
 
+from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.match.constants import is_zero
 from iree.winograd.passes.match.convolution import Convolution, match_convolution
@@ -74,7 +75,7 @@ class TransposedConvolution:
             first = met[0] if met else 0
             phase = DimensionPhase(
                 index=index,
-                outputs=-(-(outputs - index) // stride),
+                outputs=ceil_div(outputs - index, stride),
                 offset=(index + spread * first - start) // stride,
                 first_tap=first,
                 tap_step=step,

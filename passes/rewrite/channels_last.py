@@ -15,7 +15,7 @@ from iree.winograd.passes.build.named import build_windowed
 from iree.winograd.passes.build.slices import Size, extracted, inserted, padded
 from iree.winograd.passes.build.tensors import filled, size_of
 from iree.winograd.passes.build.transpositions import inverse_permutation, permuted_map, transposed
-from iree.winograd.passes.frame.algorithm import copy_annotations
+from iree.winograd.passes.infrastructure.algorithm import copy_annotations
 from iree.winograd.passes.match.constants import is_splat, is_zero
 from iree.winograd.passes.match.convolution import Convolution, match_convolution
 from iree.winograd.passes.match.convolution_form import is_convolution

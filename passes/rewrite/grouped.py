@@ -9,7 +9,7 @@ from iree.winograd.dialect.bindings import ir, tensor
 from iree.winograd.passes.build.convolution import build_convolution
 from iree.winograd.passes.build.groups import merged, split
 from iree.winograd.passes.build.transpositions import transposed
-from iree.winograd.passes.frame.algorithm import copy_annotations
+from iree.winograd.passes.infrastructure.algorithm import copy_annotations
 from iree.winograd.passes.match.convolution import Convolution, match_convolution
 from iree.winograd.passes.match.groups import merged_layout, reassociation_of
 from iree.winograd.passes.match.navigation import defining_operation

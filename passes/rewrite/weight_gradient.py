@@ -5,7 +5,7 @@ from __future__ import annotations
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.build.convolution import build_convolution
 from iree.winograd.passes.build.tensors import zero_filled
-from iree.winograd.passes.frame.algorithm import copy_annotations
+from iree.winograd.passes.infrastructure.algorithm import copy_annotations
 from iree.winograd.passes.match.no_match import NoMatch
 from iree.winograd.passes.match.weight_gradient import IN_SUMS_WORDS, match_weight_gradient
 from iree.winograd.passes.rewrite.erasure import erase_if_unused

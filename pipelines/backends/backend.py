@@ -8,12 +8,12 @@ from typing import Protocol
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.match.no_match import Reason
 from iree.winograd.pipelines.machines.model import Machine
-from iree.winograd.pipelines.specification.executable_target import ExecutableTarget
-from iree.winograd.pipelines.specification.group import ConvolutionGroup
-from iree.winograd.pipelines.specification.iree_code import IreeCode
-from iree.winograd.pipelines.specification.schedule import Schedule
-from iree.winograd.pipelines.specification.tensor_operations import TensorOperation
-from iree.winograd.pipelines.specification.weight_gradient_group import WeightGradientGroup
+from iree.winograd.pipelines.problems.executable_target import ExecutableTarget
+from iree.winograd.pipelines.problems.group import ConvolutionGroup
+from iree.winograd.pipelines.problems.iree_code import IreeCode
+from iree.winograd.pipelines.problems.schedule import Schedule
+from iree.winograd.pipelines.problems.tensor_operations import TensorOperation
+from iree.winograd.pipelines.problems.weight_gradient_group import WeightGradientGroup
 
 from .search_space import SearchSpace
 
@@ -45,7 +45,7 @@ class Lowering(Protocol):
     ) -> None:
         """Has all workgroups of a kernel wait for those of kernels before it, and say when they are done.
 
-        Its function gets as its last operands the memory of `specification/chain.py`, its number in the
+        Its function gets as its last operands the memory of `problems/chain.py`, its number in the
         chain, how many shares of `threads` threads it looks at beside its own of the kernel before, and
         `held` tensors that it doesn't touch. Its result has memory of its own unless it is an operand. Raises
         ValueError where the backend counts no workgroups.

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import cache
 
 from iree.winograd.dialect.bindings import ir
-from iree.winograd.pipelines.specification.executable_target import ExecutableTarget, executable_targets
+from iree.winograd.pipelines.problems.executable_target import ExecutableTarget, executable_targets
 
 from .backend import Backend
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, fields
 from typing import Any, get_type_hints
 
 from iree.winograd.dialect.bindings import ir
-from iree.winograd.passes.frame.algorithm import SCHEDULE_ATTRIBUTE_NAME
-from iree.winograd.pipelines.specification.schedule import Schedule
+from iree.winograd.passes.infrastructure.algorithm import SCHEDULE_ATTRIBUTE_NAME
+from iree.winograd.pipelines.problems.schedule import Schedule
 
 from .module_backend import backends
 

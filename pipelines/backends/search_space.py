@@ -8,8 +8,8 @@ from typing import Protocol
 from iree.winograd.passes.match.no_match import Reason
 from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.machines.model import Limits, Machine
-from iree.winograd.pipelines.specification.schedule import Schedule
-from iree.winograd.pipelines.specification.shape import ConvolutionShape
+from iree.winograd.pipelines.problems.schedule import Schedule
+from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
 
 class SearchSpace(Hashable, Protocol):
@@ -39,7 +39,7 @@ class SearchSpace(Hashable, Protocol):
     def takes_parameters(self) -> bool:
         """Whether kernels multiply matrices as well that are known only when the program is loaded."""
 
-    def unsuited(self, problem: ConvolutionProblem) -> Reason | None:
+    def problem_misfit(self, problem: ConvolutionProblem) -> Reason | None:
         """Why the kernels don't compute `problem`, or should not; None where they do."""
 
     def default_schedules(self, shape: ConvolutionShape) -> Sequence[Schedule]:
@@ -63,7 +63,7 @@ class SearchSpace(Hashable, Protocol):
     def far_image_seconds(self, shape: ConvolutionShape) -> float:
         """What `shape` takes beyond the prediction where a batch's images come from beyond the caches."""
 
-    def refusal(self, shape: ConvolutionShape, schedule: Schedule) -> Reason | None:
+    def misfit(self, shape: ConvolutionShape, schedule: Schedule) -> Reason | None:
         """Why the target's kernels don't compute `shape` by `schedule`; None where they do."""
 
     def stage_seconds(self, shape: ConvolutionShape, schedule: Schedule) -> Mapping[str, float]:

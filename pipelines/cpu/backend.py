@@ -22,11 +22,11 @@ from iree.winograd.pipelines.cpu.schedules.weight_gradient import WeightGradient
 from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule
 from iree.winograd.pipelines.machines.defaults import default_cpu_machine
 from iree.winograd.pipelines.machines.model import CpuMachine, Machine
-from iree.winograd.pipelines.specification.executable_target import ExecutableTarget
-from iree.winograd.pipelines.specification.group import ConvolutionGroup
-from iree.winograd.pipelines.specification.iree_code import IreeCode
-from iree.winograd.pipelines.specification.schedule import Schedule
-from iree.winograd.pipelines.specification.tensor_operations import TensorOperation
+from iree.winograd.pipelines.problems.executable_target import ExecutableTarget
+from iree.winograd.pipelines.problems.group import ConvolutionGroup
+from iree.winograd.pipelines.problems.iree_code import IreeCode
+from iree.winograd.pipelines.problems.schedule import Schedule
+from iree.winograd.pipelines.problems.tensor_operations import TensorOperation
 
 from .lowering import CpuLowering
 from .tensor_kernels import misfit

@@ -15,7 +15,7 @@ from iree.winograd.pipelines.emission.dispatch_operations import binding_subspan
 from iree.winograd.pipelines.emission.index import Index, unflatten
 from iree.winograd.pipelines.emission.signature import DispatchSignature, DispatchTensor
 from iree.winograd.pipelines.emission.work import Sizes
-from iree.winograd.pipelines.specification.chain import (
+from iree.winograd.pipelines.problems.chain import (
     CHAINED_ATTRIBUTE_NAME,
     FILTERS_ATTRIBUTE_NAME,
     PRODUCTS_ATTRIBUTE_NAME,
@@ -25,7 +25,7 @@ from iree.winograd.pipelines.specification.chain import (
     kernel_elements,
     spans_attribute,
 )
-from iree.winograd.pipelines.specification.group import ConvolutionGroup
+from iree.winograd.pipelines.problems.group import ConvolutionGroup
 
 if TYPE_CHECKING:
     from iree.winograd.pipelines.cpu.kernels.filters import CpuKernel

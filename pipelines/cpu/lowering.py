@@ -14,8 +14,8 @@ from iree.winograd.passes.match.channel_slice import ChannelSlice, match_insert
 from iree.winograd.passes.match.constants import Array, constant_array
 from iree.winograd.passes.match.navigation import defining_operation
 from iree.winograd.pipelines.cpu.chain import chain_attributes, count_workgroups, spans
-from iree.winograd.pipelines.cpu.kernels.by_schedule import kernel_for, weight_gradient_kernel
 from iree.winograd.pipelines.cpu.kernels.filters import FilterTransformKernel, pack_filters
+from iree.winograd.pipelines.cpu.kernels.kernel_of import kernel_for, weight_gradient_kernel
 from iree.winograd.pipelines.cpu.kernels.winograd import WinogradKernel
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.tensor_kernels import dispatch_of
@@ -31,14 +31,14 @@ from iree.winograd.pipelines.emission.filter_layout import FilterLayout
 from iree.winograd.pipelines.emission.index import Index
 from iree.winograd.pipelines.emission.signature import DispatchSignature, stated_batch
 from iree.winograd.pipelines.emission.work import Sizes
-from iree.winograd.pipelines.specification.group import ConvolutionGroup
-from iree.winograd.pipelines.specification.schedule import Schedule
-from iree.winograd.pipelines.specification.tensor_operations import TensorOperation
-from iree.winograd.pipelines.specification.weight_gradient_group import WeightGradientGroup
+from iree.winograd.pipelines.problems.group import ConvolutionGroup
+from iree.winograd.pipelines.problems.schedule import Schedule
+from iree.winograd.pipelines.problems.tensor_operations import TensorOperation
+from iree.winograd.pipelines.problems.weight_gradient_group import WeightGradientGroup
 
 if TYPE_CHECKING:
-    from iree.winograd.pipelines.cpu.kernels.by_schedule import CpuWeightGradientKernel
     from iree.winograd.pipelines.cpu.kernels.filters import CpuKernel
+    from iree.winograd.pipelines.cpu.kernels.kernel_of import CpuWeightGradientKernel
 
 CODEGEN_PIPELINE = "canonicalize,cse"
 """The passes that the kernels go through before IREE converts them to LLVM: they come as vectors and loops

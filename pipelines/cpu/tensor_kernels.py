@@ -15,7 +15,7 @@ from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.match.no_match import Reason
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.processor.transposition import MAX_INTERLEAVED_CHANNELS
-from iree.winograd.pipelines.specification.tensor_operations import (
+from iree.winograd.pipelines.problems.tensor_operations import (
     BatchedProduct,
     ChannelShuffle,
     ChannelsLast,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import log
 
+from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.dialect.bindings import arith, ir
 
 from .control_flow import loop_carried, named
@@ -62,7 +63,7 @@ def steps_of_block(steps: int, terms: int, block: int) -> int:
     nearest = min(even, key=lambda size: abs(log(size * terms / block)))
     if block <= 2 * nearest * terms <= 4 * block:
         return nearest
-    return -(-steps // max(1, round(steps * terms / block)))
+    return ceil_div(steps, max(1, round(steps * terms / block)))
 
 
 def _zero(sum_: ir.Value) -> ir.Value:

@@ -8,14 +8,13 @@ from functools import cached_property
 from math import prod
 
 from iree.winograd.dialect.bindings import ir, memref, vector
+from iree.winograd.pipelines.problems.cache_line import CACHE_LINE_BYTES
 
 from .control_flow import loop, named
 from .index import Condition, Index, IndexLike
 from .numbers.known import NUMBERS, Numbers, number_of
 from .numbers.number import Number
 from .vectors import LaneMask, broadcast, splat, vector_type
-
-CACHE_LINE_BYTES = 64
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,9 @@ from dataclasses import replace
 from iree.winograd.dialect import ops
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.build.transpositions import inverse_permutation
-from iree.winograd.passes.frame.containment import rewrite_each
-from iree.winograd.passes.frame.registry import register_pass
-from iree.winograd.passes.frame.remarks import remark_left
+from iree.winograd.passes.infrastructure.containment import rewrite_each
+from iree.winograd.passes.infrastructure.registry import register_pass
+from iree.winograd.passes.infrastructure.remarks import remark_left
 from iree.winograd.passes.match.image_layout import comes_channels_first
 from iree.winograd.passes.match.navigation import defining_operation, only_user, transforms
 from iree.winograd.passes.match.no_match import NoMatch
@@ -17,9 +17,9 @@ from iree.winograd.passes.rewrite.channels_first import read_channels_first
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 from iree.winograd.pipelines.backends.schedules import schedule_of
 from iree.winograd.pipelines.backends.search_space import SearchSpace
-from iree.winograd.pipelines.specification.schedule import Schedule
-from iree.winograd.pipelines.specification.shape import WeightGradientShape
-from iree.winograd.pipelines.specification.weight_gradient_group import match_weight_gradient_group
+from iree.winograd.pipelines.problems.schedule import Schedule
+from iree.winograd.pipelines.problems.shape import WeightGradientShape
+from iree.winograd.pipelines.problems.weight_gradient_group import match_weight_gradient_group
 
 from ..selection.module_space import module_space
 
@@ -97,7 +97,7 @@ def _is_taken(
     transposition: ir.Operation, shape: WeightGradientShape, space: SearchSpace, schedule: Schedule
 ) -> bool:
     """Whether the kernels compute `shape`, which has the transposition as a part."""
-    reason = space.refusal(shape, schedule)
+    reason = space.misfit(shape, schedule)
     if reason is not None:
         remark_left(PASS_NAME, NoMatch(transposition, reason))
     return reason is None

@@ -7,9 +7,9 @@ from dataclasses import replace
 from iree.winograd.dialect import ops
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.build.bodies import inline_block
-from iree.winograd.passes.frame.containment import rewrite_each
-from iree.winograd.passes.frame.registry import register_pass
-from iree.winograd.passes.frame.remarks import remark_left
+from iree.winograd.passes.infrastructure.containment import rewrite_each
+from iree.winograd.passes.infrastructure.registry import register_pass
+from iree.winograd.passes.infrastructure.remarks import remark_left
 from iree.winograd.passes.match.image_layout import is_transposition, to_channels_first, to_channels_last
 from iree.winograd.passes.match.navigation import defining_operation, only_user, transforms
 from iree.winograd.passes.match.no_match import NoMatch
@@ -18,9 +18,9 @@ from iree.winograd.passes.rewrite.channels_first import read_channels_first
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 from iree.winograd.pipelines.backends.schedules import schedule_of
 from iree.winograd.pipelines.backends.search_space import SearchSpace
-from iree.winograd.pipelines.specification.group import ConvolutionGroup, match_group
-from iree.winograd.pipelines.specification.schedule import Schedule
-from iree.winograd.pipelines.specification.shape import ConvolutionShape
+from iree.winograd.pipelines.problems.group import ConvolutionGroup, match_group
+from iree.winograd.pipelines.problems.schedule import Schedule
+from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
 from ..selection.module_space import module_space
 
@@ -116,7 +116,7 @@ def _refused(
     transposition: ir.Operation, shape: ConvolutionShape, space: SearchSpace, schedule: Schedule
 ) -> ir.Operation | NoMatch:
     """The transposition, unless the kernels don't compute `shape`, which has it as a part."""
-    reason = space.refusal(shape, schedule)
+    reason = space.misfit(shape, schedule)
     return transposition if reason is None else NoMatch(transposition, reason)
 
 

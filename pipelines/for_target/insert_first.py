@@ -9,8 +9,8 @@ from itertools import combinations
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.dialect.ops import InputTransformOp, OutputTransformOp
 from iree.winograd.passes.build.slices import extract_channels
-from iree.winograd.passes.frame.containment import rewrite_each
-from iree.winograd.passes.frame.registry import register_pass
+from iree.winograd.passes.infrastructure.containment import rewrite_each
+from iree.winograd.passes.infrastructure.registry import register_pass
 from iree.winograd.passes.match.channel_slice import ChannelSlice, match_insert
 from iree.winograd.passes.match.navigation import defining_operation, only_user, walk
 

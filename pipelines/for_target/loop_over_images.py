@@ -9,11 +9,11 @@ from itertools import pairwise
 from math import prod
 
 from iree.winograd.dialect.bindings import ir
-from iree.winograd.passes.frame.algorithm import ATTRIBUTE_NAME
-from iree.winograd.passes.frame.containment import rewrite_each
-from iree.winograd.passes.frame.option import same_option
-from iree.winograd.passes.frame.registry import register_pass
-from iree.winograd.passes.frame.remarks import remark_analysis
+from iree.winograd.passes.infrastructure.algorithm import ATTRIBUTE_NAME
+from iree.winograd.passes.infrastructure.containment import rewrite_each
+from iree.winograd.passes.infrastructure.option import same_option
+from iree.winograd.passes.infrastructure.registry import register_pass
+from iree.winograd.passes.infrastructure.remarks import remark_analysis
 from iree.winograd.passes.match.convolution_form import is_convolution
 from iree.winograd.passes.match.images import image_operands
 from iree.winograd.passes.match.navigation import defining_operation, walk
@@ -23,12 +23,12 @@ from iree.winograd.passes.rewrite.image_loop import loop_over_images
 
 from ..backends.module_backend import unsupported_target
 from ..backends.search_space import SearchSpace
+from ..problems.executable_target import only_device
 from ..selection.candidates import convolution_shape, direct_algorithm
 from ..selection.layer import Layer, layers, match_problem
 from ..selection.module_space import module_space
 from ..selection.options import WinogradOptions
 from ..selection.prediction import predicted_seconds
-from ..specification.executable_target import only_device
 
 PASS_NAME = "winograd-loop-over-images"
 

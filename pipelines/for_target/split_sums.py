@@ -13,8 +13,8 @@ from iree.winograd.passes.build.bodies import inline_block
 from iree.winograd.passes.build.generic import Body, Read, build_generic
 from iree.winograd.passes.build.groups import split
 from iree.winograd.passes.build.tensors import shape_of, zero_filled
-from iree.winograd.passes.frame.containment import rewrite_each
-from iree.winograd.passes.frame.registry import register_pass
+from iree.winograd.passes.infrastructure.containment import rewrite_each
+from iree.winograd.passes.infrastructure.registry import register_pass
 from iree.winograd.passes.match.constants import is_zero
 from iree.winograd.passes.match.elementwise import Elementwise, captures, match_elementwise
 from iree.winograd.passes.match.navigation import defining_operation, transforms, walk

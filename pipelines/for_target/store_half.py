@@ -7,8 +7,8 @@ from dataclasses import replace
 from iree.winograd.dialect import ops
 from iree.winograd.dialect.bindings import arith, ir
 from iree.winograd.passes.build.bodies import inline_block
-from iree.winograd.passes.frame.containment import rewrite_each
-from iree.winograd.passes.frame.registry import register_pass
+from iree.winograd.passes.infrastructure.containment import rewrite_each
+from iree.winograd.passes.infrastructure.registry import register_pass
 from iree.winograd.passes.match.conversions import is_narrowing, rounded_type, widened_source
 from iree.winograd.passes.match.half_precision import half_type
 from iree.winograd.passes.match.navigation import transforms
@@ -16,7 +16,7 @@ from iree.winograd.passes.match.no_match import NoMatch
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 from iree.winograd.pipelines.backends.schedules import schedule_of
 from iree.winograd.pipelines.backends.search_space import SearchSpace
-from iree.winograd.pipelines.specification.group import ConvolutionGroup, match_group
+from iree.winograd.pipelines.problems.group import ConvolutionGroup, match_group
 
 from ..selection.module_space import module_space
 
@@ -108,7 +108,7 @@ def _takes(group: ConvolutionGroup, space: SearchSpace, **stored: ir.Type | None
         return False
     shape = group.shape
     types = replace(shape.element_types, **{name: str(type_) for name, type_ in stored.items()})
-    return space.refusal(replace(shape, element_types=types), schedule) is None
+    return space.misfit(replace(shape, element_types=types), schedule) is None
 
 
 def _rebuild_input(transform: ops.InputTransformOp, image: ir.Value) -> None:

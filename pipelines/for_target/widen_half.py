@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.build.conversions import converted, single_constant
-from iree.winograd.passes.frame.containment import rewrite_each
-from iree.winograd.passes.frame.registry import register_pass
+from iree.winograd.passes.infrastructure.containment import rewrite_each
+from iree.winograd.passes.infrastructure.registry import register_pass
 from iree.winograd.passes.match.convolution_form import convolutions
 from iree.winograd.passes.match.half_precision import half_type, has_half, single_of
 from iree.winograd.passes.match.navigation import defining_operation, walk

@@ -27,11 +27,11 @@ from iree.winograd.pipelines.gpu.schedules.weight_gradient import (
 )
 from iree.winograd.pipelines.machines.defaults import default_gpu_machine
 from iree.winograd.pipelines.machines.model import GpuMachine, Machine
-from iree.winograd.pipelines.specification.executable_target import ExecutableTarget
-from iree.winograd.pipelines.specification.group import ConvolutionGroup
-from iree.winograd.pipelines.specification.iree_code import IreeCode
-from iree.winograd.pipelines.specification.schedule import Schedule
-from iree.winograd.pipelines.specification.tensor_operations import TensorOperation
+from iree.winograd.pipelines.problems.executable_target import ExecutableTarget
+from iree.winograd.pipelines.problems.group import ConvolutionGroup
+from iree.winograd.pipelines.problems.iree_code import IreeCode
+from iree.winograd.pipelines.problems.schedule import Schedule
+from iree.winograd.pipelines.problems.tensor_operations import TensorOperation
 
 from .lowering import GpuLowering
 from .tensor_kernels import misfit

@@ -34,7 +34,7 @@ from iree.winograd.pipelines.gpu.packing.fused import FusedPacking
 from iree.winograd.pipelines.gpu.packing.implicit_gemm import ImplicitGemmPacking
 from iree.winograd.pipelines.gpu.packing.products import ProductPacking
 from iree.winograd.pipelines.gpu.schedules.depthwise import GpuDepthwiseSchedule
-from iree.winograd.pipelines.specification.group import ConvolutionGroup
+from iree.winograd.pipelines.problems.group import ConvolutionGroup
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from iree.winograd.pipelines.gpu.packing.products import MultiplyAddPacking
 from iree.winograd.pipelines.gpu.packing.split import SplitPacking
 from iree.winograd.pipelines.gpu.packing.weight_gradient import WeightGradientPacking
 from iree.winograd.pipelines.gpu.schedules.depthwise import GpuDepthwiseSchedule
-from iree.winograd.pipelines.gpu.schedules.fit import refusal
+from iree.winograd.pipelines.gpu.schedules.fit import kernel_misfit
 from iree.winograd.pipelines.gpu.schedules.fused import FusedSchedule
 from iree.winograd.pipelines.gpu.schedules.gemm import GemmSchedule
 from iree.winograd.pipelines.gpu.schedules.implicit_gemm import ImplicitGemmSchedule
@@ -36,11 +36,11 @@ from iree.winograd.pipelines.gpu.schedules.warpgroup import WarpgroupSchedule
 from iree.winograd.pipelines.gpu.schedules.weight_gradient import GpuWeightGradientSchedule
 from iree.winograd.pipelines.gpu.tensor_kernels import misfit
 from iree.winograd.pipelines.gpu.weight_gradient_lowering import WeightGradientLowering
-from iree.winograd.pipelines.specification.group import ConvolutionGroup
-from iree.winograd.pipelines.specification.schedule import Schedule
-from iree.winograd.pipelines.specification.shape import ConvolutionShape
-from iree.winograd.pipelines.specification.tensor_operations import ChannelsLast, TensorOperation
-from iree.winograd.pipelines.specification.weight_gradient_group import WeightGradientGroup
+from iree.winograd.pipelines.problems.group import ConvolutionGroup
+from iree.winograd.pipelines.problems.schedule import Schedule
+from iree.winograd.pipelines.problems.shape import ConvolutionShape
+from iree.winograd.pipelines.problems.tensor_operations import ChannelsLast, TensorOperation
+from iree.winograd.pipelines.problems.weight_gradient_group import WeightGradientGroup
 
 
 @dataclass
@@ -56,7 +56,7 @@ class GpuLowering:
 
     def lower(self, group: ConvolutionGroup | WeightGradientGroup, schedule: Schedule) -> ir.Value:
         """Emits the dispatches that compute the group's output transform, at the insertion point."""
-        if reason := refusal(group.shape, self.target, schedule):
+        if reason := kernel_misfit(group.shape, self.target, schedule):
             raise ValueError(reason)
         if isinstance(group, WeightGradientGroup):
             assert isinstance(schedule, GpuWeightGradientSchedule)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from iree.winograd.passes.match.no_match import Reason
-from iree.winograd.pipelines.specification.tensor_operations import (
+from iree.winograd.pipelines.problems.tensor_operations import (
     BatchedProduct,
     ChannelShuffle,
     ChannelsLast,

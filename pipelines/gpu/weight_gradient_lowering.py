@@ -29,7 +29,7 @@ from iree.winograd.pipelines.gpu.schedules.weight_gradient import (
     MatrixWeightGradientSchedule,
     MultiplyAddWeightGradientSchedule,
 )
-from iree.winograd.pipelines.specification.weight_gradient_group import WeightGradientGroup
+from iree.winograd.pipelines.problems.weight_gradient_group import WeightGradientGroup
 
 _TRANSFORMING = WorkgroupThreads(TRANSFORM_THREADS)
 

@@ -7,11 +7,11 @@ from math import prod
 from typing import Any
 
 from iree.winograd.dialect.bindings import ir
-from iree.winograd.passes.frame.containment import rewrite_each
-from iree.winograd.passes.frame.registry import register_pass
+from iree.winograd.passes.infrastructure.containment import rewrite_each
+from iree.winograd.passes.infrastructure.registry import register_pass
 from iree.winograd.passes.match.navigation import walk
 from iree.winograd.passes.match.sizes import is_dynamic
-from iree.winograd.pipelines.specification.lane_distribution import LaneDistribution
+from iree.winograd.pipelines.problems.lane_distribution import LaneDistribution
 
 _TRANSLATION = "translation_info"
 _VECTORS = 8

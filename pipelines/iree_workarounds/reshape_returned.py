@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 
 from iree.winograd.dialect.bindings import ir
-from iree.winograd.passes.frame.containment import rewrite_each
-from iree.winograd.passes.frame.registry import register_pass
+from iree.winograd.passes.infrastructure.containment import rewrite_each
+from iree.winograd.passes.infrastructure.registry import register_pass
 from iree.winograd.passes.match.navigation import called_function, is_public, symbol_name, walk
 
 _NEVER_INLINED = "inlining_policy"

@@ -10,9 +10,9 @@ from math import prod
 from iree.compiler import version
 from iree.winograd.dialect.bindings import arith, ir
 from iree.winograd.passes.build.reflection import note_words
-from iree.winograd.passes.frame.containment import rewrite_each
-from iree.winograd.passes.frame.option import same_option
-from iree.winograd.passes.frame.registry import register_pass
+from iree.winograd.passes.infrastructure.containment import rewrite_each
+from iree.winograd.passes.infrastructure.option import same_option
+from iree.winograd.passes.infrastructure.registry import register_pass
 from iree.winograd.passes.match.constants import is_known_at_load
 from iree.winograd.passes.match.navigation import (
     KERNEL,
@@ -26,8 +26,7 @@ from iree.winograd.passes.match.navigation import (
 from ..backends.backend import Lowering
 from ..backends.module_backend import module_backend, unsupported_target
 from ..emission.dispatch_operations import dispatch_kernel
-from ..selection.options import WinogradOptions
-from ..specification.chain import (
+from ..problems.chain import (
     ORDERED_VERSIONS,
     PRODUCTS_ATTRIBUTE_NAME,
     WHOLE,
@@ -36,7 +35,8 @@ from ..specification.chain import (
     kernel_elements,
     spans_of,
 )
-from ..specification.reflection import ORDER_KEY
+from ..problems.reflection import ORDER_KEY
+from ..selection.options import WinogradOptions
 
 MOST_PRODUCTS = 64_000_000
 """Multiply-adds of a thread, some 1 ms: who waits for more had better leave the core to others."""

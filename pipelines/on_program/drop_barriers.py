@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from itertools import groupby
 
 from iree.winograd.dialect.bindings import ir
-from iree.winograd.passes.frame.containment import rewrite_each
-from iree.winograd.passes.frame.registry import register_pass
+from iree.winograd.passes.infrastructure.containment import rewrite_each
+from iree.winograd.passes.infrastructure.registry import register_pass
 from iree.winograd.passes.match.navigation import KERNEL, called_kernels, symbol_name, walk
 
-from ..specification.chain import CHAINED_ATTRIBUTE_NAME
+from ..problems.chain import CHAINED_ATTRIBUTE_NAME
 
 
 @register_pass("winograd-drop-barriers")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from iree.winograd.dialect.bindings import ir
-from iree.winograd.passes.frame.containment import rewrite_each
-from iree.winograd.passes.frame.registry import register_pass
+from iree.winograd.passes.infrastructure.containment import rewrite_each
+from iree.winograd.passes.infrastructure.registry import register_pass
 from iree.winograd.passes.match.navigation import walk
 from iree.winograd.passes.rewrite.computed_first import BARRIER, COMPUTED_FIRST_ATTRIBUTE_NAME
 

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.build.reflection import note_words
-from iree.winograd.passes.frame.containment import rewrite_each
-from iree.winograd.passes.frame.registry import register_pass
+from iree.winograd.passes.infrastructure.containment import rewrite_each
+from iree.winograd.passes.infrastructure.registry import register_pass
 from iree.winograd.passes.match.navigation import KERNEL, is_public, walk
 
 from ..backends.module_backend import module_backend, unsupported_target
-from ..specification.executable_target import executable_targets
-from ..specification.reflection import FEATURES_KEY
+from ..problems.executable_target import executable_targets
+from ..problems.reflection import FEATURES_KEY
 
 
 @register_pass("winograd-note-features")

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.build.reflection import note_numbers
-from iree.winograd.passes.frame.containment import rewrite_each
-from iree.winograd.passes.frame.option import same_option
-from iree.winograd.passes.frame.registry import register_pass
+from iree.winograd.passes.infrastructure.containment import rewrite_each
+from iree.winograd.passes.infrastructure.option import same_option
+from iree.winograd.passes.infrastructure.registry import register_pass
 from iree.winograd.passes.match.navigation import KERNEL, is_public, walk
 
 from ..backends.module_backend import module_backend, unsupported_target
+from ..problems.reflection import THREADS_KEY
 from ..selection.options import WinogradOptions
-from ..specification.reflection import THREADS_KEY
 
 
 @register_pass("winograd-note-threads")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.build.reflection import note_numbers
-from iree.winograd.passes.frame.containment import rewrite_each
-from iree.winograd.passes.frame.registry import register_pass
+from iree.winograd.passes.infrastructure.containment import rewrite_each
+from iree.winograd.passes.infrastructure.registry import register_pass
 from iree.winograd.passes.match.navigation import KERNEL, called_kernels, symbol_name, walk
 
-from ..specification.reflection import UNALIGNED_KEY
+from ..problems.reflection import UNALIGNED_KEY
 
 _READS_IN_PLACE = ("tensor.dim", "tensor.collapse_shape", "tensor.expand_shape")
 

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.build.reflection import note_numbers
-from iree.winograd.passes.frame.containment import rewrite_each
-from iree.winograd.passes.frame.registry import register_pass
+from iree.winograd.passes.infrastructure.containment import rewrite_each
+from iree.winograd.passes.infrastructure.registry import register_pass
 from iree.winograd.passes.match.navigation import called_function, is_public, symbol_name
 
-from ..specification.reflection import READ_ONLY_KEY, STORAGE_KEY
+from ..problems.reflection import READ_ONLY_KEY, STORAGE_KEY
 
 _IMPORT = "stream.tensor.import"
 _PASSES_ON = (_IMPORT, "stream.resource.subview", "stream.tensor.export", "stream.timepoint.await")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from iree.winograd.dialect.bindings import ir
-from iree.winograd.passes.frame.containment import rewrite_each
-from iree.winograd.passes.frame.registry import register_pass
+from iree.winograd.passes.infrastructure.containment import rewrite_each
+from iree.winograd.passes.infrastructure.registry import register_pass
 from iree.winograd.passes.match.navigation import defining_operation, walk
 
 from ..backends.module_backend import module_backend, unsupported_target

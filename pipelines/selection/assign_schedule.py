@@ -7,20 +7,20 @@ from operator import attrgetter
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.dialect.ops import FilterGradientOp, OutputTransformOp
-from iree.winograd.passes.frame.algorithm import SCHEDULE_ATTRIBUTE_NAME
-from iree.winograd.passes.frame.containment import rewrite_each
-from iree.winograd.passes.frame.option import same_option
-from iree.winograd.passes.frame.registry import register_pass
+from iree.winograd.passes.infrastructure.algorithm import SCHEDULE_ATTRIBUTE_NAME
+from iree.winograd.passes.infrastructure.containment import rewrite_each
+from iree.winograd.passes.infrastructure.option import same_option
+from iree.winograd.passes.infrastructure.registry import register_pass
 from iree.winograd.passes.match.navigation import transforms
 from iree.winograd.passes.match.no_match import NoMatch
 from iree.winograd.pipelines.backends.schedules import set_schedule
 from iree.winograd.pipelines.backends.search_space import SearchSpace
-from iree.winograd.pipelines.selection.options import WinogradOptions
-from iree.winograd.pipelines.specification.group import ConvolutionGroup, match_group
-from iree.winograd.pipelines.specification.weight_gradient_group import (
+from iree.winograd.pipelines.problems.group import ConvolutionGroup, match_group
+from iree.winograd.pipelines.problems.weight_gradient_group import (
     WeightGradientGroup,
     match_weight_gradient_group,
 )
+from iree.winograd.pipelines.selection.options import WinogradOptions
 
 from .module_space import module_space
 from .prediction import assigned_schedule

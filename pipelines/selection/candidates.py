@@ -7,12 +7,13 @@ from functools import cache
 from itertools import product
 from math import lcm
 
+from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.dialect.decomposition import decompose
-from iree.winograd.passes.frame.algorithm import Algorithm
+from iree.winograd.passes.infrastructure.algorithm import Algorithm
 from iree.winograd.passes.match.problem import ConvolutionProblem, WeightGradientProblem
 from iree.winograd.pipelines.backends.schedules import IreeSchedule
 from iree.winograd.pipelines.backends.search_space import SearchSpace
-from iree.winograd.pipelines.specification.shape import ConvolutionShape, WeightGradientShape
+from iree.winograd.pipelines.problems.shape import ConvolutionShape, WeightGradientShape
 
 from .implementation import Implementation
 
@@ -91,12 +92,12 @@ def _tiles_and_parts(
     problem: ConvolutionProblem, dimension: int, output_tile: int | None
 ) -> Iterator[tuple[int, int]]:
     stride, dilation = problem.strides[dimension], problem.dilations[dimension]
-    taps_per_phase = -(-problem.kernel_size[dimension] // (lcm(stride, dilation) // dilation))
+    taps_per_phase = ceil_div(problem.kernel_size[dimension], lcm(stride, dilation) // dilation)
     if taps_per_phase == 1:
         yield (1, 1)
         return
     sizes = range(2, MAX_CHOSEN_OUTPUT_TILE + 1) if output_tile is None else (output_tile,)
-    part_sizes = sorted({-(-taps_per_phase // parts) for parts in range(1, MAX_PARTS + 1)} - {1})
+    part_sizes = sorted({ceil_div(taps_per_phase, parts) for parts in range(1, MAX_PARTS + 1)} - {1})
     for m, p in product(sizes, part_sizes):
         if output_tile is not None or m + p - 1 <= MAX_CHOSEN_ALPHA:
             yield (m, p)
@@ -107,12 +108,12 @@ def _efficient(problem: ConvolutionProblem, dimension: int, output_tile: int | N
     taps, stride, dilation = (
         each[dimension] for each in (problem.kernel_size, problem.strides, problem.dilations)
     )
-    outputs = -(-problem.output_size[dimension] // (lcm(stride, dilation) // stride))
+    outputs = ceil_div(problem.output_size[dimension], lcm(stride, dilation) // stride)
 
     def sizes(m: int, p: int) -> tuple[int, int, int]:
         """Elements of a tile, parts, and products for each pair of channels."""
         along = decompose((taps,), (m,), strides=(stride,), dilations=(dilation,), part_size=(p,))
-        return along.point_count, along.view_count, -(-outputs // m) * along.product_count
+        return along.point_count, along.view_count, ceil_div(outputs, m) * along.product_count
 
     known = {pair: sizes(*pair) for pair in _tiles_and_parts(problem, dimension, output_tile)}
 

@@ -58,7 +58,7 @@ class Chooser:
             return self.leave(layer, problem.reason)
         if not self.is_allowed(layer):
             return self.leave(layer, "the layer patterns exclude it", problem)
-        if reason := self.space.unsuited(problem):
+        if reason := self.space.problem_misfit(problem):
             return self.leave(layer, reason, problem)
         asked = error_limit(problem, self.space, self.max_relative_error, self.output_tile)
         candidates = self._candidates(problem, asked, ignore)

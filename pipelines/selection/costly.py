@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from iree.winograd.dialect.bindings import ir
-from iree.winograd.pipelines.specification.executable_target import executable_targets
+from iree.winograd.pipelines.problems.executable_target import executable_targets
 
 from .layer import Layer
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from iree.winograd.passes.frame.algorithm import Algorithm
+from iree.winograd.passes.infrastructure.algorithm import Algorithm
 from iree.winograd.pipelines.backends.schedules import IreeSchedule, schedule_from_record, schedule_record
-from iree.winograd.pipelines.specification.schedule import Schedule
+from iree.winograd.pipelines.problems.schedule import Schedule
 
 Arithmetic = tuple[Algorithm, bool, int, int | None]
 """What results depend on: see `Implementation.arithmetic`."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sized
 
 from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.backends.search_space import SearchSpace
-from iree.winograd.pipelines.specification.schedule import FILTER_TRANSFORM_STAGE
+from iree.winograd.pipelines.problems.schedule import FILTER_TRANSFORM_STAGE
 
 from .candidates import candidate_algorithms, convolution_shape
 from .decision import Candidate
@@ -42,7 +42,7 @@ def measured_candidates(
         shape = convolution_shape(problem, algorithm)
         # Images that a kernel doesn't take channels first are transposed for it.
         if not implementation.is_left_to_iree and (
-            reason := space.refusal(shape.channels_last, implementation.schedule)
+            reason := space.misfit(shape.channels_last, implementation.schedule)
         ):
             refused.append(f"{algorithm}: {reason}")
             continue

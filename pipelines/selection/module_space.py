@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from iree.winograd.dialect.bindings import ir
-from iree.winograd.passes.frame.registry import PassError
+from iree.winograd.passes.infrastructure.registry import PassError
 from iree.winograd.pipelines.backends.module_backend import module_backend
 from iree.winograd.pipelines.backends.search_space import SearchSpace
 from iree.winograd.pipelines.cpu.backend import CpuBackend
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.machines.store import read_machine
-from iree.winograd.pipelines.specification.executable_target import executable_targets
+from iree.winograd.pipelines.problems.executable_target import executable_targets
 
-ANY_TARGET = CpuBackend(CpuTarget.of("", "+avx512f"))
+AVX512_BACKEND = CpuBackend(CpuTarget.of("", "+avx512f"))
 """For programs that don't say what they are compiled for."""
 
 
@@ -22,7 +22,7 @@ def module_space(module: ir.Operation, machine: str | None, threads: int) -> Sea
     machine of its kind.
     """
     try:
-        backend = module_backend(module) if executable_targets(module) else ANY_TARGET
+        backend = module_backend(module) if executable_targets(module) else AVX512_BACKEND
     except ValueError as error:
         module.location.emit_error(str(error))
         raise PassError from None

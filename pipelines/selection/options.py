@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from iree.winograd.passes.frame.option import check_options, is_positive, option
+from iree.winograd.passes.infrastructure.option import check_options, is_positive, option
 
 MAX_OUTPUT_TILE = 8
 

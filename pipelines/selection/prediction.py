@@ -7,11 +7,11 @@ from functools import cache
 from math import inf, prod
 
 from iree.winograd.dialect.algebra.numerics import predicted_error, predicted_gradient_error
-from iree.winograd.passes.frame.algorithm import Algorithm
+from iree.winograd.passes.infrastructure.algorithm import Algorithm
 from iree.winograd.passes.match.problem import ConvolutionProblem, WeightGradientProblem
 from iree.winograd.pipelines.backends.search_space import SearchSpace
-from iree.winograd.pipelines.specification.schedule import Schedule
-from iree.winograd.pipelines.specification.shape import ConvolutionShape
+from iree.winograd.pipelines.problems.schedule import Schedule
+from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
 from .candidates import convolution_shape, direct_algorithm, iree_implementation, predicted_algorithms
 from .decision import Candidate

@@ -9,16 +9,16 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from iree.winograd.dialect.bindings import ir
-from iree.winograd.passes.frame.algorithm import ATTRIBUTE_NAME, set_algorithm
-from iree.winograd.passes.frame.containment import rewrite_each
-from iree.winograd.passes.frame.option import check_options, same_option
-from iree.winograd.passes.frame.registry import PassError, register_pass
-from iree.winograd.passes.frame.remarks import remark_analysis, remark_missed
-from iree.winograd.passes.frame.unit import Unit, set_origin
+from iree.winograd.passes.infrastructure.algorithm import ATTRIBUTE_NAME, set_algorithm
+from iree.winograd.passes.infrastructure.containment import rewrite_each
+from iree.winograd.passes.infrastructure.option import check_options, same_option
+from iree.winograd.passes.infrastructure.registry import PassError, register_pass
+from iree.winograd.passes.infrastructure.remarks import remark_analysis, remark_missed
+from iree.winograd.passes.infrastructure.unit import Unit, set_origin
 from iree.winograd.pipelines.backends.module_backend import unsupported_target
 from iree.winograd.pipelines.backends.schedules import set_schedule
+from iree.winograd.pipelines.problems.executable_target import executable_targets
 from iree.winograd.pipelines.selection.options import WinogradOptions
-from iree.winograd.pipelines.specification.executable_target import executable_targets
 
 from .chooser import Chooser
 from .costly import costly_reason, describe, is_for_cpus

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.dialect.ops import InputTransformOp, OutputTransformOp
-from iree.winograd.passes.frame.containment import rewrite_each
-from iree.winograd.passes.frame.registry import register_pass
+from iree.winograd.passes.infrastructure.containment import rewrite_each
+from iree.winograd.passes.infrastructure.registry import register_pass
 from iree.winograd.passes.match.navigation import walk
 from iree.winograd.passes.match.sizes import is_dynamic
 from iree.winograd.passes.match.slices import match_slice
@@ -13,8 +13,8 @@ from iree.winograd.passes.rewrite.erasure import erase_if_unused
 
 from ..backends.backend import Backend, Lowering
 from ..backends.module_backend import module_backend, unsupported_target
-from ..specification.tensor_operations import MaxPooling
-from ..specification.windows import Windows
+from ..problems.tensor_operations import MaxPooling
+from ..problems.windows import Windows
 
 _RANK = 4
 _TRANSFORMS = {InputTransformOp.OPERATION_NAME, OutputTransformOp.OPERATION_NAME}

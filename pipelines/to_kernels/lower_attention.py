@@ -8,9 +8,9 @@ from iree.winograd.dialect.bindings import arith, ir, linalg, tensor
 from iree.winograd.passes.build.generic import build_elementwise
 from iree.winograd.passes.build.named import build_named
 from iree.winograd.passes.build.tensors import shape_of, size_of, zero_filled
-from iree.winograd.passes.frame.containment import rewrite_each
-from iree.winograd.passes.frame.registry import register_pass
-from iree.winograd.passes.frame.remarks import remark_left
+from iree.winograd.passes.infrastructure.containment import rewrite_each
+from iree.winograd.passes.infrastructure.registry import register_pass
+from iree.winograd.passes.infrastructure.remarks import remark_left
 from iree.winograd.passes.match.attention import Attention, is_attention, match_attention
 from iree.winograd.passes.match.navigation import defining_operation, walk
 from iree.winograd.passes.match.no_match import NoMatch
@@ -18,7 +18,7 @@ from iree.winograd.passes.rewrite.erasure import erase_if_unused
 
 from ..backends.backend import Backend, Lowering
 from ..backends.module_backend import module_backend, unsupported_target
-from ..specification.tensor_operations import RowSoftmax
+from ..problems.tensor_operations import RowSoftmax
 
 PASS_NAME = "winograd-lower-attention"
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from iree.winograd.dialect.bindings import ir
-from iree.winograd.passes.frame.containment import rewrite_each
-from iree.winograd.passes.frame.option import same_option
-from iree.winograd.passes.frame.registry import register_pass
-from iree.winograd.passes.frame.remarks import remark_left
+from iree.winograd.passes.infrastructure.containment import rewrite_each
+from iree.winograd.passes.infrastructure.option import same_option
+from iree.winograd.passes.infrastructure.registry import register_pass
+from iree.winograd.passes.infrastructure.remarks import remark_left
 from iree.winograd.passes.match.batch_matmul import is_batch_matmul, match_batch_matmul
 from iree.winograd.passes.match.navigation import defining_operation, walk
 from iree.winograd.passes.match.no_match import NoMatch
@@ -16,8 +16,8 @@ from iree.winograd.passes.rewrite.erasure import erase_if_unused
 
 from ..backends.backend import Backend, Lowering
 from ..backends.module_backend import module_backend, unsupported_target
+from ..problems.tensor_operations import BatchedProduct
 from ..selection.options import WinogradOptions
-from ..specification.tensor_operations import BatchedProduct
 
 PASS_NAME = "winograd-lower-batch-matmul"
 

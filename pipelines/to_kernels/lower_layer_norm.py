@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from iree.winograd.dialect.bindings import ir
-from iree.winograd.passes.frame.containment import rewrite_each
-from iree.winograd.passes.frame.registry import register_pass
+from iree.winograd.passes.infrastructure.containment import rewrite_each
+from iree.winograd.passes.infrastructure.registry import register_pass
 from iree.winograd.passes.match.layer_norm import is_normalization, match_layer_norm
 from iree.winograd.passes.match.navigation import walk
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 
 from ..backends.backend import Backend, Lowering
 from ..backends.module_backend import module_backend, unsupported_target
-from ..specification.tensor_operations import RowNormalization
+from ..problems.tensor_operations import RowNormalization
 
 
 @register_pass("winograd-lower-layer-norm")

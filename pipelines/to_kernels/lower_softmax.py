@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.build.transpositions import merged_to, transposed
-from iree.winograd.passes.frame.containment import rewrite_each
-from iree.winograd.passes.frame.registry import register_pass
+from iree.winograd.passes.infrastructure.containment import rewrite_each
+from iree.winograd.passes.infrastructure.registry import register_pass
 from iree.winograd.passes.match.columns import columns_along
 from iree.winograd.passes.match.navigation import defining_operation, walk
 from iree.winograd.passes.match.softmax import Softmax, match_softmax
@@ -13,7 +13,7 @@ from iree.winograd.passes.rewrite.erasure import erase_if_unused
 
 from ..backends.backend import Backend, Lowering
 from ..backends.module_backend import module_backend, unsupported_target
-from ..specification.tensor_operations import ColumnSoftmax, RowSoftmax
+from ..problems.tensor_operations import ColumnSoftmax, RowSoftmax
 
 _LEAST_LENGTH = 16
 """Shorter rows take as long in IREE's code; shorter columns it computes with what lies around them."""

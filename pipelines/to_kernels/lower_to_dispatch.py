@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.dialect.ops import FilterGradientOp, OutputTransformOp
-from iree.winograd.passes.frame.containment import rewrite_each
-from iree.winograd.passes.frame.registry import PassError, register_pass
-from iree.winograd.passes.frame.unit import Unit, origin_of, set_origin
+from iree.winograd.passes.infrastructure.containment import rewrite_each
+from iree.winograd.passes.infrastructure.registry import PassError, register_pass
+from iree.winograd.passes.infrastructure.unit import Unit, origin_of, set_origin
 from iree.winograd.passes.match.navigation import defining_operation, transforms
 from iree.winograd.passes.match.no_match import NoMatch
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 from iree.winograd.pipelines.backends.backend import Backend, Lowering
 from iree.winograd.pipelines.backends.module_backend import module_backend
 from iree.winograd.pipelines.backends.schedules import schedule_of
-from iree.winograd.pipelines.specification.group import ConvolutionGroup, match_group
-from iree.winograd.pipelines.specification.weight_gradient_group import (
+from iree.winograd.pipelines.problems.group import ConvolutionGroup, match_group
+from iree.winograd.pipelines.problems.weight_gradient_group import (
     WeightGradientGroup,
     match_weight_gradient_group,
 )

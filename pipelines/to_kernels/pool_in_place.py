@@ -11,9 +11,9 @@ from math import inf, prod
 from iree.winograd.dialect.bindings import arith, ir, linalg, tensor
 from iree.winograd.passes.build.generic import build_elementwise
 from iree.winograd.passes.build.tensors import index_constant, size_of
-from iree.winograd.passes.frame.containment import rewrite_each
-from iree.winograd.passes.frame.registry import register_pass
-from iree.winograd.passes.frame.remarks import remark_left
+from iree.winograd.passes.infrastructure.containment import rewrite_each
+from iree.winograd.passes.infrastructure.registry import register_pass
+from iree.winograd.passes.infrastructure.remarks import remark_left
 from iree.winograd.passes.match.constants import scalar_constant, uniform_constant
 from iree.winograd.passes.match.navigation import defining_operation, walk
 from iree.winograd.passes.match.no_match import NoMatch
@@ -23,8 +23,8 @@ from iree.winograd.passes.rewrite.erasure import erase_if_unused
 
 from ..backends.backend import Backend, Lowering
 from ..backends.module_backend import module_backend, unsupported_target
-from ..specification.tensor_operations import MaxPooling
-from ..specification.windows import Windows
+from ..problems.tensor_operations import MaxPooling
+from ..problems.windows import Windows
 
 PASS_NAME = "winograd-pool-in-place"
 MAX_WINDOW = 25

@@ -6,8 +6,8 @@ from math import prod
 
 from iree.winograd.dialect.bindings import ir, tensor
 from iree.winograd.dialect.ops import InputTransformOp
-from iree.winograd.passes.frame.containment import rewrite_each
-from iree.winograd.passes.frame.registry import register_pass
+from iree.winograd.passes.infrastructure.containment import rewrite_each
+from iree.winograd.passes.infrastructure.registry import register_pass
 from iree.winograd.passes.match.image_layout import is_transposition, to_channels_last
 from iree.winograd.passes.match.navigation import defining_operation, walk
 from iree.winograd.passes.match.sizes import is_dynamic
@@ -15,7 +15,7 @@ from iree.winograd.passes.rewrite.erasure import erase_if_unused
 
 from ..backends.backend import Backend, Lowering
 from ..backends.module_backend import module_backend, unsupported_target
-from ..specification.tensor_operations import ChannelShuffle, ChannelsLast
+from ..problems.tensor_operations import ChannelShuffle, ChannelsLast
 
 MIN_SHUFFLED_RANK = 4
 """Of images with groups of channels: images of a single dimension have it."""

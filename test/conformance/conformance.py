@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from agreement import expect_within
+from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.dialect.algebra.numerics import UNIT_ROUNDOFF, error_bound
 from iree.winograd.errors import WinogradError
 
@@ -66,7 +67,7 @@ class Compiled:
             if (rewritten.inputs, rewritten.outputs) != (inputs, outputs):
                 continue
             if all(few <= many for few, many in zip(rewritten.kernel, taps, strict=True)):
-                views = prod(-(-size // part) for size, part in zip(taps, rewritten.p, strict=True))
+                views = prod(ceil_div(size, part) for size, part in zip(taps, rewritten.p, strict=True))
                 bounds.append(error_bound(rewritten.m, rewritten.p, group_inputs, views=views))
         return max(bounds)
 

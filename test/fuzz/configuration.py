@@ -11,7 +11,7 @@ from math import prod
 from unittest import mock
 
 from hypothesis import strategies as st
-from iree.winograd.passes.frame.algorithm import Algorithm
+from iree.winograd.passes.infrastructure.algorithm import Algorithm
 from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.backends.schedules import Schedule
 from iree.winograd.pipelines.selection.candidates import (

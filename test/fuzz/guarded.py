@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
+from iree.winograd.dialect.algebra.ceil_div import ceil_div
 
 ALIGNMENT = 64
 """Bytes; code that IREE generates relies on it."""
@@ -27,7 +28,7 @@ class GuardedArray:
 
     def __init__(self, array: npt.NDArray[Any], edge: Edge, alignment: int = ALIGNMENT) -> None:
         page = mmap.PAGESIZE
-        body = -(-max(array.nbytes, 1) // page) * page
+        body = ceil_div(max(array.nbytes, 1), page) * page
         self._memory = mmap.mmap(-1, body + 2 * page)
         address = ctypes.addressof(ctypes.c_char.from_buffer(self._memory))
         for guard in (address, address + page + body):

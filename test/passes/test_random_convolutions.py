@@ -11,9 +11,9 @@ from iree.winograd.dialect.bindings import ir
 from iree.winograd.dialect.ops import register_dialect
 from iree.winograd.passes.convert_conv import ConvertConv
 from iree.winograd.passes.fold_filter import FoldFilter
-from iree.winograd.passes.frame.algorithm import Algorithm, set_algorithm
 from iree.winograd.passes.fuse_epilogue import FuseEpilogue
 from iree.winograd.passes.fuse_pad import FusePad
+from iree.winograd.passes.infrastructure.algorithm import Algorithm, set_algorithm
 from iree.winograd.passes.match.convolution import Convolution, match_convolution
 from iree.winograd.passes.match.convolution_form import convolutions
 from iree.winograd.passes.match.navigation import walk

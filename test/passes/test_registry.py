@@ -10,9 +10,14 @@ from typing import Any, Literal
 
 import pytest
 from iree.winograd.compiling.pass_pipeline import load_passes
-from iree.winograd.passes.frame import registry
-from iree.winograd.passes.frame.option import check_options, is_positive, option, options_of
-from iree.winograd.passes.frame.registry import PassSyntaxError, format_pass, parse_pass, register_pass
+from iree.winograd.passes.infrastructure import registry
+from iree.winograd.passes.infrastructure.option import check_options, is_positive, option, options_of
+from iree.winograd.passes.infrastructure.registry import (
+    PassSyntaxError,
+    format_pass,
+    parse_pass,
+    register_pass,
+)
 
 ROOT = Path(__file__).parents[2]
 

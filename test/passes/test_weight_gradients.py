@@ -9,8 +9,8 @@ from interpreter import run_function
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.dialect.ops import register_dialect
 from iree.winograd.passes.convert_weight_gradient import ConvertWeightGradient
-from iree.winograd.passes.frame.algorithm import Algorithm, set_algorithm
 from iree.winograd.passes.fuse_pad import FusePad
+from iree.winograd.passes.infrastructure.algorithm import Algorithm, set_algorithm
 from iree.winograd.passes.match.navigation import walk
 from iree.winograd.passes.match.weight_gradient import (
     WeightGradient,

@@ -16,7 +16,7 @@ from iree.winograd.dialect.algebra.numerics import error_bound
 from iree.winograd.dialect.decomposition import decompose
 from iree.winograd.dialect.reference import convolution
 from iree.winograd.pipelines.backends.schedules import schedule_record
-from iree.winograd.pipelines.specification.schedule import Schedule
+from iree.winograd.pipelines.problems.schedule import Schedule
 
 Array = npt.NDArray[Any]
 

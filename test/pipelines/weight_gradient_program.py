@@ -11,7 +11,7 @@ from agreement import expect_within
 from convolution_program import compile_rewritten, schedule_text
 from iree.winograd.dialect.algebra.numerics import gradient_error_bound
 from iree.winograd.dialect.decomposition import decompose
-from iree.winograd.pipelines.specification.schedule import Schedule
+from iree.winograd.pipelines.problems.schedule import Schedule
 from weight_gradient_source import WeightGradientSource
 
 

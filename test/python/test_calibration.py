@@ -9,6 +9,7 @@ from iree.winograd.calibration.cpu import cache_levels, detect_cache_sizes, usef
 from iree.winograd.calibration.gpu import cache_of, copy_bandwidths, resident_workgroups
 from iree.winograd.calibration.sampling import MIN_ROUNDS, least_seconds
 from iree.winograd.calibration.topology import cache_sizes
+from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.pipelines.machines.units import KIBIBYTE
 
 BANDWIDTHS = {
@@ -102,12 +103,12 @@ def test_no_cache_shows_where_all_copies_are_as_fast() -> None:
 
 @pytest.mark.parametrize("multiprocessors", [2, 80, 132, 1023])
 def test_multiprocessors_show_as_a_step_in_time(multiprocessors: int) -> None:
-    assert resident_workgroups(lambda count: 1e-4 * -(-count // multiprocessors), 4096) == multiprocessors
+    assert resident_workgroups(lambda count: 1e-4 * ceil_div(count, multiprocessors), 4096) == multiprocessors
 
 
 @pytest.mark.parametrize("multiprocessors", [1, 5000])
 def test_multiprocessors_may_not_show(multiprocessors: int) -> None:
-    assert resident_workgroups(lambda count: 1e-4 * -(-count // multiprocessors), 4096) is None
+    assert resident_workgroups(lambda count: 1e-4 * ceil_div(count, multiprocessors), 4096) is None
 
 
 def test_the_fastest_call_counts_but_not_the_first() -> None:

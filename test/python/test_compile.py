@@ -15,8 +15,8 @@ from agreement import expect_within
 from iree import runtime
 from iree.winograd.compiling import compilation
 from iree.winograd.dialect.bindings import ir
-from iree.winograd.passes.frame import registry
-from iree.winograd.passes.frame.registry import Pass, PassError
+from iree.winograd.passes.infrastructure import registry
+from iree.winograd.passes.infrastructure.registry import Pass, PassError
 from iree.winograd.passes.match.navigation import walk
 from small_programs import ADD, CONVOLUTION
 

@@ -26,9 +26,9 @@ from iree.winograd.compiling.program import open_session, open_source
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.importers.imported_model import ImportedModel
 from iree.winograd.passes import concat_in_place, drop_unit_dimensions, normalize_layout
-from iree.winograd.passes.frame.containment import Containment, RewriteFailure
-from iree.winograd.passes.frame.registry import Pass, pass_name
-from iree.winograd.passes.frame.unit import Unit
+from iree.winograd.passes.infrastructure.containment import Containment, RewriteFailure
+from iree.winograd.passes.infrastructure.registry import Pass, pass_name
+from iree.winograd.passes.infrastructure.unit import Unit
 from iree.winograd.passes.match.navigation import walk
 from iree.winograd.passes.rewrite import channels_last, grouped
 from iree.winograd.pipelines.compile_pipeline import compile_pipeline

@@ -12,9 +12,10 @@ from typing import Any, Union, get_args, get_origin, get_type_hints, is_typeddic
 import iree.winograd as winograd
 import pytest
 from iree.winograd.compiling import compilation
+from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.dialect.bindings import ir
-from iree.winograd.passes.frame import registry
-from iree.winograd.passes.frame.algorithm import algorithm_of
+from iree.winograd.passes.infrastructure import registry
+from iree.winograd.passes.infrastructure.algorithm import algorithm_of
 from iree.winograd.passes.match.convolution_form import convolutions
 from iree.winograd.pipelines.selection.decision import Decision
 from iree.winograd.pipelines.selection.prediction import TIME_TOLERANCE
@@ -137,9 +138,9 @@ def test_content(tmp_path: Path) -> None:
     for candidate in tiled["candidates"]:
         assert candidate["predicted_seconds"] == pytest.approx(sum(candidate["stage_seconds"].values()))
         m, p = candidate["output_tile"], candidate["part_size"]
-        tiles = -(-28 // m[0]) * -(-28 // m[1])
+        tiles = ceil_div(28, m[0]) * ceil_div(28, m[1])
         # Of the parts of three taps one of a single tap leaves out its element of the other.
-        rows, columns = (-(-3 // p[d]) * (m[d] + p[d] - 1) - (p[d] == 2) for d in range(2))
+        rows, columns = (ceil_div(3, p[d]) * (m[d] + p[d] - 1) - (p[d] == 2) for d in range(2))
         assert candidate["operations"] == 2 * rows * columns * tiles * 64 * 32
     (direct,) = (each for each in tiled["candidates"] if each["algorithm"] == "a direct convolution")
     assert direct["operations"] == DIRECT_OPERATIONS

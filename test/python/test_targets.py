@@ -9,7 +9,7 @@ from iree.compiler import ir
 from iree.winograd.command_line.flags import parse_command_line
 from iree.winograd.compiling.compilation import REWRITE_PHASE, Compilation, Stages
 from iree.winograd.compiling.program import open_session
-from iree.winograd.pipelines.specification.executable_target import executable_targets
+from iree.winograd.pipelines.problems.executable_target import executable_targets
 from iree.winograd.targets import spelled_out, target_flags
 
 HOPPER = target_flags("cuda:sm_90a")

@@ -17,7 +17,7 @@ import iree.winograd
 import numpy as np
 import pytest
 from iree.winograd import InvalidOptionError, TuningError, cli, tune
-from iree.winograd.passes.frame.algorithm import Algorithm
+from iree.winograd.passes.infrastructure.algorithm import Algorithm
 from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.backends.schedules import schedule_record
 from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from iree.winograd.passes.frame.algorithm import Algorithm
+from iree.winograd.passes.infrastructure.algorithm import Algorithm
 from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.cpu.backend import CpuBackend
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget

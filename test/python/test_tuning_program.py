@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from host import HOST
 from iree.winograd.dialect.bindings import ir
-from iree.winograd.passes.frame.algorithm import algorithm_of
+from iree.winograd.passes.infrastructure.algorithm import algorithm_of
 from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.backends.schedules import schedule_of
 from iree.winograd.pipelines.cpu.backend import CpuBackend

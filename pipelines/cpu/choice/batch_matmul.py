@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from iree.winograd.passes.match.no_match import Reason
-from iree.winograd.pipelines.specification.tensor_operations import BatchedProduct, TensorOperation
+from iree.winograd.pipelines.problems.tensor_operations import BatchedProduct, TensorOperation
 
 _LEAST_ROWS = 12
 """Fewer are multiplied in less time than a panel is packed in."""

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from functools import cache
 from math import prod
 
+from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.dialect.algebra.transforms import transforms
 from iree.winograd.pipelines.cpu.processor.product import Product
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
@@ -25,14 +26,14 @@ from iree.winograd.pipelines.cpu.schedules.direct import (
     in_lines,
     staged_elements,
 )
-from iree.winograd.pipelines.cpu.schedules.fit import CpuSchedule, taken
+from iree.winograd.pipelines.cpu.schedules.fit import CpuSchedule, scheduled_shape
 from iree.winograd.pipelines.cpu.schedules.matrix_unit import MatrixUnitSchedule
 from iree.winograd.pipelines.cpu.schedules.weight_gradient import WeightGradientSchedule
 from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule
 from iree.winograd.pipelines.emission.vectors import vector_width_for
 from iree.winograd.pipelines.machines.model import CpuMachine
-from iree.winograd.pipelines.specification.schedule import FILTER_TRANSFORM_STAGE
-from iree.winograd.pipelines.specification.shape import ConvolutionShape, WeightGradientShape
+from iree.winograd.pipelines.problems.schedule import FILTER_TRANSFORM_STAGE
+from iree.winograd.pipelines.problems.shape import ConvolutionShape, WeightGradientShape
 
 from .layout_cost import (
     read_tile_cycles,
@@ -63,7 +64,7 @@ from .rates import (
     STORE_CYCLES,
     TAP_ROW_CYCLES,
     TILE_PRODUCT_EFFICIENCY,
-    UNHIDDEN,
+    UNHIDDEN_FRACTION,
 )
 from .representative import representative
 from .transform_cost import filter_transform_seconds, filter_vector_seconds, transform_seconds
@@ -92,14 +93,14 @@ def stage_seconds(
 
         assert isinstance(shape, WeightGradientShape)
         return depthwise_weight_gradient_seconds(shape, schedule, target, machine, threads)
-    told = taken(schedule, shape, target)
-    stages = _told_seconds(told, schedule, target, machine, threads)
-    if told == shape:
+    scheduled = scheduled_shape(schedule, shape, target)
+    stages = _scheduled_seconds(scheduled, schedule, target, machine, threads)
+    if scheduled == shape:
         return stages
-    return {**stages, "transposition": transposition_seconds(shape, told, target, machine, threads)}
+    return {**stages, "transposition": transposition_seconds(shape, scheduled, target, machine, threads)}
 
 
-def _told_seconds(
+def _scheduled_seconds(
     shape: ConvolutionShape, schedule: CpuSchedule, target: CpuTarget, machine: CpuMachine, threads: int
 ) -> Mapping[str, float]:
     """`stage_seconds` of images as the kernel takes them."""
@@ -140,7 +141,7 @@ def _winograd_seconds(
     transformed once for each block of tiles.
     """
     tiles = prod(shape.tiles_per_image) * shape.images
-    tile_blocks = -(-tiles // schedule.tile_block)
+    tile_blocks = ceil_div(tiles, schedule.tile_block)
     parts, channel_blocks = _channel_parts(shape, schedule.product.channels, schedule.channel_splits)
     workers = Workers(machine, threads, tile_blocks * parts)
     cycle = 1 / machine.clock
@@ -154,14 +155,14 @@ def _winograd_seconds(
     accumulated = register_blocks * shape.transform_size * channel_blocks
     adding_up = accumulating_seconds(
         schedule.register_tiles * schedule.register_vectors,
-        -(-shape.reduction // schedule.reduction_block),
+        ceil_div(shape.reduction, schedule.reduction_block),
         schedule.sum_registers,
         machine,
     )
     decomposition = shape.decomposition
     elements = shape.transform_size
     lanes = min(target.vector_width, schedule.vector_width)
-    input_vectors = decomposition.view_count * shape.groups * -(-shape.group_inputs // lanes)
+    input_vectors = decomposition.view_count * shape.groups * ceil_div(shape.group_inputs, lanes)
     per_input = _input_cycles(shape) + read_tile_cycles(shape, lanes, schedule.tile_block)
     output_vectors = channel_blocks * schedule.register_vectors
     per_output = _output_cycles(shape) + written_tile_cycles(shape, lanes, schedule.tile_block)
@@ -197,7 +198,7 @@ def _winograd_seconds(
     if block + panel > target.l2_bytes:
         read += workers.share * (channel_blocks - 1) * block / again
     completed = complete(stages, workers)
-    input_blocks = -(-tile_blocks * schedule.tile_block // schedule.input_block)
+    input_blocks = ceil_div(tile_blocks * schedule.tile_block, schedule.input_block)
     input_workers = Workers(machine, threads, input_blocks)
     work = input_blocks * min(schedule.input_block, tiles) * input_cycles * cycle
     transforming = transform_seconds(work, transformed, input_workers)
@@ -220,8 +221,8 @@ def least_seconds(shape: ConvolutionShape, target: CpuTarget, machine: CpuMachin
     shape = representative(shape)
     lanes = vector_width_for(shape.group_outputs, target.vector_width)
     tiles = prod(shape.tiles_per_image) * shape.images
-    input_vectors = shape.decomposition.view_count * shape.groups * -(-shape.group_inputs // lanes)
-    output_vectors = shape.groups * -(-shape.group_outputs // lanes)
+    input_vectors = shape.decomposition.view_count * shape.groups * ceil_div(shape.group_inputs, lanes)
+    output_vectors = shape.groups * ceil_div(shape.group_outputs, lanes)
     filter_bytes = shape.element_types.domain_bytes
     per_channel = least_vector_seconds(lanes, shape.reduction, filter_bytes, target, machine)
     multiplying = per_channel / TILE_PRODUCT_EFFICIENCY
@@ -235,7 +236,7 @@ def least_seconds(shape: ConvolutionShape, target: CpuTarget, machine: CpuMachin
         bandwidth = min(threads * machine.memory_bandwidth, machine.shared_memory_bandwidth)
         read = filter_bytes * shape.tile_products * shape.output_channels
         filters = read / (MEMORY_FILTERS * bandwidth)
-    unhidden = filters - (1 - UNHIDDEN) * min(products / most_threads, filters)
+    unhidden = filters - (1 - UNHIDDEN_FRACTION) * min(products / most_threads, filters)
     return (divided + unhidden + machine.dispatch_seconds) * EXACTNESS
 
 
@@ -245,12 +246,12 @@ def _direct_seconds(
     """Seconds of the stages of `DirectKernel`: products, the reading of filters, staging and stores."""
     shape = in_lines(shape)
     batch, rows, pixels = shape.images, shape.output_rows, shape.output_size[-1]
-    tasks = batch * -(-rows // schedule.row_block) * -(-pixels // schedule.pixel_block)
+    tasks = batch * ceil_div(rows, schedule.row_block) * ceil_div(pixels, schedule.pixel_block)
     blocks = direct_channel_blocks(shape, schedule.product.channels)
     parts, channel_blocks = _divided(blocks, schedule.channel_splits)
     workers = Workers(machine, threads, tasks * parts)
     cycle = 1 / machine.clock
-    register_blocks = schedule.row_block * -(-schedule.pixel_block // schedule.register_pixels)
+    register_blocks = schedule.row_block * ceil_div(schedule.pixel_block, schedule.register_pixels)
     per_channel = channel_seconds(schedule.product, target, machine) / PRODUCT_EFFICIENCY
     products, filters = _products(
         shape, schedule.product, per_channel, register_blocks, (parts, channel_blocks), workers
@@ -293,11 +294,11 @@ def _depthwise_seconds(
     from iree.winograd.pipelines.cpu.kernels.depthwise import DepthwiseKernel
 
     batch = shape.images
-    vectors = -(-shape.output_channels // schedule.vector_width)
-    passes = -(-vectors // schedule.vectors_per_pass)
-    own_passes = -(-passes // schedule.channel_splits)
-    row_blocks = -(-shape.output_rows // schedule.row_block)
-    workers = Workers(machine, threads, batch * row_blocks * -(-passes // own_passes))
+    vectors = ceil_div(shape.output_channels, schedule.vector_width)
+    passes = ceil_div(vectors, schedule.vectors_per_pass)
+    own_passes = ceil_div(passes, schedule.channel_splits)
+    row_blocks = ceil_div(shape.output_rows, schedule.row_block)
+    workers = Workers(machine, threads, batch * row_blocks * ceil_div(passes, own_passes))
     own_vectors = min(vectors, own_passes * schedule.vectors_per_pass)
     outputs = schedule.row_block * shape.output_size[-1] * own_vectors
     taps = prod(shape.decomposition.kernel_size) * shape.group_inputs
@@ -313,7 +314,7 @@ def _depthwise_seconds(
     products = workers.load * outputs * taps * per_product
     copied = 0.0
     if schedule.copied_rows is not None:
-        copies = own_vectors * -(-schedule.row_block // schedule.copied_rows)
+        copies = own_vectors * ceil_div(schedule.row_block, schedule.copied_rows)
         size_of_copy = depthwise_workgroup_bytes(shape, schedule)
         copied = workers.load * copies * size_of_copy * (cycle / STAGED_BYTES_PER_CYCLE)
     stages = {
@@ -376,7 +377,7 @@ def _products(
     products = workers.load * panels * row_blocks * per_channel
     size = shape.element_types.domain_bytes * panels * product.channels
     filters = filter_seconds(size, number, workers)
-    return products, filters - (1 - UNHIDDEN) * min(products / row_blocks, filters)
+    return products, filters - (1 - UNHIDDEN_FRACTION) * min(products / row_blocks, filters)
 
 
 def _channel_parts(shape: ConvolutionShape, channel_block: int, splits: int) -> tuple[int, int]:
@@ -385,8 +386,8 @@ def _channel_parts(shape: ConvolutionShape, channel_block: int, splits: int) -> 
 
 
 def _divided(blocks: ChannelBlocks, splits: int) -> tuple[int, int]:
-    own = -(-blocks.count // splits)
-    return -(-blocks.count // own), own
+    own = ceil_div(blocks.count, splits)
+    return ceil_div(blocks.count, own), own
 
 
 def _input_cycles(shape: ConvolutionShape) -> float:

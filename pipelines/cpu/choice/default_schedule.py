@@ -9,7 +9,8 @@ from itertools import product
 from math import inf
 from typing import TypeAlias
 
-from iree.winograd.pipelines.cpu.kernels.by_schedule import suited_schedules
+from iree.winograd.dialect.algebra.ceil_div import ceil_div
+from iree.winograd.pipelines.cpu.kernels.kernel_of import suited_schedules
 from iree.winograd.pipelines.cpu.processor.product import RegisterBlock
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.schedules.depthwise import DepthwiseSchedule, can_copy
@@ -26,7 +27,7 @@ from iree.winograd.pipelines.cpu.schedules.weight_gradient import WeightGradient
 from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule, images_are_far
 from iree.winograd.pipelines.emission.vectors import vector_width_for
 from iree.winograd.pipelines.machines.model import CpuMachine
-from iree.winograd.pipelines.specification.shape import ConvolutionShape
+from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
 from .cost_model import stage_seconds
 from .depthwise_weight_gradient_schedules import depthwise_weight_gradient_schedules
@@ -153,7 +154,7 @@ def _direct_schedules(
     def schedule(register_block: _Block, block: tuple[int, int], count: int) -> DirectSchedule:
         register_pixels, register_vectors, width = register_block
         row_block, pixel_block, register_pixels = _within_l2(shape, target, *block, register_pixels)
-        tasks = images * -(-rows // row_block) * -(-pixels // pixel_block)
+        tasks = images * ceil_div(rows, row_block) * ceil_div(pixels, pixel_block)
         channel_blocks = direct_channel_blocks(shape, width * register_vectors).count
         return DirectSchedule(
             vector_width=width,
@@ -174,15 +175,15 @@ def _direct_schedules(
         return
     # Blocks of a row are equally many for each thread, and register blocks of a block equal.
     # Where there are so many that threads take several at a time, larger ones.
-    blocks = [images * -(-pixels // most) for most in MAX_PIXEL_BLOCKS]
+    blocks = [images * ceil_div(pixels, most) for most in MAX_PIXEL_BLOCKS]
     least = next((count for count in blocks if count < WORKGROUPS_AT_A_TIME * threads), blocks[0])
-    several = -(-least // threads) * threads
+    several = ceil_div(least, threads) * threads
     for count in (*workgroup_counts(threads), ROW_WORKGROUPS_PER_THREAD * threads, several):
         for parts in powers_of_two(count):
-            share = -(-pixels // -(-max(count // parts, least) // images))
+            share = ceil_div(pixels, ceil_div(max(count // parts, least), images))
             most_pixels, register_vectors, width = _register_block(shape, share, target, machine)
-            register_pixels = -(-share // -(-share // most_pixels))
-            wanted_pixels = min(pixels, -(-share // register_pixels) * register_pixels)
+            register_pixels = ceil_div(share, ceil_div(share, most_pixels))
+            wanted_pixels = min(pixels, ceil_div(share, register_pixels) * register_pixels)
             yield schedule((register_pixels, register_vectors, width), (1, wanted_pixels), count)
 
 
@@ -193,7 +194,7 @@ def block_vectors(shape: ConvolutionShape, target: CpuTarget) -> list[tuple[int,
     """
     width = vector_width_for(shape.group_outputs, target.vector_width)
     found = [(vectors, width) for vectors in range(1, min(MAX_VECTORS, shape.group_outputs // width) + 1)]
-    all_channels = -(-shape.group_outputs // target.vector_width)
+    all_channels = ceil_div(shape.group_outputs, target.vector_width)
     if shape.groups > 1 or shape.output_channels_first or all_channels > MAX_ALL_VECTORS:
         return found
     return [*found, *({(all_channels, target.vector_width)} - set(found))]
@@ -206,8 +207,8 @@ def _register_block(shape: ConvolutionShape, pixels: int, target: CpuTarget, mac
 
     def seconds(block: _Block) -> float:
         register_pixels, vectors, lanes = block
-        channel_passes = -(-shape.group_outputs // (vectors * lanes))
-        passes = -(-pixels // register_pixels) * channel_passes
+        channel_passes = ceil_div(shape.group_outputs, vectors * lanes)
+        passes = ceil_div(pixels, register_pixels) * channel_passes
         product = RegisterBlock(register_pixels, vectors, lanes, filter_prefetch=0)
         per_channel = register_block_seconds(product, shape.reduction, filter_bytes, target, machine)
         multiplied = passes * shape.reduction * per_channel
@@ -225,12 +226,12 @@ def _register_block(shape: ConvolutionShape, pixels: int, target: CpuTarget, mac
 
 def _pixel_block(pixels: int, register_pixels: int, most: int) -> int:
     """About `most` of a row's pixels: the whole register blocks of which a row takes the fewest."""
-    fewest = -(-pixels // max(most, register_pixels))
+    fewest = ceil_div(pixels, max(most, register_pixels))
 
     def block(count: int) -> int:
-        return min(pixels, -(-pixels // count // register_pixels) * register_pixels)
+        return min(pixels, ceil_div(ceil_div(pixels, count), register_pixels) * register_pixels)
 
-    return min(map(block, range(fewest, fewest + 4)), key=lambda size: -(-pixels // size) * size)
+    return min(map(block, range(fewest, fewest + 4)), key=lambda size: ceil_div(pixels, size) * size)
 
 
 def _within_l2(
@@ -263,16 +264,16 @@ def _depthwise_schedules(
     pixels, rows, batch = shape.output_size[-1], shape.output_rows, representative(shape).images
     filters = shape.decomposition.kernel_size[-1] * (1 if shape.groups == 1 else shape.group_inputs)
     most_pixels = min(MAX_DEPTHWISE_PIXELS, max(MIN_DEPTHWISE_PIXELS, target.vector_registers - filters - 2))
-    vectors = -(-shape.output_channels // width)
+    vectors = ceil_div(shape.output_channels, width)
     for count in workgroup_counts(threads):
-        row_block = -(-rows // max(1, min(rows, count // batch)))
-        tasks = batch * -(-rows // row_block)
+        row_block = ceil_div(rows, max(1, min(rows, count // batch)))
+        tasks = batch * ceil_div(rows, row_block)
         comes_from_far = shape.image_bytes * row_block > ONE_PASS_IMAGE * target.l2_bytes * rows
         vectors_per_pass = vectors if comes_from_far else VECTORS_PER_PASS
-        passes = -(-vectors // vectors_per_pass)
+        passes = ceil_div(vectors, vectors_per_pass)
         schedule = DepthwiseSchedule(
             vector_width=width,
-            register_pixels=-(-pixels // -(-pixels // most_pixels)),
+            register_pixels=ceil_div(pixels, ceil_div(pixels, most_pixels)),
             row_block=row_block,
             vectors_per_pass=vectors_per_pass,
             channel_splits=max(1, min(passes, count // tasks)),

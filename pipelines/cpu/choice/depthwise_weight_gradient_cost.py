@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import prod
 
+from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.pipelines.cpu.kernels.depthwise_weight_gradient import DepthwiseWeightGradientKernel
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.schedules.depthwise_weight_gradient import DepthwiseWeightGradientSchedule
 from iree.winograd.pipelines.machines.model import CpuMachine
-from iree.winograd.pipelines.specification.shape import WeightGradientShape
+from iree.winograd.pipelines.problems.shape import WeightGradientShape
 
 from .product_cost import multiply_add_seconds
 from .rates import ACCUMULATE_CYCLES, CHANNEL_PARTS, CHANNEL_VECTORS, DEPTHWISE_PRODUCTS, TAP_ROW_CYCLES
@@ -34,7 +35,7 @@ def depthwise_weight_gradient_seconds(
     kernel = DepthwiseWeightGradientKernel(shape, schedule, target)
     batch, cycle = shape.images, 1 / machine.clock
     workers = Workers(machine, threads, schedule.slices * kernel.channel_parts)
-    blocks = -(-batch * kernel.blocks_per_image // schedule.slices)
+    blocks = ceil_div(batch * kernel.blocks_per_image, schedule.slices)
     block_vectors = workers.load * blocks * kernel.blocks.part_size(kernel.channel_parts)
     loading = kernel.loads_per_product / machine.loads_per_cycle * cycle
     per_product = max(multiply_add_seconds(target, machine), loading) / DEPTHWISE_PRODUCTS

@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from itertools import product
 from math import gcd, prod
 
+from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.schedules.depthwise_weight_gradient import DepthwiseWeightGradientSchedule
 from iree.winograd.pipelines.cpu.schedules.fit import misfit
 from iree.winograd.pipelines.emission.vectors import vector_width_for
-from iree.winograd.pipelines.specification.shape import ConvolutionShape
+from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
 from .representative import representative
 
@@ -32,10 +33,10 @@ def depthwise_weight_gradient_schedules(
     tap_rows, interleaved, pixels = _register_block(shape, target)
     row = shape.output_size[-1]
     rows = shape.output_size[-2] if shape.spatial_rank > 1 else 1
-    row_blocks = -(-rows // max(1, PIXEL_BLOCK // row))
+    row_blocks = ceil_div(rows, max(1, PIXEL_BLOCK // row))
     blocks = representative(shape).images * prod(shape.output_size[:-2]) * row_blocks
     for splits, workgroups in product(_channel_splits(shape, width), WORKGROUPS_PER_THREAD):
-        least = max(-(-blocks // BLOCKS_OF_SLICE), -(-workgroups * threads // splits))
+        least = max(ceil_div(blocks, BLOCKS_OF_SLICE), ceil_div(workgroups * threads, splits))
         # As many workgroups for each thread.
         together = threads // gcd(threads, splits)
         schedule = DepthwiseWeightGradientSchedule(
@@ -43,8 +44,8 @@ def depthwise_weight_gradient_schedules(
             register_tap_rows=tap_rows,
             register_pixels=pixels,
             interleaved_sums=interleaved,
-            pixel_block=-(-rows // row_blocks) * row,
-            slices=-(-least // together) * together,
+            pixel_block=ceil_div(rows, row_blocks) * row,
+            slices=ceil_div(least, together) * together,
             channel_splits=splits,
         )
         if misfit(schedule, shape, target) is None:
@@ -59,11 +60,11 @@ def _register_block(shape: ConvolutionShape, target: CpuTarget) -> tuple[int, in
     if tap_rows * row + REGISTER_PIXELS[-1] > free:
         tap_rows = 1
     sums = tap_rows * row
-    interleaved = max(1, min(-(-INDEPENDENT_SUMS // sums), (free - REGISTER_PIXELS[-1]) // sums))
+    interleaved = max(1, min(ceil_div(INDEPENDENT_SUMS, sums), (free - REGISTER_PIXELS[-1]) // sums))
     fitting = (each for each in REGISTER_PIXELS if sums * interleaved + each <= free)
     return tap_rows, interleaved, next(fitting, REGISTER_PIXELS[-1])
 
 
 def _channel_splits(shape: ConvolutionShape, width: int) -> list[int]:
-    vectors = -(-shape.output_channels // width)
+    vectors = ceil_div(shape.output_channels, width)
     return [1 << power for power in range(vectors.bit_length())]

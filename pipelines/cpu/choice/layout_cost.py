@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from math import gcd, prod
 
+from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.pipelines.cpu.processor.strips import (
     STRIP_BLOCK,
     StripExtents,
@@ -16,7 +17,7 @@ from iree.winograd.pipelines.cpu.processor.strips import (
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.emission.vectors import vector_width_for
 from iree.winograd.pipelines.machines.model import CpuMachine
-from iree.winograd.pipelines.specification.shape import ConvolutionShape
+from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
 from .rates import SHARED_LINE_SECONDS, SHUFFLE_CYCLES
 from .workers import Workers, complete
@@ -73,7 +74,7 @@ def transposed_pixel_cycles(channels: int, lanes: int) -> float:
 def transposition_cycles(lines: int, length: int, widest: int) -> float:
     """Of `copy_transposed` on so many lines of `length` elements, in vectors of at most `widest`."""
     count, width = vector_width_for(lines, widest), min(widest, 1 << (length - 1).bit_length())
-    blocks = -(-lines // count) * -(-length // width)
+    blocks = ceil_div(lines, count) * ceil_div(length, width)
     side = min(count, width)
     # Lines are joined to whole vectors before the exchange, or taken apart after it.
     apart = abs(count - width) if count >= width else width
@@ -81,18 +82,18 @@ def transposition_cycles(lines: int, length: int, widest: int) -> float:
 
 
 def transposition_seconds(
-    shape: ConvolutionShape, told: ConvolutionShape, target: CpuTarget, machine: CpuMachine, threads: int
+    shape: ConvolutionShape, scheduled: ConvolutionShape, target: CpuTarget, machine: CpuMachine, threads: int
 ) -> float:
-    """Of the dispatches that transpose images of `shape` which kernels are `told` are channels last."""
+    """Of the dispatches that transpose images of `shape` that kernels get as `scheduled`, channels last."""
     batch, width = shape.images, target.vector_width
     images = []
-    if shape.input_channels_first != told.input_channels_first:
+    if shape.input_channels_first != scheduled.input_channels_first:
         images.append((shape.input_channels, prod(shape.input_size), shape.image_bytes))
-    if shape.output_channels_first != told.output_channels_first:
+    if shape.output_channels_first != scheduled.output_channels_first:
         images.append((shape.output_channels, prod(shape.output_size), shape.result_bytes))
     seconds = 0.0
     for channels, pixels, size in images:
-        workers = Workers(machine, threads, -(-batch * pixels // BLOCK_PIXELS))
+        workers = Workers(machine, threads, ceil_div(batch * pixels, BLOCK_PIXELS))
         cycles = batch * pixels * transposed_pixel_cycles(channels, width)
         moved = 2 * batch * size / workers.shared_bandwidth(batch * size)
         each = (cycles / machine.clock + moved) / workers.count

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import prod
 
+from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.pipelines.cpu.processor.matrix_unit import (
     PARTS,
     PRODUCTS,
@@ -18,7 +19,7 @@ from iree.winograd.pipelines.cpu.schedules.matrix_unit import (
     split_rows,
 )
 from iree.winograd.pipelines.machines.model import CpuMachine
-from iree.winograd.pipelines.specification.shape import ConvolutionShape
+from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
 from .product_cost import filter_seconds
 from .rates import (
@@ -48,14 +49,16 @@ def matrix_unit_seconds(
     """
     shape = in_lines(shape)
     rows, pixels = shape.output_rows, shape.output_size[-1]
-    tasks = shape.images * -(-rows // schedule.row_block) * -(-pixels // schedule.pixel_block)
+    tasks = shape.images * ceil_div(rows, schedule.row_block) * ceil_div(pixels, schedule.pixel_block)
     blocks = direct_channel_blocks(shape, schedule.channel_block)
     channel_blocks = blocks.part_size(min(schedule.channel_splits, blocks.count))
-    parts = -(-blocks.count // channel_blocks)
+    parts = ceil_div(blocks.count, channel_blocks)
     workers = Workers(machine, threads, tasks * parts)
     cycle = 1 / machine.clock
     block_pixels = schedule.pixel_tiles * schedule.tile_pixels
-    register_blocks = -(-schedule.row_block // schedule.row_tiles) * -(-schedule.pixel_block // block_pixels)
+    register_blocks = ceil_div(schedule.row_block, schedule.row_tiles) * ceil_div(
+        schedule.pixel_block, block_pixels
+    )
     chunks = split_chunks(shape)
     steps = prod(shape.kernel_size) * chunks
     block = schedule.block

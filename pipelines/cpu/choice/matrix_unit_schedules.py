@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import product
 
+from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.pipelines.cpu.processor.matrix_unit import TILE_LANES, TILE_ROWS
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.schedules.direct import direct_channel_blocks, in_lines
 from iree.winograd.pipelines.cpu.schedules.fit import misfit
 from iree.winograd.pipelines.cpu.schedules.matrix_unit import MatrixUnitSchedule
-from iree.winograd.pipelines.specification.shape import ConvolutionShape
+from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
 from .representative import representative
 
@@ -30,14 +31,14 @@ def matrix_unit_schedules(
     counts = (1,) if threads == 1 else tuple(threads * count for count in WORKGROUPS_PER_THREAD)
     found = set()
     for count, most, (tiles, channel_tiles) in product(counts, MAX_PIXELS, REGISTER_BLOCKS):
-        if channel_tiles > max(1, -(-shape.output_channels // TILE_LANES)):
+        if channel_tiles > max(1, ceil_div(shape.output_channels, TILE_LANES)):
             continue
         for divided in {1, count}:
-            share = min(most, -(-images * rows * pixels // divided))
+            share = min(most, ceil_div(images * rows * pixels, divided))
             for tile_pixels, pixel_tiles, row_tiles, row_block, pixel_block in _blocks(
                 rows, pixels, share, tiles
             ):
-                tasks = images * -(-rows // row_block) * -(-pixels // pixel_block)
+                tasks = images * ceil_div(rows, row_block) * ceil_div(pixels, pixel_block)
                 blocks = direct_channel_blocks(shape, TILE_LANES * channel_tiles).count
                 found.add(
                     MatrixUnitSchedule(
@@ -58,11 +59,11 @@ def _blocks(rows: int, pixels: int, share: int, tiles: int) -> Iterator[tuple[in
     """For so many tiles of pixels in registers: their pixels, how many lie in a row and in how many rows, and
     the rows and pixels of a workgroup, about `share` of them, of equal blocks of each row."""
     # A row in as few equal blocks as the share allows, each of as few equal tiles as there can be.
-    row_share = -(-pixels // -(-pixels // min(share, pixels)))
+    row_share = ceil_div(pixels, ceil_div(pixels, min(share, pixels)))
     for pixel_tiles in (tiles, 1) if rows > 1 else (tiles,):
         row_tiles = tiles // pixel_tiles
-        tiles_of_row = -(-row_share // (TILE_ROWS * pixel_tiles)) * pixel_tiles
-        tile_pixels = -(-row_share // tiles_of_row)
+        tiles_of_row = ceil_div(row_share, TILE_ROWS * pixel_tiles) * pixel_tiles
+        tile_pixels = ceil_div(row_share, tiles_of_row)
         pixel_block = min(pixels, tiles_of_row * tile_pixels)
         row_block = min(rows, max(row_tiles, share // pixel_block // row_tiles * row_tiles))
         if row_tiles <= row_block and pixel_tiles * tile_pixels <= pixel_block:

@@ -44,12 +44,12 @@ CHANNEL_VECTORS = 0.5
 """That of a bandwidth, of images that are read one vector of channels after the other, and fetched ahead."""
 CHANNEL_PARTS = 0.25
 """The same of images of which a thread reads a part of the channels, which aren't fetched ahead."""
-NEAR_IMAGES = 8
+NEAR_IMAGES_L2_CACHES = 8
 """Times the L2 cache: images of a batch, and what is made of them, that are still near when they are read."""
 FAR_BYTE_SECONDS = 5e-11
 """Of a convolution whose images lie farther away, for each byte that it reads or writes: what a depthwise one
 takes longer on a core of Zen 4, where others take 2e-11 to 5e-11."""
-UNHIDDEN = 0.36
+UNHIDDEN_FRACTION = 0.36
 """The part of reading filters, or of the multiplying meanwhile if shorter, that doesn't overlap."""
 SCATTERED_BYTES_PER_CYCLE = 25.0
 """Of outputs that exceed the second cache: what writing them takes longer where each pass over the pixels
@@ -77,5 +77,5 @@ SHUFFLE_CYCLES = 1.5
 SHARED_LINE_SECONDS = 3e-8
 """Of a cache line where what a thread writes of a channel ends and another one goes on, for each of them: it
 moves from core to core, as do those behind that hardware fetches ahead."""
-STRAGGLING = 0.17
+STRAGGLING_PER_DOUBLING = 0.17
 """Of a workgroup's time, by which the last thread is done after the others: for each doubling of threads."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from iree.winograd.pipelines.specification.shape import Shape
+from iree.winograd.pipelines.problems.shape import Shape
 
 DYNAMIC_BATCH = 1
 """The images of a batch that is known only at run time."""

@@ -6,13 +6,14 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
 
+from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.pipelines.cpu.processor.product import RegisterBlock
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.schedules.depthwise import DepthwiseSchedule, can_copy
 from iree.winograd.pipelines.cpu.schedules.direct import DirectSchedule, in_lines
 from iree.winograd.pipelines.cpu.schedules.fit import misfit
 from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule, images_are_far
-from iree.winograd.pipelines.specification.shape import ConvolutionShape
+from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
 from .default_schedule import MAX_PIXEL_BLOCKS, block_vectors
 from .representative import representative
@@ -50,7 +51,7 @@ def winograd_schedules(
     for vectors, sum_registers in product(range(1, min(MAX_REGISTER_VECTORS, channel_vectors) + 1), (1, 2)):
         most_rows = RegisterBlock.most_rows(vectors, target, sum_registers)
         for rows, blocks, reduction, (split, input_block), image_prefetch in product(
-            sorted({most_rows, -(-most_rows * 3 // 4), -(-most_rows // 2)}, reverse=True),
+            sorted({most_rows, ceil_div(most_rows * 3, 4), ceil_div(most_rows, 2)}, reverse=True),
             TILE_BLOCKS,
             sorted({min(shape.reduction, block) for block in REDUCTION_BLOCKS}),
             divisions,
@@ -80,7 +81,7 @@ def direct_schedules(
     rows = shape.output_rows
     for vectors, width in block_vectors(shape, target):
         most = min(pixels, RegisterBlock.most_rows(vectors, target))
-        even = -(-pixels // -(-pixels // most))
+        even = ceil_div(pixels, ceil_div(pixels, most))
         for register_pixels in sorted({most, even, max(1, most - 1)}):
             for pixel_block, row_block, prefetch, split in product(
                 sorted(
@@ -93,7 +94,7 @@ def direct_schedules(
                 ),
                 sorted({1, min(2, rows), min(4, rows), min(8, rows), default.row_block}),
                 FILTER_PREFETCHES,
-                _channel_splits(threads, -(-shape.group_outputs // width)),
+                _channel_splits(threads, ceil_div(shape.group_outputs, width)),
             ):
                 schedule = replace(
                     default,
@@ -113,7 +114,7 @@ def depthwise_schedules(
     shape: ConvolutionShape, target: CpuTarget, threads: int, default: DepthwiseSchedule
 ) -> Iterator[DepthwiseSchedule]:
     """The `default` with other register pixels, vectors per pass and splits, its input copied or in place."""
-    vectors = -(-shape.output_channels // default.vector_width)
+    vectors = ceil_div(shape.output_channels, default.vector_width)
     pixels = shape.output_size[-1]
     copies: list[int | None] = [None, *([default.row_block] if can_copy(shape) else [])]
     for register_pixels, vectors_per_pass, split, copied_rows in product(

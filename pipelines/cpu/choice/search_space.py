@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from iree.winograd.passes.match.no_match import Reason
 from iree.winograd.passes.match.problem import ConvolutionProblem, MatmulProblem
-from iree.winograd.pipelines.cpu.kernels.by_schedule import refusal
+from iree.winograd.pipelines.cpu.kernels.kernel_of import kernel_misfit
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.schedules.depthwise_weight_gradient import DepthwiseWeightGradientSchedule
 from iree.winograd.pipelines.cpu.schedules.direct import DirectSchedule
@@ -16,15 +16,15 @@ from iree.winograd.pipelines.cpu.schedules.matrix_unit import MatrixUnitSchedule
 from iree.winograd.pipelines.cpu.schedules.weight_gradient import WeightGradientSchedule
 from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule
 from iree.winograd.pipelines.machines.model import CpuMachine, Limits
-from iree.winograd.pipelines.specification.schedule import Schedule
-from iree.winograd.pipelines.specification.shape import ConvolutionShape, WeightGradientShape
+from iree.winograd.pipelines.problems.schedule import Schedule
+from iree.winograd.pipelines.problems.shape import ConvolutionShape, WeightGradientShape
 
 from .cost_model import least_seconds, stage_seconds
 from .default_schedule import default_schedules, fastest_by_kernel
 from .depthwise_weight_gradient_schedules import depthwise_weight_gradient_schedules
 from .iree_cost import iree_matmul_seconds
 from .matrix_unit_schedules import matrix_unit_schedules
-from .rates import FAR_BYTE_SECONDS, NEAR_IMAGES
+from .rates import FAR_BYTE_SECONDS, NEAR_IMAGES_L2_CACHES
 from .representative import DYNAMIC_BATCH, representative
 from .schedule_space import depthwise_schedules, direct_schedules, winograd_schedules
 from .weight_gradient_schedules import weight_gradient_schedules
@@ -73,7 +73,7 @@ class CpuSearchSpace:
     def takes_parameters(self) -> bool:
         return False
 
-    def unsuited(self, problem: ConvolutionProblem) -> Reason | None:
+    def problem_misfit(self, problem: ConvolutionProblem) -> Reason | None:
         """Why the kernels don't compute `problem`: they are faster than IREE's code where they do."""
         return types_misfit(problem)
 
@@ -127,13 +127,13 @@ class CpuSearchSpace:
     def far_image_seconds(self, shape: ConvolutionShape) -> float:
         """That of images that the caches don't keep until the next layer reads them."""
         moved = representative(shape).images * (shape.image_bytes + shape.result_bytes)
-        if moved <= NEAR_IMAGES * self.target.l2_bytes:
+        if moved <= NEAR_IMAGES_L2_CACHES * self.target.l2_bytes:
             return 0.0
         return moved * FAR_BYTE_SECONDS / min(self.threads, self.machine.cores)
 
-    def refusal(self, shape: ConvolutionShape, schedule: Schedule) -> Reason | None:
+    def misfit(self, shape: ConvolutionShape, schedule: Schedule) -> Reason | None:
         """Why the kernels don't compute `shape` by `schedule`, e.g. that of another, or None."""
-        return refusal(shape, self.target, schedule)
+        return kernel_misfit(shape, self.target, schedule)
 
     def stage_seconds(self, shape: ConvolutionShape, schedule: Schedule) -> Mapping[str, float]:
         """Seconds that each stage is predicted to take. Raises ValueError for the schedule of a GPU."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from math import prod
 
 from iree.winograd.pipelines.machines.model import CpuMachine
-from iree.winograd.pipelines.specification.shape import ConvolutionShape
+from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
 from .workers import Workers, complete
 

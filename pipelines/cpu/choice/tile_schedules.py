@@ -9,6 +9,7 @@ from functools import cache, cached_property
 from math import inf, lcm
 from typing import NamedTuple
 
+from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.pipelines.cpu.processor.product import RegisterBlock
 from iree.winograd.pipelines.cpu.processor.target import ROW_PADDING, CpuTarget
 from iree.winograd.pipelines.cpu.schedules.channel_blocks import ChannelBlocks
@@ -16,7 +17,7 @@ from iree.winograd.pipelines.cpu.schedules.fit import waiting_vectors
 from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule
 from iree.winograd.pipelines.emission.vectors import vector_width_for
 from iree.winograd.pipelines.machines.model import CpuMachine
-from iree.winograd.pipelines.specification.shape import ConvolutionShape
+from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
 from .product_cost import MAX_TILE_VECTORS, accumulating_seconds, register_block_seconds
 from .workgroups import channel_parts, powers_of_two, workgroup_counts
@@ -147,7 +148,7 @@ class _TileBlock(NamedTuple):
 
     def product_seconds(self, workgroups: int) -> float:
         """Of a thread, in proportion."""
-        channel_blocks = -(-self.channel_blocks // self.splits(workgroups))
+        channel_blocks = ceil_div(self.channel_blocks, self.splits(workgroups))
         return self.register_blocks * channel_blocks * self.seconds
 
 
@@ -219,7 +220,7 @@ class _TileProducts:
         tile_block, register_tiles = _divide_tiles(tiles, most, multiple, most_rows, threads)
         reduction_block = TOTALLED_BLOCK if sum_registers == 2 else _block_in_memory(shape)
         if filter_block is not None:
-            reduction_block = filter_block // -(-filter_block // reduction_block)
+            reduction_block = filter_block // ceil_div(filter_block, reduction_block)
         reduction_block = min(reduction, reduction_block)
         product = RegisterBlock(register_tiles, register_vectors, self.width, filter_prefetch=0)
         multiplying = (
@@ -227,16 +228,16 @@ class _TileProducts:
             / shape.transform_size
             * register_block_seconds(product, reduction, shape.filter_bytes, self.target, self.machine)
         )
-        sums, summed_blocks = register_tiles * register_vectors, -(-reduction // reduction_block)
+        sums, summed_blocks = register_tiles * register_vectors, ceil_div(reduction, reduction_block)
         adding_up = accumulating_seconds(sums, summed_blocks, sum_registers, self.machine)
-        rounds = -(-tiles // (tile_block * threads))
+        rounds = ceil_div(tiles, tile_block * threads)
         return _TileBlock(
             tiles=tile_block,
             register_tiles=register_tiles,
             register_vectors=register_vectors,
             sum_registers=sum_registers,
             reduction_block=reduction_block,
-            blocks=-(-tiles // tile_block),
+            blocks=ceil_div(tiles, tile_block),
             channel_blocks=ChannelBlocks(shape.output_channels, shape.groups, product.channels).count,
             register_blocks=rounds * tile_block // register_tiles,
             seconds=multiplying + adding_up,
@@ -251,7 +252,9 @@ def _block_in_memory(shape: _Tiled) -> int:
     reduction = shape.reduction
     most = SHORT_BLOCK if LONG_BLOCK < reduction <= SHORT_REDUCTION else LONG_BLOCK
     dividing = _largest_divisor(shape.group_inputs, most)
-    return dividing if shape.has_runs and 2 * dividing > most else -(-reduction // -(-reduction // most))
+    return (
+        dividing if shape.has_runs and 2 * dividing > most else ceil_div(reduction, ceil_div(reduction, most))
+    )
 
 
 def _divisions(shape: _Tiled, target: CpuTarget, threads: int) -> Iterator[_Division]:
@@ -276,7 +279,7 @@ def _divisions(shape: _Tiled, target: CpuTarget, threads: int) -> Iterator[_Divi
 
     most = most_tiles(vectors, input_row)
     if most > 0:
-        shares = {-(-tiles // count) for count in workgroups} if shape.tiles is not None else set()
+        shares = {ceil_div(tiles, count) for count in workgroups} if shape.tiles is not None else set()
         for share in sorted({most, *(share for share in shares if share < most)}):
             yield _Division(share, vectors, threads, 1)
         if threads > 1:
@@ -290,7 +293,7 @@ def _divisions(shape: _Tiled, target: CpuTarget, threads: int) -> Iterator[_Divi
     for width_in_vectors in [vectors] if parts >= threads else sorted({vectors, 1}, reverse=True):
         most = most_tiles(width_in_vectors, input_row)
         for blocks in powers_of_two(threads // 2):
-            share = -(-tiles // blocks)
+            share = ceil_div(tiles, blocks)
             if share <= most:
                 for count in workgroups[:2]:
                     yield _Division(share, width_in_vectors, blocks, count)
@@ -313,7 +316,7 @@ def _divisions(shape: _Tiled, target: CpuTarget, threads: int) -> Iterator[_Divi
 def _whole_rows(shape: _Tiled, shares: set[int], most: int) -> set[int]:
     """The shares of tiles as whole rows of them, as many as `most` tiles have; none of channels last."""
     row = shape.row_tiles
-    return set() if row == 1 else {min(-(-share // row), most // row) * row for share in shares} - {0}
+    return set() if row == 1 else {min(ceil_div(share, row), most // row) * row for share in shares} - {0}
 
 
 def _largest_divisor(number: int, most: int) -> int:
@@ -326,7 +329,7 @@ def _register_vectors(group_outputs: int, width: int) -> int:
     most = group_outputs // width
     return min(
         range(min(2, most), min(MAX_TILE_VECTORS, most) + 1),
-        key=lambda vectors: (-(-group_outputs // (vectors * width)) * vectors, vectors),
+        key=lambda vectors: (ceil_div(group_outputs, vectors * width) * vectors, vectors),
     )
 
 
@@ -343,17 +346,17 @@ def _divide_tiles(
     """
 
     most_register_tiles = min(most_register_tiles, most, tiles)
-    share = -(-tiles // threads)
+    share = ceil_div(tiles, threads)
     least: tuple[float, int, int] = (inf, 0, 0)
     division = 0, 0
     for register_tiles in range(most_register_tiles, max(1, most_register_tiles // 2) - 1, -1):
         step = lcm(register_tiles, multiple)
-        fewest = -(-share // step) * step
+        fewest = ceil_div(share, step) * step
         # No division into such register blocks computes fewer.
         if fewest * (1 + 1 / register_tiles) > least[0]:
             continue
         for tile_block in range(most // step * step, 0, -step):
-            computed = -(-tiles // (tile_block * threads)) * tile_block
+            computed = ceil_div(tiles, tile_block * threads) * tile_block
             reads = computed * (1 + 1 / register_tiles), computed, -tile_block
             if reads < least:
                 least, division = reads, (tile_block, register_tiles)

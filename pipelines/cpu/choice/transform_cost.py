@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from math import prod
 
+from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.dialect.algebra.recipe import Recipe
 from iree.winograd.pipelines.cpu.kernels.filters import INPUT_CHANNELS
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.emission.vectors import vector_width_for
 from iree.winograd.pipelines.machines.model import CpuMachine
-from iree.winograd.pipelines.specification.schedule import FILTER_TRANSFORM_STAGE
-from iree.winograd.pipelines.specification.shape import ConvolutionShape
+from iree.winograd.pipelines.problems.schedule import FILTER_TRANSFORM_STAGE
+from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
 from .rates import ELEMENT_CYCLES, INPUT_OPERATION_CYCLES
 from .workers import Workers, complete
@@ -29,10 +30,10 @@ def filter_transform_seconds(
     """
     if not shape.runtime_filter:
         return {}
-    blocks = -(-shape.output_channels // channel_block)
-    workers = Workers(machine, threads, blocks * -(-shape.group_inputs // INPUT_CHANNELS))
+    blocks = ceil_div(shape.output_channels, channel_block)
+    workers = Workers(machine, threads, blocks * ceil_div(shape.group_inputs, INPUT_CHANNELS))
     lanes = vector_width_for(shape.group_outputs, target.vector_width)
-    vectors = shape.groups * shape.reduction * -(-shape.group_outputs // lanes)
+    vectors = shape.groups * shape.reduction * ceil_div(shape.group_outputs, lanes)
     work = vectors * filter_vector_seconds(shape, lanes, machine)
     return complete({FILTER_TRANSFORM_STAGE: transform_seconds(work, shape.filter_bytes, workers)}, workers)
 

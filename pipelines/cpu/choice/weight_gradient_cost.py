@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from functools import cache
 from math import prod
 
+from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.dialect.decomposition import Decomposition
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.schedules.weight_gradient import WeightGradientSchedule
 from iree.winograd.pipelines.emission.vectors import vector_width_for
 from iree.winograd.pipelines.machines.model import CpuMachine
-from iree.winograd.pipelines.specification.shape import ConvolutionShape
+from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
 from .product_cost import channel_seconds
 from .rates import (
@@ -66,7 +67,7 @@ class _Cost:
     def apart(self) -> dict[str, float]:
         """Where dispatches of their own transform all tiles."""
         shape = self.shape
-        workers = Workers(self.machine, self.threads, -(-self._tiles // self.schedule.tile_block))
+        workers = Workers(self.machine, self.threads, ceil_div(self._tiles, self.schedule.tile_block))
         images = complete(
             {
                 "input": self._transform_seconds(
@@ -94,8 +95,8 @@ class _Cost:
     def in_slices(self, slices: int) -> dict[str, float]:
         """Where workgroups transform the tiles of a slice themselves."""
         workers = Workers(self.machine, self.threads, slices * self._blocks)
-        blocks = -(-self._tiles // self.schedule.tile_block)
-        tiles = min(self._tiles, -(-blocks // slices) * self.schedule.tile_block)
+        blocks = ceil_div(self._tiles, self.schedule.tile_block)
+        tiles = min(self._tiles, ceil_div(blocks, slices) * self.schedule.tile_block)
         found = {
             "input": workers.load * tiles * self._image_seconds(self.schedule.row_block),
             "gradient": workers.load * tiles * self._gradient_seconds(self.schedule.channel_block),
@@ -115,7 +116,7 @@ class _Cost:
         sums = schedule.register_rows * schedule.register_vectors
         per_channel = channel_seconds(product, self.target, self.machine) / PRODUCT_EFFICIENCY
         multiplying = workers.load * points * register_blocks * tiles * per_channel
-        tile_blocks = -(-tiles // schedule.tile_block)
+        tile_blocks = ceil_div(tiles, schedule.tile_block)
         accumulating = (
             workers.load * points * register_blocks * tile_blocks * sums * ACCUMULATE_CYCLES * cycle
         )
@@ -160,7 +161,7 @@ class _Cost:
         )
 
     def _vectors(self, channels: int) -> int:
-        return -(-channels // vector_width_for(channels, self.target.vector_width))
+        return ceil_div(channels, vector_width_for(channels, self.target.vector_width))
 
     @property
     def _tiles(self) -> int:
@@ -170,8 +171,10 @@ class _Cost:
     def _blocks(self) -> int:
         """Of input channels of all groups and views, by those of output channels."""
         shape, schedule = self.shape, self.schedule
-        rows = shape.groups * shape.decomposition.view_count * -(-shape.group_inputs // schedule.row_block)
-        return rows * -(-shape.group_outputs // schedule.channel_block)
+        rows = (
+            shape.groups * shape.decomposition.view_count * ceil_div(shape.group_inputs, schedule.row_block)
+        )
+        return rows * ceil_div(shape.group_outputs, schedule.channel_block)
 
     @property
     def _element_bytes(self) -> int:

@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from itertools import product
 from math import prod
 
+from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.pipelines.cpu.processor.product import RegisterBlock
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.schedules.fit import misfit
 from iree.winograd.pipelines.cpu.schedules.weight_gradient import WeightGradientSchedule
 from iree.winograd.pipelines.emission.vectors import vector_width_for
-from iree.winograd.pipelines.specification.shape import ConvolutionShape
+from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
 TILE_BLOCKS = (64, 128)
 SLICED_TILE_BLOCKS = (16, 32, 64)
@@ -59,7 +60,7 @@ def _tile_blocks(shape: ConvolutionShape, threads: int) -> list[tuple[int, int |
     if is_dynamic or shape.transform_size > 1:
         # Equal blocks, equally many for each slice.
         found += [
-            (-(-tiles // (slices * -(-tiles // (slices * most)))), slices)
+            (ceil_div(tiles, slices * ceil_div(tiles, slices * most)), slices)
             for most in SLICED_TILE_BLOCKS
             for slices in (_slices(tiles, most, 1), _slices(tiles, most, threads))
             if slices <= tiles
@@ -69,7 +70,7 @@ def _tile_blocks(shape: ConvolutionShape, threads: int) -> list[tuple[int, int |
 
 def _slices(tiles: int, tile_block: int, threads: int) -> int:
     """The least that threads share equally, of at most `BLOCKS_OF_SLICE` blocks each."""
-    return threads * -(-tiles // (threads * tile_block * BLOCKS_OF_SLICE))
+    return threads * ceil_div(tiles, threads * tile_block * BLOCKS_OF_SLICE)
 
 
 def _register_block(shape: ConvolutionShape, width: int, target: CpuTarget) -> tuple[int, int]:
@@ -78,7 +79,7 @@ def _register_block(shape: ConvolutionShape, width: int, target: CpuTarget) -> t
 
     def cycles(block: tuple[int, int]) -> float:
         rows, vectors = block
-        passes = -(-inputs // rows) * -(-outputs // (vectors * width))
+        passes = ceil_div(inputs, rows) * ceil_div(outputs, vectors * width)
         # Two multiply-adds or loads a cycle, four cycles until a sum can be added to, and the loop's own.
         return passes * (max(rows * vectors / 2, (rows + vectors) / 2, 4) + 1)
 

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import log2
 
+from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.pipelines.machines.model import CpuMachine
 
-from .rates import STRAGGLING
+from .rates import STRAGGLING_PER_DOUBLING
 
 
 def complete(stages: Mapping[str, float], workers: Workers) -> dict[str, float]:
@@ -91,8 +92,8 @@ class Workers:
         """
         if self.count == 1:
             return 0.0
-        rounds, remaining = divmod(-(-self.workgroups // self.taken), self.count)
+        rounds, remaining = divmod(ceil_div(self.workgroups, self.taken), self.count)
         cores = self.machine.cores
         last = max(1, remaining / cores) if remaining else 0
         idle = self.taken * (rounds * max(1, self.count / cores) + last) - self.load
-        return work_seconds / self.load * (idle + self.taken * STRAGGLING * log2(self.count))
+        return work_seconds / self.load * (idle + self.taken * STRAGGLING_PER_DOUBLING * log2(self.count))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from math import prod
 
+from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.dialect.algebra.numerics import summed_block
 from iree.winograd.dialect.bindings import arith, ir
 from iree.winograd.passes.match.batch_matmul import BatchProduct, Matrices
@@ -61,7 +62,9 @@ class BatchMatmulKernel:
     def workgroups(self, sizes: Sizes) -> tuple[Index, Index]:
         """Parts of the rows, and blocks of products."""
         problem = self.problem
-        return Index(-(-problem.rows // self._part_rows)), Index(-(-problem.batch // self._batch_block))
+        return Index(ceil_div(problem.rows, self._part_rows)), Index(
+            ceil_div(problem.batch, self._batch_block)
+        )
 
     def emit(self, work: Work, left: Buffer, right: Buffer, output: Buffer) -> None:
         """Emits the work of one workgroup at the insertion point."""
@@ -201,14 +204,14 @@ class BatchMatmulKernel:
             width //= 2
         candidates = [
             RegisterBlock(rows, vectors, width, _PREFETCH)
-            for vectors in range(1, min(_MOST_VECTORS, -(-columns // width)) + 1)
+            for vectors in range(1, min(_MOST_VECTORS, ceil_div(columns, width)) + 1)
             for rows in range(1, min(self.problem.rows, RegisterBlock.most_rows(vectors, self.target)) + 1)
         ]
         return min(candidates, key=self._cost)
 
     def _cost(self, block: RegisterBlock) -> tuple[int, int]:
         work = block.channel_work
-        blocks = -(-self.problem.columns // block.channels) * -(-self.problem.rows // block.rows)
+        blocks = ceil_div(self.problem.columns, block.channels) * ceil_div(self.problem.rows, block.rows)
         return blocks * max(work.multiply_adds, work.loads, _LATENCY), -block.vectors
 
     @property
@@ -224,7 +227,7 @@ class BatchMatmulKernel:
 
     @property
     def _column_blocks(self) -> int:
-        return -(-self.problem.columns // self._block.channels)
+        return ceil_div(self.problem.columns, self._block.channels)
 
     @property
     def _has_whole_blocks(self) -> bool:
@@ -263,17 +266,17 @@ class BatchMatmulKernel:
     def _part_rows(self) -> int:
         """Rows of a workgroup: whole register blocks."""
         rows, step = self.problem.rows, self._block.rows
-        parts = max(1, min(-(-self._workgroups // self.problem.batch), rows // _SHARING_ROWS))
+        parts = max(1, min(ceil_div(self._workgroups, self.problem.batch), rows // _SHARING_ROWS))
         if self._stages_rows:
             most = (self.target.workgroup_bytes - self._panel_bytes) // self._staged_bytes // step * step
-            parts = max(parts, -(-rows // most))
-        blocks = -(-rows // step)
-        return -(-blocks // parts) * step
+            parts = max(parts, ceil_div(rows, most))
+        blocks = ceil_div(rows, step)
+        return ceil_div(blocks, parts) * step
 
     @property
     def _batch_block(self) -> int:
         """Products of a workgroup."""
-        return -(-self.problem.batch // self._workgroups)
+        return ceil_div(self.problem.batch, self._workgroups)
 
 
 def _origin(matrices: Matrices, number: Index) -> Index:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import reduce
 
+from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.dialect.bindings import arith, ir
 from iree.winograd.passes.match.columns import ColumnMatrices
 from iree.winograd.pipelines.cpu.kernels.exponentials import inverse_sum, lowest
@@ -72,13 +73,13 @@ class ColumnSoftmaxKernel:
     @property
     def _blocks(self) -> int:
         """Of a row. The last one may have a vector more than others: one alone couldn't overlap another."""
-        vectors = -(-self.matrices.columns // self._width)
-        return max(1, -(-(vectors - 1) // _BLOCK_VECTORS))
+        vectors = ceil_div(self.matrices.columns, self._width)
+        return max(1, ceil_div(vectors - 1, _BLOCK_VECTORS))
 
     @property
     def _last_vectors(self) -> int:
         """Of the last block."""
-        vectors = -(-self.matrices.columns // self._width)
+        vectors = ceil_div(self.matrices.columns, self._width)
         return vectors - (self._blocks - 1) * _BLOCK_VECTORS
 
     @property
@@ -128,7 +129,7 @@ class ColumnSoftmaxKernel:
     ) -> list[ir.Value]:
         """The combination of all rows, of which `load` gives `vectors` vectors, lane by lane."""
         length = self.matrices.length
-        rows = min(-(-CHAINS // vectors), length)
+        rows = min(ceil_div(CHAINS, vectors), length)
         looped = length // rows * rows
         neutral = splat(initial, self._width, F32.type)
 

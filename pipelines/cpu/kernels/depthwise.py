@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 from math import gcd, prod
 
+from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.schedules.channel_blocks import ChannelBlocks
@@ -24,7 +25,7 @@ from iree.winograd.pipelines.emission.epilogue import VectorEpilogue
 from iree.winograd.pipelines.emission.index import Condition, Index, ceildiv, select_index, unflatten
 from iree.winograd.pipelines.emission.vectors import broadcast, multiply_add, splat
 from iree.winograd.pipelines.emission.work import Sizes, Work
-from iree.winograd.pipelines.specification.shape import ConvolutionShape
+from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
 from .group_lanes import input_lanes, spread_to_outputs
 from .staging import OutputBlock
@@ -443,7 +444,7 @@ class DepthwiseKernel:
     @property
     def _passes(self) -> ChannelBlocks:
         """The vectors in blocks that go through all rows before the next ones do."""
-        return ChannelBlocks(-(-self.blocks.count // self.schedule.vectors_per_pass), 1, 1)
+        return ChannelBlocks(ceil_div(self.blocks.count, self.schedule.vectors_per_pass), 1, 1)
 
     @property
     def _channel_parts(self) -> int:
@@ -461,4 +462,4 @@ class DepthwiseKernel:
 
     @property
     def _row_blocks(self) -> int:
-        return -(-self.shape.output_rows // self.schedule.row_block)
+        return ceil_div(self.shape.output_rows, self.schedule.row_block)

@@ -8,8 +8,9 @@ from functools import cached_property
 from itertools import product
 from math import prod
 
+from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.dialect.bindings import arith, ir
-from iree.winograd.pipelines.cpu.processor.product import CACHE_LINE
+from iree.winograd.pipelines.cpu.processor.product import CACHE_LINE_FLOATS
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.schedules.channel_blocks import ChannelBlocks
 from iree.winograd.pipelines.cpu.schedules.depthwise_weight_gradient import DepthwiseWeightGradientSchedule
@@ -18,7 +19,7 @@ from iree.winograd.pipelines.emission.control_flow import loop, loop_carried, na
 from iree.winograd.pipelines.emission.index import Index, ceildiv, select_index, unflatten
 from iree.winograd.pipelines.emission.vectors import multiply_add, splat
 from iree.winograd.pipelines.emission.work import Sizes, Work
-from iree.winograd.pipelines.specification.shape import WeightGradientShape
+from iree.winograd.pipelines.problems.shape import WeightGradientShape
 
 from .group_lanes import input_lanes, spread_to_outputs
 from .slice_sum import SliceSum
@@ -266,8 +267,10 @@ class DepthwiseWeightGradientKernel:
         next_read = rows.read(block.end_row, Index(rows.taps - 1)) + (1 - rows.step)
 
         def stream(buffer: Buffer, row: Index, rows: int) -> _Stream:
-            lines = -(-rows * buffer.known_stride(-3) // (count * CACHE_LINE))
-            first = buffer.offset([*block.position, row]) + number * (pixel_blocks * lines * CACHE_LINE)
+            lines = ceil_div(rows * buffer.known_stride(-3), count * CACHE_LINE_FLOATS)
+            first = buffer.offset([*block.position, row]) + number * (
+                pixel_blocks * lines * CACHE_LINE_FLOATS
+            )
             return _Stream(buffer, first, lines)
 
         return (
@@ -394,7 +397,7 @@ class DepthwiseWeightGradientKernel:
 
     @property
     def _row_blocks(self) -> int:
-        return -(-self._dimensions[-2].outputs // self._row_block)
+        return ceil_div(self._dimensions[-2].outputs, self._row_block)
 
     @property
     def _outer_outputs(self) -> tuple[int, ...]:
@@ -472,9 +475,9 @@ class _Stream:
     lines: int
 
     def prefetch(self, block: Index) -> None:
-        first = self.first + block * (self.lines * CACHE_LINE)
+        first = self.first + block * (self.lines * CACHE_LINE_FLOATS)
         for number in range(self.lines):
-            self.buffer.prefetch(first + number * CACHE_LINE, to_l2=True)
+            self.buffer.prefetch(first + number * CACHE_LINE_FLOATS, to_l2=True)
 
 
 @dataclass(frozen=True)

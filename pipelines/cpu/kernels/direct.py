@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from math import prod
 
+from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.dialect.bindings import ir
-from iree.winograd.pipelines.cpu.processor.product import CACHE_LINE, Panel, Rows
+from iree.winograd.pipelines.cpu.processor.product import CACHE_LINE_FLOATS, Panel, Rows
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.schedules.channel_blocks import ChannelBlocks
 from iree.winograd.pipelines.cpu.schedules.direct import (
@@ -23,7 +24,7 @@ from iree.winograd.pipelines.emission.control_flow import loop, named
 from iree.winograd.pipelines.emission.epilogue import VectorEpilogue
 from iree.winograd.pipelines.emission.index import Index, IndexLike, unflatten
 from iree.winograd.pipelines.emission.work import Sizes, Work
-from iree.winograd.pipelines.specification.shape import ConvolutionShape
+from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
 from .staging import OutputBlock, Staging
 from .store import RegisterBlockStore
@@ -171,7 +172,7 @@ class DirectKernel:
 
     def _stages(self, image: Buffer) -> bool:
         """Whether the input is copied: it is padded, or its pixels would share few sets of the cache."""
-        passes = -(-self.blocks.count // self._channel_parts)
+        passes = ceil_div(self.blocks.count, self._channel_parts)
         distance = self.shape.strides[-1] * image.known_stride(-2)
         return copies_input(self.shape, distance, self._channel_parts, passes)
 
@@ -207,7 +208,7 @@ class DirectKernel:
 
         def prefetch(number: Index, c: Index) -> None:
             self._prefetch(source, origin, pixels, store, c)
-            for lane in range(0, self._filters_ahead, CACHE_LINE):
+            for lane in range(0, self._filters_ahead, CACHE_LINE_FLOATS):
                 filters.prefetch(ahead + ((number + c) * self._filters_ahead + lane), to_l2=True)
 
         def add_tap_row(tap_row: Index, sums: list[ir.Value]) -> list[ir.Value]:
@@ -296,15 +297,15 @@ class DirectKernel:
 
     @property
     def _row_blocks(self) -> int:
-        return -(-self.shape.output_rows // self.schedule.row_block)
+        return ceil_div(self.shape.output_rows, self.schedule.row_block)
 
     @property
     def _pixel_blocks(self) -> int:
-        return -(-self.shape.output_size[-1] // self.schedule.pixel_block)
+        return ceil_div(self.shape.output_size[-1], self.schedule.pixel_block)
 
     @property
     def _register_blocks_of_row(self) -> int:
-        return -(-self.schedule.pixel_block // self.schedule.register_pixels)
+        return ceil_div(self.schedule.pixel_block, self.schedule.register_pixels)
 
     @property
     def _filters_ahead(self) -> int:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.dialect.reference import copy_matrices
 from iree.winograd.pipelines.cpu.tiles.filter_transform import FilterTransform
 from iree.winograd.pipelines.emission.buffer import Buffer
@@ -64,7 +65,7 @@ class FilterTransformKernel:
         """Blocks of output channels, and of the input channels of a group."""
         return (
             Index(self.kernel.blocks.count),
-            Index(-(-self.kernel.shape.group_inputs // INPUT_CHANNELS)),
+            Index(ceil_div(self.kernel.shape.group_inputs, INPUT_CHANNELS)),
         )
 
     def emit(self, work: Work, filters: Buffer, packed: Buffer) -> None:

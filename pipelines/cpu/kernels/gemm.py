@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from iree.winograd.dialect.bindings import arith, ir
-from iree.winograd.pipelines.cpu.processor.product import CACHE_LINE, Panel, Rows
+from iree.winograd.pipelines.cpu.processor.product import CACHE_LINE_FLOATS, Panel, Rows
 from iree.winograd.pipelines.cpu.processor.registers import emit_free_registers
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule
@@ -55,7 +55,7 @@ def emit_products(
 
             def sums_of_block(first: Index, extent: Index) -> list[ir.Value]:
                 def prefetch(c: Index) -> None:
-                    for lane in range(0, filters_ahead, CACHE_LINE):
+                    for lane in range(0, filters_ahead, CACHE_LINE_FLOATS):
                         filters.prefetch(ahead + ((first + c) * filters_ahead + lane), to_l2=True)
 
                 rows = Rows(tiles, tile_offset + first, tiles.stride(0))

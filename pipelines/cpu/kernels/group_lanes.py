@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from iree.winograd.dialect.bindings import ir, vector
 from iree.winograd.pipelines.emission.control_flow import named
-from iree.winograd.pipelines.specification.shape import ConvolutionShape
+from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
 
 def input_lanes(shape: ConvolutionShape, width: int) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
+from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.match.sizes import is_dynamic
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
@@ -75,4 +76,4 @@ class ImageTransposition:
 
     @property
     def _blocks(self) -> int:
-        return -(-self.pixels // self._block)
+        return ceil_div(self.pixels, self._block)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from math import prod
 
+from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.pipelines.cpu.processor.matrix_unit import (
     PARTS,
     ROW_BYTES,
@@ -20,7 +21,7 @@ from iree.winograd.pipelines.cpu.processor.matrix_unit import (
     store_parts,
     zero_parts,
 )
-from iree.winograd.pipelines.cpu.processor.product import CACHE_LINE
+from iree.winograd.pipelines.cpu.processor.product import CACHE_LINE_FLOATS
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.schedules.channel_blocks import ChannelBlocks
 from iree.winograd.pipelines.cpu.schedules.matrix_unit import (
@@ -37,7 +38,7 @@ from iree.winograd.pipelines.emission.epilogue import VectorEpilogue
 from iree.winograd.pipelines.emission.index import Condition, Index, ceildiv
 from iree.winograd.pipelines.emission.vectors import LaneMask, splat
 from iree.winograd.pipelines.emission.work import Sizes, Work
-from iree.winograd.pipelines.specification.shape import ConvolutionShape
+from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
 from .direct import DirectKernel
 from .staging import OutputBlock
@@ -193,8 +194,8 @@ class MatrixUnitKernel:
     def _outputs(self, number: Index) -> OutputBlock:
         """The outputs of a workgroup; the last ones of an image overlap their neighbours."""
         schedule, shape = self.schedule, self.shape
-        pixel_blocks = -(-shape.output_size[-1] // schedule.pixel_block)
-        row_blocks = -(-shape.output_rows // schedule.row_block)
+        pixel_blocks = ceil_div(shape.output_size[-1], schedule.pixel_block)
+        row_blocks = ceil_div(shape.output_rows, schedule.row_block)
         image = Index(0) if shape.batch == 1 else number // (row_blocks * pixel_blocks)
         first_row = number // pixel_blocks % row_blocks * schedule.row_block
         first_pixel = number % pixel_blocks * schedule.pixel_block
@@ -363,7 +364,7 @@ class MatrixUnitKernel:
         parts = inputs.buffer
         row, pixel = position
         ahead = self._lines_ahead
-        next_panel = filters.offset([channel_block + 1, 0, 0, 0]) + number * (ahead * CACHE_LINE)
+        next_panel = filters.offset([channel_block + 1, 0, 0, 0]) + number * (ahead * CACHE_LINE_FLOATS)
         row_steps = [1, 1]
         if shape.spatial_rank > 1:
             row_steps = [shape.strides[-2] // input_step(shape, -2), shape.dilations[-2]]
@@ -390,7 +391,7 @@ class MatrixUnitKernel:
 
             block.add(row_address, pixel_step * ROW_BYTES, filter_address)
             for line in range(ahead):
-                place = step * (self._register_blocks * ahead * CACHE_LINE) + line * CACHE_LINE
+                place = step * (self._register_blocks * ahead * CACHE_LINE_FLOATS) + line * CACHE_LINE_FLOATS
                 filters.prefetch(next_panel + place, to_l2=True)
             beside(step)
 
@@ -409,7 +410,7 @@ class MatrixUnitKernel:
         schedule = self.schedule
         vectors, pixels = schedule.channel_tiles, schedule.pixel_tiles * schedule.tile_pixels
         count = schedule.row_tiles * pixels * vectors
-        of_step = -(-count // self._steps)
+        of_step = ceil_div(count, self._steps)
         for number in range(of_step):
             vector = (step * of_step + number).minimum(count - 1)
             row, pixel = place[0] + vector // (vectors * pixels), place[1] + vector // vectors % pixels
@@ -467,16 +468,16 @@ class MatrixUnitKernel:
 
     @property
     def _blocks_of_row(self) -> int:
-        return -(-self.schedule.pixel_block // (self.schedule.pixel_tiles * self.schedule.tile_pixels))
+        return ceil_div(self.schedule.pixel_block, self.schedule.pixel_tiles * self.schedule.tile_pixels)
 
     @property
     def _register_blocks(self) -> int:
         """Of a workgroup, for one block of channels."""
-        return -(-self.schedule.row_block // self.schedule.row_tiles) * self._blocks_of_row
+        return ceil_div(self.schedule.row_block, self.schedule.row_tiles) * self._blocks_of_row
 
     @property
     def _lines_ahead(self) -> int:
         """Of the next block's filters, those that a register block fetches for a tile of the reduction."""
         if self.blocks.count == 1:
             return 0
-        return -(-TILE_CHANNELS * self.schedule.channel_tiles // self._register_blocks)
+        return ceil_div(TILE_CHANNELS * self.schedule.channel_tiles, self._register_blocks)

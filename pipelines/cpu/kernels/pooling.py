@@ -13,7 +13,7 @@ from iree.winograd.pipelines.emission.control_flow import loop, named
 from iree.winograd.pipelines.emission.index import Index
 from iree.winograd.pipelines.emission.vectors import for_each_vector, vector_width_for
 from iree.winograd.pipelines.emission.work import Sizes, Work
-from iree.winograd.pipelines.specification.windows import Windows
+from iree.winograd.pipelines.problems.windows import Windows
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from iree.winograd.pipelines.emission.control_flow import loop_carried
 from iree.winograd.pipelines.emission.index import Index, ceildiv, select_index, unflatten
 from iree.winograd.pipelines.emission.recipe import flattened
 from iree.winograd.pipelines.emission.views import table_entry
-from iree.winograd.pipelines.specification.shape import ConvolutionShape
+from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
 Body = Callable[[Index, Index, list[ir.Value]], list[ir.Value]]
 """`values = body(first, extent, values)` for a block of `extent` columns from `first` on."""

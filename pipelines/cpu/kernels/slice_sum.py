@@ -11,7 +11,7 @@ from iree.winograd.pipelines.emission.control_flow import loop_carried
 from iree.winograd.pipelines.emission.index import Index
 from iree.winograd.pipelines.emission.vectors import for_each_vector
 from iree.winograd.pipelines.emission.work import Sizes, Work
-from iree.winograd.pipelines.specification.shape import WeightGradientShape
+from iree.winograd.pipelines.problems.shape import WeightGradientShape
 
 
 @dataclass(frozen=True)

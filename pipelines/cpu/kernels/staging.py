@@ -10,7 +10,7 @@ from iree.winograd.pipelines.cpu.schedules.direct import DirectSchedule, column_
 from iree.winograd.pipelines.emission.buffer import Buffer, clear_elements, copy_elements, scratch
 from iree.winograd.pipelines.emission.control_flow import loop, when
 from iree.winograd.pipelines.emission.index import Condition, Index, all_of, unflatten
-from iree.winograd.pipelines.specification.shape import ConvolutionShape
+from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from functools import partial
 from itertools import product
 from math import prod
 
+from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.dialect.bindings import arith, ir
 from iree.winograd.pipelines.cpu.processor.product import Panel, Rows
 from iree.winograd.pipelines.cpu.processor.target import ROW_PADDING, CpuTarget
@@ -21,7 +22,7 @@ from iree.winograd.pipelines.emission.recipe import Position, emit_unrolled, fla
 from iree.winograd.pipelines.emission.tiles import locate_tile
 from iree.winograd.pipelines.emission.vectors import for_each_vector
 from iree.winograd.pipelines.emission.work import Sizes, Work
-from iree.winograd.pipelines.specification.shape import WeightGradientShape
+from iree.winograd.pipelines.problems.shape import WeightGradientShape
 
 from .slice_sum import SliceSum
 
@@ -264,4 +265,4 @@ class WeightGradientKernel:
     def _transformed_shape(self, columns: int) -> tuple[int, int, int, int]:
         tiles, tile_block = self.shape.tiles, self.schedule.tile_block
         assert tiles is not None, "tiles are transformed beforehand of a batch known at compile time"
-        return (-(-tiles // tile_block), self.shape.transform_size, tile_block, columns + ROW_PADDING)
+        return (ceil_div(tiles, tile_block), self.shape.transform_size, tile_block, columns + ROW_PADDING)

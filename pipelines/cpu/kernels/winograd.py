@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from math import prod
 
+from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.pipelines.cpu.processor.target import ROW_PADDING, CpuTarget
 from iree.winograd.pipelines.cpu.schedules.channel_blocks import ChannelBlocks
 from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule
@@ -25,7 +26,7 @@ from iree.winograd.pipelines.emission.filter_layout import FilterLayout
 from iree.winograd.pipelines.emission.index import Condition, Index, ceildiv
 from iree.winograd.pipelines.emission.vectors import for_each_vector
 from iree.winograd.pipelines.emission.work import Sizes, Work
-from iree.winograd.pipelines.specification.shape import ConvolutionShape
+from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
 from .gemm import emit_products
 from .reduction_runs import ReductionRuns, reduction_runs
@@ -72,14 +73,14 @@ class WinogradKernel:
         blocks = 1
         if self.schedule.input_block is not None:
             assert self.shape.tiles is not None, "a separate input transform needs a static batch"
-            blocks = -(-self.shape.tiles // self.schedule.tile_block)
+            blocks = ceil_div(self.shape.tiles, self.schedule.tile_block)
         columns = self.shape.groups * self.shape.reduction + ROW_PADDING
         return (blocks * self.schedule.tile_block, self.shape.transform_size, columns)
 
     def input_workgroups(self, sizes: Sizes) -> tuple[Index, Index]:
         """Blocks of tiles of the separate input transform."""
         assert self.schedule.input_block is not None
-        return Index(-(-self.transformed_shape[0] // self.schedule.input_block)), Index(1)
+        return Index(ceil_div(self.transformed_shape[0], self.schedule.input_block)), Index(1)
 
     def workgroups(self, sizes: Sizes) -> tuple[Index, Index]:
         """Blocks of tiles of all images, and parts of the output channels."""

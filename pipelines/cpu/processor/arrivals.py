@@ -8,11 +8,12 @@ from iree.winograd.dialect.bindings import arith, ir, memref, scf
 from iree.winograd.pipelines.emission.buffer import Buffer
 from iree.winograd.pipelines.emission.control_flow import loop, loop_carried, named, when
 from iree.winograd.pipelines.emission.index import Index, select_index
-from iree.winograd.pipelines.specification.chain import (
+from iree.winograd.pipelines.problems.cache_line import CACHE_LINE_BYTES
+from iree.winograd.pipelines.problems.chain import (
     ARRIVED,
+    CACHE_LINE_COUNTS,
     DONE_SHARES,
     FINISHED,
-    LINE_ELEMENTS,
     PROCESSORS,
     TAKEN,
     claim_element,
@@ -23,8 +24,6 @@ from iree.winograd.pipelines.specification.chain import (
 
 from .instruction_set import InstructionSet
 
-LINE_BYTES = 64
-"""Of a cache line."""
 LINES_PER_LOOK = 32
 """Cache lines that are fetched between two looks at a count: about as many as a core waits for at a time."""
 
@@ -50,7 +49,7 @@ class Workgroup:
 class Arrivals:
     """The workgroups of kernel number `kernel` of a chain, of which `threads` have a share each.
 
-    `counts` is the memory of `specification/chain.py`. A share is done kernel by kernel: its part of one
+    `counts` is the memory of `problems/chain.py`. A share is done kernel by kernel: its part of one
     begins when it is done with the one before.
     """
 
@@ -124,7 +123,7 @@ class Arrivals:
             if reading is not None:
                 when(position.less_than(reading.count), then=lambda: _fetch(reading, position))
             self.instruction_set.emit_ordering(self.instruction_set.pause)
-            scf.yield_([(position + LINES_PER_LOOK * LINE_BYTES).value])
+            scf.yield_([(position + LINES_PER_LOOK * CACHE_LINE_BYTES).value])
         return Index(wait.results[0])
 
     def emit_arrival(self, workgroup: Workgroup) -> None:
@@ -161,12 +160,12 @@ class Arrivals:
 
     def _progress(self, share: Index) -> Index:
         """The element that says of how many kernels a share is done."""
-        return share * LINE_ELEMENTS + progress_element(0)
+        return share * CACHE_LINE_COUNTS + progress_element(0)
 
     def _line(self, share: Index) -> Index:
         """The first element of this kernel's line for a share."""
         first = self.kernel * kernel_elements(self.threads) + first_kernel_element(self.threads)
-        return first + share * LINE_ELEMENTS
+        return first + share * CACHE_LINE_COUNTS
 
     def _load(self, place: Index) -> Index:
         return Index(arith.index_cast(ir.IndexType.get(), self.counts.load_scalar(place)))
@@ -215,5 +214,5 @@ class Arrivals:
 
 def _fetch(reading: Reading, position: Index) -> None:
     """Emits the fetching of `LINES_PER_LOOK` lines."""
-    with loop(LINES_PER_LOOK * LINE_BYTES, LINE_BYTES, name="line") as line:
+    with loop(LINES_PER_LOOK * CACHE_LINE_BYTES, CACHE_LINE_BYTES, name="line") as line:
         reading.buffer.prefetch(reading.first + position + line, to_l2=True)

@@ -10,17 +10,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
+from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.match.no_match import Reason
 from iree.winograd.pipelines.emission.buffer import Buffer
 from iree.winograd.pipelines.emission.control_flow import loop_carried, named
 from iree.winograd.pipelines.emission.index import Index, IndexLike
 from iree.winograd.pipelines.emission.vectors import broadcast, multiply_add, splat
+from iree.winograd.pipelines.problems.cache_line import CACHE_LINE_BYTES
 
 from .target import CpuTarget
 
-CACHE_LINE = 16
-"""f32 elements of one."""
+CACHE_LINE_FLOATS = CACHE_LINE_BYTES // 4
 FETCHING_ROWS = 8
 """Rows that take as long to multiply by a line of filters as a line takes to come from memory, about."""
 
@@ -142,7 +143,7 @@ class RegisterBlock:
         return ChannelWork(self._sums, self.rows + self.vectors)
 
     def filters_ahead(self, blocks: int) -> int:
-        return -(-self.channels // blocks) if blocks * self.rows >= FETCHING_ROWS else 0
+        return ceil_div(self.channels, blocks) if blocks * self.rows >= FETCHING_ROWS else 0
 
     def zeros(self, element: ir.Type) -> list[ir.Value]:
         return [splat(0.0, self.width, element)] * self._sums
@@ -174,7 +175,7 @@ class RegisterBlock:
         first = panel.first + c * step
         with named("filter"):
             filters = [panel.buffer.load(first + v * self.width, self.width) for v in range(self.vectors)]
-        for lane in range(0, self.channels, CACHE_LINE):
+        for lane in range(0, self.channels, CACHE_LINE_FLOATS):
             panel.buffer.prefetch(first + (lane + self.filter_prefetch * step))
         if beside is not None:
             beside(c)

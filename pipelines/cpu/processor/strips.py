@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import gcd, prod
 
-from iree.winograd.pipelines.specification.shape import ConvolutionShape
+from iree.winograd.dialect.algebra.ceil_div import ceil_div
+from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
 STRIP_BLOCK = 8
 """Elements of a line that are transposed at once: more would ask for more registers than there are."""
@@ -56,6 +57,6 @@ def strip_elements(shape: ConvolutionShape) -> int:
 def _tiles(shape: ConvolutionShape, lines: int, outputs: int) -> int:
     """A row's, divided evenly into as few strips as that takes, of whole blocks."""
     row = shape.tiles_per_image[-1]
-    strips = -(-row * lines * outputs // STRIP_ELEMENTS)
+    strips = ceil_div(row * lines * outputs, STRIP_ELEMENTS)
     whole = STRIP_BLOCK // gcd(STRIP_BLOCK, outputs)
-    return min(row, -(-row // (strips * whole)) * whole)
+    return min(row, ceil_div(row, strips * whole) * whole)

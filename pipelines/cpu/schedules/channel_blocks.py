@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.pipelines.emission.index import Index
 
 
@@ -30,7 +31,7 @@ class ChannelBlocks:
 
     @property
     def blocks_per_group(self) -> int:
-        return -(-self.per_group // self.size)
+        return ceil_div(self.per_group, self.size)
 
     @property
     def count(self) -> int:
@@ -62,4 +63,4 @@ class ChannelBlocks:
 
     def part_size(self, parts: int) -> int:
         """The most blocks of one of `parts` parts."""
-        return -(-self.count // parts)
+        return ceil_div(self.count, parts)

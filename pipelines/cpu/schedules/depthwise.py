@@ -7,8 +7,8 @@ from math import prod
 
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.emission.vectors import vector_width_for
-from iree.winograd.pipelines.specification.schedule import RunningSumSchedule
-from iree.winograd.pipelines.specification.shape import ConvolutionShape
+from iree.winograd.pipelines.problems.schedule import RunningSumSchedule
+from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
 MAX_GROUP_INPUTS = 16
 """Input channels of a group, all of which are written out for each tap."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from iree.winograd.pipelines.specification.schedule import Schedule
+from iree.winograd.dialect.algebra.ceil_div import ceil_div
+from iree.winograd.pipelines.problems.schedule import Schedule
 
 
 @dataclass(frozen=True)
@@ -33,4 +34,4 @@ class DepthwiseWeightGradientSchedule(Schedule):
     @property
     def summed_block(self) -> int:
         """Products that one of the sums in registers takes."""
-        return -(-self.pixel_block // self.interleaved_sums)
+        return ceil_div(self.pixel_block, self.interleaved_sums)

@@ -8,8 +8,8 @@ from math import prod
 from iree.winograd.pipelines.cpu.processor.product import Product, RegisterBlock
 from iree.winograd.pipelines.cpu.processor.target import ROW_PADDING, CpuTarget
 from iree.winograd.pipelines.cpu.schedules.channel_blocks import ChannelBlocks
-from iree.winograd.pipelines.specification.schedule import RunningSumSchedule
-from iree.winograd.pipelines.specification.shape import ConvolutionShape
+from iree.winograd.pipelines.problems.schedule import RunningSumSchedule
+from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
 CACHE_SET_PERIOD = 2048
 """Bytes apart, or a multiple, at which the elements of a register block share one or two sets of L1."""

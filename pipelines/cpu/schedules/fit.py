@@ -11,7 +11,7 @@ from iree.winograd.pipelines.cpu.processor.matrix_unit import TILE_REGISTERS, TI
 from iree.winograd.pipelines.cpu.processor.strips import strip_elements
 from iree.winograd.pipelines.cpu.processor.target import ROW_PADDING, CpuTarget
 from iree.winograd.pipelines.emission.numbers.known import NUMBERS
-from iree.winograd.pipelines.specification.shape import ConvolutionShape, WeightGradientShape
+from iree.winograd.pipelines.problems.shape import ConvolutionShape, WeightGradientShape
 
 from .channel_blocks import ChannelBlocks
 from .depthwise import DepthwiseSchedule, can_copy, depthwise_workgroup_bytes
@@ -97,21 +97,21 @@ def _layout_misfit(schedule: CpuSchedule, shape: ConvolutionShape) -> Reason | N
     return None
 
 
-def taken(schedule: CpuSchedule, shape: ConvolutionShape, target: CpuTarget) -> ConvolutionShape:
-    """`shape` as the kernel of a schedule is told it, channels last where it takes no images channels first.
+def scheduled_shape(schedule: CpuSchedule, shape: ConvolutionShape, target: CpuTarget) -> ConvolutionShape:
+    """`shape` as the kernel of a schedule gets it, channels last where it takes no images channels first.
 
     `winograd-fold-layout` decides alike, on the input first.
     """
-    told = shape.channels_last
+    scheduled = shape.channels_last
     if shape.input_channels_first:
         folded = shape.with_layouts(input_channels_first=True, output_channels_first=False)
-        told = told if misfit(schedule, folded, target) else folded
+        scheduled = scheduled if misfit(schedule, folded, target) else folded
     if shape.output_channels_first:
         folded = shape.with_layouts(
-            input_channels_first=told.input_channels_first, output_channels_first=True
+            input_channels_first=scheduled.input_channels_first, output_channels_first=True
         )
-        told = told if misfit(schedule, folded, target) else folded
-    return told
+        scheduled = scheduled if misfit(schedule, folded, target) else folded
+    return scheduled
 
 
 def _leaves_lanes_out(schedule: CpuSchedule, shape: ConvolutionShape) -> bool:

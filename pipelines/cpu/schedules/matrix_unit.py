@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
+from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.pipelines.cpu.processor.matrix_unit import (
     PARTS,
     PRODUCTS,
@@ -15,8 +16,8 @@ from iree.winograd.pipelines.cpu.processor.matrix_unit import (
     MatrixBlock,
 )
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
-from iree.winograd.pipelines.specification.schedule import Schedule
-from iree.winograd.pipelines.specification.shape import ConvolutionShape
+from iree.winograd.pipelines.problems.schedule import Schedule
+from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
 from .direct import DirectSchedule, direct_workgroup_bytes, input_columns
 
@@ -83,7 +84,7 @@ PIXELS_WITHOUT_UNIT = 4
 
 def split_chunks(shape: ConvolutionShape) -> int:
     """Tiles of input channels: the last one's, past the last channel, are zeros."""
-    return -(-shape.input_channels // TILE_CHANNELS)
+    return ceil_div(shape.input_channels, TILE_CHANNELS)
 
 
 def input_step(shape: ConvolutionShape, dimension: int) -> int:

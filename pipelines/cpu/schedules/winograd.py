@@ -7,8 +7,8 @@ from functools import cached_property
 
 from iree.winograd.pipelines.cpu.processor.product import RegisterBlock
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
-from iree.winograd.pipelines.specification.schedule import Schedule
-from iree.winograd.pipelines.specification.shape import ConvolutionShape
+from iree.winograd.pipelines.problems.schedule import Schedule
+from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from iree.winograd.pipelines.emission.tiles import (
     input_positions,
     output_positions,
 )
-from iree.winograd.pipelines.specification.shape import ConvolutionShape
+from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
 from .tile_block import Strip
 

@@ -6,14 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from iree.winograd.dialect.bindings import ir
-from iree.winograd.pipelines.cpu.processor.product import CACHE_LINE
+from iree.winograd.pipelines.cpu.processor.product import CACHE_LINE_FLOATS
 from iree.winograd.pipelines.emission.buffer import Buffer
 from iree.winograd.pipelines.emission.control_flow import loop, loops, named
 from iree.winograd.pipelines.emission.epilogue import VectorEpilogue
 from iree.winograd.pipelines.emission.index import Index
 from iree.winograd.pipelines.emission.recipe import Load, Position, Store
 from iree.winograd.pipelines.emission.tiles import Positions, Tile, clamped_element
-from iree.winograd.pipelines.specification.shape import ConvolutionShape
+from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
 LoadTile = Callable[[Index], Load]
 """From a channel to what loads a tile's elements, of each a vector of channels from that one on."""
@@ -57,7 +57,7 @@ class ChannelsLastReader:
                 )
             ]
             origin = self.image.offset([tile.image, *places, 0])
-            with loop(self.shape.input_channels, CACHE_LINE, "c") as c:
+            with loop(self.shape.input_channels, CACHE_LINE_FLOATS, "c") as c:
                 self.image.prefetch(origin + c, to_l2=True)
 
     def on_the_edge(self, tile: Tile, positions: list[Positions]) -> LoadTile:
@@ -112,7 +112,7 @@ class ChannelsLastWriter:
                 for dimension, i in zip(positions, outputs, strict=True)
             )
             origin = self.image.offset([tile.image, *position, first_channel])
-            for lane in range(0, count, CACHE_LINE):
+            for lane in range(0, count, CACHE_LINE_FLOATS):
                 self.image.prefetch(origin + lane, to_write=True)
                 self.epilogue.prefetch(tile.image, position, first_channel + lane)
 

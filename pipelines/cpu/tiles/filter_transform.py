@@ -12,7 +12,7 @@ from iree.winograd.pipelines.emission.filter_layout import FilterLayout
 from iree.winograd.pipelines.emission.index import Index
 from iree.winograd.pipelines.emission.recipe import Position, emit_unrolled, flattened
 from iree.winograd.pipelines.emission.vectors import LaneMask, splat, vector_type
-from iree.winograd.pipelines.specification.shape import ConvolutionShape
+from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
 
 @dataclass(frozen=True)

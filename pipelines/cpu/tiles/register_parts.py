@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from functools import cache
 from math import prod
 
+from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.dialect.algebra.recipe import Recipe
 from iree.winograd.pipelines.emission.recipe import extents_between
 
@@ -42,7 +43,7 @@ def register_parts(
 
 def _divisions(count: int, longest: int) -> Iterator[tuple[range, ...]]:
     """The ways to divide `count` outputs into as few runs of at most `longest` as there must be."""
-    for inner in itertools.combinations(range(1, count), -(-count // longest) - 1):
+    for inner in itertools.combinations(range(1, count), ceil_div(count, longest) - 1):
         parts = tuple(range(begin, end) for begin, end in itertools.pairwise((0, *inner, count)))
         if max(map(len, parts)) <= longest:
             yield parts

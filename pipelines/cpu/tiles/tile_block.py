@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
+from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.pipelines.emission.control_flow import loop
 from iree.winograd.pipelines.emission.index import Index, select_index
 from iree.winograd.pipelines.emission.tiles import Tile, locate_tile
-from iree.winograd.pipelines.specification.shape import ConvolutionShape
+from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ class TileBlock:
     def strips(self, longest: int) -> Iterator[Strip]:
         """A loop over the strips that rows of tiles are divided into: of `longest` tiles, or the rest."""
         row_tiles = self.shape.tiles_per_image[-1]
-        per_row = -(-row_tiles // longest)
+        per_row = ceil_div(row_tiles, longest)
         end = (self.first + self.count).minimum(self.tiles)
 
         def strip_of(tile: Index) -> Index:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
-from iree.winograd.pipelines.specification.shape import ConvolutionShape
+from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ from iree.winograd.pipelines.emission.tiles import (
 )
 from iree.winograd.pipelines.emission.vectors import for_each_vector, vector_width_for
 from iree.winograd.pipelines.emission.views import view_offsets
-from iree.winograd.pipelines.specification.shape import ConvolutionShape
+from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
 from .channels_first import ChannelsFirstReader, ChannelsFirstWriter
 from .channels_last import ChannelsLastReader, ChannelsLastWriter, LoadTile, StoreTile

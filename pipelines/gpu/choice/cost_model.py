@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import hypot, prod, sqrt
 
+from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.pipelines.gpu.device.memory import QUAD
 from iree.winograd.pipelines.gpu.packing.products import MultiplyAddPacking
 from iree.winograd.pipelines.gpu.packing.split import SplitPacking
 from iree.winograd.pipelines.gpu.schedules.gemm import GemmSchedule
 from iree.winograd.pipelines.gpu.schedules.matrix import HALF_BYTES, MatrixSchedule
 from iree.winograd.pipelines.machines.model import GpuMachine
-from iree.winograd.pipelines.specification.shape import ConvolutionShape
+from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
 from .rates import product_rate
 
@@ -74,11 +75,11 @@ def gemm_seconds(
     parts, reduction, columns = schedule.reduction_parts, packing.padded_reduction, packing.padded_filters
     batch = shape.images
     batch_tiles = batch * prod(shape.tiles_per_image)
-    row_blocks = -(-batch_tiles // schedule.block_rows)
+    row_blocks = ceil_div(batch_tiles, schedule.block_rows)
     rows = row_blocks * schedule.block_rows
     gemms = packing.products
     workgroups = row_blocks * columns // schedule.block_columns * gemms * parts
-    most = -(-workgroups // machine.multiprocessors)
+    most = ceil_div(workgroups, machine.multiprocessors)
     occupancy = sqrt(min(1.0, most * schedule.threads / FULL_THREADS))
     rate = product_rate(schedule, machine) * occupancy
     operations = 2 * schedule.block_rows * schedule.block_columns * packing.part_reduction

@@ -7,11 +7,12 @@ from dataclasses import replace
 from itertools import islice, product
 from math import prod
 
+from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.pipelines.gpu.device.memory import QUAD
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
 from iree.winograd.pipelines.gpu.device.warpgroup import WARPGROUP_ROWS, WARPGROUP_THREADS
 from iree.winograd.pipelines.gpu.schedules.depthwise import GpuDepthwiseSchedule
-from iree.winograd.pipelines.gpu.schedules.fit import GpuSchedule, fits, is_depthwise, refusal
+from iree.winograd.pipelines.gpu.schedules.fit import GpuSchedule, fits, is_depthwise, kernel_misfit
 from iree.winograd.pipelines.gpu.schedules.fused import FusedSchedule
 from iree.winograd.pipelines.gpu.schedules.gemm import GemmSchedule
 from iree.winograd.pipelines.gpu.schedules.implicit_gemm import ImplicitGemmSchedule
@@ -35,8 +36,8 @@ from iree.winograd.pipelines.gpu.schedules.weight_gradient import (
     MultiplyAddWeightGradientSchedule,
 )
 from iree.winograd.pipelines.machines.model import GpuMachine
-from iree.winograd.pipelines.specification.schedule import FILTER_TRANSFORM_STAGE
-from iree.winograd.pipelines.specification.shape import ConvolutionShape, WeightGradientShape
+from iree.winograd.pipelines.problems.schedule import FILTER_TRANSFORM_STAGE
+from iree.winograd.pipelines.problems.shape import ConvolutionShape, WeightGradientShape
 
 from .cost_model import depthwise_seconds, gemm_seconds
 from .filter_cost import filter_seconds
@@ -159,7 +160,9 @@ def gemm_schedules(shape: ConvolutionShape, target: GpuTarget, machine: GpuMachi
         if not fits(schedule, target, shape.element_types):
             continue
         yield schedule
-        workgroups = -(-rows // schedule.block_rows) * -(-columns // schedule.block_columns) * products
+        workgroups = (
+            ceil_div(rows, schedule.block_rows) * ceil_div(columns, schedule.block_columns) * products
+        )
         for parts in REDUCTION_PARTS:
             is_long = shape.reduction >= 4 * parts * schedule.block_reduction
             if is_long and workgroups * parts <= RESIDENT_WORKGROUPS * machine.multiprocessors:
@@ -185,21 +188,21 @@ def weight_gradient_schedules(
                 gemm.thread_rows,
                 gemm.thread_columns,
             )
-            if refusal(shape, target, multiplied) is None:
+            if kernel_misfit(shape, target, multiplied) is None:
                 yield multiplied
     if machine.matrix_flops is None:
         return
     for rows, columns, warp_rows, warp_columns in MATRIX_GRADIENT_BLOCKS:
         for block in _tile_blocks(shape.tiles, STAGE_TILES):
             on_matrix_units = MatrixWeightGradientSchedule(rows, columns, block, warp_rows, warp_columns)
-            if refusal(shape, target, on_matrix_units) is None:
+            if kernel_misfit(shape, target, on_matrix_units) is None:
                 yield on_matrix_units
 
 
 def _tile_blocks(tiles: int, multiple: int) -> list[int]:
     """Sizes of blocks of tiles, multiples of a number, that leave each at least four of it."""
-    steps = -(-tiles // multiple)
-    sizes = {-(-steps // count) for count in TILE_BLOCKS if count == 1 or 4 * count <= steps}
+    steps = ceil_div(tiles, multiple)
+    sizes = {ceil_div(steps, count) for count in TILE_BLOCKS if count == 1 or 4 * count <= steps}
     return [size * multiple for size in sorted(sizes, reverse=True)]
 
 
@@ -212,7 +215,7 @@ def matrix_schedules(
     # Wide blocks take longer to finish the results of direct convolutions than they gain.
     rounded = WARPGROUP_SCHEDULES[:1] if shape.transform_size == 1 else WARPGROUP_SCHEDULES
     candidates = (*_matrix_schedules(rounded, machine), *_implicit_gemm_schedules(shape, target, machine))
-    yield from (each for each in candidates if refusal(shape, target, each) is None)
+    yield from (each for each in candidates if kernel_misfit(shape, target, each) is None)
 
 
 def _matrix_schedules(rounded: Sequence[WarpgroupSchedule], machine: GpuMachine) -> Iterator[MatrixSchedule]:
@@ -238,7 +241,7 @@ def _implicit_gemm_schedules(
         return
     blocks = ((products, each) for products, columns in IMPLICIT_GEMM_COLUMNS.items() for each in columns)
     for (products, columns), warpgroups in product(blocks, IMPLICIT_GEMM_WARPGROUPS):
-        walking = max(1, machine.multiprocessors // -(-shape.group_outputs // columns))
+        walking = max(1, machine.multiprocessors // ceil_div(shape.group_outputs, columns))
         blocked = (
             ImplicitGemmSchedule(
                 WARPGROUP_ROWS,
@@ -252,14 +255,16 @@ def _implicit_gemm_schedules(
             for channel_blocks in CHANNEL_BLOCKS
         )
         fitting = (
-            each for each in blocked if refusal(shape, target, each) is None and _has_registers(shape, each)
+            each
+            for each in blocked
+            if kernel_misfit(shape, target, each) is None and _has_registers(shape, each)
         )
         yield from islice(fitting, 1)
 
 
 def _summed_products(shape: ConvolutionShape, channel_blocks: int) -> int:
     """Large products that matrix units sum, of all those of a block of channels."""
-    of_a_block = -(-shape.reduction // (SUMMED_BLOCKS * channel_blocks * MATRIX_TERMS)) * MATRIX_TERMS
+    of_a_block = ceil_div(shape.reduction, SUMMED_BLOCKS * channel_blocks * MATRIX_TERMS) * MATRIX_TERMS
     return max(SUMMED_PRODUCTS, of_a_block)
 
 
@@ -267,7 +272,7 @@ def _has_registers(shape: ConvolutionShape, schedule: ImplicitGemmSchedule) -> b
     """Whether a multiprocessor has registers for the sums of all threads, and for what they load beside."""
     patch = schedule.patch(shape)
     assert patch is not None
-    loaded = QUAD * -(-prod(patch.extents) * patch.channel_quads // WARPGROUP_THREADS)
+    loaded = QUAD * ceil_div(prod(patch.extents) * patch.channel_quads, WARPGROUP_THREADS)
     # With one block of channels there are no sums yet when it is loaded.
     kept = max(schedule.sums, loaded) if schedule.channel_blocks == 1 else schedule.sums + loaded
     return schedule.threads * (kept + SPARE_REGISTERS) <= REGISTERS
@@ -297,7 +302,7 @@ def stage_seconds(shape: ConvolutionShape, schedule: GpuSchedule, machine: GpuMa
 
 def _fused(shape: ConvolutionShape, target: GpuTarget) -> Iterator[FusedSchedule]:
     for schedule in FUSED_RATES:
-        if refusal(shape, target, schedule) is None:
+        if kernel_misfit(shape, target, schedule) is None:
             yield schedule
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from math import prod
 
+from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.pipelines.gpu.device.memory import QUAD
 from iree.winograd.pipelines.gpu.packing.split import SplitPacking
 from iree.winograd.pipelines.gpu.schedules.fused import FusedSchedule
 from iree.winograd.pipelines.gpu.schedules.gemm import GemmSchedule
 from iree.winograd.pipelines.gpu.schedules.matrix import MatrixSchedule
 from iree.winograd.pipelines.machines.model import GpuMachine
-from iree.winograd.pipelines.specification.shape import ConvolutionShape
+from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
 from .cost_model import launch_seconds, moved_seconds
 
@@ -42,7 +43,9 @@ def filter_seconds(
         return FILTER_LATENCY + moved + launch_seconds(machine)
     packing = SplitPacking(shape, schedule)
     workgroups = packing.padded_filters // QUAD * shape.groups
-    rounds = -(-packing.padded_reduction // FILTER_THREADS) * -(-workgroups // machine.multiprocessors)
+    rounds = ceil_div(packing.padded_reduction, FILTER_THREADS) * ceil_div(
+        workgroups, machine.multiprocessors
+    )
     elements = shape.transform_size
     latency = ROUND_LATENCY + TAP_LATENCY * prod(shape.decomposition.part_size) + ELEMENT_LATENCY * elements
     return SPLIT_FILTER_LATENCY + max(moved, rounds * latency) + launch_seconds(machine)

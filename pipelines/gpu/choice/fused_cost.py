@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import prod, sqrt
 
+from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.pipelines.gpu.schedules.fused import FusedSchedule
 from iree.winograd.pipelines.machines.model import GpuMachine
-from iree.winograd.pipelines.specification.shape import ConvolutionShape
+from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
 from .cost_model import launch_seconds
 from .rates import FUSED_RATES
@@ -32,16 +33,18 @@ def fused_seconds(
     batch = shape.images
     tiles, columns = batch * prod(shape.tiles_per_image), shape.group_outputs
     channels = shape.group_inputs
-    workgroups = -(-tiles // schedule.block_tiles) * -(-columns // schedule.block_columns) * shape.groups
+    workgroups = (
+        ceil_div(tiles, schedule.block_tiles) * ceil_div(columns, schedule.block_columns) * shape.groups
+    )
     resident = max(1, schedule.resident_threads // schedule.threads)
-    most = -(-workgroups // machine.multiprocessors)
+    most = ceil_div(workgroups, machine.multiprocessors)
     occupancy = min(1.0, most * schedule.threads * schedule.sums / FULL_SUMS)
-    blocks = len(shape.decomposition.views) * -(-channels // schedule.block_reduction)
+    blocks = len(shape.decomposition.views) * ceil_div(channels, schedule.block_reduction)
     operations = 2 * blocks * schedule.block_reduction * schedule.block_tiles * schedule.block_columns
     reached = FUSED_RATES[schedule]
     rate = reached.peak_fraction * machine.flops / machine.multiprocessors
     computed = most * operations * schedule.products / (rate * sqrt(occupancy))
-    computed += -(-most // resident) * reached.edge_seconds
+    computed += ceil_div(most, resident) * reached.edge_seconds
     size = batch * (shape.image_bytes + shape.result_bytes) + shape.filter_bytes
     moved = size / machine.memory_bandwidth
     return {"fused": max(computed, moved), "launch": launch_seconds(machine)}

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import hypot, prod
 
+from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.pipelines.gpu.packing.implicit_gemm import ImplicitGemmPacking
 from iree.winograd.pipelines.gpu.schedules.implicit_gemm import ImplicitGemmSchedule
 from iree.winograd.pipelines.machines.model import GpuMachine
-from iree.winograd.pipelines.specification.shape import ConvolutionShape
+from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
 from .cost_model import launch_seconds
 
@@ -43,15 +44,15 @@ def implicit_gemm_seconds(
     batch = shape.images
     count = batch * prod(packing.patch.tiles_per_image)
     warpgroups = schedule.warpgroups
-    most = -(-count // (schedule.walking_workgroups * warpgroups))
-    active = min(warpgroups, -(-count // schedule.walking_workgroups))
+    most = ceil_div(count, schedule.walking_workgroups * warpgroups)
+    active = min(warpgroups, ceil_div(count, schedule.walking_workgroups))
     rows, columns = schedule.block_rows, schedule.block_columns
     operations = 2 * rows * columns * packing.reduction * schedule.products
     fraction = PEAK_FRACTIONS[columns] if set(shape.strides) == {1} else STRIDED_FRACTION
     tile = operations * machine.multiprocessors / (fraction * machine.matrix_flops)
     loaded = 4 * prod(packing.patch.extents) * shape.input_channels + 4 * rows * columns
     edge = schedule.channel_blocks * EDGE_SECONDS + loaded / EDGE_BYTES
-    rounds = -(-packing.column_blocks * schedule.walking_workgroups // machine.multiprocessors)
+    rounds = ceil_div(packing.column_blocks * schedule.walking_workgroups, machine.multiprocessors)
     computed = BEGIN_SECONDS + rounds * most * (active * tile + edge)
     moved = batch * (packing.column_blocks * shape.image_bytes + shape.result_bytes) + shape.filter_bytes
     return {

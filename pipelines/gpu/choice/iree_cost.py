@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.passes.match.problem import MatmulProblem
 from iree.winograd.pipelines.machines.model import GpuMachine
 
@@ -24,6 +25,6 @@ def iree_matmul_seconds(problem: MatmulProblem, machine: GpuMachine) -> Mapping[
         matrix = problem.element_types.filter_bytes * elements
         computed = problem.rows * matrix / machine.bandwidth(matrix)
     else:
-        blocked = -(-problem.rows // BLOCK) * BLOCK
+        blocked = ceil_div(problem.rows, BLOCK) * BLOCK
         computed = 2 * blocked * elements / (RATE * machine.flops)
     return {"products": PRODUCT_LATENCY + computed, "launch": launch_seconds(machine)}

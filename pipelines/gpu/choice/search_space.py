@@ -9,11 +9,11 @@ from iree.winograd.passes.match.no_match import Reason
 from iree.winograd.passes.match.problem import ConvolutionProblem, MatmulProblem, WeightGradientProblem
 from iree.winograd.pipelines.gpu.device.matrix_unit import MMA
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
-from iree.winograd.pipelines.gpu.schedules.fit import GpuSchedule, refusal, types_refusal
+from iree.winograd.pipelines.gpu.schedules.fit import GpuSchedule, kernel_misfit, types_misfit
 from iree.winograd.pipelines.gpu.schedules.matrix import SPLIT_PRODUCTS
 from iree.winograd.pipelines.machines.model import GpuMachine, Limits
-from iree.winograd.pipelines.specification.schedule import Schedule
-from iree.winograd.pipelines.specification.shape import ConvolutionShape
+from iree.winograd.pipelines.problems.schedule import Schedule
+from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
 from .default_schedule import default_schedules, schedules, stage_seconds
 from .iree_cost import iree_matmul_seconds
@@ -72,9 +72,9 @@ class GpuSearchSpace:
     def takes_parameters(self) -> bool:
         return True
 
-    def unsuited(self, problem: ConvolutionProblem) -> Reason | None:
+    def problem_misfit(self, problem: ConvolutionProblem) -> Reason | None:
         """Why the kernels don't compute `problem`, or None."""
-        if reason := types_refusal(problem):
+        if reason := types_misfit(problem):
             return reason
         if isinstance(problem, WeightGradientProblem):
             if problem.batch is None:
@@ -114,9 +114,9 @@ class GpuSearchSpace:
         """Nothing: predictions count bytes from memory, where images are."""
         return 0.0
 
-    def refusal(self, shape: ConvolutionShape, schedule: Schedule) -> Reason | None:
+    def misfit(self, shape: ConvolutionShape, schedule: Schedule) -> Reason | None:
         """Why the kernels don't compute `shape` by `schedule`, e.g. for lack of memory, or None."""
-        return refusal(shape, self.target, schedule)
+        return kernel_misfit(shape, self.target, schedule)
 
     def stage_seconds(self, shape: ConvolutionShape, schedule: Schedule) -> Mapping[str, float]:
         """Seconds that each stage is predicted to take, of images that are channels last.

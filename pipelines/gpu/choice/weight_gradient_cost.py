@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import prod, sqrt
 
+from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.pipelines.gpu.device.memory import QUAD
 from iree.winograd.pipelines.gpu.packing.weight_gradient import WeightGradientPacking
 from iree.winograd.pipelines.gpu.schedules.weight_gradient import GpuWeightGradientSchedule
 from iree.winograd.pipelines.machines.model import GpuMachine
-from iree.winograd.pipelines.specification.shape import WeightGradientShape
+from iree.winograd.pipelines.problems.shape import WeightGradientShape
 
 from .cost_model import (
     FULL_THREADS,
@@ -43,7 +44,7 @@ def weight_gradient_seconds(
     images, gradients = size * prod(packing.image_extents), size * prod(packing.gradient_extents)
     products = size * prod(packing.product_extents(1))
     blocks = packing.tile_blocks
-    most = -(-_workgroups(packing) // machine.multiprocessors)
+    most = ceil_div(_workgroups(packing), machine.multiprocessors)
     occupancy = sqrt(min(1.0, most * schedule.threads / FULL_THREADS))
     rate = product_rate(schedule, machine) * occupancy
     operations = 2 * schedule.block_rows * schedule.block_columns * schedule.tile_block

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from iree.winograd.pipelines.machines.units import KIBIBYTE
-from iree.winograd.pipelines.specification.executable_target import ExecutableTarget
-from iree.winograd.pipelines.specification.iree_code import IreeCode
+from iree.winograd.pipelines.problems.executable_target import ExecutableTarget
+from iree.winograd.pipelines.problems.iree_code import IreeCode
 
 from .matrix_unit import COOPERATIVE, MFMA, MMA, WMMA, MatrixUnit
 

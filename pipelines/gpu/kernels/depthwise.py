@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import product
 
+from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.dialect.bindings import ir, vector
 from iree.winograd.pipelines.emission.control_flow import when
 from iree.winograd.pipelines.emission.filter_layout import FilterLayout
@@ -14,7 +15,7 @@ from iree.winograd.pipelines.emission.work import Sizes, Work
 from iree.winograd.pipelines.gpu.device.memory import QUAD, GlobalBuffer, constant_quad
 from iree.winograd.pipelines.gpu.schedules.depthwise import GpuDepthwiseSchedule
 from iree.winograd.pipelines.gpu.schedules.fit import is_depthwise
-from iree.winograd.pipelines.specification.shape import ConvolutionShape
+from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
 from .transforms import Epilogue, ThreadGrid
 
@@ -88,7 +89,9 @@ class DepthwiseKernel:
 
     @property
     def _grid(self) -> ThreadGrid:
-        return ThreadGrid(-(-self.shape.output_channels // QUAD), self.schedule.threads, self.schedule.quads)
+        return ThreadGrid(
+            ceil_div(self.shape.output_channels, QUAD), self.schedule.threads, self.schedule.quads
+        )
 
     def _outputs(self, sizes: Sizes) -> Index:
         outputs = sizes.batch

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 
+from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.dialect.bindings import arith, ir, scf
 from iree.winograd.pipelines.emission.control_flow import when
 from iree.winograd.pipelines.emission.index import Condition, Index, ceildiv
@@ -99,7 +100,7 @@ class _Workgroup:
         self._filter_block = SharedBuffer.allocate((buffers * schedule.filter_quads,), "filter_block")
         self._own_inputs = [
             self._place_input(self._thread + i * schedule.threads)
-            for i in range(-(-schedule.inputs // schedule.threads))
+            for i in range(ceil_div(schedule.inputs, schedule.threads))
         ]
         self._filter_origin = filters.offset([self._group, self._column_block, 0]) + self._thread * QUAD
         self._slot = self._thread // schedule.product_threads
@@ -268,7 +269,7 @@ class _Workgroup:
             barrier()
             self._exchange(sums, column_quad, first_row)
             barrier()
-            for i in range(-(-self._round_size // schedule.threads)):
+            for i in range(ceil_div(self._round_size, schedule.threads)):
                 self._finish_item(
                     self._thread + i * schedule.threads, column_quad, first_row, output, epilogue
                 )
@@ -307,8 +308,8 @@ class _Workgroup:
         first = self._column_block * schedule.block_columns + column * QUAD
         if self._tiles.known is None or self._tiles.known % schedule.block_tiles:
             exists = exists & number.less_than(self._tiles)
-        if packing.group_filters % schedule.block_columns:
-            exists = exists & first.less_than(packing.group_filters)
+        if packing.group_outputs % schedule.block_columns:
+            exists = exists & first.less_than(packing.group_outputs)
         when(exists, lambda: self._transform_output(item, number, first, output, epilogue))
 
     def _transform_output(
@@ -316,7 +317,7 @@ class _Workgroup:
     ) -> None:
         packing, shape = self._packing, self._shape
         tile = locate_tile(shape, number)
-        channel = self._group * packing.group_filters + first
+        channel = self._group * packing.group_outputs + first
 
         def load(element: Position) -> ir.Value:
             place = flattened(element, shape.decomposition.alpha) * self._round_size + item

@@ -73,7 +73,7 @@ class ImplicitGemmKernel:
         """Those that walk over tiles, blocks of output channels."""
         packing = self.packing
         walking = packing.tile_count(sizes).minimum(packing.schedule.walking_workgroups)
-        return walking, ceildiv(packing.group_filters, packing.schedule.block_columns)
+        return walking, ceildiv(packing.group_outputs, packing.schedule.block_columns)
 
     def emit(
         self,
@@ -307,8 +307,8 @@ class _Workgroup:
             for index, size, extent in zip(at, packing.patch.output_plane, packing.patch.tile, strict=True):
                 exists = exists & (index.less_than(size) if size % extent else Condition(True))
             channel = self._block.first_column + columns[j]
-            if packing.group_filters != packing.padded_filters:
-                exists = exists & channel.less_than(packing.group_filters)
+            if packing.group_outputs != packing.padded_filters:
+                exists = exists & channel.less_than(packing.group_outputs)
             quads = [quad_of_sums(each, j, half) for each in sums.scalars]
             small = quads[1] if len(quads) > 1 else None
 

@@ -112,7 +112,7 @@ class BlockedProductKernel:
     @property
     def _column_blocks(self) -> Index:
         packing = self.product.packing
-        return ceildiv(packing.group_filters, packing.schedule.block_columns)
+        return ceildiv(packing.group_outputs, packing.schedule.block_columns)
 
     def _block_count(self, sizes: Sizes) -> Index:
         packing = self.product.packing
@@ -191,18 +191,18 @@ class DirectProductKernel(BlockedProductKernel):
             tile_number = block.row_block * packing.schedule.block_rows + row
             exists = Condition(True) if whole_rows else tile_number.less_than(tiles)
             first = block.first_column + column
-            if packing.group_filters != packing.padded_filters:
-                exists = exists & first.less_than(packing.group_filters)
+            if packing.group_outputs != packing.padded_filters:
+                exists = exists & first.less_than(packing.group_outputs)
 
             def finish() -> None:
                 tile = locate_tile(packing.shape, tile_number)
                 position = tuple(each.first for each in output_positions(packing.shape, tile))
-                channel = block.product * packing.group_filters + first
+                channel = block.product * packing.group_outputs + first
                 finished = epilogue(value, tile.image, position, channel)
                 output.store_first(
                     finished,
                     output.offset([tile.image, *position, channel]),
-                    Index(packing.group_filters) - first,
+                    Index(packing.group_outputs) - first,
                     Condition(True),
                 )
 

@@ -181,7 +181,7 @@ class OutputTransformKernel:
         packing, shape = self.packing, self.packing.shape
         tile = locate_tile(shape, number)
         group, first = quad // packing.filter_quads, quad % packing.filter_quads * QUAD
-        channel = group * packing.group_filters + first
+        channel = group * packing.group_outputs + first
         block_rows, parts = packing.schedule.block_rows, packing.schedule.reduction_parts
         origin = products.offset([number // block_rows, group * parts, number % block_rows, first])
         stride = shape.groups * parts * products.stride(1)
@@ -216,7 +216,7 @@ def transform_output(
         position, exists = clamped_element(positions, element)
         finished = epilogue(value, tile.image, position, channel)
         offset = output.offset([tile.image, *position, channel])
-        output.store_first(finished, offset, Index(packing.group_filters) - first, exists)
+        output.store_first(finished, offset, Index(packing.group_outputs) - first, exists)
 
     recipes = [each.output for each in decomposition.transforms]
     emit_unrolled(recipes, load, store, True)
@@ -280,7 +280,7 @@ def filter_taps(
     offsets, is_of_view = packing.offsets_of(row)
     channel = row % packing.padded_channels
     inside = is_of_view & channel.less_than(packing.group_channels)
-    first = group * packing.group_filters + column
+    first = group * packing.group_outputs + column
 
     def load(element: Position) -> ir.Value:
         tap, exists = [], inside
@@ -293,7 +293,7 @@ def filter_taps(
         offset = layout.place(filters, decomposition.kernel_size, tap, channels)
         # Columns of the padding would be behind the end of the array.
         safe = offset.minimum(filters.size - (QUAD if filters.by_quads else 1))
-        remaining, stride = Index(packing.group_filters) - column, layout.output_stride(filters)
-        return filters.load_first(safe, remaining, exists & column.less_than(packing.group_filters), stride)
+        remaining, stride = Index(packing.group_outputs) - column, layout.output_stride(filters)
+        return filters.load_first(safe, remaining, exists & column.less_than(packing.group_outputs), stride)
 
     return load

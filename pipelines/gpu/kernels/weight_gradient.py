@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.dialect.algebra.recipe import Recipe
 from iree.winograd.dialect.bindings import arith, ir
 from iree.winograd.pipelines.emission.control_flow import loop_carried, when
@@ -79,7 +80,7 @@ class TileKernel(ABC):
     @property
     def _quads(self) -> int:
         """Of the channels of a group."""
-        return -(-self.channels // QUAD)
+        return ceil_div(self.channels, QUAD)
 
     @property
     def _grid(self) -> ThreadGrid:
@@ -155,7 +156,7 @@ class GradientTileKernel(TileKernel):
 
     @property
     def channels(self) -> int:
-        return self.packing.group_filters
+        return self.packing.group_outputs
 
     @property
     def recipes(self) -> Sequence[Recipe]:
@@ -244,7 +245,7 @@ class FilterGradientKernel:
     @property
     def _quads(self) -> int:
         """Of the output channels of a group."""
-        return -(-self.packing.group_filters // QUAD)
+        return ceil_div(self.packing.group_outputs, QUAD)
 
     @property
     def _grid(self) -> ThreadGrid:
@@ -259,7 +260,7 @@ class FilterGradientKernel:
         origin = products.offset([0, group, view * packing.padded_channels + channel, first])
         stride = packing.shape.groups * products.stride(1)
         offsets = packing.view_offsets(view)
-        remaining = Index(packing.group_filters) - first
+        remaining = Index(packing.group_outputs) - first
 
         def load(element: Position) -> ir.Value:
             return products.load(origin + flattened(element, decomposition.alpha) * stride)
@@ -271,7 +272,7 @@ class FilterGradientKernel:
                 index = (offsets[d] + i * decomposition.spacing[d]) // decomposition.dilation[d]
                 exists = exists & index.less_than(decomposition.kernel_size[d])
                 tap.append(index)
-            offset = filters.offset([*tap, channel, group * packing.group_filters + first])
+            offset = filters.offset([*tap, channel, group * packing.group_outputs + first])
             filters.store_first(value, offset, remaining, exists)
 
         recipes = [each.output for each in decomposition.gradient_transforms]

@@ -10,7 +10,7 @@ from iree.winograd.pipelines.emission.index import Condition, Index
 from iree.winograd.pipelines.emission.views import view_offsets
 from iree.winograd.pipelines.emission.work import Sizes
 from iree.winograd.pipelines.gpu.device.memory import QUAD
-from iree.winograd.pipelines.specification.shape import ConvolutionShape
+from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class ConvolutionPacking(ABC):
         return self.shape.group_inputs
 
     @property
-    def group_filters(self) -> int:
+    def group_outputs(self) -> int:
         """Output channels of one group."""
         return self.shape.group_outputs
 
@@ -41,7 +41,7 @@ class ConvolutionPacking(ABC):
     @property
     def output_by_quads(self) -> bool:
         """Whether the channels of each group of the output are whole quads."""
-        return self.group_filters % QUAD == 0
+        return self.group_outputs % QUAD == 0
 
     def tiles(self, sizes: Sizes) -> Index:
         """T, the tiles of all images."""

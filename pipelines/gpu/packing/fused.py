@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.pipelines.emission.buffer import Buffer
 from iree.winograd.pipelines.emission.index import Index
 from iree.winograd.pipelines.gpu.schedules.fused import FusedSchedule
@@ -28,7 +29,7 @@ class FusedPacking(ConvolutionPacking):
     @property
     def view_blocks(self) -> int:
         """Blocks of the reduction dimension that hold one view."""
-        return -(-self.group_channels // self.schedule.block_reduction)
+        return ceil_div(self.group_channels, self.schedule.block_reduction)
 
     @property
     def padded_channels(self) -> int:
@@ -45,7 +46,7 @@ class FusedPacking(ConvolutionPacking):
 
     @property
     def column_blocks(self) -> int:
-        return -(-self.group_filters // self.schedule.block_columns)
+        return ceil_div(self.group_outputs, self.schedule.block_columns)
 
     @property
     def padded_reduction(self) -> int:
@@ -74,8 +75,8 @@ class FusedPacking(ConvolutionPacking):
         padded = np.zeros(
             (schedule.products, groups, self.views, self.padded_channels, self.padded_filters), np.float32
         )
-        padded[..., : self.group_channels, : self.group_filters] = transformed.reshape(
-            schedule.products, groups, self.views, self.group_channels, self.group_filters
+        padded[..., : self.group_channels, : self.group_outputs] = transformed.reshape(
+            schedule.products, groups, self.views, self.group_channels, self.group_outputs
         )
         blocks = padded.reshape(
             schedule.products,

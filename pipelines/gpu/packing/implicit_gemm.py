@@ -54,10 +54,10 @@ class ImplicitGemmPacking(SplitPacking):
             return super().by_quads(transformed)
         rows, columns = self.shape.kernel_size
         taps = np.zeros((rows, self.patch.row_taps, QUAD, self.padded_filters), np.float32)
-        filters = transformed.reshape(self.views, self.group_channels, self.group_filters)
-        taps[:, :columns, : self.group_channels, : self.group_filters] = filters[
+        filters = transformed.reshape(self.views, self.group_channels, self.group_outputs)
+        taps[:, :columns, : self.group_channels, : self.group_outputs] = filters[
             self.shape.views_by_tap
-        ].reshape(rows, columns, self.group_channels, self.group_filters)
+        ].reshape(rows, columns, self.group_channels, self.group_outputs)
         padded = np.zeros((1, self.padded_reduction, self.padded_filters), np.float32)
         padded[0, : self.reduction] = taps.reshape(self.reduction, self.padded_filters)
         return padded

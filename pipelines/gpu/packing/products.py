@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.pipelines.emission.buffer import Buffer
 from iree.winograd.pipelines.emission.index import Index, ceildiv
 from iree.winograd.pipelines.emission.work import Sizes
@@ -36,12 +37,12 @@ class ProductPacking(ConvolutionPacking, ABC):
     @property
     def channel_quads(self) -> int:
         """Quads that hold the input channels of one group."""
-        return -(-self.group_channels // QUAD)
+        return ceil_div(self.group_channels, QUAD)
 
     @property
     def filter_quads(self) -> int:
         """Quads that hold the output channels of one group."""
-        return -(-self.group_filters // QUAD)
+        return ceil_div(self.group_outputs, QUAD)
 
     @property
     def reduction(self) -> int:
@@ -64,7 +65,7 @@ class ProductPacking(ConvolutionPacking, ABC):
 
     @property
     def padded_filters(self) -> int:
-        return _round_up(self.group_filters, self.schedule.block_columns)
+        return _round_up(self.group_outputs, self.schedule.block_columns)
 
     @property
     def products(self) -> int:
@@ -94,12 +95,12 @@ class ProductPacking(ConvolutionPacking, ABC):
 
     def by_quads(self, transformed: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
         """The transformed filters [A*g, V*C/g, K/g] as [A*g, r, k], both padded with zeros."""
-        by_view = transformed.reshape(self.products, self.views, self.group_channels, self.group_filters)
-        channels = np.zeros((self.products, self.views, self.padded_channels, self.group_filters), np.float32)
+        by_view = transformed.reshape(self.products, self.views, self.group_channels, self.group_outputs)
+        channels = np.zeros((self.products, self.views, self.padded_channels, self.group_outputs), np.float32)
         channels[:, :, : self.group_channels] = by_view
         padded = np.zeros((self.products, self.padded_reduction, self.padded_filters), np.float32)
-        padded[:, : self.reduction, : self.group_filters] = channels.reshape(
-            self.products, self.reduction, self.group_filters
+        padded[:, : self.reduction, : self.group_outputs] = channels.reshape(
+            self.products, self.reduction, self.group_outputs
         )
         return padded
 
@@ -125,4 +126,4 @@ class MultiplyAddPacking(ProductPacking):
 
 
 def _round_up(size: int, block: int) -> int:
-    return -(-size // block) * block
+    return ceil_div(size, block) * block

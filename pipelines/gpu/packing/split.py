@@ -29,13 +29,14 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.dialect.algebra.transforms import as_array
 from iree.winograd.passes.match.element_types import element_bytes
 from iree.winograd.pipelines.emission.index import Index
 from iree.winograd.pipelines.gpu.device.matrix_unit import COPIED, MATRIX_ROWS, MatrixUnit
 from iree.winograd.pipelines.gpu.device.memory import QUAD
 from iree.winograd.pipelines.gpu.schedules.matrix import HALF_BYTES, MatrixSchedule
-from iree.winograd.pipelines.specification.shape import ConvolutionShape
+from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
 from .products import ProductPacking
 
@@ -91,7 +92,7 @@ class SplitPacking(ProductPacking):
     @property
     def input_rounds(self) -> int:
         """Quads of a thread: what they can't keep of a tile until they know its scale they load twice."""
-        return -(-self.padded_reduction // (QUAD * self.tile_threads))
+        return ceil_div(self.padded_reduction, QUAD * self.tile_threads)
 
     def input_extents(self) -> tuple[int, ...]:
         return (self.block_inputs + self.shape.groups * self.schedule.block_rows,)

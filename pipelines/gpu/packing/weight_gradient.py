@@ -15,10 +15,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.pipelines.emission.index import Index
 from iree.winograd.pipelines.gpu.device.memory import QUAD
 from iree.winograd.pipelines.gpu.schedules.weight_gradient import GpuWeightGradientSchedule
-from iree.winograd.pipelines.specification.shape import WeightGradientShape
+from iree.winograd.pipelines.problems.shape import WeightGradientShape
 
 from .convolution import ConvolutionPacking
 
@@ -34,7 +35,7 @@ class WeightGradientPacking(ConvolutionPacking):
     def tile_blocks(self) -> int:
         """Blocks of the tiles of all images."""
         assert self.shape.tiles is not None, "gradients of filters need a static batch"
-        return -(-self.shape.tiles // self.schedule.tile_block)
+        return ceil_div(self.shape.tiles, self.schedule.tile_block)
 
     @property
     def padded_tiles(self) -> int:
@@ -48,7 +49,7 @@ class WeightGradientPacking(ConvolutionPacking):
 
     @property
     def padded_channels(self) -> int:
-        return -(-self.group_channels // QUAD) * QUAD
+        return ceil_div(self.group_channels, QUAD) * QUAD
 
     @property
     def reduction(self) -> int:
@@ -57,12 +58,12 @@ class WeightGradientPacking(ConvolutionPacking):
     @property
     def padded_rows(self) -> int:
         """`r` in whole blocks."""
-        return -(-self.reduction // self.schedule.block_rows) * self.schedule.block_rows
+        return ceil_div(self.reduction, self.schedule.block_rows) * self.schedule.block_rows
 
     @property
     def padded_filters(self) -> int:
         """`k` in whole blocks."""
-        return -(-self.group_filters // self.schedule.block_columns) * self.schedule.block_columns
+        return ceil_div(self.group_outputs, self.schedule.block_columns) * self.schedule.block_columns
 
     @property
     def images_are_packed(self) -> bool:
@@ -75,7 +76,7 @@ class WeightGradientPacking(ConvolutionPacking):
     def gradients_are_packed(self) -> bool:
         """Whether the gradients of outputs are what would be packed of them."""
         is_direct = self.shape.transform_size == 1
-        return is_direct and self._has_whole_tiles and self.group_filters == self.padded_filters
+        return is_direct and self._has_whole_tiles and self.group_outputs == self.padded_filters
 
     @property
     def _has_whole_tiles(self) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from iree.winograd.passes.match.element_types import ElementTypes
-from iree.winograd.pipelines.specification.schedule import Schedule
+from iree.winograd.pipelines.problems.schedule import Schedule
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from iree.winograd.passes.match.no_match import Reason
 from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.gpu.device.matrix_unit import MMA
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
-from iree.winograd.pipelines.specification.shape import ConvolutionShape, WeightGradientShape
+from iree.winograd.pipelines.problems.shape import ConvolutionShape, WeightGradientShape
 
 from .depthwise import GpuDepthwiseSchedule
 from .fused import FusedSchedule
@@ -33,15 +33,15 @@ def is_depthwise(shape: ConvolutionShape) -> bool:
     return shape.transform_size == 1 and shape.groups == shape.input_channels == shape.output_channels
 
 
-def types_refusal(problem: ConvolutionProblem) -> Reason | None:
+def types_misfit(problem: ConvolutionProblem) -> Reason | None:
     """Why no kernel reads, sums and writes numbers of these types; None where one does."""
     types = problem.element_types
     return None if types == F32 else f"its element types are {types}, not {F32}"
 
 
-def refusal(shape: ConvolutionShape, target: GpuTarget, schedule: object) -> Reason | None:
+def kernel_misfit(shape: ConvolutionShape, target: GpuTarget, schedule: object) -> Reason | None:
     """Why the kernels don't compute a convolution by `schedule`, or None where they do."""
-    if reason := types_refusal(shape):
+    if reason := types_misfit(shape):
         return reason
     if not isinstance(schedule, GpuSchedule) or not fits(schedule, target, shape.element_types):
         return f"{schedule} is no schedule for this convolution within the limits of {target}"
@@ -52,7 +52,7 @@ def refusal(shape: ConvolutionShape, target: GpuTarget, schedule: object) -> Rea
     if isinstance(schedule, GpuDepthwiseSchedule) != (is_depthwise(shape) and not is_weight_gradient):
         kind = "a depthwise convolution" if is_depthwise(shape) else "one that is not depthwise"
         return f"{schedule} is no schedule for {kind}"
-    if reason := _layout_refusal(shape, schedule):
+    if reason := _layout_misfit(shape, schedule):
         return reason
     if isinstance(schedule, ImplicitGemmSchedule):
         needed = schedule.bytes_for(shape)
@@ -74,7 +74,7 @@ def refusal(shape: ConvolutionShape, target: GpuTarget, schedule: object) -> Rea
     return None
 
 
-def _layout_refusal(shape: ConvolutionShape, schedule: GpuSchedule) -> Reason | None:
+def _layout_misfit(shape: ConvolutionShape, schedule: GpuSchedule) -> Reason | None:
     """Why the kernels don't read or write channels-first images, if they would have to."""
     if isinstance(schedule, ImplicitGemmSchedule):
         return None

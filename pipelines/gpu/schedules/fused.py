@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from iree.winograd.passes.match.element_types import ElementTypes
 from iree.winograd.pipelines.gpu.device.memory import QUAD
 from iree.winograd.pipelines.gpu.device.target import RESIDENT_THREADS
-from iree.winograd.pipelines.specification.schedule import Schedule
+from iree.winograd.pipelines.problems.schedule import Schedule
 
 NEIGHBOURING_QUADS = 4
 """Of columns, side by side while products are exchanged: eight threads store two rows of them at once."""

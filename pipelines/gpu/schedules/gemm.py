@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.passes.match.element_types import ElementTypes
 from iree.winograd.pipelines.gpu.device.memory import QUAD
 from iree.winograd.pipelines.gpu.device.target import RESIDENT_THREADS
-from iree.winograd.pipelines.specification.schedule import RunningSumSchedule
+from iree.winograd.pipelines.problems.schedule import RunningSumSchedule
 
 NEIGHBOURING_ROWS = 8
 """Blocks of four rows that neighbouring threads load: a quarter of a warp stores to all banks at once."""
@@ -54,7 +55,7 @@ class GemmSchedule(RunningSumSchedule):
             raise ValueError(f"{self.threads} threads can't share the loads of {self} equally")
 
     def block_of_sum(self, terms: int, *, of_frames: bool = False) -> int | None:
-        return super().block_of_sum(-(-terms // self.reduction_parts))
+        return super().block_of_sum(ceil_div(terms, self.reduction_parts))
 
     @property
     def threads(self) -> int:

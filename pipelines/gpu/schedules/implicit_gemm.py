@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.passes.match.element_types import ElementTypes
 from iree.winograd.pipelines.gpu.device.memory import QUAD
 from iree.winograd.pipelines.gpu.device.warpgroup import (
@@ -11,7 +12,7 @@ from iree.winograd.pipelines.gpu.device.warpgroup import (
     WARPGROUP_ROWS,
     WARPGROUP_THREADS,
 )
-from iree.winograd.pipelines.specification.shape import ConvolutionShape
+from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
 from .matrix import MATRIX_TERMS, STAGE_ROW_BYTES, MatrixSchedule
 from .patch import Patch
@@ -82,7 +83,7 @@ class ImplicitGemmSchedule(MatrixSchedule):
         patch = self.patch(shape)
         if patch is None:
             return None
-        stages = -(-patch.reduction // self.block_reduction)
+        stages = ceil_div(patch.reduction, self.block_reduction)
         filters = stages * self.block_columns * STAGE_ROW_BYTES
         return filters + self.warpgroups * (patch.bytes + WARP_MAXIMA_BYTES) + BARRIER_BYTES
 

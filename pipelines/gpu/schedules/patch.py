@@ -12,10 +12,11 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from math import prod
 
+from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.pipelines.emission.index import Index, unflatten
 from iree.winograd.pipelines.gpu.device.memory import QUAD
 from iree.winograd.pipelines.gpu.device.warpgroup import REDUCTION
-from iree.winograd.pipelines.specification.shape import ConvolutionShape
+from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
 from .matrix import HALF_BYTES
 
@@ -73,7 +74,7 @@ class Patch(ABC):
     def tiles_per_image(self) -> tuple[int, int]:
         """Tiles down and across."""
         (height, width), (down, across) = self.output_plane, self.tile
-        return -(-height // down), -(-width // across)
+        return ceil_div(height, down), ceil_div(width, across)
 
     def output_position(self, at: tuple[Index, Index]) -> tuple[Index, ...]:
         """Where an output of that plane lies in the image."""
@@ -104,7 +105,7 @@ class Patch(ABC):
     @property
     def channel_quads(self) -> int:
         """Quads of channels of a block."""
-        return -(-self.shape.input_channels // (self.channel_blocks * QUAD))
+        return ceil_div(self.shape.input_channels, self.channel_blocks * QUAD)
 
     @property
     def bytes(self) -> int:
@@ -169,7 +170,7 @@ class ChannelPatch(Patch):
     @property
     def _phase_columns(self) -> int:
         """Of a row those whose number has the same rest by the stride."""
-        return -(-self.extents[1] // self.shape.strides[1])
+        return ceil_div(self.extents[1], self.shape.strides[1])
 
     @property
     def _pitch(self) -> int:
@@ -232,7 +233,7 @@ class PixelPatch(Patch):
     def row_taps(self) -> int:
         """Of a row of taps, with those that are zero."""
         taps = REDUCTION // QUAD
-        return -(-self.shape.kernel_size[1] // taps) * taps
+        return ceil_div(self.shape.kernel_size[1], taps) * taps
 
     @property
     def _cells_per_pair(self) -> int:

@@ -36,7 +36,7 @@ from iree.winograd.diagnostic import Diagnostic
 from iree.winograd.dialect.bindings import import_no_other_dialects, ir
 from iree.winograd.errors import WinogradError
 from iree.winograd.importers.import_model import import_onnx, is_onnx
-from iree.winograd.passes.frame.remarks import CATEGORY
+from iree.winograd.passes.infrastructure.remarks import CATEGORY
 from iree.winograd.report.file import ReportFileError
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from iree.winograd.command_line.stock_flags import takes_next_argument
-from iree.winograd.passes.frame.option import FALSE_WORDS, TRUE_WORDS, Option, option, options_of
+from iree.winograd.passes.infrastructure.option import FALSE_WORDS, TRUE_WORDS, Option, option, options_of
 from iree.winograd.pipelines.selection.options import WinogradOptions
 from iree.winograd.report.file import REPORT_FILES, is_report_path
 from iree.winograd.targets import spelled_out

@@ -14,8 +14,8 @@ from iree.winograd.compiling.diagnostics import capture_diagnostics, capture_rem
 from iree.winograd.compiling.pass_pipeline import build_pass_manager, load_passes, parse_pass_pipeline
 from iree.winograd.diagnostic import Diagnostic
 from iree.winograd.dialect.bindings import PassManager, ir
-from iree.winograd.passes.frame.option import options_of
-from iree.winograd.passes.frame.registry import PassSyntaxError
+from iree.winograd.passes.infrastructure.option import options_of
+from iree.winograd.passes.infrastructure.registry import PassSyntaxError
 
 _SPLIT_MARKER = re.compile(r"^// -----.*$", re.MULTILINE)
 # A location is printed with the name of the file; text that was parsed from memory is named so by MLIR.

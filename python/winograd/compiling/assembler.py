@@ -17,7 +17,7 @@ import numpy as np
 from iree.winograd.compiling.cuda_executable import NoTextError, images, with_content
 from iree.winograd.diagnostic import Diagnostic
 from iree.winograd.dialect.bindings import ir
-from iree.winograd.pipelines.specification.executable_target import executable_targets
+from iree.winograd.pipelines.problems.executable_target import executable_targets
 
 _FORMAT = "cuda-nvptx-fb"
 _TARGET = b".target "

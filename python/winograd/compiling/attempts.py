@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from iree.winograd.passes.frame.containment import (
+from iree.winograd.passes.infrastructure.containment import (
     Containment,
     InvalidRewriteError,
     RewriteFailure,
     RewriteFailuresError,
 )
-from iree.winograd.passes.frame.registry import Pass, pass_name
-from iree.winograd.passes.frame.unit import Unit
+from iree.winograd.passes.infrastructure.registry import Pass, pass_name
+from iree.winograd.passes.infrastructure.unit import Unit
 
 MAX_ATTEMPTS = 50
 """Each finds all failures of one oversight, so that a handful is many."""

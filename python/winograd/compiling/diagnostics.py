@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 from iree.winograd.diagnostic import Diagnostic, Severity, SourcePosition
 from iree.winograd.dialect.bindings import ir
-from iree.winograd.passes.frame.remarks import CATEGORY
+from iree.winograd.passes.infrastructure.remarks import CATEGORY
 from iree.winograd.pipelines.selection.layer_filter import location_names
 
 _SEVERITY_OF: dict[object, Severity] = {

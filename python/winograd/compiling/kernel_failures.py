@@ -11,8 +11,8 @@ from itertools import takewhile
 from iree.winograd.diagnostic import Diagnostic
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.errors import CompilationError
-from iree.winograd.passes.frame.containment import RewriteFailure, RewriteFailuresError
-from iree.winograd.passes.frame.unit import ORIGIN_ATTRIBUTE_NAME, Unit, origin_of
+from iree.winograd.passes.infrastructure.containment import RewriteFailure, RewriteFailuresError
+from iree.winograd.passes.infrastructure.unit import ORIGIN_ATTRIBUTE_NAME, Unit, origin_of
 from iree.winograd.passes.match.navigation import called_kernels, walk
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from iree.winograd.errors import InvalidOptionError
-from iree.winograd.passes.frame.option import options_of
+from iree.winograd.passes.infrastructure.option import options_of
 
 OptionsT = TypeVar("OptionsT")
 

@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterable, Iterator
 
 from iree.winograd.compiling.ir_dumps import IRDumps
 from iree.winograd.dialect.bindings import CREATED_DIALECTS, PassManager, ir
-from iree.winograd.passes.frame.containment import (
+from iree.winograd.passes.infrastructure.containment import (
     Containment,
     InvalidRewriteError,
     RewriteFailuresError,
     failure_of_pass,
 )
-from iree.winograd.passes.frame.registry import (
+from iree.winograd.passes.infrastructure.registry import (
     Pass,
     PassError,
     PassSyntaxError,
@@ -22,8 +22,8 @@ from iree.winograd.passes.frame.registry import (
     pass_name,
     registered_passes,
 )
-from iree.winograd.passes.frame.remarks import printable
-from iree.winograd.passes.frame.unit import Unit
+from iree.winograd.passes.infrastructure.remarks import printable
+from iree.winograd.passes.infrastructure.unit import Unit
 
 _ANCHOR = "builtin.module"
 _PACKAGES = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from iree.winograd.dialect.bindings import ir
-from iree.winograd.passes.frame.remarks import remark_missed
+from iree.winograd.passes.infrastructure.remarks import remark_missed
 from iree.winograd.pipelines.backends.module_backend import module_backend, unsupported_target
 from iree.winograd.pipelines.machines.store import stored_machine
 from iree.winograd.pipelines.selection.options import WinogradOptions

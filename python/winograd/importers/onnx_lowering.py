@@ -20,7 +20,7 @@ from iree.winograd.errors import ModelImportError
 from iree.winograd.importers.imported_model import ImportedModel, Weights, imported_model, resource_name
 from iree.winograd.importers.onnx_nodes.single_nodes import single_nodes
 from iree.winograd.passes.match.navigation import symbol_name, walk
-from iree.winograd.pipelines.specification.reflection import INPUTS_KEY, OUTPUTS_KEY
+from iree.winograd.pipelines.problems.reflection import INPUTS_KEY, OUTPUTS_KEY
 from onnx import ModelProto, TensorProto, numpy_helper
 
 _TO_TORCH = "builtin.module(torch-onnx-to-torch-backend-pipeline)"

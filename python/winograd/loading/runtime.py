@@ -31,7 +31,7 @@ from iree.winograd.loading.processor_features import missing_features
 from iree.winograd.loading.program_context import INSTANCE, ProgramContext
 from iree.winograd.loading.results import Result, has_tensor, mapped
 from iree.winograd.loading.signatures import FunctionSignature, SignatureError, parse_declaration
-from iree.winograd.pipelines.specification.reflection import (
+from iree.winograd.pipelines.problems.reflection import (
     FEATURES_KEY,
     INPUTS_KEY,
     ORDER_KEY,

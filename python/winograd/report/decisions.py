@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from math import isfinite, prod
 
-from iree.winograd.passes.frame.containment import RewriteFailure
+from iree.winograd.passes.infrastructure.containment import RewriteFailure
 from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.backends.schedules import schedule_record
 from iree.winograd.pipelines.machines.model import Limits

@@ -11,7 +11,7 @@ import torch
 from iree.winograd.compiling.keyword_options import make_options
 from iree.winograd.compiling.option_files import check_option_files
 from iree.winograd.errors import InvalidOptionError
-from iree.winograd.passes.frame.option import (
+from iree.winograd.passes.infrastructure.option import (
     check_options,
     is_positive,
     option,

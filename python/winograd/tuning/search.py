@@ -13,7 +13,7 @@ from functools import cache
 from itertools import chain, zip_longest
 from statistics import median_high
 
-from iree.winograd.passes.frame.algorithm import Algorithm
+from iree.winograd.passes.infrastructure.algorithm import Algorithm
 from iree.winograd.pipelines.selection.candidates import convolution_shape, iree_implementation
 from iree.winograd.pipelines.selection.decision import Candidate
 from iree.winograd.pipelines.selection.implementation import Implementation

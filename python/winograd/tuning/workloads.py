@@ -14,8 +14,8 @@ from iree.winograd.compiling.stored_machine import with_stored_machine
 from iree.winograd.diagnostic import Diagnostic
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.errors import CompilationError
-from iree.winograd.passes.frame.containment import Containment, RewriteFailuresError
-from iree.winograd.passes.frame.registry import Pass, PassError
+from iree.winograd.passes.infrastructure.containment import Containment, RewriteFailuresError
+from iree.winograd.passes.infrastructure.registry import Pass, PassError
 from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.backends.module_backend import unsupported_target
 from iree.winograd.pipelines.backends.search_space import SearchSpace

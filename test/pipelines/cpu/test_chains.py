@@ -21,7 +21,7 @@ from iree.winograd.dialect.algebra.numerics import error_bound
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.errors import LoadError
 from iree.winograd.pipelines.on_program.chain_kernels import ChainKernels
-from iree.winograd.pipelines.specification.chain import CHAINED_ATTRIBUTE_NAME
+from iree.winograd.pipelines.problems.chain import CHAINED_ATTRIBUTE_NAME
 
 SIZE, CHANNELS, LAYERS, CALLS = 10, 32, 8, 20
 IDENTITY = "affine_map<(n, h, w, c) -> (n, h, w, c)>"

@@ -17,7 +17,7 @@ from iree.winograd.pipelines.cpu.choice.default_schedule import fastest_by_kerne
 from iree.winograd.pipelines.cpu.choice.search_space import CpuSearchSpace
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.schedules.depthwise import DepthwiseSchedule, is_depthwise, shares_pixels
-from iree.winograd.pipelines.specification.shape import ConvolutionShape
+from iree.winograd.pipelines.problems.shape import ConvolutionShape
 from wide import sampled, wide
 
 AVX512 = CpuTarget.of("znver5", "+avx2,+fma,+avx512f")

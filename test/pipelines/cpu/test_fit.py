@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 from iree.winograd.dialect.decomposition import decompose
 from iree.winograd.passes.match.problem import ConvolutionProblem
-from iree.winograd.pipelines.cpu.kernels.by_schedule import kernel_for, refusal
+from iree.winograd.pipelines.cpu.kernels.kernel_of import kernel_for, kernel_misfit
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.schedules.depthwise import DepthwiseSchedule
 from iree.winograd.pipelines.cpu.schedules.direct import DirectSchedule
 from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule
-from iree.winograd.pipelines.specification.shape import ConvolutionShape
+from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
 TARGET = CpuTarget.of("haswell", "+avx2,+fma")
 WINOGRAD = WinogradSchedule(8, tile_block=8, register_tiles=4, register_vectors=2, reduction_block=32)
@@ -32,7 +32,7 @@ CONVOLUTIONS = {WINOGRAD: shape(4), DIRECT: shape(1, padding=1), DEPTHWISE: shap
 
 @pytest.mark.parametrize("schedule", CONVOLUTIONS, ids=lambda schedule: type(schedule).__name__)
 def test_what_fits_is_taken(schedule: WinogradSchedule | DirectSchedule | DepthwiseSchedule) -> None:
-    assert refusal(CONVOLUTIONS[schedule], TARGET, schedule) is None
+    assert kernel_misfit(CONVOLUTIONS[schedule], TARGET, schedule) is None
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from agreement import expect_within
 from iree.winograd.command_line.tool_directory import TOOL_DIRECTORY
 from iree.winograd.pipelines.cpu.choice.search_space import CpuSearchSpace
 from iree.winograd.pipelines.for_target import loop_over_images
-from iree.winograd.pipelines.specification.shape import ConvolutionShape
+from iree.winograd.pipelines.problems.shape import ConvolutionShape
 from wide import wide
 
 # Three layers of sums of up to 32 products, and means of 4096: none is far larger than what it is added to.

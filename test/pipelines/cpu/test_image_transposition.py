@@ -6,8 +6,9 @@ import iree.winograd
 import numpy as np
 import pytest
 from convolution_program import compile_rewritten
+from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.loading.runtime import BUFFER_ALIGNMENT
-from iree.winograd.pipelines.specification.reflection import UNALIGNED_KEY
+from iree.winograd.pipelines.problems.reflection import UNALIGNED_KEY
 
 SHAPES = [
     (1, 3, 40, 33),
@@ -25,7 +26,7 @@ SHAPES = [
 def test_takes_an_image_anywhere(shape: tuple[int, ...], dynamic: bool) -> None:
     """A strided convolution of a single tap sums the channels of every other pixel by weights, exactly."""
     batch, channels, height, width = shape
-    rows, columns = -(-height // 2), -(-width // 2)
+    rows, columns = ceil_div(height, 2), ceil_div(width, 2)
     count = "?" if dynamic else str(batch)
     image, last = f"{count}x{channels}x{height}x{width}xf32", f"{count}x{height}x{width}x{channels}xf32"
     result, size = f"{count}x{rows}x{columns}x8xf32", "%batch" if dynamic else ""

@@ -15,7 +15,7 @@ from iree.winograd.pipelines.cpu.backend import CpuBackend
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.schedules.direct import DirectSchedule
 from iree.winograd.pipelines.cpu.schedules.fit import misfit
-from iree.winograd.pipelines.specification.shape import ConvolutionShape
+from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
 AVX512 = CpuTarget.of("znver5", "+avx2,+fma,+avx512f")
 

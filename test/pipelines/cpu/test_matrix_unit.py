@@ -13,14 +13,15 @@ import pytest
 from agreement import expect_within
 from convolution_program import Program, compile_rewritten
 from host import HAS_AVX512
+from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.dialect.decomposition import decompose
 from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.cpu.backend import CpuBackend
-from iree.winograd.pipelines.cpu.kernels.by_schedule import refusal
+from iree.winograd.pipelines.cpu.kernels.kernel_of import kernel_misfit
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.schedules.direct import DirectSchedule
 from iree.winograd.pipelines.cpu.schedules.matrix_unit import MatrixUnitSchedule
-from iree.winograd.pipelines.specification.shape import ConvolutionShape
+from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
 AVX512 = "+avx2,+fma,+avx512f"
 UNIT = f"{AVX512},+amx-tile,+amx-bf16"
@@ -43,7 +44,7 @@ class SplitProgram(Program):
     """
 
     def bound(self) -> float:
-        tiles = prod(self.kernel) * -(-self.channels // 32)
+        tiles = prod(self.kernel) * ceil_div(self.channels, 32)
         largest = prod(self.kernel) * self.channels
         return super().bound() + largest * (2.0**-20 + (32 + 6 * tiles) * 2.0**-24)
 
@@ -183,11 +184,11 @@ def test_targets_without_the_unit(features: str) -> None:
 def test_what_does_not_fit_is_refused(change: dict[str, int], reason: str) -> None:
     schedule = EXPANSION.schedule
     assert isinstance(schedule, MatrixUnitSchedule)
-    assert refusal(shape_of(EXPANSION), TARGET, schedule) is None
-    assert reason in str(refusal(shape_of(EXPANSION), TARGET, replace(schedule, **change)))
+    assert kernel_misfit(shape_of(EXPANSION), TARGET, schedule) is None
+    assert reason in str(kernel_misfit(shape_of(EXPANSION), TARGET, replace(schedule, **change)))
 
 
 def test_groups_and_channels_first_images_are_refused() -> None:
-    assert refusal(shape_of(EXPANSION, groups=4), TARGET, EXPANSION.schedule) is not None
+    assert kernel_misfit(shape_of(EXPANSION, groups=4), TARGET, EXPANSION.schedule) is not None
     first = replace(shape_of(EXPANSION), output_channels_first=True)
-    assert "channels-last" in str(refusal(first, TARGET, EXPANSION.schedule))
+    assert "channels-last" in str(kernel_misfit(first, TARGET, EXPANSION.schedule))

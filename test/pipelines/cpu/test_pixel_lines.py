@@ -12,11 +12,11 @@ from convolution_program import Program, compile_rewritten
 from iree.winograd.dialect.decomposition import decompose
 from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.cpu.backend import CpuBackend
-from iree.winograd.pipelines.cpu.kernels.by_schedule import kernel_for
+from iree.winograd.pipelines.cpu.kernels.kernel_of import kernel_for
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.schedules.direct import in_lines
 from iree.winograd.pipelines.emission.work import Sizes
-from iree.winograd.pipelines.specification.shape import ConvolutionShape
+from iree.winograd.pipelines.problems.shape import ConvolutionShape
 from wide import wide
 
 SMALL = Program((5, 5), 20, 50, (1, 1), (1, 1), (1, 1), batch=3)

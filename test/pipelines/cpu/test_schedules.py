@@ -6,6 +6,7 @@ from itertools import product
 from math import prod
 
 import pytest
+from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.dialect.decomposition import decompose
 from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.cpu.backend import CpuBackend
@@ -16,9 +17,9 @@ from iree.winograd.pipelines.cpu.schedules.channel_blocks import ChannelBlocks
 from iree.winograd.pipelines.cpu.schedules.direct import DirectSchedule, staged_elements
 from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule
 from iree.winograd.pipelines.emission.index import Index
+from iree.winograd.pipelines.problems.shape import ConvolutionShape
 from iree.winograd.pipelines.selection.candidates import convolution_shape, direct_algorithm
 from iree.winograd.pipelines.selection.prediction import predict
-from iree.winograd.pipelines.specification.shape import ConvolutionShape
 
 TARGETS = [
     CpuTarget.of("znver5", "+avx2,+fma,+avx512f"),
@@ -132,7 +133,7 @@ def test_kernels_compute_large_convolutions_by_what_is_predicted_for_them(
         for candidate in predict(problem, space):
             implementation = candidate.implementation
             convolution = convolution_shape(problem, implementation.algorithm)
-            assert space.refusal(convolution, implementation.schedule) is None
+            assert space.misfit(convolution, implementation.schedule) is None
 
 
 @pytest.mark.parametrize("size", [(7, 7), (14, 14), (19, 19), (37, 37), (3, 5, 7)])
@@ -143,8 +144,8 @@ def test_register_blocks_of_pointwise_convolutions_run_over_the_ends_of_rows(siz
     space = CpuSearchSpace(TARGETS[0], CpuBackend(TARGETS[0]).default_machine)
     schedule = space.default_schedule(convolution_shape(problem, direct_algorithm(problem)))
     assert isinstance(schedule, DirectSchedule)
-    blocks = -(-prod(size) // schedule.pixel_block)
-    computed = blocks * -(-schedule.pixel_block // schedule.register_pixels) * schedule.register_pixels
+    blocks = ceil_div(prod(size), schedule.pixel_block)
+    computed = blocks * ceil_div(schedule.pixel_block, schedule.register_pixels) * schedule.register_pixels
     assert computed <= 1.1 * prod(size)
 
 
@@ -168,7 +169,7 @@ def test_large_outputs_are_written_in_one_pass_over_the_pixels() -> None:
     for size in (112, 28):
         problem = ConvolutionProblem(1, (size, size), none, none, one, one, one, 1, 16, 96)
         shape = convolution_shape(problem, direct_algorithm(problem))
-        passes.append(-(-96 // default_direct_schedule(shape, TARGETS[0], 1).channel_block))
+        passes.append(ceil_div(96, default_direct_schedule(shape, TARGETS[0], 1).channel_block))
     assert passes == [1, 3]
 
 

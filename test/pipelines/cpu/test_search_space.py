@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import fields, replace
 
 import pytest
-from iree.winograd.passes.frame.algorithm import Algorithm
+from iree.winograd.dialect.algebra.ceil_div import ceil_div
+from iree.winograd.passes.infrastructure.algorithm import Algorithm
 from iree.winograd.passes.match.element_types import ElementTypes
 from iree.winograd.passes.match.problem import ConvolutionProblem, MatmulProblem, WeightGradientProblem
 from iree.winograd.pipelines.backends.search_space import SearchSpace
 from iree.winograd.pipelines.cpu.backend import CpuBackend
 from iree.winograd.pipelines.cpu.choice.search_space import CpuSearchSpace
-from iree.winograd.pipelines.cpu.kernels.by_schedule import kernel_for
+from iree.winograd.pipelines.cpu.kernels.kernel_of import kernel_for
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.schedules.direct import DirectSchedule, staged_elements
 from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule
@@ -82,7 +83,7 @@ def test_shorter_sums_take_longer_and_are_more_accurate(convolution, tile, threa
     assert seconds == sorted(seconds)
     assert errors == sorted(set(errors), reverse=True)
     for schedule in schedules:
-        assert searched.refusal(shape, schedule) is None
+        assert searched.misfit(shape, schedule) is None
 
 
 def test_sums_are_shorter_only_where_the_default_ones_exceed_the_limit():
@@ -187,8 +188,8 @@ def test_sums_over_the_tiles_of_many_images_are_short(threads):
     sliced = [each for each in schedules if each.tile_slices is not None]
     assert sliced and schedules[0] in sliced
     for schedule in sliced:
-        blocks = -(-shape.tiles // schedule.tile_block)
-        assert -(-blocks // schedule.tile_slices) <= 64
+        blocks = ceil_div(shape.tiles, schedule.tile_block)
+        assert ceil_div(blocks, schedule.tile_slices) <= 64
 
 
 @pytest.mark.parametrize(
@@ -277,8 +278,8 @@ def test_no_kernel_takes_types_that_it_does_not_know(types):
     depthwise_gradient = replace(gradient, groups=24, input_channels=24)
     for known in (problem(28, 48, 48), problem(28, 48, 48, groups=48), gradient, depthwise_gradient):
         other = replace(known, element_types=ElementTypes.parse(types))
-        assert "element types" in (searched.unsuited(other) or "")
+        assert "element types" in (searched.problem_misfit(other) or "")
         shape = convolution_shape(known, DIRECT)
         for schedule in searched.schedules(shape):
-            assert searched.refusal(shape, schedule) is None
-            assert "element types" in searched.refusal(convolution_shape(other, DIRECT), schedule)
+            assert searched.misfit(shape, schedule) is None
+            assert "element types" in searched.misfit(convolution_shape(other, DIRECT), schedule)

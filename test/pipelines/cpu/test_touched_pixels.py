@@ -12,14 +12,14 @@ from iree.winograd.dialect.decomposition import decompose
 from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.cpu.backend import CpuBackend
 from iree.winograd.pipelines.cpu.choice.default_schedule import fastest_by_kernel
-from iree.winograd.pipelines.cpu.kernels.by_schedule import kernel_for
+from iree.winograd.pipelines.cpu.kernels.kernel_of import kernel_for
 from iree.winograd.pipelines.cpu.kernels.pooling import PoolingKernel
 from iree.winograd.pipelines.cpu.kernels.winograd import WinogradKernel
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.emission.index import Index
 from iree.winograd.pipelines.emission.work import Sizes
-from iree.winograd.pipelines.specification.shape import ConvolutionShape
-from iree.winograd.pipelines.specification.windows import Windows
+from iree.winograd.pipelines.problems.shape import ConvolutionShape
+from iree.winograd.pipelines.problems.windows import Windows
 
 if TYPE_CHECKING:
     from iree.winograd.pipelines.cpu.kernels.filters import CpuKernel

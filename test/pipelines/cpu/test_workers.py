@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from iree.winograd.passes.frame.algorithm import Algorithm
+from iree.winograd.dialect.algebra.ceil_div import ceil_div
+from iree.winograd.passes.infrastructure.algorithm import Algorithm
 from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.cpu.backend import CpuBackend
 from iree.winograd.pipelines.cpu.choice.layout_cost import shared_line_seconds
@@ -45,7 +46,7 @@ def default_schedule(convolution: ConvolutionProblem, machine: CpuMachine, threa
 def workgroups(convolution: ConvolutionProblem, schedule: WinogradSchedule) -> int:
     tiles = convolution_shape(convolution, TILES_OF_4).tiles
     assert tiles is not None
-    return -(-tiles // schedule.tile_block) * schedule.channel_splits
+    return ceil_div(tiles, schedule.tile_block) * schedule.channel_splits
 
 
 def test_one_thread_waits_for_nobody() -> None:

@@ -17,7 +17,7 @@ from iree.winograd.pipelines.gpu.choice.default_schedule import (
 from iree.winograd.pipelines.gpu.device.matrix_unit import MMA
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
 from iree.winograd.pipelines.gpu.schedules.depthwise import GpuDepthwiseSchedule
-from iree.winograd.pipelines.gpu.schedules.fit import GpuSchedule, fits, refusal
+from iree.winograd.pipelines.gpu.schedules.fit import GpuSchedule, fits, kernel_misfit
 from iree.winograd.pipelines.gpu.schedules.fused import FusedSchedule
 from iree.winograd.pipelines.gpu.schedules.gemm import GemmSchedule
 from iree.winograd.pipelines.gpu.schedules.split import SplitSchedule
@@ -25,7 +25,7 @@ from iree.winograd.pipelines.gpu.schedules.weight_gradient import (
     MatrixWeightGradientSchedule,
     MultiplyAddWeightGradientSchedule,
 )
-from iree.winograd.pipelines.specification.shape import ConvolutionShape, WeightGradientShape
+from iree.winograd.pipelines.problems.shape import ConvolutionShape, WeightGradientShape
 
 H200 = GpuTarget(1024, 166912, architecture="sm_90")
 
@@ -59,9 +59,9 @@ def test_a_gradient_of_a_filter_has_schedules_of_its_own() -> None:
     offered = list(schedules(shape, target, GpuBackend(target).default_machine))
     kinds = {type(each) for each in offered}
     assert kinds == {MultiplyAddWeightGradientSchedule, MatrixWeightGradientSchedule}
-    assert all(refusal(shape, target, each) is None for each in offered)
-    assert all("a convolution" in (refusal(forward, target, each) or "") for each in offered)
-    assert "gradient of a filter" in (refusal(shape, target, _default(forward, target)) or "")
+    assert all(kernel_misfit(shape, target, each) is None for each in offered)
+    assert all("a convolution" in (kernel_misfit(forward, target, each) or "") for each in offered)
+    assert "gradient of a filter" in (kernel_misfit(shape, target, _default(forward, target)) or "")
     without = list(schedules(shape, H200, GpuBackend(H200).default_machine))
     assert {type(each) for each in without} == {MultiplyAddWeightGradientSchedule}
 
@@ -85,8 +85,8 @@ def test_depthwise_convolutions_have_schedules_of_their_own() -> None:
     assert len(offered) > 1
     assert all(isinstance(each, GpuDepthwiseSchedule) for each in offered)
     dense = _shape(1, 14, 96, (1, 1))
-    assert "not depthwise" in (refusal(dense, H200, offered[0]) or "")
-    assert "depthwise" in (refusal(shape, H200, _default(dense)) or "")
+    assert "not depthwise" in (kernel_misfit(dense, H200, offered[0]) or "")
+    assert "depthwise" in (kernel_misfit(shape, H200, _default(dense)) or "")
 
 
 @pytest.mark.parametrize("types", ["bf16*bf16+f32=bf16", "i8", "f64", "f16"])
@@ -107,6 +107,6 @@ def test_no_kernel_takes_types_that_it_does_not_know(types: str) -> None:
         other = replace(shape, element_types=ElementTypes.parse(types))
         for schedule in schedules(shape, target, machine):
             kinds.add(type(schedule))
-            assert refusal(shape, target, schedule) is None
-            assert "element types" in (refusal(other, target, schedule) or "")
+            assert kernel_misfit(shape, target, schedule) is None
+            assert "element types" in (kernel_misfit(other, target, schedule) or "")
     assert kinds >= {GemmSchedule, SplitSchedule, GpuDepthwiseSchedule}

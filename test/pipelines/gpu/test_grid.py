@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import product
 
 import pytest
+from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.pipelines.emission.index import Index
 from iree.winograd.pipelines.emission.work import Sizes, Work
 from iree.winograd.pipelines.gpu.device.grid import Grid
@@ -31,7 +32,7 @@ def test_every_workgroup_runs(extents: tuple[int, ...]) -> None:
     found = places(extents)
     everything = [(i, j, k) for k, j, i in product(range(z), range(y), range(x))]
     assert found[: len(everything)] == everything
-    rows = -(-len(everything) // LIMITS[0])
+    rows = ceil_div(len(everything), LIMITS[0])
     assert len(found) < len(everything) + rows and set(found) == set(everything)
 
 

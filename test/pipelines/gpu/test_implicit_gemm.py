@@ -16,11 +16,11 @@ from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.emission.index import Index
 from iree.winograd.pipelines.gpu.choice.default_schedule import default_schedules, schedules
 from iree.winograd.pipelines.gpu.packing.implicit_gemm import ImplicitGemmPacking
-from iree.winograd.pipelines.gpu.schedules.fit import refusal
+from iree.winograd.pipelines.gpu.schedules.fit import kernel_misfit
 from iree.winograd.pipelines.gpu.schedules.implicit_gemm import ImplicitGemmSchedule
 from iree.winograd.pipelines.gpu.schedules.patch import CELL
 from iree.winograd.pipelines.machines.defaults import default_gpu_machine
-from iree.winograd.pipelines.specification.shape import ConvolutionShape
+from iree.winograd.pipelines.problems.shape import ConvolutionShape
 from scheduled_program import HOPPER, ScheduledProgram
 from wide import sampled
 
@@ -174,13 +174,13 @@ def test_all_that_are_offered_fit_in_registers_and_memory() -> None:
     ],
 )
 def test_other_convolutions_are_refused(text: str, reason: str) -> None:
-    assert reason in (refusal(_shape(text), HOPPER, SCHEDULE) or "")
+    assert reason in (kernel_misfit(_shape(text), HOPPER, SCHEDULE) or "")
 
 
 def test_only_sm_90a_has_them() -> None:
     target = replace(HOPPER, architecture="sm_80", has_warpgroup_products=False)
     assert "no matrix units that warpgroups use" in (
-        refusal(_shape(f"4x14x14x64->64 {X3} 1 f32"), target, SCHEDULE) or ""
+        kernel_misfit(_shape(f"4x14x14x64->64 {X3} 1 f32"), target, SCHEDULE) or ""
     )
 
 

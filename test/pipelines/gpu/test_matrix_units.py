@@ -24,7 +24,7 @@ from iree.winograd.pipelines.gpu.device.matrix_unit import COOPERATIVE, MFMA, MM
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
 from iree.winograd.pipelines.gpu.kernels.fragments import AmdFragments, MfmaFragments, WmmaFragments
 from iree.winograd.pipelines.gpu.packing.split import split
-from iree.winograd.pipelines.gpu.schedules.fit import refusal
+from iree.winograd.pipelines.gpu.schedules.fit import kernel_misfit
 from iree.winograd.pipelines.gpu.schedules.gemm import GemmSchedule
 from iree.winograd.pipelines.gpu.schedules.split import (
     CooperativeSchedule,
@@ -34,8 +34,8 @@ from iree.winograd.pipelines.gpu.schedules.split import (
     WmmaSchedule,
 )
 from iree.winograd.pipelines.machines.defaults import default_gpu_machine
-from iree.winograd.pipelines.specification.executable_target import ExecutableTarget
-from iree.winograd.pipelines.specification.shape import ConvolutionShape
+from iree.winograd.pipelines.problems.executable_target import ExecutableTarget
+from iree.winograd.pipelines.problems.shape import ConvolutionShape
 from scheduled_program import ScheduledProgram
 from wide import wide
 
@@ -182,9 +182,11 @@ def test_matrix_units_are_for_warps_of_their_threads(sizes: str, unit: MatrixUni
 def test_schedules_are_for_the_matrix_units_of_the_target() -> None:
     split = SplitSchedule(64, 64, 32, 32, stages=2)
     for unit, schedule in ((COOPERATIVE, COOPERATIVE_BLOCKS), (MFMA, MFMA_BLOCKS), (WMMA, WMMA_BLOCKS)):
-        assert refusal(_shape(), replace(VULKAN, matrix_unit=unit), schedule) is None
-        assert "no matrix units" in (refusal(_shape(), replace(VULKAN, matrix_unit=unit), split) or "")
-        assert "no matrix units" in (refusal(_shape(), replace(VULKAN, matrix_unit=None), schedule) or "")
+        assert kernel_misfit(_shape(), replace(VULKAN, matrix_unit=unit), schedule) is None
+        assert "no matrix units" in (kernel_misfit(_shape(), replace(VULKAN, matrix_unit=unit), split) or "")
+        assert "no matrix units" in (
+            kernel_misfit(_shape(), replace(VULKAN, matrix_unit=None), schedule) or ""
+        )
 
 
 @pytest.mark.parametrize(

@@ -20,12 +20,12 @@ from iree.winograd.pipelines.gpu.choice.default_schedule import SPLIT_SCHEDULES,
 from iree.winograd.pipelines.gpu.device.matrix_unit import MMA
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
 from iree.winograd.pipelines.gpu.packing.split import SplitPacking, scale_of, split
-from iree.winograd.pipelines.gpu.schedules.fit import GpuSchedule, refusal
+from iree.winograd.pipelines.gpu.schedules.fit import GpuSchedule, kernel_misfit
 from iree.winograd.pipelines.gpu.schedules.split import SplitSchedule
 from iree.winograd.pipelines.machines.defaults import default_gpu_machine
+from iree.winograd.pipelines.problems.executable_target import ExecutableTarget
+from iree.winograd.pipelines.problems.shape import ConvolutionShape
 from iree.winograd.pipelines.selection.prediction import predict
-from iree.winograd.pipelines.specification.executable_target import ExecutableTarget
-from iree.winograd.pipelines.specification.shape import ConvolutionShape
 from scheduled_program import ScheduledProgram
 from wide import sampled
 
@@ -252,7 +252,7 @@ def test_matrix_units_are_read_from_the_target() -> None:
 def test_other_targets_have_no_split_products() -> None:
     shape, machine = _shape(128, 128, (4, 4)), default_gpu_machine("sm_90")
     target = replace(MATRIX_UNITS, matrix_unit=None)
-    assert "no matrix units" in (refusal(shape, target, SMALL) or "")
+    assert "no matrix units" in (kernel_misfit(shape, target, SMALL) or "")
     assert not any(isinstance(each, SplitSchedule) for each in schedules(shape, target, machine))
     unknown = replace(machine, matrix_flops=None)
     assert not any(isinstance(each, SplitSchedule) for each in schedules(shape, MATRIX_UNITS, unknown))

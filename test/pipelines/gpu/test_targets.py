@@ -14,8 +14,8 @@ from iree.winograd.pipelines.gpu.device.target import GpuTarget
 from iree.winograd.pipelines.gpu.schedules.fit import fits
 from iree.winograd.pipelines.gpu.schedules.gemm import GemmSchedule
 from iree.winograd.pipelines.gpu.schedules.split import CooperativeSchedule
-from iree.winograd.pipelines.specification.executable_target import ExecutableTarget
-from iree.winograd.pipelines.specification.iree_code import IreeCode
+from iree.winograd.pipelines.problems.executable_target import ExecutableTarget
+from iree.winograd.pipelines.problems.iree_code import IreeCode
 from scheduled_program import F2X2, ScheduledProgram
 from wide import wide
 

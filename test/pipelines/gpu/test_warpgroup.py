@@ -20,11 +20,11 @@ from iree.winograd.pipelines.gpu.device.memory import span
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
 from iree.winograd.pipelines.gpu.device.warpgroup import WARPGROUP_THREADS
 from iree.winograd.pipelines.gpu.kernels.warpgroup import COPYING_REGISTERS, MULTIPLYING_REGISTERS
-from iree.winograd.pipelines.gpu.schedules.fit import refusal
+from iree.winograd.pipelines.gpu.schedules.fit import kernel_misfit
 from iree.winograd.pipelines.gpu.schedules.warpgroup import WarpgroupSchedule
 from iree.winograd.pipelines.machines.defaults import default_gpu_machine
-from iree.winograd.pipelines.specification.executable_target import ExecutableTarget
-from iree.winograd.pipelines.specification.shape import ConvolutionShape
+from iree.winograd.pipelines.problems.executable_target import ExecutableTarget
+from iree.winograd.pipelines.problems.shape import ConvolutionShape
 from scheduled_program import HOPPER, ScheduledProgram
 from wide import sampled
 
@@ -101,7 +101,7 @@ def test_only_sm_90a_has_them() -> None:
 def test_other_targets_have_none() -> None:
     shape, machine = _shape(256), default_gpu_machine("sm_90a")
     target = replace(HOPPER, architecture="sm_80", has_warpgroup_products=False)
-    assert "no matrix units that warpgroups use" in (refusal(shape, target, SMALL) or "")
+    assert "no matrix units that warpgroups use" in (kernel_misfit(shape, target, SMALL) or "")
     assert not any(isinstance(each, WarpgroupSchedule) for each in schedules(shape, target, machine))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from iree.winograd.passes.frame.algorithm import Algorithm
+from iree.winograd.passes.infrastructure.algorithm import Algorithm
 from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.cpu.schedules.direct import DirectSchedule
 from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule

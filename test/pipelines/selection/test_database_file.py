@@ -20,7 +20,7 @@ from measured_times import DIRECT, KEY, PROBLEM, TIMES, never
 # Records one measurement after another until killed; prints the number of each that is in the file.
 WRITER = """
 import sys
-from iree.winograd.passes.frame.algorithm import Algorithm
+from iree.winograd.passes.infrastructure.algorithm import Algorithm
 from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.cpu.schedules.direct import DirectSchedule
 from iree.winograd.pipelines.selection.implementation import Implementation

@@ -19,8 +19,8 @@ from iree.winograd.diagnostic import Diagnostic
 from iree.winograd.dialect.algebra.numerics import error_bound
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.dialect.reference import convolution
-from iree.winograd.passes.frame.algorithm import Algorithm, algorithm_of
-from iree.winograd.passes.frame.registry import PassError
+from iree.winograd.passes.infrastructure.algorithm import Algorithm, algorithm_of
+from iree.winograd.passes.infrastructure.registry import PassError
 from iree.winograd.passes.match.convolution_form import convolutions
 from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.backends.schedules import schedule_of
@@ -45,7 +45,7 @@ from iree.winograd.pipelines.selection.chooser import Chooser
 from iree.winograd.pipelines.selection.decision import Decision
 from iree.winograd.pipelines.selection.implementation import Implementation
 from iree.winograd.pipelines.selection.layer import layers
-from iree.winograd.pipelines.selection.module_space import ANY_TARGET
+from iree.winograd.pipelines.selection.module_space import AVX512_BACKEND
 from iree.winograd.pipelines.selection.prediction import candidate
 from iree.winograd.pipelines.selection.select_algorithm import SelectAlgorithm
 from iree.winograd.pipelines.selection.tuning_database import Measurement, TuningDatabase
@@ -53,7 +53,7 @@ from iree.winograd.pipelines.selection.tuning_database import Measurement, Tunin
 PROBLEM = ConvolutionProblem.parse(
     "1x14x14x32->48 kernel 3x3 stride 1x1 dilation 1x1 padding 0x0 0x0 groups 1 f32"
 )
-SPACE = ANY_TARGET.search_space()
+SPACE = AVX512_BACKEND.search_space()
 HASWELL = CpuBackend(CpuTarget.of("haswell", "+avx2,+fma")).search_space()
 SOURCE = """
 func.func @main(%x: tensor<1x14x14x32xf32>, %w: tensor<3x3x32x48xf32>) -> tensor<1x12x12x48xf32> {

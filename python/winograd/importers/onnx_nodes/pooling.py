@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import reduce
 
 import numpy as np
+from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.importers.onnx_nodes.registry import rewrites
 from iree.winograd.importers.onnx_nodes.rewriting import Rewriting
 from iree.winograd.importers.onnx_nodes.values import Array
@@ -34,7 +35,7 @@ class _Windows:
         steps = self.size + self.low + self.high - self.dilation * (self.taps - 1) - 1
         if not self.rounds_up:
             return steps // self.stride + 1
-        count = -(-steps // self.stride) + 1
+        count = ceil_div(steps, self.stride) + 1
         return count - (1 if (count - 1) * self.stride >= self.size + self.low else 0)
 
     @property

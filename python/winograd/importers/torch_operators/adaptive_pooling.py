@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
+from iree.winograd.dialect.algebra.ceil_div import ceil_div
 
 
 def adaptive_max_pool(rank: int, image: Any, output_size: Sequence[int]) -> Any:
@@ -37,7 +38,7 @@ def _windows(sizes: Sequence[int], output_size: Sequence[int], device: torch.dev
 
 def _spans(size: int, count: int, device: torch.device) -> Any:
     """The elements of each of `count` windows in one dimension, the last repeated to equal lengths."""
-    bounds = [(index * size // count, -(-(index + 1) * size // count)) for index in range(count)]
+    bounds = [(index * size // count, ceil_div((index + 1) * size, count)) for index in range(count)]
     longest = max(end - start for start, end in bounds)
     places = torch.arange(count, device=device)
     starts = torch.div(places * size, count, rounding_mode="floor")

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
+from iree.winograd.dialect.algebra.ceil_div import ceil_div
 
 _PAD = torch.ops.aten.constant_pad_nd.default
 
@@ -55,7 +56,7 @@ def _patches(image: Any, dimension: int, taps: int, dilation: int, padding: int,
     """`dimension` as two, taps and patches."""
     size, extent = image.shape[dimension], dilation * (taps - 1) + 1
     count = (size + 2 * padding - extent) // stride + 1
-    blocks = -(-extent // stride)
+    blocks = ceil_div(extent, stride)
     read = (count + blocks - 1) * stride
     image = _padded(image, dimension, padding, read - padding - size)
     parts = [
@@ -73,7 +74,7 @@ def _summed(patches: Any, dimension: int, size: int, dilation: int, padding: int
         # Zeros between the taps.
         spread = _padded(patches.unsqueeze(dimension + 1), dimension + 1, 0, dilation - 1)
         patches = spread.flatten(dimension, dimension + 1)
-    blocks = -(-(dilation * (taps - 1) + 1) // stride)
+    blocks = ceil_div(dilation * (taps - 1) + 1, stride)
     patches = _padded(patches, dimension, 0, blocks * stride - patches.shape[dimension])
     total = None
     for block in range(blocks):

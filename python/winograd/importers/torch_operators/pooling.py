@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from iree.winograd.dialect.algebra.ceil_div import ceil_div
 
 _PAD = torch.ops.aten.constant_pad_nd.default
 _MAX_POOL = {2: torch.ops.aten.max_pool2d.default, 3: torch.ops.aten.max_pool3d.default}
@@ -35,7 +36,7 @@ class _Windows:
     @property
     def count(self) -> int:
         left = self.size + 2 * self.padding - self.extent
-        count = (-(-left // self.stride) if self.rounds_up else left // self.stride) + 1
+        count = (ceil_div(left, self.stride) if self.rounds_up else left // self.stride) + 1
         # None begins behind the image and the padding in front of it.
         return (
             count - 1 if self.rounds_up and (count - 1) * self.stride >= self.size + self.padding else count

@@ -7,8 +7,8 @@ from iree.winograd.compiling.compilation import REWRITE_PHASE, Compilation, Stag
 from iree.winograd.compiling.program import open_session
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.errors import CompilationError, LoadError
+from iree.winograd.pipelines.problems.executable_target import executable_targets
 from iree.winograd.pipelines.selection.tuning_database import processor_name
-from iree.winograd.pipelines.specification.executable_target import executable_targets
 
 
 def device_name(uri: str) -> str:

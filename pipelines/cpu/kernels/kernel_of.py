@@ -13,7 +13,7 @@ from iree.winograd.pipelines.cpu.schedules.fit import CpuSchedule, misfit
 from iree.winograd.pipelines.cpu.schedules.matrix_unit import MatrixUnitSchedule
 from iree.winograd.pipelines.cpu.schedules.weight_gradient import WeightGradientSchedule
 from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule
-from iree.winograd.pipelines.specification.shape import ConvolutionShape, WeightGradientShape
+from iree.winograd.pipelines.problems.shape import ConvolutionShape, WeightGradientShape
 
 if TYPE_CHECKING:
     from .depthwise_weight_gradient import DepthwiseWeightGradientKernel
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     CpuWeightGradientKernel = WeightGradientKernel | DepthwiseWeightGradientKernel
 
 
-def refusal(shape: ConvolutionShape, target: CpuTarget, schedule: object) -> Reason | None:
+def kernel_misfit(shape: ConvolutionShape, target: CpuTarget, schedule: object) -> Reason | None:
     """Why the kernel that computes a convolution doesn't do so by `schedule`; None where it does."""
     suited = suited_schedules(shape, target)
     if not isinstance(schedule, suited):
@@ -38,7 +38,7 @@ def kernel_for(shape: ConvolutionShape, target: CpuTarget, schedule: object) -> 
 
     Raises ValueError for the schedule of a kernel that doesn't compute it, or not by this schedule.
     """
-    if reason := refusal(shape, target, schedule):
+    if reason := kernel_misfit(shape, target, schedule):
         raise ValueError(reason)
     if isinstance(schedule, WinogradSchedule):
         from .winograd import WinogradKernel
@@ -65,7 +65,7 @@ def weight_gradient_kernel(
 
     Raises ValueError for the schedule of another kernel, and where this one doesn't do so by it.
     """
-    if reason := refusal(shape, target, schedule):
+    if reason := kernel_misfit(shape, target, schedule):
         raise ValueError(reason)
     if isinstance(schedule, DepthwiseWeightGradientSchedule):
         from .depthwise_weight_gradient import DepthwiseWeightGradientKernel

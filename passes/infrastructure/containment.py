@@ -18,9 +18,9 @@ from operator import attrgetter
 from typing import TypeVar
 
 from iree.winograd.dialect.bindings import ir
-from iree.winograd.passes.frame.registry import PassError
-from iree.winograd.passes.frame.remarks import remark_missed
-from iree.winograd.passes.frame.unit import Unit, origin_of, product_of
+from iree.winograd.passes.infrastructure.registry import PassError
+from iree.winograd.passes.infrastructure.remarks import remark_missed
+from iree.winograd.passes.infrastructure.unit import Unit, origin_of, product_of
 
 Subject = TypeVar("Subject")
 

@@ -9,8 +9,8 @@ from typing import Protocol
 from iree.winograd.dialect.attributes import sizes_attribute, sizes_of
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.dialect.decomposition import Decomposition, decompose
-from iree.winograd.passes.frame.registry import PassError
-from iree.winograd.passes.frame.unit import ORIGIN_ATTRIBUTE_NAME
+from iree.winograd.passes.infrastructure.registry import PassError
+from iree.winograd.passes.infrastructure.unit import ORIGIN_ATTRIBUTE_NAME
 
 ATTRIBUTE_NAME = "winograd.algorithm"
 SCHEDULE_ATTRIBUTE_NAME = "winograd.schedule"

@@ -1,6 +1,6 @@
 """How kernels that wait for each other say so: what passes on programs and on commands agree on.
 
-The memory that they count in has lines of `LINE_ELEMENTS` integers of 32 bits each, zero when a call begins:
+The memory that they count in has lines of `CACHE_LINE_COUNTS` integers of 32 bits, zero when a call begins:
 the number of kernels that are done; for each share of the work, one for each thread, that of kernels of which
 it is done; what processors have claimed; and for each kernel and share what is taken of it, and done.
 """
@@ -9,7 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.dialect.bindings import ir
+
+from .cache_line import CACHE_LINE_BYTES
 
 CHAINED_ATTRIBUTE_NAME = "winograd.chained"
 """Of a `stream.executable` whose workgroups wait for those of the kernels before."""
@@ -30,8 +33,8 @@ ORDERED_VERSIONS = "3.13."
 """How versions of IREE begin whose runtime has workers take the workgroups of kernels in the order of these.
 With another order those that wait might keep the workers from those that are waited for, for ever."""
 
-LINE_ELEMENTS = 16
-"""Integers of 32 bits of a cache line."""
+CACHE_LINE_COUNTS = CACHE_LINE_BYTES // 4
+"""Counts, integers of 32 bits, that a cache line holds."""
 
 FINISHED = 0
 """The element that says how many kernels are done."""
@@ -50,7 +53,7 @@ first share also how many shares are done."""
 
 def progress_element(share: int) -> int:
     """The one that says of how many kernels this share is done."""
-    return (1 + share) * LINE_ELEMENTS
+    return (1 + share) * CACHE_LINE_COUNTS
 
 
 def claim_element(threads: int) -> int:
@@ -60,12 +63,12 @@ def claim_element(threads: int) -> int:
 
 def first_kernel_element(threads: int) -> int:
     """The first one of the first kernel."""
-    return claim_element(threads) + PROCESSORS + -(-threads // LINE_ELEMENTS) * LINE_ELEMENTS
+    return claim_element(threads) + PROCESSORS + ceil_div(threads, CACHE_LINE_COUNTS) * CACHE_LINE_COUNTS
 
 
 def kernel_elements(threads: int) -> int:
     """Those of a kernel: a line for each thread's share."""
-    return threads * LINE_ELEMENTS
+    return threads * CACHE_LINE_COUNTS
 
 
 Spans = Sequence[range] | None

@@ -23,7 +23,7 @@ from dataclasses import is_dataclass
 from inspect import get_annotations
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from iree.winograd.passes.frame.option import options_of
+from iree.winograd.passes.infrastructure.option import options_of
 
 if TYPE_CHECKING:
     from iree.winograd.dialect.bindings import ir
