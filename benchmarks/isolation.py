@@ -1,20 +1,26 @@
 """Runs a function of a module in a process of its own, so that no failure of a tool ends more than that.
 
-`run_isolated` waits for it to end; a `Conversation` asks it for one thing after the other.
+`run_isolated` waits for it to end; a `Conversation` asks it for one thing after the other. `side_by_side`
+keeps the cores busy with such processes.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import queue
 import resource
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
+
+from iree.winograd.pipelines.machines.host import one_processor_per_core
 
 _PREFIX = "@"
 
@@ -106,6 +112,31 @@ class Conversation:
 def questions() -> Iterator[dict[str, Any]]:
     """What the `Conversation` that started this process asks, until it ends."""
     yield from map(json.loads, sys.stdin)
+
+
+def side_by_side(
+    names: Iterable[str], work: Callable[[str, frozenset[int]], None], *, jobs: int, seconds: float
+) -> None:
+    """Do `work` on each name, `jobs` at once, each on the processors that it is given.
+
+    At most one is on a core. After so many `seconds` none is begun.
+    """
+    cores: queue.SimpleQueue[int] = queue.SimpleQueue()
+    for core in one_processor_per_core()[:jobs]:
+        cores.put(core)
+    end = time.monotonic() + seconds
+
+    def on_core(name: str) -> None:
+        core = cores.get()
+        try:
+            if time.monotonic() < end:
+                work(name, frozenset({core}))
+        finally:
+            cores.put(core)
+
+    with ThreadPoolExecutor(cores.qsize()) as pool:
+        for finished in [pool.submit(on_core, name) for name in names]:
+            finished.result()
 
 
 def answer_task(work: Callable[[dict[str, Any]], dict[str, Any] | None]) -> bool:

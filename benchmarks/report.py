@@ -12,7 +12,12 @@ from typing import Any
 
 from benchmarks.tables.cpu import layers
 from benchmarks.threads_report import limit_table, threads_table
-from benchmarks.torch_compile_report import torch_compile_table, torch_compile_zoo_table
+from benchmarks.torch_compile_report import (
+    torch_compile_failures_table,
+    torch_compile_sweep_table,
+    torch_compile_table,
+    torch_compile_zoo_table,
+)
 from benchmarks.zoo_report import zoo_table
 
 _OURS = {"speedup": ".2f", "error": ".1e"}
@@ -37,6 +42,10 @@ def table(results: Any) -> list[str] | None:
             return torch_compile_table(rows)
         case {"torch_compile_zoo": rows}:
             return torch_compile_zoo_table(rows)
+        case {"torch_compile_sweep": rows}:
+            return torch_compile_sweep_table(rows)
+        case {"torch_compile_failures": rows}:
+            return torch_compile_failures_table(rows)
         case {"threads": dict(rows)}:
             return [*threads_table(list(rows.values())), "", *limit_table(list(rows.values()))]
         case {"layers": [{"contenders": _, "height": _}, *_]}:

@@ -1,4 +1,4 @@
-"""What `benchmarks.torch_compile` and `.torch_compile_zoo` measured, as Markdown tables."""
+"""What `benchmarks.torch_compile`, `.torch_compile_zoo` and `.torch_compile_sweep` measured, as tables."""
 
 from __future__ import annotations
 
@@ -11,6 +11,24 @@ Rows = dict[str, dict[str, Any]]
 ERROR_FACTOR = 2
 """How many times eager's error a network's may be."""
 
+CALL_ERROR_FACTOR, CALL_ERROR = 4, 1e-5
+"""The same of a single call, whose errors scatter, and an error that none is blamed for."""
+SLOWDOWN = 1.1
+"""How many times eager's a call's time may be."""
+
+_SWEEP_COLUMNS = (
+    "network",
+    "batch",
+    "size",
+    "error",
+    "eager's",
+    "first call, s",
+    "ms",
+    "eager, ms",
+    "finding",
+)
+_LONGEST = 400
+"""Characters of a finding that are shown."""
 _COLUMNS = ("network", "parts", "convolutions", "error", "eager's", "ratio", "left to the fallback")
 
 
@@ -51,6 +69,86 @@ def torch_compile_table(rows: list[dict[str, Any]]) -> list[str]:
     ratios = [row["ratio"] for row in rows if "ratio" in row]
     mean = f"{statistics.geometric_mean(ratios):.2f}" if ratios else "none"
     return [*lines, "", f"* Speed-up over the best other backend, in the geometric mean: {mean}"]
+
+
+def torch_compile_sweep_table(rows: Rows) -> list[str]:
+    """What became of the calls of all networks, and a row per call that falls short or has a warning."""
+    calls = [(network, call) for network, row in rows.items() for call in row.get("calls", ())]
+    lines = [f"| {' | '.join(_SWEEP_COLUMNS)} |", "|" + " --- |" * len(_SWEEP_COLUMNS)]
+    for network, call in calls:
+        found = [*failures_of_call(call), *call["warnings"]]
+        if found:
+            batch, _, *size = call["shape"]
+            text = "; ".join(found).replace("|", "\\|").replace("\n", " ")
+            cells = [network, str(batch), "x".join(map(str, size)), *_call_cells(call), text[:_LONGEST]]
+            lines.append(f"| {' | '.join(cells)} |")
+    speedups = [
+        times["eager"] / times["winograd"] for _, call in calls if (times := call.get("milliseconds"))
+    ]
+    mean = f"{statistics.geometric_mean(speedups):.2f}" if speedups else "none"
+    failed = [f"* {network} failed: {row['failure']}" for network, row in rows.items() if "failure" in row]
+    return [
+        *lines,
+        "",
+        f"* Networks: {len(rows)}, calls: {len(calls)}, exceptions: {_count(calls, 'exception')}, "
+        f"results off: {sum(is_off(call) for _, call in calls)}, slower than eager: "
+        f"{sum(is_slower(call) for _, call in calls)}, processes that failed: {len(failed)}",
+        f"* Speed-up over eager, in the geometric mean: {mean}",
+        *failed,
+    ]
+
+
+def torch_compile_failures_table(rows: Rows) -> list[str]:
+    """A row per network: how many steps failed, and what isn't as it should be then."""
+    lines = ["| network | steps | findings |", "| --- | --- | --- |"]
+    for network, row in rows.items():
+        steps = row.get("steps", [])
+        found = [f"{step['step']}: {text}" for step in steps for text in failures_of_step(step)]
+        found += [row["failure"]] if "failure" in row else []
+        text = "; ".join(found).replace("|", "\\|").replace("\n", " ")
+        lines.append(f"| {network} | {len(steps)} | {text[:_LONGEST]} |")
+    return lines
+
+
+def failures_of_call(call: dict[str, Any]) -> Iterator[str]:
+    """What a call of the sweep falls short in."""
+    if "exception" in call:
+        yield call["exception"]
+    if is_off(call):
+        yield f"error {call['error']:.1e}, eager's {call['eager_error']:.1e}"
+    if is_slower(call):
+        times = call["milliseconds"]
+        yield f"{times['winograd']:.2f} ms, eager {times['eager']:.2f}"
+
+
+def failures_of_step(step: dict[str, Any]) -> Iterator[str]:
+    """What a network falls short in when this step of compiling or calling it fails."""
+    yield from failures_of_call(step)
+    if step["warns"] and not step["warnings"]:
+        yield "no warning"
+
+
+def is_off(call: dict[str, Any]) -> bool:
+    """Whether a result has an error that eager's doesn't explain, NaN for example."""
+    return "error" in call and not call["error"] <= max(CALL_ERROR, CALL_ERROR_FACTOR * call["eager_error"])
+
+
+def is_slower(call: dict[str, Any]) -> bool:
+    """Whether a call takes longer than eager's."""
+    times = call.get("milliseconds")
+    return times is not None and times["winograd"] > SLOWDOWN * times["eager"]
+
+
+def _call_cells(call: dict[str, Any]) -> list[str]:
+    times = call.get("milliseconds", {})
+    values = [call.get("error"), call["eager_error"]]
+    cells = ["" if value is None else f"{value:.1e}" for value in values]
+    cells.append(f"{call['seconds']:.1f}" if "seconds" in call else "")
+    return [*cells, *(f"{times[name]:.2f}" if name in times else "" for name in ("winograd", "eager"))]
+
+
+def _count(calls: list[tuple[str, dict[str, Any]]], key: str) -> int:
+    return sum(key in call for _, call in calls)
 
 
 def _by_backend(values: dict[str, float]) -> dict[str, float]:

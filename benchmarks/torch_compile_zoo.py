@@ -102,7 +102,7 @@ def _work(task: Task) -> None:
     images = [FAMILIES[task.network].input(1) for _ in range(_IMAGES)]
     in_double = copy.deepcopy(model).double()
     exact = [in_double(image.double()) for image in images]
-    row: dict[str, Any] = {"eager_error": _error(list(map(model, images)), exact)}
+    row: dict[str, Any] = {"eager_error": largest_error(list(map(model, images)), exact)}
     tell(row)
     begin = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
@@ -111,7 +111,7 @@ def _work(task: Task) -> None:
         compiled = torch.compile(model, backend="winograd")
         first = compiled(images[0])
     row["seconds"] = time.perf_counter() - begin
-    row["error"] = _error([first, *map(compiled, images[1:])], exact)
+    row["error"] = largest_error([first, *map(compiled, images[1:])], exact)
     row["warnings"] = [str(each.message) for each in caught]
     tell(row)
     torch._dynamo.reset()
@@ -128,7 +128,7 @@ def _work(task: Task) -> None:
     tell(row)
 
 
-def _error(results: Sequence[Any], exact: Sequence[Any]) -> float:
+def largest_error(results: Sequence[Any], exact: Sequence[Any]) -> float:
     """The largest of the errors of all outputs, each for all images together."""
     outputs = zip(*map(_tensors, results), strict=True)
     return max(map(_distance, outputs, zip(*map(_tensors, exact), strict=True)))

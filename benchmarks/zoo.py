@@ -16,18 +16,13 @@ from __future__ import annotations
 
 import argparse
 import math
-import queue
-import time
 import warnings
-from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from iree.winograd.pipelines.machines.host import one_processor_per_core
-
-from benchmarks.isolation import Limits, answer_task, run_isolated, tell
+from benchmarks.isolation import Limits, answer_task, run_isolated, side_by_side, tell
 from benchmarks.results_file import ResultsFile
 
 _BURST_SECONDS = 0.1
@@ -51,7 +46,8 @@ def main() -> None:
     if options.store is not None:
         options.store.mkdir(parents=True, exist_ok=True)
         networks = [name for name in options.networks if not _program(options.store, name).exists()]
-        _side_by_side(networks, options, lambda name, processors: _store(name, options, processors))
+        store = partial(_store, options)
+        side_by_side(networks, store, jobs=options.jobs, seconds=options.budget)
         return
     results = ResultsFile(options.output, "zoo")
     networks = [name for name in options.networks if name not in results.rows]
@@ -61,7 +57,7 @@ def main() -> None:
         results.add(name, row)
         print(f"{name}: {_summary(row)}", flush=True)
 
-    _side_by_side(networks, options, compare)
+    side_by_side(networks, compare, jobs=options.jobs, seconds=options.budget)
 
 
 def _parse_arguments() -> argparse.Namespace:
@@ -86,29 +82,7 @@ def _parse_arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _side_by_side(
-    networks: Iterable[str], options: argparse.Namespace, work: Callable[[str, frozenset[int]], None]
-) -> None:
-    """Do `work` on each network, on the processors that it is given, so many at once as `options` say."""
-    cores: queue.SimpleQueue[int] = queue.SimpleQueue()
-    for core in one_processor_per_core()[: options.jobs]:
-        cores.put(core)
-    end = time.monotonic() + options.budget
-
-    def on_core(network: str) -> None:
-        core = cores.get()
-        try:
-            if time.monotonic() < end:
-                work(network, frozenset({core}))
-        finally:
-            cores.put(core)
-
-    with ThreadPoolExecutor(cores.qsize()) as pool:
-        for finished in [pool.submit(on_core, network) for network in networks]:
-            finished.result()
-
-
-def _store(network: str, options: argparse.Namespace, processors: frozenset[int]) -> None:
+def _store(options: argparse.Namespace, network: str, processors: frozenset[int]) -> None:
     path = _program(options.store, network)
     task = Task(network, (), 0, program=None, store=str(path))
     outcome = run_isolated("benchmarks.zoo", asdict(task), limits=_limits(options, processors))

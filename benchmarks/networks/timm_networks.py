@@ -107,3 +107,37 @@ ARCHITECTURES = MappingProxyType(
     | _members(299, "xception41p")
     | _members(512, "csatv2")
 )
+
+# Beyond those above: what convolves to make patches alone, and families that pytorchcv has as well.
+FAMILIES = MappingProxyType(
+    dict(ARCHITECTURES)
+    | _members(
+        224,
+        "beit_base_patch16_224",
+        "cait_xxs24_224",
+        "convit_tiny",
+        "deit_tiny_patch16_224",
+        "densenet121",
+        "eva02_tiny_patch14_224",
+        "hiera_tiny_224",
+        "gmlp_ti16_224",
+        "mixer_s32_224",
+        "naflexvit_base_patch16_gap",
+        "nest_tiny",
+        "resmlp_12_224",
+        "samvit_base_patch16_224",
+        "sequencer2d_s",
+        "swinv2_cr_tiny_224",
+        "tnt_s_patch16_224",
+        "vgg11",
+        "vit_relpos_small_patch16_224",
+        "vit_small_resnet26d_224",
+        "volo_d1_224",
+    )
+    | _members(240, "crossvit_tiny_240")
+    | _members(256, "mobilenetv5_300m", "qwen3_vit_88m", "swinv2_tiny_window8_256")
+    | _members(299, "inception_resnet_v2", "inception_v3", "inception_v4", "legacy_xception")
+    | _members(331, "nasnetalarge", "pnasnet5large")
+    | _members(896, "sam2_hiera_tiny")
+)
+"""The smallest of each file of timm's, but for those of some hundred million weights."""

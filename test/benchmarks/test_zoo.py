@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from benchmarks import zoo
-from benchmarks.isolation import Outcome
+from benchmarks.isolation import Outcome, side_by_side
 from benchmarks.networks.zoo import ZOO
 from benchmarks.results_file import ResultsFile
 from benchmarks.zoo_report import findings, zoo_table
@@ -122,13 +122,12 @@ def test_results_are_complete_after_each_row(tmp_path: Path) -> None:
 
 def test_all_cores_work_on_networks_once_each() -> None:
     seen = []
-    options = argparse.Namespace(jobs=2, budget=60.0)
-    zoo._side_by_side(ZOO, options, lambda network, processors: seen.append((network, processors)))
+    side_by_side(ZOO, lambda network, processors: seen.append((network, processors)), jobs=2, seconds=60)
     assert sorted(network for network, _ in seen) == sorted(ZOO)
     assert all(len(processors) == 1 for _, processors in seen)
 
 
 def test_no_network_is_begun_when_the_budget_is_spent() -> None:
     seen = []
-    zoo._side_by_side(ZOO, argparse.Namespace(jobs=1, budget=-1.0), lambda network, _: seen.append(network))
+    side_by_side(ZOO, lambda network, _: seen.append(network), jobs=1, seconds=-1)
     assert seen == []

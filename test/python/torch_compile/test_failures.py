@@ -8,72 +8,14 @@ from typing import Any
 import pytest
 import torch
 from iree.winograd.compiling import program
-from iree.winograd.importers import torch_lowering
-from iree.winograd.torch_compile import (
-    compiled_part,
-    division,
-    fallback,
-    graph_compiler,
-    kept_function,
-    loaded_part,
-    training_division,
-)
-from iree.winograd.torch_compile.cache import Entry, ProgramCache
-from iree.winograd.torch_compile.compiled_part import CompiledPart, PartCompiler
+from iree.winograd.torch_compile import fallback, graph_compiler, kept_function, training_division
+from iree.winograd.torch_compile.compiled_part import CompiledPart
 from iree.winograd.torch_compile.fallback_warning import FallbackWarning
-from iree.winograd.torch_compile.graph_compiler import GraphCompiler
 from iree.winograd.torch_compile.kept_function import KeptFunction
-from iree.winograd.torch_compile.loaded_part import LoadedPart, WeightState
 from iree.winograd.torch_compile.sized_function import SizedFunction
 from small_networks import UNIT_ROUNDOFF, BesselNetwork, Network, check, compiled
 
-COMPILING = (
-    (graph_compiler, "has_convolutions"),
-    (graph_compiler, "has_only_empty_convolutions"),
-    (graph_compiler, "aot_autograd"),
-    (graph_compiler, "decompositions"),
-    (graph_compiler, "part_device"),
-    (graph_compiler, "divide"),
-    (graph_compiler, "operator_names"),
-    (graph_compiler, "explain_part"),
-    (graph_compiler, "boxed"),
-    (division, "part_program"),
-    (division, "lower_program"),
-    (division, "take_views_outside"),
-    (division, "fuse_rest"),
-    (compiled_part, "program_key"),
-    (compiled_part, "structure_key"),
-    (compiled_part, "load_on"),
-    (torch_lowering, "lower_graph"),
-    (program, "compile"),
-    (PartCompiler, "is_kept"),
-    (PartCompiler, "load"),
-    (ProgramCache, "entry"),
-    (Entry, "decisions"),
-    (WeightState, "__init__"),
-    (LoadedPart, "__init__"),
-)
-"""Steps from a graph that torch traced to a function, which are missed where they fail."""
-
-SAVING_TIME = (
-    (graph_compiler, "describe"),
-    (graph_compiler, "kept_graph"),
-    (GraphCompiler, "_load_kept"),
-    (PartCompiler, "read_graph"),
-    (PartCompiler, "write_graph"),
-    (ProgramCache, "shrink"),
-)
-"""Steps whose results are had otherwise, or which a later process misses."""
-
-CALLING = (
-    (LoadedPart, "_run"),
-    (LoadedPart, "_lend"),
-    (CompiledPart, "__call__"),
-    (WeightState, "is_in"),
-    (loaded_part, "release_processors"),
-    (loaded_part, "from_dlpack"),
-)
-"""Steps of a call."""
+from benchmarks.failing_steps import CALLING, COMPILING, SAVING_TIME, Step, fail, step_name
 
 TRAINING = (
     (graph_compiler, "is_in_evaluation_mode"),
@@ -90,20 +32,13 @@ TRAINING = (
 )
 """Steps of training."""
 
-Step = tuple[Any, str]
-
 
 def sampled_steps(steps: tuple[Step, ...], quick: Container[str]) -> list[Any]:
     """All of them with their names; those whose names aren't among the `quick` ones are wide."""
     return [
-        pytest.param(step, id=".".join(names), marks=[] if names[-1] in quick else pytest.mark.wide)
+        pytest.param(step, id=step_name(step), marks=[] if step[1] in quick else pytest.mark.wide)
         for step in steps
-        if (names := (step[0].__name__.rpartition(".")[-1], step[1]))
     ]
-
-
-def fail(*arguments: Any, **options: Any) -> Any:
-    raise RuntimeError("out of luck")
 
 
 def results_and_warnings(
