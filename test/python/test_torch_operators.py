@@ -333,7 +333,20 @@ def test_operators_without_a_lowering_are_named() -> None:
         winograd.import_torch(Model(lambda image: [torch.fft.ifft(image)]), random(3, 4))
 
 
-def test_an_order_in_memory_that_torch_does_not_tell_is_refused() -> None:
-    model = Model(lambda image: [torch.roll(image, -1, 0).contiguous().as_strided((5, 10), (4, 1), 0)])
+def test_memory_is_read_in_the_order_that_elements_have_there() -> None:
+    def read(image: torch.Tensor) -> list[torch.Tensor]:
+        rolled = torch.roll(image, -1, 0)
+        views = (
+            (rolled.contiguous(), (5, 10), (4, 1), 0),
+            (rolled, (5, 10), (4, 1), 2),
+            (image, (3, 2, 4), (1, 7, 2), None),
+        )
+        return [torch.as_strided(*each).clone() for each in views]
+
+    expect(read, random(2, 5, 2, 5).to(memory_format=torch.channels_last))
+
+
+def test_memory_of_other_tensors_is_not_read() -> None:
+    model = Model(lambda image: [image.expand(4, 3).as_strided((2, 2), (1, 1))])
     with pytest.raises(ModelImportError, match=r"aten\.as_strided reads"):
-        winograd.import_torch(model, random(2, 5, 2, 5).to(memory_format=torch.channels_last))
+        winograd.import_torch(model, random(4, 1))

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from iree.winograd.errors import ModelImportError
 from iree.winograd.importers.torch_operators.table import import_decompositions
+from iree.winograd.importers.torch_operators.views import RollInMemoryFormat
 from torch.export.graph_signature import InputKind, OutputKind
 from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 from torch.utils import _pytree as pytree
@@ -48,7 +49,7 @@ def export(
             lambda value: {0: batch} if isinstance(value, torch.Tensor) else None, arguments
         )
     try:
-        with in_mode(model, training=False), warnings.catch_warnings():
+        with in_mode(model, training=False), RollInMemoryFormat(), warnings.catch_warnings():
             _ignore_own_deprecations()
             return torch.export.export(model, tuple(arguments), dynamic_shapes=shapes)
     except Exception as error:

@@ -61,7 +61,7 @@ def import_decompositions() -> Decompositions:
     """Those of an exported program, which keeps operators that torch.compile takes apart itself."""
     return {
         **decompositions(),
-        _aten.as_strided.default: views.row_major_view,
+        _aten.as_strided.default: views.strided_view,
         _aten.linear.default: reductions.linear,
     }
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
 from iree.winograd.errors import ModelImportError
 from torch._prims_common import make_contiguous_strides_for, suggest_memory_format
 from torch.fx.experimental.symbolic_shapes import statically_known_true
+from torch.overrides import TorchFunctionMode
 
 
 def contiguous_view(
@@ -25,17 +26,27 @@ def contiguous_view(
     return torch.ops.aten.view.default(tensor, size) if is_view else NotImplemented
 
 
-def row_major_view(
+def strided_view(
     tensor: torch.Tensor, size: Sequence[Any], stride: Sequence[Any], storage_offset: Any = None
 ) -> Any:
-    """`contiguous_view` of an exported program, whose strides may not be those of the model.
+    """`contiguous_view`, or what `aten.as_strided` reads of a tensor in the order that its elements lie in.
 
-    Raises `ModelImportError` where the order of the elements in memory isn't that of the dimensions: torch
-    traces some operators on channels-last images as if they were, and drops copies that make them so.
+    Raises `ModelImportError` where elements share memory, or there are others between them.
     """
-    if not tensor.is_contiguous():
-        raise ModelImportError("aten.as_strided reads a tensor in another order than that of its dimensions")
-    return contiguous_view(tensor, size, stride, storage_offset)
+    view = contiguous_view(tensor, size, stride, storage_offset)
+    if view is not NotImplemented or not all(isinstance(each, int) for each in (*tensor.shape, *size)):
+        return view
+    in_memory = tensor.permute(sorted(range(tensor.dim()), key=tensor.stride, reverse=True))
+    begin = int(tensor.storage_offset() if storage_offset is None else storage_offset)
+    last = begin + sum(step * (length - 1) for step, length in zip(stride, size, strict=True))
+    # Memory beyond is another tensor's.
+    if tensor.storage_offset() or not in_memory.is_contiguous() or last >= tensor.numel():
+        raise ModelImportError("aten.as_strided reads a tensor that isn't all of what lies in memory")
+    elements = torch.full(tuple(size), begin, device=tensor.device)
+    for dim, (step, length) in enumerate(zip(stride, size, strict=True)):
+        along = [length if each == dim else 1 for each in range(len(size))]
+        elements = elements + step * torch.arange(length, device=tensor.device).view(along)
+    return in_memory.reshape(-1).index_select(0, elements.reshape(-1)).view(tuple(size))
 
 
 def diagonal_scatter(
@@ -50,6 +61,35 @@ def diagonal_scatter(
     more = matrix.shape[-2 if offset >= 0 else -1] - source.shape[-1]
     spread = torch.ops.aten.constant_pad_nd.default(source, [0, more], 0).unsqueeze(along)
     return torch.where(is_written, spread, matrix).movedim((-2, -1), (dim1, dim2))
+
+
+class RollInMemoryFormat(TorchFunctionMode):
+    """While torch traces a model, has `roll` take tensors of other orders than row-major apart.
+
+    By torch's own rule for its type what it returns is row-major, and a copy that makes it so would be
+    dropped. See `roll`.
+    """
+
+    def __torch_function__(
+        self,
+        function: Any,
+        types: Sequence[type],
+        arguments: Sequence[Any] = (),
+        options: Mapping[str, Any] | None = None,
+    ) -> Any:
+        options = options or {}
+        if function in (torch.roll, torch.Tensor.roll):
+            result = self._rolled(*arguments, **options)
+            if result is not NotImplemented:
+                return result
+        return function(*arguments, **options)
+
+    @staticmethod
+    def _rolled(input: torch.Tensor, shifts: Any, dims: Any = ()) -> Any:
+        if input.is_contiguous():
+            return NotImplemented
+        shifts, dims = ([each] if isinstance(each, int) else each for each in (shifts, dims))
+        return roll(input, shifts, dims or ()) if len(shifts) == len(dims or ()) else NotImplemented
 
 
 def roll(tensor: torch.Tensor, shifts: Sequence[Any], dims: Sequence[int] = ()) -> Any:
