@@ -21,7 +21,7 @@ from iree.winograd.pipelines.problems.executable_target import executable_target
 from iree.winograd.pipelines.selection.options import WinogradOptions
 
 from .chooser import Chooser
-from .costly import costly_reason, describe, is_for_cpus
+from .costly import costly_reason, describe
 from .decision import Decision
 from .layer import Layer, layers
 from .module_space import module_space
@@ -96,7 +96,7 @@ class SelectAlgorithm:
                 leave=lambda layer, failure: self._report(layer, chooser.leave(layer, str(failure))),
             )
         if self.warn is not None:
-            _warn_of_costly(module, list(filter(chooser.is_allowed, found)), self.warn)
+            _warn_of_costly(list(filter(chooser.is_allowed, found)), self.warn)
         if self.machine is not None:
             remark_analysis(module, PASS_NAME, f"times are predicted for the machine in {self.machine}")
 
@@ -143,11 +143,10 @@ class SelectAlgorithm:
             yield database
 
 
-def _warn_of_costly(module: ir.Operation, found: Collection[Layer], warn: Callable[[str], None]) -> None:
+def _warn_of_costly(found: Collection[Layer], warn: Callable[[str], None]) -> None:
     convolutions = [layer for layer in found if layer.kind == "convolution"]
-    on_cpu = is_for_cpus(module)
     left = [each for each in convolutions if ATTRIBUTE_NAME not in each.operation.attributes]
-    costly = [reason for layer in left if (reason := costly_reason(layer, on_cpu)) is not None]
+    costly = [reason for layer in left if (reason := costly_reason(layer)) is not None]
     if costly:
         warn(describe(costly, len(convolutions)))
 

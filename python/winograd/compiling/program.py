@@ -100,12 +100,12 @@ def compile(
 
     Warns with `RewriteWarning` of each convolution or fusion that a pass of this project failed on, and that
     was left as it is, with `LeftWarning`, once, where convolutions are left at several times the cost since
-    their elements are halves or their sizes known only at run time, which says what to do about it (a line
-    among remarks, where these are asked for), and with `TuningDatabaseWarning` when the tuning database is
-    damaged. Raises `InvalidOptionError` for options, flags or targets that aren't known, a tuning database or
-    machine that isn't there, and `CompilationError`, which holds the compiler's diagnostics, when `source`,
-    `output` or `report` can't be opened, `source` doesn't compile, or has convolutions and there are no
-    kernels for `target`, and with `strict` when a pass failed; for an `.onnx` also what `import_onnx` raises.
+    their sizes are known only at run time, which says what to do about it (a line among remarks, where these
+    are asked for), and with `TuningDatabaseWarning` when the tuning database is damaged. Raises
+    `InvalidOptionError` for options, flags or targets that aren't known, a tuning database or machine that
+    isn't there, and `CompilationError`, which holds the compiler's diagnostics, when `source`, `output` or
+    `report` can't be opened, `source` doesn't compile, or has convolutions and there are no kernels for
+    `target`, and with `strict` when a pass failed; for an `.onnx` also what `import_onnx` raises.
     """
     checked_options = make_options(WinogradOptions, options)
     if report is not None:
