@@ -11,6 +11,7 @@ from iree.winograd.dialect.bindings import arith, ir
 from iree.winograd.dialect.reference import copy_matrices
 from iree.winograd.passes.build.bodies import inline_operations
 from iree.winograd.passes.build.constants import SharedConstants, resource_constant
+from iree.winograd.passes.infrastructure.algorithm import KEEPS_FILTER_ATTRIBUTE_NAME
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
 from iree.winograd.passes.infrastructure.remarks import remark_left
@@ -90,6 +91,8 @@ def _match_filter(transform: ops.OutputTransformOp, affine: Affine) -> ops.Filte
     operation, product = transform.operation, defining_operation(transform.accumulator)
     if product is None or product.name != "linalg.batch_matmul":
         return NoMatch(operation, "its operand is not the result of linalg.batch_matmul")
+    if KEEPS_FILTER_ATTRIBUTE_NAME in product.attributes:
+        return NoMatch(operation, "its filter, once scaled, would be rounded")
     weights = defining_operation(product.operands[1])
     if weights is None or weights.name != ops.FilterTransformOp.OPERATION_NAME:
         return NoMatch(operation, "its products are not with the result of winograd.filter_transform")

@@ -15,6 +15,10 @@ from iree.winograd.passes.infrastructure.unit import ORIGIN_ATTRIBUTE_NAME
 ATTRIBUTE_NAME = "winograd.algorithm"
 SCHEDULE_ATTRIBUTE_NAME = "winograd.schedule"
 """How the target's kernels work through the algorithm; a convolution hands it to the product it becomes."""
+KEEPS_FILTER_ATTRIBUTE_NAME = "winograd.keeps_filter"
+"""On what has a schedule that rounds filters, by which its own isn't: scaled, it would be."""
+
+_HANDED_OVER = (SCHEDULE_ATTRIBUTE_NAME, ORIGIN_ATTRIBUTE_NAME, KEEPS_FILTER_ATTRIBUTE_NAME)
 
 
 class Windowed(Protocol):
@@ -109,13 +113,13 @@ def annotated_algorithm(operation: ir.Operation) -> Algorithm | None:
 
 def copy_annotations(operation: ir.Operation, replacement: ir.Operation) -> None:
     """Give what replaces a convolution the annotations that the convolution has."""
-    for name in (ATTRIBUTE_NAME, SCHEDULE_ATTRIBUTE_NAME, ORIGIN_ATTRIBUTE_NAME):
+    for name in (ATTRIBUTE_NAME, *_HANDED_OVER):
         if name in operation.attributes:
             replacement.attributes[name] = operation.attributes[name]
 
 
 def hand_over_schedule(operation: ir.Operation, product: ir.Operation) -> None:
     """Give the product that a convolution becomes its schedule, and what says which unit selected it."""
-    for name in (SCHEDULE_ATTRIBUTE_NAME, ORIGIN_ATTRIBUTE_NAME):
+    for name in _HANDED_OVER:
         if name in operation.attributes:
             product.attributes[name] = operation.attributes[name]

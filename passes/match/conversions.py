@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+import numpy as np
 from iree.winograd.dialect.bindings import ir
+from iree.winograd.passes.match.constants import Array, scalar_constant
 from iree.winograd.passes.match.elementwise import Elementwise, match_elementwise
 from iree.winograd.passes.match.half_precision import KEEPING_HALF, half_type
 from iree.winograd.passes.match.navigation import defining_operation
@@ -21,27 +25,34 @@ def is_narrowing(operation: ir.Operation) -> bool:
     return _converted(operation, _NARROWING) is not None
 
 
-def rounded_type(number: ir.Value) -> ir.Type | None:
+def rounded_type(
+    number: ir.Value, of_argument: Callable[[ir.Value], ir.Type | None] = lambda _: None
+) -> ir.Type | None:
     """The type of half precision that surely has an f32 number of a body; None where none has.
 
     It was rounded to that type, and what was done to it since chooses among such numbers or changes signs.
+    `of_argument` tells the type of an argument of the body.
     """
     definition = defining_operation(number)
     if definition is None:
-        return None
+        return of_argument(number)
     if definition.name == _WIDENING:
         return half_type(definition.operands[0])
     if definition.name not in KEEPING_HALF:
         return None
     chosen = [operand for operand in definition.operands if operand.type == number.type]
-    types = {rounded_type(operand) for operand in chosen if not _is_zero(operand)}
-    return types.pop() if len(types) == 1 else None
+    constants = [constant for operand in chosen if (constant := scalar_constant(operand)) is not None]
+    types = {rounded_type(each, of_argument) for each in chosen if scalar_constant(each) is None}
+    half = types.pop() if len(types) == 1 else None
+    return half if half is not None and holds(half, np.array(constants, np.float32)) else None
 
 
-def _is_zero(number: ir.Value) -> bool:
-    definition = defining_operation(number)
-    is_constant = definition is not None and definition.name == "arith.constant"
-    return definition is not None and is_constant and ir.FloatAttr(definition.attributes["value"]).value == 0
+def holds(half: ir.Type, numbers: Array) -> bool:
+    """Whether a type of half precision has all of these numbers of f32."""
+    if isinstance(half, ir.BF16Type):
+        return not bool((np.ascontiguousarray(numbers).view(np.uint32) & 0xFFFF).any())
+    with np.errstate(over="ignore"):
+        return bool(np.array_equal(numbers.astype(np.float16).astype(np.float32), numbers, equal_nan=True))
 
 
 def _converted(operation: ir.Operation, name: str) -> ir.Value | None:

@@ -16,9 +16,11 @@ _TEXT = re.compile(
     r" padding (?P<padding_low>[\dx]+) (?P<padding_high>[\dx]+) groups (?P<groups>\d+)"
     r" (?P<element_types>[^\s,]+)(?P<runtime_filter>, filter known at run time)?"
     r"(?P<input_channels_first>, input channels first)?(?P<output_channels_first>, output channels first)?"
+    r"(?:, operands of (?P<exact_type>\w+))?"
 )
 _MATMUL_TEXT = re.compile(
-    r"(?P<pixels>\d+(?:x\d+)+)x(?P<channels>\d+)->(?P<output_channels>\d+) matmul (?P<element_types>\S+)"
+    r"(?P<pixels>\d+(?:x\d+)+)x(?P<channels>\d+)->(?P<output_channels>\d+) matmul (?P<element_types>[^\s,]+)"
+    r"(?:, operands of (?P<exact_type>\w+))?"
 )
 
 _WEIGHT_GRADIENT = "weight gradient of "
@@ -60,6 +62,8 @@ class ConvolutionProblem:
     """Whether the program has the input as `N x C x H...`: kernels read it so, or it is transposed before."""
     output_channels_first: bool = False
     """Whether the program wants the output as `N x K x OH...`."""
+    exact_type: str | None = None
+    """The type of half precision that holds the numbers of both operands; None where none is known to."""
 
     def __post_init__(self) -> None:
         for name in ("padding_low", "padding_high", "kernel_size", "strides", "dilations"):
@@ -91,6 +95,7 @@ class ConvolutionProblem:
             "filter known at run time": self.runtime_filter,
             "input channels first": self.input_channels_first,
             "output channels first": self.output_channels_first,
+            f"operands of {self.exact_type}": self.exact_type is not None,
         }
         types = ", ".join([str(self.element_types), *(remark for remark, holds in remarks.items() if holds)])
         return f"{image}->{self.output_channels} {window} {padding} groups {self.groups} {types}"
@@ -107,6 +112,7 @@ class ConvolutionProblem:
                 int(matmul["channels"]),
                 int(matmul["output_channels"]),
                 ElementTypes.parse(matmul["element_types"]),
+                matmul["exact_type"],
             )
         match = _TEXT.fullmatch(text)
         if match is None:
@@ -131,6 +137,7 @@ class ConvolutionProblem:
             runtime_filter=numbers["runtime_filter"] is not None,
             input_channels_first=numbers["input_channels_first"] is not None,
             output_channels_first=numbers["output_channels_first"] is not None,
+            exact_type=numbers["exact_type"],
         )
 
     @property
@@ -189,7 +196,8 @@ class MatmulProblem(ConvolutionProblem):
 
     def __str__(self) -> str:
         image = "x".join(map(str, (self.batch, *self.input_size, self.input_channels)))
-        return f"{image}->{self.output_channels} matmul {self.element_types}"
+        exact = "" if self.exact_type is None else f", operands of {self.exact_type}"
+        return f"{image}->{self.output_channels} matmul {self.element_types}{exact}"
 
     @property
     def rows(self) -> int:
@@ -198,7 +206,11 @@ class MatmulProblem(ConvolutionProblem):
 
     @staticmethod
     def multiplying(
-        pixels: tuple[int, ...], channels: int, output_channels: int, element_types: ElementTypes = F32
+        pixels: tuple[int, ...],
+        channels: int,
+        output_channels: int,
+        element_types: ElementTypes = F32,
+        exact_type: str | None = None,
     ) -> MatmulProblem:
         """The product of the pixels of an image, N x H..., and a matrix of `channels` x `output_channels`."""
         batch, *input_size = pixels
@@ -215,6 +227,7 @@ class MatmulProblem(ConvolutionProblem):
             input_channels=channels,
             output_channels=output_channels,
             element_types=element_types,
+            exact_type=exact_type,
         )
 
 

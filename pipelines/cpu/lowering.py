@@ -8,12 +8,15 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from iree.winograd.dialect.bindings import ir
+from iree.winograd.dialect.reference import filter_transform
 from iree.winograd.passes.build.constants import SharedConstants
 from iree.winograd.passes.build.tensors import index_constant, size_of
 from iree.winograd.passes.match.channel_slice import ChannelSlice, match_insert
 from iree.winograd.passes.match.constants import Array, constant_array
+from iree.winograd.passes.match.filters import filter_array
 from iree.winograd.passes.match.navigation import defining_operation
 from iree.winograd.pipelines.cpu.chain import chain_attributes, count_workgroups, spans
+from iree.winograd.pipelines.cpu.kernels.bf16_matrix_unit import Bf16MatrixUnitKernel
 from iree.winograd.pipelines.cpu.kernels.filters import FilterTransformKernel, pack_filters
 from iree.winograd.pipelines.cpu.kernels.kernel_of import kernel_for, weight_gradient_kernel
 from iree.winograd.pipelines.cpu.kernels.winograd import WinogradKernel
@@ -261,7 +264,12 @@ class CpuLowering:
             group.transformed_filter,
             kernel,
             "winograd_packed_filter",
-            lambda: _packed(kernel, constant_array(group.transformed_filter)),
+            lambda: _packed(
+                kernel,
+                _direct_filters(group)
+                if isinstance(kernel, Bf16MatrixUnitKernel)
+                else constant_array(group.transformed_filter),
+            ),
         )
         if packed is not None:
             return packed
@@ -308,7 +316,20 @@ class CpuLowering:
 
 
 def _packed(kernel: CpuKernel, transformed: Array | None) -> Array | None:
-    return None if transformed is None else pack_filters(kernel, transformed)
+    if transformed is None:
+        return None
+    if isinstance(kernel, Bf16MatrixUnitKernel):
+        return kernel.pack_filters(transformed)
+    return pack_filters(kernel, transformed)
+
+
+def _direct_filters(group: ConvolutionGroup) -> Array | None:
+    """The filters of a direct convolution, constants also where the program is to transform them."""
+    transform = group.filter_transform
+    if transform is None:
+        return constant_array(group.transformed_filter)
+    weights = filter_array(transform)
+    return None if weights is None else filter_transform(weights, transform.decomposition, transform.groups)
 
 
 def _is_empty(value: ir.Value) -> bool:

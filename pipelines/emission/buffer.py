@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import prod
 
@@ -72,6 +72,10 @@ class Buffer:
         for dimension, index in enumerate(indices):
             result = result + Index.of(index) * self.stride(dimension)
         return result
+
+    def with_numbers(self, numbers: Numbers) -> Buffer:
+        """The same whose elements are converted as the processor does."""
+        return replace(self, numbers=numbers)
 
     def load(self, offset: IndexLike, width: int, valid: Condition | None = None) -> ir.Value:
         """The `width` elements from `offset` on, or zeros where the condition does not hold."""

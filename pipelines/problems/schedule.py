@@ -52,6 +52,11 @@ class Schedule:
         return False
 
     @property
+    def multiplied_type(self) -> str | None:
+        """The type that both operands are rounded to before they are multiplied; None where they aren't."""
+        return None
+
+    @property
     def rounds_operands(self) -> bool:
         """Whether operands lose accuracy: that is for those who ask for it."""
         return self.matrix_products == 1

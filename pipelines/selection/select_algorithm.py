@@ -9,7 +9,11 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from iree.winograd.dialect.bindings import ir
-from iree.winograd.passes.infrastructure.algorithm import ATTRIBUTE_NAME, set_algorithm
+from iree.winograd.passes.infrastructure.algorithm import (
+    ATTRIBUTE_NAME,
+    KEEPS_FILTER_ATTRIBUTE_NAME,
+    set_algorithm,
+)
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.option import check_options, same_option
 from iree.winograd.passes.infrastructure.registry import PassError, register_pass
@@ -116,6 +120,9 @@ class SelectAlgorithm:
         set_algorithm(layer.operation, chosen.algorithm)
         set_origin(layer.operation, Unit(PASS_NAME, layer.kind, layer.number))
         set_schedule(layer.operation, chosen.schedule)
+        problem = decision.problem
+        if problem is not None and chosen.schedule.multiplied_type == problem.exact_type is not None:
+            layer.operation.attributes[KEEPS_FILTER_ATTRIBUTE_NAME] = ir.UnitAttr.get()
 
     def _report(self, layer: Layer, decision: Decision) -> None:
         if decision.chosen is None or decision.chosen.implementation.is_left_to_iree:

@@ -27,7 +27,7 @@ from iree.winograd.pipelines.cpu.schedules.direct import (
     staged_elements,
 )
 from iree.winograd.pipelines.cpu.schedules.fit import CpuSchedule, scheduled_shape
-from iree.winograd.pipelines.cpu.schedules.matrix_unit import MatrixUnitSchedule
+from iree.winograd.pipelines.cpu.schedules.matrix_unit import TileSchedule
 from iree.winograd.pipelines.cpu.schedules.weight_gradient import WeightGradientSchedule
 from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule
 from iree.winograd.pipelines.emission.vectors import vector_width_for
@@ -107,7 +107,7 @@ def _scheduled_seconds(
     stages: Mapping[str, float]
     if isinstance(schedule, DirectSchedule):
         stages = _direct_seconds(shape, schedule, target, machine, threads)
-    elif isinstance(schedule, MatrixUnitSchedule):
+    elif isinstance(schedule, TileSchedule):
         stages = matrix_unit_seconds(shape, schedule, machine, threads)
     elif isinstance(schedule, DepthwiseSchedule):
         stages = _depthwise_seconds(shape, schedule, target, machine, threads)

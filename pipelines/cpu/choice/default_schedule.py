@@ -22,7 +22,7 @@ from iree.winograd.pipelines.cpu.schedules.direct import (
     in_lines,
 )
 from iree.winograd.pipelines.cpu.schedules.fit import CpuSchedule, misfit
-from iree.winograd.pipelines.cpu.schedules.matrix_unit import MatrixUnitSchedule
+from iree.winograd.pipelines.cpu.schedules.matrix_unit import Bf16MatrixUnitSchedule, MatrixUnitSchedule
 from iree.winograd.pipelines.cpu.schedules.weight_gradient import WeightGradientSchedule
 from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule, images_are_far
 from iree.winograd.pipelines.emission.vectors import vector_width_for
@@ -81,6 +81,7 @@ def fastest_by_kernel(
     by_kind = [
         list(dict.fromkeys(_candidates(kind, shape, target, machine, threads)))
         for kind in suited_schedules(shape, target)
+        if kind is not Bf16MatrixUnitSchedule or shape.exact_type == "bf16"
     ]
     if not any(by_kind):
         raise ValueError(f"the L2 cache of {target.l2_bytes} bytes holds no tile's inputs or products")
@@ -129,8 +130,8 @@ def _candidates(
         return weight_gradient_schedules(shape, target, threads)
     if kind is DepthwiseWeightGradientSchedule:
         return depthwise_weight_gradient_schedules(shape, target, threads)
-    if kind is MatrixUnitSchedule:
-        return matrix_unit_schedules(shape, target, threads)
+    if kind is MatrixUnitSchedule or kind is Bf16MatrixUnitSchedule:
+        return matrix_unit_schedules(shape, target, threads, kind)
     if kind is DepthwiseSchedule:
         return _depthwise_schedules(shape, target, threads)
     return _direct_schedules(shape, target, machine, threads)

@@ -9,11 +9,13 @@ from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.pipelines.cpu.processor.matrix_unit import (
     PARTS,
     PRODUCTS,
+    ROUNDED_PRODUCTS,
     TILE_ROWS,
 )
 from iree.winograd.pipelines.cpu.schedules.direct import direct_channel_blocks, in_lines
 from iree.winograd.pipelines.cpu.schedules.matrix_unit import (
     MatrixUnitSchedule,
+    TileSchedule,
     split_chunks,
     split_columns,
     split_rows,
@@ -23,6 +25,8 @@ from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
 from .product_cost import filter_seconds
 from .rates import (
+    BF16_BYTES,
+    COPIED_PIXEL_CYCLES,
     GRANITE_TILE_EFFICIENCY,
     PERMISSION_SECONDS,
     SPLIT_FILTER_CYCLES,
@@ -35,9 +39,9 @@ from .workers import Workers, complete
 
 
 def matrix_unit_seconds(
-    shape: ConvolutionShape, schedule: MatrixUnitSchedule, machine: CpuMachine, threads: int
+    shape: ConvolutionShape, schedule: TileSchedule, machine: CpuMachine, threads: int
 ) -> Mapping[str, float]:
-    """Seconds of the stages of `MatrixUnitKernel`.
+    """Seconds of the stages of `MatrixUnitKernel`, and of `Bf16MatrixUnitKernel`.
 
         products = register blocks * tiles of the reduction * max(6 * tiles of sums * tile_pixels,
                    1.3 * rows of tiles that are loaded) cycles / efficiency
@@ -45,7 +49,8 @@ def matrix_unit_seconds(
         output   = outputs / 16 * 2 * 2.9 cycles
 
     where a tile of the reduction, or a chunk, is 32 channels of a tap. Sums go through memory, hence twice.
-    Fetching filters ahead is no gain: it keeps tiles waiting.
+    Fetching filters ahead is no gain: it keeps tiles waiting. Of bf16 there is one product in place of six,
+    filters are packed beforehand, and a chunk is copied in 12 cycles.
     """
     shape = in_lines(shape)
     rows, pixels = shape.output_rows, shape.output_size[-1]
@@ -62,17 +67,24 @@ def matrix_unit_seconds(
     chunks = split_chunks(shape)
     steps = prod(shape.kernel_size) * chunks
     block = schedule.block
-    multiplied = len(PRODUCTS) * block.row_tiles * block.channel_tiles * block.tile_rows
+    is_split = isinstance(schedule, MatrixUnitSchedule)
+    parts_of_filters = PARTS + 1 if is_split else 1
+    products_of_parts = len(PRODUCTS if is_split else ROUNDED_PRODUCTS)
+    multiplied = products_of_parts * block.row_tiles * block.channel_tiles * block.tile_rows
     # Each of the parts of both operands, and the first one of the filters twice.
-    loaded = PARTS * block.row_tiles * block.tile_rows + (PARTS + 1) * block.channel_tiles * TILE_ROWS
+    loaded = (PARTS if is_split else 1) * block.row_tiles * block.tile_rows
+    loaded += parts_of_filters * block.channel_tiles * TILE_ROWS
     efficiency = GRANITE_TILE_EFFICIENCY if machine.name == "graniterapids" else TILE_EFFICIENCY
     per_step = max(multiplied, TILE_ROW_CYCLES * loaded) / efficiency
     products = workers.load * channel_blocks * register_blocks * steps * per_step * cycle
-    size = shape.element_types.domain_bytes * shape.reduction * channel_blocks * schedule.channel_block
+    domain_bytes = shape.element_types.domain_bytes if is_split else BF16_BYTES
+    size = domain_bytes * shape.reduction * channel_blocks * schedule.channel_block
     filters = filter_seconds(size, parts, workers)
     elements = split_rows(shape, schedule.row_block) * split_columns(shape, schedule.pixel_block)
     filter_rows = channel_blocks * steps * TILE_ROWS * schedule.channel_tiles
-    split_cycles = SPLIT_PIXEL_CYCLES * elements * chunks + SPLIT_FILTER_CYCLES * filter_rows
+    split_cycles = COPIED_PIXEL_CYCLES * elements * chunks
+    if is_split:
+        split_cycles = SPLIT_PIXEL_CYCLES * elements * chunks + SPLIT_FILTER_CYCLES * filter_rows
     outputs = channel_blocks * register_blocks * block.row_tiles * block.tile_rows * schedule.channel_tiles
     stages = {
         "staging": workers.load * (split_cycles * cycle + PERMISSION_SECONDS),

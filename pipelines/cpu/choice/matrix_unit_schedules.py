@@ -1,16 +1,17 @@
-"""The schedules of the matrix unit's kernel: its default one is the fastest predicted of them."""
+"""The schedules of the matrix unit's kernels: their default ones are the fastest predicted of them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import product
+from typing import TypeAlias
 
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.pipelines.cpu.processor.matrix_unit import TILE_LANES, TILE_ROWS
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.schedules.direct import direct_channel_blocks, in_lines
 from iree.winograd.pipelines.cpu.schedules.fit import misfit
-from iree.winograd.pipelines.cpu.schedules.matrix_unit import MatrixUnitSchedule
+from iree.winograd.pipelines.cpu.schedules.matrix_unit import Bf16MatrixUnitSchedule, MatrixUnitSchedule
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
 from .representative import representative
@@ -21,15 +22,17 @@ MAX_PIXELS = (112, 224, 448)
 """Of a workgroup: more split filters less often, fewer leave L2 to them."""
 WORKGROUPS_PER_THREAD = (1, 2, 4)
 
+AnyTileSchedule: TypeAlias = MatrixUnitSchedule | Bf16MatrixUnitSchedule
+
 
 def matrix_unit_schedules(
-    shape: ConvolutionShape, target: CpuTarget, threads: int
-) -> Iterator[MatrixUnitSchedule]:
-    """Those of blocks of about equally many outputs for each thread, or of parts of the channels."""
+    shape: ConvolutionShape, target: CpuTarget, threads: int, kind: type[AnyTileSchedule]
+) -> Iterator[AnyTileSchedule]:
+    """Those of a kind: of blocks of about equally many outputs for each thread, or of parts of channels."""
     whole, shape = shape, in_lines(shape)
     images, rows, pixels = representative(shape).images, shape.output_rows, shape.output_size[-1]
     counts = (1,) if threads == 1 else tuple(threads * count for count in WORKGROUPS_PER_THREAD)
-    found = set()
+    found: set[AnyTileSchedule] = set()
     for count, most, (tiles, channel_tiles) in product(counts, MAX_PIXELS, REGISTER_BLOCKS):
         if channel_tiles > max(1, ceil_div(shape.output_channels, TILE_LANES)):
             continue
@@ -41,7 +44,7 @@ def matrix_unit_schedules(
                 tasks = images * ceil_div(rows, row_block) * ceil_div(pixels, pixel_block)
                 blocks = direct_channel_blocks(shape, TILE_LANES * channel_tiles).count
                 found.add(
-                    MatrixUnitSchedule(
+                    kind(
                         tile_pixels=tile_pixels,
                         pixel_tiles=pixel_tiles,
                         row_tiles=row_tiles,

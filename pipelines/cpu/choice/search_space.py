@@ -12,7 +12,7 @@ from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.schedules.depthwise_weight_gradient import DepthwiseWeightGradientSchedule
 from iree.winograd.pipelines.cpu.schedules.direct import DirectSchedule
 from iree.winograd.pipelines.cpu.schedules.fit import CpuSchedule, types_misfit
-from iree.winograd.pipelines.cpu.schedules.matrix_unit import MatrixUnitSchedule
+from iree.winograd.pipelines.cpu.schedules.matrix_unit import Bf16MatrixUnitSchedule, MatrixUnitSchedule
 from iree.winograd.pipelines.cpu.schedules.weight_gradient import WeightGradientSchedule
 from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule
 from iree.winograd.pipelines.machines.model import CpuMachine, Limits
@@ -102,8 +102,8 @@ class CpuSearchSpace:
         """Those of the same kernel as `default`."""
         if isinstance(default, DirectSchedule):
             return direct_schedules(shape, self.target, self.threads, default)
-        if isinstance(default, MatrixUnitSchedule):
-            return matrix_unit_schedules(shape, self.target, self.threads)
+        if isinstance(default, MatrixUnitSchedule | Bf16MatrixUnitSchedule):
+            return matrix_unit_schedules(shape, self.target, self.threads, type(default))
         if isinstance(default, WeightGradientSchedule):
             return weight_gradient_schedules(shape, self.target, self.threads)
         if isinstance(default, DepthwiseWeightGradientSchedule):

@@ -18,12 +18,13 @@ from iree.winograd.pipelines.emission.vectors import for_each_vector
 from iree.winograd.pipelines.emission.work import Sizes, Work
 
 if TYPE_CHECKING:
+    from .bf16_matrix_unit import Bf16MatrixUnitKernel
     from .depthwise import DepthwiseKernel
     from .direct import DirectKernel
     from .matrix_unit import MatrixUnitKernel
     from .winograd import WinogradKernel
 
-    CpuKernel = WinogradKernel | DirectKernel | DepthwiseKernel | MatrixUnitKernel
+    CpuKernel = WinogradKernel | DirectKernel | DepthwiseKernel | MatrixUnitKernel | Bf16MatrixUnitKernel
 
 INPUT_CHANNELS = 32
 """Of a workgroup that transforms filters: neighbours of one tap share cache lines in some layouts."""

@@ -10,7 +10,7 @@ from iree.winograd.pipelines.cpu.schedules.depthwise import DepthwiseSchedule, i
 from iree.winograd.pipelines.cpu.schedules.depthwise_weight_gradient import DepthwiseWeightGradientSchedule
 from iree.winograd.pipelines.cpu.schedules.direct import DirectSchedule, in_lines
 from iree.winograd.pipelines.cpu.schedules.fit import CpuSchedule, misfit
-from iree.winograd.pipelines.cpu.schedules.matrix_unit import MatrixUnitSchedule
+from iree.winograd.pipelines.cpu.schedules.matrix_unit import Bf16MatrixUnitSchedule, MatrixUnitSchedule
 from iree.winograd.pipelines.cpu.schedules.weight_gradient import WeightGradientSchedule
 from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule
 from iree.winograd.pipelines.problems.shape import ConvolutionShape, WeightGradientShape
@@ -48,6 +48,10 @@ def kernel_for(shape: ConvolutionShape, target: CpuTarget, schedule: object) -> 
         from .depthwise import DepthwiseKernel
 
         return DepthwiseKernel(shape, schedule, target)
+    if isinstance(schedule, Bf16MatrixUnitSchedule):
+        from .bf16_matrix_unit import Bf16MatrixUnitKernel
+
+        return Bf16MatrixUnitKernel(in_lines(shape), schedule, target)
     if isinstance(schedule, MatrixUnitSchedule):
         from .matrix_unit import MatrixUnitKernel
 
@@ -87,7 +91,7 @@ def suited_schedules(shape: ConvolutionShape, target: CpuTarget) -> tuple[type[C
         return (DepthwiseSchedule,)
     suited: list[type[CpuSchedule]] = [DirectSchedule]
     if target.has_matrix_unit and shape.groups == 1:
-        suited.append(MatrixUnitSchedule)
+        suited += [MatrixUnitSchedule, Bf16MatrixUnitSchedule]
     if shares_pixels(shape, target):
         suited.append(DepthwiseSchedule)
     return tuple(suited)

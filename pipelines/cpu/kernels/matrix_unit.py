@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from math import prod
 
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.pipelines.cpu.processor.matrix_unit import (
@@ -22,31 +21,26 @@ from iree.winograd.pipelines.cpu.processor.matrix_unit import (
     zero_parts,
 )
 from iree.winograd.pipelines.cpu.processor.product import CACHE_LINE_FLOATS
-from iree.winograd.pipelines.cpu.processor.target import CpuTarget
-from iree.winograd.pipelines.cpu.schedules.channel_blocks import ChannelBlocks
 from iree.winograd.pipelines.cpu.schedules.matrix_unit import (
     MatrixUnitSchedule,
     input_step,
-    split_chunks,
     split_columns,
     split_rows,
 )
-from iree.winograd.pipelines.cpu.tiles.touched_pixels import TouchedPixels, read_pixels
 from iree.winograd.pipelines.emission.buffer import Buffer, ScratchMemory
 from iree.winograd.pipelines.emission.control_flow import loop, named, when
 from iree.winograd.pipelines.emission.epilogue import VectorEpilogue
-from iree.winograd.pipelines.emission.index import Condition, Index, ceildiv
+from iree.winograd.pipelines.emission.index import Index, ceildiv
 from iree.winograd.pipelines.emission.vectors import LaneMask, splat
-from iree.winograd.pipelines.emission.work import Sizes, Work
-from iree.winograd.pipelines.problems.shape import ConvolutionShape
+from iree.winograd.pipelines.emission.work import Work
 
-from .direct import DirectKernel
 from .staging import OutputBlock
 from .store import RegisterBlockStore
+from .tiled import TiledKernel
 
 
 @dataclass(frozen=True)
-class MatrixUnitKernel:
+class MatrixUnitKernel(TiledKernel[MatrixUnitSchedule]):
     """One kernel on the matrix unit: a workgroup computes `row_block` rows of `pixel_block` outputs.
 
     The elements of the input that it needs are split once, between zeros where the convolution pads, and the
@@ -54,47 +48,6 @@ class MatrixUnitKernel:
     is f32. Register blocks overlap rather than be cut short, and so do workgroups: what is computed twice is
     computed alike. A process that may not use the unit computes the same outputs by the direct kernel.
     """
-
-    shape: ConvolutionShape
-    """`in_lines`."""
-    schedule: MatrixUnitSchedule
-    target: CpuTarget
-
-    @property
-    def without_unit(self) -> DirectKernel:
-        """What a process does that may not use the unit, with the same workgroups and packed filters."""
-        return DirectKernel(self.shape, self.schedule.without_unit, self.target)
-
-    @property
-    def blocks(self) -> ChannelBlocks:
-        """Passes over the pixels, one per block of output channels."""
-        return self.without_unit.blocks
-
-    @property
-    def packed_filter_shape(self) -> tuple[int, ...]:
-        """channel blocks x 1 x (taps, row-major, times input channels) x channel_block."""
-        return self.without_unit.packed_filter_shape
-
-    @property
-    def filter_part(self) -> int:
-        """Elements of the packed filters that a part of the output channels has."""
-        return self.without_unit.filter_part
-
-    @property
-    def view_order(self) -> list[int]:
-        """The order of views along the packed filters' reduction dimension."""
-        return self.without_unit.view_order
-
-    def workgroups(self, sizes: Sizes) -> tuple[Index, Index]:
-        """Blocks of outputs of all images, and parts of the output channels."""
-        return self.without_unit.workgroups(sizes)
-
-    def touched_pixels(self, number: int) -> TouchedPixels:
-        """Those of the workgroups of an x coordinate, with the unit or without it."""
-        with_unit = self._outputs(Index(number)).pixels(self.shape, self.schedule.pixel_block)
-        without = self.without_unit.touched_pixels(number).written
-        written = range(min(with_unit.start, without.start), max(with_unit.stop, without.stop))
-        return TouchedPixels(read_pixels(self.shape, written), written)
 
     def emit(
         self,
@@ -191,21 +144,6 @@ class MatrixUnitKernel:
                 self._finish(sums.buffer, store, outputs, channel_block, (row, pixel))
         block.release()
 
-    def _outputs(self, number: Index) -> OutputBlock:
-        """The outputs of a workgroup; the last ones of an image overlap their neighbours."""
-        schedule, shape = self.schedule, self.shape
-        pixel_blocks = ceil_div(shape.output_size[-1], schedule.pixel_block)
-        row_blocks = ceil_div(shape.output_rows, schedule.row_block)
-        image = Index(0) if shape.batch == 1 else number // (row_blocks * pixel_blocks)
-        first_row = number // pixel_blocks % row_blocks * schedule.row_block
-        first_pixel = number % pixel_blocks * schedule.pixel_block
-        return OutputBlock(
-            image,
-            first_row.minimum(shape.output_rows - schedule.row_block),
-            Index(schedule.row_block),
-            first_pixel.minimum(shape.output_size[-1] - schedule.pixel_block),
-        )
-
     def _input_memory(self) -> ScratchMemory:
         """That of the parts of the input: rows x chunks of channels x parts x columns x 16 pairs."""
         columns = split_columns(self.shape, self.schedule.pixel_block)
@@ -285,17 +223,6 @@ class MatrixUnitKernel:
                 self._clear(parts, target, end, Index(columns))
 
             when(exists, split_row, partial(self._clear, parts, target, Index(0), Index(columns)))
-
-    def _input_row(self, outputs: OutputBlock, row: Index) -> tuple[list[Index], Condition]:
-        """The outer coordinates of a row that is split, and whether it is one of the image."""
-        shape = self.shape
-        if shape.spatial_rank == 1:
-            return [], Condition(True)
-        coordinate = (
-            outputs.first_row * shape.strides[-2] - shape.padding_low[-2] + row * input_step(shape, -2)
-        )
-        outer = [Index(0)] * (shape.spatial_rank - 2)
-        return [*outer, coordinate], coordinate.within(shape.input_size[-2])
 
     def _clear(self, parts: Buffer, target: Index, begin: Index, end: Index) -> None:
         """Has the columns from `begin` to `end` of a row be zero."""
@@ -395,53 +322,6 @@ class MatrixUnitKernel:
                 filters.prefetch(next_panel + place, to_l2=True)
             beside(step)
 
-    def _fetch_outputs(
-        self,
-        store: RegisterBlockStore,
-        outputs: OutputBlock,
-        channel_block: Index,
-        place: tuple[Index, Index],
-        step: Index,
-    ) -> None:
-        """Fetches, for a tile of the reduction, a part of what the register block at a row and pixel writes.
-
-        Its lines lie as far apart as pixels, so that the processor doesn't foresee them.
-        """
-        schedule = self.schedule
-        vectors, pixels = schedule.channel_tiles, schedule.pixel_tiles * schedule.tile_pixels
-        count = schedule.row_tiles * pixels * vectors
-        of_step = ceil_div(count, self._steps)
-        for number in range(of_step):
-            vector = (step * of_step + number).minimum(count - 1)
-            row, pixel = place[0] + vector // (vectors * pixels), place[1] + vector // vectors % pixels
-            position = self._position(outputs, row, pixel)
-            store.prefetch(outputs.number, position, self.blocks.first(channel_block), vector % vectors)
-
-    def _finish(
-        self,
-        sums: Buffer,
-        store: RegisterBlockStore,
-        outputs: OutputBlock,
-        channel_block: Index,
-        place: tuple[Index, Index],
-    ) -> None:
-        """Makes outputs of a register block of sums at a row and pixel, one pixel after the other."""
-        rows, pixels, _ = sums.extents
-        with loop(rows, name="finished_row") as r, loop(pixels, name="finished_pixel") as p:
-            values = [
-                sums.load(sums.offset([r, p, v * TILE_LANES]), TILE_LANES)
-                for v in range(self.schedule.channel_tiles)
-            ]
-            row, pixel = place[0] + r, place[1] + p
-            position = self._position(outputs, row, pixel)
-            store.emit(values, outputs.number, position, self.blocks.first(channel_block), pixel)
-
-    def _position(self, outputs: OutputBlock, row: Index, pixel: Index) -> tuple[Index, ...]:
-        """Of an output of the workgroup in its image."""
-        outer = (Index(0),) * (self.shape.spatial_rank - 2)
-        position = (*outer, outputs.first_row + row, outputs.first_pixel + pixel)
-        return position[-self.shape.spatial_rank :]
-
     @property
     def _splits_meanwhile(self) -> bool:
         """Whether the unit multiplies pixels while those of the next register block are split: where each is
@@ -449,31 +329,9 @@ class MatrixUnitKernel:
         return self._taps == 1 and not self.shape.pads
 
     @property
-    def _taps(self) -> int:
-        return prod(self.shape.kernel_size)
-
-    @property
-    def _chunks(self) -> int:
-        return split_chunks(self.shape)
-
-    @property
-    def _steps(self) -> int:
-        """Tiles of the reduction."""
-        return self._taps * self._chunks
-
-    @property
     def _block_chunks(self) -> int:
         """Chunks of the pixels of a register block."""
         return self._chunks * self.schedule.block.row_tiles * self.schedule.tile_pixels
-
-    @property
-    def _blocks_of_row(self) -> int:
-        return ceil_div(self.schedule.pixel_block, self.schedule.pixel_tiles * self.schedule.tile_pixels)
-
-    @property
-    def _register_blocks(self) -> int:
-        """Of a workgroup, for one block of channels."""
-        return ceil_div(self.schedule.row_block, self.schedule.row_tiles) * self._blocks_of_row
 
     @property
     def _lines_ahead(self) -> int:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from iree.winograd.dialect.bindings import arith, ir
 from iree.winograd.pipelines.emission.buffer import Buffer, ScratchMemory
@@ -27,15 +28,45 @@ TILE_CHANNELS = 2 * TILE_LANES
 """Input channels of a tile: a pair has one of the first half and one of the second."""
 TILE_REGISTERS = 8
 ROW_BYTES = 64
+PAIR_BYTES = 4
 TILE_BYTES = TILE_ROWS * ROW_BYTES
 PARTS = 3
 """bf16 numbers that an f32 number is the sum of, the largest first."""
 PRODUCTS = ((2, 0), (1, 0), (1, 1), (0, 1), (0, 0), (0, 2))
 """The parts of both operands, in an order that changes one of them at a time: those left out are less than
 2^-20 of the product."""
+ROUNDED_PRODUCTS = ((0, 0),)
+"""The same of numbers that are a single bf16 each."""
 
 _ARCH_PRCTL, _REQUEST_PERMISSION, _TILE_DATA = 158, 0x1023, 18
 """Linux's system call, its code ARCH_REQ_XCOMP_PERM, and the number of the tile registers' state."""
+
+
+class TileBlock(Protocol):
+    """Tiles of sums to which tiles of bf16 are multiplied: on the unit, or as it does."""
+
+    def configure(self) -> None:
+        """Emits what comes before all else."""
+
+    def release(self) -> None:
+        """Emits what comes after all else."""
+
+    def clear(self) -> None:
+        """Emits the zeroing of the sums."""
+
+    def add_rounded(
+        self,
+        row_address: Callable[[int], Index],
+        row_distance: int,
+        filter_address: Callable[[int], Index],
+    ) -> None:
+        """Emits the adding of the products of 32 input channels, a bf16 each, to the sums.
+
+        The functions give where a tile begins; rows of the left operand lie `row_distance` bytes apart.
+        """
+
+    def store(self, address: Index) -> None:
+        """Emits the writing of the sums: row_tiles x tile_rows x (channel_tiles x 16) of f32."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +98,7 @@ class MatrixBlock:
         values = [ir.IntegerAttr.get(integer, word) for word in words]
         type_ = vector_type(len(words), integer)
         memory.buffer.store(arith.constant(type_, ir.DenseElementsAttr.get(values, type_)), 0)
-        _call("llvm.x86.ldtilecfg", _pointer(memory.address))
+        _call("llvm.x86.ldtilecfg", pointer(memory.address))
 
     def release(self) -> None:
         """Emits what gives the registers back: a thread that has none in use is switched faster."""
@@ -83,6 +114,7 @@ class MatrixBlock:
         row_address: Callable[[int, int], Index],
         row_distance: int,
         filter_address: Callable[[int, int], Index],
+        products: Sequence[tuple[int, int]] = PRODUCTS,
     ) -> None:
         """Emits the adding of the products of 32 input channels to the sums, by their parts.
 
@@ -92,7 +124,7 @@ class MatrixBlock:
         first_row = self.row_tiles * self.channel_tiles
         first_filter = first_row + self.row_tiles
         loaded: tuple[int | None, int | None] = (None, None)
-        for row_part, filter_part in PRODUCTS:
+        for row_part, filter_part in products:
             if row_part != loaded[0]:
                 for tile in range(self.row_tiles):
                     _load(first_row + tile, row_address(row_part, tile), row_distance)
@@ -106,6 +138,20 @@ class MatrixBlock:
                     operands = (sums, first_row + tile, first_filter + channel_tile)
                     _call("llvm.x86.tdpbf16ps", *map(_register, operands))
 
+    def add_rounded(
+        self,
+        row_address: Callable[[int], Index],
+        row_distance: int,
+        filter_address: Callable[[int], Index],
+    ) -> None:
+        """As `add`, of numbers that are a single bf16 each."""
+        self.add(
+            lambda _, tile: row_address(tile),
+            row_distance,
+            lambda _, tile: filter_address(tile),
+            ROUNDED_PRODUCTS,
+        )
+
     def store(self, address: Index) -> None:
         """Emits the writing of the sums: row_tiles x tile_rows x (channel_tiles x 16) of f32."""
         row_bytes = self.channel_tiles * ROW_BYTES
@@ -113,7 +159,7 @@ class MatrixBlock:
             for channel_tile in range(self.channel_tiles):
                 place = address + (tile * self.tile_rows * row_bytes + channel_tile * ROW_BYTES)
                 register = _register(tile * self.channel_tiles + channel_tile)
-                _call("llvm.x86.tilestored64", register, _pointer(place), _long(row_bytes))
+                _call("llvm.x86.tilestored64", register, pointer(place), _long(row_bytes))
 
 
 def permitted() -> Condition:
@@ -186,13 +232,14 @@ def _long(number: int) -> ir.Value:
     return arith.constant(ir.IntegerType.get_signless(64), number)
 
 
-def _pointer(address: Index) -> ir.Value:
+def pointer(address: Index) -> ir.Value:
+    """An address as LLVM has it."""
     number = arith.index_cast(ir.IntegerType.get_signless(64), address.value)
     return ir.Operation.create("llvm.inttoptr", [ir.Type.parse("!llvm.ptr")], [number]).result
 
 
 def _load(register: int, address: Index, row_distance: int) -> None:
-    _call("llvm.x86.tileloadd64", _register(register), _pointer(address), _long(row_distance))
+    _call("llvm.x86.tileloadd64", _register(register), pointer(address), _long(row_distance))
 
 
 def _call(intrinsic: str, *operands: ir.Value) -> None:

@@ -17,7 +17,12 @@ from .channel_blocks import ChannelBlocks
 from .depthwise import DepthwiseSchedule, can_copy, depthwise_workgroup_bytes
 from .depthwise_weight_gradient import DepthwiseWeightGradientSchedule
 from .direct import DirectSchedule, direct_workgroup_bytes, in_lines
-from .matrix_unit import MatrixUnitSchedule, matrix_unit_workgroup_bytes
+from .matrix_unit import (
+    Bf16MatrixUnitSchedule,
+    MatrixUnitSchedule,
+    TileSchedule,
+    matrix_unit_workgroup_bytes,
+)
 from .weight_gradient import WeightGradientSchedule
 from .winograd import WinogradSchedule
 
@@ -25,6 +30,7 @@ CpuSchedule = (
     WinogradSchedule
     | DirectSchedule
     | MatrixUnitSchedule
+    | Bf16MatrixUnitSchedule
     | DepthwiseSchedule
     | WeightGradientSchedule
     | DepthwiseWeightGradientSchedule
@@ -40,7 +46,7 @@ def misfit(schedule: CpuSchedule, shape: ConvolutionShape, target: CpuTarget) ->
     if isinstance(schedule, DepthwiseWeightGradientSchedule):
         return _depthwise_weight_gradient_misfit(schedule, shape, target)
     channels = shape.output_channels if isinstance(schedule, DepthwiseSchedule) else shape.group_outputs
-    if isinstance(schedule, MatrixUnitSchedule):
+    if isinstance(schedule, TileSchedule):
         if reason := _matrix_unit_misfit(schedule, shape, target):
             return reason
     elif not isinstance(schedule, DepthwiseSchedule):
@@ -55,7 +61,7 @@ def misfit(schedule: CpuSchedule, shape: ConvolutionShape, target: CpuTarget) ->
         return _winograd_misfit(schedule, shape, target)
     if isinstance(schedule, DirectSchedule):
         return _direct_misfit(schedule, shape, target)
-    if isinstance(schedule, MatrixUnitSchedule):
+    if isinstance(schedule, TileSchedule):
         return _matrix_block_misfit(schedule, in_lines(shape), target)
     return _depthwise_misfit(schedule, shape, target)
 
@@ -73,7 +79,7 @@ def _stored_types_misfit(schedule: CpuSchedule, shape: ConvolutionShape, target:
     computed = replace(types, input=F32.input, result=F32.result)
     if not stored or computed != F32 or not stored <= NUMBERS.keys():
         return types_misfit(shape)
-    if not isinstance(schedule, DirectSchedule | WinogradSchedule):
+    if not isinstance(schedule, DirectSchedule | WinogradSchedule | Bf16MatrixUnitSchedule):
         return f"the kernel reads and writes {F32}, not {types}"
     if not target.converts_half and any(NUMBERS[name].needs_instructions for name in stored):
         return f"the target has no instructions that convert {types}"
@@ -86,7 +92,7 @@ def _layout_misfit(schedule: CpuSchedule, shape: ConvolutionShape) -> Reason | N
         return None
     if isinstance(schedule, DepthwiseSchedule):
         return "the depthwise kernel takes channels-last images only"
-    if isinstance(schedule, MatrixUnitSchedule):
+    if isinstance(schedule, TileSchedule):
         return "the kernel on the matrix unit takes channels-last images only"
     if shape.input_channels_first and isinstance(schedule, DirectSchedule):
         return "the direct kernel reads channels-last images only"
@@ -117,7 +123,7 @@ def scheduled_shape(schedule: CpuSchedule, shape: ConvolutionShape, target: CpuT
 def _leaves_lanes_out(schedule: CpuSchedule, shape: ConvolutionShape) -> bool:
     """Whether the kernel leaves a part of its last vector of channels out."""
     if (
-        not isinstance(schedule, DirectSchedule | MatrixUnitSchedule)
+        not isinstance(schedule, DirectSchedule | TileSchedule)
         or shape.groups > 1
         or shape.output_channels_first
     ):
@@ -211,14 +217,14 @@ def _direct_misfit(schedule: DirectSchedule, shape: ConvolutionShape, target: Cp
     return _memory_misfit(needed, target)
 
 
-def _matrix_unit_misfit(
-    schedule: MatrixUnitSchedule, shape: ConvolutionShape, target: CpuTarget
-) -> Reason | None:
+def _matrix_unit_misfit(schedule: TileSchedule, shape: ConvolutionShape, target: CpuTarget) -> Reason | None:
     """Why the matrix unit doesn't compute the convolution, or not by such register blocks."""
     if not target.has_matrix_unit:
         return "the target has no matrix unit"
     if shape.groups > 1:
         return "the kernel on the matrix unit takes no groups"
+    if isinstance(schedule, Bf16MatrixUnitSchedule) and shape.runtime_filter:
+        return "filters of bf16 are packed for the matrix unit beforehand"
     block = schedule.block
     if block.registers > TILE_REGISTERS:
         return f"{block.registers} tiles exceed the {TILE_REGISTERS} registers of a matrix unit"
@@ -227,9 +233,7 @@ def _matrix_unit_misfit(
     return None
 
 
-def _matrix_block_misfit(
-    schedule: MatrixUnitSchedule, shape: ConvolutionShape, target: CpuTarget
-) -> Reason | None:
+def _matrix_block_misfit(schedule: TileSchedule, shape: ConvolutionShape, target: CpuTarget) -> Reason | None:
     """The same of the blocks of a convolution that is `in_lines`."""
     outer = max(0, shape.spatial_rank - 2)
     sizes = (*shape.output_size[:outer], *shape.kernel_size[:outer])

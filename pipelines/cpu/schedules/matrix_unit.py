@@ -1,4 +1,4 @@
-"""The schedule of the matrix unit's kernel, and the memory that its workgroups need."""
+"""The schedules of the matrix unit's kernels, and the memory that its workgroups need."""
 
 from __future__ import annotations
 
@@ -23,18 +23,15 @@ from .direct import DirectSchedule, direct_workgroup_bytes, input_columns
 
 
 @dataclass(frozen=True)
-class MatrixUnitSchedule(Schedule):
-    """How one workgroup of the matrix unit's kernel works through its rows of outputs.
+class TileSchedule(Schedule):
+    """How one workgroup of a kernel on the matrix unit works through its rows of outputs.
 
-    Its input, and the filters of a block of channels, are split into parts in the L2 cache. `row_block` rows
-    of `pixel_block` outputs share each block of filters; rows are those of `in_lines`. A register block is
-    `pixel_tiles` tiles of `tile_pixels` neighbouring outputs in each of `row_tiles` rows, by `channel_tiles`
-    tiles of 16 output channels. `channel_splits` is as in `WinogradSchedule`.
+    `row_block` rows of `pixel_block` outputs share each block of filters; rows are those of `in_lines`. A
+    register block is `pixel_tiles` tiles of `tile_pixels` neighbouring outputs in each of `row_tiles` rows,
+    by `channel_tiles` tiles of 16 output channels. `channel_splits` is as in `WinogradSchedule`.
 
     Raises ValueError for sizes that are not positive.
     """
-
-    kind = "matrix-unit"
 
     tile_pixels: int
     pixel_tiles: int
@@ -43,12 +40,6 @@ class MatrixUnitSchedule(Schedule):
     row_block: int
     pixel_block: int
     channel_splits: int = 1
-
-    @property
-    def summed_block(self) -> int:
-        """A sixth of a tile's channels: these are summed by themselves, six times, and added to those before,
-        which is what rounds most."""
-        return TILE_CHANNELS // len(PRODUCTS)
 
     @property
     def block(self) -> MatrixBlock:
@@ -67,7 +58,7 @@ class MatrixUnitSchedule(Schedule):
 
     @property
     def without_unit(self) -> DirectSchedule:
-        """What computes the same outputs of the same filters where a process may not use the unit."""
+        """What computes the same outputs in the same blocks without a matrix unit."""
         return DirectSchedule(
             vector_width=TILE_LANES,
             register_pixels=min(self.pixel_block, PIXELS_WITHOUT_UNIT),
@@ -76,6 +67,42 @@ class MatrixUnitSchedule(Schedule):
             pixel_block=self.pixel_block,
             channel_splits=self.channel_splits,
         )
+
+
+@dataclass(frozen=True)
+class MatrixUnitSchedule(TileSchedule):
+    """That of the matrix unit's kernel for numbers of f32.
+
+    The input of a workgroup, and the filters of a block of channels, are split into parts in the L2 cache.
+    """
+
+    kind = "matrix-unit"
+
+    @property
+    def summed_block(self) -> int:
+        """A sixth of a tile's channels: these are summed by themselves, six times, and added to those before,
+        which is what rounds most."""
+        return TILE_CHANNELS // len(PRODUCTS)
+
+
+@dataclass(frozen=True)
+class Bf16MatrixUnitSchedule(TileSchedule):
+    """That of the matrix unit's kernel for numbers of bf16, to which those of f32 are rounded.
+
+    The input of a workgroup is read where it is, or lies in the L2 cache between zeros; filters are rounded
+    beforehand.
+    """
+
+    kind = "bf16-matrix-unit"
+
+    @property
+    def summed_block(self) -> int:
+        """Channels of a tile: these are summed by themselves, and added to those before."""
+        return TILE_CHANNELS
+
+    @property
+    def multiplied_type(self) -> str:
+        return "bf16"
 
 
 PIXELS_WITHOUT_UNIT = 4
@@ -106,16 +133,19 @@ def split_columns(shape: ConvolutionShape, pixel_block: int) -> int:
     return (input_columns(shape, pixel_block) - 1) // input_step(shape, -1) + 1
 
 
-def matrix_unit_workgroup_bytes(
-    schedule: MatrixUnitSchedule, shape: ConvolutionShape, target: CpuTarget
-) -> int:
+def matrix_unit_workgroup_bytes(schedule: TileSchedule, shape: ConvolutionShape, target: CpuTarget) -> int:
     """The memory of a workgroup: parts of its input and of the filters of a block, sums of a register block,
-    the shapes of tiles, and what a workgroup takes that does without the unit."""
+    the shapes of tiles, and what a workgroup takes that does without the unit.
+
+    Filters of bf16 are read where they are, and without the unit such input is read as with it.
+    """
     pixels = split_rows(shape, schedule.row_block) * split_columns(shape, schedule.pixel_block)
     chunks = split_chunks(shape)
-    inputs = pixels * chunks * PARTS * ROW_BYTES
-    filters = prod(shape.kernel_size) * chunks * PARTS * schedule.channel_tiles * TILE_BYTES
     sums = schedule.block.row_tiles * schedule.channel_tiles * TILE_BYTES
     waiting = 2 * schedule.channel_tiles * ROW_BYTES
+    if isinstance(schedule, Bf16MatrixUnitSchedule):
+        return pixels * chunks * ROW_BYTES + sums + waiting
+    inputs = pixels * chunks * PARTS * ROW_BYTES
+    filters = prod(shape.kernel_size) * chunks * PARTS * schedule.channel_tiles * TILE_BYTES
     without = direct_workgroup_bytes(shape, schedule.row_block, schedule.pixel_block, target)
     return inputs + filters + sums + waiting + without

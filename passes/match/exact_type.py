@@ -1,0 +1,78 @@
+"""The type of half precision that the numbers of a convolution in f32 have all the same."""
+
+from __future__ import annotations
+
+import numpy as np
+from iree.winograd.dialect.bindings import ir
+from iree.winograd.passes.match.constants import scalar_constant
+from iree.winograd.passes.match.conversions import holds, rounded_type, widened_source
+from iree.winograd.passes.match.elements import constant_elements
+from iree.winograd.passes.match.elementwise import match_elementwise
+from iree.winograd.passes.match.half_precision import half_type
+from iree.winograd.passes.match.navigation import defining_operation
+from iree.winograd.passes.match.no_match import NoMatch
+
+_MOVING = (
+    "linalg.transpose",
+    "tensor.cast",
+    "tensor.collapse_shape",
+    "tensor.expand_shape",
+    "tensor.extract_slice",
+)
+"""Whose results are elements of their first operand."""
+
+
+def exact_type(image: ir.Value, filters: ir.Value) -> str | None:
+    """The type, f16 or bf16, that holds all numbers of both operands; None where that isn't known.
+
+    The filter is a constant.
+    """
+    half = _held_type(image)
+    while half is not None and (definition := defining_operation(filters)) is not None:
+        if definition.name == "arith.constant":
+            elements = constant_elements(definition)
+            return str(half) if elements is not None and holds(half, elements) else None
+        if definition.name not in _MOVING:
+            return None
+        filters = definition.operands[0]
+    return None
+
+
+def _held_type(tensor: ir.Value) -> ir.Type | None:
+    """The type of half precision that surely has the elements of a tensor of f32."""
+    definition = defining_operation(tensor)
+    if definition is None or half_type(tensor) is not None:
+        return None
+    if (source := widened_source(tensor)) is not None:
+        return half_type(source)
+    if definition.name in _MOVING or _is_maximum(definition):
+        return _held_type(definition.operands[0])
+    if definition.name == "tensor.pad":
+        return _held_type_of_padded(definition)
+    if definition.name == "tensor.concat":
+        types = {_held_type(operand) for operand in definition.operands}
+        return types.pop() if len(types) == 1 else None
+    elementwise = match_elementwise(definition)
+    if isinstance(elementwise, NoMatch) or not definition.name.startswith("linalg.generic"):
+        return None
+    operands = dict(zip(elementwise.body.arguments, elementwise.inputs, strict=True))
+    end = elementwise.body.operations[len(elementwise.body.operations) - 1].operation
+    return rounded_type(end.operands[0], lambda argument: _held_type_of(operands.get(argument)))
+
+
+def _held_type_of(tensor: ir.Value | None) -> ir.Type | None:
+    return None if tensor is None else _held_type(tensor)
+
+
+def _is_maximum(operation: ir.Operation) -> bool:
+    """Whether it is pooling whose results are elements of the image."""
+    name = str(operation.name)
+    return name.startswith("linalg.pooling_") and name.endswith("_max")
+
+
+def _held_type_of_padded(pad: ir.Operation) -> ir.Type | None:
+    (terminator,) = (view.operation for view in pad.regions[0].blocks[0].operations)
+    padding, half = scalar_constant(terminator.operands[0]), _held_type(pad.operands[0])
+    if padding is None or half is None:
+        return None
+    return half if holds(half, np.array([padding], np.float32)) else None

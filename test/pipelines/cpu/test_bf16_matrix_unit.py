@@ -1,0 +1,169 @@
+"""The kernel of bf16 on the matrix unit: right on it, and on vectors where a process may not use it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from math import prod
+
+import iree.winograd
+import numpy as np
+import numpy.typing as npt
+import pytest
+import torch
+from agreement import expect_within
+from convolution_program import Program, compile_rewritten
+from host import HAS_AVX512
+from iree.winograd.passes.match.problem import ConvolutionProblem
+from iree.winograd.pipelines.cpu.choice.search_space import CpuSearchSpace
+from iree.winograd.pipelines.cpu.kernels.kernel_of import kernel_misfit
+from iree.winograd.pipelines.cpu.processor.instruction_set import ProcessorFacts
+from iree.winograd.pipelines.cpu.processor.target import CpuTarget
+from iree.winograd.pipelines.cpu.processor.x86 import X86
+from iree.winograd.pipelines.cpu.schedules.matrix_unit import Bf16MatrixUnitSchedule
+from iree.winograd.pipelines.machines.defaults import default_cpu_machine
+from iree.winograd.pipelines.selection.candidates import convolution_shape, direct_algorithm
+
+UNIT = "+amx-tile,+amx-bf16"
+TARGET = CpuTarget.of("sapphirerapids", f"+avx2,+fma,+avx512f,{UNIT}")
+PROCESSOR = "sapphirerapids" if HAS_AVX512 else "haswell"
+FLAGS = [f"--iree-llvmcpu-target-cpu={PROCESSOR}", f"--iree-llvmcpu-target-cpu-features={UNIT}"]
+
+
+@pytest.fixture(autouse=True)
+def unit_of_any_processor(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Has processors that lack AVX-512 have the unit: their programs find that they may not use it."""
+    known = X86.facts
+
+    def facts(self: X86, cpu: str, features: set[str]) -> ProcessorFacts:
+        found = known(self, cpu, features)
+        return found._replace(has_matrix_unit=features >= {"amx-tile", "amx-bf16"})
+
+    monkeypatch.setattr(X86, "facts", facts)
+
+
+@dataclass(frozen=True)
+class RoundedProgram(Program):
+    """A convolution of numbers of f32 that are rounded to bf16, whose products are exact in f32.
+
+    The unit and vectors add two products at a time, each sum rounded, to sums of 32 channels.
+    """
+
+    def bound(self) -> float:
+        return super().bound() + prod(self.kernel) * self.channels * 2.0**-23
+
+    def expected(
+        self, image: npt.NDArray[np.float32], filters: npt.NDArray[np.float32], bias: npt.NDArray[np.float32]
+    ) -> npt.NDArray[np.float64]:
+        rounded = (
+            torch.from_numpy(each.copy()).to(torch.bfloat16).float().numpy() for each in (image, filters)
+        )
+        return super().expected(*rounded, bias)
+
+
+def direct(
+    size: tuple[int, ...],
+    channels: int,
+    outputs: int,
+    blocks: tuple[int, int, int, int, int, int],
+    kernel: int = 1,
+    **rest: object,
+) -> RoundedProgram:
+    """`blocks` are the numbers of a schedule, from `tile_pixels` to `pixel_block`."""
+    ones, taps = (1,) * len(size), (kernel,) * len(size)
+    rest.setdefault("low", (kernel // 2,) * len(size))
+    rest.setdefault("high", (kernel // 2,) * len(size))
+    schedule = Bf16MatrixUnitSchedule(*blocks, channel_splits=2)
+    return RoundedProgram(size, channels, outputs, taps, ones, ones, schedule=schedule, **rest)
+
+
+PROGRAMS = [
+    # Blocks of a line of pixels that overlap, and channels that fill no tile.
+    direct((9, 9), 40, 72, (14, 2, 1, 2, 1, 81)),
+    direct((10, 10), 64, 48, (13, 1, 1, 3, 1, 50), activation="swish"),
+    direct((7, 7), 17, 6, (9, 2, 1, 1, 1, 49)),
+    # Tiles of two rows, of which the last ones overlap, between zeros.
+    direct((9, 13), 35, 40, (13, 1, 2, 2, 4, 13), 3),
+    direct((15, 12), 20, 33, (6, 1, 1, 1, 5, 6), 3, strides=(2, 2), batch=2),
+    direct((16, 16), 32, 16, (4, 2, 1, 1, 3, 8), 1, strides=(2, 2)),
+    direct((12, 12), 16, 32, (8, 1, 1, 2, 2, 8), 5, low=(0, 0), high=(0, 0), dynamic_batch=True),
+    direct((14, 14), 33, 32, (10, 1, 2, 2, 10, 10), 3, dilations=(2, 2), low=(0, 0), high=(0, 0)),
+    direct((40,), 24, 20, (10, 2, 1, 1, 1, 20), 3, strides=(2,)),
+]
+
+
+@pytest.mark.parametrize(
+    "program",
+    [pytest.param(each, marks=[pytest.mark.wide] * (i not in (1, 4))) for i, each in enumerate(PROGRAMS)],
+    ids=str,
+)
+def test_agrees_with_float64(program: RoundedProgram) -> None:
+    program.check(FLAGS)
+
+
+def chain(image: torch.Tensor, filters: list[torch.Tensor], stride: int) -> torch.Tensor:
+    """Convolutions whose results are rounded: the first image is an argument, others lie between kernels."""
+    for weights in filters:
+        image = torch.nn.functional.conv2d(image, weights, stride=stride)
+    return image
+
+
+@pytest.mark.parametrize(
+    ("kernel", "stride"),
+    [(1, 1), pytest.param(1, 2, marks=pytest.mark.wide), pytest.param(3, 1, marks=pytest.mark.wide)],
+)
+def test_images_of_bf16_are_read_where_they_are(kernel: int, stride: int, tmp_path) -> None:
+    """In memory, where they have no padding, and channels that fill tiles. NaN stays with its pixel."""
+
+    class Network(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            sizes = (3, 64, 32, 48)
+            shapes = [(outputs, inputs, kernel, kernel) for inputs, outputs in pairwise(sizes)]
+            self.filters = torch.nn.ParameterList(
+                [torch.randn(shape) / prod(shape[1:]) ** 0.5 for shape in shapes]
+            )
+
+        def forward(self, image: torch.Tensor) -> torch.Tensor:
+            return chain(image, list(self.filters), stride)
+
+    torch.manual_seed(0)
+    network, size = Network().bfloat16(), 17
+    image = torch.randn(1, 3, size, size).bfloat16()
+    image[0, 1, 8, 8] = torch.nan
+    program = compile_rewritten(iree.winograd.import_torch(network, image), "cpu", FLAGS, 1)
+    result = torch.as_tensor(iree.winograd.load(program)(image))
+    with torch.no_grad():
+        exact = chain(image.double(), [each.double() for each in network.filters], stride)
+        expected = network.float()(image.float())
+    assert torch.equal(result.isnan(), expected.isnan())
+    kept = ~expected.isnan()
+    # Three roundings to bf16, each relative to the sum of what it rounds.
+    bound = 3 * 2.0**-8 * float(exact[kept].abs().max())
+    expect_within(result[kept].float().numpy(), exact[kept].numpy(), bound)
+
+
+def problem(text: str) -> ConvolutionProblem:
+    return ConvolutionProblem.parse(text)
+
+
+POINTWISE = "1x14x14x256->512 kernel 1x1 stride 1x1 dilation 1x1 padding 0x0 0x0 groups 1 f32"
+
+
+def test_it_is_chosen_for_numbers_of_bf16_alone() -> None:
+    machine = default_cpu_machine(TARGET.cpu, TARGET.vector_width, TARGET.fused_multiply_add, TARGET.l2_bytes)
+    space = CpuSearchSpace(TARGET, machine)
+    for exact, is_chosen in (("", False), (", operands of bf16", True), (", operands of f16", False)):
+        stated = problem(POINTWISE + exact)
+        assert str(stated) == POINTWISE + exact
+        schedules = list(space.schedules(convolution_shape(stated, direct_algorithm(stated))))
+        kinds = {type(each) for each in schedules}
+        assert (Bf16MatrixUnitSchedule in kinds) == is_chosen
+        assert isinstance(schedules[0], Bf16MatrixUnitSchedule) == is_chosen
+
+
+def test_filters_known_when_the_program_runs_are_refused() -> None:
+    stated = problem(f"{POINTWISE}, filter known at run time")
+    shape = convolution_shape(stated, direct_algorithm(stated))
+    schedule = Bf16MatrixUnitSchedule(14, 2, 1, 2, 1, 196)
+    assert "packed" in str(kernel_misfit(shape, TARGET, schedule))
