@@ -68,11 +68,13 @@ def compile_pipeline(
     options: WinogradOptions,
     observe: Callable[[Decision], None] | None = None,
     warn: Callable[[str], None] | None = None,
+    *,
+    keeps_all: bool = True,
 ) -> list[Pass]:
     """The passes that rewrite a program between IREE's `preprocessing` and the rest of it, in order.
 
-    `observe` is told what is decided of each layer, `warn` of convolutions that are left at several times the
-    cost.
+    `observe` is told what is decided of each layer, with all candidates if it `keeps_all`, and `warn` of
+    convolutions that are left at several times the cost.
     """
     options = replace(options, threads=options.threads or physical_cores())
     return [
@@ -89,7 +91,9 @@ def compile_pipeline(
         MoveStrides(),
         LowerBatchMatmul(**shared_values(options, LowerBatchMatmul)),
         LoopOverImages(**shared_values(options, LoopOverImages)),
-        SelectAlgorithm(**shared_values(options, SelectAlgorithm), observe=observe, warn=warn),
+        SelectAlgorithm(
+            **shared_values(options, SelectAlgorithm), observe=observe, keeps_all=keeps_all, warn=warn
+        ),
         ConvertMatmul(),
         ConvertConv(),
         ConvertWeightGradient(),

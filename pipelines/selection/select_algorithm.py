@@ -71,7 +71,9 @@ class SelectAlgorithm:
     """None is the target's default."""
     tuning_database: str | None = same_option(WinogradOptions, "tuning_database")
     observe: Callable[[Decision], None] | None = None
-    """Is told every decision, with all candidates: without, most aren't looked at."""
+    """Is told every decision."""
+    keeps_all: bool = True
+    """Whether decisions that are observed have all candidates: most aren't looked at otherwise."""
     warn: Callable[[str], None] | None = None
     """Is told, once, of convolutions that are left at several times the cost, why, and what may help."""
 
@@ -91,7 +93,7 @@ class SelectAlgorithm:
                 self.allow,
                 self.deny,
                 self.max_relative_error,
-                keeps_all=self.observe is not None,
+                keeps_all=self.keeps_all and self.observe is not None,
             )
             rewrite_each(
                 attrgetter("kind"),

@@ -13,6 +13,8 @@ from contextlib import contextmanager, suppress
 STANDARD_STREAM = "-"
 
 _DESCRIPTOR = re.compile(r"/dev/std(out|err)|/(dev|proc/(self|\d+))/fd/\d+")
+_unfinished: set[str] = set()
+"""The paths of files that have a name before they are complete."""
 _NO_UNNAMED_FILES = (errno.EINVAL, errno.EISDIR, errno.ENOENT, errno.EOPNOTSUPP)
 
 
@@ -36,6 +38,7 @@ def atomic_file(path: str) -> Iterator[str]:
     except OSError as error:
         raise OSError(error.errno, error.strerror, path) from None
     try:
+        _unfinished.update(filter(None, [name]))
         yield name or _path_of(descriptor)
         if mode is not None:
             os.fchmod(descriptor, mode)
@@ -49,6 +52,14 @@ def atomic_file(path: str) -> Iterator[str]:
         if name is not None:
             with suppress(FileNotFoundError):
                 os.unlink(name)
+            _unfinished.discard(name)
+
+
+def remove_unfinished() -> None:
+    """Remove what blocks of `atomic_file` have written so far, for a process that ends within one."""
+    for name in list(_unfinished):
+        with suppress(OSError):
+            os.unlink(name)
 
 
 @contextmanager

@@ -8,11 +8,14 @@ import sys
 from collections.abc import Sequence
 
 from iree.winograd import __version__
+from iree.winograd.command_line.interruption import INTERRUPTED
+from iree.winograd.command_line.parser import CommandParser
 from iree.winograd.command_line.tool_directory import TOOL_DIRECTORY
 from iree.winograd.commands import (
     cache,
     calibrate,
     compile_program,
+    completion,
     database,
     doctor,
     import_model,
@@ -20,14 +23,17 @@ from iree.winograd.commands import (
     transform,
     tune,
 )
-from iree.winograd.commands.tune import INTERRUPTED
+
+_WITH_FLAGS = ("run", "tune")
+"""Commands that take flags of `iree-compile` after `--`."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Entry point of `iree-winograd`; returns its exit code."""
     try:
         code = _run(list(sys.argv[1:] if arguments is None else arguments))
-        sys.stdout.flush()
+        if sys.stdout is not None:
+            sys.stdout.flush()
     except BrokenPipeError:
         # Whoever read the output has seen enough. What is left of it would be an error at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -37,21 +43,44 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return code
 
 
+class _CommandsFormatter(argparse.HelpFormatter):
+    """Has the names of commands and what they are for on one line."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=18)
+        # Their indentation isn't counted otherwise.
+        self._action_max_length = 16
+
+
+def command_parser() -> argparse.ArgumentParser:
+    """Of the whole command line, but for what `compile` takes for `iree-compile`."""
+    parser: argparse.ArgumentParser = CommandParser(
+        prog="iree-winograd",
+        description="Fast convolutions on the stock IREE compiler.",
+        epilog="iree-winograd COMMAND --help says what a command takes.",
+        formatter_class=_CommandsFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
+    subparsers = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    for command in (compile_program, run_program, import_model, tune, database, calibrate, doctor, cache):
+        command.add_parser(subparsers)
+    transform.add_parser(subparsers)
+    tool_path = subparsers.add_parser("tool-path", help="print the folder to set IREE_TOOL_PATH to")
+    tool_path.set_defaults(run=_print_tool_path)
+    completion.add_parser(subparsers, parser)
+    return parser
+
+
 def _run(arguments: Sequence[str]) -> int:
     if arguments[:1] == ["compile"]:
         return compile_program.run(arguments[1:])
-    parser = argparse.ArgumentParser(
-        prog="iree-winograd", description="Fast convolutions on the stock IREE compiler."
-    )
-    parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
-    subparsers = parser.add_subparsers(required=True, metavar="COMMAND")
-    compile_program.add_parser(subparsers)
-    tool_path = subparsers.add_parser("tool-path", help="print the folder to set IREE_TOOL_PATH to")
-    tool_path.set_defaults(run=_print_tool_path)
-    for command in (import_model, run_program, transform, calibrate, database, tune, cache, doctor):
-        command.add_parser(subparsers)
+    parser = command_parser()
+    if not arguments:
+        parser.print_help(sys.stderr)
+        return 2
     # argparse takes `--` for the end of options, after which a subcommand has no positional arguments.
-    end = arguments.index("--") if "tune" in arguments[:1] and "--" in arguments else len(arguments)
+    has_flags = arguments[0] in _WITH_FLAGS and "--" in arguments
+    end = arguments.index("--") if has_flags else len(arguments)
     options = parser.parse_args(arguments[:end], argparse.Namespace(flags=arguments[end + 1 :]))
     code: int = options.run(options)
     return code

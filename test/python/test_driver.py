@@ -66,7 +66,6 @@ def check_same(
         "two.mlir --split-input-file --compile-to=flow",
         "add.mlir --mlir-print-ir-after=iree-stream-refine-usage,iree-abi-wrap-entry-points --compile-to=hal",
         "@options",
-        "--version",
         *wide(
             [
                 "add.mlir",

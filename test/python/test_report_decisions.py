@@ -266,7 +266,7 @@ def test_says_what_failed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, suffi
     monkeypatch.setattr(
         compilation,
         "compile_pipeline",
-        lambda options, observe=None, warn=None: [SelectAlgorithm(observe=observe), Crash()],
+        lambda options, observe=None, warn=None, **others: [SelectAlgorithm(observe=observe), Crash()],
     )
     path = tmp_path / f"report.{suffix}"
     with pytest.warns(winograd.RewriteWarning):

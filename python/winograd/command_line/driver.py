@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import os
 import re
-import signal
 import subprocess
 import sys
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 from iree.compiler import api
 from iree.compiler.api.ctypes_dl import PipelineType
+from iree.winograd import __version__
 from iree.winograd.atomic_file import STANDARD_STREAM, atomic_file
 from iree.winograd.command_line.flags import (
     ENABLE,
     HELP_FLAGS,
     MAIN_BOOLEANS,
+    VERSION_FLAGS,
     CommandLine,
     FlagError,
     expand_response_files,
@@ -26,6 +27,7 @@ from iree.winograd.command_line.flags import (
     help_text,
     parse_command_line,
 )
+from iree.winograd.command_line.front import Front
 from iree.winograd.compiling import embedding
 from iree.winograd.compiling.compilation import PHASES, REWRITE_PHASE, Compilation, Stages, session_flags
 from iree.winograd.compiling.ir_dumps import IRDumps, take_ir_dumps
@@ -35,14 +37,9 @@ from iree.winograd.compiling.target_crash import find_crash
 from iree.winograd.diagnostic import Diagnostic
 from iree.winograd.dialect.bindings import import_no_other_dialects, ir
 from iree.winograd.errors import WinogradError
-from iree.winograd.importers.import_model import import_onnx, is_onnx
+from iree.winograd.importers.import_model import is_onnx
 from iree.winograd.passes.infrastructure.remarks import CATEGORY
 from iree.winograd.report.file import ReportFileError
-
-if TYPE_CHECKING:
-    from iree.winograd.importers.imported_model import ImportedModel
-
-    _OnnxReader = Callable[[str], ImportedModel]
 
 _PROGRAM = "iree-compile"
 _MODES = {
@@ -52,16 +49,9 @@ _MODES = {
 _OUTPUT_FORMATS = ("vm-bytecode", "vm-c", "vm-asm")
 
 
-def main(
-    arguments: Sequence[str] | None = None,
-    read_onnx: _OnnxReader = import_onnx,
-    program: str = STANDARD_STREAM,
-) -> int:
-    """Entry point of the `iree-compile` that stands in front of the stock one; returns its exit code.
-
-    `read_onnx` reads an input that is an ONNX model. Without `-o` what the runtime loads is written to the
-    file `program`, and anything else to the standard output.
-    """
+def main(arguments: Sequence[str] | None = None, front: Front | None = None) -> int:
+    """Entry point of the `iree-compile` that stands in front of the stock one; returns its exit code."""
+    front = front or Front()
     arguments = list(expand_response_files(sys.argv[1:] if arguments is None else arguments))
     try:
         command_line = parse_command_line(arguments)
@@ -69,10 +59,12 @@ def main(
         _print_error(f"{_PROGRAM}: {error}")
         return 1
     if HELP_FLAGS & set(command_line.stock):
-        return _print_help(command_line)
+        return _say_with_stock_tool(command_line, f"\n{help_text()}")
     if not command_line.driver.enable_winograd or not _compiles(command_line):
         return _leave_to_stock_tool(command_line)
-    dumps = _set_up(command_line)
+    if VERSION_FLAGS & set(command_line.library):
+        return _say_with_stock_tool(command_line, f"iree-winograd {__version__}\n")
+    dumps = _set_up(command_line, front)
     try:
         stages = _stages(command_line)
     except _NothingToRewriteError as error:
@@ -86,7 +78,7 @@ def main(
     except OptionFileError as error:
         _print_error(f"{_PROGRAM}: for the --{flag_of(error.name)} option: {error}")
         return 1
-    code = _compile(command_line, stages, dumps, read_onnx, program)
+    code = _compile(command_line, stages, dumps, front)
     _flush_streams()
     # The compiler's threads and global state need no orderly end.
     os._exit(code)
@@ -109,10 +101,11 @@ def _leave_to_stock_tool(command_line: CommandLine) -> int:
     become_stock_tool(command_line.stock)
 
 
-def _print_help(command_line: CommandLine) -> int:
+def _say_with_stock_tool(command_line: CommandLine, text: str) -> int:
+    """Have the stock tool say what is asked for, and add `text`."""
     binary = embedding.stock_tool(_PROGRAM)
     code = subprocess.run([binary, *command_line.stock], check=False).returncode
-    print(f"\n{help_text()}", end="")
+    print(text, end="")
     return code
 
 
@@ -162,24 +155,33 @@ def _choice(main: Mapping[str, str], flag: str, default: str, choices: Collectio
     return value
 
 
-def _set_up(command_line: CommandLine) -> IRDumps:
-    """Set IREE's flags, or leave to the stock tool those that it doesn't accept: it ends the process then."""
+def _set_up(command_line: CommandLine, front: Front) -> IRDumps:
+    """Set IREE's flags; one that it doesn't accept ends the process, after an error."""
     dumps, library = take_ir_dumps(command_line.library)
     embedding.setup_command_line(
         str(embedding.stock_tool(_PROGRAM)),
         (*session_flags(command_line.options), *library),
-        lambda: os._exit(_leave_to_stock_tool(command_line)),
+        lambda: os._exit(_refuse(command_line, front)),
     )
     return dumps
 
 
-def _compile(
-    command_line: CommandLine, stages: Stages, dumps: IRDumps, read_onnx: _OnnxReader, program: str
-) -> int:
-    # Python would wait for the compiler to return before it ends the process.
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+def _refuse(command_line: CommandLine, front: Front) -> int:
+    """Say which of its flags the stock tool doesn't accept, or become that, which does."""
+    refusal = front.refusal(command_line)
+    if refusal is not None:
+        _print_error(refusal)
+        return 1
+    if any(map(is_onnx, command_line.inputs)):
+        # It looks at flags before it reads an input, but there has to be one.
+        become_stock_tool([*(each for each in command_line.stock if not is_onnx(each)), os.devnull])
+    become_stock_tool(command_line.stock)
+
+
+def _compile(command_line: CommandLine, stages: Stages, dumps: IRDumps, front: Front) -> int:
+    front.watch_for_interrupts()
     import_no_other_dialects()
-    default = program if _writes_program(command_line.main) else STANDARD_STREAM
+    default = front.program if _writes_program(command_line.main) else STANDARD_STREAM
     output = command_line.main.get("o", default)
     session = api.Session()
     with Compilation(
@@ -191,18 +193,21 @@ def _compile(
         console=True,
         dumps=dumps,
         only_rewritten=True,
+        begin=front.progress.begin,
     ) as compilation:
         try:
             _enable_remarks(compilation, command_line)
-            source = _open_input(compilation, command_line, read_onnx)
-            with (
-                compilation.reporting(command_line.driver.report),
-                atomic_file(output) as path,
-                _open_output(path) as file,
-            ):
-                _compile_parts(compilation, source, file, command_line.main)
-                file.keep()
+            with front.progress.shown():
+                source = _open_input(compilation, command_line, front)
+                with (
+                    compilation.reporting(command_line.driver.report),
+                    atomic_file(output) as path,
+                    _open_output(path) as file,
+                ):
+                    _compile_parts(compilation, source, file, command_line.main)
+                    file.keep()
             compilation.context.finalize_remarks()
+            front.finish(compilation, output)
         except OSError as error:
             # The stock tool says so of outputs, too.
             _print_error(f"error opening input file: cannot open output file '{output}': {error.strerror}")
@@ -243,12 +248,13 @@ def _enable_remarks(compilation: Compilation, command_line: CommandLine) -> None
 
 
 def _open_input(
-    compilation: Compilation, command_line: CommandLine, read_onnx: _OnnxReader
+    compilation: Compilation, command_line: CommandLine, front: Front
 ) -> api.Source | ir.Operation:
     path = command_line.inputs[0]
     if is_onnx(path):
         try:
-            return open_model(compilation, read_onnx(path), command_line.library)
+            front.progress.begin(f"importing {path}")
+            return open_model(compilation, front.read_onnx(path), command_line.library)
         except WinogradError as error:
             raise _CompileError(f"{_PROGRAM}: {path}: {error}") from None
     try:

@@ -17,6 +17,9 @@ from iree.winograd.targets import spelled_out
 
 ENABLE = "iree-enable-winograd"
 HELP_FLAGS = frozenset(f"{dashes}{name}" for dashes in ("-", "--") for name in ("help", "help-hidden", "h"))
+VERSION_FLAGS = frozenset(("-version", "--version"))
+OWN_PREFIX = "iree-winograd-"
+"""Of our flags but the one that enables them."""
 REPORT = "iree-winograd-report"
 
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from iree.winograd import __version__
 from iree.winograd.command_line.expected_diagnostics import check_diagnostics
 from iree.winograd.compiling.diagnostics import capture_diagnostics, capture_remarks
 from iree.winograd.compiling.pass_pipeline import build_pass_manager, load_passes, parse_pass_pipeline
@@ -183,6 +184,7 @@ def _parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
+    parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
     parser.add_argument("-o", dest="output", default="-", help="output file; '-' writes to stdout")
     parser.add_argument("--pass-pipeline", help="'builtin.module(pass{option=value},util.func(pass),...)'")
     parser.add_argument(

@@ -9,7 +9,7 @@ ONLY_ONNX = "--size and --dynamic-batch are for ONNX models"
 """What is wrong where they are given with anything else."""
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse._ActionsContainer) -> None:
     """Adds `--size` and `--dynamic-batch`."""
     parser.add_argument(
         "--size",

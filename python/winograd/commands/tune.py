@@ -8,6 +8,7 @@ import signal
 import sys
 from typing import TYPE_CHECKING, NoReturn
 
+from iree.winograd.command_line.interruption import INTERRUPTED
 from iree.winograd.commands import onnx_options
 from iree.winograd.errors import InvalidOptionError, WinogradError
 from iree.winograd.importers.import_model import import_onnx, is_onnx
@@ -17,9 +18,6 @@ if TYPE_CHECKING:
     from iree.winograd.compiling.program import Source
 
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
-
-INTERRUPTED = 130
-"""The exit code that shells give for an interrupt."""
 
 _SECONDS = {"": 1, "s": 1, "min": 60, "h": 3600}
 

@@ -72,6 +72,19 @@ _TRANSLATION_PHASE = "executable-targets"
 """The phase in which what kernels do is translated."""
 _BINARIES_PHASE = "hal"
 """The phase after which kernels are what is loaded."""
+REWRITE_PART = "rewriting layers"
+"""What our passes do, for who watches."""
+_PART_OF_PHASE = {
+    REWRITE_PHASE: "reading the program",
+    _CONSTANTS_PHASE: "evaluating constants",
+    _DISPATCHES_PHASE: "forming dispatches",
+    _COMMANDS_PHASE: "ordering commands",
+    _CONFIGURATIONS_PHASE: "configuring kernels",
+    _TRANSLATION_PHASE: "translating kernels",
+    _BINARIES_PHASE: "linking kernels",
+    PHASES[-1]: "writing the program",
+}
+"""What IREE does up to the end of each phase, for who watches."""
 
 
 class InvalidProgramError(RuntimeError):
@@ -143,6 +156,9 @@ class Compilation:
     is, and `warn`, by default `report`, is told; with `strict` it is an error. Of convolutions that are left
     at several times the cost `warn_of_left`, by default `warn`, is told once a program.
 
+    `begin` is told, in a word or two, of each part of the work before it is done, `decisions` hold what was
+    decided of the last program's layers.
+
     Programs say which arguments they write to, for `load`. With `only_rewritten` those without kernels of
     this project don't, and are what IREE makes of them, byte by byte.
 
@@ -161,6 +177,7 @@ class Compilation:
         console: bool = False,
         dumps: IRDumps = NO_DUMPS,
         only_rewritten: bool = False,
+        begin: Callable[[str], None] = lambda part: None,
     ) -> None:
         self.session = session
         self.context.emit_error_diagnostics = True
@@ -172,9 +189,10 @@ class Compilation:
         self._console = console
         self._dumps = dumps
         self._only_rewritten = only_rewritten
+        self._begin = begin
         self._invocations: list[api.Invocation] = []
         self._decisions: list[Decision] = []
-        self._observe: Callable[[Decision], None] | None = None
+        self._keeps_all = False
         self._failures: tuple[RewriteFailure, ...] = ()
         self._left: list[str] = []
         self._remarks: list[Diagnostic] = []
@@ -190,6 +208,16 @@ class Compilation:
     def context(self) -> ir.Context:
         """Of all programs of the session, as long as it is open."""
         return self.session.context
+
+    @property
+    def decisions(self) -> Sequence[Decision]:
+        """On the layers of the program that was compiled last; with all candidates where that is reported."""
+        return tuple(self._decisions)
+
+    @property
+    def failures(self) -> Sequence[RewriteFailure]:
+        """What our passes failed on in that program."""
+        return self._failures
 
     def close(self) -> None:
         """Free all that belongs to the session; invocations before the session they refer to."""
@@ -209,7 +237,7 @@ class Compilation:
             return
         from iree.winograd.report.decisions import decision_report
 
-        self._observe = self._decisions.append
+        self._keeps_all = True
         with report_file(path) as write:
             yield
             try:
@@ -297,7 +325,13 @@ class Compilation:
         self._remarks.clear()
         self._left.clear()
         try:
-            passes = compile_pipeline(with_stored_machine(options, module), self._observe, self._left.append)
+            passes = compile_pipeline(
+                with_stored_machine(options, module),
+                self._decisions.append,
+                self._left.append,
+                keeps_all=self._keeps_all,
+            )
+            self._begin(REWRITE_PART)
             run_passes(module, passes, self._dumps, containment)
             require_lowered(module)
             users = take_kernel_users(module)
@@ -434,6 +468,7 @@ class Compilation:
     ) -> api.Invocation | None:
         if compile_from == compile_to:
             return invocation
+        self._begin(_PART_OF_PHASE.get(compile_to, f"IREE, up to {compile_to}"))
         embedding.set_phases(invocation, compile_from, compile_to)
         return invocation if invocation.execute(self._stages.mode) else None
 

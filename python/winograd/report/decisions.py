@@ -13,6 +13,7 @@ from iree.winograd.pipelines.machines.model import Limits
 from iree.winograd.pipelines.selection.candidates import convolution_shape
 from iree.winograd.pipelines.selection.decision import Candidate, Decision
 from iree.winograd.pipelines.selection.layer_filter import location_names
+from iree.winograd.report.quantities import binary_size
 from iree.winograd.report.schema import (
     SCHEMA_VERSION,
     BandwidthReport,
@@ -25,8 +26,6 @@ from iree.winograd.report.schema import (
     TotalsReport,
     is_left_to_iree,
 )
-
-_BINARY_UNITS = ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))
 
 
 def decision_report(decisions: Sequence[Decision], failures: Sequence[RewriteFailure] = ()) -> DecisionReport:
@@ -149,17 +148,9 @@ def _limits(limits: Limits) -> LimitsReport:
         operations_per_second=limits.operations_per_second,
         bandwidths=[
             BandwidthReport(
-                name=each.name if each.size is None else f"{each.name} of {_size(each.size)}",
+                name=each.name if each.size is None else f"{each.name} of {binary_size(each.size)}",
                 bytes_per_second=each.bytes_per_second,
             )
             for each in limits.bandwidths
         ],
     )
-
-
-def _size(count: int) -> str:
-    """A number of bytes for readers."""
-    for unit, name in _BINARY_UNITS:
-        if count >= unit:
-            return f"{count / unit:.3g} {name}"
-    return f"{count} B"

@@ -12,6 +12,7 @@ _PREFIXES = (
     (1e-6, "µ"),
     (1e-9, "n"),
 )
+_BINARY_UNITS = ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))
 _THREE_DIGITS = 0.9995
 """What three digits round up to 1."""
 
@@ -22,3 +23,12 @@ def quantity(value: float, unit: str) -> str:
         if value >= _THREE_DIGITS * scale:
             return f"{value / scale:.3g} {prefix}{unit}"
     return f"{value:.3g} {unit}"
+
+
+def binary_size(count: int) -> str:
+    """A number of bytes with three digits and a unit that is a power of 1024."""
+    for unit, name in _BINARY_UNITS:
+        if count >= unit:
+            value = count / unit
+            return f"{value:.0f} {name}" if value >= 100 else f"{value:.3g} {name}"
+    return f"{count} B"

@@ -1,0 +1,40 @@
+"""An end at once, with nothing unfinished left behind, when a process is interrupted."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from contextlib import suppress
+
+from iree.winograd.atomic_file import remove_unfinished
+
+INTERRUPTED = 128 + signal.SIGINT
+"""The exit code that shells give for an interrupt."""
+
+
+def end_on_interrupt() -> None:
+    """From now on an interrupt, or a request to end, ends the process, whatever the compiler is doing.
+
+    Python itself would wait for the compiler to return. The exit code is what shells say: 130 for an
+    interrupt.
+    """
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        if signal.getsignal(number) == signal.SIG_IGN:
+            continue
+        # The handler in C, which writes to the pipe, is there as long as there is one in Python.
+        signal.signal(number, lambda number, frame: None)
+    signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
+    threading.Thread(target=_end, args=(reading,), daemon=True).start()
+
+
+def _end(reading: int) -> None:
+    (number,) = os.read(reading, 1)
+    remove_unfinished()
+    with suppress(OSError, AttributeError):
+        sys.stderr.write("\ninterrupted\n")
+        sys.stderr.flush()
+    os._exit(128 + number)
