@@ -12,6 +12,7 @@ from iree.winograd.passes.convert_matmul import ConvertMatmul
 from iree.winograd.passes.convert_weight_gradient import ConvertWeightGradient
 from iree.winograd.passes.drop_unit_dimensions import DropUnitDimensions
 from iree.winograd.passes.fold_filter import FoldFilter
+from iree.winograd.passes.fold_globals import FoldGlobals
 from iree.winograd.passes.fold_resampling import FoldResampling
 from iree.winograd.passes.fold_scale import FoldScale
 from iree.winograd.passes.fuse_epilogue import FuseEpilogue
@@ -47,6 +48,7 @@ from .on_program.chain_kernels import ChainKernels
 from .on_program.drop_barriers import DropBarriers
 from .on_program.end_computed_first import EndComputedFirst
 from .on_program.note_features import NoteFeatures
+from .on_program.note_signature import NoteSignature
 from .on_program.note_threads import NoteThreads
 from .on_program.note_unaligned import NoteUnaligned
 from .on_program.note_writes import NoteWrites
@@ -78,6 +80,7 @@ def compile_pipeline(
     """
     options = replace(options, threads=options.threads or physical_cores())
     return [
+        FoldGlobals(),
         WidenHalf(),
         SplitResults(),
         LowerAttention(),
@@ -124,6 +127,7 @@ def compile_pipeline(
         ChainKernels(**shared_values(options, ChainKernels)),
         ReshapeReturned(),
         SeparateCalls(),
+        NoteSignature(),
         NoteUnaligned(),
         NoteThreads(**shared_values(options, NoteThreads)),
         NoteFeatures(),

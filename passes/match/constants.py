@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from iree.winograd.dialect.bindings import ir
-from iree.winograd.passes.match.elements import constant_elements
+from iree.winograd.passes.match.elements import constant_elements, holds_elements
 from iree.winograd.passes.match.elementwise import Elementwise, match_elementwise
 from iree.winograd.passes.match.evaluate import can_evaluate, evaluate_body
 from iree.winograd.passes.match.navigation import defining_operation
@@ -151,7 +151,7 @@ def _is_known(value: ir.Value) -> bool:
     if str(value.type.element_type) not in ("f32", "i1"):
         return False
     if operation.name == "arith.constant":
-        return _is_dense(operation.attributes["value"])
+        return holds_elements(operation.attributes["value"])
     if operation.name in _READ_IN_PLACE:
         is_static = len(operation.operands) == _READ_IN_PLACE[operation.name]
         return is_static and value.type.has_static_shape and _is_known(operation.operands[0])
@@ -173,16 +173,6 @@ def _reversed(source: Array, reversal: Reversal) -> Array:
     steps = tuple(slice(None, None, -1 if is_reversed else 1) for is_reversed in reversal.reversed)
     reversed_: Array = source.transpose(reversal.permutation)[steps]
     return reversed_
-
-
-def _is_dense(attribute: ir.Attribute) -> bool:
-    if isinstance(attribute, ir.DenseElementsAttr):
-        return True
-    try:
-        ir.DenseResourceElementsAttr(attribute)
-    except ValueError:
-        return False
-    return True
 
 
 def _is_constant_arithmetic(operation: ir.Operation) -> bool:

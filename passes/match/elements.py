@@ -21,6 +21,17 @@ def number_type(type_: ir.Type) -> npt.DTypeLike | None:
     return names.get(str(type_))
 
 
+def holds_elements(attribute: ir.Attribute | None) -> bool:
+    """Whether an attribute holds the elements of a tensor, itself or as a resource of the program."""
+    if attribute is None or isinstance(attribute, ir.DenseElementsAttr):
+        return attribute is not None
+    try:
+        ir.DenseResourceElementsAttr(attribute)
+    except ValueError:
+        return False
+    return True
+
+
 def constant_elements(constant: ir.Operation, most: int | None = None) -> Array | None:
     """The scalar, or the elements of the tensor, that an `arith.constant` is, not to be written to.
 

@@ -5,6 +5,9 @@ Reflection attributes of IREE's of a function.
 
 from __future__ import annotations
 
+DECLARATION_KEY = "iree.abi.declaration"
+"""The types of arguments and results, as IREE writes them where it does."""
+
 UNALIGNED_KEY = "winograd.unaligned"
 """The numbers, between spaces, of the arguments that may lie anywhere in memory."""
 

@@ -58,6 +58,23 @@ def test_every_form_of_a_program(tmp_path: Path) -> None:
         run_add(winograd.compile(source))
 
 
+def test_programs_of_torch() -> None:
+    torch = pytest.importorskip("torch")
+    fx = pytest.importorskip("torch_mlir.fx")
+    layer, values = torch.nn.Threshold(0.25, 1.0), torch.linspace(-1, 1, 8)
+    exported = torch.export.export(layer, (values,))
+    of_torch_mlir = [
+        fx.export_and_import(layer, values, output_type=kind) for kind in ("raw", "linalg-on-tensors")
+    ]
+    for source in (exported, *of_torch_mlir):
+        program = winograd.load(winograd.compile(source), "local-sync")
+        np.testing.assert_array_equal(program(values), layer(values))
+    with pytest.raises(TypeError, match=r"compile import_torch\(model"):
+        winograd.compile(layer)
+    with pytest.raises(TypeError, match="can't compile a int"):
+        winograd.compile(3)  # type: ignore[arg-type]
+
+
 def test_output_file(tmp_path: Path) -> None:
     output = tmp_path / "add.vmfb"
     assert winograd.compile(ADD, output=output) is None  # type: ignore[func-returns-value]

@@ -62,7 +62,19 @@ FOR_HALF = "winograd-widen-half"
 """Has work only where there are numbers of half precision: `test/pipelines/test_widen_half.py`."""
 FOR_ATTENTION = "winograd-lower-attention"
 """Has work only for attention of one operation: `test/pipelines/cpu/test_attention.py`."""
-FOR_OTHERS = {FOR_ANNOTATIONS, *FOR_CALLED, FOR_BATCHES, FOR_HALF, FOR_ATTENTION}
+FOR_GLOBALS = "winograd-fold-globals"
+"""Has work only for weights in globals, as iree-turbine exports them: `test/passes/fold-globals.mlir`."""
+FOR_TORCH_TYPES = "winograd-note-signature"
+"""Has work only for functions on the types of torch-mlir: `test/pipelines/note-signature.mlir`."""
+FOR_OTHERS = {
+    FOR_ANNOTATIONS,
+    *FOR_CALLED,
+    FOR_BATCHES,
+    FOR_HALF,
+    FOR_ATTENTION,
+    FOR_GLOBALS,
+    FOR_TORCH_TYPES,
+}
 # Kernels take time to emit: most tests stop before they are.
 EMITTING = PASSES.index("winograd-lower-to-dispatch")
 FIRST = Unit("winograd-fuse-pad", "input transform", 0)

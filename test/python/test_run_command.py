@@ -57,6 +57,32 @@ def test_results_are_those_of_onnxruntime(folder: Path, capsys: pytest.CaptureFi
     assert output["max"] == expected.max()
 
 
+def test_a_program_without_types(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """IREE keeps none of a function on torch-mlir's types."""
+    program = tmp_path / "relu.vmfb"
+    relu = """func.func @main(%a: !torch.vtensor<[2,3],f32>, %b: !torch.vtensor<[4],si64>)
+    -> (!torch.vtensor<[2,3],f32>, !torch.vtensor<[4],si64>) {
+  %0 = torch.aten.relu %a : !torch.vtensor<[2,3],f32> -> !torch.vtensor<[2,3],f32>
+  return %0, %b : !torch.vtensor<[2,3],f32>, !torch.vtensor<[4],si64>
+}"""
+    iree.winograd.compile(relu, output=program, enable_winograd=False)
+    stated = np.array([[-1, 2, -3], [4, -5, 6]], np.float32)
+    np.save(tmp_path / "a.npy", stated)
+    results = [tmp_path / "relu.npy", tmp_path / "b.npy"]
+    files = [f"--output={path}" for path in results]
+    text = run(capsys, program, *DEVICE, f"--input={tmp_path / 'a.npy'}", "--input=4xi64", *files)
+    assert text.splitlines()[0] == "0: float32[2, 3], 0 to 6"
+    np.testing.assert_array_equal(np.load(results[0]), np.maximum(stated, 0))
+    assert np.load(results[1]).dtype == np.int64
+    for inputs, message in (
+        (["2x3"], "takes 2 array(s) and doesn't tell of which types"),
+        (["2x3", "4xq7"], "input 1: '4xq7' is neither"),
+        (["2x4", "4xi64"], "expected shape `2x3`"),
+    ):
+        assert main(["run", str(program), *DEVICE, *(f"--input={each}" for each in inputs)]) == 1
+        assert message in capsys.readouterr().err
+
+
 def test_models_are_compiled_and_timed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     record = json.loads(run(capsys, folder / "net.onnx", "--threads=1", "--seconds=0.01", "--json"))
     assert record["compile_seconds"] > 0

@@ -72,6 +72,12 @@ def flag_of(name: str) -> str:
     return next(flag for flag, each in OWN_FLAGS.items() if each.name == name)
 
 
+def is_own(argument: str) -> bool:
+    """Whether an argument of `iree-compile` is a flag of ours."""
+    name, _ = _split_flag(argument)
+    return name in OWN_FLAGS
+
+
 def help_text() -> str:
     """The section on our flags, laid out as in the help of the stock tool."""
     lines = (f"  --{_usage(each):<70} - {each.help}\n" for each in OWN_FLAGS.values())

@@ -48,7 +48,8 @@ def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
         dest="inputs",
         metavar="[NAME=]WHAT",
         help="a .npy file, or sizes of a random array, as 1x3x224x224; in order, or by name. Without, "
-        "inputs are random and sizes that the program leaves open are 1",
+        "inputs are random and sizes that the program leaves open are 1. A program that doesn't tell what it "
+        "takes needs all of them, and types other than f32, as 1x128xi64",
     )
     parser.add_argument(
         "--output",
@@ -98,7 +99,7 @@ def _results(options: argparse.Namespace, folder: Path) -> tuple[dict[str, Any],
     # Other subcommands need neither numpy nor the runtime.
     from iree.winograd.loading.runtime import load
     from iree.winograd.pipelines.machines.host import physical_cores
-    from iree.winograd.running.arguments import arguments_of
+    from iree.winograd.running.arguments import arguments_of, stated_arguments
     from iree.winograd.running.timing import time_calls
 
     driver = driver_name(options.device)
@@ -121,8 +122,9 @@ def _results(options: argparse.Namespace, folder: Path) -> tuple[dict[str, Any],
     if on_cpu:
         record["threads"] = threads
     if function.signature is None:
-        raise InvalidOptionError(f"{path} doesn't tell what {function.name} takes: compile it from its model")
-    arguments = arguments_of(function.signature.inputs, options.inputs)
+        arguments = stated_arguments(function.argument_count, options.inputs)
+    else:
+        arguments = arguments_of(function.signature.inputs, options.inputs)
     with _step("first call", record, "first_call_seconds"):
         returned = function(*arguments)
     results: tuple[Array, ...] = returned if isinstance(returned, tuple) else (returned,)
@@ -184,9 +186,9 @@ def _describe(function: LoadedFunction, results: Sequence[Array], record: dict[s
     import numpy as np
     from iree.winograd.running.arguments import label
 
-    assert function.signature is not None
+    signatures = [None] * len(results) if function.signature is None else function.signature.outputs
     text, record["outputs"] = [], []
-    for number, (signature, result) in enumerate(zip(function.signature.outputs, results, strict=True)):
+    for number, (signature, result) in enumerate(zip(signatures, results, strict=True)):
         finite = result[np.isfinite(result)] if result.dtype.kind == "f" else result
         least, most = (finite.min().item(), finite.max().item()) if finite.size else (None, None)
         name, sizes = label(signature, number), list(result.shape)

@@ -221,10 +221,14 @@ class Compilation:
 
     def close(self) -> None:
         """Free all that belongs to the session; invocations before the session they refer to."""
+        self.close_invocations()
+        embedding.close_session(self.session)
+
+    def close_invocations(self) -> None:
+        """Free what programs were compiled to, and leave the session open to whom it belongs."""
         for invocation in self._invocations:
             embedding.close_invocation(invocation)
         self._invocations.clear()
-        embedding.close_session(self.session)
 
     @contextmanager
     def reporting(self, path: str | os.PathLike[str] | None) -> Iterator[None]:

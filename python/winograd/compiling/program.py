@@ -9,7 +9,7 @@ import sys
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeGuard, overload
 
 from iree.compiler import api
 from iree.winograd.atomic_file import atomic_file, unnamed_file
@@ -21,23 +21,42 @@ from iree.winograd.compiling.target_crash import find_crash
 from iree.winograd.diagnostic import Diagnostic
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.errors import CompilationError, InvalidOptionError
-from iree.winograd.importers.import_model import import_onnx, is_onnx
+from iree.winograd.importers.import_model import import_onnx, import_torch, is_onnx
 from iree.winograd.importers.imported_model import ImportedModel
 from iree.winograd.pipelines.selection.options import WinogradOptions
 from iree.winograd.report.file import REPORT_FILES, ReportFileError, is_report_path
 from iree.winograd.targets import spelled_out, target_flags
 
 
+class Module(Protocol):
+    """A program in any bindings of MLIR: IREE's, torch-mlir's, jax's."""
+
+    @property
+    def operation(self) -> Any: ...
+
+
 class Exported(Protocol):
     """A program that another exporter made of a model, as iree-turbine's `aot.export` does."""
 
     @property
-    def mlir_module(self) -> ir.Operation: ...
+    def mlir_module(self) -> Module: ...
 
 
-Source: TypeAlias = str | bytes | os.PathLike[str] | ImportedModel | Exported | ir.Module | ir.Operation
+class ExportedByJax(Protocol):
+    """A program of `jax.export`'s."""
+
+    def mlir_module(self) -> str: ...
+
+
+if TYPE_CHECKING:
+    from torch.export import ExportedProgram
+
+Source: TypeAlias = (
+    "str | bytes | os.PathLike[str] | ImportedModel | ExportedProgram | Exported | ExportedByJax | Module"
+)
 
 _BYTECODE_MAGIC = b"ML\xefR"
+_OWN_FLAGS = ("iree-winograd-", "iree-enable-winograd")
 
 
 class RewriteWarning(UserWarning):
@@ -90,10 +109,11 @@ def compile(
 ) -> bytes | None:
     """Compile `source` for `target`; returns the `.vmfb`, or writes it to the file `output`.
 
-    `source` is what `import_torch` or `import_onnx` returned, what iree-turbine's `aot.export` did or another
-    object with an `mlir_module`, a module of IREE's bindings, MLIR text or bytecode as `bytes`, the path of
-    such a file or of an `.onnx`, or a `str`: MLIR text if it has more than one line, else a path. `target` is
-    described at `target_flags`; `flags` are more flags of `iree-compile`, later ones taking precedence.
+    `source` is what `import_torch`, `import_onnx` or `torch.export.export` returned, what iree-turbine's
+    `aot.export` or `jax.export` did or another object with an `mlir_module`, a module of IREE's bindings of
+    MLIR or of others, such as torch-mlir's, MLIR text or bytecode as `bytes`, the path of such a file or of
+    an `.onnx`, or a `str`: MLIR text if it has more than one line, else a path. `target` is described at
+    `target_flags`; `flags` are more flags of `iree-compile`, later ones taking precedence.
     `options` are the fields of `WinogradOptions`. With `enable_winograd=False` the program goes through stock
     IREE. The file `report`, `.json` or `.html`, is to say what each layer could have become, and why it
     became what it did (docs/reference/report.md).
@@ -105,7 +125,8 @@ def compile(
     `InvalidOptionError` for options, flags or targets that aren't known, a tuning database or machine that
     isn't there, and `CompilationError`, which holds the compiler's diagnostics, when `source`, `output` or
     `report` can't be opened, `source` doesn't compile, or has convolutions and there are no kernels for
-    `target`, and with `strict` when a pass failed; for an `.onnx` also what `import_onnx` raises.
+    `target`, and with `strict` when a pass failed; for a model that is imported also what `import_onnx` or
+    `import_torch` raises, and TypeError for a `source` that is nothing of these.
     """
     checked_options = make_options(WinogradOptions, options)
     if report is not None:
@@ -144,8 +165,10 @@ def _check_report(path: str | os.PathLike[str], enable_winograd: bool) -> None:
 def open_session(flags: tuple[str, ...], options: WinogradOptions | None) -> api.Session:
     """A session of the compiler with `flags` and those that `options` imply.
 
-    Raises `InvalidOptionError` for flags that aren't known, or that IREE crashes on.
+    Raises `InvalidOptionError` for flags that aren't known, or that IREE crashes on, and for ours.
     """
+    if own := next((flag for flag in flags if flag.lstrip("-").startswith(_OWN_FLAGS)), None):
+        raise InvalidOptionError(f"{own} is a flag of the command: in Python it is an option, a keyword")
     session = api.Session()
     flags = spelled_out(flags)
     implied = () if options is None else session_flags(options)
@@ -232,16 +255,15 @@ def open_source(
     """
     if isinstance(source, ImportedModel):
         return open_model(compilation, source, flags)
-    module = getattr(source, "mlir_module", source)
-    if isinstance(module, (ir.Module, ir.Operation)):
-        source = _bytecode(module)
+    if _is_of_torch(source):
+        return open_model(compilation, import_torch(source), flags)
+    source = _as_text_or_bytecode(source)
     if isinstance(source, str) and "\n" in source:
         source = source.encode()
     if isinstance(source, bytes):
         is_bytecode = source.startswith(_BYTECODE_MAGIC)
         # IREE wants text to end with a null byte.
         return api.Source.wrap_buffer(compilation.session, source if is_bytecode else source + b"\0")
-    assert isinstance(source, (str, os.PathLike))
     if is_onnx(source):
         return open_model(compilation, import_onnx(source), flags)
     try:
@@ -250,8 +272,27 @@ def open_source(
         raise CompilationError(str(error)) from None
 
 
-def _bytecode(module: ir.Module | ir.Operation) -> bytes:
-    """A module as bytes, which it can be read from into another context than its own."""
+def _is_of_torch(source: object) -> TypeGuard[ExportedProgram]:
+    """Whether a source is a program of torch's; it has been imported then. Raises `TypeError` for a model."""
+    torch = sys.modules.get("torch")
+    if torch is None:
+        return False
+    if isinstance(source, torch.nn.Module):
+        raise TypeError(
+            "a torch.nn.Module has no types of arguments: compile import_torch(model, *arguments)"
+        )
+    return isinstance(source, torch.export.ExportedProgram)
+
+
+def _as_text_or_bytecode(source: object) -> str | bytes | os.PathLike[str]:
+    """A program in any bindings as what another context than its own can read; text and paths as they are."""
+    module = getattr(source, "mlir_module", source)
+    module = module() if callable(module) else module
+    if isinstance(module, (str, bytes, os.PathLike)):
+        return module
+    operation = getattr(module, "operation", None)
+    if operation is None:
+        raise TypeError(f"can't compile a {type(source).__name__}: it is no path, no MLIR and no model")
     file = io.BytesIO()
-    module.operation.write_bytecode(file)
+    operation.write_bytecode(file)
     return file.getvalue()

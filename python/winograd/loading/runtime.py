@@ -30,8 +30,14 @@ from iree.winograd.loading.parameters import Parameter, TensorParameter, by_posi
 from iree.winograd.loading.processor_features import missing_features
 from iree.winograd.loading.program_context import INSTANCE, ProgramContext
 from iree.winograd.loading.results import Result, has_tensor, mapped
-from iree.winograd.loading.signatures import FunctionSignature, SignatureError, parse_declaration
+from iree.winograd.loading.signatures import (
+    FunctionSignature,
+    SignatureError,
+    count_arrays,
+    parse_declaration,
+)
 from iree.winograd.pipelines.problems.reflection import (
+    DECLARATION_KEY,
     FEATURES_KEY,
     INPUTS_KEY,
     ORDER_KEY,
@@ -182,7 +188,8 @@ class LoadedFunction:
     """A function of a loaded program.
 
     Its `signature` is None where the program doesn't hold it: IREE keeps none of functions that come from
-    torch-mlir's types, as ONNX models do. The program itself checks the arguments then.
+    torch-mlir's types, and this project notes them where it has kernels. The program itself checks the
+    arguments then.
     """
 
     def __init__(
@@ -235,6 +242,19 @@ class LoadedFunction:
         convert = Result.torch if has_tensor(given) else Result.numpy
         converted = [convert(result) for result in results]
         return converted[0] if len(converted) == 1 else tuple(converted)
+
+    @property
+    def argument_count(self) -> int:
+        """How many arrays it takes, which also a program without its `signature` tells.
+
+        Raises `CallError` where it takes something else.
+        """
+        if self.signature is not None:
+            return len(self.signature.inputs)
+        try:
+            return count_arrays(repr(self._function))
+        except SignatureError as error:
+            raise CallError(f"{self.name} can't be called: {error}") from None
 
     @property
     def device(self) -> Device:
@@ -328,7 +348,7 @@ def _require_order(name: str, versions: Sequence[str]) -> None:
 
 def _signature(function: Any) -> FunctionSignature | None:
     """That of a function, or None where the program doesn't hold it. Raises `SignatureError`."""
-    declaration = function.reflection.get("iree.abi.declaration")
+    declaration = function.reflection.get(DECLARATION_KEY)
     if declaration is None:
         return None
     names = [json.loads(function.reflection.get(key, "null")) for key in (INPUTS_KEY, OUTPUTS_KEY)]

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 # Element types have parameters of their own, as in `tensor<4xcomplex<f32>>`.
 _VALUE = re.compile(r"%\w+: (tensor<(?:[^<>]|<[^<>]*>)*>|[^,]+)")
 _TENSOR = re.compile(r"tensor<(?P<sizes>(?:(?:\d+|\?)x)*)(?P<element_type>.+)>")
+_CALL = re.compile(r"\(0(\w*)_\w*")
 _DECLARATION = re.compile(r"sync func @[^(]*\((.*)\) -> \((.*)\)")
 
 
@@ -48,6 +49,18 @@ class FunctionSignature:
 
 class SignatureError(Exception):
     """A function can't be called on arrays."""
+
+
+def count_arrays(function: str) -> int:
+    """How many arguments a function takes that the runtime prints as `<VmFunction main(0rr_r), ...>`.
+
+    Raises `SignatureError` if one of them isn't an array: `r` stands for an object, `v` for none.
+    """
+    match = _CALL.search(function)
+    arguments = "" if match is None else match[1].replace("v", "")
+    if match is None or arguments.strip("r"):
+        raise SignatureError("it takes something other than arrays")
+    return len(arguments)
 
 
 def parse_declaration(

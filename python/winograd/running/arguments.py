@@ -15,6 +15,7 @@ from iree.winograd.loading.signatures import TensorSignature
 Array = npt.NDArray[Any]
 
 _SIZES = re.compile(r"\d+(x\d+)*|")
+_TYPED = re.compile(r"(?P<sizes>(?:\d+(?:x\d+)*)?)(?:(?:^|x)(?P<element_type>[a-z]\w*))?")
 
 
 def arguments_of(inputs: Sequence[TensorSignature], descriptions: Sequence[str]) -> list[Array]:
@@ -39,9 +40,38 @@ def arguments_of(inputs: Sequence[TensorSignature], descriptions: Sequence[str])
     ]
 
 
-def label(signature: TensorSignature, number: int) -> str:
+def stated_arguments(count: int, descriptions: Sequence[str]) -> list[Array]:
+    """Arrays for a function that tells how many it takes, and not of which types.
+
+    A description is the path of a `.npy` file, or sizes and an element type of MLIR's, f32 unless it is
+    given, of a random array: `1x3x224x224`, `1x128xi64`. Raises `InvalidOptionError` for others, for another
+    number of them, and for files that can't be read.
+    """
+    if len(descriptions) != count:
+        raise InvalidOptionError(
+            f"the program takes {count} array(s) and doesn't tell of which types: state each by "
+            "--input, as a .npy file or as 1x3x224x224xf32; with wrong sizes it says which it expects"
+        )
+    generator = np.random.default_rng(0)
+    return [_stated(number, what, generator) for number, what in enumerate(descriptions)]
+
+
+def _stated(number: int, what: str, generator: np.random.Generator) -> Array:
+    if what.endswith(".npy"):
+        return _load(what)
+    match = _TYPED.fullmatch(what)
+    types = () if match is None else types_of_mlir(match["element_type"] or "f32")
+    if match is None or not types:
+        raise InvalidOptionError(
+            f"input {number}: {what!r} is neither a .npy file nor sizes and a type like 1x3x224x224xf32"
+        )
+    sizes = tuple(map(int, filter(None, match["sizes"].split("x"))))
+    return _random(sizes, types[0].dtype, generator, str(number))
+
+
+def label(signature: TensorSignature | None, number: int) -> str:
     """What an input or output is called: by its name, or else by its number."""
-    return str(number) if signature.name is None else signature.name
+    return str(number) if signature is None or signature.name is None else signature.name
 
 
 def _numbered(inputs: Sequence[TensorSignature], name: str) -> int:
@@ -69,13 +99,19 @@ def _array(signature: TensorSignature, what: str | None, generator: np.random.Ge
         raise InvalidOptionError(f"input {name}: {what!r} is neither a .npy file nor sizes like 1x3x224x224")
     if not signature.accepts(shape):
         raise InvalidOptionError(f"input {name} must be {signature}, not of sizes {what}")
+    return _random(shape, types_of_mlir(signature.element_type)[0].dtype, generator, name)
+
+
+def _random(shape: tuple[int, ...], dtype: np.dtype[Any], generator: np.random.Generator, name: str) -> Array:
+    """Raises `InvalidOptionError` where memory doesn't hold it."""
     try:
-        return _random(shape, types_of_mlir(signature.element_type)[0].dtype, generator)
+        return _numbers(shape, dtype, generator)
     except (MemoryError, ValueError):
-        raise InvalidOptionError(f"input {name}: {what} are more elements than memory holds") from None
+        sizes = "x".join(map(str, shape))
+        raise InvalidOptionError(f"input {name}: {sizes} are more elements than memory holds") from None
 
 
-def _random(shape: tuple[int, ...], dtype: np.dtype[Any], generator: np.random.Generator) -> Array:
+def _numbers(shape: tuple[int, ...], dtype: np.dtype[Any], generator: np.random.Generator) -> Array:
     if dtype.kind == "c":
         parts = generator.standard_normal((2, *shape))
         return np.asarray(parts[0] + 1j * parts[1], dtype)
