@@ -27,9 +27,9 @@ class StoreHalf:
 
     `winograd-widen-half` has all numbers in f32. An image that was widened for a convolution alone is read as
     it is, by loads that widen. A result that is rounded to half precision is stored so, if the program wants
-    it so or convolutions are all that reads it. That halves what goes through memory, and computes the same:
-    transforms, products and sums stay in f32. It is for kernels that take such images by the schedule that
-    they have.
+    it so or convolutions and their epilogues are all that reads it. That halves what goes through memory, and
+    computes the same: transforms, products and sums stay in f32. It is for kernels that take such images by
+    the schedule that they have.
 
         %w = linalg.generic ins(%x : tensor<1x14x14x32xf16>) { arith.extf }
         %v = "winograd.input_transform"(%w) : (tensor<1x14x14x32xf32>) -> tensor<36x9x32xf32>
@@ -78,17 +78,36 @@ def _write_half(transform: ops.OutputTransformOp, space: SearchSpace) -> None:
     half = rounded_type(transform.body.operations[-1].operation.operands[0])
     if half is None or not _takes(group, space, result=half):
         return
-    readers = [reader for user in users if (reader := _reader(user)) is not None]
-    if len(readers) < len(users) or not all(_takes(reader, space, input=half) for reader in readers):
+    groups = [(user, _reading_group(user)) for user in set(users)]
+    if not all(group is not None and _reads(user, group, space, half) for user, group in groups):
         return
     narrowed = _rebuild_output(transform, half)
-    for reader in readers:
+    images = [user for user, _ in groups if user.name == ops.InputTransformOp.OPERATION_NAME]
+    for user, _ in groups:
+        if user not in images:
+            _widen_operands(ops.OutputTransformOp(user), transform.result, narrowed)
+    for user in images:
         # With the last of them the transform goes whose result they read.
-        _rebuild_input(reader.input_transform, narrowed)
+        _rebuild_input(ops.InputTransformOp(user), narrowed)
+    if not images:
+        erase_if_unused([transform.operation])
 
 
-def _reader(user: ir.Operation) -> ConvolutionGroup | None:
-    """The group whose input transform `user` is; None where it is none, or of none."""
+def _reads(user: ir.Operation, group: ConvolutionGroup, space: SearchSpace, half: ir.Type) -> bool:
+    """Whether the group's kernel takes an image, or an operand of its epilogue, of half precision.
+
+    A kernel that writes such numbers converts them in its epilogue.
+    """
+    if user.name == ops.InputTransformOp.OPERATION_NAME:
+        return _takes(group, space, input=half)
+    return _takes(group, space, result=half)
+
+
+def _reading_group(user: ir.Operation) -> ConvolutionGroup | None:
+    """The group whose input or output transform `user` is; None where it is none, or of none."""
+    if user.name == ops.OutputTransformOp.OPERATION_NAME:
+        group = match_group(ops.OutputTransformOp(user))
+        return None if isinstance(group, NoMatch) else group
     operation = user
     for name in (ops.InputTransformOp.OPERATION_NAME, "linalg.batch_matmul"):
         following = {use.owner.operation for use in operation.results[0].uses} if operation.results else set()
@@ -124,6 +143,23 @@ def _rebuild_input(transform: ops.InputTransformOp, image: ir.Value) -> None:
         )
     transform.result.replace_all_uses_with(rebuilt.result)
     erase_if_unused([transform.operation])
+
+
+def _widen_operands(transform: ops.OutputTransformOp, operand: ir.Value, narrowed: ir.Value) -> None:
+    """Has an epilogue read `narrowed` in place of `operand`, which is that widened."""
+    body = transform.body
+    for number, each in enumerate(list(transform.operation.operands)):
+        if each != operand:
+            continue
+        # The accumulated element is the first of both.
+        argument = body.arguments[number]
+        uses = [(use.owner.operation, use.operand_number) for use in argument.uses]
+        transform.operation.operands[number] = narrowed
+        argument.set_type(ir.RankedTensorType(narrowed.type).element_type)
+        with transform.location, ir.InsertionPoint.at_block_begin(body):
+            widened = arith.extf(ir.F32Type.get(), argument)
+        for user, position in uses:
+            user.operands[position] = widened
 
 
 def _rebuild_output(transform: ops.OutputTransformOp, half: ir.Type) -> ir.Value:

@@ -26,11 +26,32 @@ def _convolution(*sizes: int, **options: int) -> torch.nn.Module:
     return torch.nn.Conv2d(*sizes, **options)
 
 
+class _Residual(torch.nn.Module):
+    """What a block adds to is read by its first convolution, and by the epilogue of the last."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.before, self.inner, self.last = (torch.nn.Conv2d(channels, channels, 1) for _ in range(3))
+
+    def forward(self, image: torch.Tensor) -> torch.Tensor:
+        image = torch.relu(self.before(image))
+        return torch.relu(image + self.last(torch.relu(self.inner(image))))
+
+
 QUICK_LAYERS = ("Winograd", "direct")
 LAYERS: dict[str, tuple[Callable[[], torch.nn.Module], tuple[int, ...], dict[str, int], tuple[int, int]]] = {
     "Winograd": (lambda: _chain(*[_convolution(16, 16, 3, padding=1)] * 2), (2, 16, 14, 15), {}, (2, 2)),
     "direct": (lambda: _chain(*[_convolution(24, 24, 3, padding=1)] * 2), (1, 24, 13, 14), DIRECT, (1, 2)),
     "pointwise": (lambda: _chain(*[_convolution(48, 48, 1)] * 3), (1, 48, 9, 9), {}, (2, 3)),
+    "residual": (lambda: _Residual(24), (1, 24, 9, 9), {}, (2, 3)),
+    "depthwise": (
+        lambda: _chain(
+            _convolution(16, 32, 1), _convolution(32, 32, 3, padding=1, groups=32), _convolution(32, 16, 1)
+        ),
+        (1, 16, 12, 12),
+        {},
+        (1, 2),
+    ),
     "strided": (
         lambda: _chain(_convolution(16, 20, 3), _convolution(20, 19, 3, stride=2)),
         (1, 16, 21, 21),

@@ -36,6 +36,9 @@ CpuSchedule = (
     | DepthwiseWeightGradientSchedule
 )
 
+_CONVERTING = (DirectSchedule, WinogradSchedule, Bf16MatrixUnitSchedule, DepthwiseSchedule)
+"""Those of kernels that read and write images of other types than they compute with."""
+
 
 def misfit(schedule: CpuSchedule, shape: ConvolutionShape, target: CpuTarget) -> Reason | None:
     """What keeps the kernel of a schedule from computing `shape` by it; None when nothing does."""
@@ -79,7 +82,9 @@ def _stored_types_misfit(schedule: CpuSchedule, shape: ConvolutionShape, target:
     computed = replace(types, input=F32.input, result=F32.result)
     if not stored or computed != F32 or not stored <= NUMBERS.keys():
         return types_misfit(shape)
-    if not isinstance(schedule, DirectSchedule | WinogradSchedule | Bf16MatrixUnitSchedule):
+    if isinstance(schedule, DepthwiseSchedule) and schedule.copied_rows is None and types.input != F32.input:
+        return f"the kernel reads {F32}, not {types.input}, where it copies nothing"
+    if not isinstance(schedule, _CONVERTING):
         return f"the kernel reads and writes {F32}, not {types}"
     if not target.converts_half and any(NUMBERS[name].needs_instructions for name in stored):
         return f"the target has no instructions that convert {types}"
