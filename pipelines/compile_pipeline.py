@@ -61,6 +61,7 @@ from .to_kernels.lower_attention import LowerAttention
 from .to_kernels.lower_batch_matmul import LowerBatchMatmul
 from .to_kernels.lower_layer_norm import LowerLayerNorm
 from .to_kernels.lower_softmax import LowerSoftmax
+from .to_kernels.lower_sums import LowerSums
 from .to_kernels.lower_to_dispatch import LowerToDispatch
 from .to_kernels.pool_in_place import PoolInPlace
 from .to_kernels.transpose_images import TransposeImages
@@ -119,6 +120,7 @@ def compile_pipeline(
         StoreHalf(),
         TransposeImages(),
         CopyParts(),
+        LowerSums(),
         SplitSums(),
         KeepNan(),
         ComputeScalesFirst(),

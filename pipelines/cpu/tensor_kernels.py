@@ -20,9 +20,12 @@ from iree.winograd.pipelines.problems.tensor_operations import (
     ChannelShuffle,
     ChannelsLast,
     ColumnSoftmax,
+    CombinedMoments,
     MaxPooling,
+    PartialMoments,
     RowNormalization,
     RowSoftmax,
+    Sums,
     TensorOperation,
 )
 
@@ -71,6 +74,8 @@ class _Kind:
 
 def misfit(operation: TensorOperation, target: CpuTarget) -> Reason | None:
     """Why IREE computes the operation; None where a kernel is to."""
+    if isinstance(operation, Sums | PartialMoments | CombinedMoments):
+        return "IREE's loops over pixels are vectors of channels on CPUs"
     return _KINDS[type(operation)].misfit(operation, target)
 
 

@@ -34,12 +34,19 @@ from iree.winograd.pipelines.gpu.schedules.matrix import MatrixSchedule
 from iree.winograd.pipelines.gpu.schedules.split import WarpSchedule
 from iree.winograd.pipelines.gpu.schedules.warpgroup import WarpgroupSchedule
 from iree.winograd.pipelines.gpu.schedules.weight_gradient import GpuWeightGradientSchedule
+from iree.winograd.pipelines.gpu.sums_lowering import SumsLowering
 from iree.winograd.pipelines.gpu.tensor_kernels import misfit
 from iree.winograd.pipelines.gpu.weight_gradient_lowering import WeightGradientLowering
 from iree.winograd.pipelines.problems.group import ConvolutionGroup
 from iree.winograd.pipelines.problems.schedule import Schedule
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
-from iree.winograd.pipelines.problems.tensor_operations import ChannelsLast, TensorOperation
+from iree.winograd.pipelines.problems.tensor_operations import (
+    ChannelsLast,
+    CombinedMoments,
+    PartialMoments,
+    Sums,
+    TensorOperation,
+)
 from iree.winograd.pipelines.problems.weight_gradient_group import WeightGradientGroup
 
 
@@ -76,9 +83,16 @@ class GpuLowering:
         return ProductLowering(launcher, group, _product(shape, schedule))
 
     def compute(self, operation: TensorOperation) -> ir.Value:
-        """Emits the dispatch that makes images channels last, the operation there is a kernel for."""
+        """Emits the dispatches of an operation that there are kernels for."""
         if reason := misfit(operation):
             raise ValueError(reason)
+        sums = SumsLowering(self._launcher)
+        if isinstance(operation, Sums):
+            return sums.sums(operation)
+        if isinstance(operation, PartialMoments):
+            return sums.partial_moments(operation)
+        if isinstance(operation, CombinedMoments):
+            return sums.combined_moments(operation)
         assert isinstance(operation, ChannelsLast)
         batch, channels, *size = TensorArgument.of(operation.image, by_quads=False).extents
         assert channels is not None

@@ -2,34 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
+from typing import Any
 
 from iree.winograd.passes.match.no_match import Reason
+from iree.winograd.pipelines.gpu.kernels.image_sums import SUMMING_THREADS
 from iree.winograd.pipelines.problems.tensor_operations import (
     BatchedProduct,
     ChannelShuffle,
     ChannelsLast,
     ColumnSoftmax,
+    CombinedMoments,
     MaxPooling,
+    PartialMoments,
     RowNormalization,
     RowSoftmax,
+    Sums,
     TensorOperation,
 )
 
-_MISFITS: Mapping[type, Reason | None] = MappingProxyType(
+_LEAST_ELEMENTS = 1 << 15
+"""Of images that IREE's code sums in about the time that a kernel takes to begin."""
+_LEAST_SUMMED = 64
+"""Elements of a sum. Fewer are added by one of IREE's threads, as part of what is computed of the sum."""
+_MANY_SUMS = 1024
+"""As many as fill a GPU with a workgroup of IREE's for each."""
+_LONGEST_SUM = 4096
+"""Elements that such a workgroup adds in about the time that a kernel takes to begin."""
+
+
+def _misfit_of_sums(operation: Sums | PartialMoments | CombinedMoments) -> Reason | None:
+    extents = operation.sums.extents
+    if extents.sums * extents.summed < _LEAST_ELEMENTS or extents.summed < _LEAST_SUMMED:
+        return f"IREE adds {extents.sums} times {extents.summed} elements as fast"
+    if extents.summed <= _LONGEST_SUM and extents.sums >= _MANY_SUMS:
+        return f"IREE adds {extents.sums} times {extents.summed} elements as fast"
+    if extents.kept > 1 and extents.inner > SUMMING_THREADS:
+        return f"a workgroup has not enough threads for groups of {extents.inner} channels"
+    return None
+
+
+_MISFITS: Mapping[type, Callable[[Any], Reason | None]] = MappingProxyType(
     {
-        ChannelsLast: None,
-        ChannelShuffle: "IREE shuffles channels as fast on GPUs",
-        MaxPooling: "threads read all elements of their windows in place on GPUs",
-        RowSoftmax: "there is no kernel for softmax on GPUs",
-        ColumnSoftmax: "there is no kernel for softmax on GPUs",
-        RowNormalization: "there is no kernel for layer normalization on GPUs",
-        BatchedProduct: "there is no kernel for it on GPUs",
+        ChannelsLast: lambda _: None,
+        ChannelShuffle: lambda _: "IREE shuffles channels as fast on GPUs",
+        MaxPooling: lambda _: "threads read all elements of their windows in place on GPUs",
+        RowSoftmax: lambda _: "there is no kernel for softmax on GPUs",
+        ColumnSoftmax: lambda _: "there is no kernel for softmax on GPUs",
+        RowNormalization: lambda _: "there is no kernel for layer normalization on GPUs",
+        BatchedProduct: lambda _: "there is no kernel for it on GPUs",
+        Sums: _misfit_of_sums,
+        PartialMoments: _misfit_of_sums,
+        CombinedMoments: _misfit_of_sums,
     }
 )
 
 
 def misfit(operation: TensorOperation) -> Reason | None:
     """Why IREE computes the operation; None where a kernel is to."""
-    return _MISFITS[type(operation)]
+    return _MISFITS[type(operation)](operation)

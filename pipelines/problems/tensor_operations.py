@@ -8,6 +8,7 @@ from typing import TypeAlias
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.match.batch_matmul import BatchMatmul
 from iree.winograd.passes.match.columns import Columns
+from iree.winograd.passes.match.image_sum import ImageSum
 from iree.winograd.passes.match.layer_norm import LayerNorm
 
 from .windows import Windows
@@ -70,6 +71,31 @@ class BatchedProduct:
     threads: int
 
 
+@dataclass(frozen=True)
+class Sums:
+    """Sums of an image, in the order of memory."""
+
+    sums: ImageSum
+
+
+@dataclass(frozen=True)
+class PartialMoments:
+    """Means and sums of squared deviations of parts of an image's sums: what `CombinedMoments` are of."""
+
+    sums: ImageSum
+
+
+@dataclass(frozen=True)
+class CombinedMoments:
+    """Means or sums of squared deviations in the order of memory, with what is computed of each of them."""
+
+    partial: ir.Value
+    sums: ImageSum
+    """Those of the squares, or of the elements."""
+    deviations: bool
+    """Not means, of which nothing is computed."""
+
+
 TensorOperation: TypeAlias = (
     ChannelsLast
     | ChannelShuffle
@@ -78,5 +104,8 @@ TensorOperation: TypeAlias = (
     | ColumnSoftmax
     | RowNormalization
     | BatchedProduct
+    | Sums
+    | PartialMoments
+    | CombinedMoments
 )
 """All of them are of f32."""

@@ -81,16 +81,10 @@ def test_no_reduction_is_shared_by_more_subgroups_than_lanes_add(network: str, t
 
 @pytest.mark.parametrize("groups", [32, *wide([1, 4])])
 @pytest.mark.parametrize("target", ["cuda:sm_90a", *wide(["hip:gfx942", "vulkan"])])
-def test_sums_of_few_large_groups_are_shared(groups: int, target: str) -> None:
-    """Not one workgroup, in the worst case one thread, adds all: at most 4096 neighbours, or 256 others."""
+def test_sums_of_few_large_groups_are_none_of_irees(groups: int, target: str) -> None:
+    """Not one workgroup, in the worst case one thread, adds all."""
     model = Between([(128, nn.GroupNorm(groups, 128))])
-    found = reductions(model, target, (1, 8, 64, 64))
-    assert found
-    for reduction in found:
-        sources, result = re.findall(r"(?:ins|outs)\([^:]*: ([^)]*)\)", reduction)
-        elements = [prod(map(int, each.split("x")[:-1])) for each in re.findall(r"<([^>]*)>", sources)]
-        results = prod(map(int, re.findall(r"<([^>]*)>", result)[0].split("x")[:-1]))
-        assert results >= 1024 or max(elements) // results <= (4096 if groups == 1 else 256)
+    assert reductions(model, target, (1, 8, 64, 64)) == []
 
 
 @pytest.mark.parametrize("shape", [(96, 1, 56), *wide([(64, 2, 64), (80, 2, 8), (40, 40, 33), (30, 3, 31)])])

@@ -1,0 +1,51 @@
+"""What a program computes of single elements, as part of a kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from iree.winograd.dialect.bindings import ir
+from iree.winograd.passes.build.bodies import inline_block
+from iree.winograd.passes.match.navigation import defining_operation
+
+
+@dataclass(frozen=True)
+class ElementFunction:
+    """Elementwise operations of one element, each of which reads the one before.
+
+    Functions that compute the same are equal, wherever they are in a program.
+    """
+
+    bodies: tuple[ir.Block, ...] = field(compare=False)
+    text: str
+
+    @staticmethod
+    def of(operations: Sequence[ir.Operation]) -> ElementFunction:
+        bodies = tuple(operation.regions[0].blocks[0] for operation in operations)
+        return ElementFunction(bodies, "\n".join(map(_text, bodies)))
+
+    def emit(self, element: ir.Value) -> ir.Value:
+        """What is computed of a scalar, at the insertion point."""
+        for body in self.bodies:
+            (element,) = inline_block(body, [element] * len(body.arguments))
+        return element
+
+
+def _text(body: ir.Block) -> str:
+    """What distinguishes a body from others, whatever the names of its values in the program."""
+    numbers = {argument: str(number) for number, argument in enumerate(body.arguments)}
+    lines = []
+    for operation in (view.operation for view in body.operations):
+        operands = [numbers.get(operand) or _constant(operand) for operand in operation.operands]
+        attributes = {name: str(operation.attributes[name]) for name in operation.attributes}
+        lines.append(f"{operation.name} {operands} {attributes}")
+        numbers |= {result: str(len(numbers) + n) for n, result in enumerate(operation.results)}
+    return "\n".join(lines)
+
+
+def _constant(operand: ir.Value) -> str:
+    """A constant from outside of the body."""
+    definition = defining_operation(operand)
+    assert definition is not None and definition.name == "arith.constant", "bodies capture nothing else"
+    return str(definition.attributes["value"])

@@ -1,0 +1,319 @@
+"""Sums, means and squared deviations of images: by threads, workgroups, then a second kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from functools import reduce
+
+from iree.winograd.dialect.bindings import arith, ir, vector
+from iree.winograd.passes.match.image_sum import SummedExtents
+from iree.winograd.pipelines.emission.control_flow import loop, loop_carried, when
+from iree.winograd.pipelines.emission.element_function import ElementFunction
+from iree.winograd.pipelines.emission.index import Index, IndexLike, ceildiv
+from iree.winograd.pipelines.emission.work import Sizes, Work
+from iree.winograd.pipelines.gpu.device.memory import GlobalBuffer, SharedScalars, barrier, thread_id
+
+from .statistics import MOMENTS, SUM, State, Statistic
+
+SUMMING_THREADS = 256
+_LOADS = 4
+"""Elements that a thread has on their way at a time."""
+
+
+class Summed(Enum):
+    """What a kernel reads, and what it makes of it."""
+
+    SUM = "sum"
+    """Sums of elements."""
+    MOMENTS = "moments"
+    """Means and sums of squared deviations of elements: the two behind each other."""
+    MEAN = "mean"
+    """Means of what several workgroups have the moments of."""
+    DEVIATIONS = "deviations"
+    """Sums of squared deviations of the same."""
+
+    @property
+    def statistic(self) -> Statistic:
+        return SUM if self is Summed.SUM else MOMENTS
+
+    @property
+    def reads_moments(self) -> bool:
+        return self in (Summed.MEAN, Summed.DEVIATIONS)
+
+
+@dataclass(frozen=True)
+class SummingThreads:
+    """How the threads of a workgroup share a tensor `outer x rows x kept x inner`.
+
+    Those that are `across` read neighbouring elements, `width` at a time; `along` threads share a sum. Rows
+    of a tensor that keeps nothing inside are shared by threads that are neighbours: along is across then.
+    """
+
+    extents: SummedExtents
+    width: int
+
+    @property
+    def keeps_columns(self) -> bool:
+        """Whether neighbouring elements belong to several sums."""
+        return self.extents.kept > 1
+
+    @property
+    def block_groups(self) -> int:
+        """Sums whose columns a workgroup has."""
+        columns = SUMMING_THREADS * self.width
+        kept, inner = self.extents.kept, self.extents.inner
+        if kept * inner <= columns:
+            return kept
+        groups = columns // inner
+        return next(each for each in range(groups, 0, -1) if each * inner % self.width == 0)
+
+    @property
+    def across(self) -> int:
+        """A power of two."""
+        elements = self.extents.inner * (self.block_groups if self.keeps_columns else 1)
+        return min(SUMMING_THREADS, _power_of_two(-(-elements // self.width)))
+
+    @property
+    def others(self) -> int:
+        """Threads for each of `across`: further rows of the same columns, or rows of other sums."""
+        return SUMMING_THREADS // self.across
+
+    @property
+    def along(self) -> int:
+        return self.others if self.keeps_columns else self.across
+
+
+@dataclass(frozen=True)
+class ImageSums:
+    """`outer x rows x kept x inner` to `outer x parts x kept`: what `summed` says of rows and inner elements.
+
+    Parts are of `part` neighbouring rows, or of so many elements of a row where nothing inside is kept; the
+    last one may have fewer. Moments have a dimension of two before all others. `finish` is computed of each
+    of the other results.
+    """
+
+    name: str
+    extents: SummedExtents
+    summed: Summed
+    part: int
+    width: int
+    """Elements that a thread reads at a time, neighbours."""
+    finish: ElementFunction
+    counts: tuple[int, int] = (1, 1)
+    """Elements that each of the moments read is of, but for the last ones, and those of all."""
+
+    @property
+    def parts(self) -> int:
+        return -(-self._length // self.part)
+
+    @property
+    def _length(self) -> int:
+        return self.extents.rows if self._threads.keeps_columns else self.extents.inner
+
+    @property
+    def _threads(self) -> SummingThreads:
+        return SummingThreads(self.extents, self.width)
+
+    def workgroups(self, sizes: Sizes) -> tuple[Index, Index, Index]:
+        """Blocks of columns, parts, and what is outer, which threads share where it has few elements."""
+        threads, extents = self._threads, self.extents
+        if threads.keeps_columns:
+            return Index(-(-extents.kept // threads.block_groups)), Index(self.parts), Index(extents.outer)
+        return Index(1), Index(self.parts), Index(-(-extents.outer // threads.others))
+
+    def emit(self, work: Work, source: GlobalBuffer, output: GlobalBuffer) -> None:
+        """Emits the work of one workgroup."""
+        threads, extents = self._threads, self.extents
+        block, part, outer = work.workgroup
+        across, other = thread_id() % threads.across, thread_id() // threads.across
+        first = part * self.part
+        length = (
+            self.part if self._length % self.part == 0 else (Index(self._length) - first).minimum(self.part)
+        )
+        if threads.keeps_columns:
+            columns = threads.block_groups * extents.inner
+            row = extents.kept * extents.inner
+            column = (block * columns + across * self.width).minimum(row - self.width)
+            begin = (outer * extents.rows + first + other) * row + column
+            count, step = self._share(Index.of(length), other), threads.along * row
+        else:
+            number = (outer * threads.others + other).minimum(extents.outer - 1)
+            begin = number * extents.inner + first + across * self.width
+            count = self._share(ceildiv(length, self.width), across)
+            step = threads.along * self.width
+
+        def load(i: Index) -> State:
+            place = begin + i * step
+            if not self.summed.reads_moments:
+                return [self._load(source, place)]
+            return self._moments(
+                source, place, first + (other if threads.keeps_columns else across) + i * threads.along
+            )
+
+        state = self._accumulated(count, load)
+        if threads.keeps_columns:
+            self._store_columns(state, output, (block, part, outer), (across, other))
+        else:
+            self._store_rows(state, output, (part, outer), (across, other))
+
+    def _share(self, length: Index, thread: Index) -> Index:
+        """How many of so many rows or vectors, one or more, are a thread's."""
+        along = self._threads.along
+        return (length + (along - 1) - thread) // along
+
+    def _load(self, source: GlobalBuffer, place: Index) -> ir.Value:
+        return source.load_scalar(place) if self.width == 1 else source.load(place)
+
+    def _moments(self, source: GlobalBuffer, place: Index, number: Index) -> State:
+        """Those of the elements that another workgroup had, which is told from the others by a number."""
+        behind = self.extents.outer * self.extents.rows * self.extents.kept * self.extents.inner
+        most, all_ = self.counts
+        count = (Index(all_) - number * most).minimum(most)
+        integer = arith.index_cast(ir.IntegerType.get_signless(32), count.value)
+        return [
+            arith.sitofp(ir.F32Type.get(), integer),
+            self._load(source, place),
+            self._load(source, place + behind),
+        ]
+
+    def _accumulated(self, count: Index, load: Callable[[Index], State]) -> State:
+        statistic = self.summed.statistic
+
+        def add(state: State, first: Index, loads: int) -> State:
+            items = [load(first + i) for i in range(loads)]
+            if self.summed.reads_moments:
+                return reduce(statistic.merge, items, state)
+            return statistic.add(state, [item for (item,) in items])
+
+        whole = count // _LOADS
+        state = loop_carried(
+            whole, 1, statistic.zero(self.width), lambda i, state: add(state, i * _LOADS, _LOADS), "loads"
+        )
+        first = whole * _LOADS
+        return loop_carried(count - first, 1, state, lambda i, state: add(state, first + i, 1), "rest")
+
+    def _store_columns(
+        self,
+        state: State,
+        output: GlobalBuffer,
+        workgroup: tuple[Index, Index, Index],
+        thread: tuple[Index, Index],
+    ) -> None:
+        threads, extents = self._threads, self.extents
+        block, part, outer = workgroup
+        across, other = thread
+        columns = threads.across * self.width
+        shared = _SharedStates.allocate(self.summed.statistic, threads.along, columns)
+        for lane, each in enumerate(_lanes(state, self.width)):
+            shared.store(each, other, across * self.width + lane)
+        shared.merge(other, across * self.width, self.width)
+        groups = threads.block_groups
+        with loop(ceildiv(groups, SUMMING_THREADS), name="group") as i:
+            group = i * SUMMING_THREADS + thread_id()
+            number = block * groups + group
+
+            def finish() -> None:
+                merged = shared.merged_columns(group * extents.inner, extents.inner)
+                place = (outer * self.parts + part) * extents.kept + number
+                self._store(merged, output, place)
+
+            when(group.less_than(groups) & number.less_than(extents.kept), finish)
+
+    def _store_rows(
+        self, state: State, output: GlobalBuffer, workgroup: tuple[Index, Index], thread: tuple[Index, Index]
+    ) -> None:
+        threads = self._threads
+        part, outer = workgroup
+        across, other = thread
+        shared = _SharedStates.allocate(self.summed.statistic, threads.along, threads.others)
+        shared.store(reduce(self.summed.statistic.merge, _lanes(state, self.width)), across, other)
+        shared.merge(across, other, 1)
+        number = outer * threads.others + other
+
+        def finish() -> None:
+            self._store(shared.load(0, other), output, number * self.parts + part)
+
+        when(across.equals(0) & number.less_than(self.extents.outer), finish)
+
+    def _store(self, state: State, output: GlobalBuffer, place: Index) -> None:
+        if self.summed is Summed.MOMENTS:
+            _, mean, deviations = state
+            output.store_scalar(mean, place)
+            output.store_scalar(deviations, place + self.extents.sums * self.parts)
+            return
+        wanted = (
+            state[2]
+            if self.summed is Summed.DEVIATIONS
+            else state[1]
+            if self.summed is Summed.MEAN
+            else state[0]
+        )
+        output.store_scalar(self.finish.emit(wanted), place)
+
+
+@dataclass(frozen=True)
+class _SharedStates:
+    """The states of a workgroup's threads, `along x columns`, those of a column to be merged."""
+
+    statistic: Statistic
+    along: int
+    components: Sequence[SharedScalars]
+
+    @staticmethod
+    def allocate(statistic: Statistic, along: int, columns: int) -> _SharedStates:
+        names = [f"component_{i}" for i in range(statistic.components)]
+        return _SharedStates(
+            statistic, along, [SharedScalars.allocate((along, columns), name) for name in names]
+        )
+
+    def load(self, row: IndexLike, column: IndexLike) -> State:
+        return [each.load([Index.of(row), Index.of(column)]) for each in self.components]
+
+    def store(self, state: State, row: IndexLike, column: IndexLike) -> None:
+        for component, value in zip(self.components, state, strict=True):
+            component.store(value, [Index.of(row), Index.of(column)])
+
+    def merge(self, row: Index, column: Index, width: int) -> None:
+        """Merges columns into their first row, when each thread has stored at its row and so many columns."""
+        remaining = self.along
+        barrier()
+        while remaining > 1:
+            remaining //= 2
+            distance = remaining
+
+            def halve(distance: int = distance) -> None:
+                for lane in range(width):
+                    place = column + lane
+                    merged = self.statistic.merge(self.load(row, place), self.load(row + distance, place))
+                    self.store(merged, row, place)
+
+            when(row.less_than(distance), halve)
+            barrier()
+
+    def merged_columns(self, first: Index, count: int) -> State:
+        """The state of neighbouring columns of the first row."""
+        if count == 1:
+            return self.load(0, first)
+        return loop_carried(
+            count,
+            1,
+            self.statistic.zero(1),
+            lambda i, state: self.statistic.merge(state, self.load(0, first + i)),
+            "column",
+        )
+
+
+def _lanes(state: State, width: int) -> list[State]:
+    """A state of each lane."""
+    if width == 1:
+        return [state]
+    return [
+        [vector.extract(each, [], [i]) if isinstance(each.type, ir.VectorType) else each for each in state]
+        for i in range(width)
+    ]
+
+
+def _power_of_two(number: int) -> int:
+    return 1 << (number - 1).bit_length()

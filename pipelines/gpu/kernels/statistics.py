@@ -1,0 +1,89 @@
+"""What threads know of elements that they added, and how that of two threads becomes one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+from iree.winograd.dialect.bindings import arith, ir
+from iree.winograd.pipelines.emission.vectors import broadcast, splat
+
+State = list[ir.Value]
+"""One value a component: scalars, or vectors of as many lanes, each of its own elements."""
+
+
+@dataclass(frozen=True)
+class Statistic:
+    """Of elements one after the other; `components` of a state are passed on by threads."""
+
+    components: int
+    zero: Callable[[int], State]
+    """That of no elements, of so many lanes; one lane is a scalar."""
+    add: Callable[[State, Sequence[ir.Value]], State]
+    """With more elements, of each lane as many."""
+    merge: Callable[[State, State], State]
+
+
+def constant_like(value: ir.Value, number: float) -> ir.Value:
+    """A constant of the type of a scalar or vector."""
+    if isinstance(value.type, ir.VectorType):
+        return splat(number, ir.VectorType(value.type).shape[0], ir.F32Type.get())
+    return arith.constant(value.type, float(number))
+
+
+def zeros(lanes: int) -> ir.Value:
+    """A vector of so many lanes, a scalar if there is one."""
+    element = ir.F32Type.get()
+    return arith.constant(element, 0.0) if lanes == 1 else splat(0.0, lanes, element)
+
+
+def _add_to_sum(state: State, elements: Sequence[ir.Value]) -> State:
+    return [reduce(arith.addf, elements, state[0])]
+
+
+def _merge_sums(a: State, b: State) -> State:
+    return [arith.addf(a[0], b[0])]
+
+
+def _add_to_moments(state: State, elements: Sequence[ir.Value]) -> State:
+    """Mean and squared deviations of the new elements, from one another, then merged."""
+    (count,) = state[:1]
+    number = constant_like(count, len(elements))
+    mean, *_ = elements
+    deviations = constant_like(mean, 0.0)
+    if len(elements) > 1:
+        total = reduce(arith.addf, elements)
+        mean = arith.mulf(total, constant_like(total, 1 / len(elements)))
+        differences = [arith.subf(element, mean) for element in elements]
+        deviations = reduce(arith.addf, (arith.mulf(each, each) for each in differences))
+    return merged_moments(state, [number, mean, deviations])
+
+
+def merged_moments(a: State, b: State) -> State:
+    """Count, mean and sum of squared deviations of two sets of elements as one.
+
+    Chan, Golub and LeVeque (The American Statistician 1983), which cancels nothing, however large the mean.
+    Counts may be scalars where the others are vectors.
+    """
+    (count, mean, deviations), (other_count, other_mean, other_deviations) = a, b
+    total = arith.addf(count, other_count)
+    # Of nothing and nothing this is 0 / 1.
+    share = arith.divf(other_count, arith.maximumf(total, constant_like(total, 1.0)))
+    weight = arith.mulf(count, share)
+    share, weight = (_like(each, mean) for each in (share, weight))
+    difference = arith.subf(other_mean, mean)
+    merged = arith.addf(mean, arith.mulf(difference, share))
+    between = arith.mulf(arith.mulf(difference, difference), weight)
+    return [total, merged, arith.addf(arith.addf(deviations, other_deviations), between)]
+
+
+def _like(scalar: ir.Value, value: ir.Value) -> ir.Value:
+    if scalar.type == value.type:
+        return scalar
+    return broadcast(scalar, ir.VectorType(value.type).shape[0])
+
+
+SUM = Statistic(1, lambda lanes: [zeros(lanes)], _add_to_sum, _merge_sums)
+MOMENTS = Statistic(3, lambda lanes: [zeros(1), zeros(lanes), zeros(lanes)], _add_to_moments, merged_moments)
+"""Count, mean and the sum of squared deviations from it. The count is a scalar."""

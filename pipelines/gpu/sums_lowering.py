@@ -1,0 +1,91 @@
+"""From sums and moments of images to dispatches: one kernel for parts of them, one that combines these."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from iree.winograd.dialect.bindings import ir
+from iree.winograd.passes.match.image_sum import ImageSum, SummedExtents
+from iree.winograd.pipelines.emission.element_function import ElementFunction
+from iree.winograd.pipelines.gpu.device.launch import Launcher, TensorArgument, WorkgroupThreads
+from iree.winograd.pipelines.gpu.device.memory import QUAD
+from iree.winograd.pipelines.gpu.kernels.image_sums import SUMMING_THREADS, ImageSums, Summed, SummingThreads
+from iree.winograd.pipelines.problems.tensor_operations import CombinedMoments, PartialMoments, Sums
+
+_WORKGROUPS = 512
+"""As many as large GPUs have resident."""
+_LEAST_LOADS = 8
+"""Of a thread, for a workgroup more to pay."""
+_NOTHING = ElementFunction.of([])
+
+
+@dataclass(frozen=True)
+class SumsLowering:
+    """Emits the dispatches of sums and moments."""
+
+    launcher: Launcher
+
+    def sums(self, operation: Sums) -> ir.Value:
+        """In the order of memory, with what is computed of each."""
+        found = operation.sums
+        whole = _kernel(found.extents, Summed.SUM, ElementFunction.of(found.finishing))
+        if whole.parts == 1:
+            return self._launch(whole, found.source, found.sizes or (1,))
+        partial = _kernel(found.extents, Summed.SUM, _NOTHING)
+        parts = self._launch(partial, found.source, _partial_sizes(partial))
+        return self._combine(parts, found, Summed.SUM)
+
+    def partial_moments(self, operation: PartialMoments) -> ir.Value:
+        """`2 x outer x parts x kept`: means, and sums of squared deviations."""
+        kernel = _kernel(operation.sums.extents, Summed.MOMENTS, _NOTHING)
+        return self._launch(kernel, operation.sums.source, (2, *_partial_sizes(kernel)))
+
+    def combined_moments(self, operation: CombinedMoments) -> ir.Value:
+        """In the order of memory."""
+        summed = Summed.DEVIATIONS if operation.deviations else Summed.MEAN
+        return self._combine(operation.partial, operation.sums, summed)
+
+    def _combine(self, parts: ir.Value, found: ImageSum, summed: Summed) -> ir.Value:
+        extents = found.extents
+        partial = _kernel(extents, Summed.MOMENTS, _NOTHING)
+        unit = extents.inner if extents.kept > 1 else 1
+        length = extents.rows if extents.kept > 1 else extents.inner
+        inner = SummedExtents(extents.outer, 1, 1, partial.parts)
+        if extents.kept > 1:
+            inner = SummedExtents(extents.outer, partial.parts, extents.kept, 1)
+        is_mean = summed is Summed.MEAN
+        finish = _NOTHING if is_mean else ElementFunction.of(found.finishing)
+        width = QUAD if inner.kept > 1 and inner.kept % QUAD == 0 else 1
+        name = f"winograd_combine_{summed.value}_{inner.outer}x{partial.parts}x{inner.kept}"
+        counts = (partial.part * unit, length * unit) if summed.reads_moments else (1, 1)
+        kernel = ImageSums(name, inner, summed, partial.parts, width, finish, counts)
+        return self._launch(kernel, parts, found.sizes or (1,))
+
+    def _launch(self, kernel: ImageSums, source: ir.Value, sizes: tuple[int, ...]) -> ir.Value:
+        argument = TensorArgument.of(source, by_quads=kernel.width == QUAD)
+        result = TensorArgument(sizes, by_quads=False)
+        threads = WorkgroupThreads(SUMMING_THREADS)
+        return self.launcher.launch(kernel, kernel.name, threads, [(source, argument)], result, 1)
+
+
+def _kernel(extents: SummedExtents, summed: Summed, finish: ElementFunction) -> ImageSums:
+    """The kernel that reads an image: as many parts as fill a GPU, but not more than pay."""
+    row = extents.kept * extents.inner
+    width = QUAD if row % QUAD == 0 else 1
+    threads = SummingThreads(extents, width)
+    if threads.keeps_columns:
+        others = extents.outer * -(-extents.kept // threads.block_groups)
+        length, least = extents.rows, threads.along * _LEAST_LOADS
+    else:
+        others = -(-extents.outer // threads.others)
+        length, least = extents.inner, threads.along * width * _LEAST_LOADS
+    parts = max(1, min(-(-_WORKGROUPS // others), length // least))
+    part = -(-length // parts)
+    if not threads.keeps_columns:
+        part = -(-part // width) * width
+    shape = f"{extents.outer}x{extents.rows}x{extents.kept}x{extents.inner}"
+    return ImageSums(f"winograd_{summed.value}_{shape}", extents, summed, part, width, finish)
+
+
+def _partial_sizes(kernel: ImageSums) -> tuple[int, ...]:
+    return (kernel.extents.outer, kernel.parts, kernel.extents.kept)

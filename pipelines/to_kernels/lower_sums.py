@@ -1,0 +1,118 @@
+"""Have kernels of this project compute sums over pixels, and means and deviations of groups."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from iree.winograd.dialect import ops
+from iree.winograd.dialect.bindings import ir, tensor
+from iree.winograd.passes.build.transpositions import merged_to, transposed
+from iree.winograd.passes.infrastructure.containment import rewrite_each
+from iree.winograd.passes.infrastructure.registry import register_pass
+from iree.winograd.passes.match.image_sum import (
+    ImageSum,
+    match_image_sum,
+    match_squared_deviations,
+)
+from iree.winograd.passes.match.navigation import only_user, transforms, walk
+from iree.winograd.passes.match.reductions import is_reduction
+from iree.winograd.passes.rewrite.erasure import erase_if_unused
+
+from ..backends.backend import Backend, Lowering
+from ..backends.module_backend import module_backend, unsupported_target
+from ..problems.tensor_operations import CombinedMoments, PartialMoments, Sums
+
+
+@register_pass("winograd-lower-sums")
+class LowerSums:
+    """Have kernels of this project compute sums over pixels, and means and deviations of groups, on GPUs.
+
+    IREE has one workgroup for each sum. Of an image whose channels come last it reads few neighbours at a
+    time, and group normalization of a large image is a single workgroup. Here as many workgroups as fill a
+    GPU share the sums, and a second kernel adds what they have. Of squared differences from a mean, as
+    normalization has, the image is read once: workgroups have the mean and the sum of squared differences of
+    their part, which cancel nothing when they are combined (Chan, Golub and LeVeque 1983). Rewritten are sums
+    in f32, of static sizes, of all elements of a tensor in memory that is summed over neighbours, or over
+    neighbours at equal distances, with what is computed of each sum alone.
+
+        %s = linalg.generic {iterator_types = [parallel, reduction, reduction, parallel]}
+               ins(%x : tensor<1x512x512x128xf32>) outs(%zeros : tensor<1x128xf32>) { arith.addf }
+        %m = linalg.generic ins(%s) { arith.divf %pixels }
+      becomes
+        %p = flow.dispatch @winograd_sum_1x262144x128x1(%x) -> tensor<1x512x128xf32>
+        %m = flow.dispatch @winograd_combine_sum_1x512x128(%p) -> tensor<1x128xf32>
+
+        %m = linalg.generic ins(%s) { arith.divf %elements } -> tensor<1x32xf32>
+        %d = linalg.generic ins(%x, %m) { arith.subf }
+        %q = linalg.generic ins(%d, %d) { arith.mulf }
+        %v = linalg.generic ins(%q) outs(%zeros) { arith.addf } -> tensor<1x32xf32>
+      becomes
+        %p = flow.dispatch @winograd_moments_1x262144x32x4(%x) -> tensor<2x1x512x32xf32>
+        %m = flow.dispatch @winograd_combine_mean_1x512x32(%p) -> tensor<1x32xf32>
+        %v = flow.dispatch @winograd_combine_deviations_1x512x32(%p) -> tensor<1x32xf32>
+
+    A program without convolutions that were taken stays as it is.
+    """
+
+    def run(self, module: ir.Operation) -> None:
+        if not transforms(module, ops.OutputTransformOp) or unsupported_target(module) is not None:
+            return
+        backend = module_backend(module)
+        lowering = backend.lowering(module)
+        # Deviations first: the sums that their means are made of are left without uses.
+        sums = [each for each in walk(module) if is_reduction(each)]
+        deviations = [each for each in sums if match_squared_deviations(each) is not None]
+        rewrite_each("deviations", deviations, partial(_lower_deviations, backend, lowering))
+        left = [each for each in walk(module) if is_reduction(each)]
+        rewrite_each("sum", left, partial(_lower_sum, backend, lowering))
+
+
+def _lower_deviations(backend: Backend, lowering: Lowering, reduction: ir.Operation) -> None:
+    found = match_squared_deviations(reduction)
+    if found is None or backend.misfit(PartialMoments(found.sums)) is not None:
+        return
+    division = found.mean.owner.operation
+    with division.location, ir.InsertionPoint(division):
+        moments = lowering.compute(PartialMoments(found.sums))
+        mean = lowering.compute(CombinedMoments(moments, found.sums, deviations=False))
+        mean = _as_result(mean, found.sums, found.mean)
+    with reduction.location, ir.InsertionPoint(found.sums.result.owner.operation):
+        deviations = lowering.compute(CombinedMoments(moments, found.sums, deviations=True))
+        deviations = _as_result(deviations, found.sums, found.sums.result)
+    _replace(found.mean, mean)
+    _replace(found.sums.result, deviations)
+
+
+def _lower_sum(backend: Backend, lowering: Lowering, reduction: ir.Operation) -> None:
+    found = _computed_sum(backend, reduction)
+    if found is None:
+        return
+    user = only_user(found.result)
+    if user is not None and is_reduction(user) and _computed_sum(backend, user) is not None:
+        # That sum is one of the elements of this one.
+        return
+    last = found.result.owner.operation
+    with last.location, ir.InsertionPoint(last):
+        sums = _as_result(lowering.compute(Sums(found)), found, found.result)
+    _replace(found.result, sums)
+
+
+def _computed_sum(backend: Backend, reduction: ir.Operation) -> ImageSum | None:
+    """The sum that `reduction` is, if a kernel is to compute it."""
+    found = match_image_sum(reduction)
+    return None if found is None or backend.misfit(Sums(found)) is not None else found
+
+
+def _as_result(computed: ir.Value, sums: ImageSum, result: ir.Value) -> ir.Value:
+    """Sums in the order of memory as the program has them."""
+    type_ = ir.RankedTensorType(result.type)
+    if sums.sizes:
+        return merged_to(transposed(computed, sums.order), type_.shape)
+    if type_.rank == 0:
+        return tensor.collapse_shape(type_, computed, [])
+    return tensor.expand_shape(type_, computed, [list(range(type_.rank))], [], type_.shape)
+
+
+def _replace(value: ir.Value, by: ir.Value) -> None:
+    value.replace_all_uses_with(by)
+    erase_if_unused([value.owner.operation])

@@ -1,0 +1,108 @@
+"""Sums, means and variances over pixels and groups of channels, in both layouts, by kernels on Vulkan."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import iree.winograd
+import numpy as np
+import pytest
+import torch
+from iree.winograd.compiling.program import Source
+from torch import nn
+from wide import sampled, wide
+
+UNIT_ROUNDOFF = 2.0**-24
+MEAN = 1000.0
+"""Many times the deviation: what cancels is lost."""
+ROUNDINGS = 2.0**10
+"""More than an element of a test goes through: those of a thread's sum, of threads, and of workgroups."""
+
+
+class Moments(nn.Module):
+    """Mean and variance of groups of an image, beside a convolution, for which there are kernels."""
+
+    def __init__(self, channels: int, groups: int, *, channels_last: bool) -> None:
+        super().__init__()
+        self.groups, self.channels_last = groups, channels_last
+        self.convolution = nn.Conv2d(channels, 4, 1)
+
+    def forward(self, image: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        image = image.permute(0, 3, 1, 2) if self.channels_last else image
+        groups = image.unflatten(1, (self.groups, -1))
+        variance = groups.var((2, 3, 4), correction=0, keepdim=True)
+        return groups.mean((2, 3, 4)), variance, self.convolution(image)
+
+
+@dataclass(frozen=True)
+class Image:
+    batch: int
+    channels: int
+    groups: int
+    size: tuple[int, int]
+    channels_last: bool = True
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        size = self.size
+        return (
+            (self.batch, *size, self.channels) if self.channels_last else (self.batch, self.channels, *size)
+        )
+
+    @property
+    def imported(self) -> Source:
+        torch.manual_seed(0)
+        model = Moments(self.channels, self.groups, channels_last=self.channels_last)
+        return iree.winograd.import_torch(model.eval(), torch.zeros(self.shape))
+
+
+LAST = Image(2, 64, 8, (33, 40))
+IMAGES = {
+    "groups of quads": LAST,
+    "groups of three channels": Image(2, 30, 10, (40, 33)),
+    "groups of two channels": Image(1, 32, 16, (64, 17)),
+    "channels": Image(3, 36, 36, (31, 29)),
+    "channels that are no quads": Image(2, 35, 35, (32, 32)),
+    "more channels than threads read": Image(1, 1100, 1100, (65, 64)),
+    "groups of more channels than threads read": Image(1, 1280, 20, (9, 8)),
+    "one group": Image(1, 24, 1, (40, 40)),
+    "few rows": Image(16, 8, 2, (16, 17)),
+    "channels first": Image(2, 24, 6, (32, 36), channels_last=False),
+    "rows that are no quads": Image(2, 24, 24, (31, 33), channels_last=False),
+    "long rows": Image(1, 6, 1, (150, 129), channels_last=False),
+}
+
+
+@pytest.mark.parametrize("name", sampled(IMAGES, ["groups of quads"]))
+def test_moments_are_those_of_all_elements_of_a_group(name: str) -> None:
+    image = IMAGES[name]
+    generator = np.random.default_rng(0)
+    x = (generator.standard_normal(image.shape) + MEAN).astype(np.float32)
+    compiled = iree.winograd.compile(image.imported, target="vulkan", strict=True)
+    assert b"winograd_moments" in bytes(compiled)
+    mean, variance, _ = iree.winograd.load(compiled, "vulkan")(x)
+    exact = x.astype(np.float64)
+    exact = exact.transpose(0, 3, 1, 2) if image.channels_last else exact
+    groups = exact.reshape(image.batch, image.groups, -1)
+    # Every rounding of a mean is of a number below the largest.
+    bound = ROUNDINGS * UNIT_ROUNDOFF * np.abs(groups).max()
+    assert np.abs(np.asarray(mean) - groups.mean(-1)).max() <= bound
+    # What a mean of some is off by is squared where it is added. Differences are rounded, and their squares'
+    # sums.
+    squares = groups.var(-1)
+    spread = np.abs(groups - groups.mean(-1, keepdims=True)).max()
+    of_variance = ROUNDINGS * UNIT_ROUNDOFF * spread**2 + 2 * UNIT_ROUNDOFF * MEAN * spread + bound**2
+    assert np.abs(np.asarray(variance).reshape(squares.shape) - squares).max() <= of_variance
+
+
+@pytest.mark.parametrize("target", wide(["cuda:sm_90a", "cuda:sm_80", "hip:gfx942", "hip:gfx1100"]))
+def test_kernels_compile_for_all_targets(target: str) -> None:
+    for image in (LAST, IMAGES["long rows"]):
+        compiled = bytes(iree.winograd.compile(image.imported, target=target, strict=True))
+        for kernel in (b"winograd_moments", b"winograd_combine_mean", b"winograd_combine_deviations"):
+            assert kernel in compiled
+
+
+def test_sums_that_are_few_are_left_to_iree() -> None:
+    image = Image(1, 16, 4, (8, 8))
+    assert b"winograd_moments" not in bytes(iree.winograd.compile(image.imported, target="vulkan"))

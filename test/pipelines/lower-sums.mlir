@@ -1,0 +1,125 @@
+// RUN: winograd-opt --winograd-lower-sums --split-input-file %s | filecheck %s
+
+util.global private @device = #hal.device.target<"vulkan", [#hal.executable.target<"vulkan-spirv", "vulkan-spirv-fb">]> : !hal.device
+
+#direct = {dilation = array<i64: 1, 1>, kernel_size = array<i64: 1, 1>, output_tile = array<i64: 1, 1>, part_size = array<i64: 1, 1>, spacing = array<i64: 1, 1>, step = array<i64: 1, 1>, views = [array<i64: 0, 0>]}
+#whole = affine_map<(n, g, c, p) -> (n, g, c, p)>
+#group = affine_map<(n, g, c, p) -> (n, g, 0, 0)>
+
+// The mean and the variance of groups, of channels-last images that are transposed for it.
+// CHECK-LABEL: func.func @groups
+// CHECK: %[[Y:.*]] = "winograd.output_transform"
+// CHECK: %[[P:.*]] = flow.dispatch @winograd_moments_1x4096x8x8::@winograd_moments_1x4096x8x8(%[[Y]]) : (tensor<1x64x64x64xf32>) -> tensor<2x1x32x8xf32>
+// CHECK: %[[M:.*]] = flow.dispatch @winograd_combine_mean_1x32x8::@winograd_combine_mean_1x32x8(%[[P]])
+// CHECK: %[[MEAN:.*]] = tensor.expand_shape
+// CHECK: flow.dispatch @winograd_combine_deviations_1x32x8::@winograd_combine_deviations_1x32x8(%[[P]])
+// CHECK: %[[VARIANCE:.*]] = tensor.expand_shape
+// CHECK-NOT: reduction
+// CHECK: return %[[MEAN]], %[[VARIANCE]]
+func.func @groups(%m: tensor<1x4096x64xf32>) -> (tensor<1x8x1x1xf32>, tensor<1x8x1x1xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %length = arith.constant 3.2768e4 : f32
+  %y = "winograd.output_transform"(%m) ({
+  ^bb0(%a: f32):
+    vector.yield %a : f32
+  }) {decomposition = #direct, groups = 1 : i64, indexing_maps = [], operandSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0>} : (tensor<1x4096x64xf32>) -> tensor<1x64x64x64xf32>
+  %c = tensor.collapse_shape %y [[0], [1, 2], [3]] : tensor<1x64x64x64xf32> into tensor<1x4096x64xf32>
+  %i = tensor.empty() : tensor<1x64x4096xf32>
+  %t = linalg.transpose ins(%c : tensor<1x4096x64xf32>) outs(%i : tensor<1x64x4096xf32>) permutation = [0, 2, 1]
+  %x = tensor.expand_shape %t [[0], [1, 2], [3]] output_shape [1, 8, 8, 4096] : tensor<1x64x4096xf32> into tensor<1x8x8x4096xf32>
+  %e = tensor.empty() : tensor<1x8x8x4096xf32>
+  %er = tensor.empty() : tensor<1x8x1x1xf32>
+  %zeros = linalg.fill ins(%zero : f32) outs(%er : tensor<1x8x1x1xf32>) -> tensor<1x8x1x1xf32>
+  %sum = linalg.generic {indexing_maps = [#whole, #group], iterator_types = ["parallel", "parallel", "reduction", "reduction"]} ins(%x : tensor<1x8x8x4096xf32>) outs(%zeros : tensor<1x8x1x1xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %r = arith.addf %in, %out : f32
+    linalg.yield %r : f32
+  } -> tensor<1x8x1x1xf32>
+  %mean = linalg.generic {indexing_maps = [#whole, #whole], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%sum : tensor<1x8x1x1xf32>) outs(%er : tensor<1x8x1x1xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %r = arith.divf %in, %length : f32
+    linalg.yield %r : f32
+  } -> tensor<1x8x1x1xf32>
+  %d = linalg.generic {indexing_maps = [#whole, #group, #whole], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%x, %mean : tensor<1x8x8x4096xf32>, tensor<1x8x1x1xf32>) outs(%e : tensor<1x8x8x4096xf32>) {
+  ^bb0(%in: f32, %of: f32, %out: f32):
+    %r = arith.subf %in, %of : f32
+    linalg.yield %r : f32
+  } -> tensor<1x8x8x4096xf32>
+  %q = linalg.generic {indexing_maps = [#whole, #whole, #whole], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%d, %d : tensor<1x8x8x4096xf32>, tensor<1x8x8x4096xf32>) outs(%e : tensor<1x8x8x4096xf32>) {
+  ^bb0(%in: f32, %of: f32, %out: f32):
+    %r = arith.mulf %in, %of : f32
+    linalg.yield %r : f32
+  } -> tensor<1x8x8x4096xf32>
+  %squares = linalg.generic {indexing_maps = [#whole, #group], iterator_types = ["parallel", "parallel", "reduction", "reduction"]} ins(%q : tensor<1x8x8x4096xf32>) outs(%zeros : tensor<1x8x1x1xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %r = arith.addf %in, %out : f32
+    linalg.yield %r : f32
+  } -> tensor<1x8x1x1xf32>
+  %variance = linalg.generic {indexing_maps = [#whole, #whole], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%squares : tensor<1x8x1x1xf32>) outs(%er : tensor<1x8x1x1xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %r = arith.divf %in, %length : f32
+    linalg.yield %r : f32
+  } -> tensor<1x8x1x1xf32>
+  return %mean, %variance : tensor<1x8x1x1xf32>, tensor<1x8x1x1xf32>
+}
+
+// -----
+
+util.global private @device = #hal.device.target<"vulkan", [#hal.executable.target<"vulkan-spirv", "vulkan-spirv-fb">]> : !hal.device
+
+#direct = {dilation = array<i64: 1, 1>, kernel_size = array<i64: 1, 1>, output_tile = array<i64: 1, 1>, part_size = array<i64: 1, 1>, spacing = array<i64: 1, 1>, step = array<i64: 1, 1>, views = [array<i64: 0, 0>]}
+
+// A mean of means is one sum. Sums of few elements, and maxima, stay.
+// CHECK-LABEL: func.func @means
+// CHECK: %[[Y:.*]] = "winograd.output_transform"
+// CHECK: %[[P:.*]] = flow.dispatch @winograd_sum_1x4096x64x1::@winograd_sum_1x4096x64x1(%[[Y]]) : (tensor<1x64x64x64xf32>) -> tensor<1x32x64xf32>
+// CHECK: flow.dispatch @winograd_combine_sum_1x32x64::@winograd_combine_sum_1x32x64(%[[P]]) : (tensor<1x32x64xf32>) -> tensor<64xf32>
+// CHECK: %[[MEAN:.*]] = tensor.expand_shape {{.*}} into tensor<1x64xf32>
+// CHECK: %[[ROW:.*]] = linalg.generic {{.*}}"reduction"{{.*}} ins(%[[Y]]
+// CHECK: %[[FEW:.*]] = linalg.generic {{.*}}"reduction"{{.*}} ins(%[[MEAN]]
+// CHECK: return %[[MEAN]], %[[ROW]], %[[FEW]]
+func.func @means(%m: tensor<1x4096x64xf32>) -> (tensor<1x64xf32>, tensor<1x64x64xf32>, tensor<1xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %length = arith.constant 6.4e1 : f32
+  %y = "winograd.output_transform"(%m) ({
+  ^bb0(%a: f32):
+    vector.yield %a : f32
+  }) {decomposition = #direct, groups = 1 : i64, indexing_maps = [], operandSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0>} : (tensor<1x4096x64xf32>) -> tensor<1x64x64x64xf32>
+  %er = tensor.empty() : tensor<1x64x64xf32>
+  %zeros = linalg.fill ins(%zero : f32) outs(%er : tensor<1x64x64xf32>) -> tensor<1x64x64xf32>
+  %rows = linalg.generic {indexing_maps = [affine_map<(n, h, w, c) -> (n, h, w, c)>, affine_map<(n, h, w, c) -> (n, h, c)>], iterator_types = ["parallel", "parallel", "reduction", "parallel"]} ins(%y : tensor<1x64x64x64xf32>) outs(%zeros : tensor<1x64x64xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %r = arith.addf %in, %out : f32
+    linalg.yield %r : f32
+  } -> tensor<1x64x64xf32>
+  %row_means = linalg.generic {indexing_maps = [affine_map<(n, h, c) -> (n, h, c)>, affine_map<(n, h, c) -> (n, h, c)>], iterator_types = ["parallel", "parallel", "parallel"]} ins(%rows : tensor<1x64x64xf32>) outs(%er : tensor<1x64x64xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %r = arith.divf %in, %length : f32
+    linalg.yield %r : f32
+  } -> tensor<1x64x64xf32>
+  %em = tensor.empty() : tensor<1x64xf32>
+  %zero_means = linalg.fill ins(%zero : f32) outs(%em : tensor<1x64xf32>) -> tensor<1x64xf32>
+  %sums = linalg.generic {indexing_maps = [affine_map<(n, h, c) -> (n, h, c)>, affine_map<(n, h, c) -> (n, c)>], iterator_types = ["parallel", "reduction", "parallel"]} ins(%row_means : tensor<1x64x64xf32>) outs(%zero_means : tensor<1x64xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %r = arith.addf %in, %out : f32
+    linalg.yield %r : f32
+  } -> tensor<1x64xf32>
+  %means = linalg.generic {indexing_maps = [affine_map<(n, c) -> (n, c)>, affine_map<(n, c) -> (n, c)>], iterator_types = ["parallel", "parallel"]} ins(%sums : tensor<1x64xf32>) outs(%em : tensor<1x64xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %r = arith.divf %in, %length : f32
+    linalg.yield %r : f32
+  } -> tensor<1x64xf32>
+  %maxima = linalg.generic {indexing_maps = [affine_map<(n, h, w, c) -> (n, h, w, c)>, affine_map<(n, h, w, c) -> (n, h, c)>], iterator_types = ["parallel", "parallel", "reduction", "parallel"]} ins(%y : tensor<1x64x64x64xf32>) outs(%zeros : tensor<1x64x64xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %r = arith.maximumf %in, %out : f32
+    linalg.yield %r : f32
+  } -> tensor<1x64x64xf32>
+  %e1 = tensor.empty() : tensor<1xf32>
+  %zero_sum = linalg.fill ins(%zero : f32) outs(%e1 : tensor<1xf32>) -> tensor<1xf32>
+  %few = linalg.generic {indexing_maps = [affine_map<(n, c) -> (n, c)>, affine_map<(n, c) -> (n)>], iterator_types = ["parallel", "reduction"]} ins(%means : tensor<1x64xf32>) outs(%zero_sum : tensor<1xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %r = arith.addf %in, %out : f32
+    linalg.yield %r : f32
+  } -> tensor<1xf32>
+  return %means, %maxima, %few : tensor<1x64xf32>, tensor<1x64x64xf32>, tensor<1xf32>
+}
