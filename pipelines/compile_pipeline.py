@@ -27,6 +27,7 @@ from iree.winograd.passes.separate_resampling import SeparateResampling
 from iree.winograd.passes.split_pooling import SplitPooling
 from iree.winograd.passes.split_results import SplitResults
 from iree.winograd.passes.split_transposed import SplitTransposed
+from iree.winograd.passes.trim_taps import TrimTaps
 from iree.winograd.passes.unroll_pooling import UnrollPooling
 from iree.winograd.pipelines.selection.options import WinogradOptions
 
@@ -92,6 +93,7 @@ def compile_pipeline(
         SplitTransposed(),
         DropUnitDimensions(),
         NormalizeLayout(),
+        TrimTaps(),
         MoveStrides(),
         LowerBatchMatmul(**shared_values(options, LowerBatchMatmul)),
         LoopOverImages(**shared_values(options, LoopOverImages)),

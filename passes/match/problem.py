@@ -165,6 +165,25 @@ class ConvolutionProblem:
         )
 
     @property
+    def reading_taps(self) -> tuple[range, ...]:
+        """Of each dimension, the taps from the first to the last that read the image for some output.
+
+        All of them where none does.
+        """
+        return tuple(
+            _reading_taps(taps, dilation, low, size, outputs, stride)
+            for taps, dilation, low, size, outputs, stride in zip(
+                self.kernel_size,
+                self.dilations,
+                self.padding_low,
+                self.input_size,
+                self.output_size,
+                self.strides,
+                strict=True,
+            )
+        )
+
+    @property
     def is_of_frames(self) -> bool:
         """Whether it multiplies the frames of a signal, a single channel, as a Fourier transform does."""
         return self.input_channels == 1 and max(self.strides) >= _FRAME_STRIDE
@@ -245,3 +264,14 @@ class WeightGradientProblem(ConvolutionProblem):
 def _sizes(problem: ConvolutionProblem) -> dict[str, Any]:
     """What a problem states, by the names of its fields."""
     return {each.name: getattr(problem, each.name) for each in fields(ConvolutionProblem)}
+
+
+def _reading_taps(taps: int, dilation: int, low: int, size: int, outputs: int, stride: int) -> range:
+    reading = []
+    for tap in range(taps):
+        # From where its first output reads.
+        first = tap * dilation - low
+        output = max(0, -(first // stride))
+        if output < outputs and first + output * stride < size:
+            reading.append(tap)
+    return range(reading[0], reading[-1] + 1) if reading else range(taps)

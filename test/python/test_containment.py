@@ -96,6 +96,8 @@ class Network(torch.nn.Module):
         self.left = torch.nn.Conv2d(4, 8, 1)
         self.right = torch.nn.Conv2d(4, 8, 3, padding=1)
         self.synthesis = torch.nn.ConvTranspose1d(8, 1, 32, stride=16)
+        self.dilated = torch.nn.Conv2d(4, 8, (1, 3), padding=(0, 15), dilation=(1, 15))
+        self.dilated = torch.nn.Conv2d(8, 4, (3, 1), padding=(12, 0), dilation=(12, 1))
         self.head = torch.nn.Linear(16, 4096)
 
     def forward(self, image: torch.Tensor) -> torch.Tensor:
@@ -123,6 +125,7 @@ class Network(torch.nn.Module):
         scores = tokens.transpose(1, 2) @ tokens
         rows = torch.relu(torch.nn.functional.layer_norm(tokens, tokens.shape[-1:]))
         means = frames.mean() + scores.mean() + rows.mean() + self.synthesis(tokens).mean()
+        means = means + self.dilated(pooled).mean()
         return self.head(x.mean((2, 3))) + of_stem.mean() + means
 
 
