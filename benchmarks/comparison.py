@@ -11,7 +11,8 @@ from typing import Any
 from iree.winograd.report.schema import DecisionReport, convolutions, is_left_to_iree
 from iree.winograd.tuning.measuring.outcome import Timing
 
-from benchmarks.model_tools import TOOLS, PreparedModel
+from benchmarks.memory import resident_bytes, with_peak
+from benchmarks.model_tools import TOOLS, Prepare, PreparedModel
 from benchmarks.subject import Subject
 from benchmarks.timing import Contender, time_interleaved
 
@@ -31,19 +32,25 @@ class Convolutions:
 class Comparison:
     """What became of a network in each tool: a record by its name, with a `failure` if it has one."""
 
-    def __init__(self, subject: Subject, threads: int) -> None:
+    def __init__(self, subject: Subject, threads: int, tools: Mapping[str, Prepare] = TOOLS) -> None:
         self._subject = subject
         self._threads = threads
+        self._tools = tools
         self._prepared: dict[str, PreparedModel] = {}
         self.records: dict[str, dict[str, Any]] = {}
 
     def prepare(self, tools: Iterable[str], begin: Callable[[str], None] = lambda tool: None) -> None:
-        """Import and compile the network in each tool, and run it once; `begin` is told of each before."""
+        """Import and compile the network in each tool, and run it once; `begin` is told of each before.
+
+        The memory of a tool is what the process has at most in that call, beyond what it had before the tool.
+        """
         for tool in tools:
             begin(tool)
             try:
-                prepared = TOOLS[tool](self._subject, self._threads)
-                error = self._subject.error(prepared.results())
+                before = resident_bytes()
+                prepared = self._tools[tool](self._subject, self._threads)
+                results, peak = with_peak(prepared.results)
+                error = self._subject.error(results)
             except Exception as failure:
                 self.records[tool] = {"failure": _summary(failure)}
                 continue
@@ -53,6 +60,7 @@ class Comparison:
                 "import_seconds": prepared.import_seconds,
                 "compile_seconds": prepared.compile_seconds,
                 "size": prepared.size,
+                "memory": peak - before,
             }
             if prepared.report is not None:
                 self.records[tool]["convolutions"] = asdict(count_convolutions(prepared.report))

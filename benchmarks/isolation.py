@@ -115,28 +115,64 @@ def questions() -> Iterator[dict[str, Any]]:
 
 
 def side_by_side(
-    names: Iterable[str], work: Callable[[str, frozenset[int]], None], *, jobs: int, seconds: float
+    names: Iterable[str],
+    work: Callable[[str, frozenset[int]], None],
+    *,
+    jobs: int,
+    seconds: float,
+    threads: int = 1,
 ) -> None:
-    """Do `work` on each name, `jobs` at once, each on the processors that it is given.
+    """Do `work` on each name, `jobs` at once, each on the processors that it is given, one for each thread.
 
-    At most one is on a core. After so many `seconds` none is begun.
+    At most one is on a core. After so many `seconds` none is begun. Raises ValueError where there are fewer
+    cores than `threads`.
     """
-    cores: queue.SimpleQueue[int] = queue.SimpleQueue()
-    for core in one_processor_per_core()[:jobs]:
-        cores.put(core)
+    cores: queue.SimpleQueue[frozenset[int]] = queue.SimpleQueue()
+    processors = one_processor_per_core()
+    if len(processors) < threads:
+        raise ValueError(f"{threads} threads need as many cores, and there are {len(processors)}")
+    for job in range(min(jobs, len(processors) // threads)):
+        cores.put(frozenset(processors[job * threads : (job + 1) * threads]))
     end = time.monotonic() + seconds
 
     def on_core(name: str) -> None:
         core = cores.get()
         try:
             if time.monotonic() < end:
-                work(name, frozenset({core}))
+                work(name, core)
         finally:
             cores.put(core)
 
     with ThreadPoolExecutor(cores.qsize()) as pool:
         for finished in [pool.submit(on_core, name) for name in names]:
             finished.result()
+
+
+def compared(
+    module: str,
+    task: Callable[[tuple[str, ...]], dict[str, Any]],
+    tools: Iterable[str],
+    *,
+    threads: int = 1,
+    limits: Limits,
+) -> dict[str, Any]:
+    """What a process of `module` tells last of a comparison of tools, without those that end it.
+
+    `task` is the task for so many of them. The process tells which tool it `begins` with, and then a row that
+    has a record for each of its `tools`.
+    """
+    failures: dict[str, Any] = {}
+    while True:
+        left = tuple(tool for tool in tools if tool not in failures)
+        outcome = run_isolated(module, task(left), threads=threads, limits=limits)
+        *_, last = [{}, *outcome.messages]
+        if "tools" in last:
+            # Without times if it was timing that failed.
+            failure = {} if outcome.failure is None else {"failure": outcome.failure}
+            return {**last, **failure, "tools": failures | last["tools"]}
+        if "begins" not in last:
+            return {"failure": outcome.failure, "tools": failures}
+        failures[last["begins"]] = {"failure": outcome.failure}
 
 
 def answer_task(work: Callable[[dict[str, Any]], dict[str, Any] | None]) -> bool:

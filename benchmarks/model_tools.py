@@ -16,13 +16,14 @@ from typing import Any
 import numpy.typing as npt
 import torch
 from iree.winograd.compiling.embedding import stock_tool
+from iree.winograd.importers.imported_model import ImportedModel
 from iree.winograd.report.schema import DecisionReport
 
 from benchmarks.compiled import DATA_TILED_FLAGS, PLAIN_FLAGS, bind_program
 from benchmarks.onnxruntime_session import OnnxruntimeSession
 from benchmarks.openvino_request import OpenvinoRequest
 from benchmarks.processor_time import processor_seconds
-from benchmarks.subject import Subject, make, result_arrays
+from benchmarks.subject import Made, Subject, make, result_arrays
 
 _CHANNELS_LAST = {4: torch.channels_last, 5: torch.channels_last_3d}
 
@@ -128,12 +129,66 @@ def iree_winograd(subject: Subject, threads: int) -> PreparedModel:
     return _compiled_model(subject, threads, PLAIN_FLAGS, enable_winograd=True)
 
 
+def iree_winograd_of_onnx(subject: Subject, threads: int) -> PreparedModel:
+    """The same from the ONNX of torch's exporter of TorchScript."""
+    return _compiled_onnx(subject, subject.onnx, threads)
+
+
+def iree_winograd_of_dynamo_onnx(subject: Subject, threads: int) -> PreparedModel:
+    """The same from that of torch's exporter of graphs that it captures."""
+    return _compiled_onnx(subject, subject.dynamo_onnx, threads)
+
+
+def _compiled_onnx(subject: Subject, model: Made[bytes], threads: int) -> PreparedModel:
+    from iree.winograd import import_onnx
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "model.onnx")
+        path.write_bytes(model.value)
+        imported = make(lambda: import_onnx(path))
+    return _compiled_model(subject, threads, PLAIN_FLAGS, enable_winograd=True, imported=imported)
+
+
+def torch_compile_winograd(subject: Subject, threads: int) -> PreparedModel:
+    """By `torch.compile` with this project's backend."""
+    return _torch_compiled(subject, threads, "winograd")
+
+
+def inductor(subject: Subject, threads: int) -> PreparedModel:
+    """By `torch.compile` with its own, weights frozen."""
+    return _torch_compiled(subject, threads, "inductor", {"freezing": True})
+
+
+def _torch_compiled(
+    subject: Subject, threads: int, backend: str, options: dict[str, Any] | None = None
+) -> PreparedModel:
+    torch.set_num_threads(threads)
+    torch._dynamo.reset()
+
+    def compile_model() -> Any:
+        model = torch.compile(copy.deepcopy(subject.model), backend=backend, options=options)
+        model(subject.images)
+        return model
+
+    compiled = make(compile_model)
+    return PreparedModel(
+        lambda: compiled.value(subject.images),
+        lambda: result_arrays(compiled.value(subject.images)),
+        compile_seconds=compiled.seconds,
+    )
+
+
 def _compiled_model(
-    subject: Subject, threads: int, flags: Sequence[str], *, enable_winograd: bool
+    subject: Subject,
+    threads: int,
+    flags: Sequence[str],
+    *,
+    enable_winograd: bool,
+    imported: Made[ImportedModel] | None = None,
 ) -> PreparedModel:
     import iree.winograd
 
-    imported = subject.imported
+    imported = imported or subject.imported
     with tempfile.TemporaryDirectory() as folder:
         path, report_path = Path(folder, "model.vmfb"), Path(folder, "report.json")
         compiled = make(
@@ -163,3 +218,15 @@ TOOLS: dict[str, Prepare] = {
     "onnxruntime": onnxruntime_model,
     "openvino": openvino_model,
 }
+
+WITH_EXPORTERS: dict[str, Prepare] = {
+    "ours": iree_winograd,
+    "ours-onnx": iree_winograd_of_onnx,
+    "ours-onnx-dynamo": iree_winograd_of_dynamo_onnx,
+    "ours-torch-compile": torch_compile_winograd,
+    "torch": torch_eager,
+    "inductor": inductor,
+    "onnxruntime": onnxruntime_model,
+    "openvino": openvino_model,
+}
+"""Ours from everywhere that models come from, and what their authors would take in its place."""

@@ -68,7 +68,12 @@ class Subject:
     @cached_property
     def onnx(self) -> Made[bytes]:
         """The model as ONNX."""
-        return make(lambda: _to_onnx(self.model, self.images))
+        return make(lambda: _to_onnx(self.model, self.images, dynamo=False))
+
+    @cached_property
+    def dynamo_onnx(self) -> Made[bytes]:
+        """The same by the exporter of captured graphs."""
+        return make(lambda: _to_onnx(self.model, self.images, dynamo=True))
 
     def error(self, results: tuple[npt.NDArray[Any], ...]) -> float:
         """The largest difference from `exact` over its largest magnitude, of the worst result.
@@ -92,10 +97,11 @@ def result_arrays(results: Any) -> tuple[npt.NDArray[Any], ...]:
     return tuple(leaf.numpy() for leaf in leaves if isinstance(leaf, torch.Tensor))
 
 
-def _to_onnx(model: torch.nn.Module, images: torch.Tensor) -> bytes:
+def _to_onnx(model: torch.nn.Module, images: torch.Tensor, *, dynamo: bool) -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "model.onnx")
-        torch.onnx.export(model, (images,), path, dynamo=False, input_names=["images"])
+        settings: dict[str, Any] = {"external_data": False, "verbose": False} if dynamo else {}
+        torch.onnx.export(model, (images,), path, dynamo=dynamo, input_names=["images"], **settings)
         return path.read_bytes()
 
 

@@ -22,7 +22,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks.isolation import Limits, answer_task, run_isolated, side_by_side, tell
+from benchmarks.isolation import Limits, answer_task, compared, run_isolated, side_by_side, tell
 from benchmarks.results_file import ResultsFile
 
 _BURST_SECONDS = 0.1
@@ -91,19 +91,11 @@ def _store(options: argparse.Namespace, network: str, processors: frozenset[int]
 
 def _row(network: str, options: argparse.Namespace, processors: frozenset[int]) -> dict[str, Any]:
     program = None if options.programs is None else str(_program(options.programs, network))
-    failures: dict[str, Any] = {}
-    while True:
-        tools = tuple(tool for tool in options.tools if tool not in failures)
-        task = Task(network, tools, options.seconds, program, store=None)
-        outcome = run_isolated("benchmarks.zoo", asdict(task), limits=_limits(options, processors))
-        *_, last = [{}, *outcome.messages]
-        if "tools" in last:
-            # Without times if it was timing that failed.
-            failure = {} if outcome.failure is None else {"failure": outcome.failure}
-            return {**last, **failure, "tools": failures | last["tools"]}
-        if "begins" not in last:
-            return {"failure": outcome.failure, "tools": failures}
-        failures[last["begins"]] = {"failure": outcome.failure}
+
+    def task(tools: tuple[str, ...]) -> dict[str, Any]:
+        return asdict(Task(network, tools, options.seconds, program, store=None))
+
+    return compared("benchmarks.zoo", task, options.tools, limits=_limits(options, processors))
 
 
 def _program(folder: Path, network: str) -> Path:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.tables import accuracy, cpu, gpu, gradients, networks, threads
+from benchmarks.tables import accuracy, cpu, gpu, gradients, networks, people, threads
 from benchmarks.tables.runs import caption
 
 RESULTS = Path(__file__).parents[1] / "results"
@@ -38,6 +38,7 @@ TABLES: Mapping[str, Table] = {
     "layouts": cpu.layouts,
     "limits": threads.limits,
     "losses": accuracy.losses,
+    "models-of-people": people.models,
     "networks": networks.networks,
     "other-threads": threads.other_threads,
     "summary": networks.summary,

@@ -1,0 +1,143 @@
+"""Compares every way to run the models that people bring: right, how fast, and in how much memory?
+
+    python -m benchmarks.models_of_people --threads 1 2 --jobs 14 --output benchmarks/results/models-of-people.json
+
+Batch 1. Ours is what `import_torch`, the ONNX of both of torch's exporters and `torch.compile` give; beside it
+are torch's eager mode and Inductor, ONNX Runtime and OpenVINO. Each model has a process of its own on cores of
+its own, in which all tools take turns; one that doesn't end, or ends the process, is left out and the others
+are measured again. Models that the output already has are skipped, so that a run can be continued, and those
+whose library isn't installed fail by themselves. With `--seconds 0` nothing is timed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+import tempfile
+import time
+import warnings
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks.isolation import Limits, answer_task, compared, side_by_side, tell
+from benchmarks.results_file import ResultsFile
+
+TITLE = "models_of_people"
+_BURST_SECONDS = 0.1
+
+
+@dataclass(frozen=True)
+class Task:
+    """A model to compare `tools` on, timing them for `seconds`, and the folder of caches."""
+
+    model: str
+    tools: tuple[str, ...]
+    threads: int
+    seconds: float
+    folder: str
+
+
+def main() -> None:
+    if answer_task(lambda task: _work(Task(**task))):
+        return
+    options = _parse_arguments()
+    results = ResultsFile(options.output, TITLE)
+    end = time.monotonic() + options.budget
+    for threads in options.threads:
+        names = [name for name in options.models if _key(name, threads) not in results.rows]
+
+        def compare(name: str, processors: frozenset[int], threads: int = threads) -> None:
+            row = _row(name, threads, options, processors)
+            results.add(_key(name, threads), row)
+            print(f"{_key(name, threads)}: {_summary(row)}", flush=True)
+
+        seconds = end - time.monotonic()
+        side_by_side(names, compare, jobs=options.jobs, seconds=seconds, threads=threads)
+
+
+def _parse_arguments() -> argparse.Namespace:
+    from benchmarks.model_tools import WITH_EXPORTERS
+    from benchmarks.networks.people import MODELS
+
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS), metavar="MODEL")
+    parser.add_argument("--tools", nargs="+", choices=WITH_EXPORTERS, default=list(WITH_EXPORTERS))
+    parser.add_argument("--threads", nargs="+", type=int, default=[1, 2])
+    parser.add_argument("--jobs", type=int, default=1, help="models at once, at most one per core")
+    parser.add_argument("--seconds", type=float, default=10, help="of timing a model")
+    parser.add_argument("--limit", type=float, default=900, help="seconds for a model, all in all")
+    parser.add_argument("--budget", type=float, default=math.inf, help="seconds after which none is begun")
+    parser.add_argument("--memory", type=float, default=16, help="GiB for a model")
+    parser.add_argument(
+        "--output", type=Path, help="a JSON file, e.g. benchmarks/results/models-of-people.json"
+    )
+    return parser.parse_args()
+
+
+def _key(model: str, threads: int) -> str:
+    return f"{model}, {threads} thread{'s' if threads > 1 else ''}"
+
+
+def _row(model: str, threads: int, options: argparse.Namespace, processors: frozenset[int]) -> dict[str, Any]:
+    limits = Limits(options.limit, int(options.memory * 2**30), processors)
+    with tempfile.TemporaryDirectory() as folder:
+
+        def task(tools: tuple[str, ...]) -> dict[str, Any]:
+            return asdict(Task(model, tools, threads, options.seconds, folder))
+
+        row = compared("benchmarks.models_of_people", task, options.tools, threads=threads, limits=limits)
+    return {"model": model, "threads": threads, **row}
+
+
+def _work(task: Task) -> None:
+    os.environ["XDG_CACHE_HOME"] = str(Path(task.folder, "winograd"))
+    os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(Path(task.folder, "inductor"))
+    import torch
+    from iree.winograd.pipelines.selection.tuning_database import processor_name
+
+    from benchmarks.comparison import Comparison
+    from benchmarks.model_tools import WITH_EXPORTERS
+    from benchmarks.networks.people import FRAMES, MODELS
+    from benchmarks.subject import Subject
+
+    warnings.simplefilter("ignore")
+    torch.set_grad_enabled(False)
+    torch.set_num_threads(task.threads)
+    network = MODELS[task.model]
+    model = network.calibrated()
+    comparison = Comparison(
+        Subject(model, network.input(FRAMES.get(task.model, 1))), task.threads, WITH_EXPORTERS
+    )
+    row = {
+        "input_shape": network.input_shape,
+        "parameters": sum(parameter.numel() for parameter in model.parameters()),
+        "processor": processor_name(),
+        "tools": comparison.records,
+    }
+    comparison.prepare(task.tools, begin=lambda tool: tell({"begins": tool}))
+    tell(row)
+    if task.seconds > 0:
+        comparison.time_within(task.seconds, _BURST_SECONDS)
+        tell(row)
+
+
+def _summary(row: dict[str, Any]) -> str:
+    if "failure" in row:
+        return str(row["failure"])
+    parts = []
+    for tool, record in row["tools"].items():
+        if "failure" in record:
+            parts.append(f"{tool} failed: {record['failure'][:100]}")
+        elif "milliseconds" in record:
+            parts.append(f"{tool} {record['milliseconds']:.2f} ms, error {record['error']:.1e}")
+        else:
+            parts.append(f"{tool} error {record['error']:.1e}")
+    return "; ".join(parts)
+
+
+if __name__ == "__main__":
+    main()
