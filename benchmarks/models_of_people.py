@@ -1,12 +1,12 @@
 """Compares every way to run the models that people bring: right, how fast, and in how much memory?
 
-    python -m benchmarks.models_of_people --threads 1 2 --jobs 14 --output benchmarks/results/models-of-people.json
+    python -m benchmarks.models_of_people --jobs 14 --output benchmarks/results/models-of-people.json
 
-Batch 1. Ours is what `import_torch`, the ONNX of both of torch's exporters and `torch.compile` give; beside it
-are torch's eager mode and Inductor, ONNX Runtime and OpenVINO. Each model has a process of its own on cores of
-its own, in which all tools take turns; one that doesn't end, or ends the process, is left out and the others
-are measured again. Models that the output already has are skipped, so that a run can be continued, and those
-whose library isn't installed fail by themselves. With `--seconds 0` nothing is timed.
+Batch 1. Ours is what `import_torch`, the ONNX of both of torch's exporters and `torch.compile` give; beside
+it are torch's eager mode and Inductor, ONNX Runtime and OpenVINO. Each model has a process of its own on
+cores of its own, in which all tools take turns; one that doesn't end, or ends the process, is left out and
+the others are measured again. Models that the output already has are skipped, so that a run can be continued,
+and those whose library isn't installed fail by themselves. With `--seconds 0` nothing is timed.
 """
 
 from __future__ import annotations

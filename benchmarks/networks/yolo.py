@@ -1,4 +1,4 @@
-"""A detector of the structure of YOLOv8 in its smallest size: split bottlenecks, a pyramid, a head per scale."""
+"""A detector of the structure of YOLOv8's smallest: split bottlenecks, a pyramid, a head for each scale."""
 
 from __future__ import annotations
 
@@ -74,7 +74,10 @@ class _Head(nn.Module):
 
 
 class Yolo(nn.Module):
-    """From images N x 3 x H x W, of multiples of 32, to boxes and scores, N x 84 x H W (1/64 + 1/256 + 1/1024)."""
+    """From images N x 3 x H x W, of multiples of 32, to boxes and scores of the pixels of three scales.
+
+    These are N x 84 x P, where P is H W (1/64 + 1/256 + 1/1024).
+    """
 
     def __init__(self) -> None:
         super().__init__()
