@@ -11,7 +11,7 @@ def read_misfit(
     """Why kernels can't read an operand by a map from an output's `(n, spatial..., k)`; None if they can.
 
     Each dimension is read at an index of the result, and as large, or at 0. Kernels load vectors of channels,
-    so only dimensions of size 1 may lie inside of them, and are told no size but that of the batch.
+    so only dimensions of size 1 may lie inside of them, and are told no sizes but those of the convolution.
     """
     dynamic = ir.ShapedType.get_dynamic_size()
     channel = result_type.rank - 1
@@ -26,8 +26,11 @@ def read_misfit(
         else:
             return f"must be read at dimensions of the result or 0, but is at {index}"
         expected = dynamic if position is None else result_type.shape[position]
-        if size == dynamic and (dimension, position, expected) != (0, 0, dynamic):
-            return f"{operand_type} may have no size known at run time only but that of the batch, outermost"
+        is_outer_batch = (dimension, position) == (0, 0)
+        if size == dynamic and (expected != dynamic or not (position or is_outer_batch)):
+            return (
+                f"{operand_type} may have sizes known at run time only as the result has, the batch outermost"
+            )
         if dynamic not in (size, expected) and size != expected:
             return (
                 f"{operand_type} must have size {expected} in dimension {dimension}, "

@@ -173,7 +173,9 @@ def _batch_matmul(
 ) -> ir.Value:
     products, tiles, _ = activation.result.type.shape
     filters = weights.result.type.shape[2]
-    if convolution.batch is None:
+    if convolution.unknown_sizes:
+        tiles = size_of(activation.result, 1)
+    elif convolution.batch is None:
         tiles_per_image = activation.decomposition.tiles(convolution.output_size)
         tiles = _times(size_of(activation.input, 0), tiles_per_image)
     init = zero_filled([products, tiles, filters], convolution.element_type)

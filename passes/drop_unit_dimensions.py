@@ -59,7 +59,11 @@ def _drop_all(operation: ir.Operation) -> None:
 def _unit_dimension(convolution: Convolution) -> int | None:
     """The last spatial dimension that may be dropped."""
     sizes = zip(convolution.input_size, convolution.kernel_size, convolution.output_size, strict=True)
-    units = [dimension for dimension, each in enumerate(sizes) if each == (1, 1, 1)]
+    units = [
+        dimension
+        for dimension, each in enumerate(sizes)
+        if each == (1, 1, 1) and dimension not in convolution.unknown_sizes
+    ]
     users = [use.owner.operation.name for use in convolution.operation.results[0].uses]
     if not units or convolution.spatial_rank == 1 or set(users) != {"tensor.collapse_shape"}:
         return None

@@ -94,7 +94,7 @@ def _match(operation: ir.Operation) -> Convolution | None:
     if operation.name != _CONVOLUTION or ATTRIBUTE_NAME in operation.attributes:
         return None
     convolution = match_convolution(operation)
-    return None if isinstance(convolution, NoMatch) else convolution
+    return None if isinstance(convolution, NoMatch) or convolution.unknown_sizes else convolution
 
 
 def _is_computed(value: ir.Value) -> bool:

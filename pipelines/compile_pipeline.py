@@ -56,6 +56,7 @@ from .on_program.note_writes import NoteWrites
 from .on_program.own_results import OwnResults
 from .selection.assign_schedule import AssignSchedule
 from .selection.decision import Decision
+from .selection.expect_sizes import ExpectSizes
 from .selection.select_algorithm import SelectAlgorithm
 from .to_kernels.copy_parts import CopyParts
 from .to_kernels.lower_attention import LowerAttention
@@ -83,6 +84,7 @@ def compile_pipeline(
     options = replace(options, threads=options.threads or physical_cores())
     return [
         FoldGlobals(),
+        ExpectSizes(**shared_values(options, ExpectSizes)),
         WidenHalf(),
         SplitResults(),
         LowerAttention(),

@@ -11,6 +11,7 @@ from iree.winograd.dialect.bindings import ir
 from iree.winograd.dialect.decomposition import Decomposition, decompose
 from iree.winograd.passes.infrastructure.registry import PassError
 from iree.winograd.passes.infrastructure.unit import ORIGIN_ATTRIBUTE_NAME
+from iree.winograd.passes.match.expected_size import EXPECTED_SIZE_ATTRIBUTE_NAME
 
 ATTRIBUTE_NAME = "winograd.algorithm"
 SCHEDULE_ATTRIBUTE_NAME = "winograd.schedule"
@@ -18,7 +19,12 @@ SCHEDULE_ATTRIBUTE_NAME = "winograd.schedule"
 KEEPS_FILTER_ATTRIBUTE_NAME = "winograd.keeps_filter"
 """On what has a schedule that rounds filters, by which its own isn't: scaled, it would be."""
 
-_HANDED_OVER = (SCHEDULE_ATTRIBUTE_NAME, ORIGIN_ATTRIBUTE_NAME, KEEPS_FILTER_ATTRIBUTE_NAME)
+_HANDED_OVER = (
+    SCHEDULE_ATTRIBUTE_NAME,
+    ORIGIN_ATTRIBUTE_NAME,
+    KEEPS_FILTER_ATTRIBUTE_NAME,
+    EXPECTED_SIZE_ATTRIBUTE_NAME,
+)
 
 
 class Windowed(Protocol):
@@ -119,7 +125,8 @@ def copy_annotations(operation: ir.Operation, replacement: ir.Operation) -> None
 
 
 def hand_over_schedule(operation: ir.Operation, product: ir.Operation) -> None:
-    """Give the product that a convolution becomes its schedule, and what says which unit selected it."""
+    """Give the product that a convolution becomes its schedule, the sizes that are expected, and what says
+    which unit selected it."""
     for name in _HANDED_OVER:
         if name in operation.attributes:
             product.attributes[name] = operation.attributes[name]

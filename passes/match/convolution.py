@@ -9,6 +9,7 @@ from iree.winograd.passes.match.constants import is_known_at_load
 from iree.winograd.passes.match.convolution_form import ConvolutionForm, match_form
 from iree.winograd.passes.match.element_types import ElementTypes
 from iree.winograd.passes.match.exact_type import exact_type
+from iree.winograd.passes.match.expected_size import expected_size
 from iree.winograd.passes.match.image_layout import comes_channels_first, leaves_channels_first
 from iree.winograd.passes.match.navigation import defining_operation
 from iree.winograd.passes.match.no_match import NoMatch
@@ -37,7 +38,10 @@ class Convolution(ConvolutionProblem):
         if self.input_layout == self.channels_last_layouts[0] and (image := self._image()) is not None:
             padding, _ = match_paddings(image)
             stated |= {"padding_low": padding.low, "padding_high": padding.high}
-            stated["input_size"] = tuple(padding.source.type.shape[1:-1])
+            stated["input_size"] = tuple(
+                size - low - high
+                for size, low, high in zip(self.input_size, padding.low, padding.high, strict=True)
+            )
             stated["input_channels_first"] = comes_channels_first(padding.source)
         if self.is_channels_last:
             stated["output_channels_first"] = leaves_channels_first(self.operation.results[0])
@@ -107,7 +111,27 @@ def _describe(form: ConvolutionForm) -> Convolution | NoMatch:
     input_sizes, filter_sizes, output_sizes = form.sizes
     dynamic = ir.ShapedType.get_dynamic_size()
     spatial = form.spatial
-    for name, operand_sizes in zip(("input", "filter", "output"), form.sizes, strict=True):
+    unknown = tuple(
+        number
+        for number, letter in enumerate(spatial)
+        if dynamic in (input_sizes[letter], output_sizes[letter])
+    )
+    if unknown and (expected := expected_size(operation)) is not None:
+        # That there are as many outputs as the input allows is known of the program, not of the types.
+        input_sizes = input_sizes | {spatial[number]: expected[number] for number in unknown}
+        of_outputs = {
+            spatial[number]: (
+                expected[number] - form.dilations[number] * (filter_sizes[spatial[number]] - 1) - 1
+            )
+            // form.strides[number]
+            + 1
+            for number in unknown
+        }
+        output_sizes = output_sizes | of_outputs
+    elif unknown:
+        return NoMatch(operation, "its output isn't known to be as large as its input allows")
+    operands = {"input": input_sizes, "filter": filter_sizes, "output": output_sizes}
+    for name, operand_sizes in operands.items():
         if any(size == dynamic for letter, size in operand_sizes.items() if letter != "n"):
             return NoMatch(operation, f"its {name} has a dynamic dimension other than the batch")
         if 0 in operand_sizes.values():
@@ -132,6 +156,7 @@ def _describe(form: ConvolutionForm) -> Convolution | NoMatch:
         input_channels=groups * input_sizes.get("c", 1),
         output_channels=groups * output_sizes.get("f", 1),
         element_types=ElementTypes.of_operation(operation),
+        unknown_sizes=unknown,
     )
     output_size = tuple(output_sizes[letter] for letter in spatial)
     if output_size != convolution.output_size:

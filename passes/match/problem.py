@@ -11,7 +11,7 @@ from typing import Any
 from iree.winograd.passes.match.element_types import F32, ElementTypes
 
 _TEXT = re.compile(
-    r"(?P<batch>\d+|\?)x(?P<input_size>\d+(?:x\d+)*)x(?P<input_channels>\d+)->(?P<output_channels>\d+)"
+    r"(?P<batch>\d+|\?)x(?P<input_size>\??\d+(?:x\??\d+)*)x(?P<input_channels>\d+)->(?P<output_channels>\d+)"
     r" kernel (?P<kernel_size>[\dx]+) stride (?P<strides>[\dx]+) dilation (?P<dilations>[\dx]+)"
     r" padding (?P<padding_low>[\dx]+) (?P<padding_high>[\dx]+) groups (?P<groups>\d+)"
     r" (?P<element_types>[^\s,]+)(?P<runtime_filter>, filter known at run time)?"
@@ -34,8 +34,9 @@ class ConvolutionProblem:
     """The sizes of one convolution: `N x H... x C` to `N x OH... x K`, and which are channels first.
 
     Its text, `1x56x56x64->64 kernel 3x3 stride 1x1 dilation 1x1 padding 1x1 1x1 groups 1 f32`, names it in
-    databases and reports; `parse` reads it back. A batch known only at run time is `?`. Behind commas it says
-    that a filter is, too, and which images are channels first.
+    databases and reports; `parse` reads it back. A batch known only at run time is `?`, a size of the image
+    that is, expected to be 56, `?56`. Behind commas it says that a filter is known only then, too, and which
+    images are channels first.
 
     Raises ValueError for sizes that differ in rank, are below their least, or groups that don't divide the
     channels.
@@ -44,7 +45,7 @@ class ConvolutionProblem:
     batch: int | None
     """None where it is known only at run time."""
     input_size: tuple[int, ...]
-    """Without padding."""
+    """Without padding. Sizes known only at run time are those that are expected, for which is chosen."""
     padding_low: tuple[int, ...]
     padding_high: tuple[int, ...]
     kernel_size: tuple[int, ...]
@@ -64,6 +65,8 @@ class ConvolutionProblem:
     """Whether the program wants the output as `N x K x OH...`."""
     exact_type: str | None = None
     """The type of half precision that holds the numbers of both operands; None where none is known to."""
+    unknown_sizes: tuple[int, ...] = ()
+    """The spatial dimensions, in order, whose sizes are known only at run time."""
 
     def __post_init__(self) -> None:
         for name in ("padding_low", "padding_high", "kernel_size", "strides", "dilations"):
@@ -79,6 +82,8 @@ class ConvolutionProblem:
             raise ValueError(
                 f"{self.groups} groups must divide {self.input_channels} and {self.output_channels} channels"
             )
+        if any(dimension not in range(self.spatial_rank) for dimension in self.unknown_sizes):
+            raise ValueError(f"there are no dimensions {self.unknown_sizes} among those of {self.input_size}")
         if min(self.output_size) < 1:
             raise ValueError(f"the kernel exceeds the padded input in {self}")
 
@@ -86,7 +91,11 @@ class ConvolutionProblem:
         def text(sizes: tuple[int, ...]) -> str:
             return "x".join(map(str, sizes))
 
-        image = f"{self.batch or '?'}x{text(self.input_size)}x{self.input_channels}"
+        pixels = "x".join(
+            f"?{size}" if dimension in self.unknown_sizes else f"{size}"
+            for dimension, size in enumerate(self.input_size)
+        )
+        image = f"{self.batch or '?'}x{pixels}x{self.input_channels}"
         window = (
             f"kernel {text(self.kernel_size)} stride {text(self.strides)} dilation {text(self.dilations)}"
         )
@@ -120,7 +129,7 @@ class ConvolutionProblem:
         numbers = match.groupdict()
 
         def sizes(name: str) -> tuple[int, ...]:
-            return tuple(map(int, numbers[name].split("x")))
+            return tuple(int(size.removeprefix("?")) for size in numbers[name].split("x"))
 
         return ConvolutionProblem(
             batch=None if numbers["batch"] == "?" else int(numbers["batch"]),
@@ -138,12 +147,17 @@ class ConvolutionProblem:
             input_channels_first=numbers["input_channels_first"] is not None,
             output_channels_first=numbers["output_channels_first"] is not None,
             exact_type=numbers["exact_type"],
+            unknown_sizes=tuple(
+                dimension
+                for dimension, size in enumerate(numbers["input_size"].split("x"))
+                if size.startswith("?")
+            ),
         )
 
     @property
-    def with_constant_filter(self) -> ConvolutionProblem:
-        """What is measured of it: the same, its filter transformed beforehand."""
-        return replace(self, runtime_filter=False)
+    def measured(self) -> ConvolutionProblem:
+        """What is measured of it: the same of the expected sizes, its filter transformed beforehand."""
+        return replace(self, runtime_filter=False, unknown_sizes=())
 
     @property
     def spatial_rank(self) -> int:

@@ -92,7 +92,7 @@ class TransposedConvolution:
 def match_transposed(operation: ir.Operation) -> TransposedConvolution | NoMatch | None:
     """Describe a convolution of an image inserted into zeros with strides; None for any other."""
     convolution = match_convolution(operation)
-    if isinstance(convolution, NoMatch):
+    if isinstance(convolution, NoMatch) or convolution.unknown_sizes:
         return None
     layout = merged_layout(convolution.input_layout)
     spread: ir.Value | None = convolution.input

@@ -116,7 +116,7 @@ def count_workgroups(
 def _work(kernel: CpuKernel) -> dict[str, ir.Attribute]:
     """Its products, and the filters that it reads."""
     shape, attributes = kernel.shape, {}
-    if shape.tiles is not None:
+    if shape.tiles is not None and not shape.unknown_sizes:
         products = shape.tiles * shape.tile_products * shape.output_channels
         attributes[PRODUCTS_ATTRIBUTE_NAME] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), products)
     if not shape.runtime_filter:
@@ -132,7 +132,8 @@ def _convolution_spans(
     """Which elements its workgroups touch, where the convolution reads and writes whole images' pixels."""
     shape, transform = kernel.shape, group.output_transform
     is_separate = isinstance(kernel, WinogradKernel) and kernel.schedule.input_block is not None
-    if shape.batch is None or is_separate or shape.input_channels_first or shape.output_channels_first:
+    is_channels_last = not (shape.input_channels_first or shape.output_channels_first)
+    if shape.batch is None or shape.unknown_sizes or is_separate or not is_channels_last:
         return {}
     pixelwise = ir.AffineMap.get_identity(transform.image_type.rank)
     are_pixelwise = [each == pixelwise for each in transform.indexing_maps]

@@ -23,6 +23,12 @@ from iree.winograd.pipelines.cpu.kernels.winograd import WinogradKernel
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.tensor_kernels import dispatch_of
 from iree.winograd.pipelines.emission.buffer import Buffer
+from iree.winograd.pipelines.emission.convolution_signature import (
+    image_tensor,
+    output_extent,
+    read_tensor,
+    spatial_sizes,
+)
 from iree.winograd.pipelines.emission.dispatch import (
     KernelFunction,
     emit_dispatch,
@@ -32,8 +38,8 @@ from iree.winograd.pipelines.emission.dispatch import (
 from iree.winograd.pipelines.emission.epilogue import VectorEpilogue, epilogue_text
 from iree.winograd.pipelines.emission.filter_layout import FilterLayout
 from iree.winograd.pipelines.emission.index import Index
-from iree.winograd.pipelines.emission.signature import DispatchSignature, stated_batch
-from iree.winograd.pipelines.emission.work import Sizes
+from iree.winograd.pipelines.emission.signature import DispatchSignature, DispatchTensor, stated_batch
+from iree.winograd.pipelines.emission.work import BATCH, Size, Sizes
 from iree.winograd.pipelines.problems.group import ConvolutionGroup
 from iree.winograd.pipelines.problems.schedule import Schedule
 from iree.winograd.pipelines.problems.tensor_operations import TensorOperation
@@ -125,13 +131,7 @@ class CpuLowering:
             operands.append(destination.whole)
         # Where the output goes isn't part of the kernel: the layers of a dense block share it.
         numbers = [] if destination is None else [destination.first]
-        signature = DispatchSignature.of(
-            operands,
-            transform.result if destination is None else destination.whole,
-            stated_batch(kernel.shape.batch),
-            updates_last_operand=updates,
-            numbers=len(numbers),
-        )
+        signature = _convolution_signature(kernel, group, operands, updates)
 
         def body(function: KernelFunction[Buffer]) -> None:
             image, packed, *epilogue_operands, output = function.buffers
@@ -158,7 +158,7 @@ class CpuLowering:
             body,
             chain_attributes(kernel, group, signature),
         )
-        sizes = [] if shape.batch is not None else [_as_value(size_of(group.input_transform.input, 0))]
+        sizes = [_size_of_group(group, size) for size in signature.dynamic_sizes]
         return emit_dispatch(name, signature, operands, sizes, numbers)
 
     def _weight_gradient(self, group: WeightGradientGroup, schedule: Schedule) -> ir.Value:
@@ -313,6 +313,36 @@ class CpuLowering:
                 executable.attributes[attribute] = value
             self._executables[key] = unique
         return self._executables[key]
+
+
+def _convolution_signature(
+    kernel: CpuKernel, group: ConvolutionGroup, operands: list[ir.Value], updates: bool
+) -> DispatchSignature:
+    """That of a kernel of an image, filters, what the epilogue reads, and what it updates, if it does."""
+    image, filters, *others = operands
+    transform, shape, insertion = group.output_transform, group.shape, group.insertion
+    result = transform.result if insertion is None else insertion.operands[1]
+    output = image_tensor(result.type, "output", channels_first=shape.output_channels_first)
+    tensors = (
+        image_tensor(image.type, "input", channels_first=shape.input_channels_first),
+        DispatchTensor.of(filters),
+        *(read_tensor(each.type, read) for each, read in zip(others, transform.indexing_maps, strict=False)),
+        *([output] if updates else []),
+    )
+    # A kernel that joins the images of a batch knows of one.
+    sizes = (*stated_batch(kernel.shape.batch), *spatial_sizes(shape))
+    numbers = 0 if insertion is None else 1
+    return DispatchSignature(tensors, output, sizes, updates, numbers)
+
+
+def _size_of_group(group: ConvolutionGroup, size: Size) -> ir.Value:
+    """A size of the images of a convolution, emitted at the insertion point."""
+    image, shape = group.input_transform.input, group.shape
+    if size == BATCH:
+        return _as_value(size_of(image, 0))
+    first = 2 if shape.input_channels_first else 1
+    extent = _as_value(size_of(image, first + size.dimension))
+    return extent if size.of == "input" else output_extent(shape, size.dimension, Index(extent)).value
 
 
 def _packed(kernel: CpuKernel, transformed: Array | None) -> Array | None:

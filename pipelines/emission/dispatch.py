@@ -38,7 +38,10 @@ def kernel_name(shape: ConvolutionShape, stage: str | None = None) -> str:
     decomposition = shape.decomposition
     tile = "x".join(map(str, decomposition.output_tile))
     kernel = "x".join(map(str, decomposition.kernel_size))
-    size = "x".join(map(str, shape.output_size))
+    size = "x".join(
+        "any" if dimension in shape.unknown_sizes else str(outputs)
+        for dimension, outputs in enumerate(shape.output_size)
+    )
     prefix = "winograd" if stage is None else f"winograd_{stage}"
     return f"{prefix}_f{tile}_{kernel}_{size}x{shape.output_channels}_from_{shape.input_channels}"
 

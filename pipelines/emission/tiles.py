@@ -8,6 +8,10 @@ from dataclasses import dataclass
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
 from .index import Condition, Index, IndexLike, all_of, select_index
+from .sized_shape import SizedShape
+
+TiledShape = ConvolutionShape | SizedShape
+"""A convolution whose tiles are to be found, with its sizes unless it knows them."""
 
 
 @dataclass(frozen=True)
@@ -18,8 +22,9 @@ class Tile:
     first_output: tuple[Index, ...]
 
 
-def locate_tile(shape: ConvolutionShape, number: Index) -> Tile:
+def locate_tile(shape: TiledShape, number: Index) -> Tile:
     """The tile with this number: row-major over (image, tile per dimension), phase-major within one."""
+    shape = _sized(shape)
     decomposition = shape.decomposition
     coordinates = []
     for tiles in reversed(shape.tiles_per_image):
@@ -29,7 +34,7 @@ def locate_tile(shape: ConvolutionShape, number: Index) -> Tile:
         coordinate // per_phase + (coordinate % per_phase) * (m * phases)
         for coordinate, per_phase, m, phases in zip(
             reversed(coordinates),
-            decomposition.tiles_per_phase(shape.output_size),
+            shape.tiles_per_phase,
             decomposition.output_tile,
             decomposition.phases,
             strict=True,
@@ -49,19 +54,26 @@ class Positions:
     first: Index
     spacing: int
     count: int
-    size: int
+    size: IndexLike
     lowest_first: int
-    highest_first: int
+    highest_first: int | None
+    """None where it depends on sizes that are known only at run time."""
 
     @property
     def always_inside(self) -> bool:
-        last = self.highest_first + (self.count - 1) * self.spacing
-        return self.lowest_first >= 0 and last < self.size
+        return self.lowest_first >= 0 and self._ends_inside(self.count - 1)
 
     @property
     def never_inside(self) -> bool:
         """Whether no tile of this convolution lies inside as a whole."""
         return self.lowest_first == self.highest_first and not self.always_inside
+
+    def _ends_inside(self, element: int) -> bool:
+        """Whether this element of every tile is known not to be past the last one that exists."""
+        size = Index.of(self.size).known
+        if size is None or self.highest_first is None:
+            return False
+        return self.highest_first + element * self.spacing < size
 
     def inside(self) -> Condition:
         """Whether all of the elements exist."""
@@ -69,25 +81,22 @@ class Positions:
             return Condition(True)
         last = self.first + (self.count - 1) * self.spacing
         low = Condition(True) if self.lowest_first >= 0 else self.first.at_least(0)
-        highest_last = self.highest_first + (self.count - 1) * self.spacing
-        high = Condition(True) if highest_last < self.size else last.less_than(self.size)
+        high = Condition(True) if self._ends_inside(self.count - 1) else last.less_than(self.size)
         return low & high
 
     def clamped(self, element: Index) -> tuple[Index, Condition]:
         """The position of an element, moved into the range if need be, and whether it exists there."""
         position = self.first + element * self.spacing
         least, most = (0, self.count - 1) if element.known is None else (element.known, element.known)
-        if (
-            self.lowest_first + least * self.spacing >= 0
-            and self.highest_first + most * self.spacing < self.size
-        ):
+        if self.lowest_first + least * self.spacing >= 0 and self._ends_inside(most):
             return position, Condition(True)
         exists = position.within(self.size)
         return select_index(exists, position, 0), exists
 
 
-def input_positions(shape: ConvolutionShape, tile: Tile, view: Sequence[IndexLike]) -> list[Positions]:
+def input_positions(shape: TiledShape, tile: Tile, view: Sequence[IndexLike]) -> list[Positions]:
     """Where the input elements of one of the decomposition's views of a tile lie, per dimension."""
+    shape = _sized(shape)
     decomposition = shape.decomposition
     last_tiles = _last_first_outputs(shape)
     positions = []
@@ -100,14 +109,17 @@ def input_positions(shape: ConvolutionShape, tile: Tile, view: Sequence[IndexLik
                 count=decomposition.alpha[d],
                 size=shape.input_size[d],
                 lowest_first=min(offsets) - shape.padding_low[d],
-                highest_first=last_tiles[d] * decomposition.step[d] + max(offsets) - shape.padding_low[d],
+                highest_first=None
+                if (last := last_tiles[d]) is None
+                else last * decomposition.step[d] + max(offsets) - shape.padding_low[d],
             )
         )
     return positions
 
 
-def output_positions(shape: ConvolutionShape, tile: Tile) -> list[Positions]:
+def output_positions(shape: TiledShape, tile: Tile) -> list[Positions]:
     """Where the outputs of a tile lie, per dimension."""
+    shape = _sized(shape)
     decomposition = shape.decomposition
     last_tiles = _last_first_outputs(shape)
     return [
@@ -135,15 +147,16 @@ def clamped_element(
     return tuple(position for position, _ in clamped), all_of([exists for _, exists in clamped])
 
 
-def _last_first_outputs(shape: ConvolutionShape) -> list[int]:
-    """Per dimension, the largest first output of any tile."""
+def _sized(shape: TiledShape) -> SizedShape:
+    return SizedShape.of(shape) if isinstance(shape, ConvolutionShape) else shape
+
+
+def _last_first_outputs(shape: SizedShape) -> list[int | None]:
+    """Per dimension, the largest first output of any tile, if it is known."""
     decomposition = shape.decomposition
     return [
-        (phases - 1) + (per_phase - 1) * m * phases
+        None if (known := per_phase.known) is None else (phases - 1) + (known - 1) * m * phases
         for phases, per_phase, m in zip(
-            decomposition.phases,
-            decomposition.tiles_per_phase(shape.output_size),
-            decomposition.output_tile,
-            strict=True,
+            decomposition.phases, shape.tiles_per_phase, decomposition.output_tile, strict=True
         )
     ]

@@ -36,6 +36,11 @@ class Sizes:
     def batch(self) -> Index:
         return self[BATCH]
 
+    def spatial(self, of: str) -> tuple[Index, ...]:
+        """Those along the spatial dimensions of what is called `of`, in order."""
+        found = (size for size in self.values if size.of == of)
+        return tuple(self.values[size] for size in sorted(found))
+
     def __getitem__(self, size: Size) -> Index:
         """Raises KeyError for a size that the dispatch's signature doesn't state."""
         return self.values[size]

@@ -9,6 +9,7 @@ from iree.winograd.dialect.ops import FilterTransformOp, InputTransformOp, Outpu
 from iree.winograd.passes.match.channel_slice import ChannelSlice, match_extract, match_insert, overlap
 from iree.winograd.passes.match.constants import is_known_at_load, is_zero
 from iree.winograd.passes.match.element_types import ElementTypes
+from iree.winograd.passes.match.expected_size import expected_size
 from iree.winograd.passes.match.navigation import defining_operation, only_user
 from iree.winograd.passes.match.no_match import NoMatch
 from iree.winograd.passes.match.sizes import is_dynamic
@@ -98,6 +99,13 @@ class ConvolutionGroup:
         _, *output_size, output_channels = self.output_transform.image_type.shape
         decomposition = self.output_transform.decomposition
         transform = self.filter_transform
+        unknown = tuple(
+            dimension
+            for dimension, sizes in enumerate(zip(input_size, output_size, strict=True))
+            if any(map(is_dynamic, sizes))
+        )
+        if unknown:
+            input_size = self._expected_input_size()
         shape = ConvolutionShape(
             batch=None if is_dynamic(batch) else batch,
             input_size=tuple(input_size),
@@ -119,12 +127,26 @@ class ConvolutionGroup:
             decomposition=decomposition,
             input_channels_first=self.input_transform.channels_first,
             output_channels_first=self.output_transform.channels_first,
+            unknown_sizes=unknown,
         )
-        if shape.output_size != tuple(output_size):
+        known = [each for each in range(len(output_size)) if each not in unknown]
+        if any(shape.output_size[each] != output_size[each] for each in known):
             raise ValueError(
                 f"it has outputs of {tuple(output_size)}, but its input gives {shape.output_size}"
             )
         return shape
+
+    def _expected_input_size(self) -> list[int]:
+        """Without padding, which may have moved into the transform. Raises ValueError where none is noted."""
+        padded = expected_size(self.product)
+        if padded is None:
+            raise ValueError("sizes of its image are known only at run time, and none are expected")
+        return [
+            size - low - high
+            for size, low, high in zip(
+                padded, self.input_transform.padding_low, self.input_transform.padding_high, strict=True
+            )
+        ]
 
 
 def _viewed(value: ir.Value) -> ir.Value:

@@ -89,12 +89,16 @@ class ConvolutionShape(ConvolutionProblem):
         return sorted(range(len(views)), key=lambda number: views[number])
 
     @cached_property
+    def tiles_per_phase(self) -> tuple[int, ...]:
+        return self.decomposition.tiles_per_phase(self.output_size)
+
+    @cached_property
     def tiles_per_image(self) -> tuple[int, ...]:
         return self.decomposition.tiles(self.output_size)
 
     @property
     def tiles(self) -> int | None:
-        """T, the rows of the batched matrix product; None where the batch is dynamic."""
+        """T, the rows of the batched matrix product, of expected sizes; None where the batch is dynamic."""
         return None if self.batch is None else self.batch * prod(self.tiles_per_image)
 
     @cached_property
@@ -135,7 +139,9 @@ class ConvolutionShape(ConvolutionProblem):
 
     @property
     def pads(self) -> bool:
-        """Whether some output needs an element outside of the input."""
+        """Whether some output needs an element outside of the input, or may in an image of unknown sizes."""
+        if any(self.padding_high[dimension] > 0 for dimension in self.unknown_sizes):
+            return True
         return any(
             low > 0 or (outputs - 1) * stride + (taps - 1) * dilation - low >= size
             for low, outputs, stride, taps, dilation, size in zip(

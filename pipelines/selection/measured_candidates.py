@@ -33,7 +33,7 @@ def measured_candidates(
     algorithms = set(candidate_algorithms(problem, output_tile))
     found: dict[Arithmetic, Candidate] = {}
     refused: list[str] = []
-    constant = problem.with_constant_filter
+    constant = problem.measured
     for measurement in database.measurements(constant, space.key):
         implementation = measurement.implementation
         algorithm = implementation.algorithm

@@ -92,6 +92,13 @@ class WinogradOptions:
         flag="iree-winograd-ptxas",
         accepts=bool,
     )
+    size_hint: tuple[int, ...] = option(
+        (),
+        "positive integers",
+        "sizes expected of images whose sizes are known only when the program runs, height before width",
+        flag="iree-winograd-size-hint",
+        accepts=lambda sizes: all(map(is_positive, sizes)),
+    )
     strict: bool = option(
         False,
         purpose="make every failure of our passes an error",

@@ -321,7 +321,7 @@ func.func @operand_channels_outermost(%m: tensor<36x16x4xf32>, %b0: tensor<4x14x
 // -----
 
 func.func @operand_dynamic(%m: tensor<36x16x4xf32>, %b0: tensor<14x?xf32>) {
-  // expected-error @below {{'winograd.output_transform' op epilogue operand #0 tensor<14x?xf32> may have no size known at run time only but that of the batch, outermost}}
+  // expected-error @below {{'winograd.output_transform' op epilogue operand #0 tensor<14x?xf32> may have sizes known at run time only as the result has, the batch outermost}}
   %y = "winograd.output_transform"(%m, %b0) ({
   ^bb0(%a: f32, %b: f32):
     vector.yield %a : f32

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import prod
-from typing import Any
+from typing import Any, Literal
 
 import iree.winograd
 import numpy as np
@@ -76,6 +76,8 @@ class Program:
     low: tuple[int, ...] | None = None
     high: tuple[int, ...] | None = None
     dynamic_batch: bool = False
+    dynamic_size: bool = False
+    """Whether the sizes of images are known only at run time: the program's own is that which is expected."""
     constant_filter: bool = True
     groups: int = 1
     activation: str = "relu"
@@ -96,6 +98,8 @@ class Program:
             values = getattr(self, name)
             if values is not None:
                 parts.append(f"{name}={'x'.join(map(str, values))}")
+        if self.dynamic_size:
+            parts.append("dynamic-size")
         if self.input_channels_first:
             parts.append("input-channels-first")
         if self.output_channels_first:
@@ -140,24 +144,27 @@ class Program:
     def text(self, filters: Array | None) -> str:
         """The program as MLIR; filters are an argument of it if they aren't given."""
         batch = "?" if self.dynamic_batch else str(self.batch)
-        image = _tensor(batch, *self.size, self.channels)
-        padded = _tensor(batch, *self.padded, self.channels)
+        image = _tensor(batch, *self._shown(self.size), self.channels)
+        padded = _tensor(batch, *self._shown(self.padded), self.channels)
         weights = _tensor(*self.filter_shape)
-        output = _tensor(batch, *self.output_size, self.outputs)
+        output = _tensor(batch, *self._shown(self.output_size), self.outputs)
         bias = _tensor(self.outputs)
         loops = ", ".join(f"d{i}" for i in range(self.rank + 2))
         identity = f"affine_map<({loops}) -> ({loops})>"
         along_channels = f"affine_map<({loops}) -> (d{self.rank + 1})>"
         parallel = ", ".join(['"parallel"'] * (self.rank + 2))
-        dynamic = "%batch" if self.dynamic_batch else ""
+        batches = ["%batch"] if self.dynamic_batch else []
+        dimensions = range(self.rank) if self.dynamic_size else ()
+        dynamic_image = ", ".join([*batches, *(f"%size_{d}" for d in dimensions)])
+        dynamic = ", ".join([*batches, *(f"%outputs_{d}" for d in dimensions)])
         name, given, result = "%image", image, output
         read = written = ""
         if self.input_channels_first:
-            name, given = "%given", _tensor(batch, self.channels, *self.size)
+            name, given = "%given", _tensor(batch, self.channels, *self._shown(self.size))
             to_last = [0, *range(2, self.rank + 2), 1]
-            read = _transposed("%image", "%given", given, image, dynamic, to_last)
+            read = _transposed("%image", "%given", given, image, dynamic_image, to_last)
         if self.output_channels_first:
-            result = _tensor(batch, self.outputs, *self.output_size)
+            result = _tensor(batch, self.outputs, *self._shown(self.output_size))
             to_first = [0, self.rank + 1, *range(1, self.rank + 1)]
             written = _transposed("%result", "%outputs", output, result, dynamic, to_first)
         outputs = "%outputs" if self.output_channels_first else "%result"
@@ -175,6 +182,7 @@ func.func @main({arguments}) -> {result} {{
   {constant}
   %first = arith.constant 0 : index
   %batch = tensor.dim {name}, %first : {given}
+  {self._size_arithmetic(name, given) if self.dynamic_size else ""}
   {read}
   %zero = arith.constant 0.0 : f32
   %padded = tensor.pad %image low{low} high{high} {{
@@ -197,6 +205,34 @@ func.func @main({arguments}) -> {result} {{
 }}
 """
 
+    def _shown(self, sizes: Sequence[int]) -> Sequence[object]:
+        return "?" * self.rank if self.dynamic_size else sizes
+
+    def _size_arithmetic(self, name: str, given: str) -> str:
+        """The sizes of the image, padded, and of its outputs, as torch writes them."""
+        lines = []
+        for d in range(self.rank):
+            low, high, stride, dilation = (
+                self.per_dimension(each, default)[d]
+                for each, default in (("low", 0), ("high", 0), ("strides", 1), ("dilations", 1))
+            )
+            constants = {
+                "position": d + (2 if self.input_channels_first else 1),
+                "padding": low + high,
+                "before_last": dilation * (self.kernel[d] - 1) + 1,
+                "stride": stride,
+                "one": 1,
+            }
+            lines += [f"%{each}_{d} = arith.constant {value} : index" for each, value in constants.items()]
+            lines += [
+                f"%size_{d} = tensor.dim {name}, %position_{d} : {given}",
+                f"%padded_{d} = arith.addi %size_{d}, %padding_{d} : index",
+                f"%beyond_{d} = arith.subi %padded_{d}, %before_last_{d} : index",
+                f"%steps_{d} = arith.floordivsi %beyond_{d}, %stride_{d} : index",
+                f"%outputs_{d} = arith.addi %steps_{d}, %one_{d} : index",
+            ]
+        return "\n  ".join(lines)
+
     def _convolution(self, padded: str, weights: str, output: str) -> str:
         algorithm = f"winograd.algorithm = {{output_tile = {_array(self.m)}, part_size = {_array(self.p)}}}"
         if self.schedule is not None:
@@ -210,8 +246,8 @@ func.func @main({arguments}) -> {result} {{
             )
         batch = "?" if self.dynamic_batch else str(self.batch)
         inputs, outputs = self.channels // self.groups, self.outputs // self.groups
-        image = _tensor(batch, *self.padded, self.groups, inputs)
-        sums = _tensor(batch, *self.output_size, self.groups, outputs)
+        image = _tensor(batch, *self._shown(self.padded), self.groups, inputs)
+        sums = _tensor(batch, *self._shown(self.output_size), self.groups, outputs)
         filters = _tensor(*self.kernel, inputs, self.groups, outputs)
         places, taps = [f"o{d}" for d in range(self.rank)], [f"r{d}" for d in range(self.rank)]
         positions = [
@@ -225,12 +261,12 @@ func.func @main({arguments}) -> {result} {{
         split = [*([d] for d in range(self.rank + 1)), [self.rank + 1, self.rank + 2]]
         return f"""
   %grouped = tensor.expand_shape %padded {split}
-    output_shape {_sizes("%batch", self.batch, self.dynamic_batch, *self.padded, self.groups, inputs)}
+    output_shape [{", ".join(map(str, (*self._values("padded"), self.groups, inputs)))}]
     : {padded} into {image}
   %grouped_filter = tensor.expand_shape %filter {split} output_shape
     [{", ".join(map(str, (*self.kernel, inputs, self.groups, outputs)))}] : {weights} into {filters}
   %grouped_zeros = tensor.expand_shape %zeros {split}
-    output_shape {_sizes("%batch", self.batch, self.dynamic_batch, *self.output_size, self.groups, outputs)}
+    output_shape [{", ".join(map(str, (*self._values("outputs"), self.groups, outputs)))}]
     : {output} into {sums}
   %grouped_sums = linalg.generic {{indexing_maps = [{maps}], iterator_types = [{kinds}]}}
     ins(%grouped, %grouped_filter : {image}, {filters}) outs(%grouped_zeros : {sums})
@@ -241,6 +277,12 @@ func.func @main({arguments}) -> {result} {{
     linalg.yield %added : f32
   }} -> {sums}
   %sums = tensor.collapse_shape %grouped_sums {split} : {sums} into {output}"""
+
+    def _values(self, of: Literal["padded", "outputs"]) -> list[object]:
+        """The batch and the sizes of the padded image, or of outputs: numbers or values."""
+        sizes = self.padded if of == "padded" else self.output_size
+        named = [f"%{of}_{d}" for d in range(self.rank)]
+        return ["%batch" if self.dynamic_batch else self.batch, *(named if self.dynamic_size else sizes)]
 
     def check(
         self,
@@ -262,15 +304,42 @@ func.func @main({arguments}) -> {result} {{
         threads: int | None = None,
     ) -> tuple[Array, Array]:
         """The result of the compiled program for random arguments, and that in float64."""
-        generator = np.random.default_rng(0)
-        image = generator.uniform(-1, 1, (self.batch, *self.size, self.channels)).astype(np.float32)
-        filters = generator.uniform(-1, 1, self.filter_shape).astype(np.float32)
-        bias = generator.uniform(-1, 1, self.outputs).astype(np.float32)
+        _, filters, _ = self.arguments()
         text = self.text(filters if self.constant_filter else None)
         compiled = compile_rewritten(text, target, flags, threads)
+        return self.results(iree.winograd.load(compiled, device=device))
+
+    def check_sizes(
+        self, sizes: Sequence[tuple[int, ...]], batches: Sequence[int] = (1,), **options: Any
+    ) -> None:
+        """As `check`, at several sizes of one program, which expects its own; `options` are `compile`'s."""
+        _, filters, _ = self.arguments()
+        text = self.text(filters if self.constant_filter else None)
+        flags = {"size_hint": self.size, **options}
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            compiled = iree.winograd.compile(text, **flags)
+        program = iree.winograd.load(compiled, device="local-task", threads=options.get("threads"))
+        for batch in batches:
+            for size in sizes:
+                result, expected = replace(self, size=size, batch=batch).results(program)
+                assert result.shape == expected.shape, size
+                expect_within(result, expected, self.bound())
+
+    def arguments(self) -> tuple[Array, Array, Array]:
+        """A random image, filters and bias."""
+        generator = np.random.default_rng(0)
+        filters = generator.uniform(-1, 1, self.filter_shape).astype(np.float32)
+        bias = generator.uniform(-1, 1, self.outputs).astype(np.float32)
+        image = generator.uniform(-1, 1, (self.batch, *self.size, self.channels)).astype(np.float32)
+        return image, filters, bias
+
+    def results(self, program: Callable[..., Any]) -> tuple[Array, Array]:
+        """That of the loaded program, and that in float64."""
+        image, filters, bias = self.arguments()
         given = np.ascontiguousarray(np.moveaxis(image, -1, 1)) if self.input_channels_first else image
         arguments = (given, bias) if self.constant_filter else (given, bias, filters)
-        result = np.asarray(iree.winograd.load(compiled, device=device)(*arguments))
+        result = np.asarray(program(*arguments))
         if self.output_channels_first:
             result = np.moveaxis(result, 1, -1)
         return result, self.expected(image, filters, bias)
@@ -335,10 +404,6 @@ def _transposed(
 
 def _tensor(*sizes: object) -> str:
     return f"tensor<{'x'.join(map(str, sizes))}xf32>"
-
-
-def _sizes(batch_value: str, batch: int, dynamic: bool, *others: int) -> str:
-    return f"[{', '.join(map(str, (batch_value if dynamic else batch, *others)))}]"
 
 
 def _vector(values: Sequence[int]) -> str:

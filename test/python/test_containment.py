@@ -66,6 +66,8 @@ FOR_GLOBALS = "winograd-fold-globals"
 """Has work only for weights in globals, as iree-turbine exports them: `test/passes/fold-globals.mlir`."""
 FOR_TORCH_TYPES = "winograd-note-signature"
 """Has work only for functions on the types of torch-mlir: `test/pipelines/note-signature.mlir`."""
+FOR_UNKNOWN_SIZES = "winograd-expect-sizes"
+"""Has work only for images of unknown sizes: `test/pipelines/cpu/test_unknown_sizes.py`."""
 FOR_OTHERS = {
     FOR_ANNOTATIONS,
     *FOR_CALLED,
@@ -74,6 +76,7 @@ FOR_OTHERS = {
     FOR_ATTENTION,
     FOR_GLOBALS,
     FOR_TORCH_TYPES,
+    FOR_UNKNOWN_SIZES,
 }
 # Kernels take time to emit: most tests stop before they are.
 EMITTING = PASSES.index("winograd-lower-to-dispatch")

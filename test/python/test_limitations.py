@@ -64,7 +64,7 @@ def remarks(text: str) -> list[str]:
     [
         (program("bf16"), "its element types are bf16*bf16+f32=bf16, not f32"),
         (program("f16", "f32"), "its operands have different element types"),
-        (program(rows="?", output_rows="?"), "its input has a dynamic dimension other than the batch"),
+        (program(rows="?", output_rows="?"), "its output isn't known to be as large as its input allows"),
         (program(batch="0"), "its input has no elements"),
         (
             program(output_rows="11"),

@@ -16,13 +16,15 @@ from iree.winograd.pipelines.cpu.schedules.direct import (
     DirectSchedule,
     copies_input,
     direct_channel_blocks,
+    is_in_lines,
 )
 from iree.winograd.pipelines.cpu.tiles.touched_pixels import TouchedPixels, read_pixels
 from iree.winograd.pipelines.emission.block_sums import add_in_blocks, loop_in_blocks
 from iree.winograd.pipelines.emission.buffer import Buffer
-from iree.winograd.pipelines.emission.control_flow import loop, named
+from iree.winograd.pipelines.emission.control_flow import loop, named, when
 from iree.winograd.pipelines.emission.epilogue import VectorEpilogue
-from iree.winograd.pipelines.emission.index import Index, IndexLike, unflatten
+from iree.winograd.pipelines.emission.index import Index, IndexLike, ceildiv, unflatten
+from iree.winograd.pipelines.emission.sized_shape import SizedShape, product
 from iree.winograd.pipelines.emission.work import Sizes, Work
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
@@ -49,6 +51,41 @@ class _Pixels:
     block: Index
     register_block: Index
     """Number of those of the workgroup with the same channels."""
+
+
+@dataclass(frozen=True)
+class _Blocks:
+    """How the outputs of images are divided among workgroups."""
+
+    sized: SizedShape
+    schedule: DirectSchedule
+
+    @property
+    def of_rows(self) -> Index:
+        return ceildiv(self.sized.output_rows, self.schedule.row_block)
+
+    @property
+    def of_pixels(self) -> Index:
+        return ceildiv(self.sized.output_size[-1], self.schedule.pixel_block)
+
+    @property
+    def row_pixels(self) -> Index:
+        """Those of each row of a block: fewer than the schedule says in images that have fewer."""
+        return self.sized.output_size[-1].minimum(self.schedule.pixel_block)
+
+    def outputs(self, number: Index) -> OutputBlock:
+        """The outputs of a workgroup."""
+        schedule = self.schedule
+        image = Index(0) if self.sized.shape.batch == 1 else number // (self.of_rows * self.of_pixels)
+        first_row = number // self.of_pixels % self.of_rows * schedule.row_block
+        rows, of_image = Index(schedule.row_block), self.sized.output_rows
+        if of_image.known is None or of_image.known % schedule.row_block:
+            rows = (of_image - first_row).minimum(rows)
+        # The last block of pixels overlaps its neighbour rather than be cut short.
+        first_pixel = (number % self.of_pixels * schedule.pixel_block).minimum(
+            self.sized.output_size[-1] - self.row_pixels
+        )
+        return OutputBlock(image, first_row, rows, first_pixel)
 
 
 @dataclass(frozen=True)
@@ -90,11 +127,13 @@ class DirectKernel:
 
     def workgroups(self, sizes: Sizes) -> tuple[Index, Index]:
         """Blocks of outputs of all images, and parts of the output channels."""
-        return sizes.batch * (self._row_blocks * self._pixel_blocks), Index(self._channel_parts)
+        blocks = _Blocks(self._sized(sizes), self.schedule)
+        return sizes.batch * (blocks.of_rows * blocks.of_pixels), Index(self._channel_parts)
 
     def touched_pixels(self, number: int) -> TouchedPixels:
         """Those of the workgroups of an x coordinate."""
-        written = self._outputs(Index(number)).pixels(self.shape, self.schedule.pixel_block)
+        blocks = _Blocks(SizedShape.of(self.shape), self.schedule)
+        written = blocks.outputs(Index(number)).pixels(self.shape, self.schedule.pixel_block)
         return TouchedPixels(read_pixels(self.shape, written), written)
 
     def emit(
@@ -110,24 +149,52 @@ class DirectKernel:
         `image` is N x H... x C, `filters` is `packed_filter_shape`, `output` is N x OH... x K,
         or N x K x OH....
         """
-        schedule = self.schedule
-        image, output, epilogue = self.in_lines(image, output, epilogue)
+        schedule, sized = self.schedule, self._sized(work.sizes)
+        image, output, epilogue = self.in_lines(image, output, epilogue, sized)
+        blocks = _Blocks(sized, schedule)
         with named("first_output"):
-            outputs = self._outputs(work.workgroup[0])
-        source = self._stage(image, outputs) if self._stages(image) else self._in_place(image)
-        register_block = (schedule.register_pixels, schedule.register_vectors, schedule.vector_width)
-        transposed_pixels = schedule.pixel_block if self.shape.output_channels_first else None
-        accumulator = self.shape.element_types.accumulator_type
-        store = RegisterBlockStore.of(
-            output, epilogue, register_block, accumulator, transposed_pixels, self.shape.group_outputs
+            outputs = blocks.outputs(work.workgroup[0])
+        source = self._stage(image, outputs, sized) if self._stages(image) else self._in_place(image)
+        row_pixels = blocks.row_pixels
+        if row_pixels.known is not None:
+            self._emit_rows(work, source, filters, self._store(output, epilogue), outputs, sized)
+            return
+        narrow = replace(self, schedule=replace(schedule, register_pixels=1))
+        when(
+            row_pixels.at_least(schedule.register_pixels),
+            lambda: self._emit_rows(work, source, filters, self._store(output, epilogue), outputs, sized),
+            lambda: narrow._emit_rows(work, source, filters, narrow._store(output, epilogue), outputs, sized),
         )
+
+    def _store(self, output: Buffer, epilogue: VectorEpilogue) -> RegisterBlockStore:
+        schedule = self.schedule
+        return RegisterBlockStore.of(
+            output,
+            epilogue,
+            (schedule.register_pixels, schedule.register_vectors, schedule.vector_width),
+            self.shape.element_types.accumulator_type,
+            schedule.pixel_block if self.shape.output_channels_first else None,
+            self.shape.group_outputs,
+        )
+
+    def _emit_rows(
+        self,
+        work: Work,
+        source: _Source,
+        filters: Buffer,
+        store: RegisterBlockStore,
+        outputs: OutputBlock,
+        sized: SizedShape,
+    ) -> None:
+        """Emits the sums of a workgroup's outputs, of rows that are no shorter than a register block."""
+        schedule, row_pixels = self.schedule, _Blocks(sized, self.schedule).row_pixels
         with loop(self.blocks.steps(work.workgroup[1], self._channel_parts), name="channel_block") as step:
             block = self.blocks.at(work.workgroup[1], self._channel_parts, step)
             channel = self.blocks.first(block)
             with loop(outputs.rows, name="row") as row:
-                output_row = unflatten(outputs.first_row + row, self.shape.output_size[:-1])
-                with loop(schedule.pixel_block, schedule.register_pixels, "pixel") as start:
-                    pixel = start.minimum(schedule.pixel_block - schedule.register_pixels)
+                output_row = unflatten(outputs.first_row + row, sized.output_size[:-1])
+                with loop(row_pixels, schedule.register_pixels, "pixel") as start:
+                    pixel = start.minimum(row_pixels - schedule.register_pixels)
                     position = (*output_row, outputs.first_pixel + pixel)
                     place = row * self._register_blocks_of_row + start // schedule.register_pixels
                     pixels = _Pixels(outputs.number, position, block, place)
@@ -136,39 +203,37 @@ class DirectKernel:
                     sums = self._sum(source, origin, filters, pixels, store)
                     store.emit(sums, outputs.number, position, channel, pixel)
                 row_start = (*output_row, outputs.first_pixel)
-                store.finish_row(outputs.number, row_start, channel, self.target.vector_width)
+                store.finish_row(outputs.number, row_start, channel, self.target.vector_width, row_pixels)
 
     def in_lines(
-        self, image: Buffer, output: Buffer, epilogue: VectorEpilogue
+        self, image: Buffer, output: Buffer, epilogue: VectorEpilogue, sized: SizedShape | None = None
     ) -> tuple[Buffer, Buffer, VectorEpilogue]:
         """What `emit` takes, with the spatial dimensions of `shape` in place of those that they were lined up
-        from."""
+        from. They are sized as `sized`, where the shape doesn't know its sizes."""
+        sized = SizedShape.of(self.shape) if sized is None else sized
         number, *size, _ = image.extents
-        if tuple(size) == self.shape.input_size:
+        if tuple(map(Index.of, size)) == sized.input_size:
             return image, output, epilogue
         images = [number] if self.shape.batch == 1 and number != 1 else []
         epilogue = replace(epilogue, lined_up=(*images, *size))
-        return self._lined_up(image, 1), self._lined_up(output, self._spatial_position), epilogue
-
-    def _lined_up(self, buffer: Buffer, position: int) -> Buffer:
-        """An image whose spatial dimensions, from `position` on, are those of `shape`."""
-        rest = buffer.extents[position + self.shape.spatial_rank :]
-        return replace(buffer, extents=(*buffer.extents[:position], *self.shape.output_size, *rest))
-
-    def _outputs(self, number: Index) -> OutputBlock:
-        """The outputs of a workgroup."""
-        schedule = self.schedule
-        blocks = self._row_blocks * self._pixel_blocks
-        image = Index(0) if self.shape.batch == 1 else number // blocks
-        first_row = number // self._pixel_blocks % self._row_blocks * schedule.row_block
-        rows = Index(schedule.row_block)
-        if self.shape.output_rows % schedule.row_block:
-            rows = (Index(self.shape.output_rows) - first_row).minimum(rows)
-        # The last block of pixels overlaps its neighbour rather than be cut short.
-        first_pixel = (number % self._pixel_blocks * schedule.pixel_block).minimum(
-            self.shape.output_size[-1] - schedule.pixel_block
+        return (
+            self._lined_up(image, 1, sized),
+            self._lined_up(output, self._spatial_position, sized),
+            epilogue,
         )
-        return OutputBlock(image, first_row, rows, first_pixel)
+
+    def _lined_up(self, buffer: Buffer, position: int, sized: SizedShape) -> Buffer:
+        """An image whose spatial dimensions, from `position` on, are those of `sized`."""
+        rest = buffer.extents[position + self.shape.spatial_rank :]
+        spatial = tuple(size if size.known is None else size.known for size in sized.output_size)
+        return replace(buffer, extents=(*buffer.extents[:position], *spatial, *rest))
+
+    def _sized(self, sizes: Sizes) -> SizedShape:
+        """The shape with the sizes that the kernel is told, which are those of images before `in_lines`."""
+        if not self.shape.unknown_sizes or not is_in_lines(self.shape):
+            return SizedShape.of(self.shape, sizes)
+        line = (*[Index(1)] * (self.shape.spatial_rank - 1), product(sizes.spatial("output")))
+        return SizedShape(self.shape, line, line)
 
     def _stages(self, image: Buffer) -> bool:
         """Whether the input is copied: it is padded, or its pixels would share few sets of the cache."""
@@ -176,8 +241,8 @@ class DirectKernel:
         distance = self.shape.strides[-1] * image.known_stride(-2)
         return copies_input(self.shape, distance, self._channel_parts, passes)
 
-    def _stage(self, image: Buffer, outputs: OutputBlock) -> _Source:
-        staged = Staging(self.shape, self.schedule, self.target).emit(image, outputs)
+    def _stage(self, image: Buffer, outputs: OutputBlock, sized: SizedShape) -> _Source:
+        staged = Staging(sized, self.schedule, self.target).emit(image, outputs)
         return _Source(staged, [staged.stride(1)], is_copy=True)
 
     def _in_place(self, image: Buffer) -> _Source:
@@ -294,14 +359,6 @@ class DirectKernel:
     @property
     def _channel_parts(self) -> int:
         return min(self.schedule.channel_splits, self.blocks.count)
-
-    @property
-    def _row_blocks(self) -> int:
-        return ceil_div(self.shape.output_rows, self.schedule.row_block)
-
-    @property
-    def _pixel_blocks(self) -> int:
-        return ceil_div(self.shape.output_size[-1], self.schedule.pixel_block)
 
     @property
     def _register_blocks_of_row(self) -> int:

@@ -11,7 +11,7 @@ from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule
 from iree.winograd.pipelines.emission.buffer import Buffer
 from iree.winograd.pipelines.emission.control_flow import loop, named
-from iree.winograd.pipelines.emission.index import Index
+from iree.winograd.pipelines.emission.index import Index, IndexLike
 
 from .reduction_runs import ReductionRuns
 
@@ -27,23 +27,25 @@ def emit_products(
     runs: Callable[[Index], ReductionRuns],
     schedule: WinogradSchedule,
     target: CpuTarget,
+    tile_count: IndexLike,
     in_cache: bool = False,
     beside: Callable[[Index], None] | None = None,
 ) -> None:
     """products[a, t, k] = sum over c of tiles[first_tile + t, a, first_column + c] * filters[block, a, c, k].
 
     `tiles` is tile_block x A x (groups * reduction, padded), `filters` is blocks x A x reduction x
-    channel_block and `products` is A x tile_block x channel_block. `runs` are the columns c of an element,
-    among those of the reduction. Filters that are `in_cache` are some of
-    the channels: they aren't fetched ahead, and their products are added to those of others. `beside` emits
-    what else is done for each element of a tile.
+    channel_block and `products` is A x tile_block x channel_block. Of the tiles only `tile_count` are
+    multiplied, and a register block's that are beside them. `runs` are the columns c of an element, among
+    those of the reduction. Filters that are `in_cache` are some of the channels: they aren't fetched ahead,
+    and their products are added to those of others. `beside` emits what else is done for each element of a
+    tile.
     """
     product = schedule.product
     with loop(tiles.extents[1], name="a") as a:
         if beside is not None:
             beside(a)
         summed, reduction = runs(a), filters.extents[2]
-        with loop(schedule.tile_block, product.rows, "t") as t:
+        with loop(tile_count, product.rows, "t") as t:
             with named("tile_offset"):
                 tile_offset = tiles.offset([first_tile + t, a, first_column])
             with named("product_offset"):

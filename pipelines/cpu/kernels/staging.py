@@ -10,6 +10,7 @@ from iree.winograd.pipelines.cpu.schedules.direct import DirectSchedule, column_
 from iree.winograd.pipelines.emission.buffer import Buffer, clear_elements, copy_elements, scratch
 from iree.winograd.pipelines.emission.control_flow import loop, when
 from iree.winograd.pipelines.emission.index import Condition, Index, all_of, unflatten
+from iree.winograd.pipelines.emission.sized_shape import SizedShape
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
 
@@ -41,9 +42,13 @@ class Staging:
     each outer tap, zeros where the convolution pads.
     """
 
-    shape: ConvolutionShape
+    sized: SizedShape
     schedule: DirectSchedule
     target: CpuTarget
+
+    @property
+    def shape(self) -> ConvolutionShape:
+        return self.sized.shape
 
     def emit(self, image: Buffer, outputs: OutputBlock) -> Buffer:
         """Emits the copy of N x H... x C: rows x outer taps x columns x (C, padded)."""
@@ -58,9 +63,9 @@ class Staging:
         staged = scratch(extents, image.computed, "staged_rows")
         first_column = outputs.first_pixel * decomposition.step[-1] - self.shape.padding_low[-1]
         begin = (Index(0) - first_column).maximum(0).minimum(self._columns)
-        end = (Index(self.shape.input_size[-1]) - first_column).minimum(self._columns).maximum(begin)
+        end = (self.sized.input_size[-1] - first_column).minimum(self._columns).maximum(begin)
         with loop(outputs.rows, name="row") as row, loop(prod(outer_taps), name="tap") as tap:
-            output_row = unflatten(outputs.first_row + row, self.shape.output_size[:-1])
+            output_row = unflatten(outputs.first_row + row, self.sized.output_size[:-1])
             position, exists = self._input_row(output_row, unflatten(tap, outer_taps))
             target = staged.offset([row, tap, 0, 0])
             when(
@@ -85,7 +90,7 @@ class Staging:
                 - self.shape.padding_low[d]
             )
             position.append(coordinate)
-            conditions.append(coordinate.within(self.shape.input_size[d]))
+            conditions.append(coordinate.within(self.sized.input_size[d]))
         return position, all_of(conditions)
 
     def _copy_row(

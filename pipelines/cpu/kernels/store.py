@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 from iree.winograd.dialect.bindings import ir
-from iree.winograd.pipelines.cpu.processor.transposition import Lines, copy_transposed
+from iree.winograd.pipelines.cpu.processor.transposition import Lines, Span, copy_transposed
 from iree.winograd.pipelines.emission.buffer import Buffer, scratch
-from iree.winograd.pipelines.emission.control_flow import loop, named
+from iree.winograd.pipelines.emission.control_flow import loop, named, when
 from iree.winograd.pipelines.emission.epilogue import VectorEpilogue
 from iree.winograd.pipelines.emission.index import Index
 from iree.winograd.pipelines.emission.vectors import LaneMask
@@ -101,16 +102,22 @@ class RegisterBlockStore:
                 store(self.waiting.load((pixel * vectors + v) * width, width), pixel, v)
 
     def finish_row(
-        self, number: Index, position: tuple[Index, ...], channel: Index, vector_width: int
+        self,
+        number: Index,
+        position: tuple[Index, ...],
+        channel: Index,
+        vector_width: int,
+        count: Index,
     ) -> None:
-        """Emits what is left to do for the row of outputs that begins at `position`, from `channel` on."""
+        """Emits what is left to do for the `count` outputs of a row from `position` and `channel` on."""
         if self.row is None:
             return
         source = Lines(self.row, Index(0), self.row.stride(0))
         origin = self.output.offset([number, channel, *position])
         target = Lines(self.output, origin, self.output.stride(1))
         pixels, channels = self.row.known_extents
-        copy_transposed(source, target, (pixels, channels), vector_width)
+        whole = partial(copy_transposed, source, target, (pixels, channels), vector_width)
+        when(count.at_least(pixels), whole, partial(whole, written=Span(Index(0), count)))
 
     def prefetch(self, number: Index, position: tuple[Index, ...], channel: Index, part: Index) -> None:
         """Fetches a part of what is overwritten by a block of sums, and of what the epilogue reads for it.

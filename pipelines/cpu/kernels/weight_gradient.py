@@ -19,6 +19,7 @@ from iree.winograd.pipelines.emission.buffer import Buffer, clear_elements, scra
 from iree.winograd.pipelines.emission.control_flow import loop, named, when
 from iree.winograd.pipelines.emission.index import Index, ceildiv
 from iree.winograd.pipelines.emission.recipe import Position, emit_unrolled, flattened
+from iree.winograd.pipelines.emission.sized_shape import SizedShape
 from iree.winograd.pipelines.emission.tiles import locate_tile
 from iree.winograd.pipelines.emission.vectors import for_each_vector
 from iree.winograd.pipelines.emission.work import Sizes, Work
@@ -87,7 +88,7 @@ class WeightGradientKernel:
 
     def emit_images(self, work: Work, image: Buffer, tiles: Buffer) -> None:
         """Emits the transform of one block of tiles of the images: N x H... x C to theirs."""
-        transform = partial(InputTransform, self.shape, self.target, image)
+        transform = partial(InputTransform, SizedShape.of(self.shape), self.target, image)
         self._for_tiles(work.workgroup[0], work.sizes, tiles, transform)
 
     def emit_gradients(self, work: Work, gradients: Buffer, tiles: Buffer) -> None:
@@ -96,7 +97,7 @@ class WeightGradientKernel:
             work.workgroup[0],
             work.sizes,
             tiles,
-            partial(GradientTransform, self.shape, self.target, gradients),
+            partial(GradientTransform, SizedShape.of(self.shape), self.target, gradients),
         )
 
     def emit(self, work: Work, images: Buffer, gradients: Buffer, filters: Buffer) -> None:
@@ -180,9 +181,9 @@ class WeightGradientKernel:
                 replace(each, origin=number * size, extents=(1, *each.extents))
                 for each, size in ((image_tiles, rows.count), (gradient_tiles, channels.count))
             )
-            images = InputTransform(shape, self.target, image, own_image)
+            images = InputTransform(SizedShape.of(shape), self.target, image, own_image)
             images.emit_channels(tile, Index(0), self._view(workgroup), rows)
-            of_outputs = GradientTransform(shape, self.target, gradients, own_gradient)
+            of_outputs = GradientTransform(SizedShape.of(shape), self.target, gradients, own_gradient)
             of_outputs.emit_channels(tile, Index(0), channels)
 
     def _for_tiles(

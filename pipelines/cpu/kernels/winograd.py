@@ -23,7 +23,8 @@ from iree.winograd.pipelines.emission.buffer import Buffer, clear_elements, scra
 from iree.winograd.pipelines.emission.control_flow import loop, when
 from iree.winograd.pipelines.emission.epilogue import VectorEpilogue
 from iree.winograd.pipelines.emission.filter_layout import FilterLayout
-from iree.winograd.pipelines.emission.index import Condition, Index, ceildiv
+from iree.winograd.pipelines.emission.index import Condition, Index, IndexLike, ceildiv
+from iree.winograd.pipelines.emission.sized_shape import SizedShape, product
 from iree.winograd.pipelines.emission.vectors import for_each_vector
 from iree.winograd.pipelines.emission.work import Sizes, Work
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
@@ -136,7 +137,8 @@ class WinogradKernel:
         """
         schedule = self.schedule
         first_tile = work.workgroup[0] * schedule.tile_block
-        tiles = self._tile_block(first_tile, schedule.tile_block, work.sizes)
+        sized = SizedShape.of(self.shape, work.sizes)
+        tiles = self._tile_block(first_tile, self._block_tiles(first_tile, work.sizes), work.sizes)
         ahead = schedule.tile_block * (schedule.image_prefetch or 0)
         following = self._tile_block(first_tile + ahead, schedule.tile_block, work.sizes)
         if schedule.input_block is None:
@@ -144,14 +146,14 @@ class WinogradKernel:
             first_row = Index(0)
         else:
             transformed, first_row = source, first_tile
-        input_transform = InputTransform(self.shape, self.target, source, transformed)
+        input_transform = InputTransform(sized, self.target, source, transformed)
         if schedule.input_block is None:
             input_transform.emit_block(tiles, first_row)
         product_shape = (self.shape.transform_size, schedule.tile_block, schedule.channel_block)
         accumulator = self.shape.element_types.accumulator_type
         products = scratch(product_shape, accumulator, "products")
         output_transform = OutputTransform(
-            self.shape,
+            sized,
             self.target,
             products,
             output,
@@ -167,7 +169,7 @@ class WinogradKernel:
             def fetch(a: Index, first_channel: Index = first_channel, is_last: Condition = is_last) -> None:
                 """What is far away, some tiles for each element: memory is idle while others multiply."""
                 elements = self.shape.transform_size
-                with loop(ceildiv(Index(schedule.tile_block) - a, elements), name="fetched_tile") as i:
+                with loop(ceildiv(self._rest(tiles, a), elements), name="fetched_tile") as i:
                     row = a + i * elements
                     if self._fetches_outputs:
                         output_transform.emit_fetch(tiles.tile(row), first_channel)
@@ -175,7 +177,9 @@ class WinogradKernel:
                         when(is_last, lambda: input_transform.emit_fetch(following.tile(row)))
 
             if layout is not None:
-                self._multiply_by_blocks(transformed, filters, layout, products, first_row, block)
+                self._multiply_by_blocks(
+                    transformed, filters, layout, products, first_row, block, tiles.count
+                )
             else:
                 emit_products(
                     transformed,
@@ -187,6 +191,7 @@ class WinogradKernel:
                     runs=partial(reduction_runs, self.shape),
                     schedule=schedule,
                     target=self.target,
+                    tile_count=tiles.count,
                     beside=fetch if self._fetches_tiles or self._fetches_outputs else None,
                 )
             output_transform.emit_block(tiles, first_channel)
@@ -199,6 +204,7 @@ class WinogradKernel:
         products: Buffer,
         first_row: Index,
         block: Index,
+        tile_count: IndexLike,
     ) -> None:
         """Transforms filters of a block of output channels, some input channels at a time, and multiplies."""
         shape, schedule = self.shape, self.schedule
@@ -227,6 +233,7 @@ class WinogradKernel:
                 runs=lambda _: channels_at_a_time,
                 schedule=schedule,
                 target=self.target,
+                tile_count=tile_count,
                 in_cache=True,
             )
 
@@ -239,14 +246,30 @@ class WinogradKernel:
         count: int,
         sizes: Sizes,
     ) -> None:
-        transform = InputTransform(self.shape, self.target, image, transformed)
+        transform = InputTransform(SizedShape.of(self.shape, sizes), self.target, image, transformed)
         transform.emit_block(self._tile_block(first_tile, count, sizes), first_row)
 
-    def _tile_block(self, first: Index, count: int, sizes: Sizes) -> TileBlock:
+    def _tile_block(self, first: Index, count: IndexLike, sizes: Sizes) -> TileBlock:
         tiles = self._tiles(sizes)
         # There are rows for whole blocks of tiles, those of a separate input transform included.
         is_within = tiles.known is not None and tiles.known % self.schedule.tile_block == 0
-        return TileBlock(self.shape, first, count, tiles, is_within)
+        return TileBlock(SizedShape.of(self.shape, sizes), first, count, tiles, is_within)
+
+    def _block_tiles(self, first: Index, sizes: Sizes) -> IndexLike:
+        """The tiles of a block that begins with `first`.
+
+        Of a known size blocks are as large as suits their number. Of another the last block may be the only
+        one, and have few.
+        """
+        block = self.schedule.tile_block
+        if not self.shape.unknown_sizes:
+            return block
+        return (self._tiles(sizes) - first).minimum(block)
+
+    def _rest(self, tiles: TileBlock, first: Index) -> Index:
+        """The tiles of a block from one on, which it may lack."""
+        count = Index.of(tiles.count) - first
+        return count.maximum(0) if self.shape.unknown_sizes else count
 
     @property
     def _fetches_outputs(self) -> bool:
@@ -265,4 +288,4 @@ class WinogradKernel:
         return min(self.schedule.channel_splits, self.blocks.count)
 
     def _tiles(self, sizes: Sizes) -> Index:
-        return sizes.batch * prod(self.shape.tiles_per_image)
+        return sizes.batch * product(SizedShape.of(self.shape, sizes).tiles_per_image)

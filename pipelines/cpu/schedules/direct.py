@@ -62,20 +62,32 @@ def in_lines(shape: ConvolutionShape) -> ConvolutionShape:
     whole image's pixels fits as well as it can. Nor has it for where images end that have fewer pixels than a
     workgroup takes: their pixels are those of a single one, and filters are read once for all of them.
     """
+    if not is_in_lines(shape):
+        return shape
     one = (1,) * len(shape.kernel_size)
-    decomposition = shape.decomposition
-    if (decomposition.output_tile, shape.kernel_size, shape.strides) != (one, one, one) or shape.pads:
-        return shape
-    # What is beyond the last output is read by none.
-    if shape.output_size != shape.input_size:
-        return shape
-    pixels, batch = prod(shape.input_size), shape.batch
+    pixels, batch, last = prod(shape.input_size), shape.batch, len(one) - 1
+    unknown = (last,) if shape.unknown_sizes else ()
     # Pixels of channels-first images lie apart from those of the next image.
-    if batch is not None and pixels < MAX_JOINED_PIXELS and not shape.output_channels_first:
+    if batch is not None and not unknown and pixels < MAX_JOINED_PIXELS and not shape.output_channels_first:
         pixels, batch = batch * pixels, 1
     line = (*one[1:], pixels)
     none = (0,) * len(one)
-    return replace(shape, batch=batch, input_size=line, padding_low=none, padding_high=none)
+    return replace(
+        shape,
+        batch=batch,
+        input_size=line,
+        padding_low=none,
+        padding_high=none,
+        unknown_sizes=unknown,
+    )
+
+
+def is_in_lines(shape: ConvolutionShape) -> bool:
+    """Whether `in_lines` has every pixel by itself, so that it is the same convolution of a single row."""
+    one = (1,) * len(shape.kernel_size)
+    is_pointwise = (shape.decomposition.output_tile, shape.kernel_size, shape.strides) == (one, one, one)
+    # What is beyond the last output is read by none.
+    return is_pointwise and not shape.pads and shape.output_size == shape.input_size
 
 
 def direct_channel_blocks(shape: ConvolutionShape, channel_block: int) -> ChannelBlocks:

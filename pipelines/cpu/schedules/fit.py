@@ -44,6 +44,8 @@ def misfit(schedule: CpuSchedule, shape: ConvolutionShape, target: CpuTarget) ->
     """What keeps the kernel of a schedule from computing `shape` by it; None when nothing does."""
     if reason := _stored_types_misfit(schedule, shape, target):
         return reason
+    if shape.unknown_sizes and not isinstance(schedule, WinogradSchedule | DirectSchedule):
+        return "the kernel takes images whose sizes are known at compile time"
     if isinstance(schedule, WeightGradientSchedule):
         return _weight_gradient_misfit(schedule, shape, target)
     if isinstance(schedule, DepthwiseWeightGradientSchedule):
@@ -157,8 +159,8 @@ def waiting_vectors(shape: ConvolutionShape) -> int:
 def _winograd_misfit(schedule: WinogradSchedule, shape: ConvolutionShape, target: CpuTarget) -> Reason | None:
     if schedule.tile_block % schedule.register_tiles:
         return f"register_tiles {schedule.register_tiles} must divide tile_block {schedule.tile_block}"
-    if schedule.input_block is not None and shape.batch is None:
-        return "a separate input transform needs a batch known at compile time"
+    if schedule.input_block is not None and (shape.batch is None or shape.unknown_sizes):
+        return "a separate input transform needs sizes known at compile time"
     if schedule.filter_block is not None:
         if not shape.runtime_filter or shape.decomposition.view_count > 1:
             return "filters that are constant, or of several views, are transformed beforehand"

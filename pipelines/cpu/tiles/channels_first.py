@@ -14,13 +14,13 @@ from iree.winograd.pipelines.emission.control_flow import loop, named, when
 from iree.winograd.pipelines.emission.epilogue import VectorEpilogue
 from iree.winograd.pipelines.emission.index import Index, IndexLike, ceildiv
 from iree.winograd.pipelines.emission.recipe import Load, Position, Store, flattened
+from iree.winograd.pipelines.emission.sized_shape import SizedShape
 from iree.winograd.pipelines.emission.tiles import (
     Positions,
     clamped_element,
     input_positions,
     output_positions,
 )
-from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
 from .tile_block import Strip
 
@@ -33,14 +33,14 @@ class ChannelsFirstReader:
     before any is read, between zeros where the image is padded.
     """
 
-    shape: ConvolutionShape
+    shape: SizedShape
     image: Buffer
     waiting: Buffer
 
     @staticmethod
-    def of(shape: ConvolutionShape, image: Buffer, width: int) -> ChannelsFirstReader:
+    def of(shape: SizedShape, image: Buffer, width: int) -> ChannelsFirstReader:
         """For `width` channels at once; emits the memory that they wait in."""
-        strip = input_strip(shape)
+        strip = input_strip(shape.shape)
         waiting = scratch((strip.lines, strip.columns, width), image.computed, "transposed_strip")
         return ChannelsFirstReader(shape, image, waiting)
 
@@ -49,7 +49,7 @@ class ChannelsFirstReader:
         *outer, columns = input_positions(self.shape, strip.first, view)
         *lines, length = self.shape.decomposition.alpha
         outputs, size = self.shape.decomposition.output_tile[-1], self.shape.input_size[-1]
-        block = min(STRIP_BLOCK, size)
+        block = STRIP_BLOCK if size.known is None else min(STRIP_BLOCK, size.known)
         with named("columns"):
             begin = columns.first + strip.number(strip.begin) * outputs
             end = columns.first + strip.number(strip.end - 1) * outputs + length
@@ -65,13 +65,23 @@ class ChannelsFirstReader:
         with _lines(lines) as line:
             position, exists = clamped_element(outer, line)
 
+            def copy_block(column: Index, read: Span | None = None) -> None:
+                first = self.image.offset([strip.first.image, c, *position, column])
+                self._transpose_block(first, place(line, column), block, read)
+
             def copy() -> None:
                 self._clear(place(line, begin), before)
-                skipped = inside.begin // block
-                with loop(ceildiv(inside.end, block) - skipped, name="block") as i:
-                    column = ((skipped + i) * block).minimum(size - block)
-                    first = self.image.offset([strip.first.image, c, *position, column])
-                    self._transpose_block(first, place(line, column), block)
+
+                def copy_blocks() -> None:
+                    skipped = inside.begin // block
+                    with loop(ceildiv(inside.end, block) - skipped, name="block") as i:
+                        copy_block(((skipped + i) * block).minimum(size - block))
+
+                if size.known is None:
+                    whole = Span(Index(0), size)
+                    when(size.at_least(block), copy_blocks, lambda: copy_block(Index(0), whole))
+                else:
+                    copy_blocks()
                 self._clear(place(line, begin.maximum(size)), after)
 
             when(exists, copy, lambda: self._clear(place(line, begin), end - begin))
@@ -90,9 +100,10 @@ class ChannelsFirstReader:
 
         return load_tile
 
-    def _transpose_block(self, first: Index, place: Index, block: int) -> None:
+    def _transpose_block(self, first: Index, place: Index, block: int, read: Span | None) -> None:
         source = Lines(self.image, first, self.image.stride(1))
-        copy_transposed(source, Lines(self.waiting, place, self._width), (self._width, block), self._width)
+        target = Lines(self.waiting, place, self._width)
+        copy_transposed(source, target, (self._width, block), self._width, read=read)
 
     def _clear(self, first: Index, columns: Index) -> None:
         clear_elements(self.waiting, first, columns * self._width, self._width)
@@ -110,17 +121,15 @@ class ChannelsFirstWriter:
     they are written.
     """
 
-    shape: ConvolutionShape
+    shape: SizedShape
     image: Buffer
     epilogue: VectorEpilogue
     waiting: Buffer
 
     @staticmethod
-    def of(
-        shape: ConvolutionShape, image: Buffer, epilogue: VectorEpilogue, width: int
-    ) -> ChannelsFirstWriter:
+    def of(shape: SizedShape, image: Buffer, epilogue: VectorEpilogue, width: int) -> ChannelsFirstWriter:
         """For `width` channels at once; emits the memory that they wait in."""
-        strip = output_strip(shape)
+        strip = output_strip(shape.shape)
         waiting = scratch((strip.lines, strip.columns, width), image.computed, "finished_strip")
         return ChannelsFirstWriter(shape, image, epilogue, waiting)
 
@@ -138,7 +147,7 @@ class ChannelsFirstWriter:
             def store(element: Position, value: ir.Value) -> None:
                 # A position that doesn't exist is moved to one that does, where the epilogue may read.
                 position, _ = clamped_element(outer, element[:-1])
-                column = (columns.first + first + element[-1]).minimum(columns.size - 1)
+                column = (columns.first + first + element[-1]).minimum(Index.of(columns.size) - 1)
                 with named("output"):
                     finished = self.epilogue.emit(value, strip.first.image, (*position, column), k)
                 place = self.waiting.offset([flattened(element[:-1], lines), first + element[-1], 0])
@@ -148,7 +157,7 @@ class ChannelsFirstWriter:
 
         yield store_tile
         begin = strip.number(strip.begin) * outputs
-        end = ((strip.number(strip.end - 1) + 1) * outputs).minimum(Index(columns.size) - columns.first)
+        end = ((strip.number(strip.end - 1) + 1) * outputs).minimum(Index.of(columns.size) - columns.first)
         count = end - begin
         with _lines(lines) as line:
             position, exists = clamped_element(outer, line)
@@ -172,7 +181,8 @@ class ChannelsFirstWriter:
                 copy(begin, Span(Index(0), count))
 
             def copy_line() -> None:
-                if columns.size < STRIP_BLOCK:
+                size = Index.of(columns.size).known
+                if size is not None and size < STRIP_BLOCK:
                     copy_few()
                 else:
                     when(count.at_least(STRIP_BLOCK), copy_blocks, copy_few)
@@ -185,7 +195,8 @@ def _beside(columns: Positions, begin: Index, end: Index) -> tuple[Index, Index]
     before, after = Index(0), Index(0)
     if columns.lowest_first < 0:
         before = (end.minimum(0) - begin).maximum(0)
-    if columns.highest_first + columns.count > columns.size:
+    size = Index.of(columns.size).known
+    if size is None or columns.highest_first is None or columns.highest_first + columns.count > size:
         after = (end - begin.maximum(columns.size)).maximum(0)
     return before, after
 

@@ -6,11 +6,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.pipelines.emission.control_flow import loop
-from iree.winograd.pipelines.emission.index import Index, select_index
+from iree.winograd.pipelines.emission.index import Index, IndexLike, ceildiv, select_index
+from iree.winograd.pipelines.emission.sized_shape import SizedShape
 from iree.winograd.pipelines.emission.tiles import Tile, locate_tile
-from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
 
 @dataclass(frozen=True)
@@ -39,9 +38,9 @@ class TileBlock:
     Rows past the last tile, which may be all of them, repeat it: they write what is written anyway.
     """
 
-    shape: ConvolutionShape
+    shape: SizedShape
     first: Index
-    count: int
+    count: IndexLike
     tiles: Index
     is_within: bool
     """Whether none of its rows is past the last tile."""
@@ -61,7 +60,7 @@ class TileBlock:
     def strips(self, longest: int) -> Iterator[Strip]:
         """A loop over the strips that rows of tiles are divided into: of `longest` tiles, or the rest."""
         row_tiles = self.shape.tiles_per_image[-1]
-        per_row = ceil_div(row_tiles, longest)
+        per_row = ceildiv(row_tiles, longest)
         end = (self.first + self.count).minimum(self.tiles)
 
         def strip_of(tile: Index) -> Index:
@@ -75,7 +74,7 @@ class TileBlock:
             of_row = locate_tile(self.shape, row * row_tiles)
             outputs = before * self.shape.decomposition.output_tile[-1]
             first_row = row * row_tiles + before - self.first
-            tiles = (Index(row_tiles) - before).minimum(longest)
+            tiles = (row_tiles - before).minimum(longest)
             yield Strip(
                 first=replace(of_row, first_output=(*of_row.first_output[:-1], outputs)),
                 first_row=first_row,

@@ -24,6 +24,7 @@ from iree.winograd.pipelines.emission.recipe import (
     extents_between,
     flattened,
 )
+from iree.winograd.pipelines.emission.sized_shape import SizedShape
 from iree.winograd.pipelines.emission.tiles import (
     Positions,
     Tile,
@@ -74,10 +75,14 @@ class InputTransform:
     Tiles inside of the image have code of their own.
     """
 
-    shape: ConvolutionShape
+    sized: SizedShape
     target: CpuTarget
     image: Buffer
     tiles: Buffer
+
+    @property
+    def shape(self) -> ConvolutionShape:
+        return self.sized.shape
 
     def emit_block(self, block: TileBlock, first_row: Index) -> None:
         """Emits the transforms of a block of tiles to the rows of `tiles` from `first_row` on."""
@@ -109,7 +114,7 @@ class InputTransform:
         """Emits the fetching of a tile of a channels-last image, which `emit` reads later, to L2."""
         (view,) = self.shape.decomposition.views
         reader = ChannelsLastReader(self.shape, self.image, self._width(self.shape.group_inputs))
-        reader.fetch(tile, input_positions(self.shape, tile, view))
+        reader.fetch(tile, input_positions(self.sized, tile, view))
 
     def emit_channels(self, tile: Tile, row: Index, view: Index, channels: Channels) -> None:
         """Emits the transform of some channels of a view to a row of `tiles`, which has no others."""
@@ -125,7 +130,7 @@ class InputTransform:
         """Of one vector of channels after the other: a strip of one is in L1, or in L2 beside the tiles."""
         shape = self.shape
         width = self._width(shape.group_inputs)
-        nested, reader = self._nested(width), ChannelsFirstReader.of(shape, self.image, width)
+        nested, reader = self._nested(width), ChannelsFirstReader.of(self.sized, self.image, width)
 
         def transform_vector(c: Index) -> None:
             with (
@@ -155,7 +160,7 @@ class InputTransform:
         transform: Callable[[Nested, LoadTile], None],
     ) -> None:
         offsets = view_offsets(self.shape.decomposition, view)
-        _for_tile(reader, tile, input_positions(self.shape, tile, offsets), nested, transform)
+        _for_tile(reader, tile, input_positions(self.sized, tile, offsets), nested, transform)
 
     def _transform(
         self, nested: Nested, load_tile: LoadTile, columns: Index, channels: Channels, width: int
@@ -186,10 +191,14 @@ class GradientTransform:
     `gradient` is N x OH... x K, `tiles` is tile_block x A x (K, padded). Outputs beyond the image have none.
     """
 
-    shape: ConvolutionShape
+    sized: SizedShape
     target: CpuTarget
     gradient: Buffer
     tiles: Buffer
+
+    @property
+    def shape(self) -> ConvolutionShape:
+        return self.sized.shape
 
     def emit(self, tile: Tile, row: Index) -> None:
         """Emits the transform of one tile to a row of `tiles`."""
@@ -205,7 +214,7 @@ class GradientTransform:
         def transform(nested: Nested, load_tile: LoadTile) -> None:
             self._transform(nested, load_tile, row, channels, width)
 
-        _for_tile(reader, tile, output_positions(self.shape, tile), nested, transform)
+        _for_tile(reader, tile, output_positions(self.sized, tile), nested, transform)
 
     def _transform(
         self, nested: Nested, load_tile: LoadTile, row: Index, channels: Channels, width: int
@@ -230,13 +239,17 @@ class OutputTransform:
     `products` is A x tile_block x channel_block, `image` is N x OH... x K, or N x K x OH....
     """
 
-    shape: ConvolutionShape
+    sized: SizedShape
     target: CpuTarget
     products: Buffer
     image: Buffer
     epilogue: VectorEpilogue
     channel_block: int
     width: int
+
+    @property
+    def shape(self) -> ConvolutionShape:
+        return self.sized.shape
 
     def emit_block(self, block: TileBlock, first_channel: Index) -> None:
         """Emits the transforms of the rows of `products`, the channels from `first_channel` on."""
@@ -247,7 +260,7 @@ class OutputTransform:
             return
         writer = ChannelsLastWriter(self.shape, self.image, self.epilogue)
         with block.rows() as (row, tile):
-            positions = output_positions(self.shape, tile)
+            positions = output_positions(self.sized, tile)
             _for_positions(
                 positions,
                 lambda: self._transform(nested.inside, row, first_channel, writer.inside(tile, positions)),
@@ -259,7 +272,7 @@ class OutputTransform:
     def emit_fetch(self, tile: Tile, first_channel: Index) -> None:
         """Emits the fetching of what `emit_block` writes of a tile, channels last, and reads beside."""
         writer = ChannelsLastWriter(self.shape, self.image, self.epilogue)
-        writer.fetch(tile, output_positions(self.shape, tile), first_channel, self.channel_block)
+        writer.fetch(tile, output_positions(self.sized, tile), first_channel, self.channel_block)
 
     def _transform(self, nested: Nested, row: Index, first_channel: Index, store_tile: StoreTile) -> None:
         def transform_vector(k: Index) -> None:
@@ -268,7 +281,7 @@ class OutputTransform:
         for_each_vector(self.channel_block, self.width, transform_vector, "k")
 
     def _emit_strips(self, nested: Nested, block: TileBlock, first_channel: Index) -> None:
-        writer = ChannelsFirstWriter.of(self.shape, self.image, self.epilogue, self.width)
+        writer = ChannelsFirstWriter.of(self.sized, self.image, self.epilogue, self.width)
 
         def transform_vector(k: Index) -> None:
             with (

@@ -74,6 +74,8 @@ class GpuSearchSpace:
 
     def problem_misfit(self, problem: ConvolutionProblem) -> Reason | None:
         """Why the kernels don't compute `problem`, or None."""
+        if problem.unknown_sizes:
+            return "sizes of its image are known only at run time"
         if reason := types_misfit(problem):
             return reason
         if isinstance(problem, WeightGradientProblem):

@@ -80,7 +80,7 @@ def _workloads(module: ir.Operation, options: WinogradOptions) -> tuple[Workload
         problem = decision.problem
         if problem is None or decision.chosen is None:
             return
-        problem = problem.with_constant_filter
+        problem = problem.measured
         asked = error_limit(problem, decision.space, options.max_relative_error, options.output_tile)
         limit = attainable_limit(problem, asked, decision.candidates)
         known = found.get(problem, Workload(problem, decision.space, decision.chosen, limit, 0))

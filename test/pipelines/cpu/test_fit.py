@@ -58,5 +58,5 @@ def test_what_does_not_fit_is_an_error(
 
 
 def test_a_separate_input_transform_needs_a_static_batch() -> None:
-    with pytest.raises(ValueError, match="needs a batch known at compile time"):
+    with pytest.raises(ValueError, match="needs sizes known at compile time"):
         kernel_for(shape(4, batch=None), TARGET, replace(WINOGRAD, input_block=4))

@@ -1,0 +1,127 @@
+"""Note which sizes are expected of images whose sizes are known only at run time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from iree.winograd.dialect.attributes import sizes_attribute
+from iree.winograd.dialect.bindings import ir
+from iree.winograd.passes.infrastructure.containment import rewrite_each
+from iree.winograd.passes.infrastructure.option import check_options, same_option
+from iree.winograd.passes.infrastructure.registry import register_pass
+from iree.winograd.passes.match.convolution_form import ConvolutionForm, convolutions, match_form
+from iree.winograd.passes.match.expected_size import EXPECTED_SIZE_ATTRIBUTE_NAME
+from iree.winograd.passes.match.no_match import NoMatch
+from iree.winograd.passes.match.size_samples import Samples, SizeSamples
+from iree.winograd.passes.match.sizes import is_dynamic
+
+from .options import WinogradOptions
+
+EXPECTED_SIZE = 224
+"""Of each dimension of an image, unless the user says other ones."""
+EXPECTED_LENGTH = 16384
+"""Of a signal, the only size of whose that isn't known is that."""
+_RUNS = 16
+"""That sizes are compared in, besides the expected one: other formulas differ in one of them."""
+_IMPORT = "hal.tensor.import"
+
+
+@register_pass("winograd-expect-sizes")
+@dataclass(frozen=True)
+class ExpectSizes:
+    """Note which sizes are expected of images whose sizes are known only at run time.
+
+    Implementations are chosen for these. Those of the program's arguments are the user's, or 224 for each
+    dimension of an image and 16384 for a signal's; what follows for a convolution's input the program's own
+    arithmetic says. It also has to say that there are as many outputs as the input allows: no kernel is told
+    otherwise. A convolution of which it doesn't gets no note, and stays as it is.
+
+        %r = linalg.conv_2d_nchw_fchw ins(%padded, %w : tensor<1x8x?x?xf32>, tensor<4x8x3x3xf32>)
+               outs(%y : tensor<1x4x?x?xf32>)
+      becomes
+        %r = linalg.conv_2d_nchw_fchw {winograd.expected_size = array<i64: 226, 226>}
+               ins(%padded, %w : tensor<1x8x?x?xf32>, tensor<4x8x3x3xf32>) outs(%y : tensor<1x4x?x?xf32>)
+    """
+
+    size_hint: tuple[int, ...] = same_option(WinogradOptions, "size_hint")
+
+    def __post_init__(self) -> None:
+        check_options(self)
+
+    def run(self, module: ir.Operation) -> None:
+        subjects = [each for each in convolutions(module) if _has_unknown_sizes(each)]
+        functions = dict.fromkeys(each.parent.operation for each in subjects if _is_outermost(each))
+        samples = {function: self._sampled(function) for function in functions}
+
+        def note(operation: ir.Operation) -> None:
+            form = match_form(operation)
+            of_function = samples.get(operation.parent.operation)
+            if of_function is not None and not isinstance(form, NoMatch):
+                _note(form, of_function)
+
+        rewrite_each("convolution", subjects, note)
+
+    def _sampled(self, function: ir.Operation) -> SizeSamples:
+        hints = _expected_sizes(function, self.size_hint)
+        random = np.random.default_rng(0)
+        others: dict[tuple[int, int], Samples] = {}
+
+        def size_of(argument: int, dimension: int) -> Samples:
+            expected = hints.get((argument, dimension), 1)
+            drawn = random.integers(expected // 2 + 1, 2 * expected + 16, _RUNS)
+            return others.setdefault((argument, dimension), np.array([expected, *drawn]))
+
+        with np.errstate(all="ignore"):
+            return SizeSamples.of(function, size_of)
+
+
+def _has_unknown_sizes(operation: ir.Operation) -> bool:
+    return any(
+        isinstance(operand.type, ir.RankedTensorType) and not operand.type.has_static_shape
+        for operand in operation.operands
+    )
+
+
+def _is_outermost(operation: ir.Operation) -> bool:
+    """Whether it is in a function's first block."""
+    function = operation.parent.operation
+    return function.name in ("func.func", "util.func") and operation.block == function.regions[0].blocks[0]
+
+
+def _expected_sizes(function: ir.Operation, hint: tuple[int, ...]) -> dict[tuple[int, int], int]:
+    """For numbers of arguments and dimensions of them, but for the batch, the sizes that are expected."""
+    expected: dict[tuple[int, int], int] = {}
+    for number, argument in enumerate(function.regions[0].blocks[0].arguments):
+        imported = [use.owner.operation for use in argument.uses if use.owner.operation.name == _IMPORT]
+        type_ = imported[0].results[0].type if imported else argument.type
+        if not isinstance(type_, ir.RankedTensorType):
+            continue
+        unknown = [each for each in range(1, type_.rank) if type_.is_dynamic_dim(each)]
+        default = EXPECTED_LENGTH if type_.rank == 3 and len(unknown) == 1 else EXPECTED_SIZE
+        sizes = [default] * len(unknown)
+        if hint:
+            given = hint * len(unknown) if len(hint) == 1 else hint
+            sizes = [*sizes, *given][-len(unknown) :] if unknown else []
+        expected |= {(number, each): size for each, size in zip(unknown, sizes, strict=True)}
+    return expected
+
+
+def _note(form: ConvolutionForm, samples: SizeSamples) -> None:
+    input_layout, filter_layout, output_layout = form.layouts
+    image, filters, init = form.operation.operands
+    expected = []
+    for letter, stride, dilation in zip(form.spatial, form.strides, form.dilations, strict=True):
+        taps = filters.type.shape[filter_layout.index(letter)]
+        size = samples.size(image, input_layout.index(letter))
+        outputs = samples.size(init, output_layout.index(letter))
+        is_unknown = image.type.is_dynamic_dim(input_layout.index(letter))
+        if size is None or outputs is None or is_dynamic(taps):
+            return
+        if is_unknown != init.type.is_dynamic_dim(output_layout.index(letter)):
+            return
+        allowed = (size - dilation * (taps - 1) - 1) // stride + 1
+        if allowed.flat[0] < 1 or np.any(allowed != outputs):
+            return
+        expected.append(int(size.flat[0]))
+    form.operation.attributes[EXPECTED_SIZE_ATTRIBUTE_NAME] = sizes_attribute(expected)

@@ -1,0 +1,62 @@
+"""Kernels of images whose sizes are known only at run time, at many sizes of one program."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from convolution_program import Program
+
+SIZES = [
+    *[(size, size) for size in (1, 2, 3, 5, 7, 8, 9, 13, 17, 28, 31)],
+    *[(1, 61), (61, 1), (3, 40), (40, 3), (2, 129), (97, 5), (23, 37), (40, 53)],
+]
+"""Below a tile and a register block, a row and a column, primes, and larger than what is expected."""
+
+ONE, SAME = (1, 1), {"low": (1, 1), "high": (1, 1)}
+TILED = Program((28, 28), 20, 24, (3, 3), (4, 4), (3, 3), dynamic_size=True, **SAME)
+DIRECT = replace(TILED, m=ONE, p=ONE)
+POINTWISE = Program((28, 28), 20, 48, ONE, ONE, ONE, dynamic_size=True)
+
+PROGRAMS = [
+    TILED,
+    TILED.channels_first,
+    replace(TILED, strides=(2, 2), p=(2, 2)),
+    replace(TILED, dilations=(2, 2), low=(2, 2), high=(2, 2)),
+    replace(TILED, groups=2),
+    replace(TILED, constant_filter=False),
+    replace(TILED, low=(2, 0), high=(1, 3), activation="swish"),
+    DIRECT,
+    DIRECT.channels_first,
+    replace(DIRECT, strides=(2, 2)),
+    replace(DIRECT, strides=(2, 3), dilations=(2, 1), low=(3, 2), high=(1, 2)),
+    replace(DIRECT, groups=2),
+    replace(DIRECT, channels=3, activation="swish"),
+    replace(DIRECT, kernel=(1, 1), low=(0, 0), high=(0, 0), strides=(2, 2)),
+    POINTWISE,
+    POINTWISE.channels_first,
+    replace(POINTWISE, outputs=50, activation="hard swish"),
+    replace(POINTWISE, groups=2),
+]
+
+
+@pytest.mark.parametrize("program", [TILED, DIRECT], ids=str)
+def test_agrees_with_float64_at_some_sizes(program: Program) -> None:
+    program.check_sizes([(1, 1), (3, 9), (9, 3), (28, 28), (17, 40)], threads=1)
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=str)
+@pytest.mark.wide
+def test_agrees_with_float64_at_all_sizes(program: Program) -> None:
+    program.check_sizes([size for size in SIZES if _allows_outputs(program, size)], threads=1)
+
+
+@pytest.mark.parametrize("program", [TILED, DIRECT.channels_first, POINTWISE], ids=str)
+@pytest.mark.wide
+def test_a_batch_may_be_unknown_beside_and_threads_several(program: Program) -> None:
+    sizes = [(1, 7), (28, 28), (11, 37)]
+    replace(program, dynamic_batch=True).check_sizes(sizes, batches=(1, 2, 5), threads=2)
+
+
+def _allows_outputs(program: Program, size: tuple[int, ...]) -> bool:
+    return min(replace(program, size=size).output_size) > 0

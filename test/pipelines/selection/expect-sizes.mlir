@@ -1,0 +1,50 @@
+// RUN: winograd-opt --winograd-expect-sizes %s | filecheck %s
+// RUN: winograd-opt --winograd-expect-sizes=size-hint=48,64 %s | filecheck %s --check-prefix=HINT
+
+// Of an image 224 by 224 are expected, with padding 226; what the next convolution reads is half of that.
+// CHECK-LABEL: @two_layers
+// CHECK: linalg.conv_2d_nchw_fchw {winograd.expected_size = array<i64: 226, 226>,
+// CHECK: linalg.conv_2d_nchw_fchw {{.*}}winograd.expected_size = array<i64: 112, 112>,
+// HINT-LABEL: @two_layers
+// HINT: winograd.expected_size = array<i64: 50, 66>
+// HINT: winograd.expected_size = array<i64: 24, 32>
+func.func @two_layers(%x: tensor<1x3x?x?xf32>, %w: tensor<8x3x3x3xf32>, %v: tensor<4x8x1x1xf32>)
+    -> tensor<1x4x?x?xf32> {
+  %zero = arith.constant 0.0 : f32
+  %one = arith.constant 1 : index
+  %two = arith.constant 2 : index
+  %three = arith.constant 3 : index
+  %height = tensor.dim %x, %two : tensor<1x3x?x?xf32>
+  %width = tensor.dim %x, %three : tensor<1x3x?x?xf32>
+  %last_row = arith.subi %height, %one : index
+  %last_column = arith.subi %width, %one : index
+  %half_rows = arith.floordivsi %last_row, %two : index
+  %half_columns = arith.floordivsi %last_column, %two : index
+  %rows = arith.addi %half_rows, %one : index
+  %columns = arith.addi %half_columns, %one : index
+  %padded = tensor.pad %x low[0, 0, 1, 1] high[0, 0, 1, 1] {
+  ^bb0(%a: index, %b: index, %c: index, %d: index):
+    tensor.yield %zero : f32
+  } : tensor<1x3x?x?xf32> to tensor<1x3x?x?xf32>
+  %empty = tensor.empty(%rows, %columns) : tensor<1x8x?x?xf32>
+  %zeros = linalg.fill ins(%zero : f32) outs(%empty : tensor<1x8x?x?xf32>) -> tensor<1x8x?x?xf32>
+  %r = linalg.conv_2d_nchw_fchw {dilations = dense<1> : vector<2xi64>, strides = dense<2> : vector<2xi64>}
+    ins(%padded, %w : tensor<1x3x?x?xf32>, tensor<8x3x3x3xf32>)
+    outs(%zeros : tensor<1x8x?x?xf32>) -> tensor<1x8x?x?xf32>
+  %next = tensor.empty(%rows, %columns) : tensor<1x4x?x?xf32>
+  %s = linalg.conv_2d_nchw_fchw {dilations = dense<1> : vector<2xi64>, strides = dense<1> : vector<2xi64>}
+    ins(%r, %v : tensor<1x8x?x?xf32>, tensor<4x8x1x1xf32>)
+    outs(%next : tensor<1x4x?x?xf32>) -> tensor<1x4x?x?xf32>
+  return %s : tensor<1x4x?x?xf32>
+}
+
+// An output that may be smaller than the input allows is none that kernels compute.
+// CHECK-LABEL: @unrelated
+// CHECK-NOT: winograd.expected_size
+func.func @unrelated(%x: tensor<1x?x16x8xf32>, %w: tensor<3x3x8x4xf32>, %y: tensor<1x?x14x4xf32>)
+    -> tensor<1x?x14x4xf32> {
+  %r = linalg.conv_2d_nhwc_hwcf {dilations = dense<1> : vector<2xi64>, strides = dense<1> : vector<2xi64>}
+    ins(%x, %w : tensor<1x?x16x8xf32>, tensor<3x3x8x4xf32>)
+    outs(%y : tensor<1x?x14x4xf32>) -> tensor<1x?x14x4xf32>
+  return %r : tensor<1x?x14x4xf32>
+}
