@@ -225,10 +225,11 @@ def _chain(kernel: str, count: int, left: str, filters: str, products: str) -> s
 def _lowered(source: str) -> str:
     """A program after this project's passes, its kernels among it."""
     from iree.compiler import api
-    from iree.winograd.compiling.compilation import REWRITE_PHASE, Compilation, Stages
+    from iree.winograd.compiling.compilation import Compilation
     from iree.winograd.compiling.ir_dumps import IRDumps
     from iree.winograd.compiling.kernel_failures import take_kernel_users
     from iree.winograd.compiling.pass_pipeline import run_passes
+    from iree.winograd.compiling.phases import REWRITE_PHASE, Stages
     from iree.winograd.compiling.program import open_session
     from iree.winograd.passes.infrastructure.containment import Containment
     from iree.winograd.pipelines.compile_pipeline import compile_pipeline

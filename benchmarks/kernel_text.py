@@ -21,10 +21,11 @@ from difflib import unified_diff
 from pathlib import Path
 
 import numpy as np
-from iree.winograd.compiling.compilation import REWRITE_PHASE, Compilation, Stages
+from iree.winograd.compiling.compilation import Compilation
 from iree.winograd.compiling.ir_dumps import IRDumps
 from iree.winograd.compiling.kernel_failures import take_kernel_users
 from iree.winograd.compiling.pass_pipeline import run_passes
+from iree.winograd.compiling.phases import REWRITE_PHASE, Stages
 from iree.winograd.compiling.program import open_session
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.dialect.resource_data import resource_data

@@ -20,7 +20,8 @@ from configuration import TARGETS, Configuration, chosen_implementations
 from evaluation import evaluate
 from guarded import Edge, GuardedArray
 from iree.compiler import api
-from iree.winograd.compiling.compilation import Compilation, Stages
+from iree.winograd.compiling.compilation import Compilation
+from iree.winograd.compiling.phases import Stages
 from iree.winograd.compiling.program import compilation_error, open_session, open_source
 from iree.winograd.diagnostic import Diagnostic
 from iree.winograd.dialect.algebra.numerics import Accumulation, predicted_error, predicted_errors_of

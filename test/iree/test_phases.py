@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from iree.compiler import api
 from iree.winograd.compiling import embedding
-from iree.winograd.compiling.compilation import PHASES
+from iree.winograd.compiling.phases import PHASES
 from iree.winograd.diagnostic import Diagnostic
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.match.navigation import walk

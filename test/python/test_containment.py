@@ -16,12 +16,12 @@ import numpy as np
 import pytest
 import torch
 from agreement import expect_within
-from iree.compiler import api
 from iree.winograd.compiling import compilation
 from iree.winograd.compiling.attempts import Attempts
-from iree.winograd.compiling.compilation import REWRITE_PHASE, Compilation, Stages
+from iree.winograd.compiling.compilation import Compilation
 from iree.winograd.compiling.ir_dumps import IRDumps
 from iree.winograd.compiling.pass_pipeline import run_passes
+from iree.winograd.compiling.phases import REWRITE_PHASE, TRANSLATION_PHASE, StagedProgram, Stages
 from iree.winograd.compiling.program import open_session, open_source
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.importers.imported_model import ImportedModel
@@ -443,19 +443,18 @@ def test_a_kernel_that_iree_cannot_compile_costs_its_convolution(monkeypatch: py
 
 
 def test_kernels_that_their_translation_breaks_are_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    execute = Compilation._execute
+    run_to = StagedProgram.run_to
 
-    def execute_wrongly(
-        compilation: Compilation, invocation: api.Invocation, compile_from: str, compile_to: str
-    ) -> api.Invocation | None:
-        result = execute(compilation, invocation, compile_from, compile_to)
-        if compile_to == "executable-targets":
-            program = invocation.export_module()
-            invocation.import_module(program)
-            next(each for each in walk(program) if each.name == "llvm.return").erase()
-        return result
+    def run_wrongly(program: StagedProgram, phase: str, *, verify: bool = True) -> bool:
+        is_done = run_to(program, phase, verify=verify)
+        if phase == TRANSLATION_PHASE:
+            invocation = program.invocation
+            module = invocation.export_module()
+            invocation.import_module(module)
+            next(each for each in walk(module) if each.name == "llvm.return").erase()
+        return is_done
 
-    monkeypatch.setattr(Compilation, "_execute", execute_wrongly)
+    monkeypatch.setattr(StagedProgram, "run_to", run_wrongly)
     imported, image, expected = network()
     with pytest.warns(winograd.RewriteWarning, match="failed on the rewritten program: .*empty block"):
         vmfb = winograd.compile(imported, output_tile=4)

@@ -11,8 +11,9 @@ import pytest
 import torch
 from agreement import expect_within
 from iree.compiler import api
-from iree.winograd.compiling.compilation import REWRITE_PHASE, Compilation, Stages
+from iree.winograd.compiling.compilation import Compilation
 from iree.winograd.compiling.kernel_bodies import KernelBodies
+from iree.winograd.compiling.phases import REWRITE_PHASE, Stages
 from iree.winograd.compiling.program import open_session
 from iree.winograd.dialect.algebra.numerics import error_bound
 from iree.winograd.dialect.bindings import ir

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from iree.compiler import ir
 from iree.winograd.command_line.flags import parse_command_line
-from iree.winograd.compiling.compilation import REWRITE_PHASE, Compilation, Stages
+from iree.winograd.compiling.compilation import Compilation
+from iree.winograd.compiling.phases import REWRITE_PHASE, Stages
 from iree.winograd.compiling.program import open_session
 from iree.winograd.pipelines.problems.executable_target import executable_targets
 from iree.winograd.targets import spelled_out, target_flags

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from iree.winograd.compiling.compilation import REWRITE_PHASE, Compilation, Stages
+from iree.winograd.compiling.compilation import Compilation
+from iree.winograd.compiling.phases import REWRITE_PHASE, Stages
 from iree.winograd.compiling.program import compile, open_session, open_source
 from iree.winograd.diagnostic import Diagnostic
 from iree.winograd.dialect.bindings import ir

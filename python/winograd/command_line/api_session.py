@@ -12,8 +12,9 @@ from collections.abc import Callable, Sequence
 from iree.compiler import api
 from iree.compiler.api.ctypes_dl import PipelineType
 from iree.winograd.command_line.flags import CommandLine, FlagError, is_own, parse_command_line
-from iree.winograd.compiling.compilation import Compilation, Stages, session_flags
+from iree.winograd.compiling.compilation import Compilation, session_flags
 from iree.winograd.compiling.option_files import OptionFileError, check_option_files
+from iree.winograd.compiling.phases import Stages
 from iree.winograd.compiling.target_crash import find_crash
 from iree.winograd.diagnostic import Diagnostic
 from iree.winograd.report.file import ReportFileError

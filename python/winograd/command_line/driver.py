@@ -29,10 +29,11 @@ from iree.winograd.command_line.flags import (
 )
 from iree.winograd.command_line.front import Front
 from iree.winograd.compiling import embedding
-from iree.winograd.compiling.compilation import PHASES, REWRITE_PHASE, Compilation, Stages, session_flags
+from iree.winograd.compiling.compilation import Compilation, session_flags
 from iree.winograd.compiling.ir_dumps import IRDumps, take_ir_dumps
 from iree.winograd.compiling.model_source import open_model
 from iree.winograd.compiling.option_files import OptionFileError, check_option_files
+from iree.winograd.compiling.phases import PHASES, REWRITE_PHASE, Stages
 from iree.winograd.compiling.target_crash import find_crash
 from iree.winograd.diagnostic import Diagnostic
 from iree.winograd.dialect.bindings import import_no_other_dialects, ir

@@ -3,131 +3,49 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from iree.compiler import api
-from iree.compiler.api.ctypes_dl import PipelineType
 from iree.winograd.compiling import embedding
-from iree.winograd.compiling.assembler import assemble_kernels, default_assembler
 from iree.winograd.compiling.attempts import Attempts
 from iree.winograd.compiling.diagnostics import capture_remarks, diagnostic_at, find_position
 from iree.winograd.compiling.ir_dumps import IRDumps
-from iree.winograd.compiling.kernel_bodies import KernelBodies
 from iree.winograd.compiling.kernel_failures import failures_of_kernels, require_lowered, take_kernel_users
 from iree.winograd.compiling.pass_pipeline import run_passes
+from iree.winograd.compiling.phase_rewrites import PhasePasses, PhaseRewrites
+from iree.winograd.compiling.phases import (
+    REWRITE_PART,
+    REWRITE_PHASE,
+    InvalidProgramError,
+    StagedProgram,
+    Stages,
+)
 from iree.winograd.compiling.stored_machine import with_stored_machine
 from iree.winograd.diagnostic import Diagnostic
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.errors import CompilationError
 from iree.winograd.passes.infrastructure.containment import Containment, RewriteFailure, RewriteFailuresError
-from iree.winograd.passes.infrastructure.registry import PassError
+from iree.winograd.passes.infrastructure.registry import Pass, PassError
 from iree.winograd.passes.match.convolution_form import convolutions
 from iree.winograd.passes.match.navigation import walk
 from iree.winograd.pipelines.backends.module_backend import unsupported_target
-from iree.winograd.pipelines.compile_pipeline import (
-    command_pipeline,
-    compile_pipeline,
-    configuration_pipeline,
-    dispatch_pipeline,
-)
+from iree.winograd.pipelines.compile_pipeline import compile_pipeline
 from iree.winograd.pipelines.on_program.end_computed_first import is_computed_first
 from iree.winograd.pipelines.selection.decision import Decision
 from iree.winograd.pipelines.selection.options import WinogradOptions
 from iree.winograd.report.file import ReportFileError, report_file
 
-REWRITE_PHASE = "preprocessing"
-PHASES = (
-    "start",
-    "input",
-    "abi",
-    REWRITE_PHASE,
-    "global-optimization",
-    "dispatch-creation",
-    "flow",
-    "stream",
-    "executable-sources",
-    "executable-configurations",
-    "executable-targets",
-    "hal",
-    "vm",
-    "end",
-)
-"""The phases of IREE's compilation, in order."""
-_CONSTANTS_PHASE = "global-optimization"
-"""The phase in which IREE evaluates constants, with our kernels where they compute some."""
-_DISPATCHES_PHASE = "flow"
-"""The phase after which what a dispatch computes is settled."""
-_COMMANDS_PHASE = "stream"
-"""The phase after which a program says what its commands read and write."""
-_CONFIGURATIONS_PHASE = "executable-configurations"
-"""The phase after which what kernels do is translated."""
-_DUMPS_OF_UNTRANSLATED_KERNELS = tuple(
-    f"--iree-hal-dump-executable-{kind}-to" for kind in ("benchmarks", "configurations", "files", "sources")
-)
-"""Flags with which IREE writes kernels to files before that."""
-_TRANSLATION_PHASE = "executable-targets"
-"""The phase in which what kernels do is translated."""
-_BINARIES_PHASE = "hal"
-"""The phase after which kernels are what is loaded."""
-REWRITE_PART = "rewriting layers"
-"""What our passes do, for who watches."""
-_PART_OF_PHASE = {
-    REWRITE_PHASE: "reading the program",
-    _CONSTANTS_PHASE: "evaluating constants",
-    _DISPATCHES_PHASE: "forming dispatches",
-    _COMMANDS_PHASE: "ordering commands",
-    _CONFIGURATIONS_PHASE: "configuring kernels",
-    _TRANSLATION_PHASE: "translating kernels",
-    _BINARIES_PHASE: "linking kernels",
-    PHASES[-1]: "writing the program",
-}
-"""What IREE does up to the end of each phase, for who watches."""
-
-
-class InvalidProgramError(RuntimeError):
-    """What IREE has made of a program isn't valid."""
-
-
-@dataclass(frozen=True)
-class Stages:
-    """The part of a compilation to run: from after phase `compile_from` to the end of phase `compile_to`.
-
-    Raises ValueError for an unknown phase.
-    """
-
-    compile_from: str = "start"
-    compile_to: str = "end"
-    mode: PipelineType = PipelineType.IREE_COMPILER_PIPELINE_STD
-    verify: bool = True
-    dump_directory: str | None = None
-
-    def __post_init__(self) -> None:
-        for phase in (self.compile_from, self.compile_to):
-            if phase not in PHASES:
-                raise ValueError(f"phase must be one of {', '.join(PHASES)}, got {phase!r}")
-
-    def contain_rewrite(self) -> bool:
-        """Whether the program is at some point in its state after `preprocessing`."""
-        point = PHASES.index(REWRITE_PHASE)
-        return PHASES.index(self.compile_from) <= point <= PHASES.index(self.compile_to)
-
-    def go_beyond(self, phase: str) -> bool:
-        """Whether the program is compiled to the end of `phase`, and then further."""
-        point = PHASES.index(phase)
-        is_standard = self.mode == PipelineType.IREE_COMPILER_PIPELINE_STD
-        return is_standard and PHASES.index(self.compile_from) < point < PHASES.index(self.compile_to)
-
-    def reach(self, phase: str) -> bool:
-        """Whether the program is compiled to the end of `phase`, or further."""
-        return self.go_beyond(phase) or (self.compile_to == phase != self.compile_from)
-
-
 NO_DUMPS = IRDumps()
 
 _REMEDY = "compile with --iree-winograd-strict (in Python, strict=True) to get the trace that a report needs"
+
+_DUMPS_OF_UNTRANSLATED_KERNELS = tuple(
+    f"--iree-hal-dump-executable-{kind}-to" for kind in ("benchmarks", "configurations", "files", "sources")
+)
+"""Flags with which IREE writes kernels to files before it translates them."""
 
 # Bytes; the largest 64-bit integer overflows in IREE.
 _ANY_SIZE = 1 << 40
@@ -259,15 +177,14 @@ class Compilation:
 
     def compile(self, program: api.Source | ir.Operation) -> api.Invocation | None:
         """Compile `program`; returns what holds the result, or None after an error diagnostic."""
-        stages = self._stages
-        invocation = self._open(program)
-        if invocation is None:
+        opened = self._open(program)
+        if opened is None:
             return None
-        if self._options is None or not stages.contain_rewrite():
-            return self._finish_stock(invocation, stages.compile_from)
-        if self._execute(invocation, stages.compile_from, REWRITE_PHASE) is None:
+        if self._options is None or not self._stages.contain_rewrite():
+            return self._finish_stock(opened, self._stages)
+        if not opened.run_to(REWRITE_PHASE):
             return None
-        module = invocation.export_module()
+        module = opened.invocation.export_module()
         reason = unsupported_target(module)
         if reason is not None and any(convolutions(module)):
             module.location.emit_error(reason)
@@ -275,11 +192,12 @@ class Compilation:
         return self._compile_rewritten(module, self._options)
 
     def _compile_rewritten(self, module: ir.Operation, options: WinogradOptions) -> api.Invocation | None:
-        later = [*dispatch_pipeline(), *command_pipeline(), *configuration_pipeline()]
-        attempts = Attempts([*compile_pipeline(options), *later])
-        attempt = partial(self._attempt, module, options)
         self._failures = ()
         try:
+            with _contained(module):
+                passes = self._passes(module, options)
+            attempts = Attempts(passes.in_order)
+            attempt = partial(self._attempt, module, passes, tuple(self._remarks))
             result = attempt(Containment()) if options.strict else attempts.run(attempt)
         except PassError:
             return None
@@ -295,13 +213,21 @@ class Compilation:
             self._warn(_warning(failure))
         return result
 
+    def _passes(self, module: ir.Operation, options: WinogradOptions) -> PhasePasses:
+        """The passes of all attempts at `module`."""
+        self._remarks.clear()
+        options = with_stored_machine(options, module)
+        return PhasePasses(
+            compile_pipeline(options, self._decisions.append, self._left.append, keeps_all=self._keeps_all)
+        )
+
     def _compile_without_rewrites(
         self, module: ir.Operation, failures: Sequence[RewriteFailure], options: WinogradOptions
     ) -> api.Invocation | None:
         result = None
         # Only stock IREE shows whether what it fails on is an error of the program's own.
         if not options.strict or isinstance(failures[0].error, CompilationError):
-            result = self._finish_stock(self._import(module), REWRITE_PHASE)
+            result = self._finish_stock(self._import(module, REWRITE_PHASE), self._rewritten_stages)
             if result is None:
                 return None
         if options.strict:
@@ -314,126 +240,102 @@ class Compilation:
         return result
 
     def _attempt(
-        self, original: ir.Operation, options: WinogradOptions, containment: Containment
+        self,
+        original: ir.Operation,
+        passes: PhasePasses,
+        remarks: Sequence[Diagnostic],
+        containment: Containment,
     ) -> api.Invocation:
-        """Compile a rewritten copy of `original`.
+        """Compile a rewritten copy of `original`, of which there are `remarks` before.
 
         Raises `RewriteFailuresError`, also when IREE fails on what became of the program, and `PassError`
         after errors of the program's own.
         """
         diagnostics: list[Diagnostic] = []
-        invocation = self._new_invocation(diagnostics.append)
-        module = original.clone()
-        invocation.import_module(module)
+        program = self._import(original.clone(), REWRITE_PHASE, diagnostics.append)
         self._decisions.clear()
-        self._remarks.clear()
+        self._remarks[:] = remarks
         self._left.clear()
         try:
-            passes = compile_pipeline(
-                with_stored_machine(options, module),
-                self._decisions.append,
-                self._left.append,
-                keeps_all=self._keeps_all,
-            )
-            self._begin(REWRITE_PART)
-            run_passes(module, passes, self._dumps, containment)
-            require_lowered(module)
-            users = take_kernel_users(module)
-            computes_first = any(map(is_computed_first, walk(module)))
-            finished = None
-            with suppress(InvalidProgramError):
-                finished = self._finish(
-                    invocation, REWRITE_PHASE, containment, users, computes_first=computes_first
-                )
-            if finished is None:
-                raise RewriteFailuresError(failures_of_kernels(users, module.location, diagnostics))
+            with _contained(original):
+                self._rewrite(program, passes, containment, diagnostics)
         except BaseException as error:
-            self._invocations.remove(invocation)
-            embedding.close_invocation(invocation)
+            self._invocations.remove(program.invocation)
+            embedding.close_invocation(program.invocation)
             if isinstance(error, PassError):
                 self._report_all(diagnostics)
-            elif isinstance(error, Exception) and not isinstance(error, RewriteFailuresError):
-                failure = RewriteFailure("iree-winograd", "the program", original.location, error, None)
-                raise RewriteFailuresError([failure]) from None
             raise
         self._report_all(diagnostics)
-        return invocation
+        return program.invocation
 
-    def _finish_stock(self, invocation: api.Invocation, compile_from: str) -> api.Invocation | None:
-        """Compile a program that was not rewritten on from phase `compile_from`."""
+    def _rewrite(
+        self,
+        program: StagedProgram,
+        passes: PhasePasses,
+        containment: Containment,
+        diagnostics: Sequence[Diagnostic],
+    ) -> None:
+        """Rewrite `program`, which is after `preprocessing`, and compile it; raises as `_attempt` does."""
+        module = program.module()
+        self._begin(REWRITE_PART)
+        run_passes(module, passes.program, self._dumps, containment)
+        require_lowered(module)
+        users = take_kernel_users(module)
+        rewrites = PhaseRewrites(
+            self._rewritten_stages,
+            passes,
+            partial(self._run_passes, containment),
+            kernels=users,
+            keeps_bodies=self._dumps_kernels(),
+            computes_first=any(map(is_computed_first, walk(module))),
+            notes_commands=bool(users) or not self._only_rewritten,
+            ptxas=None if self._options is None else self._options.ptxas,
+            warn=self._warn,
+        )
+        with suppress(InvalidProgramError):
+            if self._run_phases(program, rewrites, verify=not users):
+                return
+        raise RewriteFailuresError(failures_of_kernels(users, module.location, diagnostics))
+
+    def _finish_stock(self, program: StagedProgram, stages: Stages) -> api.Invocation | None:
+        """Compile a program that was not rewritten; `stages` are those that are left."""
+        rewrites = PhaseRewrites(
+            stages,
+            PhasePasses(),
+            partial(self._run_passes, Containment()),
+            notes_commands=not self._only_rewritten,
+            ptxas=None if self._options is None else self._options.ptxas,
+            warn=self._warn,
+        )
         try:
-            return self._finish(invocation, compile_from, Containment())
+            is_done = self._run_phases(program, rewrites, verify=True)
         except RewriteFailuresError as error:
+            # Its commands are as they were.
             for failure in error.failures:
                 self._warn(_warning(failure))
-            return self._execute(invocation, _COMMANDS_PHASE, self._stages.compile_to)
+            is_done = program.run_to(stages.compile_to)
+        return program.invocation if is_done else None
 
-    def _finish(
-        self,
-        invocation: api.Invocation,
-        compile_from: str,
-        containment: Containment,
-        kernels: Collection[str] = (),
-        *,
-        computes_first: bool = False,
-    ) -> api.Invocation | None:
-        """Compile a program that has `kernels` of ours on from phase `compile_from`.
+    def _run_phases(self, program: StagedProgram, rewrites: PhaseRewrites, *, verify: bool) -> bool:
+        """Run the phases that are left of `program`, with `rewrites` at their ends.
 
-        With `computes_first` barriers of ours are among its operations.
-        Raises `RewriteFailuresError` when a pass failed on the program's commands, which are as they were,
-        and `InvalidProgramError` when IREE made an invalid program of it, after diagnostics.
+        Returns False, or raises `InvalidProgramError`, after diagnostics, and `RewriteFailuresError` when a
+        pass failed.
         """
-        stages = replace(self._stages, compile_from=compile_from)
-        rewrites: list[tuple[str, Callable[[ir.Operation], None]]] = []
+        for phase, rewrite in rewrites:
+            if not program.run_to(phase, verify=verify):
+                return False
+            rewrite(program.module())
+        return program.run_to(self._stages.compile_to, verify=verify)
+
+    def _run_passes(self, containment: Containment, module: ir.Operation, passes: Sequence[Pass]) -> None:
         # What IREE makes of a program may not verify: it then says so itself, or goes on if told to.
-        run = partial(run_passes, dumps=self._dumps, containment=containment, verify=self._stages.verify)
-        if kernels and stages.go_beyond(_CONFIGURATIONS_PHASE) and not self._dumps_kernels():
-            bodies = KernelBodies(kernels)
-            rewrites += [
-                (compile_from, bodies.take_unless_constant),
-                (_CONSTANTS_PHASE, bodies.take_all),
-                (_CONFIGURATIONS_PHASE, bodies.put_back),
-            ]
-        if computes_first and stages.go_beyond(_DISPATCHES_PHASE):
-            rewrites.append((_DISPATCHES_PHASE, partial(run, passes=dispatch_pipeline())))
-        if (kernels or not self._only_rewritten) and stages.go_beyond(_COMMANDS_PHASE):
-            rewrites.append((_COMMANDS_PHASE, partial(run, passes=command_pipeline())))
-        if kernels and stages.reach(_CONFIGURATIONS_PHASE):
-            rewrites.append((_CONFIGURATIONS_PHASE, partial(run, passes=configuration_pipeline())))
-        if kernels and stages.go_beyond(_TRANSLATION_PHASE):
-            # Its end is where what kernels became is verified.
-            rewrites.append((_TRANSLATION_PHASE, lambda program: None))
-        execute = self._execute_unverified if kernels else self._execute
-        for phase, rewrite in sorted(rewrites, key=lambda each: PHASES.index(each[0])):
-            if execute(invocation, compile_from, phase) is None:
-                return None
-            compile_from = phase
-            rewrite(_program(invocation))
-        assembler = None if self._options is None else self._options.ptxas
-        if assembler is None and rewrites:
-            assembler = default_assembler(_program(invocation))
-        if assembler is not None and stages.go_beyond(_BINARIES_PHASE):
-            if execute(invocation, compile_from, _BINARIES_PHASE) is None:
-                return None
-            compile_from = _BINARIES_PHASE
-            assemble_kernels(_program(invocation), assembler, self._warn)
-        result = execute(invocation, compile_from, self._stages.compile_to)
-        if kernels and result is not None and self._stages.verify:
-            _program(invocation)
-        return result
+        run_passes(module, passes, self._dumps, containment, verify=self._stages.verify)
 
-    def _execute_unverified(
-        self, invocation: api.Invocation, compile_from: str, compile_to: str
-    ) -> api.Invocation | None:
-        """As `_execute`, for a program that is verified when it is taken from `invocation`.
-
-        To verify it after each of IREE's hundreds of passes, too, takes a tenth of a small program's time,
-        and a third of the translation of kernels.
-        """
-        embedding.set_verify(invocation, False)
-        result = self._execute(invocation, compile_from, compile_to)
-        embedding.set_verify(invocation, self._stages.verify)
-        return result
+    @property
+    def _rewritten_stages(self) -> Stages:
+        """What is left of the stages of a program that is, or could have been, rewritten."""
+        return replace(self._stages, compile_from=REWRITE_PHASE)
 
     def _dumps_kernels(self) -> bool:
         """Whether IREE writes kernels to files before it translates them."""
@@ -444,16 +346,24 @@ class Compilation:
         for diagnostic in diagnostics:
             self._report(diagnostic)
 
-    def _open(self, program: api.Source | ir.Operation) -> api.Invocation | None:
+    def _open(self, program: api.Source | ir.Operation) -> StagedProgram | None:
         if not isinstance(program, api.Source):
-            return self._import(program)
+            return self._import(program, self._stages.compile_from)
         invocation = self._new_invocation(None if self._console else self._report)
-        return invocation if invocation.parse_source(program) else None
+        is_parsed = invocation.parse_source(program)
+        return (
+            StagedProgram(invocation, self._stages, self._stages.compile_from, self._begin)
+            if is_parsed
+            else None
+        )
 
-    def _import(self, module: ir.Operation) -> api.Invocation:
-        invocation = self._new_invocation(None if self._console else self._report)
+    def _import(
+        self, module: ir.Operation, phase: str, report: Callable[[Diagnostic], None] | None = None
+    ) -> StagedProgram:
+        """`module`, which is at the end of `phase`; its diagnostics go to `report`, by default the user's."""
+        invocation = self._new_invocation(report or (None if self._console else self._report))
         invocation.import_module(module)
-        return invocation
+        return StagedProgram(invocation, self._stages, phase, self._begin, module)
 
     def _new_invocation(self, report: Callable[[Diagnostic], None] | None) -> api.Invocation:
         invocation = api.Invocation(self.session)
@@ -467,27 +377,20 @@ class Compilation:
             embedding.set_dump_directory(invocation, self._stages.dump_directory)
         return invocation
 
-    def _execute(
-        self, invocation: api.Invocation, compile_from: str, compile_to: str
-    ) -> api.Invocation | None:
-        if compile_from == compile_to:
-            return invocation
-        self._begin(_PART_OF_PHASE.get(compile_to, f"IREE, up to {compile_to}"))
-        embedding.set_phases(invocation, compile_from, compile_to)
-        return invocation if invocation.execute(self._stages.mode) else None
 
+@contextmanager
+def _contained(module: ir.Operation) -> Iterator[None]:
+    """Have what is raised in the block, but for errors of the program's own, be the failure of all rewrites.
 
-def _program(invocation: api.Invocation) -> ir.Operation:
-    """What `invocation` has made of its program so far, and goes on with.
-
-    IREE verifies it. Raises `InvalidProgramError` when it isn't valid, after diagnostics.
+    Raises `RewriteFailuresError`.
     """
-    module = invocation.export_module()
     try:
-        invocation.import_module(module)
-    except RuntimeError as error:
-        raise InvalidProgramError(str(error)) from error
-    return module
+        yield
+    except (PassError, RewriteFailuresError):
+        raise
+    except Exception as error:
+        failure = RewriteFailure("iree-winograd", "the program", module.location, error, None)
+        raise RewriteFailuresError([failure]) from None
 
 
 def _warning(failure: RewriteFailure) -> Diagnostic:

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeGuard, overload
 
 from iree.compiler import api
 from iree.winograd.atomic_file import atomic_file, unnamed_file
-from iree.winograd.compiling.compilation import Compilation, Stages, session_flags
+from iree.winograd.compiling.compilation import Compilation, session_flags
 from iree.winograd.compiling.keyword_options import make_options
 from iree.winograd.compiling.model_source import open_model
 from iree.winograd.compiling.option_files import check_option_files
+from iree.winograd.compiling.phases import Stages
 from iree.winograd.compiling.target_crash import find_crash
 from iree.winograd.diagnostic import Diagnostic
 from iree.winograd.dialect.bindings import ir

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from iree.winograd.compiling.attempts import Attempts
-from iree.winograd.compiling.compilation import REWRITE_PHASE, Compilation, Stages
+from iree.winograd.compiling.compilation import Compilation
 from iree.winograd.compiling.ir_dumps import IRDumps
 from iree.winograd.compiling.pass_pipeline import run_passes
+from iree.winograd.compiling.phases import REWRITE_PHASE, Stages
 from iree.winograd.compiling.program import Source, compilation_error, open_session, open_source
 from iree.winograd.compiling.stored_machine import with_stored_machine
 from iree.winograd.diagnostic import Diagnostic

@@ -13,7 +13,8 @@ import iree.winograd
 import numpy as np
 import pytest
 import torch
-from iree.winograd.compiling.compilation import Compilation, Stages
+from iree.winograd.compiling.compilation import Compilation
+from iree.winograd.compiling.phases import Stages
 from iree.winograd.compiling.program import open_session, open_source
 from iree.winograd.pipelines.selection.options import WinogradOptions
 from iree.winograd.targets import target_flags

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from iree.compiler import api
-from iree.winograd.compiling.compilation import Compilation, Stages
+from iree.winograd.compiling.compilation import Compilation
+from iree.winograd.compiling.phases import Stages
 from iree.winograd.compiling.program import compilation_error, open_session
 from iree.winograd.diagnostic import Diagnostic
 from iree.winograd.passes.match.problem import ConvolutionProblem

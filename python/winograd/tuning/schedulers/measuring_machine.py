@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from iree import runtime
-from iree.winograd.compiling.compilation import REWRITE_PHASE, Compilation, Stages
+from iree.winograd.compiling.compilation import Compilation
+from iree.winograd.compiling.phases import REWRITE_PHASE, Stages
 from iree.winograd.compiling.program import open_session
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.errors import CompilationError, LoadError

@@ -1,0 +1,113 @@
+"""What this project does to a program between IREE's phases, once its convolutions have kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+from iree.winograd.compiling.assembler import assemble_kernels, default_assembler
+from iree.winograd.compiling.kernel_bodies import KernelBodies
+from iree.winograd.compiling.phases import (
+    BINARIES_PHASE,
+    COMMANDS_PHASE,
+    CONFIGURATIONS_PHASE,
+    CONSTANTS_PHASE,
+    DISPATCHES_PHASE,
+    REWRITE_PHASE,
+    TRANSLATION_PHASE,
+    Stages,
+)
+from iree.winograd.diagnostic import Diagnostic
+from iree.winograd.dialect.bindings import ir
+from iree.winograd.passes.infrastructure.registry import Pass
+from iree.winograd.pipelines.compile_pipeline import (
+    command_pipeline,
+    configuration_pipeline,
+    dispatch_pipeline,
+)
+
+Rewrite = Callable[[ir.Operation], None]
+
+
+@dataclass(frozen=True)
+class PhasePasses:
+    """All passes on a program: those that rewrite it, and those at the ends of later phases of IREE's."""
+
+    program: Sequence[Pass] = ()
+    dispatches: Sequence[Pass] = field(default_factory=dispatch_pipeline)
+    commands: Sequence[Pass] = field(default_factory=command_pipeline)
+    configurations: Sequence[Pass] = field(default_factory=configuration_pipeline)
+
+    @property
+    def in_order(self) -> Sequence[Pass]:
+        return [*self.program, *self.dispatches, *self.commands, *self.configurations]
+
+
+class PhaseRewrites:
+    """The rewrites of one program at the ends of phases, of which `stages` say which there are.
+
+    `run` runs passes on the program. The bodies of `kernels`, ours, are apart from it until IREE translates
+    them, but where it `keeps_bodies`. `ptxas` is NVIDIA's assembler where the user names one; what it fails
+    on `warn` is told.
+    """
+
+    def __init__(
+        self,
+        stages: Stages,
+        passes: PhasePasses,
+        run: Callable[[ir.Operation, Sequence[Pass]], None],
+        *,
+        kernels: Collection[str] = (),
+        keeps_bodies: bool = False,
+        computes_first: bool = False,
+        notes_commands: bool = True,
+        ptxas: str | None = None,
+        warn: Callable[[Diagnostic], None],
+    ) -> None:
+        self._stages = stages
+        self._passes = passes
+        self._run = run
+        self._kernels = kernels
+        takes_bodies = kernels and stages.go_beyond(CONFIGURATIONS_PHASE) and not keeps_bodies
+        self._bodies = KernelBodies(kernels) if takes_bodies else None
+        self._computes_first = computes_first
+        self._notes_commands = notes_commands
+        self._ptxas = ptxas
+        self._warn = warn
+
+    def __iter__(self) -> Iterator[tuple[str, Rewrite]]:
+        """The phases that have a rewrite at their end, in order, and what that does."""
+        stages = self._stages
+        if self._bodies is not None:
+            yield REWRITE_PHASE, self._bodies.take_unless_constant
+            yield CONSTANTS_PHASE, self._bodies.take_all
+        if self._computes_first and stages.go_beyond(DISPATCHES_PHASE):
+            yield DISPATCHES_PHASE, self._rewrite_dispatches
+        if self._notes_commands and stages.go_beyond(COMMANDS_PHASE):
+            yield COMMANDS_PHASE, self._rewrite_commands
+        if self._kernels and stages.reach(CONFIGURATIONS_PHASE):
+            yield CONFIGURATIONS_PHASE, self._rewrite_configurations
+        if self._kernels and stages.go_beyond(TRANSLATION_PHASE):
+            yield TRANSLATION_PHASE, _leave_verified
+        if self._ptxas is not None and stages.go_beyond(BINARIES_PHASE):
+            yield BINARIES_PHASE, partial(assemble_kernels, ptxas=self._ptxas, warn=self._warn)
+        if self._kernels and stages.verify:
+            yield stages.compile_to, _leave_verified
+
+    def _rewrite_dispatches(self, program: ir.Operation) -> None:
+        self._run(program, self._passes.dispatches)
+
+    def _rewrite_commands(self, program: ir.Operation) -> None:
+        if self._ptxas is None:
+            self._ptxas = default_assembler(program)
+        self._run(program, self._passes.commands)
+
+    def _rewrite_configurations(self, program: ir.Operation) -> None:
+        if self._bodies is not None:
+            self._bodies.put_back(program)
+        self._run(program, self._passes.configurations)
+
+
+def _leave_verified(program: ir.Operation) -> None:
+    """Nothing: IREE has verified the program when it gave it out."""
