@@ -60,10 +60,13 @@ _EVALUATION_WITH_GRADIENTS = (
 )
 
 
+_Record = Callable[[ExplainedGraph], None]
+
+
 class GraphCompiler:
     """Compiles the graphs of a model; `record` is told of each."""
 
-    def __init__(self, settings: TorchCompileOptions, record: Callable[[ExplainedGraph], None]) -> None:
+    def __init__(self, settings: TorchCompileOptions, record: _Record) -> None:
         self._settings = settings
         self._record = record
 
@@ -76,14 +79,14 @@ class GraphCompiler:
             raise
         except Exception as error:
             rejection = Rejection((graph_size(graph),), failure_text(error))
-            self._report("forward" if training else "inference", (), [rejection])
+            self._report(self._record, "forward" if training else "inference", (), [rejection])
             return compile_elsewhere(graph, inputs, self._settings.fallback_for(training=training))
         return Contained(compiled, lambda: graph, f"left to eager: {graph_size(graph)}")
 
     def _compile(self, graph: GraphModule, inputs: Sequence[Any], training: bool) -> Function:
         kind: GraphKind = "forward" if training else "inference"
         if not has_convolutions(graph):
-            self._report(kind, (), [Rejection((graph_size(graph),), "it has no convolutions")])
+            self._report(self._record, kind, (), [Rejection((graph_size(graph),), "it has no convolutions")])
             return compile_elsewhere(graph, inputs, self._settings.fallback_for(training=training))
         if has_only_empty_convolutions(graph):
             # Nothing that takes time is left out: not worth a warning.
@@ -141,10 +144,9 @@ class GraphCompiler:
             graphs.append(explained)
             self._record(explained)
 
-        compiler = GraphCompiler(self._settings, record)
         backend = aot_autograd(
-            fw_compiler=partial(compiler.compile_training, kind="forward"),
-            bw_compiler=partial(compiler.compile_training, kind="backward"),
+            fw_compiler=partial(self.compile_training, kind="forward", record=record),
+            bw_compiler=partial(self.compile_training, kind="backward", record=record),
             partition_fn=_partition,
         )
         compiled: Function = backend(graph, inputs)
@@ -181,30 +183,33 @@ class GraphCompiler:
             if loaded is None:
                 return None
             program, decisions = loaded
-            self._report("inference", [explain_part(kept.operators, decisions)], ())
-            changing = GraphCompiler(replace(self._settings, freezing=False), lambda explained: None)
+            self._report(self._record, "inference", [explain_part(kept.operators, decisions)], ())
             return KeptFunction(
                 LoadedPart(getattr(program, ENTRY), kept.signature(device.torch), kept.fixed),
                 kept.outputs,
                 {number: inputs[number] for number in kept.weights},
-                partial(changing.compile_alone, graph),
+                partial(self._compile_changing, graph),
             )
 
-    def compile_alone(self, graph: GraphModule, inputs: Sequence[Any]) -> Function:
-        """`graph`, which torch traced before, as a function that is called on tensors like `inputs`."""
+    def _compile_changing(self, graph: GraphModule, inputs: Sequence[Any]) -> Function:
+        """`graph`, which torch traced and was told of before, with weights that may change."""
+        inference = partial(self._compile_inference, freezing=False, record=lambda explained: None)
         with tracing(TracingContext(FakeTensorMode())):
-            return self._compile_functional(graph, inputs, None)
+            return _functional(graph, inputs, partial(inference, given=inputs, key=None))
 
     def _compile_functional(self, graph: GraphModule, inputs: Sequence[Any], key: str | None) -> Function:
-        backend = aot_autograd(
-            fw_compiler=partial(self._compile_inference, given=inputs, key=key),
-            decompositions=decompositions(),
-        )
-        compiled: Function = backend(graph, inputs)
-        return compiled
+        inference = partial(self._compile_inference, freezing=self._settings.freezing, record=self._record)
+        return _functional(graph, inputs, partial(inference, given=inputs, key=key))
 
     def _compile_inference(
-        self, graph: GraphModule, inputs: Sequence[Any], given: Sequence[Any], key: str | None
+        self,
+        graph: GraphModule,
+        inputs: Sequence[Any],
+        *,
+        given: Sequence[Any],
+        key: str | None,
+        freezing: bool,
+        record: _Record,
     ) -> Function:
         settings = self._settings
         weights = _weights(graph, inputs, given)
@@ -216,10 +221,10 @@ class GraphCompiler:
                 weights,
                 device.torch,
                 settings.minimum_convolutions,
-                settings.freezing,
+                freezing,
                 compiler.is_kept,
             )
-            function = self._link(division, compiler, "inference")
+            function = self._link(division, compiler, "inference", freezing, record)
             if key is not None:
                 attempt(lambda: self._keep(key, division, compiler, weights, given))
             return function
@@ -241,17 +246,23 @@ class GraphCompiler:
         if kept is not None:
             compiler.write_graph(key, kept)
 
-    def compile_training(self, graph: GraphModule, inputs: Sequence[Any], kind: GraphKind) -> Function:
-        """`graph`, functional and not decomposed, as a function of the list of its arguments."""
+    def compile_training(
+        self, graph: GraphModule, inputs: Sequence[Any], kind: GraphKind, record: _Record | None = None
+    ) -> Function:
+        """`graph`, functional and not decomposed, as a function of the list of its arguments.
+
+        `record` is told of it, by default that of all graphs.
+        """
+        record = record or self._record
         try:
-            return self._compile_training(graph, kind)
+            return self._compile_training(graph, kind, record)
         except PASSED_ON:
             raise
         except Exception as error:
-            self._report(kind, (), [Rejection((graph_size(graph),), failure_text(error))])
+            self._report(record, kind, (), [Rejection((graph_size(graph),), failure_text(error))])
             return boxed(copy_graph(graph))
 
-    def _compile_training(self, graph: GraphModule, kind: GraphKind) -> Function:
+    def _compile_training(self, graph: GraphModule, kind: GraphKind, record: _Record) -> Function:
         # Programs that may not be worth it aren't tuned.
         settings = replace(self._settings, tuning_budget=None)
         with _disable_current_modes(), torch.no_grad():
@@ -270,9 +281,11 @@ class GraphCompiler:
             )
             if is_eager:
                 write_in_place(division.graph.graph)
-            return self._link(division, compiler, kind)
+            return self._link(division, compiler, kind, self._settings.freezing, record)
 
-    def _link(self, division: Division, compiler: PartCompiler, kind: GraphKind) -> Function:
+    def _link(
+        self, division: Division, compiler: PartCompiler, kind: GraphKind, freezing: bool, record: _Record
+    ) -> Function:
         """The graph of `division` with its submodules compiled."""
         fallback = self._fallback(kind)
         explained: list[ExplainedPart] = []
@@ -281,7 +294,7 @@ class GraphCompiler:
             operators = operator_names(part.graph.graph)
             left = partial(_compile_part_elsewhere, part, fallback)
             try:
-                compiled = CompiledPart(part, compiler, self._settings.freezing)
+                compiled = CompiledPart(part, compiler, freezing)
                 explained.append(explain_part(len(operators), compiled.decisions, part.role))
             except PASSED_ON:
                 raise
@@ -295,19 +308,29 @@ class GraphCompiler:
             graph_of_rest = division.graph.get_submodule(name)
             assert isinstance(graph_of_rest, GraphModule)
             setattr(division.graph, name, Call(compile_rest(graph_of_rest, fallback)))
-        self._report(kind, explained, rejections)
+        self._report(record, kind, explained, rejections)
         return boxed(division.graph)
 
     def _report(
-        self, kind: GraphKind, parts: Sequence[ExplainedPart], rejections: Sequence[Rejection]
+        self,
+        record: _Record,
+        kind: GraphKind,
+        parts: Sequence[ExplainedPart],
+        rejections: Sequence[Rejection],
     ) -> None:
-        self._record(ExplainedGraph(kind, tuple(parts), tuple(rejections)))
+        record(ExplainedGraph(kind, tuple(parts), tuple(rejections)))
         if rejections:
             left = "; ".join(map(str, rejections))
             warn(f"left to {self._fallback(kind)}: {left}")
 
     def _fallback(self, kind: GraphKind) -> Fallback:
         return self._settings.fallback_for(training=kind != "inference")
+
+
+def _functional(graph: GraphModule, inputs: Sequence[Any], compiler: Callable[..., Function]) -> Function:
+    """`graph` as a function, of which torch makes a functional graph of simple operators for `compiler`."""
+    compiled: Function = aot_autograd(fw_compiler=compiler, decompositions=decompositions())(graph, inputs)
+    return compiled
 
 
 def _compile_part_elsewhere(part: Part, fallback: Fallback) -> Function:
