@@ -11,15 +11,10 @@ from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.match.no_match import Reason
 from iree.winograd.pipelines.cpu.choice.batch_matmul import slower_than_iree
 from iree.winograd.pipelines.cpu.choice.search_space import CpuSearchSpace
+from iree.winograd.pipelines.cpu.kernels.kernel_of import KERNEL_KINDS
 from iree.winograd.pipelines.cpu.processor.instruction_set import InstructionSet
 from iree.winograd.pipelines.cpu.processor.instruction_sets import instruction_set_of
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
-from iree.winograd.pipelines.cpu.schedules.depthwise import DepthwiseSchedule
-from iree.winograd.pipelines.cpu.schedules.depthwise_weight_gradient import DepthwiseWeightGradientSchedule
-from iree.winograd.pipelines.cpu.schedules.direct import DirectSchedule
-from iree.winograd.pipelines.cpu.schedules.matrix_unit import Bf16MatrixUnitSchedule, MatrixUnitSchedule
-from iree.winograd.pipelines.cpu.schedules.weight_gradient import WeightGradientSchedule
-from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule
 from iree.winograd.pipelines.machines.defaults import default_cpu_machine
 from iree.winograd.pipelines.machines.model import CpuMachine, Machine
 from iree.winograd.pipelines.problems.executable_target import ExecutableTarget
@@ -54,15 +49,7 @@ class CpuBackend:
     @staticmethod
     def schedules() -> Sequence[type[Schedule]]:
         """The kinds of schedules that there are kernels for."""
-        return (
-            WinogradSchedule,
-            DirectSchedule,
-            DepthwiseSchedule,
-            MatrixUnitSchedule,
-            Bf16MatrixUnitSchedule,
-            WeightGradientSchedule,
-            DepthwiseWeightGradientSchedule,
-        )
+        return tuple(KERNEL_KINDS)
 
     @property
     def name(self) -> str:

@@ -7,7 +7,7 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from iree.winograd.dialect.bindings import ir
-from iree.winograd.pipelines.cpu.kernels.winograd import WinogradKernel
+from iree.winograd.pipelines.cpu.kernels.kernel_of import KernelKind
 from iree.winograd.pipelines.cpu.processor.arrivals import Arrivals, Reading
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.emission.buffer import Buffer
@@ -131,7 +131,7 @@ def _convolution_spans(
 ) -> dict[str, ir.Attribute]:
     """Which elements its workgroups touch, where the convolution reads and writes whole images' pixels."""
     shape, transform = kernel.shape, group.output_transform
-    is_separate = isinstance(kernel, WinogradKernel) and kernel.schedule.input_block is not None
+    is_separate = KernelKind.of(kernel).input_stage(kernel) is not None
     is_channels_last = not (shape.input_channels_first or shape.output_channels_first)
     if shape.batch is None or shape.unknown_sizes or is_separate or not is_channels_last:
         return {}

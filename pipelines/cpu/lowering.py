@@ -16,10 +16,13 @@ from iree.winograd.passes.match.constants import Array, constant_array
 from iree.winograd.passes.match.filters import filter_array
 from iree.winograd.passes.match.navigation import defining_operation
 from iree.winograd.pipelines.cpu.chain import chain_attributes, count_workgroups, spans
-from iree.winograd.pipelines.cpu.kernels.bf16_matrix_unit import Bf16MatrixUnitKernel
-from iree.winograd.pipelines.cpu.kernels.filters import FilterTransformKernel, pack_filters
-from iree.winograd.pipelines.cpu.kernels.kernel_of import kernel_for, weight_gradient_kernel
-from iree.winograd.pipelines.cpu.kernels.winograd import WinogradKernel
+from iree.winograd.pipelines.cpu.kernels.filters import FilterTransformKernel
+from iree.winograd.pipelines.cpu.kernels.kernel_of import (
+    InputStage,
+    KernelKind,
+    kernel_for,
+    weight_gradient_kernel,
+)
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.tensor_kernels import dispatch_of
 from iree.winograd.pipelines.emission.buffer import Buffer
@@ -120,8 +123,8 @@ class CpuLowering:
         shape = group.shape
         kernel = kernel_for(shape, self.target, schedule)
         source = group.source
-        if isinstance(kernel, WinogradKernel) and kernel.schedule.input_block is not None:
-            source = ChannelSlice(self._transformed_input(kernel, group))
+        if (stage := KernelKind.of(kernel).input_stage(kernel)) is not None:
+            source = ChannelSlice(self._transformed_input(stage, group))
         filters, layout = self._filters(kernel, group)
         transform = group.output_transform
         operands = [source.whole, filters, *transform.epilogue_operands]
@@ -144,11 +147,8 @@ class CpuLowering:
                 self.target.fused_multiply_add,
                 numbers=self.target.numbers,
             )
-            arguments = (function.work, image, packed, output, epilogue)
-            if isinstance(kernel, WinogradKernel):
-                kernel.emit(*arguments, layout)
-            else:
-                kernel.emit(*arguments)
+            layouts = [] if layout is None else [layout]
+            kernel.emit(function.work, image, packed, output, epilogue, *layouts)
 
         name = self._executable(
             (kernel, signature, source.first, layout, epilogue_text(transform)),
@@ -162,14 +162,11 @@ class CpuLowering:
         return emit_dispatch(name, signature, operands, sizes, numbers)
 
     def _weight_gradient(self, group: WeightGradientGroup, schedule: Schedule) -> ir.Value:
-        from iree.winograd.pipelines.cpu.kernels.depthwise_weight_gradient import (
-            DepthwiseWeightGradientKernel,
-        )
-
         kernel = weight_gradient_kernel(group.shape, self.target, schedule)
         image, gradient = group.input_transform.input, group.gradient_transform.gradient
         result_shape = tuple(group.filter_gradient.result.type.shape)
-        if isinstance(kernel, DepthwiseWeightGradientKernel) or kernel.schedule.tile_slices is not None:
+        before = KernelKind.of(kernel).transform_stages(kernel)
+        if before is None:
             taps = self._stage(
                 kernel,
                 "slices",
@@ -187,20 +184,20 @@ class CpuLowering:
             kernel,
             "images",
             [image],
-            kernel.transformed_images_shape,
-            kernel.transform_workgroups,
-            kernel.emit_images,
+            before.transformed_images_shape,
+            before.transform_workgroups,
+            before.emit_images,
         )
         gradients = self._stage(
             kernel,
             "gradients",
             [gradient],
-            kernel.transformed_gradients_shape,
-            kernel.transform_workgroups,
-            kernel.emit_gradients,
+            before.transformed_gradients_shape,
+            before.transform_workgroups,
+            before.emit_gradients,
         )
         return self._stage(
-            kernel, "weights", [images, gradients], result_shape, kernel.workgroups, kernel.emit
+            kernel, "weights", [images, gradients], result_shape, before.workgroups, before.emit
         )
 
     def _stage(
@@ -227,7 +224,7 @@ class CpuLowering:
         sizes = [_as_value(size_of(operands[0], 0))] if dynamic else []
         return emit_dispatch(name, signature, operands, sizes)
 
-    def _transformed_input(self, kernel: WinogradKernel, group: ConvolutionGroup) -> ir.Value:
+    def _transformed_input(self, kernel: InputStage, group: ConvolutionGroup) -> ir.Value:
         image = group.source
         element = group.product.operands[0].type.element_type
         signature = DispatchSignature.of(
@@ -252,7 +249,7 @@ class CpuLowering:
 
     def _filters(self, kernel: CpuKernel, group: ConvolutionGroup) -> tuple[ir.Value, FilterLayout | None]:
         """The filters as the kernel reads them: packed, or in a layout of the program's."""
-        if not isinstance(kernel, WinogradKernel) or kernel.schedule.filter_block is None:
+        if not KernelKind.of(kernel).transforms_filters(kernel):
             return self._packed_filters(kernel, group), None
         transform = group.filter_transform
         if transform is None:
@@ -267,7 +264,7 @@ class CpuLowering:
             lambda: _packed(
                 kernel,
                 _direct_filters(group)
-                if isinstance(kernel, Bf16MatrixUnitKernel)
+                if KernelKind.of(kernel).packs_beforehand
                 else constant_array(group.transformed_filter),
             ),
         )
@@ -346,11 +343,7 @@ def _size_of_group(group: ConvolutionGroup, size: Size) -> ir.Value:
 
 
 def _packed(kernel: CpuKernel, transformed: Array | None) -> Array | None:
-    if transformed is None:
-        return None
-    if isinstance(kernel, Bf16MatrixUnitKernel):
-        return kernel.pack_filters(transformed)
-    return pack_filters(kernel, transformed)
+    return None if transformed is None else KernelKind.of(kernel).pack_filters(kernel, transformed)
 
 
 def _direct_filters(group: ConvolutionGroup) -> Array | None:

@@ -18,7 +18,6 @@ from iree.winograd.pipelines.cpu.processor.product import Product
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.schedules.channel_blocks import ChannelBlocks
 from iree.winograd.pipelines.cpu.schedules.depthwise import DepthwiseSchedule, depthwise_workgroup_bytes
-from iree.winograd.pipelines.cpu.schedules.depthwise_weight_gradient import DepthwiseWeightGradientSchedule
 from iree.winograd.pipelines.cpu.schedules.direct import (
     DirectSchedule,
     copies_input,
@@ -26,23 +25,18 @@ from iree.winograd.pipelines.cpu.schedules.direct import (
     in_lines,
     staged_elements,
 )
-from iree.winograd.pipelines.cpu.schedules.fit import CpuSchedule, scheduled_shape
-from iree.winograd.pipelines.cpu.schedules.matrix_unit import TileSchedule
-from iree.winograd.pipelines.cpu.schedules.weight_gradient import WeightGradientSchedule
 from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule
 from iree.winograd.pipelines.emission.vectors import vector_width_for
 from iree.winograd.pipelines.machines.model import CpuMachine
 from iree.winograd.pipelines.problems.schedule import FILTER_TRANSFORM_STAGE
-from iree.winograd.pipelines.problems.shape import ConvolutionShape, WeightGradientShape
+from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
 from .layout_cost import (
     read_tile_cycles,
     shared_line_seconds,
     transposed_pixel_cycles,
-    transposition_seconds,
     written_tile_cycles,
 )
-from .matrix_unit_cost import matrix_unit_seconds
 from .product_cost import (
     accumulating_seconds,
     channel_seconds,
@@ -67,60 +61,14 @@ from .rates import (
     UNHIDDEN_FRACTION,
 )
 from .representative import representative
-from .transform_cost import filter_transform_seconds, filter_vector_seconds, transform_seconds
+from .transform_cost import filter_vector_seconds, transform_seconds
 from .workers import Workers, complete
 
 EXACTNESS = 1 - 1e-9
 """Times a sum: what sums of the same numbers in another order aren't below."""
 
 
-def stage_seconds(
-    shape: ConvolutionShape, schedule: CpuSchedule, target: CpuTarget, machine: CpuMachine, threads: int
-) -> Mapping[str, float]:
-    """Seconds of the stages of the kernel that computes `shape` by `schedule`.
-
-    Each stage takes what one of the threads has to do of it on average; "waiting" is for threads to start and
-    for the last one to be done. Channels-first images that the kernel doesn't take are transposed in a stage
-    of their own. Of sizes known only at run time these are the seconds of `representative` ones.
-    """
-    shape = representative(shape)
-    if isinstance(schedule, WeightGradientSchedule):
-        from .weight_gradient_cost import weight_gradient_seconds
-
-        return weight_gradient_seconds(shape, schedule, target, machine, threads)
-    if isinstance(schedule, DepthwiseWeightGradientSchedule):
-        from .depthwise_weight_gradient_cost import depthwise_weight_gradient_seconds
-
-        assert isinstance(shape, WeightGradientShape)
-        return depthwise_weight_gradient_seconds(shape, schedule, target, machine, threads)
-    scheduled = scheduled_shape(schedule, shape, target)
-    stages = _scheduled_seconds(scheduled, schedule, target, machine, threads)
-    if scheduled == shape:
-        return stages
-    return {**stages, "transposition": transposition_seconds(shape, scheduled, target, machine, threads)}
-
-
-def _scheduled_seconds(
-    shape: ConvolutionShape, schedule: CpuSchedule, target: CpuTarget, machine: CpuMachine, threads: int
-) -> Mapping[str, float]:
-    """`stage_seconds` of images as the kernel takes them."""
-    stages: Mapping[str, float]
-    if isinstance(schedule, DirectSchedule):
-        stages = _direct_seconds(shape, schedule, target, machine, threads)
-    elif isinstance(schedule, TileSchedule):
-        stages = matrix_unit_seconds(shape, schedule, machine, threads)
-    elif isinstance(schedule, DepthwiseSchedule):
-        stages = _depthwise_seconds(shape, schedule, target, machine, threads)
-    else:
-        assert isinstance(schedule, WinogradSchedule)
-        stages = _winograd_seconds(shape, schedule, target, machine, threads)
-    if isinstance(schedule, WinogradSchedule) and schedule.filter_block is not None:
-        return stages
-    before = filter_transform_seconds(shape, schedule.channel_block, target, machine, threads)
-    return {name: before.get(name, 0.0) + stages.get(name, 0.0) for name in (*before, *stages)}
-
-
-def _winograd_seconds(
+def winograd_seconds(
     shape: ConvolutionShape,
     schedule: WinogradSchedule,
     target: CpuTarget,
@@ -240,7 +188,7 @@ def least_seconds(shape: ConvolutionShape, target: CpuTarget, machine: CpuMachin
     return (divided + unhidden + machine.dispatch_seconds) * EXACTNESS
 
 
-def _direct_seconds(
+def direct_seconds(
     shape: ConvolutionShape, schedule: DirectSchedule, target: CpuTarget, machine: CpuMachine, threads: int
 ) -> Mapping[str, float]:
     """Seconds of the stages of `DirectKernel`: products, the reading of filters, staging and stores."""
@@ -280,7 +228,7 @@ def _direct_seconds(
     return complete(stages, workers)
 
 
-def _depthwise_seconds(
+def depthwise_seconds(
     shape: ConvolutionShape,
     schedule: DepthwiseSchedule,
     target: CpuTarget,

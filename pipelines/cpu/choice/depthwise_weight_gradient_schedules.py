@@ -7,9 +7,9 @@ from itertools import product
 from math import gcd, prod
 
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
+from iree.winograd.pipelines.cpu.kernels.kernel_of import misfit
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.schedules.depthwise_weight_gradient import DepthwiseWeightGradientSchedule
-from iree.winograd.pipelines.cpu.schedules.fit import misfit
 from iree.winograd.pipelines.emission.vectors import vector_width_for
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
 

@@ -7,15 +7,15 @@ from dataclasses import replace
 from itertools import product
 
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
+from iree.winograd.pipelines.cpu.kernels.kernel_of import misfit
 from iree.winograd.pipelines.cpu.processor.product import RegisterBlock
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.schedules.depthwise import DepthwiseSchedule, can_copy
 from iree.winograd.pipelines.cpu.schedules.direct import DirectSchedule, in_lines
-from iree.winograd.pipelines.cpu.schedules.fit import misfit
 from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule, images_are_far
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
-from .default_schedule import MAX_PIXEL_BLOCKS, block_vectors
+from .direct_schedules import MAX_PIXEL_BLOCKS, block_vectors
 from .representative import representative
 from .tile_schedules import MAX_TILE_BLOCK
 

@@ -9,25 +9,17 @@ from iree.winograd.passes.match.no_match import Reason
 from iree.winograd.passes.match.problem import ConvolutionProblem, MatmulProblem
 from iree.winograd.pipelines.cpu.kernels.kernel_of import kernel_misfit
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
-from iree.winograd.pipelines.cpu.schedules.depthwise_weight_gradient import DepthwiseWeightGradientSchedule
-from iree.winograd.pipelines.cpu.schedules.direct import DirectSchedule
 from iree.winograd.pipelines.cpu.schedules.fit import CpuSchedule, types_misfit
-from iree.winograd.pipelines.cpu.schedules.matrix_unit import Bf16MatrixUnitSchedule, MatrixUnitSchedule
-from iree.winograd.pipelines.cpu.schedules.weight_gradient import WeightGradientSchedule
-from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule
 from iree.winograd.pipelines.machines.model import CpuMachine, Limits
 from iree.winograd.pipelines.problems.schedule import Schedule
 from iree.winograd.pipelines.problems.shape import ConvolutionShape, WeightGradientShape
 
-from .cost_model import least_seconds, stage_seconds
+from .cost_model import least_seconds
 from .default_schedule import default_schedules, fastest_by_kernel
-from .depthwise_weight_gradient_schedules import depthwise_weight_gradient_schedules
 from .iree_cost import iree_matmul_seconds
-from .matrix_unit_schedules import matrix_unit_schedules
+from .kernel_choices import KERNEL_CHOICES, stage_seconds
 from .rates import FAR_BYTE_SECONDS, NEAR_IMAGES_L2_CACHES
 from .representative import DYNAMIC_BATCH, representative
-from .schedule_space import depthwise_schedules, direct_schedules, winograd_schedules
-from .weight_gradient_schedules import weight_gradient_schedules
 
 
 @dataclass(frozen=True)
@@ -96,21 +88,8 @@ class CpuSearchSpace:
             return
         yield from defaults
         for default in defaults:
-            yield from (schedule for schedule in self._alike(shape, default) if schedule != default)
-
-    def _alike(self, shape: ConvolutionShape, default: CpuSchedule) -> Iterator[CpuSchedule]:
-        """Those of the same kernel as `default`."""
-        if isinstance(default, DirectSchedule):
-            return direct_schedules(shape, self.target, self.threads, default)
-        if isinstance(default, MatrixUnitSchedule | Bf16MatrixUnitSchedule):
-            return matrix_unit_schedules(shape, self.target, self.threads, type(default))
-        if isinstance(default, WeightGradientSchedule):
-            return weight_gradient_schedules(shape, self.target, self.threads)
-        if isinstance(default, DepthwiseWeightGradientSchedule):
-            return depthwise_weight_gradient_schedules(shape, self.target, self.threads)
-        if isinstance(default, WinogradSchedule):
-            return winograd_schedules(shape, self.target, self.threads, default)
-        return depthwise_schedules(shape, self.target, self.threads, default)
+            space = KERNEL_CHOICES[type(default)].space(shape, self.target, self.threads, default)
+            yield from (schedule for schedule in space if schedule != default)
 
     def least_seconds(self, shape: ConvolutionShape) -> float:
         """For tiles; kernels without are few to predict."""

@@ -7,9 +7,9 @@ from itertools import product
 from math import prod
 
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
+from iree.winograd.pipelines.cpu.kernels.kernel_of import misfit
 from iree.winograd.pipelines.cpu.processor.product import RegisterBlock
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
-from iree.winograd.pipelines.cpu.schedules.fit import misfit
 from iree.winograd.pipelines.cpu.schedules.weight_gradient import WeightGradientSchedule
 from iree.winograd.pipelines.emission.vectors import vector_width_for
 from iree.winograd.pipelines.problems.shape import ConvolutionShape

@@ -1,30 +1,121 @@
-"""Which kernel computes a convolution: its module is imported once it is chosen."""
+"""The kernels that compute convolutions and gradients of filters, a row each.
+
+How a kernel's schedules are found, and what it is predicted to take, is in its row of
+`choice/kernel_choices.py`: that may change while the code of kernels stays.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Protocol
 
+from iree.winograd.passes.match.constants import Array
 from iree.winograd.passes.match.no_match import Reason
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.schedules.depthwise import DepthwiseSchedule, is_depthwise, shares_pixels
 from iree.winograd.pipelines.cpu.schedules.depthwise_weight_gradient import DepthwiseWeightGradientSchedule
 from iree.winograd.pipelines.cpu.schedules.direct import DirectSchedule, in_lines
-from iree.winograd.pipelines.cpu.schedules.fit import CpuSchedule, misfit
+from iree.winograd.pipelines.cpu.schedules.fit import (
+    CpuSchedule,
+    bf16_matrix_unit_misfit,
+    depthwise_misfit,
+    depthwise_weight_gradient_misfit,
+    direct_misfit,
+    matrix_unit_misfit,
+    weight_gradient_misfit,
+    winograd_misfit,
+)
 from iree.winograd.pipelines.cpu.schedules.matrix_unit import Bf16MatrixUnitSchedule, MatrixUnitSchedule
 from iree.winograd.pipelines.cpu.schedules.weight_gradient import WeightGradientSchedule
 from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule
+from iree.winograd.pipelines.emission.buffer import Buffer
+from iree.winograd.pipelines.emission.index import Index
+from iree.winograd.pipelines.emission.work import Sizes, Work
 from iree.winograd.pipelines.problems.shape import ConvolutionShape, WeightGradientShape
 
+from .filters import pack_filters
+
 if TYPE_CHECKING:
+    from .bf16_matrix_unit import Bf16MatrixUnitKernel
+    from .depthwise import DepthwiseKernel
     from .depthwise_weight_gradient import DepthwiseWeightGradientKernel
+    from .direct import DirectKernel
     from .filters import CpuKernel
+    from .matrix_unit import MatrixUnitKernel
     from .weight_gradient import WeightGradientKernel
+    from .winograd import WinogradKernel
 
     CpuWeightGradientKernel = WeightGradientKernel | DepthwiseWeightGradientKernel
 
 
+class InputStage(Protocol):
+    """A kernel whose image another transforms before."""
+
+    @property
+    def shape(self) -> ConvolutionShape: ...
+
+    @property
+    def transformed_shape(self) -> tuple[int, ...]: ...
+
+    def input_workgroups(self, sizes: Sizes) -> tuple[Index, ...]: ...
+
+    def emit_input(self, work: Work, source: Buffer, transformed: Buffer) -> None: ...
+
+
+class TransformStages(Protocol):
+    """A kernel of gradients whose images and gradients others transform before."""
+
+    @property
+    def transformed_images_shape(self) -> tuple[int, ...]: ...
+
+    @property
+    def transformed_gradients_shape(self) -> tuple[int, ...]: ...
+
+    def transform_workgroups(self, sizes: Sizes) -> tuple[Index, ...]: ...
+
+    def emit_images(self, work: Work, image: Buffer, transformed: Buffer) -> None: ...
+
+    def emit_gradients(self, work: Work, gradient: Buffer, transformed: Buffer) -> None: ...
+
+    def workgroups(self, sizes: Sizes) -> tuple[Index, ...]: ...
+
+    def emit(self, work: Work, images: Buffer, gradients: Buffer, result: Buffer) -> None: ...
+
+
+def _none(kernel: Any) -> None:
+    """There are no stages before."""
+
+
+@dataclass(frozen=True)
+class KernelKind:
+    """A kernel, as it is found by the class of its schedules."""
+
+    suits: Callable[[ConvolutionShape, CpuTarget], bool]
+    """Whether it is for such a convolution, of which there may be several kernels."""
+    misfit: Callable[[Any, ConvolutionShape, CpuTarget], Reason | None]
+    """What keeps it from computing a convolution by one of its schedules; None when nothing does."""
+    kernel: Callable[[Any, Any, CpuTarget], Any]
+    """The kernel of a shape by one of its schedules, whose module is imported by then."""
+    input_stage: Callable[[Any], InputStage | None] = _none
+    """Of a kernel of this kind: itself, where another one transforms its image."""
+    transform_stages: Callable[[Any], TransformStages | None] = _none
+    """The same of one of gradients. Where there are none, workgroups compute parts of a gradient, or all."""
+    transforms_filters: Callable[[Any], bool] = lambda kernel: False
+    """Whether workgroups of a kernel read filters as the program has them."""
+    pack_filters: Callable[[Any, Array], Array] = pack_filters
+    """Transformed filters as a kernel reads them."""
+    packs_beforehand: bool = False
+    """Whether no kernel packs filters, so that they are transformed while compiling."""
+
+    @staticmethod
+    def of(kernel: CpuKernel | CpuWeightGradientKernel) -> KernelKind:
+        return KERNEL_KINDS[type(kernel.schedule)]
+
+
 def kernel_misfit(shape: ConvolutionShape, target: CpuTarget, schedule: object) -> Reason | None:
-    """Why the kernel that computes a convolution doesn't do so by `schedule`; None where it does."""
+    """Why no kernel computes a convolution by `schedule`; None where one does: the only gate to them."""
     suited = suited_schedules(shape, target)
     if not isinstance(schedule, suited):
         needed = " or a ".join(kind.__name__ for kind in suited)
@@ -33,33 +124,35 @@ def kernel_misfit(shape: ConvolutionShape, target: CpuTarget, schedule: object) 
     return None if reason is None else f"{schedule} doesn't fit this convolution: {reason}"
 
 
+def misfit(schedule: CpuSchedule, shape: ConvolutionShape, target: CpuTarget) -> Reason | None:
+    """What keeps the kernel of a schedule from computing `shape`, which it is for; None when nothing does."""
+    return KERNEL_KINDS[type(schedule)].misfit(schedule, shape, target)
+
+
+def scheduled_shape(schedule: CpuSchedule, shape: ConvolutionShape, target: CpuTarget) -> ConvolutionShape:
+    """`shape` as the kernel of a schedule gets it, channels last where it takes no images channels first.
+
+    `winograd-fold-layout` decides alike, on the input first.
+    """
+    scheduled = shape.channels_last
+    if shape.input_channels_first:
+        folded = shape.with_layouts(input_channels_first=True, output_channels_first=False)
+        scheduled = scheduled if misfit(schedule, folded, target) else folded
+    if shape.output_channels_first:
+        folded = shape.with_layouts(
+            input_channels_first=scheduled.input_channels_first, output_channels_first=True
+        )
+        scheduled = scheduled if misfit(schedule, folded, target) else folded
+    return scheduled
+
+
 def kernel_for(shape: ConvolutionShape, target: CpuTarget, schedule: object) -> CpuKernel:
     """The kernel that computes a convolution by `schedule`.
 
     Raises ValueError for the schedule of a kernel that doesn't compute it, or not by this schedule.
     """
-    if reason := kernel_misfit(shape, target, schedule):
-        raise ValueError(reason)
-    if isinstance(schedule, WinogradSchedule):
-        from .winograd import WinogradKernel
-
-        return WinogradKernel(shape, schedule, target)
-    if isinstance(schedule, DepthwiseSchedule):
-        from .depthwise import DepthwiseKernel
-
-        return DepthwiseKernel(shape, schedule, target)
-    if isinstance(schedule, Bf16MatrixUnitSchedule):
-        from .bf16_matrix_unit import Bf16MatrixUnitKernel
-
-        return Bf16MatrixUnitKernel(in_lines(shape), schedule, target)
-    if isinstance(schedule, MatrixUnitSchedule):
-        from .matrix_unit import MatrixUnitKernel
-
-        return MatrixUnitKernel(in_lines(shape), schedule, target)
-    from .direct import DirectKernel
-
-    assert isinstance(schedule, DirectSchedule)
-    return DirectKernel(in_lines(shape), schedule, target)
+    kernel: CpuKernel = _kernel(shape, target, schedule)
+    return kernel
 
 
 def weight_gradient_kernel(
@@ -69,29 +162,128 @@ def weight_gradient_kernel(
 
     Raises ValueError for the schedule of another kernel, and where this one doesn't do so by it.
     """
-    if reason := kernel_misfit(shape, target, schedule):
-        raise ValueError(reason)
-    if isinstance(schedule, DepthwiseWeightGradientSchedule):
-        from .depthwise_weight_gradient import DepthwiseWeightGradientKernel
-
-        return DepthwiseWeightGradientKernel(shape, schedule, target)
-    from .weight_gradient import WeightGradientKernel
-
-    assert isinstance(schedule, WeightGradientSchedule)
-    return WeightGradientKernel(shape, schedule, target)
+    kernel: CpuWeightGradientKernel = _kernel(shape, target, schedule)
+    return kernel
 
 
 def suited_schedules(shape: ConvolutionShape, target: CpuTarget) -> tuple[type[CpuSchedule], ...]:
-    """The kinds of schedule, each of a kernel, for a convolution or the gradient of a filter."""
-    if isinstance(shape, WeightGradientShape):
-        return (DepthwiseWeightGradientSchedule if is_depthwise(shape, target) else WeightGradientSchedule,)
-    if shape.transform_size > 1:
-        return (WinogradSchedule,)
-    if is_depthwise(shape, target):
-        return (DepthwiseSchedule,)
-    suited: list[type[CpuSchedule]] = [DirectSchedule]
-    if target.has_matrix_unit and shape.groups == 1:
-        suited += [MatrixUnitSchedule, Bf16MatrixUnitSchedule]
-    if shares_pixels(shape, target):
-        suited.append(DepthwiseSchedule)
-    return tuple(suited)
+    """The classes of schedule, each of a kernel, for a convolution or the gradient of a filter."""
+    return tuple(schedule for schedule, kind in KERNEL_KINDS.items() if kind.suits(shape, target))
+
+
+def _kernel(shape: ConvolutionShape, target: CpuTarget, schedule: object) -> Any:
+    if reason := kernel_misfit(shape, target, schedule):
+        raise ValueError(reason)
+    assert isinstance(schedule, CpuSchedule)
+    return KERNEL_KINDS[type(schedule)].kernel(shape, schedule, target)
+
+
+def _has_tiles(shape: ConvolutionShape, target: CpuTarget) -> bool:
+    return not _is_gradient(shape) and shape.transform_size > 1
+
+
+def _is_direct(shape: ConvolutionShape) -> bool:
+    return not _is_gradient(shape) and shape.transform_size == 1
+
+
+def _is_gradient(shape: ConvolutionShape) -> bool:
+    return isinstance(shape, WeightGradientShape)
+
+
+def _is_dense(shape: ConvolutionShape, target: CpuTarget) -> bool:
+    return _is_direct(shape) and not is_depthwise(shape, target)
+
+
+def _suits_matrix_unit(shape: ConvolutionShape, target: CpuTarget) -> bool:
+    return _is_dense(shape, target) and target.has_matrix_unit and shape.groups == 1
+
+
+def _winograd(shape: ConvolutionShape, schedule: WinogradSchedule, target: CpuTarget) -> WinogradKernel:
+    from .winograd import WinogradKernel
+
+    return WinogradKernel(shape, schedule, target)
+
+
+def _direct(shape: ConvolutionShape, schedule: DirectSchedule, target: CpuTarget) -> DirectKernel:
+    from .direct import DirectKernel
+
+    return DirectKernel(in_lines(shape), schedule, target)
+
+
+def _matrix_unit(
+    shape: ConvolutionShape, schedule: MatrixUnitSchedule, target: CpuTarget
+) -> MatrixUnitKernel:
+    from .matrix_unit import MatrixUnitKernel
+
+    return MatrixUnitKernel(in_lines(shape), schedule, target)
+
+
+def _bf16_matrix_unit(
+    shape: ConvolutionShape, schedule: Bf16MatrixUnitSchedule, target: CpuTarget
+) -> Bf16MatrixUnitKernel:
+    from .bf16_matrix_unit import Bf16MatrixUnitKernel
+
+    return Bf16MatrixUnitKernel(in_lines(shape), schedule, target)
+
+
+def _depthwise(shape: ConvolutionShape, schedule: DepthwiseSchedule, target: CpuTarget) -> DepthwiseKernel:
+    from .depthwise import DepthwiseKernel
+
+    return DepthwiseKernel(shape, schedule, target)
+
+
+def _weight_gradient(
+    shape: WeightGradientShape, schedule: WeightGradientSchedule, target: CpuTarget
+) -> WeightGradientKernel:
+    from .weight_gradient import WeightGradientKernel
+
+    return WeightGradientKernel(shape, schedule, target)
+
+
+def _depthwise_weight_gradient(
+    shape: WeightGradientShape, schedule: DepthwiseWeightGradientSchedule, target: CpuTarget
+) -> DepthwiseWeightGradientKernel:
+    from .depthwise_weight_gradient import DepthwiseWeightGradientKernel
+
+    return DepthwiseWeightGradientKernel(shape, schedule, target)
+
+
+KERNEL_KINDS: Mapping[type[CpuSchedule], KernelKind] = MappingProxyType(
+    {
+        WinogradSchedule: KernelKind(
+            _has_tiles,
+            winograd_misfit,
+            _winograd,
+            input_stage=lambda kernel: None if kernel.schedule.input_block is None else kernel,
+            transforms_filters=lambda kernel: kernel.schedule.filter_block is not None,
+        ),
+        DirectSchedule: KernelKind(_is_dense, direct_misfit, _direct),
+        MatrixUnitSchedule: KernelKind(_suits_matrix_unit, matrix_unit_misfit, _matrix_unit),
+        Bf16MatrixUnitSchedule: KernelKind(
+            _suits_matrix_unit,
+            bf16_matrix_unit_misfit,
+            _bf16_matrix_unit,
+            pack_filters=lambda kernel, transformed: kernel.pack_filters(transformed),
+            packs_beforehand=True,
+        ),
+        DepthwiseSchedule: KernelKind(
+            lambda shape, target: (
+                _is_direct(shape) and (is_depthwise(shape, target) or shares_pixels(shape, target))
+            ),
+            depthwise_misfit,
+            _depthwise,
+        ),
+        WeightGradientSchedule: KernelKind(
+            lambda shape, target: _is_gradient(shape) and not is_depthwise(shape, target),
+            weight_gradient_misfit,
+            _weight_gradient,
+            transform_stages=lambda kernel: kernel if kernel.schedule.tile_slices is None else None,
+        ),
+        DepthwiseWeightGradientSchedule: KernelKind(
+            lambda shape, target: _is_gradient(shape) and is_depthwise(shape, target),
+            depthwise_weight_gradient_misfit,
+            _depthwise_weight_gradient,
+        ),
+    }
+)
+"""All kernels, by the classes of their schedules."""

@@ -36,39 +36,83 @@ CpuSchedule = (
     | DepthwiseWeightGradientSchedule
 )
 
-_CONVERTING = (DirectSchedule, WinogradSchedule, Bf16MatrixUnitSchedule, DepthwiseSchedule)
-"""Those of kernels that read and write images of other types than they compute with."""
+
+def winograd_misfit(schedule: WinogradSchedule, shape: ConvolutionShape, target: CpuTarget) -> Reason | None:
+    """What keeps the kernel of tiles from computing `shape` by its schedule; None when nothing does."""
+    return (
+        _stored_types_misfit(shape, target)
+        or schedule.product.misfit(target)
+        or _layout_misfit(shape)
+        or _channels_misfit(schedule.channel_block, shape.group_outputs)
+        or _winograd_misfit(schedule, shape, target)
+    )
 
 
-def misfit(schedule: CpuSchedule, shape: ConvolutionShape, target: CpuTarget) -> Reason | None:
-    """What keeps the kernel of a schedule from computing `shape` by it; None when nothing does."""
-    if reason := _stored_types_misfit(schedule, shape, target):
+def direct_misfit(schedule: DirectSchedule, shape: ConvolutionShape, target: CpuTarget) -> Reason | None:
+    """The same of the direct kernel."""
+    if shape.input_channels_first:
+        return "the direct kernel reads channels-last images only"
+    return (
+        _stored_types_misfit(shape, target)
+        or schedule.product.misfit(target)
+        or _layout_misfit(shape)
+        or _lanes_left_out_misfit(schedule, shape)
+        or _direct_misfit(schedule, shape, target)
+    )
+
+
+def matrix_unit_misfit(
+    schedule: MatrixUnitSchedule, shape: ConvolutionShape, target: CpuTarget
+) -> Reason | None:
+    """The same of the direct kernel on a matrix unit."""
+    return types_misfit(shape) or _sizes_misfit(shape) or _tiles_misfit(schedule, shape, target)
+
+
+def bf16_matrix_unit_misfit(
+    schedule: Bf16MatrixUnitSchedule, shape: ConvolutionShape, target: CpuTarget
+) -> Reason | None:
+    """The same of the one that multiplies bf16."""
+    if shape.runtime_filter:
+        return "filters of bf16 are packed for the matrix unit beforehand"
+    return (
+        _stored_types_misfit(shape, target) or _sizes_misfit(shape) or _tiles_misfit(schedule, shape, target)
+    )
+
+
+def depthwise_misfit(
+    schedule: DepthwiseSchedule, shape: ConvolutionShape, target: CpuTarget
+) -> Reason | None:
+    """The same of the depthwise kernel."""
+    if shape.input_channels_first or shape.output_channels_first:
+        return "the depthwise kernel takes channels-last images only"
+    types = shape.element_types
+    if reason := _stored_types_misfit(shape, target):
         return reason
-    if shape.unknown_sizes and not isinstance(schedule, WinogradSchedule | DirectSchedule):
-        return "the kernel takes images whose sizes are known at compile time"
-    if isinstance(schedule, WeightGradientSchedule):
-        return _weight_gradient_misfit(schedule, shape, target)
-    if isinstance(schedule, DepthwiseWeightGradientSchedule):
-        return _depthwise_weight_gradient_misfit(schedule, shape, target)
-    channels = shape.output_channels if isinstance(schedule, DepthwiseSchedule) else shape.group_outputs
-    if isinstance(schedule, TileSchedule):
-        if reason := _matrix_unit_misfit(schedule, shape, target):
-            return reason
-    elif not isinstance(schedule, DepthwiseSchedule):
-        reason = schedule.product.misfit(target)
-        if reason is not None:
-            return reason
-    if reason := _layout_misfit(schedule, shape):
-        return reason
-    if schedule.channel_block > channels and not _leaves_lanes_out(schedule, shape):
-        return f"blocks of {schedule.channel_block} channels exceed the {channels} that there are"
-    if isinstance(schedule, WinogradSchedule):
-        return _winograd_misfit(schedule, shape, target)
-    if isinstance(schedule, DirectSchedule):
-        return _direct_misfit(schedule, shape, target)
-    if isinstance(schedule, TileSchedule):
-        return _matrix_block_misfit(schedule, in_lines(shape), target)
-    return _depthwise_misfit(schedule, shape, target)
+    if schedule.copied_rows is None and types.input != F32.input:
+        return f"the kernel reads {F32}, not {types.input}, where it copies nothing"
+    return (
+        _sizes_misfit(shape)
+        or _channels_misfit(schedule.channel_block, shape.output_channels)
+        or _depthwise_misfit(schedule, shape, target)
+    )
+
+
+def weight_gradient_misfit(
+    schedule: WeightGradientSchedule, shape: ConvolutionShape, target: CpuTarget
+) -> Reason | None:
+    """What keeps the kernel of weight gradients from computing that of `shape`; None when nothing does."""
+    return types_misfit(shape) or _sizes_misfit(shape) or _weight_gradient_misfit(schedule, shape, target)
+
+
+def depthwise_weight_gradient_misfit(
+    schedule: DepthwiseWeightGradientSchedule, shape: ConvolutionShape, target: CpuTarget
+) -> Reason | None:
+    """The same of the kernel of depthwise ones."""
+    return (
+        types_misfit(shape)
+        or _sizes_misfit(shape)
+        or _depthwise_weight_gradient_misfit(schedule, shape, target)
+    )
 
 
 def types_misfit(problem: ConvolutionProblem) -> Reason | None:
@@ -77,32 +121,25 @@ def types_misfit(problem: ConvolutionProblem) -> Reason | None:
     return None if types == F32 else f"its element types are {types}, not {F32}"
 
 
-def _stored_types_misfit(schedule: CpuSchedule, shape: ConvolutionShape, target: CpuTarget) -> Reason | None:
-    """Why the kernel of a schedule doesn't read and write images of the types that they have."""
+def _stored_types_misfit(shape: ConvolutionShape, target: CpuTarget) -> Reason | None:
+    """Why a kernel that converts what it reads and writes doesn't do so with images of these types."""
     types = shape.element_types
     stored = {types.input, types.result} - {F32.input}
     computed = replace(types, input=F32.input, result=F32.result)
     if not stored or computed != F32 or not stored <= NUMBERS.keys():
         return types_misfit(shape)
-    if isinstance(schedule, DepthwiseSchedule) and schedule.copied_rows is None and types.input != F32.input:
-        return f"the kernel reads {F32}, not {types.input}, where it copies nothing"
-    if not isinstance(schedule, _CONVERTING):
-        return f"the kernel reads and writes {F32}, not {types}"
     if not target.converts_half and any(NUMBERS[name].needs_instructions for name in stored):
         return f"the target has no instructions that convert {types}"
     return None
 
 
-def _layout_misfit(schedule: CpuSchedule, shape: ConvolutionShape) -> Reason | None:
-    """Why the kernel can't read or write channels-first images, if it would have to."""
-    if not (shape.input_channels_first or shape.output_channels_first):
-        return None
-    if isinstance(schedule, DepthwiseSchedule):
-        return "the depthwise kernel takes channels-last images only"
-    if isinstance(schedule, TileSchedule):
-        return "the kernel on the matrix unit takes channels-last images only"
-    if shape.input_channels_first and isinstance(schedule, DirectSchedule):
-        return "the direct kernel reads channels-last images only"
+def _sizes_misfit(shape: ConvolutionShape) -> Reason | None:
+    """Why a kernel doesn't compute images of sizes that only a call tells."""
+    return "the kernel takes images whose sizes are known at compile time" if shape.unknown_sizes else None
+
+
+def _layout_misfit(shape: ConvolutionShape) -> Reason | None:
+    """Why a kernel can't read or write channels-first images, if it would have to."""
     if shape.input_channels_first and shape.decomposition.spacing[-1] > 1:
         return "the elements of its tiles don't lie side by side"
     if shape.output_channels_first and shape.decomposition.phases[-1] > 1:
@@ -110,32 +147,29 @@ def _layout_misfit(schedule: CpuSchedule, shape: ConvolutionShape) -> Reason | N
     return None
 
 
-def scheduled_shape(schedule: CpuSchedule, shape: ConvolutionShape, target: CpuTarget) -> ConvolutionShape:
-    """`shape` as the kernel of a schedule gets it, channels last where it takes no images channels first.
-
-    `winograd-fold-layout` decides alike, on the input first.
-    """
-    scheduled = shape.channels_last
-    if shape.input_channels_first:
-        folded = shape.with_layouts(input_channels_first=True, output_channels_first=False)
-        scheduled = scheduled if misfit(schedule, folded, target) else folded
-    if shape.output_channels_first:
-        folded = shape.with_layouts(
-            input_channels_first=scheduled.input_channels_first, output_channels_first=True
-        )
-        scheduled = scheduled if misfit(schedule, folded, target) else folded
-    return scheduled
+def _tiles_misfit(schedule: TileSchedule, shape: ConvolutionShape, target: CpuTarget) -> Reason | None:
+    """The same of a kernel on a matrix unit, apart from the types of numbers."""
+    if shape.input_channels_first or shape.output_channels_first:
+        return "the kernel on the matrix unit takes channels-last images only"
+    return (
+        _matrix_unit_misfit(schedule, shape, target)
+        or _lanes_left_out_misfit(schedule, shape)
+        or _matrix_block_misfit(schedule, in_lines(shape), target)
+    )
 
 
-def _leaves_lanes_out(schedule: CpuSchedule, shape: ConvolutionShape) -> bool:
-    """Whether the kernel leaves a part of its last vector of channels out."""
-    if (
-        not isinstance(schedule, DirectSchedule | TileSchedule)
-        or shape.groups > 1
-        or shape.output_channels_first
-    ):
-        return False
-    return schedule.channel_block - schedule.vector_width < shape.output_channels
+def _channels_misfit(channel_block: int, channels: int) -> Reason | None:
+    if channel_block <= channels:
+        return None
+    return f"blocks of {channel_block} channels exceed the {channels} that there are"
+
+
+def _lanes_left_out_misfit(schedule: DirectSchedule | TileSchedule, shape: ConvolutionShape) -> Reason | None:
+    """Why channels don't fill blocks, but for a part of the last vector, which the kernel leaves out."""
+    is_one_group = shape.groups == 1 and not shape.output_channels_first
+    if is_one_group and schedule.channel_block - schedule.vector_width < shape.output_channels:
+        return None
+    return _channels_misfit(schedule.channel_block, shape.group_outputs)
 
 
 def workgroup_bytes(schedule: WinogradSchedule, shape: ConvolutionShape, target: CpuTarget) -> int:
@@ -230,8 +264,6 @@ def _matrix_unit_misfit(schedule: TileSchedule, shape: ConvolutionShape, target:
         return "the target has no matrix unit"
     if shape.groups > 1:
         return "the kernel on the matrix unit takes no groups"
-    if isinstance(schedule, Bf16MatrixUnitSchedule) and shape.runtime_filter:
-        return "filters of bf16 are packed for the matrix unit beforehand"
     block = schedule.block
     if block.registers > TILE_REGISTERS:
         return f"{block.registers} tiles exceed the {TILE_REGISTERS} registers of a matrix unit"

@@ -12,9 +12,9 @@ from convolution_program import Program
 from iree.winograd.dialect.decomposition import decompose
 from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.cpu.backend import CpuBackend
+from iree.winograd.pipelines.cpu.kernels.kernel_of import misfit
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.schedules.direct import DirectSchedule
-from iree.winograd.pipelines.cpu.schedules.fit import misfit
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
 AVX512 = CpuTarget.of("znver5", "+avx2,+fma,+avx512f")
