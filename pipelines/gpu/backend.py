@@ -10,21 +10,7 @@ from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.match.no_match import Reason
 from iree.winograd.pipelines.gpu.choice.search_space import GpuSearchSpace
 from iree.winograd.pipelines.gpu.device.target import EXECUTABLE_BACKENDS, GpuTarget
-from iree.winograd.pipelines.gpu.schedules.depthwise import GpuDepthwiseSchedule
-from iree.winograd.pipelines.gpu.schedules.fused import FusedSchedule
-from iree.winograd.pipelines.gpu.schedules.gemm import GemmSchedule
-from iree.winograd.pipelines.gpu.schedules.implicit_gemm import ImplicitGemmSchedule
-from iree.winograd.pipelines.gpu.schedules.split import (
-    CooperativeSchedule,
-    MfmaSchedule,
-    SplitSchedule,
-    WmmaSchedule,
-)
-from iree.winograd.pipelines.gpu.schedules.warpgroup import WarpgroupSchedule
-from iree.winograd.pipelines.gpu.schedules.weight_gradient import (
-    MatrixWeightGradientSchedule,
-    MultiplyAddWeightGradientSchedule,
-)
+from iree.winograd.pipelines.gpu.schedules.fit import SCHEDULE_KINDS
 from iree.winograd.pipelines.machines.defaults import default_gpu_machine
 from iree.winograd.pipelines.machines.model import GpuMachine, Machine
 from iree.winograd.pipelines.problems.executable_target import ExecutableTarget
@@ -65,19 +51,7 @@ class GpuBackend:
     @staticmethod
     def schedules() -> Sequence[type[Schedule]]:
         """The kinds of schedules that there are kernels for."""
-        return (
-            GemmSchedule,
-            SplitSchedule,
-            CooperativeSchedule,
-            MfmaSchedule,
-            WmmaSchedule,
-            WarpgroupSchedule,
-            ImplicitGemmSchedule,
-            FusedSchedule,
-            GpuDepthwiseSchedule,
-            MultiplyAddWeightGradientSchedule,
-            MatrixWeightGradientSchedule,
-        )
+        return tuple(SCHEDULE_KINDS)
 
     @property
     def name(self) -> str:

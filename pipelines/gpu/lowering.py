@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.pipelines.gpu.convolution_lowering import (
@@ -17,7 +20,6 @@ from iree.winograd.pipelines.gpu.device.target import GpuTarget
 from iree.winograd.pipelines.gpu.image_arguments import transposed
 from iree.winograd.pipelines.gpu.kernels.gemm import MultiplyAddProduct
 from iree.winograd.pipelines.gpu.kernels.image_transposition import ImageTransposition
-from iree.winograd.pipelines.gpu.kernels.products import Product
 from iree.winograd.pipelines.gpu.kernels.split import SplitProduct
 from iree.winograd.pipelines.gpu.kernels.warpgroup import WarpgroupProduct
 from iree.winograd.pipelines.gpu.packing.fused import FusedPacking
@@ -30,8 +32,13 @@ from iree.winograd.pipelines.gpu.schedules.fit import kernel_misfit
 from iree.winograd.pipelines.gpu.schedules.fused import FusedSchedule
 from iree.winograd.pipelines.gpu.schedules.gemm import GemmSchedule
 from iree.winograd.pipelines.gpu.schedules.implicit_gemm import ImplicitGemmSchedule
-from iree.winograd.pipelines.gpu.schedules.matrix import MatrixSchedule
-from iree.winograd.pipelines.gpu.schedules.split import WarpSchedule
+from iree.winograd.pipelines.gpu.schedules.split import (
+    CooperativeSchedule,
+    MfmaSchedule,
+    SplitSchedule,
+    WarpSchedule,
+    WmmaSchedule,
+)
 from iree.winograd.pipelines.gpu.schedules.warpgroup import WarpgroupSchedule
 from iree.winograd.pipelines.gpu.schedules.weight_gradient import GpuWeightGradientSchedule
 from iree.winograd.pipelines.gpu.sums_lowering import SumsLowering
@@ -39,7 +46,6 @@ from iree.winograd.pipelines.gpu.tensor_kernels import misfit
 from iree.winograd.pipelines.gpu.weight_gradient_lowering import WeightGradientLowering
 from iree.winograd.pipelines.problems.group import ConvolutionGroup
 from iree.winograd.pipelines.problems.schedule import Schedule
-from iree.winograd.pipelines.problems.shape import ConvolutionShape
 from iree.winograd.pipelines.problems.tensor_operations import (
     ChannelsLast,
     CombinedMoments,
@@ -69,18 +75,7 @@ class GpuLowering:
             assert isinstance(schedule, GpuWeightGradientSchedule)
             packing = WeightGradientPacking(group.shape, schedule)
             return WeightGradientLowering(self._launcher, group, packing).lower()
-        return self._convolution(group, schedule).lower()
-
-    def _convolution(self, group: ConvolutionGroup, schedule: Schedule) -> ConvolutionLowering:
-        launcher, shape = self._launcher, group.shape
-        if isinstance(schedule, FusedSchedule):
-            return FusedLowering(launcher, group, FusedPacking(shape, schedule))
-        if isinstance(schedule, GpuDepthwiseSchedule):
-            return DepthwiseLowering(launcher, group, schedule)
-        if isinstance(schedule, ImplicitGemmSchedule):
-            return ImplicitGemmLowering(launcher, group, ImplicitGemmPacking(shape, schedule))
-        assert isinstance(schedule, GemmSchedule | MatrixSchedule)
-        return ProductLowering(launcher, group, _product(shape, schedule))
+        return _LOWERINGS[type(schedule)](self._launcher, group, schedule).lower()
 
     def compute(self, operation: TensorOperation) -> ir.Value:
         """Emits the dispatches of an operation that there are kernels for."""
@@ -112,11 +107,46 @@ class GpuLowering:
         raise ValueError("workgroups of GPUs wait for no others")
 
 
-def _product(shape: ConvolutionShape, schedule: GemmSchedule | MatrixSchedule) -> Product:
-    if isinstance(schedule, GemmSchedule):
-        return MultiplyAddProduct(MultiplyAddPacking(shape, schedule))
-    packing = SplitPacking(shape, schedule)
-    if isinstance(schedule, WarpgroupSchedule):
-        return WarpgroupProduct(packing, schedule)
-    assert isinstance(schedule, WarpSchedule)
-    return SplitProduct(packing, schedule)
+def _fused(launcher: Launcher, group: ConvolutionGroup, schedule: FusedSchedule) -> ConvolutionLowering:
+    return FusedLowering(launcher, group, FusedPacking(group.shape, schedule))
+
+
+def _implicit_gemm(
+    launcher: Launcher, group: ConvolutionGroup, schedule: ImplicitGemmSchedule
+) -> ConvolutionLowering:
+    return ImplicitGemmLowering(launcher, group, ImplicitGemmPacking(group.shape, schedule))
+
+
+def _multiply_add(launcher: Launcher, group: ConvolutionGroup, schedule: GemmSchedule) -> ConvolutionLowering:
+    packing = MultiplyAddPacking(group.shape, schedule)
+    return ProductLowering(launcher, group, MultiplyAddProduct(packing))
+
+
+def _split(launcher: Launcher, group: ConvolutionGroup, schedule: WarpSchedule) -> ConvolutionLowering:
+    packing = SplitPacking(group.shape, schedule)
+    return ProductLowering(launcher, group, SplitProduct(packing, schedule))
+
+
+def _warpgroup(
+    launcher: Launcher, group: ConvolutionGroup, schedule: WarpgroupSchedule
+) -> ConvolutionLowering:
+    packing = SplitPacking(group.shape, schedule)
+    return ProductLowering(launcher, group, WarpgroupProduct(packing, schedule))
+
+
+_LOWERINGS: Mapping[type[Schedule], Callable[[Launcher, ConvolutionGroup, Any], ConvolutionLowering]] = (
+    MappingProxyType(
+        {
+            GemmSchedule: _multiply_add,
+            SplitSchedule: _split,
+            CooperativeSchedule: _split,
+            MfmaSchedule: _split,
+            WmmaSchedule: _split,
+            WarpgroupSchedule: _warpgroup,
+            ImplicitGemmSchedule: _implicit_gemm,
+            FusedSchedule: _fused,
+            GpuDepthwiseSchedule: DepthwiseLowering,
+        }
+    )
+)
+"""The kernels of each class of schedules for convolutions."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice, product
 from math import prod
+from types import MappingProxyType
+from typing import Any
 
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.pipelines.gpu.device.memory import QUAD
@@ -283,21 +285,40 @@ def stage_seconds(shape: ConvolutionShape, schedule: GpuSchedule, machine: GpuMa
 
     Of sizes known only at run time they are those of `representative` ones.
     """
-    shape = representative(shape)
-    if isinstance(schedule, GpuDepthwiseSchedule):
-        return depthwise_seconds(shape, machine)
-    if isinstance(schedule, GpuWeightGradientSchedule):
-        assert isinstance(shape, WeightGradientShape)
-        return weight_gradient_seconds(shape, schedule, machine)
-    if isinstance(schedule, FusedSchedule):
-        stages = fused_seconds(shape, schedule, machine)
-    elif isinstance(schedule, ImplicitGemmSchedule):
-        stages = implicit_gemm_seconds(shape, schedule, machine)
-    else:
-        stages = gemm_seconds(shape, schedule, machine)
-    if not shape.runtime_filter:
-        return stages
-    return {**stages, FILTER_TRANSFORM_STAGE: filter_seconds(shape, schedule, machine)}
+    return STAGE_SECONDS[type(schedule)](representative(shape), schedule, machine)
+
+
+_StageSeconds = Callable[[Any, Any, GpuMachine], Mapping[str, float]]
+
+
+def _with_filters(seconds: _StageSeconds) -> _StageSeconds:
+    """`seconds` with those of transforming filters that are known only at run time."""
+
+    def stages_of(shape: ConvolutionShape, schedule: Any, machine: GpuMachine) -> Mapping[str, float]:
+        stages = seconds(shape, schedule, machine)
+        if not shape.runtime_filter:
+            return stages
+        return {**stages, FILTER_TRANSFORM_STAGE: filter_seconds(shape, schedule, machine)}
+
+    return stages_of
+
+
+STAGE_SECONDS: Mapping[type[GpuSchedule], _StageSeconds] = MappingProxyType(
+    {
+        GpuDepthwiseSchedule: lambda shape, schedule, machine: depthwise_seconds(shape, machine),
+        MultiplyAddWeightGradientSchedule: weight_gradient_seconds,
+        MatrixWeightGradientSchedule: weight_gradient_seconds,
+        FusedSchedule: _with_filters(fused_seconds),
+        ImplicitGemmSchedule: _with_filters(implicit_gemm_seconds),
+        GemmSchedule: _with_filters(gemm_seconds),
+        SplitSchedule: _with_filters(gemm_seconds),
+        CooperativeSchedule: _with_filters(gemm_seconds),
+        MfmaSchedule: _with_filters(gemm_seconds),
+        WmmaSchedule: _with_filters(gemm_seconds),
+        WarpgroupSchedule: _with_filters(gemm_seconds),
+    }
+)
+"""What the kernels of each class of schedules are predicted to take."""
 
 
 def _fused(shape: ConvolutionShape, target: GpuTarget) -> Iterator[FusedSchedule]:

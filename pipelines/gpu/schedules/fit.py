@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
 from iree.winograd.passes.match.element_types import F32, ElementTypes
 from iree.winograd.passes.match.no_match import Reason
 from iree.winograd.passes.match.problem import ConvolutionProblem
-from iree.winograd.pipelines.gpu.device.matrix_unit import MMA
+from iree.winograd.pipelines.gpu.device.matrix_unit import MMA, MatrixUnit
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
 from iree.winograd.pipelines.problems.shape import ConvolutionShape, WeightGradientShape
 
@@ -14,8 +19,13 @@ from .fused import FusedSchedule
 from .gemm import GemmSchedule
 from .implicit_gemm import ImplicitGemmSchedule
 from .matrix import MatrixSchedule
+from .split import CooperativeSchedule, MfmaSchedule, SplitSchedule, WmmaSchedule
 from .warpgroup import WarpgroupSchedule
-from .weight_gradient import GpuWeightGradientSchedule, MatrixWeightGradientSchedule
+from .weight_gradient import (
+    GpuWeightGradientSchedule,
+    MatrixWeightGradientSchedule,
+    MultiplyAddWeightGradientSchedule,
+)
 
 GpuSchedule = GemmSchedule | MatrixSchedule | FusedSchedule | GpuDepthwiseSchedule | GpuWeightGradientSchedule
 
@@ -40,53 +50,113 @@ def types_misfit(problem: ConvolutionProblem) -> Reason | None:
 
 
 def kernel_misfit(shape: ConvolutionShape, target: GpuTarget, schedule: object) -> Reason | None:
-    """Why the kernels don't compute a convolution by `schedule`, or None where they do."""
+    """Why no kernel computes a convolution by `schedule`; None where one does: the only gate to them."""
     if reason := types_misfit(shape):
         return reason
     if not isinstance(schedule, GpuSchedule) or not fits(schedule, target, shape.element_types):
         return f"{schedule} is no schedule for this convolution within the limits of {target}"
-    is_weight_gradient = isinstance(shape, WeightGradientShape)
-    if isinstance(schedule, GpuWeightGradientSchedule) != is_weight_gradient:
-        kind = "the gradient of a filter" if is_weight_gradient else "a convolution"
-        return f"{schedule} is no schedule for {kind}"
-    if isinstance(schedule, GpuDepthwiseSchedule) != (is_depthwise(shape) and not is_weight_gradient):
-        kind = "a depthwise convolution" if is_depthwise(shape) else "one that is not depthwise"
-        return f"{schedule} is no schedule for {kind}"
-    if reason := _layout_misfit(shape, schedule):
-        return reason
-    if isinstance(schedule, ImplicitGemmSchedule):
-        needed = schedule.bytes_for(shape)
-        if needed is None:
-            return f"{schedule} is for direct convolutions of one group and few channels or whole sixteens"
-        if needed > target.shared_memory_bytes:
-            return f"{schedule} takes {needed} bytes of shared memory, the target has fewer"
-    of_warpgroups = isinstance(schedule, WarpgroupSchedule | ImplicitGemmSchedule)
-    if of_warpgroups and not target.has_warpgroup_products:
-        return f"the target has no matrix units that warpgroups use for {schedule}"
-    unit = MMA if isinstance(schedule, MatrixWeightGradientSchedule) else target.matrix_unit
-    if isinstance(schedule, MatrixSchedule):
-        unit = schedule.unit
-    if unit != target.matrix_unit:
-        return f"the target has no matrix units for {schedule}"
-    if isinstance(schedule, FusedSchedule) and schedule.products != shape.transform_size:
+    kind = SCHEDULE_KINDS[type(schedule)]
+    if kind.computes != (computed := _computed(shape)):
+        return f"{schedule} is no schedule for {computed}"
+    return kind.misfit(schedule, shape, target)
+
+
+def _computed(shape: ConvolutionShape) -> str:
+    if isinstance(shape, WeightGradientShape):
+        return _GRADIENT
+    return _DEPTHWISE if is_depthwise(shape) else _CONVOLUTION
+
+
+@dataclass(frozen=True)
+class ScheduleKind:
+    """What the kernels of a class of schedules compute."""
+
+    computes: str
+    misfit: Callable[[Any, ConvolutionShape, GpuTarget], Reason | None]
+    """Why they don't compute a shape of this kind by a schedule; None where they do."""
+
+
+def _gemm_misfit(schedule: GemmSchedule, shape: ConvolutionShape, target: GpuTarget) -> Reason | None:
+    is_gathered = shape.input_channels_first and shape.transform_size == 1
+    return "neighbouring threads read neighbouring channels" if is_gathered else None
+
+
+def _matrix_misfit(schedule: MatrixSchedule, shape: ConvolutionShape, target: GpuTarget) -> Reason | None:
+    if shape.input_channels_first:
+        return "neighbouring threads read neighbouring channels"
+    return _unit_misfit(schedule, schedule.unit, target)
+
+
+def _warpgroup_misfit(
+    schedule: WarpgroupSchedule, shape: ConvolutionShape, target: GpuTarget
+) -> Reason | None:
+    return _warpgroup_products_misfit(schedule, target) or _matrix_misfit(schedule, shape, target)
+
+
+def _implicit_gemm_misfit(
+    schedule: ImplicitGemmSchedule, shape: ConvolutionShape, target: GpuTarget
+) -> Reason | None:
+    needed = schedule.bytes_for(shape)
+    if needed is None:
+        return f"{schedule} is for direct convolutions of one group and few channels or whole sixteens"
+    if needed > target.shared_memory_bytes:
+        return f"{schedule} takes {needed} bytes of shared memory, the target has fewer"
+    return _warpgroup_products_misfit(schedule, target) or _unit_misfit(schedule, schedule.unit, target)
+
+
+def _fused_misfit(schedule: FusedSchedule, shape: ConvolutionShape, target: GpuTarget) -> Reason | None:
+    if schedule.products != shape.transform_size:
         products = f"a schedule for {schedule.products} products"
         return f"{products} doesn't suit a convolution that has {shape.transform_size}"
-    return None
+    return _channels_first_misfit(schedule, shape, target)
 
 
-def _layout_misfit(shape: ConvolutionShape, schedule: GpuSchedule) -> Reason | None:
-    """Why the kernels don't read or write channels-first images, if they would have to."""
-    if isinstance(schedule, ImplicitGemmSchedule):
+def _channels_first_misfit(
+    schedule: GpuSchedule, shape: ConvolutionShape, target: GpuTarget
+) -> Reason | None:
+    is_first = shape.input_channels_first or shape.output_channels_first
+    return "the kernel takes channels-last images only" if is_first else None
+
+
+def _gradient_misfit(
+    schedule: GpuWeightGradientSchedule, shape: ConvolutionShape, target: GpuTarget
+) -> Reason | None:
+    is_first = shape.input_channels_first or shape.output_channels_first
+    return "tiles are elements of channels-last images" if is_first and shape.transform_size == 1 else None
+
+
+def _matrix_gradient_misfit(
+    schedule: MatrixWeightGradientSchedule, shape: ConvolutionShape, target: GpuTarget
+) -> Reason | None:
+    return _gradient_misfit(schedule, shape, target) or _unit_misfit(schedule, MMA, target)
+
+
+def _warpgroup_products_misfit(schedule: MatrixSchedule, target: GpuTarget) -> Reason | None:
+    if target.has_warpgroup_products:
         return None
-    if isinstance(schedule, GpuWeightGradientSchedule):
-        is_first = shape.input_channels_first or shape.output_channels_first
-        return (
-            "tiles are elements of channels-last images" if is_first and shape.transform_size == 1 else None
-        )
-    if not (shape.input_channels_first or shape.output_channels_first):
-        return None
-    if not isinstance(schedule, GemmSchedule | MatrixSchedule):
-        return "the kernel takes channels-last images only"
-    if shape.input_channels_first and (shape.transform_size == 1 or isinstance(schedule, MatrixSchedule)):
-        return "neighbouring threads read neighbouring channels"
-    return None
+    return f"the target has no matrix units that warpgroups use for {schedule}"
+
+
+def _unit_misfit(schedule: GpuSchedule, unit: MatrixUnit, target: GpuTarget) -> Reason | None:
+    return None if unit == target.matrix_unit else f"the target has no matrix units for {schedule}"
+
+
+_CONVOLUTION, _DEPTHWISE = "a convolution that is not depthwise", "a depthwise convolution"
+_GRADIENT = "the gradient of a filter"
+SCHEDULE_KINDS: Mapping[type[GpuSchedule], ScheduleKind] = MappingProxyType(
+    {
+        GemmSchedule: ScheduleKind(_CONVOLUTION, _gemm_misfit),
+        SplitSchedule: ScheduleKind(_CONVOLUTION, _matrix_misfit),
+        CooperativeSchedule: ScheduleKind(_CONVOLUTION, _matrix_misfit),
+        MfmaSchedule: ScheduleKind(_CONVOLUTION, _matrix_misfit),
+        WmmaSchedule: ScheduleKind(_CONVOLUTION, _matrix_misfit),
+        WarpgroupSchedule: ScheduleKind(_CONVOLUTION, _warpgroup_misfit),
+        ImplicitGemmSchedule: ScheduleKind(_CONVOLUTION, _implicit_gemm_misfit),
+        FusedSchedule: ScheduleKind(_CONVOLUTION, _fused_misfit),
+        GpuDepthwiseSchedule: ScheduleKind(_DEPTHWISE, _channels_first_misfit),
+        MultiplyAddWeightGradientSchedule: ScheduleKind(_GRADIENT, _gradient_misfit),
+        MatrixWeightGradientSchedule: ScheduleKind(_GRADIENT, _matrix_gradient_misfit),
+    }
+)
+"""All classes of schedules that there are kernels for. `lowering.py` has the kernels of each by its class,
+`choice/default_schedule.py` what they are predicted to take."""
