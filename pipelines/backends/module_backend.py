@@ -52,6 +52,11 @@ def module_backend(module: ir.Operation) -> Backend:
     return backend.least(targets)
 
 
+def supported_backend(module: ir.Operation) -> Backend | None:
+    """As `module_backend`; None when there are no kernels for the module's targets."""
+    return module_backend(module) if unsupported_target(module) is None else None
+
+
 @cache
 def _match(target: ExecutableTarget) -> type[Backend] | None:
     return next((backend for backend in backends() if backend.matches(target)), None)

@@ -11,7 +11,7 @@ from iree.winograd.passes.match.elementwise import Elementwise, match_elementwis
 from iree.winograd.passes.match.navigation import transforms, walk
 from iree.winograd.passes.rewrite.computed_first import compute_first
 
-from ..backends.module_backend import module_backend, unsupported_target
+from ..backends.module_backend import supported_backend
 
 
 @register_pass("winograd-compute-scales-first")
@@ -35,9 +35,10 @@ class ComputeScalesFirst:
     """
 
     def run(self, module: ir.Operation) -> None:
-        if not transforms(module, ops.OutputTransformOp) or unsupported_target(module) is not None:
+        if not transforms(module, ops.OutputTransformOp):
             return
-        if not module_backend(module).iree_code.vectorizes_loops:
+        backend = supported_backend(module)
+        if backend is None or not backend.iree_code.vectorizes_loops:
             return
         merged = [each for each in walk(module) if each.name == "tensor.collapse_shape"]
         rewrite_each("merged vector", merged, _compute_first)

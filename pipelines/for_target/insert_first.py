@@ -14,7 +14,7 @@ from iree.winograd.passes.infrastructure.registry import register_pass
 from iree.winograd.passes.match.channel_slice import ChannelSlice, match_insert
 from iree.winograd.passes.match.navigation import defining_operation, only_user, walk
 
-from ..backends.module_backend import module_backend, unsupported_target
+from ..backends.module_backend import supported_backend
 
 
 @register_pass("winograd-insert-first")
@@ -46,7 +46,7 @@ class InsertFirst:
 
     def run(self, module: ir.Operation) -> None:
         filled = [each for each in walk(module) if each.name == "tensor.empty" and any(_insertions(each))]
-        if not filled or unsupported_target(module) is not None or not module_backend(module).reads_slices:
+        if not filled or (backend := supported_backend(module)) is None or not backend.reads_slices:
             return
         rewrite_each("tensor", filled, _insert_first)
 

@@ -23,7 +23,7 @@ from iree.winograd.passes.match.sizes import is_dynamic
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 
 from ..backends.backend import Backend
-from ..backends.module_backend import module_backend, unsupported_target
+from ..backends.module_backend import supported_backend
 
 
 @register_pass("winograd-split-sums")
@@ -52,10 +52,10 @@ class SplitSums:
     """
 
     def run(self, module: ir.Operation) -> None:
-        if not transforms(module, ops.OutputTransformOp) or unsupported_target(module) is not None:
+        if not transforms(module, ops.OutputTransformOp) or (backend := supported_backend(module)) is None:
             return
         sums = [each for each in walk(module) if is_reduction(each)]
-        rewrite_each("sum", sums, partial(_split, module_backend(module)))
+        rewrite_each("sum", sums, partial(_split, backend))
 
 
 @dataclass(frozen=True)

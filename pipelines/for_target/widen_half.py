@@ -14,7 +14,7 @@ from iree.winograd.passes.match.navigation import defining_operation, walk
 from iree.winograd.passes.match.reductions import is_reducing
 from iree.winograd.passes.rewrite.widened_body import can_widen, widen_body
 
-from ..backends.module_backend import module_backend, unsupported_target
+from ..backends.module_backend import supported_backend
 
 _OF_ANY_ELEMENTS = frozenset(
     (
@@ -64,9 +64,10 @@ class WidenHalf:
     def run(self, module: ir.Operation) -> None:
         if not any(map(has_half, convolutions(module))):
             return
-        if unsupported_target(module) is not None:
+        backend = supported_backend(module)
+        if backend is None:
             return
-        is_slow = module_backend(module).iree_code.multiplies_half_slowly
+        is_slow = backend.iree_code.multiplies_half_slowly
         rewrite_each("program", [module], lambda each: _Widening().widen(each) if is_slow else None)
 
 

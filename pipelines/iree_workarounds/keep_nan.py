@@ -8,7 +8,7 @@ from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
 from iree.winograd.passes.match.navigation import walk
 
-from ..backends.module_backend import module_backend, unsupported_target
+from ..backends.module_backend import supported_backend
 
 _BODIES = ("linalg.generic", "linalg.map", "linalg.reduce", ops.OutputTransformOp.OPERATION_NAME)
 """What has a body of its own; those of named operations are as their names say."""
@@ -35,7 +35,8 @@ class KeepNan:
 
     def run(self, module: ir.Operation) -> None:
         bodies = [each for each in walk(module) if each.name in _BODIES and _extrema(each)]
-        loses_nan = unsupported_target(module) is None and module_backend(module).iree_code.extrema_lose_nan
+        backend = supported_backend(module)
+        loses_nan = backend is not None and backend.iree_code.extrema_lose_nan
         rewrite_each("body", bodies, lambda body: _compare(body) if loses_nan else None)
 
 

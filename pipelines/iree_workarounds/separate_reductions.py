@@ -10,7 +10,7 @@ from iree.winograd.passes.match.navigation import transforms, walk
 from iree.winograd.passes.match.reductions import RESHAPES, generic_maps, is_reduction, row_length
 from iree.winograd.passes.rewrite.computed_first import compute_first
 
-from ..backends.module_backend import module_backend, unsupported_target
+from ..backends.module_backend import supported_backend
 
 _SUBGROUP = 64
 """Rows of a multiple of so many elements are reduced by subgroups, in code that waits."""
@@ -40,7 +40,8 @@ class SeparateReductions:
         if not transforms(module, ops.OutputTransformOp):
             return
         reductions = [each for each in walk(module) if is_reduction(each)]
-        race = unsupported_target(module) is None and module_backend(module).iree_code.reductions_race
+        backend = supported_backend(module)
+        race = backend is not None and backend.iree_code.reductions_race
         rewrite_each("reduction", reductions, lambda each: _separate(each) if race else None)
 
 

@@ -24,7 +24,7 @@ from iree.winograd.passes.match.navigation import (
 )
 
 from ..backends.backend import Lowering
-from ..backends.module_backend import module_backend, unsupported_target
+from ..backends.module_backend import supported_backend
 from ..emission.dispatch_operations import dispatch_kernel
 from ..problems.chain import (
     ORDERED_VERSIONS,
@@ -89,10 +89,10 @@ class ChainKernels:
 
     def run(self, module: ir.Operation) -> None:
         keeps_order = version.VERSION.startswith(ORDERED_VERSIONS)
-        if self.threads == 1 or not keeps_order or unsupported_target(module) is not None:
+        if self.threads == 1 or not keeps_order:
             return
-        backend = module_backend(module)
-        if not backend.counts_workgroups:
+        backend = supported_backend(module)
+        if backend is None or not backend.counts_workgroups:
             return
         chains = _chains(module, self.threads)
         if chains:

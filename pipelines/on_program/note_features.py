@@ -10,7 +10,7 @@ from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
 from iree.winograd.passes.match.navigation import KERNEL, is_public, walk
 
-from ..backends.module_backend import module_backend, unsupported_target
+from ..backends.module_backend import supported_backend
 from ..problems.executable_target import executable_targets
 from ..problems.reflection import FEATURES_KEY
 
@@ -33,7 +33,8 @@ class NoteFeatures:
         operations = list(walk(module))
         if not any(operation.name == KERNEL for operation in operations):
             return
-        if unsupported_target(module) is not None or not module_backend(module).uses_host_memory:
+        backend = supported_backend(module)
+        if backend is None or not backend.uses_host_memory:
             return
         features = _features(module)
         functions = [each for each in operations if each.name == "util.func" and is_public(each)]

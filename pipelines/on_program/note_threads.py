@@ -11,7 +11,7 @@ from iree.winograd.passes.infrastructure.option import same_option
 from iree.winograd.passes.infrastructure.registry import register_pass
 from iree.winograd.passes.match.navigation import KERNEL, is_public, walk
 
-from ..backends.module_backend import module_backend, unsupported_target
+from ..backends.module_backend import supported_backend
 from ..problems.reflection import THREADS_KEY
 from ..selection.options import WinogradOptions
 
@@ -38,7 +38,8 @@ class NoteThreads:
         operations = list(walk(module))
         if not any(operation.name == KERNEL for operation in operations):
             return
-        if unsupported_target(module) is not None or not module_backend(module).uses_host_memory:
+        backend = supported_backend(module)
+        if backend is None or not backend.uses_host_memory:
             return
         functions = [each for each in operations if each.name == "util.func" and is_public(each)]
         rewrite_each(

@@ -9,7 +9,7 @@ from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
 from iree.winograd.passes.match.navigation import defining_operation, walk
 
-from ..backends.module_backend import module_backend, unsupported_target
+from ..backends.module_backend import supported_backend
 
 POOL_BYTES = 64 << 20
 """What the pool of a device of the host takes at a time, and has room for."""
@@ -40,7 +40,8 @@ class OwnResults:
     """
 
     def run(self, module: ir.Operation) -> None:
-        on_host = unsupported_target(module) is None and module_backend(module).uses_host_memory
+        backend = supported_backend(module)
+        on_host = backend is not None and backend.uses_host_memory
         own = [each for each in walk(module) if on_host and _is_own(each)]
         rewrite_each("result", own, _allocate_at_once)
 

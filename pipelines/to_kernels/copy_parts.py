@@ -12,7 +12,7 @@ from iree.winograd.passes.match.slices import match_slice
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 
 from ..backends.backend import Backend, Lowering
-from ..backends.module_backend import module_backend, unsupported_target
+from ..backends.module_backend import supported_backend
 from ..problems.tensor_operations import MaxPooling
 from ..problems.windows import Windows
 
@@ -37,9 +37,8 @@ class CopyParts:
 
     def run(self, module: ir.Operation) -> None:
         slices = [each for each in walk(module) if each.name == "tensor.extract_slice"]
-        if not slices or unsupported_target(module) is not None:
+        if not slices or (backend := supported_backend(module)) is None:
             return
-        backend = module_backend(module)
         lowering = backend.lowering(module)
         rewrite_each("slice", slices, lambda each: _copy(each, backend, lowering))
 

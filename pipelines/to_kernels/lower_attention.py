@@ -17,7 +17,7 @@ from iree.winograd.passes.match.no_match import NoMatch
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 
 from ..backends.backend import Backend, Lowering
-from ..backends.module_backend import module_backend, unsupported_target
+from ..backends.module_backend import supported_backend
 from ..problems.tensor_operations import RowSoftmax
 
 PASS_NAME = "winograd-lower-attention"
@@ -43,9 +43,8 @@ class LowerAttention:
 
     def run(self, module: ir.Operation) -> None:
         found = [each for each in walk(module) if is_attention(each)]
-        if not found or unsupported_target(module) is not None:
+        if not found or (backend := supported_backend(module)) is None:
             return
-        backend = module_backend(module)
         lowering = backend.lowering(module)
         rewrite_each("attention", found, lambda each: _lower(each, backend, lowering))
 

@@ -15,7 +15,7 @@ from iree.winograd.passes.match.no_match import NoMatch
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 
 from ..backends.backend import Backend, Lowering
-from ..backends.module_backend import module_backend, unsupported_target
+from ..backends.module_backend import supported_backend
 from ..problems.tensor_operations import BatchedProduct
 from ..selection.options import WinogradOptions
 
@@ -45,9 +45,8 @@ class LowerBatchMatmul:
 
     def run(self, module: ir.Operation) -> None:
         products = [each for each in walk(module) if is_batch_matmul(each)]
-        if not products or unsupported_target(module) is not None:
+        if not products or (backend := supported_backend(module)) is None:
             return
-        backend = module_backend(module)
         lowering = backend.lowering(module)
         rewrite_each("product", products, lambda each: self._lower(each, backend, lowering))
 

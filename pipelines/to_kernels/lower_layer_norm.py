@@ -10,7 +10,7 @@ from iree.winograd.passes.match.navigation import walk
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 
 from ..backends.backend import Backend, Lowering
-from ..backends.module_backend import module_backend, unsupported_target
+from ..backends.module_backend import supported_backend
 from ..problems.tensor_operations import RowNormalization
 
 
@@ -37,9 +37,8 @@ class LowerLayerNorm:
 
     def run(self, module: ir.Operation) -> None:
         normalizations = [each for each in walk(module) if is_normalization(each)]
-        if not normalizations or unsupported_target(module) is not None:
+        if not normalizations or (backend := supported_backend(module)) is None:
             return
-        backend = module_backend(module)
         lowering = backend.lowering(module)
         rewrite_each("layer normalization", normalizations, lambda each: _lower(each, backend, lowering))
 

@@ -12,7 +12,7 @@ from iree.winograd.passes.match.softmax import Softmax, match_softmax
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 
 from ..backends.backend import Backend, Lowering
-from ..backends.module_backend import module_backend, unsupported_target
+from ..backends.module_backend import supported_backend
 from ..problems.tensor_operations import ColumnSoftmax, RowSoftmax
 
 _LEAST_LENGTH = 16
@@ -59,9 +59,8 @@ class LowerSoftmax:
 
     def run(self, module: ir.Operation) -> None:
         divisions = [each for each in walk(module) if _divides(each)]
-        if not divisions or unsupported_target(module) is not None:
+        if not divisions or (backend := supported_backend(module)) is None:
             return
-        backend = module_backend(module)
         lowering = backend.lowering(module)
         rewrite_each("softmax", divisions, lambda each: _lower(each, backend, lowering))
 

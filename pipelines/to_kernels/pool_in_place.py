@@ -22,7 +22,7 @@ from iree.winograd.passes.match.sizes import is_dynamic
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 
 from ..backends.backend import Backend, Lowering
-from ..backends.module_backend import module_backend, unsupported_target
+from ..backends.module_backend import supported_backend
 from ..problems.tensor_operations import MaxPooling
 from ..problems.windows import Windows
 
@@ -66,9 +66,8 @@ class PoolInPlace:
 
     def run(self, module: ir.Operation) -> None:
         poolings = [each for each in walk(module) if each.name == _POOLING]
-        if not poolings or unsupported_target(module) is not None:
+        if not poolings or (backend := supported_backend(module)) is None:
             return
-        backend = module_backend(module)
         lowering = backend.lowering(module)
         rewrite_each("pooling", poolings, lambda pooling: _pool(pooling, backend, lowering))
 

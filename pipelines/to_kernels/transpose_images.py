@@ -14,7 +14,7 @@ from iree.winograd.passes.match.sizes import is_dynamic
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 
 from ..backends.backend import Backend, Lowering
-from ..backends.module_backend import module_backend, unsupported_target
+from ..backends.module_backend import supported_backend
 from ..problems.tensor_operations import ChannelShuffle, ChannelsLast
 
 MIN_SHUFFLED_RANK = 4
@@ -47,9 +47,8 @@ class TransposeImages:
 
     def run(self, module: ir.Operation) -> None:
         transpositions = [each for each in walk(module) if each.name == "linalg.transpose"]
-        if not transpositions or unsupported_target(module) is not None:
+        if not transpositions or (backend := supported_backend(module)) is None:
             return
-        backend = module_backend(module)
         lowering = backend.lowering(module)
         rewrite_each("transposition", transpositions, lambda each: _transpose(each, backend, lowering))
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.infrastructure.remarks import remark_missed
-from iree.winograd.pipelines.backends.module_backend import module_backend, unsupported_target
+from iree.winograd.pipelines.backends.module_backend import supported_backend
 from iree.winograd.pipelines.machines.store import stored_machine
 from iree.winograd.pipelines.selection.options import WinogradOptions
 from iree.winograd.pipelines.selection.select_algorithm import PASS_NAME
@@ -17,9 +17,8 @@ def with_stored_machine(options: WinogradOptions, module: ir.Operation) -> Winog
 
     One that the options name is kept. A remark says of a damaged file that it is ignored.
     """
-    if options.machine is not None or unsupported_target(module) is not None:
+    if options.machine is not None or (backend := supported_backend(module)) is None:
         return options
-    backend = module_backend(module)
     path = stored_machine(
         backend.name, backend.default_machine.kind, lambda message: remark_missed(module, PASS_NAME, message)
     )

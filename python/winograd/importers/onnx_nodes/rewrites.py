@@ -4,45 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from iree.winograd.importers.onnx_nodes import (
-    activations,
-    depth_to_space,
-    grid_sample,
-    hardmax,
-    matmul,
-    non_max_suppression,
-    normalization,
-    padding,
-    pooling,
-    quantization,
-    refusals,
-    resize,
-    reverse_sequence,
-    slicing,
-)
 from iree.winograd.importers.onnx_nodes.refusals import require_element_types
-from iree.winograd.importers.onnx_nodes.registry import REWRITES
+from iree.winograd.importers.onnx_nodes.registry import REWRITES, import_rewrites
 from iree.winograd.importers.onnx_nodes.rewriting import Rewriting
 from iree.winograd.importers.onnx_nodes.values import OWN_DOMAINS, Values
 from onnx import AttributeProto, GraphProto, NodeProto
-
-KINDS = (
-    activations,
-    depth_to_space,
-    grid_sample,
-    hardmax,
-    matmul,
-    non_max_suppression,
-    normalization,
-    padding,
-    pooling,
-    quantization,
-    refusals,
-    resize,
-    reverse_sequence,
-    slicing,
-)
-"""The modules that register rewrites."""
 
 CHANGED_OPERATORS = ("Hardmax", "Resize", "Scan", "Upsample")
 """Operators that ONNX's conversion takes for what newer ones are."""
@@ -92,3 +58,6 @@ def rewrite(
         del graph.node[:]
         graph.node.extend(nodes)
     return changed
+
+
+import_rewrites()
