@@ -6,7 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from benchmarks.tables.markdown import mean, number, table
-from benchmarks.torch_compile_report import torch_compile_table, torch_compile_zoo_table
+from benchmarks.torch_compile_report import (
+    torch_compile_failures_table,
+    torch_compile_sweep_table,
+    torch_compile_table,
+    torch_compile_zoo_table,
+)
 from benchmarks.zoo_report import MIN_SPEEDUP, MOBILE, is_accurate
 
 NAMES = {
@@ -141,6 +146,18 @@ def torch_compile_zoo(files: Sequence[Any]) -> list[str]:
     """A row per network: both errors."""
     (rows,) = (file["torch_compile_zoo"] for file in files)
     return torch_compile_zoo_table(rows)
+
+
+def torch_compile_sweep(files: Sequence[Any]) -> list[str]:
+    """What became of calls with batches and sizes that change; a row per call that falls short."""
+    (rows,) = (file["torch_compile_sweep"] for file in files)
+    return torch_compile_sweep_table(rows)
+
+
+def torch_compile_failures(files: Sequence[Any]) -> list[str]:
+    """A row per network whose compilation failed at each step."""
+    (rows,) = (file["torch_compile_failures"] for file in files)
+    return torch_compile_failures_table(rows)
 
 
 def half_precision(files: Sequence[Any]) -> list[str]:

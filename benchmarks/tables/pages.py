@@ -44,6 +44,8 @@ TABLES: Mapping[str, Table] = {
     "summary": networks.summary,
     "threads": threads.speedups,
     "torch-compile": networks.torch_compile,
+    "torch-compile-failures": networks.torch_compile_failures,
+    "torch-compile-sweep": networks.torch_compile_sweep,
     "torch-compile-zoo": networks.torch_compile_zoo,
     "training-steps": gradients.steps,
     "tuning": cpu.tuning,
