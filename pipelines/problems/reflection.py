@@ -27,6 +27,10 @@ ORDER_KEY = "winograd.order"
 """How versions of IREE begin whose runtime keeps the order by which kernels wait for each other; nothing
 where they don't."""
 
+LAYERS_KEY = "winograd.layers"
+"""For each kernel, the names of the layers that it computes, in the order of a call: an object in JSON. A
+name is empty where the model has none."""
+
 INPUTS_KEY = "winograd.inputs"
 OUTPUTS_KEY = "winograd.outputs"
 """What the model calls its arguments and its results: a list of strings in JSON each."""

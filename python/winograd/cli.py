@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 
 from iree.winograd import __version__
@@ -31,7 +32,9 @@ _WITH_FLAGS = ("run", "tune")
 def main(arguments: Sequence[str] | None = None) -> int:
     """Entry point of `iree-winograd`; returns its exit code."""
     try:
-        code = _run(list(sys.argv[1:] if arguments is None else arguments))
+        with warnings.catch_warnings():
+            warnings.showwarning = _print_warning
+            code = _run(list(sys.argv[1:] if arguments is None else arguments))
         if sys.stdout is not None:
             sys.stdout.flush()
     except BrokenPipeError:
@@ -84,6 +87,11 @@ def _run(arguments: Sequence[str]) -> int:
     options = parser.parse_args(arguments[:end], argparse.Namespace(flags=arguments[end + 1 :]))
     code: int = options.run(options)
     return code
+
+
+def _print_warning(message: Warning | str, *place: object, **others: object) -> None:
+    """Without the line of Python that a warning comes from."""
+    print(f"iree-winograd: warning: {message}", file=sys.stderr)
 
 
 def _print_tool_path(options: argparse.Namespace) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -15,10 +16,13 @@ import torch
 from iree.winograd.cli import main
 from iree.winograd.compiling import program
 from iree.winograd.dialect.algebra.numerics import UNIT_ROUNDOFF
-from iree.winograd.errors import CompilationError
+from iree.winograd.errors import CompilationError, InvalidOptionError
+from iree.winograd.loading.signatures import TensorSignature
+from iree.winograd.running.arguments import arguments_of
 from iree.winograd.running.comparison import relative_error
-from iree.winograd.running.profile import Profile, dispatch_times, profile
-from iree.winograd.running.timing import time_calls
+from iree.winograd.running.images import Pixels
+from iree.winograd.running.profile import DispatchTime, Profile, dispatch_times, profile, with_layers
+from iree.winograd.running.timing import time_calls, time_clients
 from onnx_models import CHANNELS, FILTERS, convolution_model
 
 pytestmark = pytest.mark.xdist_group("run_command")
@@ -187,8 +191,91 @@ def test_percentiles() -> None:
     ticks = iter(np.cumsum([0.0, *(float(number) for number in range(1, 12))]).tolist())
     times = time_calls(lambda: None, 60.0, lambda: next(ticks))
     assert times.calls == 11
+    assert times.calls_per_second == 11 / 66
     assert (times.median, times.percentile_10, times.percentile_90) == (6.0, 2.0, 10.0)
-    assert str(times).startswith("median 6 s, 10 % 2 s, 90 % 10 s, 99 % 10.9 s of 11 calls")
+    assert str(times).startswith("median 6 s, 10 % 2 s, 90 % 10 s, 99 % 10.9 s of 11 calls, 0.1667 calls/s")
+
+
+def test_clients_call_at_once(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """On one thread each, which is that of the client, so that there may be two calls at a time."""
+    options = ("--threads=1", "--clients=2", "--seconds=0.01", "--json")
+    record = json.loads(run(capsys, folder / "net.vmfb", *options))
+    times = record["times"]
+    assert times["clients"] == 2 and times["calls"] >= 20
+    assert times["calls_per_second"] > 0
+    assert record["load_seconds"] > 0 and record["peak_memory_bytes"] > 2**20
+
+
+def test_all_clients_wait_for_each_other() -> None:
+    together = threading.Barrier(3)
+    times = time_clients([lambda: together.wait(10)] * 3, 0.0)
+    assert times.calls == 30 and times.clients == 3
+
+    def fail() -> None:
+        raise ValueError("not now")
+
+    with pytest.raises(ValueError, match="not now"):
+        time_clients([lambda: None, fail], 0.0)
+
+
+CHANNELS_FIRST = TensorSignature((2, 3, 4, 6), "f32", "image")
+
+
+def test_images_are_arguments(tmp_path: Path) -> None:
+    image = pytest.importorskip("PIL.Image")
+    array = np.random.default_rng(0).integers(0, 256, (4, 6, 3), np.uint8)
+    path = str(tmp_path / "a.PNG")
+    image.fromarray(array).save(path)
+    mean, deviation = (0.5, 0.4, 0.3), (0.2, 0.3, 0.4)
+    (first,) = arguments_of([CHANNELS_FIRST], [path], Pixels(mean, deviation))
+    expected = (array / 255 - mean) / deviation
+    assert first.shape == CHANNELS_FIRST.shape and first.dtype == np.float32
+    # The value is rounded once, after sums and quotients in float64.
+    np.testing.assert_allclose(first[1], expected.transpose(2, 0, 1), rtol=2 * UNIT_ROUNDOFF["float32"])
+    (last,) = arguments_of([TensorSignature((None, None, None, 3), "ui8")], [f"0={path}"])
+    np.testing.assert_array_equal(last, array[None])
+    (gray,) = arguments_of([TensorSignature((1, 4, 6), "i32", "image")], [f"image={path}"])
+    assert gray.shape == (1, 4, 6) and gray.dtype == np.int32
+    with pytest.raises(InvalidOptionError, match=r"takes images of any x 224 pixels .* has 6 x 4"):
+        arguments_of([TensorSignature((1, 3, 224, None), "f32", "image")], [path])
+    with pytest.raises(InvalidOptionError, match="input image has 1 channel"):
+        arguments_of([TensorSignature((1, 4, 6), "f32", "image")], [path], Pixels(mean))
+    Path(path).write_text("no image")
+    with pytest.raises(InvalidOptionError, match="is no image that Pillow reads"):
+        arguments_of([CHANNELS_FIRST], [path])
+
+
+def test_arrays_of_other_files_are_arguments(tmp_path: Path) -> None:
+    inputs = [TensorSignature((None, 2), "f32", "x"), TensorSignature((2,), "i64", "y")]
+    x, y = np.float32([[1, 2], [3, 4], [5, 6]]), np.int64([7, 8])
+    np.savez(tmp_path / "both.npz", x=x, y=y, z=y)
+    np.savez(tmp_path / "one.npz", y)
+    x.tofile(tmp_path / "x.raw")
+    for descriptions in (["both.npz"], ["x=x.raw", "y=one.npz"], ["x.raw", "y=both.npz"]):
+        paths = [
+            f"{name}{equals}{tmp_path / file}"
+            for name, equals, file in (each.rpartition("=") for each in descriptions)
+        ]
+        arguments = arguments_of(inputs, paths)
+        np.testing.assert_array_equal(arguments[0], x)
+        np.testing.assert_array_equal(arguments[1], y)
+
+
+def test_models_are_compiled_with_flags(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The profile names the layer that IREE's own code computes then."""
+    sizes = f"--input={'x'.join(map(str, SHAPE))}"
+    flags = ("--", "--iree-winograd-deny-layers=0", "--iree-llvmcpu-debug-symbols=false")
+    record = json.loads(run(capsys, folder / "net.onnx", *DEVICE, sizes, "--profile", "--json", *flags))
+    dispatches = record["dispatches"]
+    assert not any("winograd" in each["kernel"] for each in dispatches)
+    assert "/stem/Conv" in {each["layer"] for each in dispatches}
+
+
+def test_kernels_are_named_by_their_layers() -> None:
+    times = [DispatchTime(place, kernel, 1.0) for place, kernel in enumerate("abcab")]
+    named = with_layers(times, {"a": ["one", "two"], "b": ["loop"]})
+    assert [each.layer for each in named] == ["one", "loop", "", "two", "loop"]
+    assert Profile(named, ()).table().splitlines()[1].endswith("a  one")
 
 
 @pytest.mark.parametrize(
@@ -198,7 +285,10 @@ def test_percentiles() -> None:
         (["missing.onnx"], "cannot open 'missing.onnx': No such file or directory"),
         (["net.vmfb", "--device", "abacus"], "--device must be one of local-task, local-sync, cuda"),
         (["net.vmfb", "--function", "other"], "the program has no function 'other', only main"),
-        (["net.vmfb", "--input", "photo"], "input image: 'photo' is neither a .npy file nor sizes like"),
+        (
+            ["net.vmfb", "--input", "photo"],
+            "input image: 'photo' is neither sizes like 1x3x224x224 nor one of .npy",
+        ),
         (["net.vmfb", "--input", "photo=1"], "the program has no input 'photo', only image"),
         (["net.vmfb", "--input", "1", "--input", "1"], "the program has 1 input(s), none for '1'"),
         (["net.vmfb", "--input", "missing.npy"], "cannot read 'missing.npy': No such file or directory"),
@@ -224,6 +314,17 @@ def test_percentiles() -> None:
             ["net.vmfb", "--compare", "two.onnx"],
             "cannot compare with 'two.onnx': it has 2 input(s), the program 1",
         ),
+        (["net.vmfb", "--tuning-database", "a.db"], "net.vmfb is compiled already: flags and databases are"),
+        (["net.vmfb", "--input", "text.npz"], "'text.npz' holds no arrays that numpy saved"),
+        (["net.vmfb", "--input", "b=two.npz"], "'two.npz' has no array b, only x, y"),
+        (["net.vmfb", "--input", "two.npz"], "'two.npz' has no array image, only x, y"),
+        (
+            ["net.vmfb", "--input", "text.raw"],
+            "input image must be tensor<?x8x12x12xf32>, 'text.raw' has 4 byte",
+        ),
+        (["net.vmfb", "--input", "a.png"], "input image is tensor<?x8x12x12xf32>, no image of one or three"),
+        (["net.onnx", "--", "-o", "net.vmfb"], "'o' after -- is no flag that says how to compile"),
+        (["net.onnx", "--", "--no-such-flag"], "Error parsing flags: option not found: no-such-flag"),
         (["net.vmfb", "--size", "N=2"], "--size and --dynamic-batch are for ONNX models"),
         (["net.onnx", "--size", "M=2"], "no input has a dimension 'M'; there is N"),
     ],
@@ -236,7 +337,9 @@ def test_what_is_wrong_is_named(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(folder)
-    Path("text.npy").write_text("text")
+    for name in ("text.npy", "text.npz", "text.raw"):
+        Path(name).write_text("text")
+    np.savez("two.npz", x=np.ones(1), y=np.ones(1))
     Path("text.onnx").write_text("text")
     Path("zip.npy").write_bytes(b"PK\x03\x04")
     np.save("one.npy", np.ones(1))

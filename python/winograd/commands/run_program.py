@@ -8,14 +8,17 @@ import math
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from iree.winograd.atomic_file import atomic_file
+from iree.winograd.command_line.flags import FlagError
 from iree.winograd.commands import onnx_options
+from iree.winograd.commands.files import input_problem
 from iree.winograd.errors import InvalidOptionError, WinogradError
 from iree.winograd.importers.import_model import import_onnx, is_onnx
 from iree.winograd.targets import TARGET_OF_DRIVER, driver_name
@@ -37,8 +40,9 @@ def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
     parser = subparsers.add_parser(
         "run",
         help="run and time a program or model",
+        usage="%(prog)s PROGRAM [options] [-- flags of iree-compile]",
         description="Runs a program: prints what it returns, and how long calls take. What isn't compiled "
-        "is compiled first, for the device that it runs on.",
+        "is compiled first, for the device that it runs on, with the flags after --.",
     )
     parser.add_argument("program", metavar="PROGRAM", help="a .vmfb, an .onnx, or MLIR text or bytecode")
     parser.add_argument(
@@ -47,10 +51,18 @@ def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
         default=[],
         dest="inputs",
         metavar="[NAME=]WHAT",
-        help="a .npy file, or sizes of a random array, as 1x3x224x224; in order, or by name. Without, "
-        "inputs are random and sizes that the program leaves open are 1. A program that doesn't tell what it "
-        "takes needs all of them, and types other than f32, as 1x128xi64",
+        help="a .npy, .npz, .raw or image file, or sizes of a random array, as 1x3x224x224; in order, or by "
+        "name. Without, inputs are random and sizes that the program leaves open are 1. A program that "
+        "doesn't tell what it takes needs all of them, and types other than f32, as 1x128xi64",
     )
+    for option, what in (("mean", "subtracted from"), ("std", "that divide")):
+        parser.add_argument(
+            f"--{option}",
+            type=_numbers,
+            default=(0.0,) if option == "mean" else (1.0,),
+            metavar="R,G,B",
+            help=f"numbers {what} the pixels of images, which are 0 to 1",
+        )
     parser.add_argument(
         "--output",
         action="append",
@@ -63,6 +75,14 @@ def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
     parser.add_argument("--device", default="local-task", help="a device of IREE's runtime")
     parser.add_argument("--threads", type=int, help="workers of local-task; one for each core by default")
     parser.add_argument("--function", help="the function to call, if there are several")
+    parser.add_argument("--tuning-database", metavar="FILE", help="as for compile, where PROGRAM is compiled")
+    parser.add_argument(
+        "--clients",
+        type=_count,
+        default=1,
+        metavar="N",
+        help="call from so many threads at once, each with the program loaded for itself",
+    )
     parser.add_argument(
         "--seconds", type=_seconds, default=1.0, help="for how long to time calls; 1 by default, 0 for none"
     )
@@ -84,7 +104,7 @@ def _run(options: argparse.Namespace) -> int:
     try:
         with tempfile.TemporaryDirectory() as folder:
             record, text = _results(options, Path(folder))
-    except WinogradError as error:
+    except (FlagError, WinogradError) as error:
         print(f"iree-winograd: error: {error}", file=sys.stderr)
         return 1
     except OSError as error:
@@ -100,7 +120,9 @@ def _results(options: argparse.Namespace, folder: Path) -> tuple[dict[str, Any],
     from iree.winograd.loading.runtime import load
     from iree.winograd.pipelines.machines.host import physical_cores
     from iree.winograd.running.arguments import arguments_of, stated_arguments
-    from iree.winograd.running.timing import time_calls
+    from iree.winograd.running.images import Pixels
+    from iree.winograd.running.memory import forget_peak, peak_bytes
+    from iree.winograd.running.timing import time_calls, time_clients
 
     driver = driver_name(options.device)
     if driver not in TARGET_OF_DRIVER:
@@ -112,10 +134,17 @@ def _results(options: argparse.Namespace, folder: Path) -> tuple[dict[str, Any],
         raise InvalidOptionError(onnx_options.ONLY_ONNX)
     record: dict[str, Any] = {"program": options.program, "device": options.device}
     path = Path(options.program)
-    if path.suffix != _COMPILED:
+    if path.suffix == _COMPILED:
+        if options.flags or options.tuning_database is not None:
+            raise InvalidOptionError(f"{path} is compiled already: flags and databases are for what isn't")
+    else:
+        if problem := input_problem(options.program):
+            raise InvalidOptionError(problem)
         with _step(f"compiling {path}", record, "compile_seconds"):
             path = _compiled(options, folder)
-    loaded = load(path, options.device, threads=options.threads)
+    forget_peak()
+    with _step(f"loading {path.name}", record, "load_seconds"):
+        loaded = load(path, options.device, threads=options.threads)
     function = _function(loaded, options.function)
     on_cpu = TARGET_OF_DRIVER[driver] == "cpu"
     threads = 1 if driver == "local-sync" else options.threads or physical_cores()
@@ -124,20 +153,31 @@ def _results(options: argparse.Namespace, folder: Path) -> tuple[dict[str, Any],
     if function.signature is None:
         arguments = stated_arguments(function.argument_count, options.inputs)
     else:
-        arguments = arguments_of(function.signature.inputs, options.inputs)
+        pixels = Pixels(options.mean, options.std)
+        arguments = arguments_of(function.signature.inputs, options.inputs, pixels)
     with _step("first call", record, "first_call_seconds"):
         returned = function(*arguments)
     results: tuple[Array, ...] = returned if isinstance(returned, tuple) else (returned,)
     text = _describe(function, results, record)
     _save(results, options.outputs)
     if options.seconds > 0:
-        times = time_calls(lambda: function(*arguments), options.seconds)
+        with _step("timing calls", record, "timing_seconds"):
+            if options.clients == 1:
+                times = time_calls(lambda: function(*arguments), options.seconds)
+            else:
+                others = [
+                    load(path, options.device, threads=options.threads) for _ in range(options.clients - 1)
+                ]
+                functions = [function, *(_function(each, options.function) for each in others)]
+                times = time_clients([partial(each, *arguments) for each in functions], options.seconds)
         record["times"] = times.record()
         text.append(str(times))
+    record["peak_memory_bytes"] = peak_bytes()
+    text.append(_costs(record))
     if options.compare is not None:
         text += _compare(options, arguments, results, threads, record)
     if profiles:
-        text += _profile(options, path, function.name, arguments, threads if on_cpu else None, record)
+        text += _profile(options, path, function, arguments, threads if on_cpu else None, record)
     return record, text
 
 
@@ -157,16 +197,38 @@ def _step(what: str, record: dict[str, Any], key: str) -> Iterator[None]:
 
 
 def _compiled(options: argparse.Namespace, folder: Path) -> Path:
+    from iree.winograd.command_line.flags import parse_command_line
     from iree.winograd.compiling.program import compile
 
+    flags = parse_command_line(options.flags)
+    if others := [*flags.inputs, *flags.main]:
+        raise InvalidOptionError(f"{others[0]!r} after -- is no flag that says how to compile")
     path = folder / f"program{_COMPILED}"
     driver = driver_name(options.device)
     threads = 1 if driver == "local-sync" else options.threads
     source: Path | ImportedModel = Path(options.program)
     if is_onnx(options.program):
         source = import_onnx(options.program, **onnx_options.import_arguments(options))
-    compile(source, target=TARGET_OF_DRIVER[driver], output=path, threads=threads)
+    given = {
+        **vars(flags.options),
+        **({} if options.tuning_database is None else {"tuning_database": options.tuning_database}),
+        **({} if threads is None else {"threads": threads}),
+    }
+    compile(source, target=TARGET_OF_DRIVER[driver], output=path, flags=flags.library, **given)
     return path
+
+
+def _costs(record: Mapping[str, Any]) -> str:
+    """What it took to get so far, on one line."""
+    from iree.winograd.report.quantities import binary_size, quantity
+
+    steps = (
+        ("compiled in", "compile_seconds"),
+        ("loaded in", "load_seconds"),
+        ("first call", "first_call_seconds"),
+    )
+    parts = [f"{name} {quantity(record[key], 's')}" for name, key in steps if key in record]
+    return ", ".join([*parts, f"at most {binary_size(record['peak_memory_bytes'])} of memory"])
 
 
 def _function(loaded: LoadedProgram, name: str | None) -> LoadedFunction:
@@ -253,14 +315,14 @@ def _compare(
 def _profile(
     options: argparse.Namespace,
     path: Path,
-    function: str,
+    function: LoadedFunction,
     arguments: Sequence[Any],
     threads: int | None,
     record: dict[str, Any],
 ) -> list[str]:
     from iree.winograd.running.profile import profile
 
-    measured = profile(path, function, arguments, options.device, threads)
+    measured = profile(path, function.name, arguments, options.device, threads, function.layers)
     if options.trace is not None:
         with _written(options.trace) as temporary:
             Path(temporary).write_text(json.dumps(measured.trace()), encoding="utf-8")
@@ -278,3 +340,16 @@ def _seconds(text: str) -> float:
     if not 0 <= seconds < float("inf"):
         raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds")
     return seconds
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no positive integer")
+    return int(text)
+
+
+def _numbers(text: str) -> tuple[float, ...]:
+    try:
+        return tuple(map(float, text.split(",")))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} isn't numbers like 0.485,0.456,0.406") from None

@@ -40,6 +40,7 @@ from iree.winograd.pipelines.problems.reflection import (
     DECLARATION_KEY,
     FEATURES_KEY,
     INPUTS_KEY,
+    LAYERS_KEY,
     ORDER_KEY,
     OUTPUTS_KEY,
     READ_ONLY_KEY,
@@ -209,6 +210,9 @@ class LoadedFunction:
             frozenset(map(int, function.reflection.get(key, "").split()))
             for key in (UNALIGNED_KEY, READ_ONLY_KEY, STORAGE_KEY)
         )
+        layers = json.loads(function.reflection.get(LAYERS_KEY, "{}"))
+        self.layers: Mapping[str, tuple[str, ...]] = {key: tuple(names) for key, names in layers.items()}
+        """The names of the layers that each of its kernels computes, in the order of a call."""
         threads = function.reflection.get(THREADS_KEY)
         self.threads = None if threads is None else int(threads)
         """That its kernels are for; None where it has none, and on GPUs."""

@@ -7,9 +7,11 @@ import os
 import statistics
 import subprocess
 import tempfile
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import iree.runtime
@@ -18,17 +20,22 @@ import numpy.typing as npt
 from iree.winograd.errors import CallError
 from iree.winograd.loading.device import KEPT_MEMORY_VARIABLES, WORKER_MEMORY
 
+NO_LAYERS: Mapping[str, Sequence[str]] = MappingProxyType({})
 _CALLS = 20
 _TOOLS = Path(iree.runtime.__file__).parents[1] / "_runtime_libs"
 
 
 @dataclass(frozen=True)
 class DispatchTime:
-    """A dispatch: its place among those of a call, the kernel's name, and the median of its seconds."""
+    """A dispatch: its place among those of a call, the kernel's name, and the median of its seconds.
+
+    `layer` is the name of the layer that it computes, empty where the program doesn't say.
+    """
 
     place: int
     kernel: str
     seconds: float
+    layer: str = ""
 
 
 @dataclass(frozen=True)
@@ -42,8 +49,10 @@ class Profile:
         """A row per dispatch, the slowest first, and the sum."""
         total = sum(each.seconds for each in self.dispatches) or 1.0
         ordered = sorted(self.dispatches, key=lambda each: each.seconds, reverse=True)
+        width = max((len(each.kernel) for each in self.dispatches if each.layer), default=0)
         rows = (
-            f"{each.place:5} {1e3 * each.seconds:10.3f} ms {each.seconds / total:7.1%}  {each.kernel}"
+            f"{each.place:5} {1e3 * each.seconds:10.3f} ms {each.seconds / total:7.1%}  "
+            f"{each.kernel:{width}}  {each.layer}".rstrip()
             for each in ordered
         )
         return "\n".join((f"{'':5} {1e3 * total:10.3f} ms {1:7.1%}  all dispatches", *rows))
@@ -69,11 +78,17 @@ class Profile:
 
 
 def profile(
-    program: Path, function: str, arguments: Sequence[npt.NDArray[Any]], device: str, threads: int | None
+    program: Path,
+    function: str,
+    arguments: Sequence[npt.NDArray[Any]],
+    device: str,
+    threads: int | None,
+    layers: Mapping[str, Sequence[str]] = NO_LAYERS,
 ) -> Profile:
     """Measures the dispatches of a function in some calls of it: on `threads` of this machine, or on a GPU.
 
-    That is what `device` names where there are no threads.
+    That is what `device` names where there are no threads. `layers` are the names of those that each kernel
+    computes, in the order of a call.
     Raises `CallError` when IREE's tools fail, or the device doesn't tell when it runs what.
     """
     on_cpu = threads is not None
@@ -104,7 +119,20 @@ def profile(
     events = tuple(row for row in rows if row["type"] == kind and row["valid"])
     if not events:
         raise CallError(f"device {device} doesn't tell when it runs which dispatch")
-    return Profile(dispatch_times(events), events)
+    return Profile(with_layers(dispatch_times(events), layers), events)
+
+
+def with_layers(
+    dispatches: Sequence[DispatchTime], layers: Mapping[str, Sequence[str]]
+) -> tuple[DispatchTime, ...]:
+    """`dispatches` with the names of their layers; a loop runs a kernel's again and again."""
+    counts = Counter[str]()
+    named = []
+    for each in dispatches:
+        names = layers.get(each.kernel) or ("",)
+        named.append(replace(each, layer=names[counts[each.kernel] % len(names)]))
+        counts[each.kernel] += 1
+    return tuple(named)
 
 
 def _workers(threads: int | None) -> tuple[str, ...]:
