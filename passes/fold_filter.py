@@ -2,22 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass
 from functools import partial
+from math import prod
 
 from iree.winograd.dialect import ops, reference
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.build.constants import SharedConstants
 from iree.winograd.passes.build.groups import merged
 from iree.winograd.passes.infrastructure.containment import rewrite_each
+from iree.winograd.passes.infrastructure.option import check_options, is_positive, option
 from iree.winograd.passes.infrastructure.registry import register_pass
+from iree.winograd.passes.infrastructure.remarks import remark_analysis
+from iree.winograd.passes.match.constant_identity import constant_identity
 from iree.winograd.passes.match.constants import Array, constant_array, is_constant
 from iree.winograd.passes.match.convolution_form import convolutions
 from iree.winograd.passes.match.filters import filter_array
 from iree.winograd.passes.match.navigation import defining_operation, transforms
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 
+PASS_NAME = "winograd-fold-filter"
+AT_LOAD_ATTRIBUTE = "winograd.folds_at_load"
+"""Of a module whose filters are to be transformed when it is loaded."""
+MOST_GROWTH = 256 << 20
+"""Bytes by which transformed filters may exceed filters in a file, if that isn't decided by a user: those of
+VGG-16 do by 200 MB, of a VAE decoder by 730 MB. Transforming them takes memory, too, three times as much."""
 
-@register_pass("winograd-fold-filter")
+
+@register_pass(PASS_NAME)
+@dataclass(frozen=True)
 class FoldFilter:
     """Transform constant filters at compile time.
 
@@ -25,7 +39,9 @@ class FoldFilter:
     rounded once. The result is a resource, which takes alpha^D / kernel size times the memory of the filter.
     One tap for tiles of one output is as it was, in another shape: that is not copied. A filter that the op
     reads permuted or flipped is transformed as it reads it. One known only at run time keeps its op. Of one
-    filter that several convolutions transform alike there is one resource.
+    filter that several convolutions transform alike there is one resource. Where all together would be larger
+    than the filters by more than `most_growth` bytes, they stay, and the module says so: they are transformed
+    when the program is loaded.
 
         %w = arith.constant dense_resource<w> : tensor<3x3x8x4xf32>
         %u = "winograd.filter_transform"(%w) : (tensor<3x3x8x4xf32>) -> tensor<36x8x4xf32>
@@ -33,11 +49,39 @@ class FoldFilter:
         %u = arith.constant dense_resource<winograd_filter> : tensor<36x8x4xf32>
     """
 
+    most_growth: int | None = option(
+        None,
+        "a positive integer",
+        "leave filters as they are where they would grow by more bytes",
+        auto="any number",
+        accepts=is_positive,
+    )
+
+    def __post_init__(self) -> None:
+        check_options(self)
+
     def run(self, module: ir.Operation) -> None:
+        filters = list(transforms(module, ops.FilterTransformOp))
+        if self.most_growth is not None and (growth := _growth(filters)) > self.most_growth:
+            module.attributes[AT_LOAD_ATTRIBUTE] = ir.UnitAttr.get(module.context)
+            message = f"filters are transformed when the program is loaded: they grow by {growth >> 20} MiB"
+            remark_analysis(module, PASS_NAME, message)
+            return
         constants = SharedConstants()
-        filters = transforms(module, ops.FilterTransformOp)
         rewrite_each("filter transform", filters, partial(_fold, constants))
         rewrite_each("convolution", list(convolutions(module)), partial(_fold_layout, constants))
+
+
+def _growth(filters: Iterable[ops.FilterTransformOp]) -> int:
+    """Bytes by which constant filters grow together, each once for all that transform it alike."""
+    distinct = {
+        (constant_identity(each.filter), _manner(each)): each
+        for each in filters
+        if is_constant(each.filter) and not _is_identity(each)
+    }
+    grown = (prod(each.result.type.shape) - prod(each.filter.type.shape) for each in distinct.values())
+    of_element = 4
+    return of_element * int(sum(grown))
 
 
 def _fold(constants: SharedConstants, transform: ops.FilterTransformOp) -> None:
@@ -72,8 +116,12 @@ def _transformed(constants: SharedConstants, transform: ops.FilterTransformOp) -
         weights = filter_array(transform)
         return None if weights is None else reference.filter_transform(weights, decomposition, groups)
 
-    how = decomposition, groups, tuple(transform.permutation), transform.flipped
-    return constants.computed(transform.filter, how, "winograd_filter", compute)
+    return constants.computed(transform.filter, _manner(transform), "winograd_filter", compute)
+
+
+def _manner(transform: ops.FilterTransformOp) -> Hashable:
+    """How a filter is transformed."""
+    return transform.decomposition, transform.groups, tuple(transform.permutation), transform.flipped
 
 
 def _fold_layout(constants: SharedConstants, convolution: ir.Operation) -> None:

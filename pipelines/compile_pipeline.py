@@ -11,7 +11,7 @@ from iree.winograd.passes.convert_conv import ConvertConv
 from iree.winograd.passes.convert_matmul import ConvertMatmul
 from iree.winograd.passes.convert_weight_gradient import ConvertWeightGradient
 from iree.winograd.passes.drop_unit_dimensions import DropUnitDimensions
-from iree.winograd.passes.fold_filter import FoldFilter
+from iree.winograd.passes.fold_filter import MOST_GROWTH, FoldFilter
 from iree.winograd.passes.fold_globals import FoldGlobals
 from iree.winograd.passes.fold_resampling import FoldResampling
 from iree.winograd.passes.fold_scale import FoldScale
@@ -112,7 +112,7 @@ def compile_pipeline(
         FuseEpilogue(),
         FoldScale(),
         # IREE evaluates what is left of filters when the program is loaded.
-        *([FoldFilter()] if options.fold_filters == "compile" else []),
+        *([] if options.fold_filters == "load" else [FoldFilter(_most_growth(options))]),
         ConcatInPlace(),
         InsertFirst(),
         UnrollPooling(),
@@ -139,6 +139,10 @@ def compile_pipeline(
         NoteThreads(**shared_values(options, NoteThreads)),
         NoteFeatures(),
     ]
+
+
+def _most_growth(options: WinogradOptions) -> int | None:
+    return MOST_GROWTH if options.fold_filters == "auto" else None
 
 
 def dispatch_pipeline() -> list[Pass]:

@@ -31,9 +31,10 @@ class WinogradOptions:
         flag="iree-winograd-output-tile",
         accepts=lambda tile: 1 <= tile <= MAX_OUTPUT_TILE,
     )
-    fold_filters: Literal["compile", "load"] = option(
-        "compile",
-        purpose="transform constant filters when compiling, or when loading (a smaller file)",
+    fold_filters: Literal["auto", "compile", "load"] = option(
+        "auto",
+        purpose="transform constant filters when compiling, or when loading (a smaller file), as `auto` does "
+        "where they grow by more than 256 MiB",
         flag="iree-winograd-fold-filters",
     )
     remarks: bool = option(

@@ -1,7 +1,13 @@
 // RUN: winograd-opt --winograd-fold-filter --winograd-verify --split-input-file %s | filecheck %s
+// RUN: winograd-opt --winograd-fold-filter='most-growth=3' --split-input-file %s | filecheck --check-prefix=LOAD %s
 // RUN: winograd-opt --winograd-fold-filter --split-input-file %s | iree-opt --irdl-file=%S/../../dialect/winograd.irdl.mlir --split-input-file -o %t
 
 #f2 = {dilation = array<i64: 1>, kernel_size = array<i64: 3>, output_tile = array<i64: 2>, part_size = array<i64: 3>, spacing = array<i64: 1>, step = array<i64: 1>, views = [array<i64: 0>]}
+
+// A filter that grows by more bytes than it may stays, and the module says when it is to be transformed.
+// LOAD: module attributes {winograd.folds_at_load}
+// LOAD-LABEL: @constant
+// LOAD: "winograd.filter_transform"
 
 // F(2, 3) of the filter [8, 8, 8], whose last element is the last tap, in the order that the op wants.
 // CHECK-LABEL: @constant

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,7 @@ from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.infrastructure import registry
 from iree.winograd.passes.infrastructure.registry import Pass, PassError
 from iree.winograd.passes.match.navigation import walk
+from iree.winograd.pipelines import compile_pipeline
 from small_programs import ADD, CONVOLUTION
 
 MATMUL = """\
@@ -154,6 +156,22 @@ def test_a_target_without_kernels(capfd: pytest.CaptureFixture[str]) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert winograd.compile(ADD, flags=flags)
+
+
+def test_filters_that_grow_much_are_transformed_at_load_time(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    report = tmp_path / "report.json"
+    filters = np.ones((3, 3, 16, 16), np.float32)
+    # From 3x3 taps to 6x6 points.
+    growth = (36 - 9) * 16 * 16 * 4
+    for most, when in ((growth, "compile"), (growth - 1, "load")):
+        monkeypatch.setattr(compile_pipeline, "MOST_GROWTH", most)
+        vmfb = winograd.compile(convolution(filters), output_tile=4, report=report)
+        assert json.loads(report.read_text())["folds_filters"] == when
+        assert (len(vmfb) > filters.nbytes + growth) == (when == "compile")
+        result = winograd.load(vmfb, device="local-sync")(np.ones((1, 18, 18, 16), np.float32))
+        np.testing.assert_allclose(result, np.full((1, 16, 16, 16), 9.0 * 16), rtol=1e-5)
 
 
 def test_filters_transformed_at_load_time() -> None:

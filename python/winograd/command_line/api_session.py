@@ -13,6 +13,7 @@ from iree.compiler import api
 from iree.compiler.api.ctypes_dl import PipelineType
 from iree.winograd.command_line.flags import CommandLine, FlagError, is_own, parse_command_line
 from iree.winograd.compiling.compilation import Compilation, session_flags
+from iree.winograd.compiling.flag_name import flag_name
 from iree.winograd.compiling.option_files import OptionFileError, check_option_files
 from iree.winograd.compiling.phases import Stages
 from iree.winograd.compiling.target_crash import find_crash
@@ -62,8 +63,8 @@ def compile_program(invocation: api.Invocation, mode: PipelineType, execute: Cal
 
 def _compile(invocation: api.Invocation, command_line: CommandLine, stages: Stages) -> bool:
     session, options = invocation.session, command_line.options
-    stated = {_name(flag) for flag in session.get_flags(non_default_only=True)}
-    session.set_flags(*(flag for flag in session_flags(options) if _name(flag) not in stated))
+    stated = {flag_name(flag) for flag in session.get_flags(non_default_only=True)}
+    session.set_flags(*(flag for flag in session_flags(options) if flag_name(flag) not in stated))
     compilation = Compilation(
         session, options, stages, report=_print, warn=_print, console=True, only_rewritten=True
     )
@@ -79,10 +80,6 @@ def _compile(invocation: api.Invocation, command_line: CommandLine, stages: Stag
             return True
     finally:
         compilation.close_invocations()
-
-
-def _name(flag: str) -> str:
-    return flag.lstrip("-").partition("=")[0]
 
 
 def _warn(message: str) -> None:

@@ -12,6 +12,7 @@ from iree.compiler import api
 from iree.winograd.compiling import embedding
 from iree.winograd.compiling.attempts import Attempts
 from iree.winograd.compiling.diagnostics import capture_remarks, diagnostic_at, find_position
+from iree.winograd.compiling.flag_name import flag_name
 from iree.winograd.compiling.ir_dumps import IRDumps
 from iree.winograd.compiling.kernel_failures import failures_of_kernels, require_lowered, take_kernel_users
 from iree.winograd.compiling.pass_pipeline import run_passes
@@ -27,6 +28,7 @@ from iree.winograd.compiling.stored_machine import with_stored_machine
 from iree.winograd.diagnostic import Diagnostic
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.errors import CompilationError
+from iree.winograd.passes.fold_filter import AT_LOAD_ATTRIBUTE
 from iree.winograd.passes.infrastructure.containment import Containment, RewriteFailure, RewriteFailuresError
 from iree.winograd.passes.infrastructure.registry import Pass, PassError
 from iree.winograd.passes.match.convolution_form import convolutions
@@ -51,6 +53,12 @@ _DUMPS_OF_UNTRANSLATED_KERNELS = tuple(
 _ANY_SIZE = 1 << 40
 
 
+_AT_LOAD_FLAGS = (
+    "--iree-opt-const-eval=false",
+    f"--iree-opt-const-expr-max-size-increase-threshold={_ANY_SIZE}",
+)
+
+
 def session_flags(options: WinogradOptions) -> tuple[str, ...]:
     """The flags of IREE that `options` imply; flags of the user's are to follow them, and win.
 
@@ -58,12 +66,7 @@ def session_flags(options: WinogradOptions) -> tuple[str, ...]:
     stores the results. Transforming filters at load time takes that out, for all constants of the program.
     IREE would then do it in every call where it makes constants larger by more than a limit, which is lifted.
     """
-    if options.fold_filters == "compile":
-        return ()
-    return (
-        "--iree-opt-const-eval=false",
-        f"--iree-opt-const-expr-max-size-increase-threshold={_ANY_SIZE}",
-    )
+    return _AT_LOAD_FLAGS if options.fold_filters == "load" else ()
 
 
 class Compilation:
@@ -115,6 +118,7 @@ class Compilation:
         self._left: list[str] = []
         self._remarks: list[Diagnostic] = []
         self._report_remark = report
+        self._folds_at_load = False
 
     def __enter__(self) -> Compilation:
         return self
@@ -163,7 +167,8 @@ class Compilation:
         with report_file(path) as write:
             yield
             try:
-                write(decision_report(self._decisions, self._failures))
+                report = decision_report(self._decisions, self._failures, folds_at_load=self._folds_at_load)
+                write(report)
             except ReportFileError:
                 raise
             except Exception as error:
@@ -193,6 +198,7 @@ class Compilation:
 
     def _compile_rewritten(self, module: ir.Operation, options: WinogradOptions) -> api.Invocation | None:
         self._failures = ()
+        self._folds_at_load = options.fold_filters == "load"
         try:
             with _contained(module):
                 passes = self._passes(module, options)
@@ -292,10 +298,28 @@ class Compilation:
             ptxas=None if self._options is None else self._options.ptxas,
             warn=self._warn,
         )
-        with suppress(InvalidProgramError):
+        with suppress(InvalidProgramError), self._folding_as_said(module):
             if self._run_phases(program, rewrites, verify=not users):
                 return
         raise RewriteFailuresError(failures_of_kernels(users, module.location, diagnostics))
+
+    @contextmanager
+    def _folding_as_said(self, module: ir.Operation) -> Iterator[None]:
+        """Has IREE leave constants for load time meanwhile where `module` says so; flags of a user's stay."""
+        if AT_LOAD_ATTRIBUTE not in module.attributes:
+            yield
+            return
+        del module.attributes[AT_LOAD_ATTRIBUTE]
+        self._folds_at_load = True
+        stated = set(map(flag_name, self.session.get_flags(non_default_only=True)))
+        changed = [flag for flag in _AT_LOAD_FLAGS if flag_name(flag) not in stated]
+        names = set(map(flag_name, changed))
+        before = [flag for flag in self.session.get_flags() if flag_name(flag) in names]
+        self.session.set_flags(*changed)
+        try:
+            yield
+        finally:
+            self.session.set_flags(*before)
 
     def _finish_stock(self, program: StagedProgram, stages: Stages) -> api.Invocation | None:
         """Compile a program that was not rewritten; `stages` are those that are left."""

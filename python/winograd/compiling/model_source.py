@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from iree.winograd.compiling.compilation import Compilation
+from iree.winograd.compiling.flag_name import flag_name
 from iree.winograd.dialect.bindings import ir
 
 if TYPE_CHECKING:
@@ -17,10 +18,6 @@ def open_model(compilation: Compilation, model: ImportedModel, flags: Sequence[s
 
     Those that are among `flags`, the user's, whatever their values, stay as they are.
     """
-    stated = {_name(flag) for flag in flags}
-    compilation.session.set_flags(*(each for each in model.flags if _name(each) not in stated))
+    stated = {flag_name(flag) for flag in flags}
+    compilation.session.set_flags(*(each for each in model.flags if flag_name(each) not in stated))
     return model.build(compilation.context).operation
-
-
-def _name(flag: str) -> str:
-    return flag.lstrip("-").partition("=")[0]

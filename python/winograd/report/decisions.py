@@ -28,8 +28,13 @@ from iree.winograd.report.schema import (
 )
 
 
-def decision_report(decisions: Sequence[Decision], failures: Sequence[RewriteFailure] = ()) -> DecisionReport:
-    """The report on the decisions of one program, and on the failures in applying them."""
+def decision_report(
+    decisions: Sequence[Decision], failures: Sequence[RewriteFailure] = (), *, folds_at_load: bool = False
+) -> DecisionReport:
+    """The report on the decisions of one program, and on the failures in applying them.
+
+    With `folds_at_load` its constant filters are transformed when it is loaded.
+    """
     space = decisions[0].space if decisions else None
     dynamic_batch = 1 if space is None else space.dynamic_batch
     layers = [_layer(decision, dynamic_batch) for decision in decisions]
@@ -39,6 +44,7 @@ def decision_report(decisions: Sequence[Decision], failures: Sequence[RewriteFai
         machine=None if space is None else asdict(space.machine),
         limits=None if space is None else _limits(space.limits),
         dynamic_batch=dynamic_batch,
+        folds_filters="load" if folds_at_load else "compile",
         failures=list(map(_failure, failures)),
         totals=_totals(layers, len(failures)),
         layers=layers,

@@ -127,6 +127,8 @@ class DecisionReport(TypedDict):
     """The model that times are predicted by: the fields of `CpuMachine` or `GpuMachine`."""
     limits: LimitsReport | None
     dynamic_batch: int
+    folds_filters: str
+    """When constant filters are transformed: "compile" or "load"."""
     failures: list[FailureReport]
     """What the program goes without because a pass failed."""
     totals: TotalsReport
