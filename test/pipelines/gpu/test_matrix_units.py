@@ -25,7 +25,7 @@ from iree.winograd.pipelines.gpu.device.target import GpuTarget
 from iree.winograd.pipelines.gpu.kernels.fragments import AmdFragments, MfmaFragments, WmmaFragments
 from iree.winograd.pipelines.gpu.packing.split import split
 from iree.winograd.pipelines.gpu.schedules.fit import kernel_misfit
-from iree.winograd.pipelines.gpu.schedules.gemm import GemmSchedule
+from iree.winograd.pipelines.gpu.schedules.matrix import MatrixSchedule
 from iree.winograd.pipelines.gpu.schedules.split import (
     CooperativeSchedule,
     MfmaSchedule,
@@ -193,11 +193,12 @@ def test_schedules_are_for_the_matrix_units_of_the_target() -> None:
     ("unit", "architecture", "kind"),
     [(COOPERATIVE, "sm_80", CooperativeSchedule), (MFMA, "gfx90a", MfmaSchedule)],
 )
-def test_large_batches_are_multiplied_by_matrix_units(
+def test_matrix_units_that_are_fast_enough_multiply(
     unit: MatrixUnit, architecture: str, kind: type[WarpSchedule]
 ) -> None:
     target = replace(VULKAN, architecture=architecture, matrix_unit=unit)
     machine = default_gpu_machine(architecture)
+    machine = replace(machine, matrix_flops=64 * machine.flops)
     assert isinstance(default_schedules(_shape(), target, machine)[0], kind)
 
 
@@ -209,7 +210,7 @@ def test_where_matrix_units_are_missing_or_slow_products_and_limits_are_those_of
     machine = default_gpu_machine(architecture)
     kinds = (CooperativeSchedule, WmmaSchedule)
     assert not any(isinstance(each, kinds) for each in schedules(_shape(), target, machine))
-    assert isinstance(default_schedules(_shape(), target, machine)[0], GemmSchedule)
+    assert not isinstance(default_schedules(_shape(), target, machine)[0], MatrixSchedule)
     assert GpuBackend(target).search_space(machine).max_relative_errors["f32"] == 4e-6
 
 

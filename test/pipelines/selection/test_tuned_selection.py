@@ -402,14 +402,12 @@ def check_result(compiled: bytes, computed_by: Algorithm) -> None:
     assert bound < np.abs(expected).max() / 2
 
 
-@pytest.mark.parametrize(("channels", "default"), [(512, GemmSchedule), (32, FusedSchedule)])
-def test_on_gpus_what_is_measured_may_be_other_kernels_than_the_default(
-    path: Path, channels: int, default: type[GemmSchedule | FusedSchedule]
-) -> None:
+@pytest.mark.parametrize("channels", [512, 32])
+def test_on_gpus_what_is_measured_may_be_other_kernels_than_the_default(path: Path, channels: int) -> None:
     problem = replace(PROBLEM, input_channels=channels)
     space = GpuBackend(GpuTarget(1024, 166912, architecture="sm_80")).search_space()
     shape = convolution_shape(problem, algorithm(2))
-    assert isinstance(space.default_schedule(shape), default)
+    default = type(space.default_schedule(shape))
     best = next(each for each in space.schedules(shape) if not isinstance(each, default))
     with TuningDatabase(path, report=print) as database:
         implementation = Implementation(algorithm(2), best)
