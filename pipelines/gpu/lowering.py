@@ -75,7 +75,7 @@ class GpuLowering:
             assert isinstance(schedule, GpuWeightGradientSchedule)
             packing = WeightGradientPacking(group.shape, schedule)
             return WeightGradientLowering(self._launcher, group, packing).lower()
-        return _LOWERINGS[type(schedule)](self._launcher, group, schedule).lower()
+        return LOWERINGS[type(schedule)](self._launcher, group, schedule).lower()
 
     def compute(self, operation: TensorOperation) -> ir.Value:
         """Emits the dispatches of an operation that there are kernels for."""
@@ -134,7 +134,7 @@ def _warpgroup(
     return ProductLowering(launcher, group, WarpgroupProduct(packing, schedule))
 
 
-_LOWERINGS: Mapping[type[Schedule], Callable[[Launcher, ConvolutionGroup, Any], ConvolutionLowering]] = (
+LOWERINGS: Mapping[type[Schedule], Callable[[Launcher, ConvolutionGroup, Any], ConvolutionLowering]] = (
     MappingProxyType(
         {
             GemmSchedule: _multiply_add,

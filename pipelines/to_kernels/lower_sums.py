@@ -19,7 +19,7 @@ from iree.winograd.passes.match.reductions import is_reduction
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 
 from ..backends.backend import Backend, Lowering
-from ..backends.module_backend import module_backend, unsupported_target
+from ..backends.module_backend import supported_backend
 from ..problems.tensor_operations import CombinedMoments, PartialMoments, Sums
 
 
@@ -55,9 +55,8 @@ class LowerSums:
     """
 
     def run(self, module: ir.Operation) -> None:
-        if not transforms(module, ops.OutputTransformOp) or unsupported_target(module) is not None:
+        if not transforms(module, ops.OutputTransformOp) or (backend := supported_backend(module)) is None:
             return
-        backend = module_backend(module)
         lowering = backend.lowering(module)
         # Deviations first: the sums that their means are made of are left without uses.
         sums = [each for each in walk(module) if is_reduction(each)]

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import get_args
 
 import pytest
 from iree.winograd.dialect.decomposition import decompose
 from iree.winograd.passes.match.problem import ConvolutionProblem
-from iree.winograd.pipelines.cpu.kernels.kernel_of import kernel_for, kernel_misfit
+from iree.winograd.pipelines.cpu.choice.kernel_choices import KERNEL_CHOICES
+from iree.winograd.pipelines.cpu.kernels.kernel_of import KERNEL_KINDS, kernel_for, kernel_misfit
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.schedules.depthwise import DepthwiseSchedule
 from iree.winograd.pipelines.cpu.schedules.direct import DirectSchedule
+from iree.winograd.pipelines.cpu.schedules.fit import CpuSchedule
 from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
@@ -60,3 +63,7 @@ def test_what_does_not_fit_is_an_error(
 def test_a_separate_input_transform_needs_a_static_batch() -> None:
     with pytest.raises(ValueError, match="needs sizes known at compile time"):
         kernel_for(shape(4, batch=None), TARGET, replace(WINOGRAD, input_block=4))
+
+
+def test_all_classes_of_schedules_have_both_rows() -> None:
+    assert KERNEL_KINDS.keys() == KERNEL_CHOICES.keys() == set(get_args(CpuSchedule))

@@ -10,14 +10,16 @@ from iree.winograd.passes.match.element_types import ElementTypes
 from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.gpu.backend import GpuBackend
 from iree.winograd.pipelines.gpu.choice.default_schedule import (
+    STAGE_SECONDS,
     default_schedules,
     schedules,
     stage_seconds,
 )
 from iree.winograd.pipelines.gpu.device.matrix_unit import MMA
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
+from iree.winograd.pipelines.gpu.lowering import LOWERINGS
 from iree.winograd.pipelines.gpu.schedules.depthwise import GpuDepthwiseSchedule
-from iree.winograd.pipelines.gpu.schedules.fit import GpuSchedule, fits, kernel_misfit
+from iree.winograd.pipelines.gpu.schedules.fit import SCHEDULE_KINDS, GpuSchedule, fits, kernel_misfit
 from iree.winograd.pipelines.gpu.schedules.fused import FusedSchedule
 from iree.winograd.pipelines.gpu.schedules.gemm import GemmSchedule
 from iree.winograd.pipelines.gpu.schedules.split import SplitSchedule
@@ -110,3 +112,8 @@ def test_no_kernel_takes_types_that_it_does_not_know(types: str) -> None:
             assert kernel_misfit(shape, target, schedule) is None
             assert "element types" in (kernel_misfit(other, target, schedule) or "")
     assert kinds >= {GemmSchedule, SplitSchedule, GpuDepthwiseSchedule}
+
+
+def test_all_classes_of_schedules_have_all_rows() -> None:
+    lowered = LOWERINGS.keys() | {MultiplyAddWeightGradientSchedule, MatrixWeightGradientSchedule}
+    assert SCHEDULE_KINDS.keys() == STAGE_SECONDS.keys() == lowered
