@@ -82,7 +82,8 @@ def compile_pipeline(
     `observe` is told what is decided of each layer, with all candidates if it `keeps_all`, and `warn` of
     convolutions that are left at several times the cost.
     """
-    options = replace(options, threads=options.threads or physical_cores())
+    threads = options.threads or physical_cores()
+    options = replace(options, threads=threads, max_relative_error=options.error_limit)
     return [
         FoldGlobals(),
         ExpectSizes(**shared_values(options, ExpectSizes)),

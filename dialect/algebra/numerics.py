@@ -84,6 +84,8 @@ class Accumulation:
     block: int | None = None
     matrix_products: int = 0
     joined: bool = False
+    operand_type: str | None = None
+    """What both factors of a product are rounded to before, None for neither; products are exact then."""
 
     def __post_init__(self) -> None:
         if self.terms < 1:
@@ -92,6 +94,13 @@ class Accumulation:
             raise ValueError(f"a block of a sum needs at least one term, but block = {self.block}")
         if self.matrix_products not in _PRODUCT_VARIANCES:
             raise ValueError(f"products of float16 are 1 or 3 for each, not {self.matrix_products}")
+
+    @property
+    def product_variance(self) -> float:
+        """Of a product before it is summed, in roundings of the type of sums, beside that of itself."""
+        if self.operand_type is None:
+            return _PRODUCT_VARIANCES[self.matrix_products]
+        return 2 * (_unit_roundoff(self.operand_type) / UNIT_ROUNDOFF["float32"]) ** 2
 
     @property
     def blocks(self) -> list[int]:
@@ -168,12 +177,14 @@ def predicted_error(
     reduction_block: int | None = None,
     matrix_products: int = 0,
     joined: bool = False,
+    operand_type: str | None = None,
     exact_filter: bool = True,
 ) -> float:
     """The expected relative error, in the 1-norm, of a layer of tiles F(m, p) with `m` and `p` per dimension.
 
     `channels` (of a group) times `views` products are summed in blocks of `reduction_block`, all in one
-    block by default, or as `Accumulation` says of `matrix_products` and whether they are `joined`. Without an
+    block by default, or as `Accumulation` says of `matrix_products`, whether they are `joined`, and of what
+    operands are rounded to, their `operand_type`. Without an
     `exact_filter` its transform is rounded after each operation, as one that is known only at run time. The
     largest error of n outputs is about sqrt(pi ln n) times the mean error. m = p = (1, ..., 1) with one view
     per filter tap is the direct convolution.
@@ -183,7 +194,7 @@ def predicted_error(
     if len(m) != len(p):
         raise ValueError(f"m = {tuple(m)} and p = {tuple(p)} must have the same rank")
     found = [transforms(tile, part) for tile, part in zip(m, p, strict=True)]
-    accumulation = Accumulation(channels * views, reduction_block, matrix_products, joined)
+    accumulation = Accumulation(channels * views, reduction_block, matrix_products, joined, operand_type)
     return predicted_error_of(found, accumulation, data_type, exact_filter=exact_filter)
 
 
@@ -234,7 +245,7 @@ def predicted_errors_of(
     roundoff = _unit_roundoff(data_type)
     dimensions = [_variances(one) for one in found]
     terms = accumulation.terms
-    products = 1 + _PRODUCT_VARIANCES[accumulation.matrix_products]
+    products = 1 + accumulation.product_variance
     variance = _outer([one.rounded for one in dimensions]) * (accumulation.variance / terms + products)
     variance -= _outer([one.trivial for one in dimensions])
     for index, dimension in enumerate(dimensions):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from iree.winograd.dialect import ops
@@ -27,9 +28,9 @@ class StoreHalf:
 
     `winograd-widen-half` has all numbers in f32. An image that was widened for a convolution alone is read as
     it is, by loads that widen. A result that is rounded to half precision is stored so, if the program wants
-    it so or convolutions and their epilogues are all that reads it. That halves what goes through memory, and
-    computes the same: transforms, products and sums stay in f32. It is for kernels that take such images by
-    the schedule that they have.
+    it so or convolutions and their epilogues are all that reads it. So is what all of its readers round
+    before they multiply it. That halves what goes through memory, and computes the same: transforms, products
+    and sums stay in f32. It is for kernels that take such images by the schedule that they have.
 
         %w = linalg.generic ins(%x : tensor<1x14x14x32xf16>) { arith.extf }
         %v = "winograd.input_transform"(%w) : (tensor<1x14x14x32xf32>) -> tensor<36x9x32xf32>
@@ -75,7 +76,7 @@ def _write_half(transform: ops.OutputTransformOp, space: SearchSpace) -> None:
             users[0].results[0].replace_all_uses_with(narrowed)
             erase_if_unused([users[0], transform.operation])
         return
-    half = rounded_type(transform.body.operations[-1].operation.operands[0])
+    half = rounded_type(transform.body.operations[-1].operation.operands[0]) or _rounded_by_all(users)
     if half is None or not _takes(group, space, result=half):
         return
     groups = [(user, _reading_group(user)) for user in set(users)]
@@ -91,6 +92,17 @@ def _write_half(transform: ops.OutputTransformOp, space: SearchSpace) -> None:
         _rebuild_input(ops.InputTransformOp(user), narrowed)
     if not images:
         erase_if_unused([transform.operation])
+
+
+def _rounded_by_all(users: Sequence[ir.Operation]) -> ir.Type | None:
+    """The type that all of a result's readers round it to before they multiply it; None where one doesn't."""
+    types: set[str | None] = set()
+    for user in users:
+        group = _reading_group(user) if user.name == ops.InputTransformOp.OPERATION_NAME else None
+        schedule = None if group is None else schedule_of(group.product)
+        types.add(None if schedule is None else schedule.multiplied_type)
+    (type_,) = types if len(types) == 1 else (None,)
+    return None if type_ is None else ir.Type.parse(type_)
 
 
 def _reads(user: ir.Operation, group: ConvolutionGroup, space: SearchSpace, half: ir.Type) -> bool:

@@ -56,6 +56,10 @@ class Schedule:
         """The type that both operands are rounded to before they are multiplied; None where they aren't."""
         return None
 
+    def rounded_type(self, exact_type: str | None) -> str | None:
+        """`multiplied_type`, None for operands whose numbers are all of that type."""
+        return None if self.multiplied_type == exact_type else self.multiplied_type
+
     @property
     def rounds_operands(self) -> bool:
         """Whether operands lose accuracy: that is for those who ask for it."""

@@ -24,6 +24,8 @@ class Candidate:
     """Relative to the output, in the 1-norm."""
     measured_seconds: float | None = None
     """From the tuning database."""
+    rounds_operands: bool = False
+    """Whether operands lose accuracy: that is for those who ask for it."""
 
     @property
     def predicted_seconds(self) -> float:
@@ -33,7 +35,7 @@ class Candidate:
     def keeps(self, limit: float | None) -> bool:
         """Whether its predicted error is within a limit; without one, whether operands stay as they are."""
         if limit is None:
-            return not self.implementation.schedule.rounds_operands
+            return not self.rounds_operands
         return self.predicted_error <= limit
 
 

@@ -10,7 +10,7 @@ from iree.winograd.passes.infrastructure.algorithm import Algorithm
 from iree.winograd.pipelines.backends.schedules import IreeSchedule, schedule_from_record, schedule_record
 from iree.winograd.pipelines.problems.schedule import Schedule
 
-Arithmetic = tuple[Algorithm, bool, int, int | None]
+Arithmetic = tuple[Algorithm, bool, int, str | None, int | None]
 """What results depend on: see `Implementation.arithmetic`."""
 
 
@@ -42,11 +42,12 @@ class Implementation:
     def arithmetic(self) -> Arithmetic:
         """What others of it differ from in time alone, or nearly so.
 
-        The algorithm, whether it is IREE's own, products of halves, and how many of these matrix units sum.
+        The algorithm, whether it is IREE's own, products of halves, and how many of these matrix units sum,
+        and what operands are rounded to.
         """
         products = self.schedule.matrix_products
         summed = self.schedule.summed_block if products else None
-        return self.algorithm, self.is_left_to_iree, products, summed
+        return self.algorithm, self.is_left_to_iree, products, self.schedule.multiplied_type, summed
 
 
 def implementation_record(implementation: Implementation) -> dict[str, Any]:

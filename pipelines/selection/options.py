@@ -8,6 +8,8 @@ from typing import Literal
 from iree.winograd.passes.infrastructure.option import check_options, is_positive, option
 
 MAX_OUTPUT_TILE = 8
+PRECISION_ERRORS = {"as-written": None, "f16": 5e-4, "bf16": 4e-3}
+"""The predicted error that layers may have: about twice that of a direct convolution of rounded operands."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,11 @@ class WinogradOptions:
         "leave layers that one of them matches",
         flag="iree-winograd-deny-layers",
         accepts=all,
+    )
+    precision: Literal["as-written", "f16", "bf16"] = option(
+        "as-written",
+        purpose="let layers have errors as of products in this type, where no error is given",
+        flag="iree-winograd-precision",
     )
     max_relative_error: float | None = option(
         None,
@@ -105,6 +112,13 @@ class WinogradOptions:
         purpose="make every failure of our passes an error",
         flag="iree-winograd-strict",
     )
+
+    @property
+    def error_limit(self) -> float | None:
+        """What `max_relative_error` is, or else what the precision allows; None for the target's limit."""
+        if self.max_relative_error is not None:
+            return self.max_relative_error
+        return PRECISION_ERRORS[self.precision]
 
     def __post_init__(self) -> None:
         check_options(self)

@@ -19,6 +19,8 @@ from .implementation import Implementation
 
 TIME_TOLERANCE = 0.03
 """Relative difference in predicted times that is no difference."""
+_OPERAND_TYPES = {"bf16": "bfloat16", "f16": "float16"}
+"""MLIR's names of types, and those of `dialect.algebra.numerics`."""
 IREE_TOLERANCE = 0.25
 """Relative difference in predicted times by which IREE's own code has to be faster.
 
@@ -127,7 +129,8 @@ def candidate(
     else:
         stage_seconds = space.stage_seconds(convolution_shape(problem, implementation.algorithm), schedule)
     error = implementation_error(problem, implementation)
-    return Candidate(implementation, stage_seconds, error, measured_seconds)
+    rounds = schedule.rounds_operands or schedule.rounded_type(problem.exact_type) is not None
+    return Candidate(implementation, stage_seconds, error, measured_seconds, rounds)
 
 
 def implementation_error(problem: ConvolutionProblem, implementation: Implementation) -> float:
@@ -177,6 +180,7 @@ def algorithm_error(
     """
     decomposition = algorithm.decompose(problem)
     matrix_products = 0 if schedule is None else schedule.matrix_products
+    rounded = None if schedule is None else schedule.rounded_type(problem.exact_type)
     if isinstance(problem, WeightGradientProblem):
         tiles = (problem.batch or 1) * prod(decomposition.tiles(problem.output_size))
         block = None if schedule is None else schedule.block_of_sum(tiles)
@@ -193,6 +197,7 @@ def algorithm_error(
         block,
         matrix_products,
         schedule is not None and schedule.joins_sums,
+        None if rounded is None else _OPERAND_TYPES[rounded],
         not problem.runtime_filter,
     )
 
@@ -213,6 +218,7 @@ def _cached_error(
     reduction_block: int | None,
     matrix_products: int,
     joined: bool,
+    operand_type: str | None,
     exact_filter: bool,
 ) -> float:
     return predicted_error(
@@ -223,5 +229,6 @@ def _cached_error(
         reduction_block=reduction_block,
         matrix_products=matrix_products,
         joined=joined,
+        operand_type=operand_type,
         exact_filter=exact_filter,
     )

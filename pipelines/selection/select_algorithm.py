@@ -123,7 +123,8 @@ class SelectAlgorithm:
         set_origin(layer.operation, Unit(PASS_NAME, layer.kind, layer.number))
         set_schedule(layer.operation, chosen.schedule)
         problem = decision.problem
-        if problem is not None and chosen.schedule.multiplied_type == problem.exact_type is not None:
+        rounds = chosen.schedule.multiplied_type is not None
+        if problem is not None and rounds and chosen.schedule.rounded_type(problem.exact_type) is None:
             layer.operation.attributes[KEEPS_FILTER_ATTRIBUTE_NAME] = ir.UnitAttr.get()
 
     def _report(self, layer: Layer, decision: Decision) -> None:

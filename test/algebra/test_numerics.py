@@ -191,3 +191,17 @@ def test_measured_error_sees_a_wrong_transform() -> None:
 def test_bad_input_is_named(function: object, message: str, arguments: tuple, options: dict) -> None:
     with pytest.raises(ValueError, match=message):
         function(*arguments, **options)
+
+
+@pytest.mark.parametrize(("name", "bits"), [("bfloat16", 8), ("float16", 11)])
+def test_rounded_operands_are_predicted(name: str, bits: int) -> None:
+    generator = np.random.default_rng(0)
+    image, filters = generator.standard_normal((200, 64)), generator.standard_normal((64, 100))
+
+    def rounded(values: np.ndarray) -> np.ndarray:
+        fraction, exponent = np.frexp(values)
+        return np.ldexp(np.rint(np.ldexp(fraction, bits)), exponent - bits)
+
+    exact = image @ filters
+    error = np.abs(rounded(image) @ rounded(filters) - exact).sum() / np.abs(exact).sum()
+    assert error == pytest.approx(predicted_error((1,), (1,), 64, operand_type=name), rel=0.1)

@@ -20,6 +20,8 @@ def fastest_by_kernel(
 ) -> tuple[CpuSchedule, ...]:
     """The schedule of each kernel for `shape`, for so many threads of `machine`, the fastest first.
 
+    Those that round operands come last.
+
     Raises ValueError where none fits: of a batch known only at run time a workgroup transforms all channels.
     """
     last = shape.channels_last
@@ -29,8 +31,7 @@ def fastest_by_kernel(
             return inf
         return sum(stage_seconds(shape, schedule, target, machine, threads).values())
 
-    suited = (KERNEL_CHOICES[kind] for kind in suited_schedules(shape, target))
-    choices = [choice for choice in suited if choice.is_exact(shape)]
+    choices = [KERNEL_CHOICES[kind] for kind in suited_schedules(shape, target)]
     # Several divisions of the work may come to one schedule.
     by_kind = [list(dict.fromkeys(each.defaults(shape, target, machine, threads))) for each in choices]
     if not any(by_kind):
@@ -43,17 +44,25 @@ def fastest_by_kernel(
     fitting = [schedule for schedule in fastest if misfit(schedule, last, target) is None]
     if not fitting:
         raise ValueError(misfit(fastest[0], last, target))
-    return tuple(sorted(fitting, key=seconds)) if len(fitting) > 1 else tuple(fitting)
+    if len(fitting) == 1:
+        return tuple(fitting)
+    return tuple(sorted(fitting, key=lambda each: (_rounds(each, shape), seconds(each))))
 
 
 def default_schedules(
     shape: ConvolutionShape, target: CpuTarget, machine: CpuMachine, threads: int
 ) -> tuple[CpuSchedule, ...]:
-    """The fastest of all kernels, and the same with shorter sums where these round less.
+    """The fastest of all kernels, the same with shorter sums where these round less, and what rounds factors.
 
-    That one takes longer: it is for algorithms that exceed an error limit by the first. Raises ValueError
-    where none fits.
+    Shorter sums take longer: they are for algorithms that exceed an error limit by the first. Raises
+    ValueError where none fits.
     """
-    default = fastest_by_kernel(shape, target, machine, threads)[0]
+    default, *others = fastest_by_kernel(shape, target, machine, threads)
     shorter = KERNEL_CHOICES[type(default)].with_shorter_sums(default)
-    return (default,) if shorter is None else (default, shorter)
+    rounding = [each for each in others if _rounds(each, shape)]
+    return (default, *([] if shorter is None else [shorter]), *rounding)
+
+
+def _rounds(schedule: CpuSchedule, shape: ConvolutionShape) -> bool:
+    """Whether its kernel rounds the numbers that it multiplies."""
+    return schedule.rounded_type(shape.exact_type) is not None

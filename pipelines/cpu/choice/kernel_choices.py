@@ -66,8 +66,6 @@ class KernelChoice:
     """The fastest as predicted, with what isn't predicted."""
     with_shorter_sums: Callable[[Any], CpuSchedule | None] = _none_shorter
     """A schedule that takes longer, and rounds less; None where there is none."""
-    is_exact: Callable[[ConvolutionShape], bool] = lambda shape: True
-    """Whether it computes a shape as exactly as the program asks for: else measuring alone is for it."""
 
 
 def stage_seconds(
@@ -165,9 +163,7 @@ KERNEL_CHOICES: Mapping[type[CpuSchedule], KernelChoice] = MappingProxyType(
         ),
         DirectSchedule: KernelChoice(direct_defaults, direct_schedules, _of_convolution(direct_seconds)),
         MatrixUnitSchedule: _on_matrix_unit(MatrixUnitSchedule),
-        Bf16MatrixUnitSchedule: replace(
-            _on_matrix_unit(Bf16MatrixUnitSchedule), is_exact=lambda shape: shape.exact_type == "bf16"
-        ),
+        Bf16MatrixUnitSchedule: _on_matrix_unit(Bf16MatrixUnitSchedule),
         DepthwiseSchedule: KernelChoice(
             lambda shape, target, machine, threads: depthwise_defaults(shape, target, threads),
             depthwise_schedules,

@@ -82,7 +82,7 @@ def _workloads(module: ir.Operation, options: WinogradOptions) -> tuple[Workload
         if problem is None or decision.chosen is None:
             return
         problem = problem.measured
-        asked = error_limit(problem, decision.space, options.max_relative_error, options.output_tile)
+        asked = error_limit(problem, decision.space, options.error_limit, options.output_tile)
         limit = attainable_limit(problem, asked, decision.candidates)
         known = found.get(problem, Workload(problem, decision.space, decision.chosen, limit, 0))
         found[problem] = replace(known, count=known.count + 1)
