@@ -49,7 +49,7 @@ from .on_program.chain_kernels import ChainKernels
 from .on_program.drop_barriers import DropBarriers
 from .on_program.end_computed_first import EndComputedFirst
 from .on_program.note_features import NoteFeatures
-from .on_program.note_layers import NoteLayers
+from .on_program.note_layers import Dispatch, NoteLayers
 from .on_program.note_signature import NoteSignature
 from .on_program.note_threads import NoteThreads
 from .on_program.note_unaligned import NoteUnaligned
@@ -151,9 +151,12 @@ def dispatch_pipeline() -> list[Pass]:
     return [EndComputedFirst()]
 
 
-def command_pipeline() -> list[Pass]:
-    """The passes on a program after IREE's `stream` phase, which made commands of it."""
-    return [NoteWrites(), NoteLayers(), DropBarriers(), OwnResults()]
+def command_pipeline(observe: Callable[[Dispatch], None] | None = None) -> list[Pass]:
+    """The passes on a program after IREE's `stream` phase, which made commands of it.
+
+    `observe` is told of each dispatch.
+    """
+    return [NoteWrites(), NoteLayers(observe), DropBarriers(), OwnResults()]
 
 
 def configuration_pipeline() -> list[Pass]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from xml.etree.ElementTree import Element
 
 import pytest
-from iree.winograd.report.page import SHOWN_CANDIDATES, decision_page
+from iree.winograd.report.page import SHOWN_CANDIDATES, STYLE_SHEET, decision_page
 from iree.winograd.report.quantities import quantity
 from iree.winograd.report.roofline_plot import roofline_plot
 from iree.winograd.report.schema import (
@@ -16,6 +17,7 @@ from iree.winograd.report.schema import (
     BandwidthReport,
     CandidateReport,
     DecisionReport,
+    DispatchReport,
     FailureReport,
     LayerReport,
     LimitsReport,
@@ -112,6 +114,9 @@ def report(convolutions: list[LayerReport], failures: Sequence[FailureReport] = 
     rewritten = [each["candidates"][each["chosen"]] for each in convolutions if each["chosen"] is not None]
     return DecisionReport(
         schema_version=SCHEMA_VERSION,
+        model="models/a <model>.onnx",
+        date="2026-11-26T20:00:00+00:00",
+        versions={"iree-winograd": "0.2", "iree-base-compiler": "3.13"},
         target="a <target>" if convolutions else None,
         machine={"name": "a <machine>"} if convolutions else None,
         limits=limits() if convolutions else None,
@@ -126,6 +131,11 @@ def report(convolutions: list[LayerReport], failures: Sequence[FailureReport] = 
             failures=len(failures),
         ),
         layers=convolutions,
+        dispatches=[
+            DispatchReport(kernel="winograd_f4", name="conv", is_layer=True, seconds=1e-3),
+            DispatchReport(kernel="main_dispatch_0_softmax", name="attention", is_layer=False, seconds=3e-3),
+            DispatchReport(kernel="winograd_max_pool", name="pool", is_layer=False, seconds=4e-3),
+        ],
     )
 
 
@@ -256,3 +266,34 @@ def test_points_keep_to_the_frame() -> None:
 )
 def test_quantities(value: float, text: str) -> None:
     assert quantity(value, "s") == text
+
+
+def test_says_what_was_compiled_when_and_by_what(three_layers: Page) -> None:
+    assert "Layers of a <model>.onnx, and how they are computed" in three_layers.text
+    assert (
+        "Compiled for a <target> on 2026-11-26T20:00:00+00:00 by iree-winograd 0.2, iree-base-compiler 3.13."
+        in three_layers.text
+    )
+
+
+def test_what_is_no_layer_is_shown_by_its_time(three_layers: Page) -> None:
+    text = three_layers.text.partition("Beside the layers")[2]
+    assert text.startswith("2 of 3 dispatches of a call compute what isn't a layer: 88% of the measured time")
+    assert text.index("max_pool") < text.index("softmax") and "winograd_f4" not in text
+    unmeasured = report([convolution(0, [candidate(4, 1e-3)], 0)])
+    for each in unmeasured["dispatches"]:
+        each["seconds"] = None
+    assert "iree-winograd run with --profile and --report" in decision_page(unmeasured)
+
+
+def test_eight_stages_have_eight_colors() -> None:
+    stages = candidate(4, 1e-3)
+    stages["stage_seconds"] = {f"stage {number}": 1e-4 for number in range(8)}
+    page = parse(decision_page(report([convolution(0, [stages], 0)])))
+    classes = [value for value in page.values("class") if value.startswith("stage-")]
+    assert len(set(classes)) == 8
+    style = STYLE_SHEET.read_text()
+    for scheme in style.split("prefers-color-scheme: dark"):
+        colors = re.findall(r"--(stage-\d): (#\w+);", scheme)
+        assert {name for name, _ in colors} == set(classes)
+        assert len({color for _, color in colors}) == 8

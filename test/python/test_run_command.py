@@ -262,13 +262,25 @@ def test_arrays_of_other_files_are_arguments(tmp_path: Path) -> None:
 
 
 def test_models_are_compiled_with_flags(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The profile names the layer that IREE's own code computes then."""
+    """The profile names the layer that IREE's own code computes then, and so does the report."""
     sizes = f"--input={'x'.join(map(str, SHAPE))}"
     flags = ("--", "--iree-winograd-deny-layers=0", "--iree-llvmcpu-debug-symbols=false")
     record = json.loads(run(capsys, folder / "net.onnx", *DEVICE, sizes, "--profile", "--json", *flags))
     dispatches = record["dispatches"]
     assert not any("winograd" in each["kernel"] for each in dispatches)
     assert "/stem/Conv" in {each["layer"] for each in dispatches}
+
+
+def test_the_report_has_measured_dispatches(
+    folder: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    path = tmp_path / "net.json"
+    sizes = f"--input={'x'.join(map(str, SHAPE))}"
+    said = run(capsys, folder / "net.onnx", *DEVICE, sizes, "--profile", "--json", "--report", path)
+    report, dispatches = json.loads(path.read_text()), json.loads(said)["dispatches"]
+    assert report["model"] == str(folder / "net.onnx")
+    assert [each["seconds"] for each in report["dispatches"]] == [each["seconds"] for each in dispatches]
+    assert {each["name"] for each in report["dispatches"] if each["is_layer"]} == {"/stem/Conv"}
 
 
 def test_kernels_are_named_by_their_layers() -> None:
@@ -314,7 +326,7 @@ def test_kernels_are_named_by_their_layers() -> None:
             ["net.vmfb", "--compare", "two.onnx"],
             "cannot compare with 'two.onnx': it has 2 input(s), the program 1",
         ),
-        (["net.vmfb", "--tuning-database", "a.db"], "net.vmfb is compiled already: flags and databases are"),
+        (["net.vmfb", "--tuning-database", "a.db"], "net.vmfb is compiled already: flags, databases and"),
         (["net.vmfb", "--input", "text.npz"], "'text.npz' holds no arrays that numpy saved"),
         (["net.vmfb", "--input", "b=two.npz"], "'two.npz' has no array b, only x, y"),
         (["net.vmfb", "--input", "two.npz"], "'two.npz' has no array image, only x, y"),

@@ -201,7 +201,7 @@ def _compile(command_line: CommandLine, stages: Stages, dumps: IRDumps, front: F
             with front.progress.shown():
                 source = _open_input(compilation, command_line, front)
                 with (
-                    compilation.reporting(command_line.driver.report),
+                    compilation.reporting(command_line.driver.report, command_line.inputs[0]),
                     atomic_file(output) as path,
                     _open_output(path) as file,
                 ):

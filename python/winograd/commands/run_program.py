@@ -21,6 +21,7 @@ from iree.winograd.commands import onnx_options
 from iree.winograd.commands.files import input_problem
 from iree.winograd.errors import InvalidOptionError, WinogradError
 from iree.winograd.importers.import_model import import_onnx, is_onnx
+from iree.winograd.report.file import REPORT_FILES, ReportFileError, is_report_path, report_file
 from iree.winograd.targets import TARGET_OF_DRIVER, driver_name
 
 if TYPE_CHECKING:
@@ -28,11 +29,13 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     from iree.winograd.importers.imported_model import ImportedModel
     from iree.winograd.loading.runtime import LoadedFunction, LoadedProgram
+    from iree.winograd.running.profile import DispatchTime, Profile
 
     Array = npt.NDArray[np.generic]
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
 
 _COMPILED = ".vmfb"
+_REPORT = "report.json"
 
 
 def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
@@ -94,6 +97,11 @@ def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
         help="compare with this .onnx in ONNX Runtime or .pt2 in torch; by default with PROGRAM, an .onnx",
     )
     parser.add_argument("--profile", action="store_true", help="measure each dispatch")
+    parser.add_argument(
+        "--report",
+        metavar="FILE",
+        help="as for compile, where PROGRAM is compiled; with the times of --profile",
+    )
     parser.add_argument("--trace", metavar="FILE.json", help="the same as a trace that Perfetto shows")
     parser.add_argument("--json", action="store_true", help="print all as one JSON object, times in seconds")
     parser.set_defaults(run=_run)
@@ -122,6 +130,7 @@ def _results(options: argparse.Namespace, folder: Path) -> tuple[dict[str, Any],
     from iree.winograd.running.arguments import arguments_of, stated_arguments
     from iree.winograd.running.images import Pixels
     from iree.winograd.running.memory import forget_peak, peak_bytes
+    from iree.winograd.running.profile import profile
     from iree.winograd.running.timing import time_calls, time_clients
 
     driver = driver_name(options.device)
@@ -135,11 +144,15 @@ def _results(options: argparse.Namespace, folder: Path) -> tuple[dict[str, Any],
     record: dict[str, Any] = {"program": options.program, "device": options.device}
     path = Path(options.program)
     if path.suffix == _COMPILED:
-        if options.flags or options.tuning_database is not None:
-            raise InvalidOptionError(f"{path} is compiled already: flags and databases are for what isn't")
+        if options.flags or options.tuning_database is not None or options.report is not None:
+            raise InvalidOptionError(
+                f"{path} is compiled already: flags, databases and reports are for others"
+            )
     else:
         if problem := input_problem(options.program):
             raise InvalidOptionError(problem)
+        if options.report is not None and not is_report_path(options.report):
+            raise InvalidOptionError(f"--report must be {REPORT_FILES}, not {options.report}")
         with _step(f"compiling {path}", record, "compile_seconds"):
             path = _compiled(options, folder)
     forget_peak()
@@ -176,8 +189,15 @@ def _results(options: argparse.Namespace, folder: Path) -> tuple[dict[str, Any],
     text.append(_costs(record))
     if options.compare is not None:
         text += _compare(options, arguments, results, threads, record)
+    dispatches: tuple[DispatchTime, ...] = ()
     if profiles:
-        text += _profile(options, path, function, arguments, threads if on_cpu else None, record)
+        measured = profile(
+            path, function.name, arguments, options.device, threads if on_cpu else None, function.layers
+        )
+        dispatches = measured.dispatches
+        text += _show_profile(options, measured, record)
+    if options.report is not None:
+        _report(folder / _REPORT, options, dispatches)
     return record, text
 
 
@@ -214,8 +234,35 @@ def _compiled(options: argparse.Namespace, folder: Path) -> Path:
         **({} if options.tuning_database is None else {"tuning_database": options.tuning_database}),
         **({} if threads is None else {"threads": threads}),
     }
-    compile(source, target=TARGET_OF_DRIVER[driver], output=path, flags=flags.library, **given)
+    compile(
+        source,
+        target=TARGET_OF_DRIVER[driver],
+        output=path,
+        flags=flags.library,
+        report=None if options.report is None else folder / _REPORT,
+        **given,
+    )
     return path
+
+
+def _report(made: Path, options: argparse.Namespace, dispatches: Sequence[DispatchTime]) -> None:
+    """Write the report that was `made` of the program where it is to be, with the times of `dispatches`.
+
+    Raises `InvalidOptionError` where that can't be written.
+    """
+    report = json.loads(made.read_text(encoding="utf-8"))
+    report["model"] = options.program
+    seconds: dict[str, list[float]] = {}
+    for measured in dispatches:
+        seconds.setdefault(measured.kernel, []).append(measured.seconds)
+    for each in report["dispatches"]:
+        if times := seconds.get(each["kernel"]):
+            each["seconds"] = times.pop(0)
+    try:
+        with report_file(options.report) as write:
+            write(report)
+    except ReportFileError as error:
+        raise InvalidOptionError(str(error)) from None
 
 
 def _costs(record: Mapping[str, Any]) -> str:
@@ -312,17 +359,7 @@ def _compare(
     return text
 
 
-def _profile(
-    options: argparse.Namespace,
-    path: Path,
-    function: LoadedFunction,
-    arguments: Sequence[Any],
-    threads: int | None,
-    record: dict[str, Any],
-) -> list[str]:
-    from iree.winograd.running.profile import profile
-
-    measured = profile(path, function.name, arguments, options.device, threads, function.layers)
+def _show_profile(options: argparse.Namespace, measured: Profile, record: dict[str, Any]) -> list[str]:
     if options.trace is not None:
         with _written(options.trace) as temporary:
             Path(temporary).write_text(json.dumps(measured.trace()), encoding="utf-8")

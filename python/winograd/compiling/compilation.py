@@ -34,8 +34,9 @@ from iree.winograd.passes.infrastructure.registry import Pass, PassError
 from iree.winograd.passes.match.convolution_form import convolutions
 from iree.winograd.passes.match.navigation import walk
 from iree.winograd.pipelines.backends.module_backend import unsupported_target
-from iree.winograd.pipelines.compile_pipeline import compile_pipeline
+from iree.winograd.pipelines.compile_pipeline import command_pipeline, compile_pipeline
 from iree.winograd.pipelines.on_program.end_computed_first import is_computed_first
+from iree.winograd.pipelines.on_program.note_layers import Dispatch
 from iree.winograd.pipelines.selection.decision import Decision
 from iree.winograd.pipelines.selection.options import WinogradOptions
 from iree.winograd.report.file import ReportFileError, report_file
@@ -113,6 +114,7 @@ class Compilation:
         self._begin = begin
         self._invocations: list[api.Invocation] = []
         self._decisions: list[Decision] = []
+        self._dispatches: list[Dispatch] = []
         self._keeps_all = False
         self._failures: tuple[RewriteFailure, ...] = ()
         self._left: list[str] = []
@@ -153,10 +155,11 @@ class Compilation:
         self._invocations.clear()
 
     @contextmanager
-    def reporting(self, path: str | os.PathLike[str] | None) -> Iterator[None]:
+    def reporting(self, path: str | os.PathLike[str] | None, model: str | None = None) -> Iterator[None]:
         """Write a report on the program that is compiled in the block to the file `path`, if any.
 
-        Raises as `report_file` does, and ReportFileError when there is a failure in making the report.
+        `model` is what that is called. Raises as `report_file` does, and ReportFileError when there is a
+        failure in making the report.
         """
         if path is None:
             yield
@@ -167,7 +170,13 @@ class Compilation:
         with report_file(path) as write:
             yield
             try:
-                report = decision_report(self._decisions, self._failures, folds_at_load=self._folds_at_load)
+                report = decision_report(
+                    self._decisions,
+                    self._failures,
+                    self._dispatches,
+                    model,
+                    folds_at_load=self._folds_at_load,
+                )
                 write(report)
             except ReportFileError:
                 raise
@@ -224,7 +233,8 @@ class Compilation:
         self._remarks.clear()
         options = with_stored_machine(options, module)
         return PhasePasses(
-            compile_pipeline(options, self._decisions.append, self._left.append, keeps_all=self._keeps_all)
+            compile_pipeline(options, self._decisions.append, self._left.append, keeps_all=self._keeps_all),
+            commands=command_pipeline(self._dispatches.append),
         )
 
     def _compile_without_rewrites(
@@ -260,6 +270,7 @@ class Compilation:
         diagnostics: list[Diagnostic] = []
         program = self._import(original.clone(), REWRITE_PHASE, diagnostics.append)
         self._decisions.clear()
+        self._dispatches.clear()
         self._remarks[:] = remarks
         self._left.clear()
         try:

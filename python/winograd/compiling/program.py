@@ -211,10 +211,16 @@ def _compile_file(
         if has_remarks:
             compilation.capture_remarks(_print)
         try:
-            with compilation.reporting(report):
+            with compilation.reporting(report, _name(source)):
                 _write(_compile_source(compilation, source, flags, diagnostics), output)
         except ReportFileError as error:
             raise CompilationError(str(error)) from None
+
+
+def _name(source: Source) -> str | None:
+    """What a report calls a program: the file that it is in."""
+    is_file = isinstance(source, os.PathLike) or (isinstance(source, str) and "\n" not in source)
+    return os.fspath(source) if is_file else None  # type: ignore[arg-type]
 
 
 def _print(diagnostic: Diagnostic) -> None:

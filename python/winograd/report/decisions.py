@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import asdict
+from datetime import datetime, timezone
+from importlib.metadata import version
 from math import isfinite, prod
 
+from iree.winograd import __version__
 from iree.winograd.passes.infrastructure.containment import RewriteFailure
 from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.backends.schedules import schedule_record
 from iree.winograd.pipelines.machines.model import Limits
+from iree.winograd.pipelines.on_program.note_layers import Dispatch
 from iree.winograd.pipelines.selection.candidates import convolution_shape
 from iree.winograd.pipelines.selection.decision import Candidate, Decision
 from iree.winograd.pipelines.selection.layer_filter import location_names
@@ -19,6 +24,7 @@ from iree.winograd.report.schema import (
     BandwidthReport,
     CandidateReport,
     DecisionReport,
+    DispatchReport,
     FailureReport,
     LayerReport,
     LimitsReport,
@@ -27,11 +33,19 @@ from iree.winograd.report.schema import (
     is_left_to_iree,
 )
 
+_LAYER_KERNEL = re.compile(r"winograd_(\w+_)?f\d")
+"""The names of kernels that compute convolutions and products, and steps of them."""
+
 
 def decision_report(
-    decisions: Sequence[Decision], failures: Sequence[RewriteFailure] = (), *, folds_at_load: bool = False
+    decisions: Sequence[Decision],
+    failures: Sequence[RewriteFailure] = (),
+    dispatches: Sequence[Dispatch] = (),
+    model: str | None = None,
+    *,
+    folds_at_load: bool = False,
 ) -> DecisionReport:
-    """The report on the decisions of one program, and on the failures in applying them.
+    """The report on the decisions of one program, on the failures in applying them, and on its dispatches.
 
     With `folds_at_load` its constant filters are transformed when it is loaded.
     """
@@ -40,6 +54,9 @@ def decision_report(
     layers = [_layer(decision, dynamic_batch) for decision in decisions]
     return DecisionReport(
         schema_version=SCHEMA_VERSION,
+        model=model,
+        date=datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        versions={"iree-winograd": __version__, "iree-base-compiler": version("iree-base-compiler")},
         target=None if space is None else space.key,
         machine=None if space is None else asdict(space.machine),
         limits=None if space is None else _limits(space.limits),
@@ -48,7 +65,22 @@ def decision_report(
         failures=list(map(_failure, failures)),
         totals=_totals(layers, len(failures)),
         layers=layers,
+        dispatches=_dispatches(dispatches, layers),
     )
+
+
+def _dispatches(dispatches: Sequence[Dispatch], layers: Sequence[LayerReport]) -> list[DispatchReport]:
+    """Where layers have no names, those of kernels tell which compute one."""
+    names = {name for layer in layers for name in layer["names"][:1]}
+    return [
+        DispatchReport(
+            kernel=each.kernel,
+            name=each.name,
+            is_layer=each.name in names if names else _LAYER_KERNEL.match(each.kernel) is not None,
+            seconds=None,
+        )
+        for each in dispatches
+    ]
 
 
 def _failure(failure: RewriteFailure) -> FailureReport:

@@ -25,7 +25,8 @@ from iree.winograd.report.schema import (
 STYLE_SHEET = Path(__file__).with_suffix(".css")
 SHOWN_CANDIDATES = 12
 """Of one layer, the fastest and the chosen one."""
-_STAGE_COLORS = 7
+_STAGE_COLORS = 8
+"""Okabe and Ito's, with gray for black: told apart by those who see fewer colors, too."""
 _BAR_WIDTH, _BAR_HEIGHT = 1000, 40
 _COLUMNS = ("", "Layer", "Computed by", "Time", "Stages", "Error", "Rate")
 _NO_PREDICTION = "\N{EN DASH}"
@@ -35,6 +36,8 @@ _NUMERIC_COLUMNS = ("", "Time", "Error", "Rate")
 def decision_page(report: DecisionReport) -> str:
     """The text of the page."""
     title = "Layers, and how they are computed"
+    if report["model"] is not None:
+        title = f"Layers of {Path(report['model']).name}, and how they are computed"
     head = element(
         "head",
         element("meta", charset="utf-8"),
@@ -42,7 +45,14 @@ def decision_page(report: DecisionReport) -> str:
         element("title", title),
         element("style", STYLE_SHEET.read_text(encoding="utf-8")),
     )
-    body = element("body", element("h1", title), *_introduction(report), *_roofline(report), *_layers(report))
+    body = element(
+        "body",
+        element("h1", title),
+        *_introduction(report),
+        *_roofline(report),
+        *_layers(report),
+        *_others(report),
+    )
     page = element("html", head, body, lang="en")
     return "<!DOCTYPE html>\n" + tostring(page, encoding="unicode", method="html") + "\n"
 
@@ -50,8 +60,9 @@ def decision_page(report: DecisionReport) -> str:
 def _introduction(report: DecisionReport) -> Iterator[Element]:
     if report["target"] is None:
         yield element("p", "The program has no convolutions or products of rows and a matrix.")
-    else:
-        yield element("p", f"Compiled for {report['target']}.", class_="faint")
+    where = "" if report["target"] is None else f" for {report['target']}"
+    versions = ", ".join(f"{name} {version}" for name, version in report["versions"].items())
+    yield element("p", f"Compiled{where} on {report['date']} by {versions}.", class_="faint")
     for failure in report["failures"]:
         yield element("p", _failure_text(failure), class_="warning")
     yield element("dl", *_totals(report["totals"]), class_="totals")
@@ -123,6 +134,37 @@ def _layers(report: DecisionReport) -> Iterator[Element]:
 def _legend_entry(stage: str, index: int) -> Element:
     square = element("svg", element("rect", width=10, height=10, class_=_color(index)), viewBox="0 0 10 10")
     return element("li", square, stage)
+
+
+def _others(report: DecisionReport) -> Iterator[Element]:
+    """What is run beside the layers, the slowest first where that is measured."""
+    others = [each for each in report["dispatches"] if not each["is_layer"]]
+    if not others:
+        return
+    measured = sum(each["seconds"] or 0.0 for each in report["dispatches"])
+    text = f"{len(others)} of {len(report['dispatches'])} dispatches of a call compute what isn't a layer"
+    if measured:
+        share = sum(each["seconds"] or 0.0 for each in others) / measured
+        text += f": {share:.0%} of the measured time, of {quantity(measured, 's')}"
+    else:
+        text += ". iree-winograd run with --profile and --report measures them"
+    yield element("h2", "Beside the layers")
+    yield element("p", f"{text}.")
+    names = ("Operation", "Kernel", "By", "Time") if measured else ("Operation", "Kernel", "By")
+    header = element("tr", *(_cell(name, name in _NUMERIC_COLUMNS, "th") for name in names))
+    ordered = sorted(others, key=lambda each: each["seconds"] or 0.0, reverse=True)
+    rows = (
+        element(
+            "tr",
+            _cell(each["name"]),
+            _cell(each["kernel"]),
+            _cell("iree-winograd" if each["kernel"].startswith("winograd_") else "IREE"),
+            *([_cell(quantity(each["seconds"] or 0.0, "s"), is_number=True)] if measured else []),
+        )
+        for each in ordered
+    )
+    table = element("table", element("thead", header), element("tbody", *rows))
+    yield element("div", table, class_="scroll")
 
 
 def _rows(layer: LayerReport, stages: Sequence[str], slowest: float) -> Iterator[Element]:

@@ -105,6 +105,19 @@ class FailureReport(TypedDict):
     """What was left as it is, or a pass; None for the program: then nothing of the report was applied."""
 
 
+class DispatchReport(TypedDict):
+    """What a call of the program has run at once."""
+
+    kernel: str
+    """What profiles measure it by."""
+    name: str
+    """Of the layer or operation that it computes; empty where the model has none."""
+    is_layer: bool
+    """Whether it computes one of `layers`."""
+    seconds: float | None
+    """Measured: by `iree-winograd run --profile --report`."""
+
+
 class TotalsReport(TypedDict):
     """Sums over the layers."""
 
@@ -121,6 +134,12 @@ class DecisionReport(TypedDict):
     """What was decided of the layers of a program."""
 
     schema_version: int
+    model: str | None
+    """The file that was compiled; None where it was none."""
+    date: str
+    """When, as ISO 8601 has it, in UTC."""
+    versions: dict[str, str]
+    """Of this package and of IREE's compiler."""
     target: str | None
     """None for a program without layers, as the next two are."""
     machine: dict[str, Any] | None
@@ -134,6 +153,8 @@ class DecisionReport(TypedDict):
     totals: TotalsReport
     layers: list[LayerReport]
     """In program order."""
+    dispatches: list[DispatchReport]
+    """In the order of a call, of all public functions; none where no layer has a kernel of this project's."""
 
 
 def convolutions(report: DecisionReport) -> list[LayerReport]:
