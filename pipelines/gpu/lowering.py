@@ -27,6 +27,7 @@ from iree.winograd.pipelines.gpu.packing.implicit_gemm import ImplicitGemmPackin
 from iree.winograd.pipelines.gpu.packing.products import MultiplyAddPacking
 from iree.winograd.pipelines.gpu.packing.split import SplitPacking
 from iree.winograd.pipelines.gpu.packing.weight_gradient import WeightGradientPacking
+from iree.winograd.pipelines.gpu.rows_lowering import lowered_rows
 from iree.winograd.pipelines.gpu.schedules.depthwise import GpuDepthwiseSchedule
 from iree.winograd.pipelines.gpu.schedules.fit import kernel_misfit
 from iree.winograd.pipelines.gpu.schedules.fused import FusedSchedule
@@ -50,6 +51,8 @@ from iree.winograd.pipelines.problems.tensor_operations import (
     ChannelsLast,
     CombinedMoments,
     PartialMoments,
+    RowNormalization,
+    RowSoftmax,
     Sums,
     TensorOperation,
 )
@@ -81,6 +84,8 @@ class GpuLowering:
         """Emits the dispatches of an operation that there are kernels for."""
         if reason := misfit(operation):
             raise ValueError(reason)
+        if isinstance(operation, RowSoftmax | RowNormalization):
+            return lowered_rows(self._launcher, operation)
         sums = SumsLowering(self._launcher)
         if isinstance(operation, Sums):
             return sums.sums(operation)

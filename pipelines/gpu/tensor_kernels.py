@@ -8,6 +8,7 @@ from typing import Any
 
 from iree.winograd.passes.match.no_match import Reason
 from iree.winograd.pipelines.gpu.kernels.image_sums import SUMMING_THREADS
+from iree.winograd.pipelines.gpu.kernels.rows import SharedRows
 from iree.winograd.pipelines.problems.tensor_operations import (
     BatchedProduct,
     ChannelShuffle,
@@ -24,6 +25,7 @@ from iree.winograd.pipelines.problems.tensor_operations import (
 
 _LEAST_ELEMENTS = 1 << 15
 """Of images that IREE's code sums in about the time that a kernel takes to begin."""
+_LEAST_ROW = 16
 _LEAST_SUMMED = 64
 """Elements of a sum. Fewer are added by one of IREE's threads, as part of what is computed of the sum."""
 _MANY_SUMS = 1024
@@ -43,14 +45,20 @@ def _misfit_of_sums(operation: Sums | PartialMoments | CombinedMoments) -> Reaso
     return None
 
 
+def _misfit_of_rows(length: int) -> Reason | None:
+    if length < _LEAST_ROW:
+        return f"rows of {length} elements are few for a thread"
+    return None if SharedRows(length).fits else f"registers hold no rows of {length} elements"
+
+
 _MISFITS: Mapping[type, Callable[[Any], Reason | None]] = MappingProxyType(
     {
         ChannelsLast: lambda _: None,
         ChannelShuffle: lambda _: "IREE shuffles channels as fast on GPUs",
         MaxPooling: lambda _: "threads read all elements of their windows in place on GPUs",
-        RowSoftmax: lambda _: "there is no kernel for softmax on GPUs",
-        ColumnSoftmax: lambda _: "there is no kernel for softmax on GPUs",
-        RowNormalization: lambda _: "there is no kernel for layer normalization on GPUs",
+        RowSoftmax: lambda operation: _misfit_of_rows(operation.length),
+        ColumnSoftmax: lambda _: "there is no kernel for softmax of columns on GPUs",
+        RowNormalization: lambda operation: _misfit_of_rows(operation.layer_norm.length),
         BatchedProduct: lambda _: "there is no kernel for it on GPUs",
         Sums: _misfit_of_sums,
         PartialMoments: _misfit_of_sums,

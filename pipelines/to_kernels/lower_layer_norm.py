@@ -16,7 +16,7 @@ from ..problems.tensor_operations import RowNormalization
 
 @register_pass("winograd-lower-layer-norm")
 class LowerLayerNorm:
-    """Have a kernel of this project compute layer normalization of rows, on CPUs.
+    """Have a kernel of this project compute layer normalization of rows.
 
     IREE's code reads and writes rows several times, in several dispatches. The kernel reads each from memory
     once. Rewritten is normalization along the last dimension of f32, of 16 elements or more, whose sizes are

@@ -21,11 +21,12 @@ _LEAST_LENGTH = 16
 
 @register_pass("winograd-lower-softmax")
 class LowerSoftmax:
-    """Have a kernel of this project compute softmax of rows and columns, on CPUs.
+    """Have a kernel of this project compute softmax of rows, and on CPUs of columns.
 
     Attention between convolutions takes the softmax of many rows, for which IREE's code needs 5 to 100 ns an
     element: most where rows are no multiple of vectors. Rewritten is softmax along a dimension of f32, of 16
-    elements or more, whose sizes are static, but for the first.
+    elements or more, whose sizes are static, but for the first. On GPUs threads share rows and hold them in
+    registers, where IREE's code reads them three times.
 
         %m = linalg.generic ins(%x) outs(%lowest) { arith.maximumf } -> tensor<2x730xf32>
         %d = linalg.generic ins(%x, %m) { arith.subf }

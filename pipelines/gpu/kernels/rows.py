@@ -1,0 +1,159 @@
+"""Rows of neighbours that threads of a workgroup hold in registers, and what these reduce them to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+from iree.winograd.dialect.bindings import arith, ir, vector
+from iree.winograd.pipelines.emission.control_flow import when
+from iree.winograd.pipelines.emission.index import Condition, Index, ceildiv
+from iree.winograd.pipelines.emission.vectors import broadcast, splat
+from iree.winograd.pipelines.emission.work import Work
+from iree.winograd.pipelines.gpu.device.memory import QUAD, GlobalBuffer, SharedScalars, barrier, thread_id
+
+ROW_THREADS = 256
+_HELD = 4
+"""Loads of a thread, of a quad each where rows are whole quads: as many as are on their way at a time."""
+_MOST_HELD = 8
+"""The same of the longest rows, whose elements have registers still."""
+
+Combination = Callable[[ir.Value, ir.Value], ir.Value]
+
+
+@dataclass(frozen=True)
+class SharedRows:
+    """Rows of `length` elements, each shared by a power of two of threads of a workgroup."""
+
+    length: int
+
+    @property
+    def width(self) -> int:
+        """Elements that a thread loads at a time."""
+        return QUAD if self.length % QUAD == 0 else 1
+
+    @property
+    def threads(self) -> int:
+        """Of a row: at most as many as a workgroup has, and as few as hold all of it."""
+        loads = -(-self.length // self.width)
+        return min(ROW_THREADS, 1 << max(0, (-(-loads // _HELD) - 1).bit_length()))
+
+    @property
+    def rows(self) -> int:
+        """Of a workgroup."""
+        return ROW_THREADS // self.threads
+
+    @property
+    def held(self) -> int:
+        """Loads of a thread."""
+        return -(-self.length // (self.width * self.threads))
+
+    @property
+    def fits(self) -> bool:
+        """Whether registers hold the rows."""
+        return self.held <= _MOST_HELD
+
+    def workgroups(self, count: Index) -> tuple[Index]:
+        """For so many rows."""
+        return (ceildiv(count, self.rows),)
+
+    def place(self, work: Work, count: Index) -> PlacedRow:
+        """The row of this thread, of so many; the last threads may have the last row again."""
+        number = work.workgroup[0] * self.rows + thread_id() // self.threads
+        return PlacedRow(self, number.minimum(count - 1), number.less_than(count))
+
+
+@dataclass(frozen=True)
+class PlacedRow:
+    """What a thread knows of the row that it has a share of."""
+
+    shared: SharedRows
+    number: Index
+    exists: Condition
+
+    @property
+    def _thread(self) -> Index:
+        return thread_id() % self.shared.threads
+
+    def columns(self) -> list[tuple[Index, Condition]]:
+        """Where the loads of this thread begin in a row, and whether they are within."""
+        shared = self.shared
+        columns = []
+        for i in range(shared.held):
+            column = (self._thread + i * shared.threads) * shared.width
+            last = (i + 1) * shared.threads * shared.width
+            within = Condition(True) if last <= shared.length else column.less_than(shared.length)
+            columns.append((column.minimum(shared.length - shared.width), within))
+        return columns
+
+    def load(self, source: GlobalBuffer, begin: Index) -> list[ir.Value]:
+        """This thread's share of what lies from `begin` on; behind a row's end some of its elements again."""
+        return [self._load(source, begin + column) for column, _ in self.columns()]
+
+    def _load(self, source: GlobalBuffer, place: Index) -> ir.Value:
+        return source.load_scalar(place) if self.shared.width == 1 else source.load(place)
+
+    def store(self, values: Sequence[ir.Value], output: GlobalBuffer) -> None:
+        """Writes this thread's share of its row."""
+        begin = self.number * self.shared.length
+        for value, (column, within) in zip(values, self.columns(), strict=True):
+            exists, place = self.exists & within, begin + column
+            if self.shared.width == 1:
+                when(exists, lambda value=value, place=place: output.store_scalar(value, place))  # type: ignore[misc]
+            else:
+                output.store(value, place, exists)
+
+    def reduced(
+        self, values: Sequence[ir.Value], neutral: float, combine: Combination, memory: SharedScalars
+    ) -> ir.Value:
+        """What all elements of the row are combined to: the same for each of its threads, as `values` are.
+
+        `memory` is of `ROW_THREADS` elements, which no other thread reads or writes any more.
+        """
+        shared = self.shared
+        inside = [
+            _selected(within, value, neutral)
+            for value, (_, within) in zip(values, self.columns(), strict=True)
+        ]
+        own = reduce(combine, inside)
+        if shared.width > 1:
+            own = reduce(combine, [vector.extract(own, [], [i]) for i in range(shared.width)])
+        memory.store(own, [thread_id()])
+        barrier()
+        remaining = shared.threads
+        while remaining > 1:
+            remaining //= 2
+            distance = remaining
+
+            def halve(distance: int = distance) -> None:
+                here = memory.load([thread_id()])
+                memory.store(combine(here, memory.load([thread_id() + distance])), [thread_id()])
+
+            when(self._thread.less_than(distance), halve)
+            barrier()
+        result = memory.load([thread_id() - self._thread])
+        return result if shared.width == 1 else broadcast(result, shared.width)
+
+
+def row_memory(reductions: int) -> list[SharedScalars]:
+    """What threads exchange in so many reductions, each in memory of its own."""
+    return [SharedScalars.allocate((ROW_THREADS,), f"exchange_{i}") for i in range(reductions)]
+
+
+def constant_for(value: ir.Value, number: float) -> ir.Value:
+    """A constant of the type of `value`, a scalar or a vector of f32."""
+    if isinstance(value.type, ir.VectorType):
+        return splat(number, ir.VectorType(value.type).shape[0], ir.F32Type.get())
+    return arith.constant(value.type, float(number))
+
+
+def _selected(condition: Condition, value: ir.Value, otherwise: float) -> ir.Value:
+    if condition.known:
+        return value
+    chosen = condition.value
+    if isinstance(value.type, ir.VectorType):
+        # Vulkan's SPIR-V before 1.4 selects vectors by vectors only.
+        width = ir.VectorType(value.type).shape[0]
+        chosen = vector.broadcast(ir.VectorType.get([width], ir.IntegerType.get_signless(1)), chosen)
+    return arith.select(chosen, value, constant_for(value, otherwise))

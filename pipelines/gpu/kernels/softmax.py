@@ -1,0 +1,58 @@
+"""The GPU kernel of softmax: exponentials of rows, divided by their sums."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf
+
+import numpy as np
+from iree.winograd.dialect.bindings import arith, ir, math
+from iree.winograd.pipelines.emission.index import Index
+from iree.winograd.pipelines.emission.work import Sizes, Work
+from iree.winograd.pipelines.gpu.device.memory import GlobalBuffer
+
+from .rows import SharedRows, constant_for, row_memory
+
+_LOWEST = float(np.finfo(np.float32).min)
+
+
+@dataclass(frozen=True)
+class SoftmaxKernel:
+    """Softmax of rows of f32, each read once.
+
+    The largest element of a row is subtracted first, so that no exponential is infinite. A row of nothing but
+    minus infinity becomes zeros where it is `safe`, NaN otherwise.
+    """
+
+    rows: int
+    """Of an element of the batch."""
+    shared: SharedRows
+    safe: bool
+
+    @property
+    def name(self) -> str:
+        return f"winograd_{'safe_' * self.safe}softmax_{self.rows}x{self.shared.length}"
+
+    def workgroups(self, sizes: Sizes) -> tuple[Index]:
+        """Blocks of rows of the whole batch."""
+        return self.shared.workgroups(sizes.batch * self.rows)
+
+    def emit(self, work: Work, source: GlobalBuffer, output: GlobalBuffer) -> None:
+        """Emits the work of one workgroup: N x ... x length to the same."""
+        row = self.shared.place(work, work.sizes.batch * self.rows)
+        for_maximum, for_sum = row_memory(2)
+        values = row.load(source, row.number * self.shared.length)
+        lowest = _LOWEST if self.safe else -inf
+        maximum = row.reduced(values, lowest, arith.maximumf, for_maximum)
+        if self.safe:
+            maximum = arith.maximumf(maximum, constant_for(maximum, lowest))
+        exponentials = [math.exp(arith.subf(value, maximum)) for value in values]
+        total = row.reduced(exponentials, 0.0, arith.addf, for_sum)
+        row.store([arith.mulf(each, self._inverse(total)) for each in exponentials], output)
+
+    def _inverse(self, total: ir.Value) -> ir.Value:
+        one = constant_for(total, 1.0)
+        if not self.safe:
+            return arith.divf(one, total)
+        zero = constant_for(total, 0.0)
+        return arith.divf(one, arith.select(arith.cmpf(arith.CmpFPredicate.OEQ, total, zero), one, total))

@@ -1,0 +1,105 @@
+"""Softmax and layer normalization of rows by kernels, on Vulkan; rows are no whole quads, too."""
+
+from __future__ import annotations
+
+import iree.winograd
+import numpy as np
+import numpy.typing as npt
+import pytest
+import torch
+from iree.winograd.compiling.program import compile
+from softmax_program import program
+from torch import nn
+from wide import wide
+
+Array = npt.NDArray[np.float32]
+Exact = npt.NDArray[np.float64]
+
+UNIT_ROUNDOFF = 2.0**-24
+SHAPES = [(2, 5, 197), (3, 16), (2, 3, 1000), (700, 64), (1, 3, 4100), (7, 1, 8192), (2, 33), (5, 8, 48)]
+
+
+class Rows(nn.Module):
+    """Softmax, and layer normalization with and without parameters."""
+
+    def __init__(self, length: int) -> None:
+        super().__init__()
+        self.plain, self.affine = nn.LayerNorm(length, elementwise_affine=False), nn.LayerNorm(length)
+        generator = torch.Generator().manual_seed(length)
+        nn.init.normal_(self.affine.weight, generator=generator)
+        nn.init.normal_(self.affine.bias, generator=generator)
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return torch.softmax(x, -1), self.plain(x), self.affine(x)
+
+
+def exact_softmax(x: Array) -> Exact:
+    exponentials = np.exp(x.astype(np.float64) - x.max(-1, keepdims=True))
+    result: Exact = exponentials / exponentials.sum(-1, keepdims=True)
+    return result
+
+
+def softmax_bound(length: int) -> float:
+    """The relative error for differences of at most 10.
+
+    A difference is rounded once; Vulkan's exponential is within 3 + 2 * 10 units of the last place, which are
+    two roundings each; then come a sum of as many, a division within 2.5 units and a product.
+    """
+    return 1.01 * (10 + 2 * (46 + length) + 6) * UNIT_ROUNDOFF
+
+
+def layer_norm_bound(x: Array, scale: Array, shift: Array) -> tuple[Exact, Exact]:
+    """The result in float64, and a bound of the error of one in float32 with sums in any order."""
+    u, length = UNIT_ROUNDOFF, x.shape[-1]
+    x64 = x.astype(np.float64)
+    centred = x64 - x64.mean(-1, keepdims=True)
+    variance = (centred**2).mean(-1, keepdims=True) + 1e-5
+    normal = centred / np.sqrt(variance)
+    # Of the mean: as many roundings as there are terms, and those of a quotient within 2.5 units.
+    of_mean = (length + 5) * u * np.abs(x64).mean(-1, keepdims=True)
+    # A shift of the mean adds its square to the variance. Then come square, sum, quotient and epsilon.
+    of_variance = (length + 9) * u + of_mean**2 / variance
+    # Half of that for the inverse root, whose quotient and root are within 2.5 and 3 units.
+    relative = of_variance / 2 + 13 * u
+    bound = np.abs(scale) * (of_mean / np.sqrt(variance) + np.abs(normal) * relative)
+    result = normal * scale + shift
+    return result, 1.01 * (bound + u * (np.abs(normal * scale) + np.abs(result)))
+
+
+@pytest.mark.parametrize("shape", [SHAPES[0], *wide(SHAPES[1:])])
+def test_rows_are_those_of_their_definition(shape: tuple[int, ...]) -> None:
+    model = Rows(shape[-1]).eval()
+    # The mean is larger than the deviation, and exponentials of it are infinite.
+    x = np.random.default_rng(0).uniform(95, 105, shape).astype(np.float32)
+    compiled = compile(iree.winograd.import_torch(model, torch.from_numpy(x)), target="vulkan", strict=True)
+    assert all(name in bytes(compiled) for name in (b"winograd_softmax", b"winograd_layer_norm"))
+    softmax, plain, affine = map(np.asarray, iree.winograd.load(compiled, "vulkan")(x))
+    np.testing.assert_allclose(softmax, exact_softmax(x), rtol=softmax_bound(shape[-1]))
+    one, zero = np.ones(shape[-1], np.float32), np.zeros(shape[-1], np.float32)
+    scale, shift = (each.detach().numpy() for each in (model.affine.weight, model.affine.bias))
+    for result, parameters in ((plain, (one, zero)), (affine, (scale, shift))):
+        expected, bound = layer_norm_bound(x, *parameters)
+        assert (np.abs(result - expected) <= bound).all()
+
+
+@pytest.mark.parametrize("safe", [False, *wide([True])])
+def test_a_batch_known_at_run_time_and_rows_of_minus_infinity(safe: bool) -> None:
+    compiled = compile(program(("?", "3", "33"), safe=safe), target="vulkan", strict=True)
+    assert (b"winograd_safe_softmax" in bytes(compiled)) == safe
+    loaded = iree.winograd.load(compiled, "vulkan")
+    for batch in (1, 4):
+        x = np.random.default_rng(batch).uniform(-5, 5, (batch, 3, 33)).astype(np.float32)
+        x[0, 1] = -np.inf
+        softmax = np.asarray(loaded(x))
+        lost = softmax[0, 1]
+        assert (lost == 0).all() if safe else np.isnan(lost).all()
+        kept = [0, 2]
+        np.testing.assert_allclose(softmax[:, kept], exact_softmax(x[:, kept]), rtol=softmax_bound(33))
+
+
+@pytest.mark.parametrize("target", wide(["cuda:sm_90a", "cuda:sm_80", "hip:gfx942", "hip:gfx1100"]))
+def test_kernels_of_rows_compile_for_all_targets(target: str) -> None:
+    for length in (197, 192):
+        imported = iree.winograd.import_torch(Rows(length).eval(), torch.zeros(2, 7, length))
+        compiled = bytes(compile(imported, target=target, strict=True))
+        assert b"winograd_softmax" in compiled and b"winograd_layer_norm" in compiled
