@@ -19,6 +19,7 @@ from iree.winograd.pipelines.problems.iree_code import IreeCode
 from iree.winograd.pipelines.problems.schedule import Schedule
 from iree.winograd.pipelines.problems.tensor_operations import TensorOperation
 
+from .insertion import insertion_of
 from .lowering import GpuLowering
 from .tensor_kernels import misfit
 
@@ -63,7 +64,7 @@ class GpuBackend:
         return default_gpu_machine(self.target.architecture)
 
     def insertion(self, group: ConvolutionGroup) -> ir.Operation | None:
-        return group.interleaving
+        return insertion_of(group)
 
     def misfit(self, operation: TensorOperation) -> Reason | None:
         return misfit(operation)

@@ -18,6 +18,7 @@ from iree.winograd.pipelines.emission.work import Sizes
 from iree.winograd.pipelines.gpu.device.launch import Launcher, Operand, TensorArgument, WorkgroupThreads
 from iree.winograd.pipelines.gpu.device.memory import QUAD
 from iree.winograd.pipelines.gpu.image_arguments import image_array, image_operand, transposed
+from iree.winograd.pipelines.gpu.insertion import insertion_of
 from iree.winograd.pipelines.gpu.kernels.depthwise import DepthwiseKernel
 from iree.winograd.pipelines.gpu.kernels.finishing import FinishingKernel, LastKernel
 from iree.winograd.pipelines.gpu.kernels.fused import FusedKernel
@@ -73,7 +74,7 @@ class ConvolutionLowering(ABC):
         is_transposed = transform.channels_first and not writes_channels_first
         if is_transposed:
             result = TensorArgument((result.extents[0], *size, channels), by_quads)
-        insertion, updated = self.group.interleaving, None
+        insertion, updated = insertion_of(self.group), None
         if insertion is not None:
             updated, part = insertion.operands[1], match_slice(insertion)
             assert part is not None
