@@ -13,6 +13,8 @@ class IreeCode:
     """Whether an innermost loop is as fast as its extent fills vectors."""
     multiplies_half_slowly: bool = False
     """Whether convolutions of f16 and bf16 are slower than kernels that multiply f32."""
+    attends_slowly: bool = False
+    """Whether attention, as one operation, takes longer than products and softmax by kernels."""
     extrema_lose_nan: bool = False
     """Whether `arith.maximumf` and `arith.minimumf` give the other number for a NaN."""
     reductions_race: bool = False

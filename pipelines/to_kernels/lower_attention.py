@@ -43,7 +43,8 @@ class LowerAttention:
 
     def run(self, module: ir.Operation) -> None:
         found = [each for each in walk(module) if is_attention(each)]
-        if not found or (backend := supported_backend(module)) is None:
+        backend = supported_backend(module) if found else None
+        if backend is None or not backend.iree_code.attends_slowly:
             return
         lowering = backend.lowering(module)
         rewrite_each("attention", found, lambda each: _lower(each, backend, lowering))

@@ -73,7 +73,8 @@ def test_layers_write_the_channels_that_are_theirs(growths: tuple[int, ...]) -> 
     assert (np.abs(result - exact) <= ROUNDINGS * UNIT_ROUNDOFF * largest).all()
 
 
-@pytest.mark.parametrize(("growths", "expected"), wide([((12, 8), 1), ((10, 6), 3)]))
-def test_only_the_first_image_and_what_is_no_quads_is_copied(growths: tuple[int, ...], expected: int) -> None:
+@pytest.mark.parametrize("case", wide([((12, 8), 1), ((10, 6), 3)]))
+def test_only_the_first_image_and_what_is_no_quads_is_copied(case: tuple[tuple[int, ...], int]) -> None:
+    growths, expected = case
     torch.manual_seed(0)
     assert copies(Dense(growths).eval(), torch.randn(2, 4, 13, 14)) == expected
