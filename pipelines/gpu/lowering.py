@@ -27,6 +27,7 @@ from iree.winograd.pipelines.gpu.packing.implicit_gemm import ImplicitGemmPackin
 from iree.winograd.pipelines.gpu.packing.products import MultiplyAddPacking
 from iree.winograd.pipelines.gpu.packing.split import SplitPacking
 from iree.winograd.pipelines.gpu.packing.weight_gradient import WeightGradientPacking
+from iree.winograd.pipelines.gpu.product_lowering import lowered_product
 from iree.winograd.pipelines.gpu.rows_lowering import lowered_rows
 from iree.winograd.pipelines.gpu.schedules.depthwise import GpuDepthwiseSchedule
 from iree.winograd.pipelines.gpu.schedules.fit import kernel_misfit
@@ -48,6 +49,7 @@ from iree.winograd.pipelines.gpu.weight_gradient_lowering import WeightGradientL
 from iree.winograd.pipelines.problems.group import ConvolutionGroup
 from iree.winograd.pipelines.problems.schedule import Schedule
 from iree.winograd.pipelines.problems.tensor_operations import (
+    BatchedProduct,
     ChannelsLast,
     CombinedMoments,
     PartialMoments,
@@ -84,20 +86,7 @@ class GpuLowering:
         """Emits the dispatches of an operation that there are kernels for."""
         if reason := misfit(operation):
             raise ValueError(reason)
-        if isinstance(operation, RowSoftmax | RowNormalization):
-            return lowered_rows(self._launcher, operation)
-        sums = SumsLowering(self._launcher)
-        if isinstance(operation, Sums):
-            return sums.sums(operation)
-        if isinstance(operation, PartialMoments):
-            return sums.partial_moments(operation)
-        if isinstance(operation, CombinedMoments):
-            return sums.combined_moments(operation)
-        assert isinstance(operation, ChannelsLast)
-        batch, channels, *size = TensorArgument.of(operation.image, by_quads=False).extents
-        assert channels is not None
-        kernel = ImageTransposition.channels_last(channels, [each for each in size if each is not None])
-        return transposed(self._launcher, operation.image, kernel, (batch, *size, channels))
+        return _COMPUTED[type(operation)](self._launcher, operation)
 
     def count_workgroups(
         self,
@@ -110,6 +99,26 @@ class GpuLowering:
     ) -> None:
         """Raises ValueError."""
         raise ValueError("workgroups of GPUs wait for no others")
+
+
+def _channels_last(launcher: Launcher, operation: ChannelsLast) -> ir.Value:
+    batch, channels, *size = TensorArgument.of(operation.image, by_quads=False).extents
+    assert channels is not None
+    kernel = ImageTransposition.channels_last(channels, [each for each in size if each is not None])
+    return transposed(launcher, operation.image, kernel, (batch, *size, channels))
+
+
+_COMPUTED: Mapping[type, Callable[[Launcher, Any], ir.Value]] = MappingProxyType(
+    {
+        ChannelsLast: _channels_last,
+        RowSoftmax: lowered_rows,
+        RowNormalization: lowered_rows,
+        BatchedProduct: lowered_product,
+        Sums: lambda launcher, operation: SumsLowering(launcher).sums(operation),
+        PartialMoments: lambda launcher, operation: SumsLowering(launcher).partial_moments(operation),
+        CombinedMoments: lambda launcher, operation: SumsLowering(launcher).combined_moments(operation),
+    }
+)
 
 
 def _fused(launcher: Launcher, group: ConvolutionGroup, schedule: FusedSchedule) -> ConvolutionLowering:

@@ -26,6 +26,10 @@ from iree.winograd.pipelines.problems.tensor_operations import (
 _LEAST_ELEMENTS = 1 << 15
 """Of images that IREE's code sums in about the time that a kernel takes to begin."""
 _LEAST_ROW = 16
+_TILED = 32
+"""IREE's code multiplies matrices well whose sizes are all multiples of it."""
+_LONGEST_REDUCTION = 1024
+_LEAST_SIDE = 16
 _LEAST_SUMMED = 64
 """Elements of a sum. Fewer are added by one of IREE's threads, as part of what is computed of the sum."""
 _MANY_SUMS = 1024
@@ -51,6 +55,18 @@ def _misfit_of_rows(length: int) -> Reason | None:
     return None if SharedRows(length).fits else f"registers hold no rows of {length} elements"
 
 
+def _misfit_of_product(operation: BatchedProduct) -> Reason | None:
+    problem = operation.product.problem
+    sizes = problem.rows, problem.columns, problem.reduction
+    if not any(size % _TILED for size in sizes):
+        return f"IREE's tiles of registers divide {sizes}"
+    if problem.reduction > _LONGEST_REDUCTION:
+        return f"a thread would add {problem.reduction} products"
+    if min(problem.rows, problem.columns) < _LEAST_SIDE:
+        return f"most threads would have none of {problem.rows} x {problem.columns} sums"
+    return None
+
+
 _MISFITS: Mapping[type, Callable[[Any], Reason | None]] = MappingProxyType(
     {
         ChannelsLast: lambda _: None,
@@ -59,7 +75,7 @@ _MISFITS: Mapping[type, Callable[[Any], Reason | None]] = MappingProxyType(
         RowSoftmax: lambda operation: _misfit_of_rows(operation.length),
         ColumnSoftmax: lambda _: "there is no kernel for softmax of columns on GPUs",
         RowNormalization: lambda operation: _misfit_of_rows(operation.layer_norm.length),
-        BatchedProduct: lambda _: "there is no kernel for it on GPUs",
+        BatchedProduct: _misfit_of_product,
         Sums: _misfit_of_sums,
         PartialMoments: _misfit_of_sums,
         CombinedMoments: _misfit_of_sums,

@@ -25,12 +25,13 @@ PASS_NAME = "winograd-lower-batch-matmul"
 @register_pass(PASS_NAME)
 @dataclass(frozen=True)
 class LowerBatchMatmul:
-    """Have a kernel of this project multiply the matrices of batches, on CPUs.
+    """Have a kernel of this project multiply the matrices of batches.
 
     Attention multiplies queries by keys, and then values, for each of its heads, none of which is known
     before the program runs. IREE's code for it reaches a sixth of the processor's rate, after it has
     transposed and copied the heads. The kernel reads and writes them where they are: behind slices,
-    reshapes, transpositions and scaling by a constant, and before a transposition of the result.
+    reshapes, transpositions and scaling by a constant, and before a transposition of the result. On GPUs
+    IREE computes those whose sizes are all multiples of its tiles.
 
         %q = tensor.extract_slice %qkv[0, 0, 0, 0] [1, 197, 3, 64] : tensor<1x197x9x64xf32>
         %k = tensor.extract_slice %qkv[0, 0, 3, 0] [1, 197, 3, 64] : tensor<1x197x9x64xf32>

@@ -1,0 +1,57 @@
+"""Products of the matrices of a batch, as attention has them, on Vulkan: from where heads are in memory."""
+
+from __future__ import annotations
+
+import iree.winograd
+import numpy as np
+import pytest
+import torch
+from iree.winograd.compiling.program import compile
+from torch import nn
+from wide import wide
+
+UNIT_ROUNDOFF = 2.0**-24
+
+
+class Heads(nn.Module):
+    """Scores of scaled queries and keys, and their products with values: slices of one tensor."""
+
+    def __init__(self, heads: int) -> None:
+        super().__init__()
+        self.heads = heads
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        split = x.unflatten(2, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
+        queries, keys, values = split.unbind(0)
+        scores = (queries * 0.25) @ keys.transpose(-2, -1)
+        return scores, (scores @ values).transpose(1, 2).flatten(2)
+
+
+CASES = [(1, 3, 77, 20), *wide([(2, 3, 197, 64), (1, 1, 33, 7), (3, 2, 64, 18), (1, 2, 130, 40)])]
+"""Images, heads, tokens, channels of a head."""
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_products_of_heads(case: tuple[int, int, int, int]) -> None:
+    images, heads, tokens, channels = case
+    x = np.random.default_rng(0).standard_normal((images, tokens, 3 * heads * channels), np.float32)
+    imported = iree.winograd.import_torch(Heads(heads), torch.from_numpy(x))
+    compiled = compile(imported, target="vulkan", strict=True)
+    assert b"winograd_batch_matmul" in bytes(compiled)
+    scores, attended = map(np.asarray, iree.winograd.load(compiled, "vulkan")(x))
+    split = x.astype(np.float64).reshape(images, tokens, 3, heads, channels).transpose(2, 0, 3, 1, 4)
+    queries, keys, values = split
+    expected = queries @ keys.swapaxes(2, 3) / 4
+    # Each term is rounded as often as there are sums after it, and before as the factor is applied.
+    sizes = np.abs(queries) @ np.abs(keys).swapaxes(2, 3) / 4
+    bound = (channels + 2) * UNIT_ROUNDOFF * sizes
+    assert (np.abs(scores - expected) <= bound).all()
+    result = (expected @ values).swapaxes(1, 2).reshape(images, tokens, -1)
+    of_scores = (bound + tokens * UNIT_ROUNDOFF * sizes) @ np.abs(values)
+    assert (np.abs(attended - result) <= 1.01 * of_scores.swapaxes(1, 2).reshape(result.shape)).all()
+
+
+@pytest.mark.parametrize("target", wide(["cuda:sm_90a", "cuda:sm_80", "hip:gfx942", "hip:gfx1100"]))
+def test_products_compile_for_all_targets(target: str) -> None:
+    imported = iree.winograd.import_torch(Heads(3), torch.zeros(1, 77, 180))
+    assert b"winograd_batch_matmul" in bytes(compile(imported, target=target, strict=True))
