@@ -14,8 +14,11 @@ from iree.winograd.pipelines.cpu.processor.matrix_unit import (
 )
 from iree.winograd.pipelines.cpu.schedules.direct import direct_channel_blocks, in_lines
 from iree.winograd.pipelines.cpu.schedules.matrix_unit import (
+    Bf16MatrixUnitSchedule,
     MatrixUnitSchedule,
     TileSchedule,
+    merged_chunks,
+    merged_taps,
     split_chunks,
     split_columns,
     split_rows,
@@ -66,6 +69,8 @@ def matrix_unit_seconds(
     )
     chunks = split_chunks(shape)
     steps = prod(shape.kernel_size) * chunks
+    if isinstance(schedule, Bf16MatrixUnitSchedule):
+        steps = prod(shape.kernel_size) // merged_taps(shape) * merged_chunks(shape)
     block = schedule.block
     is_split = isinstance(schedule, MatrixUnitSchedule)
     parts_of_filters = PARTS + 1 if is_split else 1

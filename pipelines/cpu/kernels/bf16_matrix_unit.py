@@ -24,6 +24,9 @@ from iree.winograd.pipelines.cpu.processor.matrix_unit import (
 from iree.winograd.pipelines.cpu.schedules.matrix_unit import (
     Bf16MatrixUnitSchedule,
     input_step,
+    merged_chunks,
+    merged_row,
+    merged_taps,
     split_columns,
     split_rows,
 )
@@ -69,8 +72,9 @@ class Bf16MatrixUnitKernel(TiledKernel[Bf16MatrixUnitSchedule]):
 
     An image of bf16 without padding, whose channels fill tiles, is multiplied where it is. Of another one a
     workgroup copies the elements that it needs, between zeros, and rounds them if they are f32. Filters are
-    rounded and packed as the unit reads them while compiling. A process that may not use the unit does the
-    same on vectors.
+    rounded and packed as the unit reads them while compiling. Of few channels the taps of a row are summed as
+    channels of a single one: a tile has elements behind the last tap, whose filters are zeros. A process that
+    may not use the unit does the same on vectors.
     """
 
     @property
@@ -78,6 +82,19 @@ class Bf16MatrixUnitKernel(TiledKernel[Bf16MatrixUnitSchedule]):
         """channel blocks x (taps, row-major, times chunks of 32 channels) x tiles x 16 pairs of input
         channels x 16 output channels; a pair of bf16 has the place of an f32."""
         return (self.blocks.count, self._steps, self.schedule.channel_tiles, TILE_ROWS, TILE_LANES)
+
+    @property
+    def _merged(self) -> int:
+        return merged_taps(self.shape)
+
+    @property
+    def _chunks(self) -> int:
+        return merged_chunks(self.shape)
+
+    @property
+    def _taps(self) -> int:
+        """Of which each is summed in tiles of its own."""
+        return prod(self.shape.kernel_size) // self._merged
 
     @property
     def filter_part(self) -> int:
@@ -88,9 +105,9 @@ class Bf16MatrixUnitKernel(TiledKernel[Bf16MatrixUnitSchedule]):
         """Filters of f32, 1 x (views times input channels) x output channels, as `packed_filter_shape`."""
         shape, blocks = self.shape, self.blocks
         by_view = weights.reshape(len(self.view_order), shape.input_channels, -1)[self.view_order]
-        channels = self._chunks * TILE_CHANNELS
-        padded = np.zeros((len(self.view_order), channels, by_view.shape[-1]), np.uint16)
-        padded[:, : shape.input_channels] = _rounded(by_view)
+        by_tap = by_view.reshape(self._taps, self._merged * shape.input_channels, -1)
+        padded = np.zeros((self._taps, self._chunks * TILE_CHANNELS, by_tap.shape[-1]), np.uint16)
+        padded[:, : by_tap.shape[1]] = _rounded(by_tap)
         pairs = padded.reshape(self._steps, TILE_ROWS, 2, -1).astype(np.uint32)
         joined = pairs[:, :, 0] | pairs[:, :, 1] << _BF16_BITS
         packed = np.zeros(self.packed_filter_shape, np.uint32)
@@ -120,7 +137,7 @@ class Bf16MatrixUnitKernel(TiledKernel[Bf16MatrixUnitSchedule]):
         image, output, epilogue = self.without_unit.in_lines(image, output, epilogue)
         with named("first_output"):
             outputs = self._outputs(work.workgroup[0])
-        rows = self._in_place(image, outputs) if self._reads_in_place(image) else self._stage(image, outputs)
+        rows = self._rows(image, outputs)
         accumulator = self.shape.element_types.accumulator_type
         store = RegisterBlockStore.of(
             output,
@@ -203,8 +220,9 @@ class Bf16MatrixUnitKernel(TiledKernel[Bf16MatrixUnitSchedule]):
         first = rows.address + (place[0] * (row_step * rows.row) + place[1] * pixel_step) * BF16.bytes
         panel = _address(filters) + filters.offset([channel_block, 0, 0, 0, 0]) * filters.number.bytes
         block.clear()
-        with loop(prod(shape.kernel_size), name="tap") as tap, loop(self._chunks, name="chunk") as chunk:
-            tap_row, tap_column = tap // shape.kernel_size[-1], tap % shape.kernel_size[-1]
+        taps_of_row = shape.kernel_size[-1] // self._merged
+        with loop(self._taps, name="tap") as tap, loop(self._chunks, name="chunk") as chunk:
+            tap_row, tap_column = tap // taps_of_row, tap % taps_of_row
             of_tap = tap_row * (row_dilation * rows.row) + tap_column * (shape.dilations[-1] * rows.column)
             begin = first + (of_tap + chunk * rows.chunk) * BF16.bytes
             step = tap * self._chunks + chunk
@@ -239,6 +257,12 @@ class Bf16MatrixUnitKernel(TiledKernel[Bf16MatrixUnitSchedule]):
         block = self.schedule.block
         return block.row_tiles * block.tile_rows * block.channel_tiles
 
+    def _rows(self, image: Buffer, outputs: OutputBlock) -> _Rows:
+        """The input of a workgroup, where it is or a copy of it."""
+        if self._reads_in_place(image):
+            return self._in_place(image, outputs)
+        return self._stage(image, outputs)
+
     def _reads_in_place(self, image: Buffer) -> bool:
         """Whether tiles are loaded from the image itself."""
         fills_tiles = self.shape.input_channels % TILE_CHANNELS == 0
@@ -257,11 +281,15 @@ class Bf16MatrixUnitKernel(TiledKernel[Bf16MatrixUnitSchedule]):
         return _Rows(_address(image) + first * BF16.bytes, row, column, TILE_CHANNELS)
 
     def _stage(self, image: Buffer, outputs: OutputBlock) -> _Rows:
-        """A copy of the input of a workgroup: rows x chunks of channels x columns x 32 channels."""
+        """A copy of the input of a workgroup: rows x chunks of channels x columns x 32 channels, or, where
+        taps are merged, rows x elements of a row, side by side."""
         shape = self.shape
         columns = split_columns(shape, self.schedule.pixel_block)
         rows = split_rows(shape, self.schedule.row_block)
-        memory = ScratchMemory.of((rows, self._chunks, columns, TILE_CHANNELS), BF16.type, "staged_input")
+        extents: tuple[int, ...] = (rows, self._chunks, columns, TILE_CHANNELS)
+        if self._merged > 1:
+            extents = (rows, merged_row(shape, self.schedule.pixel_block))
+        memory = ScratchMemory.of(extents, BF16.type, "staged_input")
         # What is bf16 is copied bit by bit.
         numbers = {} if image.number.name == BF16.name else self.target.numbers
         image, staged = image.with_numbers(numbers), memory.buffer.with_numbers(numbers)
@@ -275,6 +303,9 @@ class Bf16MatrixUnitKernel(TiledKernel[Bf16MatrixUnitSchedule]):
             source = image.offset([outputs.number, *coordinates, first_column, 0])
 
             def copy_row(row: Index = row, source: Index = source) -> None:
+                if self._merged > 1:
+                    self._copy_elements(image, source, staged, row, begin, end)
+                    return
                 self._clear(staged, row, Index(0), begin)
                 with loop(end - begin, name="column") as number:
                     column = begin + number
@@ -283,6 +314,8 @@ class Bf16MatrixUnitKernel(TiledKernel[Bf16MatrixUnitSchedule]):
                 self._clear(staged, row, end, Index(columns))
 
             when(exists, copy_row, partial(self._clear, staged, row, Index(0), Index(columns)))
+        if self._merged > 1:
+            return _Rows(memory.address, staged.known_stride(0), shape.input_channels, TILE_CHANNELS)
         first, second, third = (staged.known_stride(dimension) for dimension in range(3))
         return _Rows(memory.address, first, third, second)
 
@@ -301,8 +334,31 @@ class Bf16MatrixUnitKernel(TiledKernel[Bf16MatrixUnitSchedule]):
             copy_elements(image, first, staged, target, Index(rest), TILE_LANES)
             clear_elements(staged, target + rest, Index(TILE_CHANNELS - rest), TILE_LANES)
 
+    def _copy_elements(
+        self, image: Buffer, source: Index, staged: Buffer, row: Index, begin: Index, end: Index
+    ) -> None:
+        """Copies the columns of a row from `begin` to `end`, side by side, and zeros before and behind."""
+        channels, target = self.shape.input_channels, staged.offset([row, 0])
+        clear_elements(staged, target, begin * channels, TILE_LANES)
+        stride = image.known_stride(-2)
+        if stride == channels:
+            place = source + begin * channels
+            copy_elements(
+                image, place, staged, target + begin * channels, (end - begin) * channels, TILE_LANES
+            )
+        else:
+            with loop(end - begin, name="column") as number:
+                column = begin + number
+                copied = target + column * channels
+                copy_elements(image, source + column * stride, staged, copied, Index(channels), TILE_LANES)
+        rest = Index(staged.known_stride(0)) - end * channels
+        clear_elements(staged, target + end * channels, rest, TILE_LANES)
+
     def _clear(self, staged: Buffer, row: Index, begin: Index, end: Index) -> None:
         """Has the columns from `begin` to `end` of a row be zero."""
+        if self._merged > 1:
+            clear_elements(staged, staged.offset([row, 0]), Index(staged.known_stride(0)), TILE_LANES)
+            return
         with loop(self._chunks, name="cleared_chunk") as chunk:
             first = staged.offset([row, chunk, begin, 0])
             clear_elements(staged, first, (end - begin) * TILE_CHANNELS, TILE_LANES)

@@ -16,6 +16,7 @@ from iree.winograd.pipelines.cpu.processor.matrix_unit import (
     MatrixBlock,
 )
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
+from iree.winograd.pipelines.emission.numbers.bf16 import BF16
 from iree.winograd.pipelines.problems.schedule import Schedule
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
@@ -114,6 +115,24 @@ def split_chunks(shape: ConvolutionShape) -> int:
     return ceil_div(shape.input_channels, TILE_CHANNELS)
 
 
+def merged_taps(shape: ConvolutionShape) -> int:
+    """Neighbouring taps that are summed as channels of one, of numbers of bf16: those of a row whose channels
+    would fill tiles by less than a half."""
+    merges = 2 * shape.input_channels <= TILE_CHANNELS and shape.dilations[-1] == 1
+    return shape.kernel_size[-1] if merges else 1
+
+
+def merged_chunks(shape: ConvolutionShape) -> int:
+    """Tiles of input channels, those of merged taps together."""
+    return ceil_div(merged_taps(shape) * shape.input_channels, TILE_CHANNELS)
+
+
+def merged_row(shape: ConvolutionShape, pixel_block: int) -> int:
+    """Elements of a row of the input of merged taps, those that fill the last tile included."""
+    columns = split_columns(shape, pixel_block)
+    return columns * shape.input_channels + merged_chunks(shape) * TILE_CHANNELS
+
+
 def input_step(shape: ConvolutionShape, dimension: int) -> int:
     """Elements of the input from one to the next that is split: a single tap leaves out what strides skip."""
     return shape.decomposition.step[dimension] if shape.kernel_size[dimension] == 1 else 1
@@ -144,7 +163,11 @@ def matrix_unit_workgroup_bytes(schedule: TileSchedule, shape: ConvolutionShape,
     sums = schedule.block.row_tiles * schedule.channel_tiles * TILE_BYTES
     waiting = 2 * schedule.channel_tiles * ROW_BYTES
     if isinstance(schedule, Bf16MatrixUnitSchedule):
-        return pixels * chunks * ROW_BYTES + sums + waiting
+        staged = pixels * chunks * ROW_BYTES
+        if merged_taps(shape) > 1:
+            row = merged_row(shape, schedule.pixel_block)
+            staged = split_rows(shape, schedule.row_block) * row * BF16.bytes
+        return staged + sums + waiting
     inputs = pixels * chunks * PARTS * ROW_BYTES
     filters = prod(shape.kernel_size) * chunks * PARTS * schedule.channel_tiles * TILE_BYTES
     without = direct_workgroup_bytes(shape, schedule.row_block, schedule.pixel_block, target)
