@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
+import shutil
 import signal
 import sys
+import textwrap
 from typing import TYPE_CHECKING, NoReturn
 
 from iree.winograd.command_line.interruption import INTERRUPTED
 from iree.winograd.commands import onnx_options
+from iree.winograd.commands.files import input_problem
 from iree.winograd.errors import InvalidOptionError, WinogradError
 from iree.winograd.importers.import_model import import_onnx, is_onnx
 from iree.winograd.targets import TARGET_OF_DRIVER, driver_name
@@ -30,7 +34,7 @@ def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
     parser = subparsers.add_parser(
         "tune",
         help="measure implementations of a program's convolutions",
-        usage="%(prog)s PROGRAM --device=DEVICE [options] [-- flags of iree-compile]",
+        usage="%(prog)s PROGRAM [-o FILE] [options] [-- flags of iree-compile]",
         description="Measures implementations of the convolutions of a program on a device, and records "
         "them in a tuning database, which iree-compile takes by --iree-winograd-tuning-database. May be "
         "interrupted at any time; the next run goes on from there. Flags after -- are those that the program "
@@ -40,10 +44,17 @@ def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
         "program", metavar="PROGRAM", help="MLIR text or bytecode, - for standard input, or an .onnx"
     )
     parser.add_argument(
+        "-o",
+        dest="output",
+        metavar="FILE",
+        help="compile the program, too, with what is fastest, to a .vmfb",
+    )
+    parser.add_argument(
         "--device",
-        required=True,
+        default="local-task",
         metavar="DEVICE",
-        help=f"{', '.join(TARGET_OF_DRIVER)}, as a URI of IREE's runtime: cuda://1, say",
+        help=f"{', '.join(TARGET_OF_DRIVER)}, as a URI of IREE's runtime: cuda://1, say; by default "
+        "local-task, this machine's CPU",
     )
     parser.add_argument(
         "--target",
@@ -89,32 +100,43 @@ def run(options: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     if options.threads is not None and driver != "local-task":
         parser.error("--threads is for local-task")
     # Other subcommands need neither the compiler nor the runtime.
+    from iree.winograd.compiling.program import compile
     from iree.winograd.tuning.tuner import tune
 
     # Processes and files of the tuner are for it to remove, however it ends.
     signal.signal(signal.SIGTERM, _exit)
+    shared = {
+        "target": options.target or TARGET_OF_DRIVER[driver],
+        "flags": options.flags,
+        "threads": options.threads,
+        "max_relative_error": options.max_relative_error,
+        "machine": options.machine,
+    }
     try:
+        source = _source(options)
         tune(
-            _source(options),
-            target=options.target or TARGET_OF_DRIVER[driver],
+            source,
             device=options.device,
-            flags=options.flags,
             database=options.database,
             budget=options.budget,
             workers=options.workers,
             scheduler=options.scheduler,
             report=_print,
-            threads=options.threads,
-            max_relative_error=options.max_relative_error,
-            machine=options.machine,
+            **shared,
         )
+        if options.output is not None:
+            if driver == "local-sync":
+                shared["threads"] = 1
+            compile(source, output=options.output, tuning_database=options.database, **shared)
     except WinogradError as error:
         print(f"iree-winograd: error: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print(f"interrupted; what was measured is in {options.database}", file=sys.stderr)
         return INTERRUPTED
-    print(f"recorded in {options.database}, for --iree-winograd-tuning-database")
+    print(f"recorded in {options.database}, which compile and run take by --tuning-database")
+    if options.output is not None:
+        print(f"compiled to {options.output}")
     return 0
 
 
@@ -125,6 +147,8 @@ def _source(options: argparse.Namespace) -> Source:
         raise InvalidOptionError(onnx_options.ONLY_ONNX)
     if of_model:
         return import_onnx(options.program, **of_model)
+    if os.path.exists(options.program) and (problem := input_problem(options.program)):
+        raise InvalidOptionError(problem)
     if options.program == "-":
         return sys.stdin.buffer.read()
     path: str = options.program
@@ -143,4 +167,9 @@ def _seconds(text: str) -> float:
 
 
 def _print(line: str) -> None:
+    """On a terminal a line that is too long goes on in an indented one."""
+    if sys.stdout.isatty():
+        line = textwrap.fill(
+            line, shutil.get_terminal_size().columns, subsequent_indent="    ", drop_whitespace=False
+        )
     print(line, flush=True)

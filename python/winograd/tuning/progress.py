@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 
+from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.selection.implementation import Implementation
 
 from .measuring.outcome import Failure, Outcome, Timing
 from .search import Search
+
+_USUAL = re.compile(r" (stride|dilation) 1(x1)*(?= )| padding 0(x0)* 0(x0)*(?= )| groups 1(?= )| f32$")
+_SAME_PADDING = re.compile(r"( padding (\S+)) \2(?= |$)")
 
 
 class Progress:
@@ -33,20 +38,22 @@ class Progress:
             if isinstance(outcome, Failure):
                 is_bug = outcome.is_wrong_result and not implementation.is_left_to_iree
                 kind = "WRONG RESULT, please report this:" if is_bug else "dropped"
-                self._report(f"  {kind} {implementation}: {outcome.reason}")
+                self._report(
+                    f"  {kind} {implementation} for {brief(search.workload.problem)}: {outcome.reason}"
+                )
         elapsed = _clock(time.monotonic() - self._begin)
         timings = [outcome for outcome in outcomes.values() if isinstance(outcome, Timing)]
         outliers = sum(timing.outliers for timing in timings)
         calls = sum(len(timing.samples) for timing in timings)
         self._report(
-            f"[{elapsed} of {_clock(self._budget)}] {search.workload.problem}: "
-            f"{len(timings)} measured ({outliers} outliers in {calls} calls), {_standing(search)}"
+            f"[{elapsed}/{_clock(self._budget)}] {brief(search.workload.problem)}: "
+            f"{len(timings)} measured ({outliers}/{calls} outliers), {_standing(search)}"
         )
 
     def end(self, searches: Sequence[Search]) -> None:
         """A table of all layers, and the sums where all were measured."""
         for search in searches:
-            self._report(f"{search.workload.count} x {search.workload.problem}: {_standing(search)}")
+            self._report(f"{search.workload.count} x {brief(search.workload.problem)}: {_standing(search)}")
         total = {"default": 0.0, "best": 0.0}
         for search in searches:
             baseline, best = search.measurements.get(search.baseline), search.best
@@ -62,13 +69,21 @@ class Progress:
 
 
 def _standing(search: Search) -> str:
-    best, baseline = search.best, search.measurements.get(search.baseline)
+    best = search.best
     if best is None:
         return "nothing measured yet"
-    default = ""
-    if baseline is not None:
-        default = f" (default {1e3 * baseline.seconds:.3f} ms, {search.speedup:.2f} times)"
-    return f"best {1e3 * best.seconds:.3f} ms{default}, {best.implementation}"
+    gain = "" if search.speedup is None else f", {search.speedup:.2f} times as fast"
+    by = "IREE's own code" if best.implementation.is_left_to_iree else str(best.implementation.algorithm)
+    return f"{1e3 * best.seconds:.3f} ms{gain}, {by}"
+
+
+def brief(problem: ConvolutionProblem) -> str:
+    """The text of a problem without what most have: strides of 1, no padding, one group, f32.
+
+    Padding that both sides have is said once.
+    """
+    text = _USUAL.sub("", str(problem))
+    return _SAME_PADDING.sub(r"\1", text).replace(" kernel ", " ", 1)
 
 
 def _clock(seconds: float) -> str:
