@@ -22,6 +22,7 @@ from iree.winograd.passes.infrastructure.registry import Pass
 from iree.winograd.passes.merge_elementwise import MergeElementwise
 from iree.winograd.passes.merge_phases import MergePhases
 from iree.winograd.passes.move_strides import MoveStrides
+from iree.winograd.passes.nest_concatenations import NestConcatenations
 from iree.winograd.passes.normalize_layout import NormalizeLayout
 from iree.winograd.passes.separate_resampling import SeparateResampling
 from iree.winograd.passes.split_pooling import SplitPooling
@@ -89,6 +90,7 @@ def compile_pipeline(
         ExpectSizes(**shared_values(options, ExpectSizes)),
         WidenHalf(),
         SplitResults(),
+        NestConcatenations(),
         LowerAttention(),
         LowerSoftmax(),
         LowerLayerNorm(),

@@ -42,7 +42,7 @@ def _misfit_of_sums(operation: Sums | PartialMoments | CombinedMoments) -> Reaso
     extents = operation.sums.extents
     if extents.sums * extents.summed < _LEAST_ELEMENTS or extents.summed < _LEAST_SUMMED:
         return f"IREE adds {extents.sums} times {extents.summed} elements as fast"
-    if extents.summed <= _LONGEST_SUM and extents.sums >= _MANY_SUMS:
+    if extents.kept == 1 and extents.summed <= _LONGEST_SUM and extents.sums >= _MANY_SUMS:
         return f"IREE adds {extents.sums} times {extents.summed} elements as fast"
     if extents.kept > 1 and extents.inner > SUMMING_THREADS:
         return f"a workgroup has not enough threads for groups of {extents.inner} channels"

@@ -63,7 +63,7 @@ IMAGES = {
     "groups of two channels": Image(1, 32, 16, (64, 17)),
     "channels": Image(3, 36, 36, (31, 29)),
     "channels that are no quads": Image(2, 35, 35, (32, 32)),
-    "more channels than threads read": Image(1, 1100, 1100, (65, 64)),
+    "more channels than threads read": Image(1, 1200, 1200, (8, 9)),
     "groups of more channels than threads read": Image(1, 1280, 20, (9, 8)),
     "one group": Image(1, 24, 1, (40, 40)),
     "few rows": Image(16, 8, 2, (16, 17)),
