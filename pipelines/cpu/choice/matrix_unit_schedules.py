@@ -68,6 +68,10 @@ def _blocks(rows: int, pixels: int, share: int, tiles: int) -> Iterator[tuple[in
         tiles_of_row = ceil_div(row_share, TILE_ROWS * pixel_tiles) * pixel_tiles
         tile_pixels = ceil_div(row_share, tiles_of_row)
         pixel_block = min(pixels, tiles_of_row * tile_pixels)
-        row_block = min(rows, max(row_tiles, share // pixel_block // row_tiles * row_tiles))
+        row_block = max(row_tiles, share // pixel_block // row_tiles * row_tiles)
+        if share // pixel_block >= rows:
+            # Register blocks overlap, for less than what a second workgroup would do again.
+            row_block = rows
+        row_block = min(rows, row_block)
         if row_tiles <= row_block and pixel_tiles * tile_pixels <= pixel_block:
             yield tile_pixels, pixel_tiles, row_tiles, row_block, pixel_block
