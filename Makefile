@@ -1,5 +1,6 @@
 # make test        everything that has to hold before a commit, in a few minutes
 # make test-all    the same, and the wide sweeps, which CI runs
+# make test-torch  importing and torch.compile with the oldest and the newest torch that they are for
 # make fuzz        random programs for BUDGET (10min, 2h, ...), a job per core; see test/fuzz/README.md
 # make demo        ResNet-18 with and without iree-winograd
 # make docs        the pages of docs/ as a site in build/site; a broken link is an error
@@ -14,8 +15,10 @@ typed := build/typecheck/iree/winograd
 pytest := $(python) -m pytest -q --numprocesses=auto --maxprocesses=8 --dist=loadgroup
 
 BUDGET ?= 10min
+# The ends of the range in pyproject.toml.
+TORCH_VERSIONS ?= 2.11.0 2.14.1
 
-.PHONY: checks demo docs format fuzz imported lint system-packages test test-all typecheck
+.PHONY: checks demo docs format fuzz imported lint system-packages test test-all test-torch typecheck
 
 demo: $(installed)
 	$(python) samples/demo.py
@@ -25,6 +28,9 @@ test: checks
 
 test-all: checks
 	$(pytest)
+
+test-torch:
+	for version in $(TORCH_VERSIONS); do test/torch-version.sh $$version || exit 1; done
 
 docs: $(documented) imported
 	NO_MKDOCS_2_WARNING=1 $(python) -m mkdocs build --quiet

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         TuningError,
         WinogradError,
     )
+    from iree.winograd.importers.batch_warning import BatchWarning
     from iree.winograd.importers.import_model import import_onnx, import_torch
     from iree.winograd.importers.imported_model import ImportedModel
     from iree.winograd.loading.runtime import ThreadsWarning, load
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 __version__ = "0.2.0.dev0"
 
 __all__ = [
+    "BatchWarning",
     "CallError",
     "CompilationError",
     "Explanation",
@@ -56,6 +58,7 @@ __all__ = [
 
 _MODULES = {
     **dict.fromkeys((name for name in __all__ if name.endswith("Error")), "iree.winograd.errors"),
+    "BatchWarning": "iree.winograd.importers.batch_warning",
     "ImportedModel": "iree.winograd.importers.imported_model",
     **dict.fromkeys(("import_onnx", "import_torch"), "iree.winograd.importers.import_model"),
     **dict.fromkeys(

@@ -1,5 +1,6 @@
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import iree.compiler
@@ -8,6 +9,7 @@ import torch
 from iree.winograd.compiling.program import compile
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.errors import CompilationError, ModelImportError
+from iree.winograd.importers.batch_warning import BatchWarning
 from iree.winograd.importers.import_model import import_torch
 from iree.winograd.importers.imported_model import ImportedModel
 from iree.winograd.loading.runtime import LoadedProgram, load
@@ -154,10 +156,10 @@ def test_fully_connected_layers_multiply_all_rows_at_once(tmp_path: Path) -> Non
 def test_signature(network: Network) -> None:
     model = import_torch(network, torch.zeros(2, 3, 9, 7), entry="forward")
     assert model.entry == "forward"
-    assert model.inputs == (TensorSignature((2, 3, 9, 7), "f32"),)
+    assert model.inputs == (TensorSignature((2, 3, 9, 7), "f32", "x"),)
     assert model.outputs == (TensorSignature((2, 8, 9, 7), "f32"), TensorSignature((2, 8), "f32"))
     dynamic = import_torch(network, torch.zeros(1, 3, 9, 7), dynamic_batch=True)
-    assert dynamic.inputs == (TensorSignature((None, 3, 9, 7), "f32"),)
+    assert dynamic.inputs == (TensorSignature((None, 3, 9, 7), "f32", "x"),)
     assert dynamic.outputs == (TensorSignature((None, 8, 9, 7), "f32"), TensorSignature((None, 8), "f32"))
 
 
@@ -209,7 +211,7 @@ def test_evaluation_mode_is_used_and_undone(network: Network) -> None:
 
 def test_exported_programs_are_imported(network: Network) -> None:
     exported = torch.export.export(network, (torch.zeros(2, 3, 9, 7),))
-    assert import_torch(exported).inputs == (TensorSignature((2, 3, 9, 7), "f32"),)
+    assert import_torch(exported).inputs == (TensorSignature((2, 3, 9, 7), "f32", "x"),)
     with pytest.raises(ModelImportError, match="give neither them nor dynamic_batch"):
         import_torch(exported, torch.zeros(2, 3, 9, 7))
 
@@ -222,6 +224,77 @@ class DataDependent(torch.nn.Module):
 class WithoutLowering(torch.nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return torch.linalg.eigvalsh(x)
+
+
+@dataclass
+class Pair:
+    first: torch.Tensor
+    second: torch.Tensor | None = None
+
+
+class Containers(torch.nn.Module):
+    """Takes and gives what models of diffusers and transformers do."""
+
+    def forward(
+        self,
+        pair: Pair,
+        scale: float,
+        *shifts: torch.Tensor,
+        masks: dict[str, list[torch.Tensor]],
+        power: int = 1,
+        negate: bool = False,
+    ) -> dict[str, object]:
+        total = pair.first * scale**power + shifts[0]
+        total = -total if negate else total
+        masked = total * masks["inner"][0]
+        return {"pair": Pair(total), "masked": (masked, masked - 1)}
+
+
+def test_arguments_and_results_in_containers() -> None:
+    first, shift = torch.tensor([8.0, -4, 2, 0, 1, 16]), torch.arange(6.0)
+    mask = torch.tensor([1.0, 0, 2, 0, 1, 0.5])
+    keywords = {"masks": {"inner": [mask]}, "power": 2, "negate": True}
+    model = import_torch(Containers(), Pair(torch.zeros(6)), 0.5, torch.zeros(6), kwargs=keywords)
+    assert [each.name for each in model.inputs] == ["pair_first", "shifts_0", "masks_inner_0"]
+    assert [each.name for each in model.outputs] == ["pair.first", "masked.0", "masked.1"]
+    program = load(compile(model), "local-sync")
+    assert program.main.signature is not None
+    assert program.main.signature.outputs == model.outputs
+    # Sums and products of numbers that f32 holds.
+    expected = torch.tensor([-2.0, 0, -2.5, -3, -4.25, -9])
+    total, masked, less = program(first, masks_inner_0=mask, shifts_0=shift)
+    torch.testing.assert_close(total, expected, rtol=0, atol=0)
+    torch.testing.assert_close(masked, expected * mask, rtol=0, atol=0)
+    torch.testing.assert_close(less, expected * mask - 1, rtol=0, atol=0)
+
+
+class Upsampling(torch.nn.Module):
+    """As those of diffusers: what it asks of its batch changes nothing in its results."""
+
+    def forward(self, x: torch.Tensor, factor: torch.Tensor) -> torch.Tensor:
+        x = x.contiguous() if x.shape[0] >= 64 else x
+        return torch.nn.functional.interpolate(x, scale_factor=2.0) * factor
+
+
+def test_a_model_that_looks_at_its_batch() -> None:
+    given = torch.zeros(1, 2, 3, 3), torch.tensor(1.0)
+    with pytest.warns(BatchWarning, match="imported for .*batch <= 63") as record:
+        model = import_torch(Upsampling(), *given, dynamic_batch=True)
+    assert record[0].filename == __file__
+    assert [each.shape for each in model.inputs] == [(None, 2, 3, 3), ()]
+    image = torch.arange(5 * 18.0).reshape(5, 2, 3, 3)
+    enlarged = load(compile(model), "local-sync")(image, torch.tensor(2.0))
+    expected = 2 * image.repeat_interleave(2, 2).repeat_interleave(2, 3)
+    torch.testing.assert_close(enlarged, expected, rtol=0, atol=0)
+
+
+def test_a_model_for_one_batch() -> None:
+    class Fixed(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x * torch.ones(2, 1)
+
+    with pytest.raises(ModelImportError, match=r"(?s)could not trace Fixed.*constant \(2\)"):
+        import_torch(Fixed(), torch.zeros(1, 3), dynamic_batch=True)
 
 
 def test_a_model_that_cannot_be_traced() -> None:

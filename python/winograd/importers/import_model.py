@@ -22,27 +22,34 @@ def is_onnx(path: str | PathLike[str]) -> bool:
 def import_torch(
     model: torch.nn.Module | torch.export.ExportedProgram,
     *arguments: Any,
+    kwargs: Mapping[str, Any] | None = None,
     dynamic_batch: bool = False,
     entry: str = "main",
 ) -> ImportedModel:
     """Import `model` as it is in evaluation mode; its forward function becomes the function `entry`.
 
-    `arguments` tell the types of the program's arguments, their values don't matter; a program that is
-    exported already needs none. With `dynamic_batch` the first dimension of every tensor argument is one and
-    the same unknown size. The result refers to the memory of the model's weights: don't change them while it
-    is in use. It computes what `forward` returns, and writes to none of its arguments.
+    `arguments` and `kwargs`, those by name, tell the types of the program's arguments; a program that is
+    exported already needs none. Tensors may lie in tuples, lists, dicts and dataclasses. They are what the
+    program takes, one after the other, under the names that the signatures of the result have: `mask`, or
+    `masks_0` for the first of several in `masks`. Their values don't matter. Numbers, truths, texts and None
+    are part of the program. Results have names where `forward` returns a dict, a dataclass or a named tuple.
+
+    With `dynamic_batch` the first dimension of every tensor is one and the same unknown size. Warns with
+    `BatchWarning` where what the model computes depends on it, with what it then has to satisfy. The result
+    refers to the memory of the model's weights: don't change them while it is in use. It computes what
+    `forward` returns, and writes to none of its arguments.
 
     Raises `ModelImportError` when torch or torch-mlir is missing, the model can't be exported, it keeps
     something in a buffer from call to call, it has sizes that depend on the values of its arguments, or
     torch-mlir has no lowering for one of its operators.
     """
     try:
-        from iree.winograd.importers import torch_graphs, torch_lowering
+        from iree.winograd.importers import torch_export, torch_graphs, torch_lowering
     except ImportError as error:
         raise ModelImportError(
             f"importing torch models needs torch and torch-mlir (`pip install iree-winograd[torch]`): {error}"
         ) from error
-    exported = torch_graphs.export(model, arguments, dynamic_batch)
+    exported = torch_export.export(model, arguments, kwargs or {}, dynamic_batch)
     return torch_lowering.lower(torch_graphs.decompose(exported), entry)
 
 

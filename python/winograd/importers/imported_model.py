@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from iree.winograd.dialect.resource_data import resource_attribute
 from iree.winograd.errors import ModelImportError
 from iree.winograd.loading.signatures import TensorSignature, named
 from iree.winograd.passes.match.navigation import walk
+from iree.winograd.pipelines.problems.reflection import INPUTS_KEY, OUTPUTS_KEY
 
 WEIGHT_ATTRIBUTE = "winograd.weight"
 """On an `arith.constant` of zeros: the name of the weight that it stands for."""
@@ -25,6 +27,8 @@ WEIGHT_ATTRIBUTE = "winograd.weight"
 TEXT_SUFFIX = ".mlir"
 
 Weights = Mapping[str, npt.NDArray[np.uint8]]
+Names = tuple[Sequence[str | None], Sequence[str | None]]
+"""Those of a function's arguments and of its results, as far as the model has some."""
 
 _RESOURCE = re.compile(r"dense_resource<(\w+)>")
 
@@ -78,12 +82,12 @@ def imported_model(
     module: Any,
     weights: Weights,
     entry: str,
-    names: tuple[Sequence[str], Sequence[str]] | None = None,
+    names: Names | None = None,
 ) -> ImportedModel:
     """The program in `module`, an operation of any MLIR `bindings`, whose function is `entry`.
 
-    Its constants that refer to resources of the names in `weights` become placeholders. `names` are those of
-    the function's arguments and results, if they have any. Raises `ModelImportError` when one of these is no
+    Its constants that refer to resources of the names in `weights` become placeholders. The compiled
+    program says its `names`. Raises `ModelImportError` when one of these is no
     tensor.
     """
     function = next(
@@ -96,6 +100,7 @@ def imported_model(
     outputs = tuple(_tensor_signature(bindings, each) for each in type_.results)
     if names is not None:
         inputs, outputs = map(named, (inputs, outputs), names)
+        _note_names(bindings, function, names)
 
     def replace(operation: Any) -> Any:
         _replace_by_placeholder(bindings, operation, weights)
@@ -111,6 +116,15 @@ def imported_model(
         inputs=inputs,
         outputs=outputs,
     )
+
+
+def _note_names(bindings: Any, function: Any, names: Names) -> None:
+    sides = zip((INPUTS_KEY, OUTPUTS_KEY), names, strict=True)
+    texts = {key: json.dumps(list(each)) for key, each in sides if any(each)}
+    with function.context:
+        entries = {key: bindings.StringAttr.get(text) for key, text in texts.items()}
+        if entries:
+            function.attributes["iree.reflection"] = bindings.DictAttr.get(entries)
 
 
 def _replace_by_placeholder(bindings: Any, operation: Any, weights: Weights) -> None:

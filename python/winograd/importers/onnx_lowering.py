@@ -6,7 +6,6 @@ model's own memory, as those of torch models do.
 
 from __future__ import annotations
 
-import json
 import re
 import time
 import warnings
@@ -19,8 +18,7 @@ from iree.winograd.dialect.bindings import PassManager, ir
 from iree.winograd.errors import ModelImportError
 from iree.winograd.importers.imported_model import ImportedModel, Weights, imported_model, resource_name
 from iree.winograd.importers.onnx_nodes.single_nodes import single_nodes
-from iree.winograd.passes.match.navigation import symbol_name, walk
-from iree.winograd.pipelines.problems.reflection import INPUTS_KEY, OUTPUTS_KEY
+from iree.winograd.passes.match.navigation import walk
 from onnx import ModelProto, TensorProto, numpy_helper
 
 _TO_TORCH = "builtin.module(torch-onnx-to-torch-backend-pipeline)"
@@ -84,7 +82,6 @@ def _lowered(model: ModelProto, entry: str, messages: _Messages) -> ImportedMode
             importer.import_all()
         _make_literals(module, weights.arrays)
         names = tuple(info.main_graph.input_map), tuple(each.name for each in model.graph.output)
-        _note_names(module.regions[0].blocks[0], entry, *names)
         with context:
             PassManager.parse(_TO_TORCH).run(module)
             # Those of other domains are left, and the next passes would stumble over something else.
@@ -170,12 +167,3 @@ def _is_weight(operation: ir.Operation, weights: Weights) -> bool:
     if operation.name != "torch.operator" or _VALUE not in operation.attributes:
         return False
     return resource_name(operation.attributes[_VALUE]) in weights
-
-
-def _note_names(block: ir.Block, entry: str, inputs: tuple[str, ...], outputs: tuple[str, ...]) -> None:
-    """Has the compiled program say how the model calls its inputs and outputs."""
-    (function,) = (each for each in block if symbol_name(each) == entry)
-    texts = {INPUTS_KEY: json.dumps(inputs), OUTPUTS_KEY: json.dumps(outputs)}
-    with function.context:
-        entries = {key: ir.StringAttr.get(text) for key, text in texts.items()}
-        function.attributes["iree.reflection"] = ir.DictAttr.get(entries)

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import torch
 from iree.winograd.errors import ModelImportError
 from iree.winograd.importers.torch_operators.table import import_decompositions
-from iree.winograd.importers.torch_operators.views import RollInMemoryFormat
-from torch.export.graph_signature import InputKind, OutputKind
+from torch.export.graph_signature import ConstantArgument, InputKind, OutputKind, OutputSpec
 from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 from torch.utils import _pytree as pytree
 
@@ -26,47 +24,16 @@ _TORCH = Path(torch.__file__).parent
 _ROOT = re.compile(r"^L\['\w+'\]\.?")
 
 
-def export(
-    model: torch.nn.Module | torch.export.ExportedProgram, arguments: Sequence[Any], dynamic_batch: bool
-) -> torch.export.ExportedProgram:
-    """The graph of `model` in evaluation mode. Raises `ModelImportError` when torch can't trace it."""
-    if isinstance(model, torch.export.ExportedProgram):
-        if arguments or dynamic_batch:
-            raise ModelImportError(
-                "an exported program holds its arguments' types: give neither them nor dynamic_batch"
-            )
-        return model
-    if not isinstance(model, torch.nn.Module):
-        raise ModelImportError(f"expected a torch.nn.Module or ExportedProgram, got {type(model).__name__}")
-    shapes = None
-    if dynamic_batch:
-        # A size of 1 would be taken for a constant.
-        arguments = pytree.tree_map_only(
-            torch.Tensor, lambda tensor: torch.cat([tensor, tensor]), tuple(arguments)
-        )
-        batch = torch.export.Dim("batch")
-        shapes = pytree.tree_map(
-            lambda value: {0: batch} if isinstance(value, torch.Tensor) else None, arguments
-        )
-    try:
-        with in_mode(model, training=False), RollInMemoryFormat(), warnings.catch_warnings():
-            _ignore_own_deprecations()
-            return torch.export.export(model, tuple(arguments), dynamic_shapes=shapes)
-    except Exception as error:
-        raise ModelImportError(f"torch.export could not trace {type(model).__name__}: {error}") from error
-
-
 def decompose(exported: torch.export.ExportedProgram) -> torch.export.ExportedProgram:
     """`exported` in terms of operators that torch-mlir knows. Raises `ModelImportError` when torch can't."""
     try:
-        with warnings.catch_warnings():
-            _ignore_own_deprecations()
+        with without_own_deprecations():
             decomposed: torch.export.ExportedProgram = exported.run_decompositions(import_decompositions())
     except Exception as error:
         raise ModelImportError(f"torch could not decompose the model's operators: {error}") from error
     _refuse_sizes_of_data(decomposed.graph)
     _return_results_only(decomposed)
-    _drop_tokens(decomposed)
+    _drop_arguments(decomposed)
     # Those that a model doesn't save are among the constants, where torch-mlir doesn't look for buffers.
     for name in decomposed.graph_signature.non_persistent_buffers:
         decomposed.state_dict[name] = decomposed.constants[name]
@@ -85,14 +52,15 @@ def _refuse_sizes_of_data(graph: torch.fx.Graph) -> None:
 
 
 def _return_results_only(exported: torch.export.ExportedProgram) -> None:
-    """Have the graph of `exported` return what the model returns, and not what it writes to arguments.
+    """Have the graph of `exported` return the tensors that the model returns, and not what it writes to.
 
-    Raises `ModelImportError` where what is written to a buffer is to be read in the next call.
+    Where the model returns None, the program returns nothing. Raises `ModelImportError` where what is written
+    to a buffer is to be read in the next call.
     """
     signature, graph = exported.graph_signature, exported.graph
     (output,) = graph.find_nodes(op="output")
     returned = output.args[0]
-    results = [spec.kind == OutputKind.USER_OUTPUT for spec in signature.output_specs]
+    results = list(map(is_result, signature.output_specs))
     if all(results):
         return
     output.args = (tuple(node for node, kept in zip(returned, results, strict=True) if kept),)
@@ -108,12 +76,22 @@ def _return_results_only(exported: torch.export.ExportedProgram) -> None:
             )
 
 
-def _drop_tokens(exported: torch.export.ExportedProgram) -> None:
-    """Take out arguments that torch orders effects by, which nothing reads: a model has none of them."""
+def is_result(spec: OutputSpec) -> bool:
+    """Whether an output is one of the program's: something that the model returns, and not None."""
+    is_none = isinstance(spec.arg, ConstantArgument) and spec.arg.value is None
+    return spec.kind == OutputKind.USER_OUTPUT and not is_none
+
+
+def _drop_arguments(exported: torch.export.ExportedProgram) -> None:
+    """Take out arguments that nothing reads: tokens, by which torch orders effects, and known numbers.
+
+    Torch traces a model for the numbers, truths and texts that it is given, and for None.
+    """
     signature, graph = exported.graph_signature, exported.graph
     placeholders = graph.find_nodes(op="placeholder")
     for spec, node in list(zip(signature.input_specs, placeholders, strict=True)):
-        if spec.kind == InputKind.TOKEN and not node.users:
+        is_dropped = spec.kind == InputKind.TOKEN or isinstance(spec.arg, ConstantArgument)
+        if is_dropped and not node.users:
             signature.input_specs.remove(spec)
             graph.erase_node(node)
 
@@ -152,6 +130,9 @@ def in_mode(model: torch.nn.Module, *, training: bool) -> Iterator[None]:
             module.training = was_training
 
 
-def _ignore_own_deprecations() -> None:
+@contextmanager
+def without_own_deprecations() -> Iterator[None]:
     """Torch warns of what it uses itself."""
-    warnings.filterwarnings("ignore", category=FutureWarning, message=".*treespec")
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", category=FutureWarning, message=".*treespec")
+        yield

@@ -15,7 +15,8 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from iree.winograd.errors import ModelImportError
-from iree.winograd.importers.imported_model import ImportedModel, imported_model
+from iree.winograd.importers.imported_model import ImportedModel, Names, imported_model
+from iree.winograd.importers.torch_export import argument_names, result_names
 from iree.winograd.importers.torch_graphs import layer_name, source_frames, source_line
 from iree.winograd.importers.torch_node import graph_of_node
 from iree.winograd.importers.torch_operators.empty import compute_without_elements
@@ -38,7 +39,8 @@ def lower(exported: torch.export.ExportedProgram, entry: str) -> ImportedModel:
 
     Raises `ModelImportError` with torch-mlir's diagnostics.
     """
-    return _lower(lambda importer: importer.import_frozen_program(exported, func_name=entry), entry)
+    names = argument_names(exported), result_names(exported)
+    return _lower(lambda importer: importer.import_frozen_program(exported, func_name=entry), entry, names)
 
 
 def lower_graph(graph: torch.fx.Graph, entry: str) -> ImportedModel:
@@ -72,7 +74,9 @@ def rejected_nodes(graph: torch.fx.Graph) -> dict[str, str]:
     return {}
 
 
-def _lower(import_graph: Callable[[_Importer], object], entry: str) -> ImportedModel:
+def _lower(
+    import_graph: Callable[[_Importer], object], entry: str, names: Names | None = None
+) -> ImportedModel:
     context = _context()
     diagnostics: list[str] = []
     handler = context.attach_diagnostic_handler(lambda diagnostic: _record(diagnostic, diagnostics))
@@ -87,7 +91,7 @@ def _lower(import_graph: Callable[[_Importer], object], entry: str) -> ImportedM
         raise ModelImportError(f"torch-mlir could not lower the model: {reason}") from error
     finally:
         handler.detach()
-    return imported_model(ir, module, weights.arrays, entry)
+    return imported_model(ir, module, weights.arrays, entry, names)
 
 
 def _refused_operators(graph: torch.fx.Graph | None) -> list[str]:

@@ -64,7 +64,9 @@ def count_arrays(function: str) -> int:
 
 
 def parse_declaration(
-    declaration: str, input_names: Sequence[str] | None = None, output_names: Sequence[str] | None = None
+    declaration: str,
+    input_names: Sequence[str | None] | None = None,
+    output_names: Sequence[str | None] | None = None,
 ) -> FunctionSignature:
     """The types in IREE's `iree.abi.declaration` of a compiled function, with these names.
 
@@ -81,14 +83,14 @@ def parse_declaration(
     )
 
 
-def _parse_side(kind: str, side: str, names: Sequence[str] | None) -> tuple[TensorSignature, ...]:
+def _parse_side(kind: str, side: str, names: Sequence[str | None] | None) -> tuple[TensorSignature, ...]:
     tensors = tuple(
         _parse_tensor(f"{kind} {index}", value) for index, value in enumerate(_VALUE.findall(side))
     )
     return tensors if names is None else named(tensors, names)
 
 
-def named(tensors: Sequence[TensorSignature], names: Sequence[str]) -> tuple[TensorSignature, ...]:
+def named(tensors: Sequence[TensorSignature], names: Sequence[str | None]) -> tuple[TensorSignature, ...]:
     """`tensors` with their `names`."""
     return tuple(replace(tensor, name=name) for tensor, name in zip(tensors, names, strict=True))
 
