@@ -197,6 +197,27 @@ class ConvolutionProblem:
             )
         )
 
+    @cached_property
+    def read_shares(self) -> tuple[float, ...]:
+        """Of each dimension, the part of the pairs of an output and a tap that read the image."""
+        return tuple(
+            sum(
+                0 <= output * stride + tap * dilation - low < size
+                for output in range(outputs)
+                for tap in range(taps)
+            )
+            / (outputs * taps)
+            for taps, dilation, low, size, outputs, stride in zip(
+                self.kernel_size,
+                self.dilations,
+                self.padding_low,
+                self.input_size,
+                self.output_size,
+                self.strides,
+                strict=True,
+            )
+        )
+
     @property
     def is_of_frames(self) -> bool:
         """Whether it multiplies the frames of a signal, a single channel, as a Fourier transform does."""

@@ -23,6 +23,8 @@ from iree.winograd.pipelines.cpu.schedules.direct import (
     copies_input,
     direct_channel_blocks,
     in_lines,
+    row_parts,
+    skips_padding,
     staged_elements,
 )
 from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule
@@ -199,8 +201,15 @@ def direct_seconds(
     parts, channel_blocks = _divided(blocks, schedule.channel_splits)
     workers = Workers(machine, threads, tasks * parts)
     cycle = 1 / machine.clock
-    register_blocks = schedule.row_block * ceil_div(schedule.pixel_block, schedule.register_pixels)
+    row = row_parts(shape, schedule.pixel_block)
+    row_blocks = [ceil_div(part.pixels, schedule.register_pixels) for part in row]
+    register_blocks = schedule.row_block * sum(row_blocks)
     per_channel = channel_seconds(schedule.product, target, machine) / PRODUCT_EFFICIENCY
+    skips = skips_padding(shape, schedule.pixel_block)
+    if skips:
+        # Of the taps of the last dimension those that each part has, of the others what is read on average.
+        read = sum(count * len(part.taps) for count, part in zip(row_blocks, row, strict=True))
+        per_channel *= prod(shape.read_shares[:-1]) * read / (sum(row_blocks) * shape.kernel_size[-1])
     products, filters = _products(
         shape, schedule.product, per_channel, register_blocks, (parts, channel_blocks), workers
     )
@@ -212,7 +221,7 @@ def direct_seconds(
         stores += row_pixels * transposed_pixel_cycles(schedule.channel_block, target.vector_width)
     staged = 0.0
     distance = shape.strides[-1] * shape.input_channels
-    if copies_input(shape, distance, parts, channel_blocks):
+    if not skips and copies_input(shape, distance, parts, channel_blocks):
         elements = staged_elements(shape, schedule.row_block, schedule.pixel_block)
         staged = shape.element_types.input_bytes * elements * (cycle / STAGED_BYTES_PER_CYCLE)
         if workers.count > 1 and prod(shape.kernel_size) == 1:
@@ -255,7 +264,7 @@ def depthwise_seconds(
     moved = size / workers.count / workers.shared_bandwidth(size)
     per_product = max(cycle, multiply_add_seconds(target, machine))
     if shape.groups == 1:
-        per_product = _inside(shape) * _shared_product_seconds(shape, schedule, target, machine)
+        per_product = prod(shape.read_shares) * _shared_product_seconds(shape, schedule, target, machine)
     elif not DepthwiseKernel(shape, schedule, target).rereads_in_l1(machine.caches[0].size):
         vector_bytes = shape.element_types.input_bytes * schedule.vector_width
         per_product = max(per_product, vector_bytes / machine.caches[1].bandwidth)
@@ -286,24 +295,6 @@ def _shared_product_seconds(
     loads = (len(columns) + (taps if in_registers else pixels * taps)) / (pixels * taps)
     waiting = max(loads / machine.loads_per_cycle, machine.multiply_add_latency / pixels)
     return max(multiply_add_seconds(target, machine), waiting / machine.clock) / PRODUCT_EFFICIENCY
-
-
-@cache
-def _inside(shape: ConvolutionShape) -> float:
-    """The part of the pairs of an output and a tap that read the image."""
-    part = 1.0
-    for low, size, outputs, stride, taps, dilation in zip(
-        shape.padding_low,
-        shape.input_size,
-        shape.output_size,
-        shape.strides,
-        shape.kernel_size,
-        shape.dilations,
-        strict=True,
-    ):
-        read = (output * stride + tap * dilation - low for output in range(outputs) for tap in range(taps))
-        part *= sum(0 <= element < size for element in read) / (outputs * taps)
-    return part
 
 
 def _products(

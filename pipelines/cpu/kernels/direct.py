@@ -9,14 +9,17 @@ from math import prod
 
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.dialect.bindings import ir
-from iree.winograd.pipelines.cpu.processor.product import CACHE_LINE_FLOATS, Panel, Rows
+from iree.winograd.pipelines.cpu.processor.product import CACHE_LINE_FLOATS, Panel, Product, Rows
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.schedules.channel_blocks import ChannelBlocks
 from iree.winograd.pipelines.cpu.schedules.direct import (
     DirectSchedule,
+    RowPart,
     copies_input,
     direct_channel_blocks,
     is_in_lines,
+    row_parts,
+    skips_padding,
 )
 from iree.winograd.pipelines.cpu.tiles.touched_pixels import TouchedPixels, read_pixels
 from iree.winograd.pipelines.emission.block_sums import add_in_blocks, loop_in_blocks
@@ -51,6 +54,12 @@ class _Pixels:
     block: Index
     register_block: Index
     """Number of those of the workgroup with the same channels."""
+    product: Product
+    """What multiplies them."""
+    outer_taps: tuple[tuple[Index, IndexLike], ...]
+    """The taps that they need: of each outer dimension the first one and the number of them."""
+    taps: range
+    """Of the last dimension."""
 
 
 @dataclass(frozen=True)
@@ -96,8 +105,9 @@ class DirectKernel:
     at once. What one output needs of one row of taps lies side by side in the input, taps and channels alike,
     so that the innermost loop runs over both. Where the convolution pads, the input that a workgroup needs is
     first copied between zeros, a row of the input for each outer tap; else it is read in place, unless its
-    pixels lie so that they would share few sets of the cache. Of a block that has more channels than there
-    are, the last lanes are left out.
+    pixels lie so that they would share few sets of the cache. Where much of what taps would read is padding,
+    these are left out, by rows and by parts of a row, and all others read in place. Of a block that has more
+    channels than there are, the last lanes are left out.
     """
 
     shape: ConvolutionShape
@@ -193,15 +203,25 @@ class DirectKernel:
             channel = self.blocks.first(block)
             with loop(outputs.rows, name="row") as row:
                 output_row = unflatten(outputs.first_row + row, sized.output_size[:-1])
-                with loop(row_pixels, schedule.register_pixels, "pixel") as start:
-                    pixel = start.minimum(row_pixels - schedule.register_pixels)
-                    position = (*output_row, outputs.first_pixel + pixel)
-                    place = row * self._register_blocks_of_row + start // schedule.register_pixels
-                    pixels = _Pixels(outputs.number, position, block, place)
-                    with named("origin"):
-                        origin = self._origin(source, pixels, row, pixel)
-                    sums = self._sum(source, origin, filters, pixels, store)
-                    store.emit(sums, outputs.number, position, channel, pixel)
+                outer_taps = self._outer_taps_of(output_row)
+                before = 0
+                for part in self._parts:
+                    register_pixels = self._register_pixels(part)
+                    block_product = replace(schedule.product, rows=register_pixels)
+                    part_store = replace(store, sums=(register_pixels, *store.sums[1:]))
+                    part_pixels = Index(part.pixels) if self._skips_padding else row_pixels
+                    with loop(part_pixels, register_pixels, "pixel") as start:
+                        pixel = start.minimum(part_pixels - register_pixels) + part.first
+                        position = (*output_row, outputs.first_pixel + pixel)
+                        place = row * self._register_blocks_of_row + start // register_pixels + before
+                        pixels = _Pixels(
+                            outputs.number, position, block, place, block_product, outer_taps, part.taps
+                        )
+                        with named("origin"):
+                            origin = self._origin(source, pixels, row, pixel)
+                        sums = self._sum(source, origin, filters, pixels, part_store)
+                        part_store.emit(sums, outputs.number, position, channel, pixel)
+                    before += ceil_div(part.pixels, register_pixels)
                 row_start = (*output_row, outputs.first_pixel)
                 store.finish_row(outputs.number, row_start, channel, self.target.vector_width, row_pixels)
 
@@ -237,6 +257,8 @@ class DirectKernel:
 
     def _stages(self, image: Buffer) -> bool:
         """Whether the input is copied: it is padded, or its pixels would share few sets of the cache."""
+        if self._skips_padding:
+            return False
         passes = ceil_div(self.blocks.count, self._channel_parts)
         distance = self.shape.strides[-1] * image.known_stride(-2)
         return copies_input(self.shape, distance, self._channel_parts, passes)
@@ -255,14 +277,17 @@ class DirectKernel:
         steps = self.shape.decomposition.step
         if source.is_copy:
             return source.buffer.offset([row, 0, pixel * steps[-1], 0])
-        coordinates = [output * step for output, step in zip(pixels.position, steps, strict=True)]
+        coordinates = [
+            output * step - low
+            for output, step, low in zip(pixels.position, steps, self.shape.padding_low, strict=True)
+        ]
         return source.buffer.offset([pixels.number, *coordinates, 0])
 
     def _sum(
         self, source: _Source, origin: Index, filters: Buffer, pixels: _Pixels, store: RegisterBlockStore
     ) -> list[ir.Value]:
         """The outputs of `register_pixels` neighbours for one block of channels, `register_vectors` each."""
-        shape, product = self.shape, self.schedule.product
+        shape, product = self.shape, pixels.product
         first = origin + self.blocks.group(pixels.block) * shape.group_inputs
         panel_origin = filters.offset([pixels.block, 0, 0, 0])
         pixel_stride = shape.decomposition.step[-1] * source.buffer.stride(-2)
@@ -280,10 +305,34 @@ class DirectKernel:
             rows = Rows(source.buffer, first + self._tap_offset(tap_row, source.tap_strides), pixel_stride)
             number = tap_row * tap_row_channels
             panel = Panel(filters, panel_origin + number * product.channels)
-            return self._add_tap_row(sums, rows, panel, partial(prefetch, number))
+            return self._add_tap_row(sums, rows, panel, pixels, partial(prefetch, number))
 
         zeros = product.zeros(shape.element_types.accumulator_type)
-        return self._loop(zeros, self._outer_taps, tap_row_channels, add_tap_row, "tap_row")
+        if not self._skips_padding:
+            return self._loop(zeros, self._outer_taps, tap_row_channels, add_tap_row, "tap_row")
+        return self._add_needed_rows(zeros, pixels, add_tap_row)
+
+    def _add_needed_rows(
+        self,
+        sums: list[ir.Value],
+        pixels: _Pixels,
+        add_tap_row: Callable[[Index, list[ir.Value]], list[ir.Value]],
+    ) -> list[ir.Value]:
+        """Adds the products with the rows of taps that pixels need: a loop for each outer dimension."""
+        shape, kernel = self.shape, self.shape.decomposition.kernel_size
+
+        def add_dimension(dimension: int, number: Index, sums: list[ir.Value]) -> list[ir.Value]:
+            if dimension == len(kernel) - 1:
+                return add_tap_row(number, sums)
+            (first, count), taps = pixels.outer_taps[dimension], kernel[dimension]
+
+            def add_tap(step: Index, sums: list[ir.Value]) -> list[ir.Value]:
+                return add_dimension(dimension + 1, number * taps + (first + step), sums)
+
+            terms = prod(kernel[dimension + 1 :]) * shape.group_inputs
+            return loop_in_blocks(sums, count, taps, terms, shape.summed_block, add_tap, "tap_row")
+
+        return add_dimension(0, Index(0), sums)
 
     def _loop(
         self,
@@ -297,34 +346,42 @@ class DirectKernel:
         return loop_in_blocks(sums, steps, steps, terms, self.shape.summed_block, body, name)
 
     def _add_tap_row(
-        self, sums: list[ir.Value], rows: Rows, panel: Panel, prefetch: Callable[[Index], None]
+        self,
+        sums: list[ir.Value],
+        rows: Rows,
+        panel: Panel,
+        pixels: _Pixels,
+        prefetch: Callable[[Index], None],
     ) -> list[ir.Value]:
         """Adds the products with one row of taps: in one loop where what they read lies side by side."""
-        shape, product = self.shape, self.schedule.product
+        shape, product = self.shape, pixels.product
         taps, dilation = shape.decomposition.kernel_size[-1], shape.decomposition.dilation[-1]
         column_stride = rows.buffer.stride(-2)
         side_by_side = dilation == 1 and shape.groups == 1 and column_stride == shape.input_channels
+        if not pixels.taps:
+            return sums
         if taps == 1 or side_by_side:
-            return self._add_run(sums, rows, panel, taps * shape.group_inputs, prefetch)
+            return self._add_run(sums, rows, panel, product, taps * shape.group_inputs, prefetch)
 
-        def add_tap(tap: Index, sums: list[ir.Value]) -> list[ir.Value]:
+        def add_tap(number: Index, sums: list[ir.Value]) -> list[ir.Value]:
+            tap = number + pixels.taps.start
             tap_rows = replace(rows, first=rows.first + tap * (dilation * column_stride))
             tap_filters = tap * (shape.group_inputs * product.channels)
             tap_panel = replace(panel, first=panel.first + tap_filters)
-            return self._add_run(sums, tap_rows, tap_panel, shape.group_inputs, prefetch)
+            return self._add_run(sums, tap_rows, tap_panel, product, shape.group_inputs, prefetch)
 
-        return self._loop(sums, taps, shape.group_inputs, add_tap, "tap")
+        return self._loop(sums, len(pixels.taps), shape.group_inputs, add_tap, "tap")
 
     def _add_run(
         self,
         sums: list[ir.Value],
         rows: Rows,
         panel: Panel,
+        product: Product,
         extent: int,
         prefetch: Callable[[Index], None],
     ) -> list[ir.Value]:
         """Adds the products of elements that lie side by side."""
-        product = self.schedule.product
 
         def add(first: Index, count: IndexLike, sums: list[ir.Value]) -> list[ir.Value]:
             part_rows = replace(rows, first=rows.first + first)
@@ -338,9 +395,24 @@ class DirectKernel:
     ) -> None:
         """Fetches, while a channel is added, a part of what comes next: outputs, and the next pixels."""
         store.prefetch(pixels.number, pixels.position, self.blocks.first(pixels.block), c)
-        if not source.is_copy and self.shape.decomposition.step[-1] == 1:
+        if not (source.is_copy or self._skips_padding) and self.shape.decomposition.step[-1] == 1:
             # A channel of these pixels takes as long as an element of each of the next ones.
             source.buffer.prefetch(origin + (c + source.buffer.stride(-2)) * self.schedule.register_pixels)
+
+    def _outer_taps_of(self, output_row: tuple[Index, ...]) -> tuple[tuple[Index, IndexLike], ...]:
+        """Of each outer dimension the first tap that a row of outputs needs, and the number of them."""
+        shape, outer = self.shape, self.shape.decomposition.kernel_size[:-1]
+        if not self._skips_padding:
+            return tuple((Index(0), taps) for taps in outer)
+        needed = []
+        for d, (output, taps) in enumerate(zip(output_row, outer, strict=True)):
+            # How far before the image, and before its end, the first tap reads.
+            outside = Index(shape.padding_low[d]) - output * shape.strides[d]
+            first = ceildiv(outside.maximum(0), shape.dilations[d]).minimum(taps)
+            behind = (outside + shape.input_size[d]).maximum(0)
+            end = ceildiv(behind, shape.dilations[d]).minimum(taps).maximum(first)
+            needed.append((first, end - first))
+        return tuple(needed)
 
     def _tap_offset(self, tap_row: Index, tap_strides: list[IndexLike]) -> Index:
         if len(tap_strides) == 1:
@@ -361,8 +433,19 @@ class DirectKernel:
         return min(self.schedule.channel_splits, self.blocks.count)
 
     @property
+    def _skips_padding(self) -> bool:
+        return skips_padding(self.shape, self.schedule.pixel_block)
+
+    @property
+    def _parts(self) -> tuple[RowPart, ...]:
+        return row_parts(self.shape, self.schedule.pixel_block)
+
+    def _register_pixels(self, part: RowPart) -> int:
+        return min(self.schedule.register_pixels, part.pixels)
+
+    @property
     def _register_blocks_of_row(self) -> int:
-        return ceil_div(self.schedule.pixel_block, self.schedule.register_pixels)
+        return sum(ceil_div(part.pixels, self._register_pixels(part)) for part in self._parts)
 
     @property
     def _filters_ahead(self) -> int:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cache
 from math import prod
 
-from iree.winograd.pipelines.cpu.processor.product import Product, RegisterBlock
+from iree.winograd.pipelines.cpu.processor.product import RegisterBlock
 from iree.winograd.pipelines.cpu.processor.target import ROW_PADDING, CpuTarget
 from iree.winograd.pipelines.cpu.schedules.channel_blocks import ChannelBlocks
 from iree.winograd.pipelines.problems.schedule import RunningSumSchedule
@@ -13,6 +14,10 @@ from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
 CACHE_SET_PERIOD = 2048
 """Bytes apart, or a multiple, at which the elements of a register block share one or two sets of L1."""
+MOST_READ = 0.75
+"""Of the products of a convolution, those with its image where leaving the others out pays."""
+FEWEST_PIXELS = 3
+"""Neighbours that have the same taps, for a register block of them to be worth it."""
 MAX_JOINED_PIXELS = 112
 """Of an image, up to which pointwise convolutions join those of a batch."""
 
@@ -40,7 +45,7 @@ class DirectSchedule(RunningSumSchedule):
     channel_splits: int = 1
 
     @property
-    def product(self) -> Product:
+    def product(self) -> RegisterBlock:
         """What multiplies a register block of pixels."""
         return RegisterBlock(
             rows=self.register_pixels,
@@ -96,6 +101,54 @@ def direct_channel_blocks(shape: ConvolutionShape, channel_block: int) -> Channe
     return ChannelBlocks(channels, shape.groups, channel_block)
 
 
+@dataclass(frozen=True)
+class RowPart:
+    """Neighbours in a row of outputs, `pixels` from `first` on, and their taps of the last dimension."""
+
+    first: int
+    pixels: int
+    taps: range
+
+
+def row_parts(shape: ConvolutionShape, pixel_block: int) -> tuple[RowPart, ...]:
+    """The parts of `pixel_block` outputs that register blocks divide: by taps where padding is skipped."""
+    taps = shape.decomposition.kernel_size[-1]
+    if not skips_padding(shape, pixel_block):
+        return (RowPart(0, pixel_block, range(taps)),)
+    return _parts_by_taps(shape)
+
+
+def skips_padding(shape: ConvolutionShape, pixel_block: int) -> bool:
+    """Whether register blocks leave out taps that read padding, and read all others in place.
+
+    That is where enough of the products are with padding, as dilations near the size of the image have it,
+    and where those that are left are of enough neighbours. Workgroups then take whole rows.
+    """
+    decomposition = shape.decomposition
+    is_apart = decomposition.kernel_size[-1] == 1 or decomposition.dilation[-1] > 1
+    if pixel_block != shape.output_size[-1] or not is_apart or shape.unknown_sizes or _is_widened(shape):
+        return False
+    if prod(shape.read_shares) > MOST_READ:
+        return False
+    return min(part.pixels for part in _parts_by_taps(shape)) >= FEWEST_PIXELS
+
+
+@cache
+def _parts_by_taps(shape: ConvolutionShape) -> tuple[RowPart, ...]:
+    """Those of a row whose outputs read the image with the same taps."""
+    low, size, stride = shape.padding_low[-1], shape.input_size[-1], shape.strides[-1]
+    taps, dilation = shape.kernel_size[-1], shape.dilations[-1]
+    parts: list[RowPart] = []
+    for output in range(shape.output_size[-1]):
+        reading = [tap for tap in range(taps) if 0 <= output * stride + tap * dilation - low < size]
+        needed = range(reading[0], reading[-1] + 1) if reading else range(0)
+        if parts and parts[-1].taps == needed:
+            parts[-1] = replace(parts[-1], pixels=parts[-1].pixels + 1)
+        else:
+            parts.append(RowPart(output, 1, needed))
+    return tuple(parts)
+
+
 def copies_input(shape: ConvolutionShape, pixel_distance: int, parts: int, passes: int) -> bool:
     """Whether a workgroup copies its input, whose neighbouring outputs read `pixel_distance` elements apart.
 
@@ -128,7 +181,7 @@ def direct_workgroup_bytes(
     sums = target.vector_registers * target.vector_width
     types = shape.element_types
     staged = 0
-    if may_copy_input(shape):
+    if may_copy_input(shape) and not skips_padding(shape, pixel_block):
         staged = types.domain_bytes * staged_elements(shape, row_block, pixel_block)
     return staged + types.accumulator_bytes * sums
 
