@@ -54,7 +54,7 @@ class Option:
     @property
     def help(self) -> str:
         """What it is for, on one line."""
-        return f"{self.purpose}; auto is {self.auto}" if "auto" in self.listed_values else self.purpose
+        return f"{self.purpose}; auto is {self.auto}" if self.auto else self.purpose
 
     @property
     def listed_values(self) -> tuple[str, ...]:
@@ -81,10 +81,11 @@ class Option:
 
     def check(self, value: object) -> None:
         """Raise ValueError when `value` isn't one of the option's."""
-        if value is None and _optional(self.type)[1]:
+        is_optional = _optional(self.type)[1]
+        if value is None and is_optional:
             return
         if not _is_instance(value, self.type) or not self.accepts(value):
-            listed = tuple("None" if each == "auto" else each for each in self.listed_values)
+            listed = tuple("None" if is_optional and each == "auto" else each for each in self.listed_values)
             raise ValueError(f"{self.name} must be {_alternatives(listed)}, got {value!r}")
 
 
