@@ -31,7 +31,8 @@ class FoldScale:
     An epilogue that begins with additions, subtractions, multiplications and divisions by constants per
     channel, as a batch norm does, computes `scale * output + shift`. Convolution is linear, so the scale can
     multiply the filter: what is left is one addition. Both are computed in float64 and rounded once. Needs a
-    filter that is a constant and that no other operation uses.
+    filter that is a constant and that no other operation uses. One that a kernel rounds, by which it isn't,
+    is left: `winograd-select-algorithm` says so.
 
         %y = "winograd.output_transform"(%m, %mean, %deviation, %weight, %bias) ({
           ^bb0(%a: f32, %b: f32, %c: f32, %d: f32, %e: f32):
@@ -91,7 +92,7 @@ def _match_filter(transform: ops.OutputTransformOp, affine: Affine) -> ops.Filte
     operation, product = transform.operation, defining_operation(transform.accumulator)
     if product is None or product.name != "linalg.batch_matmul":
         return NoMatch(operation, "its operand is not the result of linalg.batch_matmul")
-    if KEEPS_FILTER_ATTRIBUTE_NAME in product.attributes:
+    if affine.scales and KEEPS_FILTER_ATTRIBUTE_NAME in product.attributes:
         return NoMatch(operation, "its filter, once scaled, would be rounded")
     weights = defining_operation(product.operands[1])
     if weights is None or weights.name != ops.FilterTransformOp.OPERATION_NAME:

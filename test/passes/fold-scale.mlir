@@ -124,3 +124,27 @@ func.func @not_scaled(%v: tensor<4x1x1xf32>, %w: tensor<3x1x2xf32>, %zeros: tens
       operandSegmentSizes = array<i32: 1, 1, 0, 0, 0, 0, 0, 0, 0>} : (tensor<4x1x2xf32>, tensor<2xf32>) -> tensor<1x2x2xf32>
   return %y, %z : tensor<1x2x2xf32>, tensor<1x2x2xf32>
 }
+
+// -----
+
+#f1 = {dilation = array<i64: 1>, kernel_size = array<i64: 1>, output_tile = array<i64: 1>, part_size = array<i64: 1>, spacing = array<i64: 1>, step = array<i64: 1>, views = [array<i64: 0>]}
+
+// Once scaled, the numbers of this filter would no longer be those of the type that its kernel rounds to.
+// CHECK-LABEL: @kept
+// CHECK-NOT: scaled_filter
+// CHECK: arith.mulf
+func.func @kept(%v: tensor<1x2x1xf32>, %zeros: tensor<1x2x2xf32>) -> tensor<1x2x2xf32> {
+  %w = arith.constant dense<3.0> : tensor<1x1x2xf32>
+  %weight = arith.constant dense<1.1> : tensor<2xf32>
+  %u = "winograd.filter_transform"(%w) {decomposition = #f1, groups = 1 : i64} : (tensor<1x1x2xf32>) -> tensor<1x1x2xf32>
+  %m = linalg.batch_matmul {winograd.keeps_filter} ins(%v, %u : tensor<1x2x1xf32>, tensor<1x1x2xf32>)
+    outs(%zeros : tensor<1x2x2xf32>) -> tensor<1x2x2xf32>
+  // expected-remark @below {{its filter, once scaled, would be rounded}}
+  %y = "winograd.output_transform"(%m, %weight) ({
+  ^bb0(%a: f32, %p0: f32):
+    %b = arith.mulf %a, %p0 : f32
+    vector.yield %b : f32
+  }) {decomposition = #f1, groups = 1 : i64, indexing_maps = [affine_map<(n, w, k) -> (k)>],
+      operandSegmentSizes = array<i32: 1, 1, 0, 0, 0, 0, 0, 0, 0>} : (tensor<1x2x2xf32>, tensor<2xf32>) -> tensor<1x2x2xf32>
+  return %y : tensor<1x2x2xf32>
+}
