@@ -25,6 +25,8 @@ from iree.winograd.pipelines.cpu.processor.x86 import X86
 from iree.winograd.pipelines.cpu.schedules.matrix_unit import Bf16MatrixUnitSchedule
 from iree.winograd.pipelines.machines.defaults import default_cpu_machine
 from iree.winograd.pipelines.selection.candidates import convolution_shape, direct_algorithm
+from iree.winograd.tuning.measuring.constant_filter_program import ConstantFilterProgram
+from iree.winograd.tuning.measuring.program_of_problem import layer_program
 
 UNIT = "+amx-tile,+amx-bf16"
 TARGET = CpuTarget.of("sapphirerapids", f"+avx2,+fma,+avx512f,{UNIT}")
@@ -187,6 +189,17 @@ def test_it_is_chosen_for_numbers_of_bf16_alone() -> None:
         schedules = list(space.schedules(convolution_shape(stated, direct_algorithm(stated))))
         assert any(isinstance(each, Bf16MatrixUnitSchedule) for each in schedules)
         assert isinstance(schedules[0], Bf16MatrixUnitSchedule) == is_chosen
+
+
+@pytest.mark.parametrize("type_", ["bf16", "f16"])
+def test_layers_are_measured_with_numbers_of_their_type(type_: str) -> None:
+    """By others the tuner would find right results wrong."""
+    program = layer_program(problem(f"{POINTWISE}, operands of {type_}"))
+    assert isinstance(program, ConstantFilterProgram)
+    dtype = {"bf16": torch.bfloat16, "f16": torch.float16}[type_]
+    for numbers in map(torch.from_numpy, (program.image, program.filters)):
+        assert torch.equal(numbers.to(dtype).float(), numbers)
+        assert len(numbers.unique()) > 1000
 
 
 def test_filters_known_when_the_program_runs_are_refused() -> None:

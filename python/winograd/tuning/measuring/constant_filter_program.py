@@ -14,6 +14,9 @@ from iree.winograd.passes.build.generic import build_elementwise
 
 from .layer_program import Array, LayerProgram, Sizes, f32
 
+_UPPER_HALF = np.uint32(0xFFFF0000)
+"""Bits of an f32 that a bf16 has."""
+
 
 class ConstantFilterProgram(LayerProgram):
     """A layer with random filters and biases that are constants of the program.
@@ -45,17 +48,25 @@ class ConstantFilterProgram(LayerProgram):
 
     @cached_property
     def image(self) -> Array:
-        return np.random.default_rng(0).standard_normal(self.image_shape, np.float32)
+        return self._numbers(0, self.image_shape)
 
     @cached_property
     def filters(self) -> Array:
-        scale = np.float32(1 / np.sqrt(prod(self.problem.kernel_size) * self.problem.group_inputs))
-        filters: Array = scale * np.random.default_rng(1).standard_normal(self.filter_shape, np.float32)
-        return filters
+        scale = float(1 / np.sqrt(prod(self.problem.kernel_size) * self.problem.group_inputs))
+        return self._numbers(1, self.filter_shape, scale)
 
     @cached_property
     def bias(self) -> Array:
         return np.random.default_rng(2).standard_normal(self.bias_shape, np.float32)
+
+    def _numbers(self, seed: int, shape: tuple[int, ...], scale: float = 1.0) -> Array:
+        """Random ones, as the problem says that its operands have."""
+        numbers: Array = np.float32(scale) * np.random.default_rng(seed).standard_normal(shape, np.float32)
+        if self.problem.exact_type == "f16":
+            numbers = numbers.astype(np.float16).astype(np.float32)
+        if self.problem.exact_type == "bf16":
+            numbers = (numbers.view(np.uint32) & _UPPER_HALF).view(np.float32)
+        return numbers
 
     @property
     def arguments(self) -> tuple[Array, ...]:
