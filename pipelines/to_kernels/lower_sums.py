@@ -9,12 +9,13 @@ from iree.winograd.dialect.bindings import ir, tensor
 from iree.winograd.passes.build.transpositions import merged_to, transposed
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
+from iree.winograd.passes.match.elementwise import Elementwise, match_elementwise
 from iree.winograd.passes.match.image_sum import (
     ImageSum,
     match_image_sum,
     match_squared_deviations,
 )
-from iree.winograd.passes.match.navigation import only_user, transforms, walk
+from iree.winograd.passes.match.navigation import defining_operation, only_user, transforms, walk
 from iree.winograd.passes.match.reductions import is_reduction
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 
@@ -97,9 +98,17 @@ def _lower_sum(backend: Backend, lowering: Lowering, reduction: ir.Operation) ->
 
 
 def _computed_sum(backend: Backend, reduction: ir.Operation) -> ImageSum | None:
-    """The sum that `reduction` is, if a kernel is to compute it."""
+    """The sum that `reduction` is, if a kernel is to compute it.
+
+    What is computed for it alone IREE computes as it adds, and doesn't write to memory.
+    """
     found = match_image_sum(reduction)
-    return None if found is None or backend.misfit(Sums(found)) is not None else found
+    if found is None or backend.misfit(Sums(found)) is not None:
+        return None
+    operation = defining_operation(found.source)
+    elementwise = None if operation is None else match_elementwise(operation)
+    is_computed = isinstance(elementwise, Elementwise) and elementwise.is_pure
+    return None if is_computed and only_user(found.source) is not None else found
 
 
 def _as_result(computed: ir.Value, sums: ImageSum, result: ir.Value) -> ir.Value:
