@@ -41,6 +41,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # Whoever read the output has seen enough. What is left of it would be an error at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
+    except OSError as error:
+        # Of the standard output: the disk that it goes to may be full.
+        print(f"iree-winograd: error: {error.strerror or error}", file=sys.stderr)
+        return 1
     except KeyboardInterrupt:
         return INTERRUPTED
     return code

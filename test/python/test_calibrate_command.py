@@ -93,7 +93,6 @@ def test_calibrate_says_when_the_file_can_not_be_written(capsys: pytest.CaptureF
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((), "the following arguments are required: --device"),
         (("--device=abacus",), "--device must be one of local-task, cuda, vulkan, hip, not abacus"),
         (("--device=local-task", "--threads=0"), "--threads must be at least 1"),
         (("--device=cuda", "--threads=2"), "is for CPUs only"),

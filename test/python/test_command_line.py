@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -37,6 +38,13 @@ def test_slips_are_named(line: str, message: str, capsys: pytest.CaptureFixture[
         main(line.split())
     assert exit_.value.code == 2
     assert message in capsys.readouterr().err
+
+
+def test_an_output_that_takes_nothing_is_an_error() -> None:
+    command = [sys.executable, "-m", "iree.winograd.cli", "tool-path"]
+    with open("/dev/full", "w") as full:
+        outcome = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert (outcome.returncode, outcome.stderr) == (1, "iree-winograd: error: No space left on device\n")
 
 
 def completed(script: Path, *words: str) -> list[str]:

@@ -61,8 +61,7 @@ def test_unknown_flags_are_named(model: str, tmp_path: Path) -> None:
     assert outcome.returncode == 1
     assert outcome.stderr.splitlines()[:2] == [
         "iree-winograd compile: unknown flag '--treads=2'; did you mean '--threads'?",
-        "iree-winograd compile: unknown flag '--iree-llvmcpu-target-cp=znver4'; "
-        "did you mean '--iree-llvmcpu-target-cpu'?",
+        "unknown flag '--iree-llvmcpu-target-cp=znver4'; did you mean '--iree-llvmcpu-target-cpu'?",
     ]
 
 
@@ -121,7 +120,12 @@ def test_the_help_is_on_what_is_ours(capsys: pytest.CaptureFixture[str]) -> None
         (["missing.mlir"], "cannot open 'missing.mlir': No such file or directory"),
         (["."], "'.' is a folder"),
         (["net.vmfb"], "'net.vmfb' is compiled already: `iree-winograd run net.vmfb` calls it"),
-        (["net.pt"], "'net.pt' holds a model of torch: take that in Python, by winograd.import_torch"),
+        (["net.pt"], "'net.pt' is of torch, neither MLIR nor ONNX: export the model to one of these"),
+        (["net.pt2"], "'net.pt2' is what torch exported: compile it in Python, as winograd.compile("),
+        (
+            ["--thread", "3", "net.mlir"],
+            "unknown flag '--thread'; did you mean '--threads'?\nsee iree-winograd",
+        ),
         (["net.vmfb", "net.pt"], "a program to compile is needed, one at a time, not net.vmfb, net.pt"),
         (["--quiet"], "a program to compile is needed, none is given"),
         (["net.mlir", "--threads"], "for the --iree-winograd-threads option: requires a value!"),
@@ -135,7 +139,7 @@ def test_what_can_not_be_compiled(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    for name in ("net.vmfb", "net.pt"):
+    for name in ("net.vmfb", "net.pt", "net.pt2"):
         Path(name).write_bytes(b"")
     assert main(["compile", *arguments]) == 1
     assert capsys.readouterr().err.startswith(f"iree-winograd compile: {message}")

@@ -30,9 +30,10 @@ def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--device",
-        required=True,
+        default="local-task",
         metavar="DEVICE",
-        help=f"{', '.join(DRIVERS)}, as a URI of IREE's runtime: cuda://1, say",
+        help=f"{', '.join(DRIVERS)}, as a URI of IREE's runtime: cuda://1, say; by default local-task, this "
+        "machine's CPU",
     )
     parser.add_argument(
         "--target",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 from collections import deque
 from collections.abc import Collection, Mapping, Sequence
@@ -32,6 +33,7 @@ from iree.winograd.commands import onnx_options
 from iree.winograd.commands.files import input_problem
 from iree.winograd.errors import InvalidOptionError
 from iree.winograd.importers.import_model import import_onnx, is_onnx
+from iree.winograd.passes.infrastructure.option import Option
 from iree.winograd.targets import target_flags
 
 if TYPE_CHECKING:
@@ -54,10 +56,12 @@ _GROUPS: dict[str, dict[str, str | None]] = {
         "deny-layers": "PATTERNS",
     },
     "which times count": {"tuning-database": "FILE", "machine": "FILE"},
-    "what is written": {"fold-filters": "compile|load", "ptxas": "PROGRAM"},
+    "what is written": {"fold-filters": "auto|compile|load", "ptxas": "PROGRAM"},
     "what is said": {"report": "FILE.json|html", "remarks": None, "strict": None},
 }
 """Of our flags for the help, each with what stands for its value there, if it has one."""
+_OTHERS = "how layers are computed"
+"""The group of flags that are in none."""
 
 
 def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
@@ -126,19 +130,8 @@ class _CompileCommand(Front):
         return import_onnx(path, **self._of_model)
 
     def refusal(self, command_line: CommandLine) -> str | None:
-        from iree.winograd.command_line.unknown_flags import stock_flags, unknown_flags
-
-        flags = [each for each in command_line.stock if each not in command_line.inputs]
-        unknown = unknown_flags(flags)
-        if not unknown:
-            return None
-        known = [*_option_names(), *OWN_FLAGS, *stock_flags()]
-        lines = []
-        for flag in unknown:
-            meant = most_similar(flag, known)
-            hint = "" if meant is None else f"; did you mean '--{meant}'?"
-            lines.append(f"{PROGRAM}: unknown flag '{flag}'{hint}")
-        return "\n".join([*lines, f"see {PROGRAM} --help, and --help-iree for the flags of iree-compile"])
+        refusal = _refusal(command_line)
+        return None if refusal is None else f"{PROGRAM}: {refusal}"
 
     def watch_for_interrupts(self) -> None:
         end_on_interrupt()
@@ -154,6 +147,23 @@ class _CompileCommand(Front):
         name = output if is_file else "the program"
         for line in summary(compilation.decisions, compilation.failures, size):
             print(f"{name}: {line}", file=sys.stderr)
+
+
+def _refusal(command_line: CommandLine) -> str | None:
+    """Which flags neither this command nor the stock tool knows, and what may have been meant."""
+    from iree.winograd.command_line.unknown_flags import stock_flags, unknown_flags
+
+    flags = [each for each in command_line.stock if each not in command_line.inputs]
+    unknown = unknown_flags(flags)
+    if not unknown:
+        return None
+    known = [*_option_names(), *OWN_FLAGS, *stock_flags()]
+    lines = []
+    for flag in unknown:
+        meant = most_similar(flag, known)
+        hint = "" if meant is None else f"; did you mean '--{meant}'?"
+        lines.append(f"unknown flag '{flag}'{hint}")
+    return "\n".join([*lines, f"see {PROGRAM} --help, and --help-iree for the flags of iree-compile"])
 
 
 def options_parser() -> CommandParser:
@@ -177,9 +187,11 @@ def options_parser() -> CommandParser:
     )
     what.add_argument("--target", help="cpu, vulkan, cuda or hip, with a chip if need be: cuda:sm_80")
     onnx_options.add_arguments(what)
+    grouped = {name for names in _GROUPS.values() for name in names}
+    others = {name: _value_of(OWN_FLAGS[flag]) for name, flag in SHORT_FLAGS.items() if name not in grouped}
     for title, names in _GROUPS.items():
         group = parser.add_argument_group(title)
-        for name, value in names.items():
+        for name, value in (names | others if title == _OTHERS else names).items():
             text = OWN_FLAGS[SHORT_FLAGS[name]].help
             if value is None:
                 group.add_argument(f"--{name}", action="store_true", help=text)
@@ -196,6 +208,14 @@ def options_parser() -> CommandParser:
                 "--version", action="store_true", help="print the versions of this and of IREE"
             )
     return parser
+
+
+def _value_of(option: Option) -> str | None:
+    """What stands for the value of a flag in the help; None where it has none."""
+    if option.type is bool:
+        return None
+    are_words = all(re.fullmatch(r"[\w-]+", value) for value in option.listed_values)
+    return "|".join(option.listed_values) if are_words else "VALUE"
 
 
 def _option_names() -> Collection[str]:
@@ -239,6 +259,9 @@ def _check_inputs(command_line: CommandLine) -> None:
     """Raises `InvalidOptionError` for what can't be compiled, as far as that is to be seen from outside."""
     inputs = command_line.inputs
     if len(inputs) != 1:
+        # What looks like an input may be the value of a flag that nobody knows.
+        if refusal := _refusal(command_line):
+            raise InvalidOptionError(refusal)
         given = f"one at a time, not {', '.join(inputs)}" if inputs else "none is given"
         raise InvalidOptionError(f"a program to compile is needed, {given}; see {PROGRAM} --help")
     if problem := input_problem(inputs[0]):

@@ -7,7 +7,18 @@ import os
 from iree.winograd.atomic_file import STANDARD_STREAM
 
 _COMPILED = ".vmfb"
-_TORCH = (".pt", ".pt2", ".pth", ".safetensors")
+_EXPORTED = ".pt2"
+_OTHERS = {
+    ".pt": "torch",
+    ".pth": "torch",
+    ".safetensors": "torch",
+    ".tflite": "TensorFlow",
+    ".pb": "TensorFlow",
+    ".h5": "TensorFlow",
+    ".keras": "TensorFlow",
+    ".py": "Python",
+}
+"""What files of these names are of."""
 
 
 def input_problem(path: str) -> str | None:
@@ -20,9 +31,11 @@ def input_problem(path: str) -> str | None:
         return f"cannot open '{path}': No such file or directory"
     if path.endswith(_COMPILED):
         return f"'{path}' is compiled already: `iree-winograd run {path}` calls it"
-    if path.endswith(_TORCH):
+    if path.endswith(_EXPORTED):
         return (
-            f"'{path}' holds a model of torch: take that in Python, by winograd.import_torch, or export it "
-            "to ONNX"
+            f"'{path}' is what torch exported: compile it in Python, as "
+            f"winograd.compile(winograd.import_torch(torch.export.load({path!r})), output='FILE.vmfb')"
         )
+    if other := _OTHERS.get(os.path.splitext(path)[1]):
+        return f"'{path}' is of {other}, neither MLIR nor ONNX: export the model to one of these"
     return None

@@ -7,7 +7,8 @@ import sys
 from typing import TYPE_CHECKING
 
 from iree.winograd.commands import onnx_options
-from iree.winograd.errors import WinogradError
+from iree.winograd.commands.files import input_problem
+from iree.winograd.errors import InvalidOptionError, WinogradError
 
 if TYPE_CHECKING:
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -39,6 +40,8 @@ def _run(options: argparse.Namespace) -> int:
     from iree.winograd.importers.import_model import import_onnx
 
     try:
+        if problem := input_problem(options.model):
+            raise InvalidOptionError(problem)
         model = import_onnx(options.model, **onnx_options.import_arguments(options))
         model.save(options.output)
     except WinogradError as error:
