@@ -115,6 +115,22 @@ def test_statistics_and_arguments_that_a_model_changes(images: torch.Tensor) -> 
         assert torch.equal(given, expected_given)
 
 
+def test_channels_last_images_are_pooled_to_one_pixel(images: torch.Tensor) -> None:
+    """Torch reads the means by strides of their own."""
+
+    class Pooled(Network):
+        def between(self, features: torch.Tensor) -> torch.Tensor:
+            return torch.nn.functional.adaptive_avg_pool2d(features, 1)
+
+    model = Pooled().to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    images = images.to(memory_format=torch.channels_last)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", FallbackWarning)
+        function = compiled(model, fallback="eager", cache=False)
+        for batch in (images, torch.cat([images, images[:1]])):
+            check(model, function, batch)
+
+
 @pytest.mark.parametrize("memory_format", [torch.contiguous_format, torch.channels_last])
 def test_rolled_images_have_the_order_of_eager(
     images: torch.Tensor, memory_format: torch.memory_format

@@ -16,12 +16,21 @@ from torch.overrides import TorchFunctionMode
 def contiguous_view(
     tensor: torch.Tensor, size: Sequence[Any], stride: Sequence[Any], storage_offset: Any = None
 ) -> Any:
-    """`aten.as_strided` where it is a view, which may have dynamic sizes, as in group normalization."""
+    """`aten.as_strided` where it is a view, which may have dynamic sizes.
+
+    Group normalization is traced with it, and pooling of channels-last images to one pixel, whose strides
+    along dimensions of one element are others.
+    """
     is_view = (
         tensor.is_contiguous()
         and storage_offset in (None, tensor.storage_offset())
         and statically_known_true(math.prod(size) == tensor.numel())
-        and tuple(stride) == make_contiguous_strides_for(tuple(size))
+        and all(
+            step == contiguous or statically_known_true(length == 1)
+            for step, contiguous, length in zip(
+                stride, make_contiguous_strides_for(tuple(size)), size, strict=True
+            )
+        )
     )
     return torch.ops.aten.view.default(tensor, size) if is_view else NotImplemented
 
