@@ -73,6 +73,10 @@ stream.executable private @begin {
 // CHECK: %[[NEXT:.*]] = arith.addi %[[FIRST]], %[[FETCHED]]
 // CHECK: %[[PLACE:.*]] = arith.addi %[[NEXT]], %[[LINE]]
 // CHECK: memref.prefetch %[[FILTERS]][%[[PLACE]]], read, locality<2>
+// Who has looked often enough lets others run, by Linux.
+// CHECK: %[[PATIENT:.*]] = arith.cmpi sge, %[[FETCHED]], %c524288
+// CHECK: scf.if %[[PATIENT]]
+// CHECK: llvm.inline_asm has_side_effects "syscall", "={rax},{rax}
 // CHECK: llvm.inline_asm has_side_effects "pause", "~{memory}
 // Then the shares that the workgroup reads, each by a line of its own.
 // CHECK: arith.subi %[[TAKEN]]#2, %[[REACH]]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 
 from iree.winograd.dialect.bindings import arith, ir, memref, scf
 from iree.winograd.pipelines.emission.buffer import Buffer
 from iree.winograd.pipelines.emission.control_flow import loop, loop_carried, named, when
-from iree.winograd.pipelines.emission.index import Index, select_index
+from iree.winograd.pipelines.emission.index import Condition, Index, select_index
 from iree.winograd.pipelines.problems.cache_line import CACHE_LINE_BYTES
 from iree.winograd.pipelines.problems.chain import (
     ARRIVED,
@@ -26,6 +27,10 @@ from .instruction_set import InstructionSet
 
 LINES_PER_LOOK = 32
 """Cache lines that are fetched between two looks at a count: about as many as a core waits for at a time."""
+_LOOK_BYTES = LINES_PER_LOOK * CACHE_LINE_BYTES
+PATIENT_LOOKS = 256
+"""Looks, some 5 to 15 us, after which a thread lets others run between them: one that is waited for may be
+without a core, which a neighbour has, or this thread."""
 
 
 @dataclass(frozen=True)
@@ -108,7 +113,10 @@ class Arrivals:
         self.instruction_set.emit_ordering()
 
     def _emit_wait(self, place: Index, kernels: Index, reading: Reading | None, fetched: Index) -> Index:
-        """Emits a loop that ends when an element is `kernels` or more; gives how far `reading` is fetched."""
+        """Emits a loop that ends when an element is `kernels` or more; gives how far `reading` is fetched.
+
+        In programs that are compiled on Linux, for which they are then, waiting threads yield at last.
+        """
         with named("awaited"):
             awaited = arith.index_cast(self.counts.element, kernels.value)
         index = ir.IndexType.get()
@@ -122,8 +130,12 @@ class Arrivals:
             position = Index(point.block.arguments[0])
             if reading is not None:
                 when(position.less_than(reading.count), then=lambda: _fetch(reading, position))
-            self.instruction_set.emit_ordering(self.instruction_set.pause)
-            scf.yield_([(position + LINES_PER_LOOK * CACHE_LINE_BYTES).value])
+            when(
+                Condition(sys.platform == "linux") & position.at_least(PATIENT_LOOKS * _LOOK_BYTES),
+                then=self.instruction_set.emit_yield,
+                otherwise=lambda: self.instruction_set.emit_ordering(self.instruction_set.pause),
+            )
+            scf.yield_([(position + _LOOK_BYTES).value])
         return Index(wait.results[0])
 
     def emit_arrival(self, workgroup: Workgroup) -> None:

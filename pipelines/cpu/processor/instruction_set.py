@@ -51,6 +51,13 @@ class InstructionSet(ABC):
     def emit_processor_number(self) -> ir.Value:
         """Emits the reading of the number, an i32, that the system has given to the processor."""
 
+    @abstractmethod
+    def emit_yield(self) -> None:
+        """Emits the request that Linux let another thread run on the processor, if one waits for it.
+
+        Accesses to memory keep their order across it, as across those of `emit_ordering`.
+        """
+
     def emit_ordering(self, instruction: str = "") -> None:
         """Emits an instruction, or none, across which accesses to memory keep their order.
 

@@ -40,6 +40,9 @@ MATRIX_UNIT_FEATURES = {"amx-tile", "amx-bf16"}
 BF16_ROUNDING_FEATURES = {"avx512bf16", "avx512vl"}
 """Those of what rounds vectors of any length to bf16."""
 
+_SCHED_YIELD = 24
+"""The number of the system call."""
+
 
 class X86(InstructionSet):
     """That of x86-64."""
@@ -79,6 +82,11 @@ class X86(InstructionSet):
         number = self.emit("rdtscp", ("={ecx}", "~{eax}", "~{edx}"), result=integer).result
         # Bits from the 12th on are those of its part of the memory.
         return arith.andi(number, arith.constant(integer, 0xFFF))
+
+    def emit_yield(self) -> None:
+        long = ir.IntegerType.get_signless(64)
+        constraints = ("={rax}", "{rax}", "~{rcx}", "~{r11}", "~{memory}")
+        self.emit("syscall", constraints, [arith.constant(long, _SCHED_YIELD)], long)
 
 
 X86_64 = X86()
