@@ -104,11 +104,11 @@ def test_normalization_between_convolutions_is_that_of_torch(shape: tuple[int, i
     assert np.abs(np.asarray(program(image.numpy())) - expected).max() <= bound
 
 
-@pytest.mark.parametrize("width", [280, *wide([264, 300, 320])])
+@pytest.mark.parametrize("width", [300, *wide([264, 280, 320])])
 @pytest.mark.parametrize("target", [TARGETS[0], *wide(TARGETS[1:])])
 def test_sums_of_many_groups_are_shared_by_lanes(width: int, target: str) -> None:
     """Of more channels than threads of a kernel share: IREE gets pixels and channels of a group."""
     model = Between([(32 * width, nn.GroupNorm(32, 32 * width))])
-    found = distributions(model, target, (32, IMAGE_CHANNELS, 2, 2))
+    found = distributions(model, target, (32, IMAGE_CHANNELS, 4, 4))
     assert [len(each.reduced) for each in found] == [2, 2]
     assert [each for each in found if not each.is_right] == []
