@@ -8,6 +8,7 @@ import shutil
 import sys
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeGuard, overload
 
@@ -132,6 +133,8 @@ def compile(
     checked_options = make_options(WinogradOptions, options)
     if report is not None:
         _check_report(report, enable_winograd)
+    if isinstance(source, ImportedModel) and not checked_options.size_hint:
+        checked_options = replace(checked_options, size_hint=source.size_hint)
     winograd_options = checked_options if enable_winograd else None
     if winograd_options is not None:
         damage: list[str] = []

@@ -65,8 +65,8 @@ def import_onnx(
     Its graph becomes the function `entry`; the signatures of the result have the names of its inputs and
     outputs, and so has the program that it is compiled to. Sizes that the model leaves open stay unknown
     until the program runs, but for those of dimensions that it names, as in `sizes={"height": 224}`:
-    convolutions are only rewritten where no size but the batch is unknown. With `dynamic_batch` the first
-    dimension of every input is unknown, whatever the model says. Operators are named by their nodes, or else
+    with such sizes most convolutions are rewritten on CPUs alone. With `dynamic_batch` the first dimension of
+    every input is unknown, whatever the model says. Operators are named by their nodes, or else
     by the first of their outputs.
 
     Raises `ModelImportError` when the package `onnx` is missing, the file isn't there or isn't an ONNX model,

@@ -46,6 +46,8 @@ class ImportedModel:
     entry: str
     inputs: tuple[TensorSignature, ...]
     outputs: tuple[TensorSignature, ...]
+    size_hint: tuple[int, ...] = ()
+    """Of the images that it was traced on the sizes that it leaves open, in order, but for the batch."""
 
     @property
     def flags(self) -> tuple[str, ...]:

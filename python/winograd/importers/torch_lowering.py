@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
@@ -33,6 +34,8 @@ _TO_LINALG = (
     "builtin.module(torch-backend-to-linalg-on-tensors-backend-pipeline{allow-non-finites=true})",
 )
 
+_LEAST_IMAGE_RANK = 3
+
 
 def lower(exported: torch.export.ExportedProgram, entry: str) -> ImportedModel:
     """`exported`, decomposed, on linalg and tensors.
@@ -40,7 +43,8 @@ def lower(exported: torch.export.ExportedProgram, entry: str) -> ImportedModel:
     Raises `ModelImportError` with torch-mlir's diagnostics.
     """
     names = argument_names(exported), result_names(exported)
-    return _lower(lambda importer: importer.import_frozen_program(exported, func_name=entry), entry, names)
+    model = _lower(lambda importer: importer.import_frozen_program(exported, func_name=entry), entry, names)
+    return replace(model, size_hint=_traced_size(exported.graph))
 
 
 def lower_graph(graph: torch.fx.Graph, entry: str) -> ImportedModel:
@@ -49,7 +53,26 @@ def lower_graph(graph: torch.fx.Graph, entry: str) -> ImportedModel:
     Tensors among the arguments of its nodes are weights. Raises `ModelImportError` with torch-mlir's
     diagnostics.
     """
-    return _lower(lambda importer: importer.import_stateless_graph(graph, func_name=entry), entry)
+    model = _lower(lambda importer: importer.import_stateless_graph(graph, func_name=entry), entry)
+    return replace(model, size_hint=_traced_size(graph))
+
+
+def _traced_size(graph: torch.fx.Graph) -> tuple[int, ...]:
+    """The sizes, but for the batch, that are open of the first image that has some, as it was traced on."""
+    for node in graph.find_nodes(op="placeholder"):
+        value = node.meta.get("val")
+        if not isinstance(value, torch.Tensor) or value.dim() < _LEAST_IMAGE_RANK:
+            continue
+        hints = [_hint(each) for each in value.shape[1:] if isinstance(each, torch.SymInt)]
+        if hints:
+            return tuple(hint for hint in hints if hint) if all(hints) else ()
+    return ()
+
+
+def _hint(size: Any) -> int | None:
+    """What a size was when torch traced it."""
+    hint = size.node.hint
+    return None if hint is None else int(hint)
 
 
 def rejected_nodes(graph: torch.fx.Graph) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -109,15 +110,34 @@ class GraphCompiler:
     def _compile_sizes(self, graph: GraphModule, inputs: Sequence[Any]) -> Function:
         """`graph`, in which some sizes are symbols: by one program if it does, or one for each of its sizes.
 
-        There are no fast kernels for images of any size. For any number of images there are.
+        For any number of images there are fast kernels of all convolutions, for any sizes of most.
         """
         sized = SizedFunction(graph, self._compile_static, self._settings.sizes)
         if has_open_images(graph):
-            return sized
-        compiled = self._compile_functional(graph, inputs, None)
+            compiled = attempt(lambda: self._compile_any_size(graph, inputs))
+            if compiled is None:
+                return sized
+        else:
+            compiled = self._compile_functional(graph, inputs, None)
         if not self._settings.measured or not _is_functional():
             return compiled
         return MeasuredFunction(compiled, graph, lambda ours, eager: sized)
+
+    def _compile_any_size(self, graph: GraphModule, inputs: Sequence[Any]) -> Function | None:
+        """`graph` by programs for images of any size; None where these lack a kernel for a convolution."""
+        graphs: list[ExplainedGraph] = []
+        inference = partial(self._compile_inference, freezing=self._settings.freezing, record=graphs.append)
+        with warnings.catch_warnings():
+            # Of what isn't used there is nothing to say.
+            warnings.simplefilter("ignore")
+            compiled = _functional(graph, inputs, partial(inference, given=inputs, key=None))
+        parts = [part for explained in graphs for part in explained.parts]
+        is_all = parts and not any(explained.rejections for explained in graphs)
+        if not is_all or any(each.algorithm is None for part in parts for each in part.convolutions):
+            return None
+        for explained in graphs:
+            self._record(explained)
+        return compiled
 
     def _compile_static(self, graph: GraphModule, inputs: Sequence[Any]) -> Function:
         """`graph`, which torch traced before, in which sizes are now known."""

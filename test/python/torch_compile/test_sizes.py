@@ -1,4 +1,4 @@
-"""Graphs that torch traces for any sizes: a program for each of those that come, and eager beyond them."""
+"""Graphs that torch traces for any sizes: one program, or one for each of those that come, and then eager."""
 
 import warnings
 from collections.abc import Callable, Iterator
@@ -10,6 +10,7 @@ import torch
 from iree.winograd.compiling import program
 from iree.winograd.torch_compile import measured_function, sized_function
 from iree.winograd.torch_compile.fallback_warning import FallbackWarning
+from iree.winograd.torch_compile.graph_compiler import GraphCompiler
 from small_networks import THREADS, UNIT_ROUNDOFF, Network, check, compiled
 
 
@@ -27,6 +28,12 @@ def compilations(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
     yield seen
 
 
+@pytest.fixture
+def static_programs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Has a graph be one for which there aren't all kernels where sizes are open."""
+    monkeypatch.setattr(GraphCompiler, "_compile_any_size", lambda *_: None)
+
+
 def fallbacks(function: Callable[..., Any], *arguments: Any) -> list[str]:
     """What is left to the fallback in a call."""
     with warnings.catch_warnings(record=True) as caught:
@@ -35,6 +42,17 @@ def fallbacks(function: Callable[..., Any], *arguments: Any) -> list[str]:
     return [str(each.message) for each in caught if each.category is FallbackWarning]
 
 
+def test_sizes_share_a_program(compilations: list[Any]) -> None:
+    model = Network()
+    function = compiled(model, dynamic=True, cache=False)
+    for size in ((12, 12), (10, 14), (7, 31), (12, 12), (40, 9)):
+        assert fallbacks(check, model, function, torch.randn(2, 3, *size)) == []
+    # Torch traces once more for heights that differ from widths.
+    assert len(compilations) <= 2
+
+
+@pytest.mark.usefixtures("static_programs")
+@pytest.mark.wide
 def test_a_second_size_has_a_program_of_its_own(compilations: list[Any]) -> None:
     model = Network()
     function = compiled(model, cache=False)
@@ -49,7 +67,7 @@ def test_a_second_size_has_a_program_of_its_own(compilations: list[Any]) -> None
     assert len(compilations) == count <= 3
 
 
-def test_programs_for_a_size_have_kernels_and_hold_the_weights() -> None:
+def test_programs_for_any_size_have_kernels_and_hold_the_weights() -> None:
     image = torch.randn(2, 3, 12, 12)
     torch._dynamo.mark_dynamic(image, 2)
     torch._dynamo.mark_dynamic(image, 3)
@@ -58,9 +76,10 @@ def test_programs_for_a_size_have_kernels_and_hold_the_weights() -> None:
     assert len(part.convolutions) == 2
     for convolution in part.convolutions:
         assert convolution.algorithm is not None
-        assert convolution.problem is not None and "?" not in convolution.problem
+        assert convolution.problem is not None and "x?12x?12x" in convolution.problem
 
 
+@pytest.mark.usefixtures("static_programs")
 def test_further_sizes_run_eagerly_until_they_come_often(
     compilations: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -124,6 +143,7 @@ def test_a_program_for_any_batch_that_is_slower_than_eager_becomes_one_for_each(
         assert len(compilations) == count
 
 
+@pytest.mark.usefixtures("static_programs")
 def test_numbers_that_change_are_seen() -> None:
     class Scaled(Network):
         def forward(self, image: torch.Tensor, scale: float = 1.0, times: int = 1) -> torch.Tensor:
