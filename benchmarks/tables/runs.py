@@ -47,7 +47,7 @@ RUNS: Mapping[str, Run] = {
         "2026-11-23", SERVER, "gradients --batch 32 --threads 2 --rounds 3"
     ),
     "half-server.json": Run(
-        "2026-11-26", SERVER, "half_precision --network resnet18 resnet50 mobilenetv2 --threads 1 16"
+        "2026-11-26", SERVER, "half_precision --network resnet18 resnet50 --threads 1 16"
     ),
     "large-kernels.json": Run("2026-11-22", "a CPU with AVX-512", "large_kernels --batch 1"),
     "layers-server-layouts-1.json": Run(
