@@ -56,8 +56,8 @@ def test_our_flags_in_a_response_file(tmp_path: Path) -> None:
         ("max-relative-error=nan", "a positive number, got 'nan'"),
         ("max-relative-error=small", "a positive number, got 'small'"),
         (
-            "report=report.txt",
-            "for the --iree-winograd-report option: must be a .json or .html file, got 'report.txt'",
+            "report=report.md",
+            "for the --iree-winograd-report option: must be an .html or .txt or .json file, got 'report.md'",
         ),
         (
             "report=report.json --split-input-file",

@@ -24,6 +24,7 @@ from iree.winograd.report.schema import (
     ProblemReport,
     TotalsReport,
 )
+from iree.winograd.report.text import decision_text
 
 VOID_ELEMENTS = {"meta", "br", "hr", "img", "input", "link", "col"}
 PEAK, BANDWIDTH = 1e12, 1e11
@@ -284,6 +285,22 @@ def test_what_is_no_layer_is_shown_by_its_time(three_layers: Page) -> None:
     for each in unmeasured["dispatches"]:
         each["seconds"] = None
     assert "iree-winograd run with --profile and --report" in decision_page(unmeasured)
+
+
+def test_the_text_has_a_line_for_each_layer() -> None:
+    layers = [convolution(0, [candidate(4, 1e-3, measured=2e-3)], 0), convolution(1, [], None)]
+    text = decision_text(report(layers)).splitlines()
+    assert text[:2] == ["model    models/a <model>.onnx", "date     2026-11-26T20:00:00+00:00"]
+    assert "layers   2, 1 rewritten" in text
+    first, second = (line for line in text if line.startswith("convolution"))
+    assert first.split("  ")[:2] == ["convolution 0", "2 ms"] and "F(4x4, 3x3)" in first
+    assert "IREE's own code" in second and second.endswith("reason 1")
+    begin = text.index("beside the layers") + 1
+    assert text[begin:] == [
+        "3 ms  main_dispatch_0_softmax  attention",
+        "4 ms  winograd_max_pool        pool",
+    ]
+    assert "none: there are no layers" in decision_text(report([]))
 
 
 def test_eight_stages_have_eight_colors() -> None:

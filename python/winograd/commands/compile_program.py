@@ -57,7 +57,7 @@ _GROUPS: dict[str, dict[str, str | None]] = {
     },
     "which times count": {"tuning-database": "FILE", "machine": "FILE"},
     "what is written": {"fold-filters": "auto|compile|load", "ptxas": "PROGRAM"},
-    "what is said": {"report": "FILE.json|html", "remarks": None, "strict": None},
+    "what is said": {"report": "FILE.html|txt|json", "remarks": None, "strict": None},
 }
 """Of our flags for the help, each with what stands for its value there, if it has one."""
 _OTHERS = "how layers are computed"

@@ -22,9 +22,16 @@ def _page(report: DecisionReport) -> str:
     return decision_page(report)
 
 
+def _text(report: DecisionReport) -> str:
+    from iree.winograd.report.text import decision_text
+
+    return decision_text(report)
+
+
 _FORMATS: dict[str, Callable[[DecisionReport], str]] = {
     ".json": lambda report: json.dumps(report, indent=1) + "\n",
     ".html": _page,
+    ".txt": _text,
 }
 
 
@@ -32,7 +39,7 @@ class ReportFileError(Exception):
     """A report can't be written; the text says which file, and why."""
 
 
-REPORT_FILES = "a .json or .html file"
+REPORT_FILES = "an .html or .txt or .json file"
 
 
 def is_report_path(path: str | os.PathLike[str]) -> bool:
