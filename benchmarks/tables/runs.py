@@ -34,6 +34,7 @@ RUNS: Mapping[str, Run] = {
     ),
     "gpu-reductions-h200.json": Run("2026-11-26", H200, "gpu_reductions run build/gpu-reductions --rounds 5"),
     "gpu-split-chosen.json": Run("2026-11-23", H200, "gpu_split run build/gpu-split"),
+    "gpu-sums-h200.json": Run("2026-11-26", "NVIDIA H200", "gpu_reductions run build/gpu-reductions"),
     "gpu-training.json": Run("2026-11-23", H200, "gpu_training --layouts nhwc"),
     "gradients-depthwise.json": Run(
         "2026-11-23", "two machines", "gradients --layers mobilenet --gradient weight --rounds 5 --burst 0.02"
