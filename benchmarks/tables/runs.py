@@ -97,6 +97,9 @@ RUNS: Mapping[str, Run] = {
         "2026-11-22", "Granite Rapids server, 2 virtual processors, torch 2.13", "torch_compile --threads 1 2"
     ),
     "torch-compile-h200-sm_90a.json": Run("2026-11-22", H200, "torch_compile --device cuda --layouts nchw"),
+    "torch-compile-sweep.json": Run(
+        "2026-11-26", f"{SERVER}, torch 2.11", "torch_compile_sweep --jobs 16 --budget 250 --limit 120"
+    ),
     "torch-compile-zoo.json": Run("2026-11-22", "one thread", "torch_compile_zoo"),
     "training-server.json": Run("2026-11-23", SERVER, "training"),
     "tuning-1-thread.json": Run("2026-11-21", ZEN4, "tuning --threads 1 --seconds 2"),
