@@ -15,7 +15,8 @@ class _ResidualBlock(nn.Module):
     def __init__(self, channels: int, kernel: int, dilations: tuple[int, ...]) -> None:
         super().__init__()
         self.convolutions = nn.ModuleList(
-            nn.Conv1d(channels, channels, kernel, padding="same", dilation=dilation) for dilation in dilations
+            nn.Conv1d(channels, channels, kernel, padding=dilation * (kernel // 2), dilation=dilation)
+            for dilation in dilations
         )
 
     def forward(self, sound: torch.Tensor) -> torch.Tensor:
