@@ -60,3 +60,13 @@ def test_a_batch_may_be_unknown_beside_and_threads_several(program: Program) -> 
 
 def _allows_outputs(program: Program, size: tuple[int, ...]) -> bool:
     return min(replace(program, size=size).output_size) > 0
+
+
+@pytest.mark.wide
+def test_signals_and_volumes() -> None:
+    padded = {"low": (1,), "high": (1,)}
+    signal = Program((40,), 8, 16, (3,), (4,), (3,), dynamic_size=True, **padded)
+    signal.check_sizes([(1,), (7,), (40,), (61,)], threads=1)
+    padded = {"low": (1, 1, 1), "high": (1, 1, 1)}
+    volume = Program((6, 8, 9), 8, 16, (3, 3, 3), (2, 2, 2), (3, 3, 3), dynamic_size=True, **padded)
+    volume.check_sizes([(1, 1, 1), (2, 7, 5), (6, 8, 9), (3, 11, 10)], threads=1)
