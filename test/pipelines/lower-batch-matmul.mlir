@@ -143,14 +143,19 @@ func.func @transposed_in_a_loop(%x: tensor<2x33x20xf32>, %w: tensor<2x20x19xf32>
 
 util.global private @device = #hal.device.target<"cuda", [#hal.executable.target<"cuda", "cuda-nvptx-fb">]> : !hal.device
 
-// GPUs have IREE's code.
+// GPUs have IREE's code where its tiles divide all sizes, and a kernel otherwise.
 // CHECK-LABEL: func.func @on_a_gpu
-// CHECK-NOT: flow.dispatch
-// CHECK: linalg.batch_matmul
-func.func @on_a_gpu(%a: tensor<2x50x50xf32>, %b: tensor<2x50x50xf32>) -> tensor<2x50x50xf32> {
+// CHECK-SAME: (%[[A:.*]]: tensor<2x50x50xf32>, %[[B:.*]]: tensor<2x50x50xf32>, %[[C:.*]]: tensor<2x64x64xf32>)
+// CHECK: %[[Y:.*]] = flow.dispatch @winograd_batch_matmul_2x50x50_from_50::@winograd_batch_matmul_2x50x50_from_50(%[[A]], %[[B]])
+// CHECK: %[[Z:.*]] = linalg.batch_matmul ins(%[[C]], %[[C]]
+// CHECK: return %[[Y]], %[[Z]]
+func.func @on_a_gpu(%a: tensor<2x50x50xf32>, %b: tensor<2x50x50xf32>, %c: tensor<2x64x64xf32>) -> (tensor<2x50x50xf32>, tensor<2x64x64xf32>) {
   %zero = arith.constant 0.0 : f32
   %e = tensor.empty() : tensor<2x50x50xf32>
   %zeros = linalg.fill ins(%zero : f32) outs(%e : tensor<2x50x50xf32>) -> tensor<2x50x50xf32>
   %y = linalg.batch_matmul ins(%a, %b : tensor<2x50x50xf32>, tensor<2x50x50xf32>) outs(%zeros : tensor<2x50x50xf32>) -> tensor<2x50x50xf32>
-  return %y : tensor<2x50x50xf32>
+  %ec = tensor.empty() : tensor<2x64x64xf32>
+  %zeros_c = linalg.fill ins(%zero : f32) outs(%ec : tensor<2x64x64xf32>) -> tensor<2x64x64xf32>
+  %z = linalg.batch_matmul ins(%c, %c : tensor<2x64x64xf32>, tensor<2x64x64xf32>) outs(%zeros_c : tensor<2x64x64xf32>) -> tensor<2x64x64xf32>
+  return %y, %z : tensor<2x50x50xf32>, tensor<2x64x64xf32>
 }
