@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks import zoo
+from benchmarks import isolation, zoo
 from benchmarks.isolation import Outcome, side_by_side
 from benchmarks.networks.zoo import ZOO
 from benchmarks.results_file import ResultsFile
@@ -87,7 +87,7 @@ def measure(monkeypatch: pytest.MonkeyPatch, *outcomes: Outcome) -> tuple[dict[s
         measured.append(task["tools"])
         return remaining.pop(0)
 
-    monkeypatch.setattr(zoo, "run_isolated", run)
+    monkeypatch.setattr(isolation, "run_isolated", run)
     options = argparse.Namespace(tools=["ours", "torch"], seconds=1.0, programs=None, limit=60.0, memory=1.0)
     return zoo._row("alexnetb", options, frozenset({0})), measured
 
