@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -173,7 +172,6 @@ def test_our_compile_takes_options_as_keywords() -> None:
 
 
 @pytest.mark.wide
-@pytest.mark.skipif(find_spec("iree.turbine") is None, reason="iree-turbine is not installed")
 def test_iree_turbine() -> None:
     import torch
     from iree.turbine import aot
