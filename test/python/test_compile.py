@@ -224,7 +224,7 @@ class LeaveAnOp:
 def use_pass(patch: pytest.MonkeyPatch, pass_class: type[Pass]) -> None:
     """Makes a pass of this class all that is done to programs."""
     patch.setitem(registry._names, pass_class, "winograd-test")
-    patch.setattr(compilation, "compile_pipeline", lambda *_: [pass_class()])
+    patch.setattr(compilation, "compile_pipeline", lambda *_, **_options: [pass_class()])
 
 
 def test_a_pass_that_crashes_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -462,7 +462,7 @@ def test_kernels_that_their_translation_breaks_are_not_run(monkeypatch: pytest.M
     expect_within(result, expected, TOLERANCE * np.abs(expected).max())
 
 
-def fail(*arguments: object) -> None:
+def fail(*arguments: object, **keywords: object) -> None:
     raise KeyError("an oversight")
 
 

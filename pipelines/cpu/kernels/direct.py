@@ -142,9 +142,12 @@ class DirectKernel:
 
     def touched_pixels(self, number: int) -> TouchedPixels:
         """Those of the workgroups of an x coordinate."""
-        blocks = _Blocks(SizedShape.of(self.shape), self.schedule)
-        written = blocks.outputs(Index(number)).pixels(self.shape, self.schedule.pixel_block)
+        written = self._outputs(Index(number)).pixels(self.shape, self.schedule.pixel_block)
         return TouchedPixels(read_pixels(self.shape, written), written)
+
+    def _outputs(self, number: Index) -> OutputBlock:
+        """Those of the workgroups of an x coordinate, of images of known size."""
+        return _Blocks(SizedShape.of(self.shape), self.schedule).outputs(number)
 
     def emit(
         self,
