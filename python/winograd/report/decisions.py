@@ -6,9 +6,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import datetime, timezone
-from importlib.metadata import version
 from math import isfinite, prod
 
+from iree.compiler import version as compiler_version
 from iree.winograd import __version__
 from iree.winograd.passes.infrastructure.containment import RewriteFailure
 from iree.winograd.passes.match.problem import ConvolutionProblem
@@ -56,7 +56,7 @@ def decision_report(
         schema_version=SCHEMA_VERSION,
         model=model,
         date=datetime.now(timezone.utc).isoformat(timespec="seconds"),
-        versions={"iree-winograd": __version__, "iree-base-compiler": version("iree-base-compiler")},
+        versions={"iree-winograd": __version__, "iree-base-compiler": compiler_version.VERSION},
         target=None if space is None else space.key,
         machine=None if space is None else asdict(space.machine),
         limits=None if space is None else _limits(space.limits),
