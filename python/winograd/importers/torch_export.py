@@ -12,6 +12,7 @@ import torch
 from iree.winograd.errors import ModelImportError
 from iree.winograd.importers.batch_warning import BatchWarning
 from iree.winograd.importers.torch_graphs import in_mode, is_result, without_own_deprecations
+from iree.winograd.importers.torch_operators.views import RollInMemoryFormat
 from torch.export.graph_signature import InputKind, OutputKind, TensorArgument
 from torch.utils import _pytree as pytree
 
@@ -44,7 +45,7 @@ def export(
     _register_dataclasses(given)
     hook = model.register_forward_hook(lambda _, __, results: _register_dataclasses(results))
     try:
-        with in_mode(model, training=False), without_own_deprecations():
+        with in_mode(model, training=False), RollInMemoryFormat(), without_own_deprecations():
             return _with_dynamic_batch(model, *given) if dynamic_batch else _export(model, *given, None)
     except ModelImportError:
         raise
