@@ -105,6 +105,7 @@ class Nearest(torch.nn.Module):
         ]
 
 
+@pytest.mark.wide
 def test_nearest_elements_are_those_of_torch() -> None:
     torch.manual_seed(0)
     model, images = Nearest(), [torch.randn(shape) for shape in SHAPES]
@@ -137,7 +138,8 @@ class Interpolating(torch.nn.Module):
         ]
 
 
-@pytest.mark.parametrize("antialias", [True, *wide([False])])
+@pytest.mark.wide
+@pytest.mark.parametrize("antialias", [True, False])
 def test_interpolation_agrees_with_float64(antialias: bool) -> None:
     torch.manual_seed(0)
     model = Interpolating(antialias)

@@ -226,11 +226,12 @@ def depthwise(rank: int, *, transposed: bool) -> Function:
     return computed
 
 
-@pytest.mark.parametrize("rank", [1, 2, 3])
+@pytest.mark.parametrize("rank", [1, 2, pytest.param(3, marks=pytest.mark.wide)])
 def test_transposed_convolutions_with_a_filter_for_each_channel(rank: int) -> None:
     expect(depthwise(rank, transposed=True), random(2, 4, *(5, 6, 5)[:rank]), terms=16)
 
 
+@pytest.mark.wide
 def test_convolutions_of_volumes_with_a_filter_for_each_channel() -> None:
     expect(depthwise(3, transposed=False), random(2, 4, 5, 6, 5), terms=16)
 
