@@ -23,6 +23,7 @@ from typing import Any
 
 from benchmarks.isolation import Limits, answer_task, compared, side_by_side, tell
 from benchmarks.results_file import ResultsFile
+from benchmarks.tool_records import in_a_line
 
 TITLE = "models_of_people"
 _BURST_SECONDS = 0.1
@@ -51,7 +52,7 @@ def main() -> None:
         def compare(name: str, processors: frozenset[int], threads: int = threads) -> None:
             row = _row(name, threads, options, processors)
             results.add(_key(name, threads), row)
-            print(f"{_key(name, threads)}: {_summary(row)}", flush=True)
+            print(f"{_key(name, threads)}: {in_a_line(row)}", flush=True)
 
         seconds = end - time.monotonic()
         side_by_side(names, compare, jobs=options.jobs, seconds=seconds, threads=threads)
@@ -123,20 +124,6 @@ def _work(task: Task) -> None:
     if task.seconds > 0:
         comparison.time_within(task.seconds, _BURST_SECONDS)
         tell(row)
-
-
-def _summary(row: dict[str, Any]) -> str:
-    if "failure" in row:
-        return str(row["failure"])
-    parts = []
-    for tool, record in row["tools"].items():
-        if "failure" in record:
-            parts.append(f"{tool} failed: {record['failure'][:100]}")
-        elif "milliseconds" in record:
-            parts.append(f"{tool} {record['milliseconds']:.2f} ms, error {record['error']:.1e}")
-        else:
-            parts.append(f"{tool} error {record['error']:.1e}")
-    return "; ".join(parts)
 
 
 if __name__ == "__main__":

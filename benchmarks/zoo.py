@@ -24,6 +24,7 @@ from typing import Any
 
 from benchmarks.isolation import Limits, answer_task, compared, run_isolated, side_by_side, tell
 from benchmarks.results_file import ResultsFile
+from benchmarks.tool_records import in_a_line
 
 _BURST_SECONDS = 0.1
 
@@ -55,7 +56,7 @@ def main() -> None:
     def compare(name: str, processors: frozenset[int]) -> None:
         row = _row(name, options, processors)
         results.add(name, row)
-        print(f"{name}: {_summary(row)}", flush=True)
+        print(f"{name}: {in_a_line(row)}", flush=True)
 
     side_by_side(networks, compare, jobs=options.jobs, seconds=options.budget)
 
@@ -136,20 +137,6 @@ def _work(task: Task) -> None:
     if task.seconds > 0:
         comparison.time_within(task.seconds, _BURST_SECONDS)
         tell(row)
-
-
-def _summary(row: dict[str, Any]) -> str:
-    if "failure" in row:
-        return str(row["failure"])
-    parts = []
-    for tool, record in row["tools"].items():
-        if "failure" in record:
-            parts.append(f"{tool} failed: {record['failure'][:100]}")
-        elif "milliseconds" in record:
-            parts.append(f"{tool} {record['milliseconds']:.2f} ms, error {record['error']:.1e}")
-        else:
-            parts.append(f"{tool} error {record['error']:.1e}")
-    return "; ".join(parts)
 
 
 if __name__ == "__main__":

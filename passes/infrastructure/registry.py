@@ -16,7 +16,6 @@ The text form is `winograd-convert-conv{output-tile=4}`, with what `option` decl
 
 from __future__ import annotations
 
-import importlib
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import is_dataclass
@@ -73,18 +72,6 @@ def register_pass(name: str) -> Callable[[PassClass], PassClass]:
         return pass_class
 
     return register
-
-
-def import_passes(package_name: str) -> None:
-    """Import every module in the package `package_name`, so that their passes are registered.
-
-    Those of packages in it aren't: what passes share is imported where it is needed.
-    """
-    import pkgutil
-
-    package = importlib.import_module(package_name)
-    for module in pkgutil.iter_modules(package.__path__, package_name + "."):
-        importlib.import_module(module.name)
 
 
 def registered_passes() -> dict[str, type]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from iree.winograd.dialect.algebra.bf16 import BITS, bf16_bits
 from iree.winograd.dialect.bindings import ir
 
 Array = npt.NDArray[Any]
@@ -117,9 +118,7 @@ def _rounded(number: Any, type_: ir.Type) -> Any:
         single = np.asarray(number, np.float32)
         if isinstance(type_, ir.F16Type):
             return single.astype(np.float16).astype(np.float64)
-    bits = single.view(np.uint32)
-    nearest = (bits + 0x7FFF + (bits >> 16 & 1)) & np.uint32(0xFFFF0000)
-    return np.where(np.isnan(single), single, nearest.view(np.float32)).astype(np.float64)
+    return (bf16_bits(single).astype(np.uint32) << BITS).view(np.float32).astype(np.float64)
 
 
 def evaluate_operation(operation: ir.Operation, operands: list[Any]) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from math import prod
@@ -179,6 +180,19 @@ class ConvolutionProblem:
         )
 
     @property
+    def _dimensions(self) -> Iterator[tuple[int, int, int, int, int, int]]:
+        """Of each: taps, dilation, padding in front, size, outputs and stride."""
+        return zip(
+            self.kernel_size,
+            self.dilations,
+            self.padding_low,
+            self.input_size,
+            self.output_size,
+            self.strides,
+            strict=True,
+        )
+
+    @property
     def reading_taps(self) -> tuple[range, ...]:
         """Of each dimension, the taps from the first to the last that read the image for some output.
 
@@ -186,15 +200,7 @@ class ConvolutionProblem:
         """
         return tuple(
             _reading_taps(taps, dilation, low, size, outputs, stride)
-            for taps, dilation, low, size, outputs, stride in zip(
-                self.kernel_size,
-                self.dilations,
-                self.padding_low,
-                self.input_size,
-                self.output_size,
-                self.strides,
-                strict=True,
-            )
+            for taps, dilation, low, size, outputs, stride in self._dimensions
         )
 
     @cached_property
@@ -207,15 +213,7 @@ class ConvolutionProblem:
                 for tap in range(taps)
             )
             / (outputs * taps)
-            for taps, dilation, low, size, outputs, stride in zip(
-                self.kernel_size,
-                self.dilations,
-                self.padding_low,
-                self.input_size,
-                self.output_size,
-                self.strides,
-                strict=True,
-            )
+            for taps, dilation, low, size, outputs, stride in self._dimensions
         )
 
     @property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.match.image_sum import ImageSum, SummedExtents
 from iree.winograd.pipelines.emission.element_function import ElementFunction
@@ -74,15 +75,15 @@ def _kernel(extents: SummedExtents, summed: Summed, finish: ElementFunction) -> 
     width = QUAD if row % QUAD == 0 else 1
     threads = SummingThreads(extents, width)
     if threads.keeps_columns:
-        others = extents.outer * -(-extents.kept // threads.block_groups)
+        others = extents.outer * ceil_div(extents.kept, threads.block_groups)
         length, least = extents.rows, threads.along * _LEAST_LOADS
     else:
-        others = -(-extents.outer // threads.others)
+        others = ceil_div(extents.outer, threads.others)
         length, least = extents.inner, threads.along * width * _LEAST_LOADS
-    parts = max(1, min(-(-_WORKGROUPS // others), length // least))
-    part = -(-length // parts)
+    parts = max(1, min(ceil_div(_WORKGROUPS, others), length // least))
+    part = ceil_div(length, parts)
     if not threads.keeps_columns:
-        part = -(-part // width) * width
+        part = ceil_div(part, width) * width
     shape = f"{extents.outer}x{extents.rows}x{extents.kept}x{extents.inner}"
     return ImageSums(f"winograd_{summed.value}_{shape}", extents, summed, part, width, finish)
 

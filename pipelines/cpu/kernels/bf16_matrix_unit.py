@@ -8,6 +8,7 @@ from functools import partial
 from math import prod
 
 import numpy as np
+from iree.winograd.dialect.algebra.bf16 import BITS, bf16_bits
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.dialect.bindings import memref
 from iree.winograd.passes.match.constants import Array
@@ -50,8 +51,6 @@ from .tiled import TiledKernel
 FETCHED_VECTORS = 4
 """Of outputs, for each tile of the reduction, up to which they are fetched ahead: more take longer than they
 gain."""
-_BF16_BITS = 16
-_BELOW_HALF = (1 << (_BF16_BITS - 1)) - 1
 
 
 @dataclass(frozen=True)
@@ -107,9 +106,9 @@ class Bf16MatrixUnitKernel(TiledKernel[Bf16MatrixUnitSchedule]):
         by_view = weights.reshape(len(self.view_order), shape.input_channels, -1)[self.view_order]
         by_tap = by_view.reshape(self._taps, self._merged * shape.input_channels, -1)
         padded = np.zeros((self._taps, self._chunks * TILE_CHANNELS, by_tap.shape[-1]), np.uint16)
-        padded[:, : by_tap.shape[1]] = _rounded(by_tap)
+        padded[:, : by_tap.shape[1]] = bf16_bits(by_tap)
         pairs = padded.reshape(self._steps, TILE_ROWS, 2, -1).astype(np.uint32)
-        joined = pairs[:, :, 0] | pairs[:, :, 1] << _BF16_BITS
+        joined = pairs[:, :, 0] | pairs[:, :, 1] << BITS
         packed = np.zeros(self.packed_filter_shape, np.uint32)
         for number, block in enumerate(packed):
             first = blocks.first(Index(number)).known
@@ -367,14 +366,3 @@ class Bf16MatrixUnitKernel(TiledKernel[Bf16MatrixUnitSchedule]):
 def _address(buffer: Buffer) -> Index:
     """In bytes, of the memory whose first element has offset zero."""
     return Index(memref.extract_aligned_pointer_as_index(buffer.memref))
-
-
-def _rounded(numbers: Array) -> Array:
-    """The bits of the bf16 nearest to numbers of f32, of two as near the even one; NaN stays NaN."""
-    single = np.ascontiguousarray(numbers, np.float32)
-    bits = single.view(np.uint32)
-    rounded = bits + (bits >> _BF16_BITS & 1) + _BELOW_HALF
-    quiet = bits | 1 << 22
-    kept = np.where(np.isnan(single), quiet, rounded)
-    upper: Array = (kept >> _BF16_BITS).astype(np.uint16)
-    return upper

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import reduce
 
+from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.dialect.bindings import arith, ir, vector
 from iree.winograd.passes.match.image_sum import SummedExtents
 from iree.winograd.pipelines.emission.control_flow import loop, loop_carried, when
@@ -73,7 +74,7 @@ class SummingThreads:
     def across(self) -> int:
         """A power of two."""
         elements = self.extents.inner * (self.block_groups if self.keeps_columns else 1)
-        return min(SUMMING_THREADS, _power_of_two(-(-elements // self.width)))
+        return min(SUMMING_THREADS, _power_of_two(ceil_div(elements, self.width)))
 
     @property
     def others(self) -> int:
@@ -106,7 +107,7 @@ class ImageSums:
 
     @property
     def parts(self) -> int:
-        return -(-self._length // self.part)
+        return ceil_div(self._length, self.part)
 
     @property
     def _length(self) -> int:
@@ -120,8 +121,12 @@ class ImageSums:
         """Blocks of columns, parts, and what is outer, which threads share where it has few elements."""
         threads, extents = self._threads, self.extents
         if threads.keeps_columns:
-            return Index(-(-extents.kept // threads.block_groups)), Index(self.parts), Index(extents.outer)
-        return Index(1), Index(self.parts), Index(-(-extents.outer // threads.others))
+            return (
+                Index(ceil_div(extents.kept, threads.block_groups)),
+                Index(self.parts),
+                Index(extents.outer),
+            )
+        return Index(1), Index(self.parts), Index(ceil_div(extents.outer, threads.others))
 
     def emit(self, work: Work, source: GlobalBuffer, output: GlobalBuffer) -> None:
         """Emits the work of one workgroup."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
+from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.dialect.bindings import arith, ir, vector
 from iree.winograd.pipelines.emission.control_flow import when
 from iree.winograd.pipelines.emission.index import Condition, Index, ceildiv
@@ -36,8 +37,8 @@ class SharedRows:
     @property
     def threads(self) -> int:
         """Of a row: at most as many as a workgroup has, and as few as hold all of it."""
-        loads = -(-self.length // self.width)
-        return min(ROW_THREADS, 1 << max(0, (-(-loads // _HELD) - 1).bit_length()))
+        loads = ceil_div(self.length, self.width)
+        return min(ROW_THREADS, 1 << max(0, (ceil_div(loads, _HELD) - 1).bit_length()))
 
     @property
     def rows(self) -> int:
@@ -47,7 +48,7 @@ class SharedRows:
     @property
     def held(self) -> int:
         """Loads of a thread."""
-        return -(-self.length // (self.width * self.threads))
+        return ceil_div(self.length, self.width * self.threads)
 
     @property
     def fits(self) -> bool:

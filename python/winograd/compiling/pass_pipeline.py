@@ -12,12 +12,12 @@ from iree.winograd.passes.infrastructure.containment import (
     RewriteFailuresError,
     failure_of_pass,
 )
+from iree.winograd.passes.infrastructure.modules import import_modules
 from iree.winograd.passes.infrastructure.registry import (
     Pass,
     PassError,
     PassSyntaxError,
     format_pass,
-    import_passes,
     parse_pass,
     pass_name,
     registered_passes,
@@ -41,7 +41,7 @@ _OPENING = {"{": "}", "(": ")", "[": "]"}
 def load_passes() -> dict[str, type]:
     """Register every pass of the project; returns them by name."""
     for package in _PACKAGES:
-        import_passes(f"iree.winograd.{package}")
+        import_modules(f"iree.winograd.{package}")
     return registered_passes()
 
 

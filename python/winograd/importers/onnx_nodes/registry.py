@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import TypeAlias
@@ -30,10 +28,3 @@ def rewrites(*operators: str) -> Callable[[Rewrite], Rewrite]:
         return rewrite
 
     return register
-
-
-def import_rewrites() -> None:
-    """Import every module beside this one, so that their rewrites are registered."""
-    package = importlib.import_module(__name__.rpartition(".")[0])
-    for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
-        importlib.import_module(module.name)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from iree.winograd.importers.onnx_nodes.refusals import require_element_types
-from iree.winograd.importers.onnx_nodes.registry import REWRITES, import_rewrites
+from iree.winograd.importers.onnx_nodes.registry import REWRITES
 from iree.winograd.importers.onnx_nodes.rewriting import Rewriting
 from iree.winograd.importers.onnx_nodes.values import OWN_DOMAINS, Values
+from iree.winograd.passes.infrastructure.modules import import_modules
 from onnx import AttributeProto, GraphProto, NodeProto
 
 CHANGED_OPERATORS = ("Hardmax", "Resize", "Scan", "Upsample")
@@ -60,4 +61,4 @@ def rewrite(
     return changed
 
 
-import_rewrites()
+import_modules("iree.winograd.importers.onnx_nodes")
