@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-import numpy as np
 from iree.winograd.dialect.attributes import sizes_attribute
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.infrastructure.containment import rewrite_each
@@ -13,7 +13,8 @@ from iree.winograd.passes.infrastructure.registry import register_pass
 from iree.winograd.passes.match.convolution_form import ConvolutionForm, convolutions, match_form
 from iree.winograd.passes.match.expected_size import EXPECTED_SIZE_ATTRIBUTE_NAME
 from iree.winograd.passes.match.no_match import NoMatch
-from iree.winograd.passes.match.size_samples import Samples, SizeSamples
+from iree.winograd.passes.match.size_algebra import SizeExpression
+from iree.winograd.passes.match.size_expressions import SizeExpressions
 from iree.winograd.passes.match.sizes import is_dynamic
 
 from .options import WinogradOptions
@@ -22,8 +23,6 @@ EXPECTED_SIZE = 224
 """Of each dimension of an image, unless the user says other ones."""
 EXPECTED_LENGTH = 16384
 """Of a signal, the only size of whose that isn't known is that."""
-_RUNS = 16
-"""That sizes are compared in, besides the expected one: other formulas differ in one of them."""
 _IMPORT = "hal.tensor.import"
 
 
@@ -34,8 +33,8 @@ class ExpectSizes:
 
     Implementations are chosen for these. Those of the program's arguments are the user's, or 224 for each
     dimension of an image and 16384 for a signal's; what follows for a convolution's input the program's own
-    arithmetic says. It also has to say that there are as many outputs as the input allows: no kernel is told
-    otherwise. A convolution of which it doesn't gets no note, and stays as it is.
+    arithmetic says. It also has to prove that there are as many outputs as the input allows, whatever the
+    sizes: no kernel is told otherwise. A convolution of which it doesn't gets no note, and stays as it is.
 
         %r = linalg.conv_2d_nchw_fchw ins(%padded, %w : tensor<1x8x?x?xf32>, tensor<4x8x3x3xf32>)
                outs(%y : tensor<1x4x?x?xf32>)
@@ -52,28 +51,15 @@ class ExpectSizes:
     def run(self, module: ir.Operation) -> None:
         subjects = [each for each in convolutions(module) if _has_unknown_sizes(each)]
         functions = dict.fromkeys(each.parent.operation for each in subjects if _is_outermost(each))
-        samples = {function: self._sampled(function) for function in functions}
+        expressions = {function: SizeExpressions.of(function) for function in functions}
+        hints = {function: _expected_sizes(function, self.size_hint) for function in functions}
 
         def note(operation: ir.Operation) -> None:
-            form = match_form(operation)
-            of_function = samples.get(operation.parent.operation)
-            if of_function is not None and not isinstance(form, NoMatch):
-                _note(form, of_function)
+            form, function = match_form(operation), operation.parent.operation
+            if function in expressions and not isinstance(form, NoMatch):
+                _note(form, expressions[function], hints[function])
 
         rewrite_each("convolution", subjects, note)
-
-    def _sampled(self, function: ir.Operation) -> SizeSamples:
-        hints = _expected_sizes(function, self.size_hint)
-        random = np.random.default_rng(0)
-        others: dict[tuple[int, int], Samples] = {}
-
-        def size_of(argument: int, dimension: int) -> Samples:
-            expected = hints.get((argument, dimension), 1)
-            drawn = random.integers(expected // 2 + 1, 2 * expected + 16, _RUNS)
-            return others.setdefault((argument, dimension), np.array([expected, *drawn]))
-
-        with np.errstate(all="ignore"):
-            return SizeSamples.of(function, size_of)
 
 
 def _has_unknown_sizes(operation: ir.Operation) -> bool:
@@ -107,21 +93,26 @@ def _expected_sizes(function: ir.Operation, hint: tuple[int, ...]) -> dict[tuple
     return expected
 
 
-def _note(form: ConvolutionForm, samples: SizeSamples) -> None:
+def _note(form: ConvolutionForm, sizes: SizeExpressions, hints: Mapping[tuple[int, int], int]) -> None:
     input_layout, filter_layout, output_layout = form.layouts
     image, filters, init = form.operation.operands
-    expected = []
+    algebra, expected = sizes.algebra, []
     for letter, stride, dilation in zip(form.spatial, form.strides, form.dilations, strict=True):
         taps = filters.type.shape[filter_layout.index(letter)]
-        size = samples.size(image, input_layout.index(letter))
-        outputs = samples.size(init, output_layout.index(letter))
+        size = sizes.size(image, input_layout.index(letter))
+        outputs = sizes.size(init, output_layout.index(letter))
         is_unknown = image.type.is_dynamic_dim(input_layout.index(letter))
         if size is None or outputs is None or is_dynamic(taps):
             return
         if is_unknown != init.type.is_dynamic_dim(output_layout.index(letter)):
             return
-        allowed = (size - dilation * (taps - 1) - 1) // stride + 1
-        if allowed.flat[0] < 1 or np.any(allowed != outputs):
+        window = dilation * (taps - 1) + 1
+        beyond_first = algebra.sum(size, SizeExpression(-window))
+        steps = algebra.floor_divided(beyond_first, SizeExpression(stride))
+        if algebra.sum(steps, SizeExpression(1)) != outputs:
             return
-        expected.append(int(size.flat[0]))
+        of_arguments = algebra.value(size, lambda *argument: hints.get(argument, 1))
+        if not isinstance(of_arguments, int) or of_arguments < window:
+            return
+        expected.append(of_arguments)
     form.operation.attributes[EXPECTED_SIZE_ATTRIBUTE_NAME] = sizes_attribute(expected)

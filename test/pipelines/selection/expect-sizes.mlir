@@ -48,3 +48,39 @@ func.func @unrelated(%x: tensor<1x?x16x8xf32>, %w: tensor<3x3x8x4xf32>, %y: tens
     outs(%y : tensor<1x?x14x4xf32>) -> tensor<1x?x14x4xf32>
   return %r : tensor<1x?x14x4xf32>
 }
+
+// Nor is one that is cut off at sizes far from those that are expected.
+// CHECK-LABEL: @clipped
+// CHECK-NOT: winograd.expected_size
+func.func @clipped(%x: tensor<1x?x16x8xf32>, %w: tensor<3x3x8x4xf32>) -> tensor<1x?x14x4xf32> {
+  %one = arith.constant 1 : index
+  %two = arith.constant 2 : index
+  %most = arith.constant 100000 : index
+  %height = tensor.dim %x, %one : tensor<1x?x16x8xf32>
+  %allowed = arith.subi %height, %two : index
+  %rows = arith.minsi %allowed, %most : index
+  %y = tensor.empty(%rows) : tensor<1x?x14x4xf32>
+  %r = linalg.conv_2d_nhwc_hwcf {dilations = dense<1> : vector<2xi64>, strides = dense<1> : vector<2xi64>}
+    ins(%x, %w : tensor<1x?x16x8xf32>, tensor<3x3x8x4xf32>)
+    outs(%y : tensor<1x?x14x4xf32>) -> tensor<1x?x14x4xf32>
+  return %r : tensor<1x?x14x4xf32>
+}
+
+// Halves of halves are quarters, whatever they are computed by.
+// CHECK-LABEL: @rounded_twice
+// CHECK: linalg.conv_2d_nhwc_hwcf {{.*}}winograd.expected_size = array<i64: 56, 16>
+func.func @rounded_twice(%x: tensor<1x?x16x8xf32>, %w: tensor<3x3x8x4xf32>) -> tensor<1x?x14x4xf32> {
+  %one = arith.constant 1 : index
+  %two = arith.constant 2 : index
+  %height = tensor.dim %x, %one : tensor<1x?x16x8xf32>
+  %half = arith.floordivsi %height, %two : index
+  %quarter = arith.divsi %half, %two : index
+  %read = tensor.extract_slice %x[0, 0, 0, 0] [1, %quarter, 16, 8] [1, 1, 1, 1]
+    : tensor<1x?x16x8xf32> to tensor<1x?x16x8xf32>
+  %rows = affine.apply affine_map<()[s] -> ((s - 8) floordiv 4)>()[%height]
+  %y = tensor.empty(%rows) : tensor<1x?x14x4xf32>
+  %r = linalg.conv_2d_nhwc_hwcf {dilations = dense<1> : vector<2xi64>, strides = dense<1> : vector<2xi64>}
+    ins(%read, %w : tensor<1x?x16x8xf32>, tensor<3x3x8x4xf32>)
+    outs(%y : tensor<1x?x14x4xf32>) -> tensor<1x?x14x4xf32>
+  return %r : tensor<1x?x14x4xf32>
+}
