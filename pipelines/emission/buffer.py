@@ -113,8 +113,11 @@ class Buffer:
         """Brings the cache line of an element into L1, or L2; the offset need not be within the buffer."""
         memref.prefetch(self.memref, [Index.of(offset).value], to_write, 2 if to_l2 else 3, True)
 
-    def load_scalar(self, offset: IndexLike) -> ir.Value:
-        return self.number.widened(memref.load(self.memref, [Index.of(offset).value]))
+    def load_scalar(self, offset: IndexLike, valid: Condition | None = None) -> ir.Value:
+        """An element, or zero where the condition doesn't hold."""
+        if valid is None or valid.known:
+            return self.number.widened(memref.load(self.memref, [Index.of(offset).value]))
+        return vector.extract(self.load(offset, 1, valid), [], [0])
 
 
 def element_count(extents: Sequence[IndexLike]) -> IndexLike:

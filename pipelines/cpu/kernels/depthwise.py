@@ -23,6 +23,7 @@ from iree.winograd.pipelines.emission.buffer import Buffer, clear_elements, scra
 from iree.winograd.pipelines.emission.control_flow import loop, named, when
 from iree.winograd.pipelines.emission.epilogue import VectorEpilogue
 from iree.winograd.pipelines.emission.index import Condition, Index, ceildiv, select_index, unflatten
+from iree.winograd.pipelines.emission.sized_shape import SizedShape
 from iree.winograd.pipelines.emission.vectors import broadcast, multiply_add, splat
 from iree.winograd.pipelines.emission.work import Sizes, Work
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
@@ -38,6 +39,18 @@ L1_WAY_BYTES = 4096
 
 
 @dataclass(frozen=True)
+class _PixelBlock:
+    """Neighbouring outputs of a row that are summed at once, one for each sum of a register block."""
+
+    sized: SizedShape
+    row: tuple[Index, ...]
+    """Its position along the outer dimensions."""
+    start: Index
+    is_inside: bool
+    """Whether all that they read exists."""
+
+
+@dataclass(frozen=True)
 class DepthwiseKernel:
     """output[n, o..., k] = epilogue(sum over taps and c of image[n, i..., first(k) + c] * filters[tap, c, k])
     with first(k) the first input channel of the group of k.
@@ -48,7 +61,8 @@ class DepthwiseKernel:
     outputs, those of a convolution in one group over all. Products of such a one are added channel by
     channel, so that the filters of a row of taps stay in registers. Where the last dimension is padded, the
     blocks of pixels at the border have code of their own, without the taps that read zeros; outer dimensions
-    have a range of taps for each row.
+    have a range of taps for each row. Of images whose sizes only a call tells, that code finds out which
+    pixels exist, and rows shorter than a register block are summed one output after the other.
 
     By its schedule a workgroup copies its input between zeros, one vector of channels after the other, and
     computes its rows of that vector from the copy: pixels may lie so that they share few sets of the cache.
@@ -99,7 +113,8 @@ class DepthwiseKernel:
 
     def workgroups(self, sizes: Sizes) -> tuple[Index, Index]:
         """Blocks of rows of all images, and parts of the channels."""
-        return sizes.batch * self._row_blocks, Index(self._channel_parts)
+        sized = SizedShape.of(self.shape, sizes)
+        return sizes.batch * self._row_blocks(sized), Index(self._channel_parts)
 
     def touched_pixels(self, number: int) -> TouchedPixels:
         """Those of the workgroups of an x coordinate."""
@@ -118,13 +133,37 @@ class DepthwiseKernel:
 
         `image` is N x H... x C, `filters` is `packed_filter_shape`, `output` is N x OH... x K.
         """
-        schedule = self.schedule
-        outputs = self._outputs(work.workgroup[0])
-        number, first_row = outputs.number, outputs.first_row
+        sized = SizedShape.of(self.shape, work.sizes)
+        outputs = self._sized_outputs(work.workgroup[0], sized)
+        row_pixels = sized.output_size[-1]
+        if row_pixels.known is not None:
+            self._emit_rows(work, image, filters, self._store(output, epilogue), outputs, sized)
+            return
+        narrow = replace(self, schedule=replace(self.schedule, register_pixels=1))
+        when(
+            row_pixels.at_least(self.schedule.register_pixels),
+            lambda: self._emit_rows(work, image, filters, self._store(output, epilogue), outputs, sized),
+            lambda: narrow._emit_rows(work, image, filters, narrow._store(output, epilogue), outputs, sized),
+        )
+
+    def _store(self, output: Buffer, epilogue: VectorEpilogue) -> RegisterBlockStore:
+        register_block = (self.schedule.register_pixels, 1, self.schedule.vector_width)
+        return RegisterBlockStore.of(
+            output, epilogue, register_block, self.shape.element_types.accumulator_type
+        )
+
+    def _emit_rows(
+        self,
+        work: Work,
+        image: Buffer,
+        filters: Buffer,
+        store: RegisterBlockStore,
+        outputs: OutputBlock,
+        sized: SizedShape,
+    ) -> None:
+        """Emits the sums of a workgroup's outputs, of rows that are no shorter than a register block."""
+        schedule, number, first_row = self.schedule, outputs.number, outputs.first_row
         passes, parts = self._passes, self._channel_parts
-        register_block = (schedule.register_pixels, 1, schedule.vector_width)
-        accumulator = self.shape.element_types.accumulator_type
-        store = RegisterBlockStore.of(output, epilogue, register_block, accumulator)
         copied_rows = schedule.copied_rows
         copied = None
         if copied_rows is not None:
@@ -142,23 +181,29 @@ class DepthwiseKernel:
                     self._copy(image, copied, number, row, self.blocks.first(block))
                     self._compute_copied(copied, filters, number, row, block, store)
                 return
-            with loop(schedule.row_block, name="row") as row:
-                position = unflatten(first_row + row, self.shape.output_size[:-1])
+            with loop(outputs.rows, name="row") as row:
+                position = unflatten(first_row + row, sized.output_size[:-1])
 
-                def compute(pixel: Index) -> None:
+                def compute(pixels: _PixelBlock) -> None:
                     with loop(self.blocks.steps(pass_, passes.count), name="vector") as step:
                         block = self.blocks.at(pass_, passes.count, step)
-                        sums = self._sum(image, filters, number, position, pixel, block)
-                        store.emit(sums, number, (*position, pixel), self.blocks.first(block), pixel)
+                        sums = self._sum(image, filters, number, pixels, block)
+                        place = (*position, pixels.start)
+                        store.emit(sums, number, place, self.blocks.first(block), pixels.start)
 
-                self._for_each_pixel_block(compute)
+                self._for_each_pixel_block(sized, position, compute)
 
     def _outputs(self, number: Index) -> OutputBlock:
+        """Those of the workgroups of an x coordinate, of images of known size."""
+        return self._sized_outputs(number, SizedShape.of(self.shape))
+
+    def _sized_outputs(self, number: Index, sized: SizedShape) -> OutputBlock:
         """The outputs of a workgroup; the last ones of an image overlap their neighbours."""
-        first_row = number % self._row_blocks * self.schedule.row_block
-        last = self.shape.output_rows - self.schedule.row_block
-        image = number // self._row_blocks
-        return OutputBlock(image, first_row.minimum(last), Index(self.schedule.row_block), Index(0))
+        row_blocks, rows = self._row_blocks(sized), sized.output_rows.minimum(self.schedule.row_block)
+        first_row = number % row_blocks * self.schedule.row_block
+        last = sized.output_rows - rows
+        image = number // row_blocks
+        return OutputBlock(image, first_row.minimum(last), rows, Index(0))
 
     def _copy(self, image: Buffer, copied: Buffer, number: Index, first_row: Index, channel: Index) -> None:
         """Copies a vector of channels of what the rows from `first_row` on read, between zeros."""
@@ -217,39 +262,67 @@ class DepthwiseKernel:
             position = unflatten(first_row + row, self.shape.output_size[:-1])
             copied_position = unflatten(row, shape.output_size[:-1])
 
-            def compute(pixel: Index) -> None:
-                sums = kernel._sum(copied, own_filters, Index(0), copied_position, pixel, Index(0))
-                store.emit(sums, number, (*position, pixel), self.blocks.first(block), pixel)
+            def compute(pixels: _PixelBlock) -> None:
+                sums = kernel._sum(copied, own_filters, Index(0), pixels, Index(0))
+                place = (*position, pixels.start)
+                store.emit(sums, number, place, self.blocks.first(block), pixels.start)
 
-            kernel._for_each_pixel_block(compute)
+            kernel._for_each_pixel_block(SizedShape.of(shape), copied_position, compute)
 
-    def _for_each_pixel_block(self, body: Callable[[Index], None]) -> None:
-        """Blocks that read nothing outside of the image in a loop, the others one by one."""
+    def _for_each_pixel_block(
+        self, sized: SizedShape, row: tuple[Index, ...], body: Callable[[_PixelBlock], None]
+    ) -> None:
+        """Blocks of a row that read nothing outside of the image in a loop, the others one by one.
+
+        In rows whose length isn't known all of them are in a loop, which has code for both.
+        """
+        if sized.output_size[-1].known is None:
+            self._for_each_pixel_block_of_unknown(sized, row, body)
+            return
         starts = self._pixel_block_starts
         inside = [number for number, start in enumerate(starts) if self._is_inside(start)]
         first, end = (inside[0], inside[-1] + 1) if inside else (len(starts), len(starts))
         for start in starts[:first]:
-            body(Index(start))
+            body(_PixelBlock(sized, row, Index(start), is_inside=False))
         if first < end:
             pixels = self.schedule.register_pixels
             with loop(end - first, name="pixel_block") as block:
-                body(((block + first) * pixels).minimum(starts[-1]))
+                start_of_block = ((block + first) * pixels).minimum(starts[-1])
+                body(_PixelBlock(sized, row, start_of_block, is_inside=True))
         for start in starts[end:]:
-            body(Index(start))
+            body(_PixelBlock(sized, row, Index(start), is_inside=False))
+
+    def _for_each_pixel_block_of_unknown(
+        self, sized: SizedShape, row: tuple[Index, ...], body: Callable[[_PixelBlock], None]
+    ) -> None:
+        pixels, outputs = self.schedule.register_pixels, sized.output_size[-1]
+        with loop(ceildiv(outputs, pixels), name="pixel_block") as number:
+            start = (number * pixels).minimum(outputs - pixels)
+            when(
+                self._exists_around(start, sized),
+                lambda: body(_PixelBlock(sized, row, start, is_inside=True)),
+                lambda: body(_PixelBlock(sized, row, start, is_inside=False)),
+            )
+
+    def _exists_around(self, start: Index, sized: SizedShape) -> Condition:
+        """Whether all that the block of pixels reads exists, in a row whose length isn't known."""
+        if not self._pads_rows:
+            return Condition(True)
+        first = start * self.shape.strides[-1] - self.shape.padding_low[-1]
+        return first.at_least(0) & (first + self._reach).less_than(sized.input_size[-1])
 
     def _sum(
         self,
         image: Buffer,
         filters: Buffer,
         number: Index,
-        row: tuple[Index, ...],
-        pixel: Index,
+        pixels: _PixelBlock,
         block: Index,
     ) -> list[ir.Value]:
-        """The sums of `register_pixels` outputs from `pixel` on, for one vector of channels."""
-        shape, decomposition = self.shape, self.shape.decomposition
+        """The sums of a block of pixels of image `number`, for one vector of channels."""
+        shape, decomposition, row = self.shape, self.shape.decomposition, pixels.row
         first_channel = self.blocks.first(block) // self.shape.group_outputs * self.shape.group_inputs
-        column = pixel * decomposition.step[-1] - shape.padding_low[-1]
+        column = pixels.start * decomposition.step[-1] - shape.padding_low[-1]
         row_of_filters = decomposition.kernel_size[-1] * self.shape.group_inputs * self.schedule.vector_width
         if shape.groups == 1:
             add_products = self._add_products_by_channel
@@ -262,8 +335,8 @@ class DepthwiseKernel:
             if dimension == len(row):
                 origin = image.offset([number, *position, column, first_channel])
                 first = filters.offset([block, 0, 0, 0]) + taps * row_of_filters
-                return add_products(image, filters, origin, first, pixel, sums)
-            first_tap, count = self._taps_inside(dimension, row[dimension])
+                return add_products(image, filters, origin, first, pixels, sums)
+            first_tap, count = self._taps_inside(pixels.sized, dimension, row[dimension])
 
             def step(tap: Index, sums: list[ir.Value]) -> list[ir.Value]:
                 tap = tap + first_tap
@@ -288,7 +361,7 @@ class DepthwiseKernel:
         filters: Buffer,
         origin: Index,
         filter_origin: Index,
-        pixel: Index,
+        pixels: _PixelBlock,
         sums: list[ir.Value],
     ) -> list[ir.Value]:
         """Adds the products with one row of taps, column of the input by column.
@@ -301,9 +374,9 @@ class DepthwiseKernel:
         ]
         sums = list(sums)
         fused = self.target.fused_multiply_add
-        for column, uses in self._columns(pixel):
+        for column, exists, uses in self._columns(pixels):
             with named("elements"):
-                elements = image.load(origin + column * image.stride(-2), self._input_lanes)
+                elements = image.load(origin + column * image.stride(-2), self._input_lanes, exists)
             for c in range(self.shape.group_inputs):
                 spread = self._spread(elements, c)
                 with named("sum"):
@@ -317,12 +390,12 @@ class DepthwiseKernel:
         filters: Buffer,
         origin: Index,
         filter_origin: Index,
-        pixel: Index,
+        pixels: _PixelBlock,
         sums: list[ir.Value],
     ) -> list[ir.Value]:
         """As `_add_products`, in a loop over the input channels, each of which all lanes share."""
         width, fused = self.schedule.vector_width, self.target.fused_multiply_add
-        columns = self._columns(pixel)
+        columns = self._columns(pixels)
 
         def add(c: Index, sums: list[ir.Value]) -> list[ir.Value]:
             with named("filter"):
@@ -331,9 +404,10 @@ class DepthwiseKernel:
                     for tap in range(self.shape.decomposition.kernel_size[-1])
                 ]
             sums = list(sums)
-            for column, uses in columns:
+            for column, exists, uses in columns:
                 with named("element"):
-                    element = broadcast(image.load_scalar(origin + c + column * image.stride(-2)), width)
+                    place = origin + c + column * image.stride(-2)
+                    element = broadcast(image.load_scalar(place, exists), width)
                 with named("sum"):
                     for p, tap in uses:
                         sums[p] = multiply_add(element, weights[tap], sums[p], fused)
@@ -342,20 +416,19 @@ class DepthwiseKernel:
         channels, taps = self.shape.group_inputs, self.shape.decomposition.kernel_size[-1]
         return loop_in_blocks(sums, channels, channels, taps, self.shape.summed_block, add, "channel")
 
-    def _columns(self, pixel: Index) -> list[tuple[int, list[tuple[int, int]]]]:
-        """The columns that exist of those that a row of taps reads, with the outputs and taps that read each.
+    def _columns(self, pixels: _PixelBlock) -> list[tuple[Index, Condition, list[tuple[int, int]]]]:
+        """The columns that a row of taps reads, whether they exist, and the outputs and taps that read each.
 
-        Columns count from that of the first tap of the block's output at `pixel`, which is output 0.
+        Columns count from that of the first tap of the block's first output, which is output 0. Those that
+        are known not to exist aren't among them.
         """
         decomposition = self.shape.decomposition
         uses: dict[int, list[tuple[int, int]]] = defaultdict(list)
         taps = range(decomposition.kernel_size[-1])
         for p, tap in product(range(self.schedule.register_pixels), taps):
             uses[p * decomposition.step[-1] + tap * decomposition.dilation[-1]].append((p, tap))
-        exist = (
-            column for column in sorted(uses) if self._column(pixel, Index(column))[1].known is not False
-        )
-        return [(column, uses[column]) for column in exist]
+        columns = ((*self._column(pixels, Index(column)), uses[column]) for column in sorted(uses))
+        return [each for each in columns if each[1].known is not False]
 
     def _add_products_by_tap(
         self,
@@ -363,7 +436,7 @@ class DepthwiseKernel:
         filters: Buffer,
         origin: Index,
         filter_origin: Index,
-        pixel: Index,
+        pixels: _PixelBlock,
         sums: list[ir.Value],
     ) -> list[ir.Value]:
         """As `_add_products`, in a loop over the taps."""
@@ -374,7 +447,7 @@ class DepthwiseKernel:
             sums = list(sums)
             for p in range(self.schedule.register_pixels):
                 column = tap * decomposition.dilation[-1] + p * decomposition.step[-1]
-                column, exists = self._column(pixel, column)
+                column, exists = self._column(pixels, column)
                 elements = image.load(origin + column * image.stride(-2), self._input_lanes, exists)
                 for c, weight in enumerate(weights):
                     sums[p] = multiply_add(
@@ -395,40 +468,53 @@ class DepthwiseKernel:
     def _spread(self, elements: ir.Value, c: int) -> ir.Value:
         return spread_to_outputs(elements, c, self.shape, self.schedule.vector_width)
 
-    def _column(self, pixel: Index, column: Index) -> tuple[Index, Condition]:
-        """An input column of the block that starts at `pixel`, moved into the image, and whether it exists.
-
-        All columns exist of blocks whose start is not known while the kernel is built.
-        """
-        if pixel.known is None or self._is_inside(pixel.known):
+    def _column(self, pixels: _PixelBlock, column: Index) -> tuple[Index, Condition]:
+        """An input column of a block of pixels, moved into the image, and whether it exists."""
+        if pixels.is_inside:
             return column, Condition(True)
-        size = self.shape.input_size[-1]
-        first = pixel * self.shape.decomposition.step[-1] - self.shape.padding_low[-1]
+        first = pixels.start * self.shape.decomposition.step[-1] - self.shape.padding_low[-1]
         position = first + column
-        exists = position.within(size)
+        exists = position.within(pixels.sized.input_size[-1])
         return select_index(exists, position, 0) - first, exists
 
-    def _taps_inside(self, dimension: int, output: Index) -> tuple[Index, Index]:
+    def _taps_inside(self, sized: SizedShape, dimension: int, output: Index) -> tuple[Index, Index]:
         """The first tap of an outer dimension that reads the image for an output, and how many do."""
         shape, decomposition = self.shape, self.shape.decomposition
-        taps, size = decomposition.kernel_size[dimension], shape.input_size[dimension]
+        taps, size = decomposition.kernel_size[dimension], sized.input_size[dimension]
         step, dilation = decomposition.step[dimension], decomposition.dilation[dimension]
         low = shape.padding_low[dimension]
-        last_output = shape.output_size[dimension] - 1
         first, end = Index(0), Index(taps)
         if low > 0:
             first = ceildiv((Index(low) - output * step).maximum(0), dilation)
-        if last_output * step + (taps - 1) * dilation - low >= size:
-            end = ceildiv((Index(size + low) - output * step).maximum(0), dilation).minimum(taps)
+        if self._reads_beyond(dimension):
+            end = ceildiv((size + low - output * step).maximum(0), dilation).minimum(taps)
         return first, (end - first).maximum(0)
+
+    def _reads_beyond(self, dimension: int) -> bool:
+        """Whether some output reads beyond the end of the image, or may in one of unknown size."""
+        shape = self.shape
+        if dimension in shape.unknown_sizes:
+            return shape.padding_high[dimension] > 0
+        last = (shape.output_size[dimension] - 1) * shape.strides[dimension] - shape.padding_low[dimension]
+        return (
+            last + (shape.kernel_size[dimension] - 1) * shape.dilations[dimension]
+            >= shape.input_size[dimension]
+        )
 
     def _is_inside(self, start: int) -> bool:
         """Whether all that the block of pixels reads exists."""
-        decomposition = self.shape.decomposition
-        first = start * decomposition.step[-1] - self.shape.padding_low[-1]
-        pixels, taps = self.schedule.register_pixels, decomposition.kernel_size[-1]
-        last = first + (pixels - 1) * decomposition.step[-1] + (taps - 1) * decomposition.dilation[-1]
-        return first >= 0 and last < self.shape.input_size[-1]
+        first = start * self.shape.strides[-1] - self.shape.padding_low[-1]
+        return first >= 0 and first + self._reach < self.shape.input_size[-1]
+
+    @property
+    def _reach(self) -> int:
+        """Columns from the first to the last one that a block of pixels reads."""
+        shape, pixels = self.shape, self.schedule.register_pixels
+        return (pixels - 1) * shape.strides[-1] + (shape.kernel_size[-1] - 1) * shape.dilations[-1]
+
+    @property
+    def _pads_rows(self) -> bool:
+        return self.shape.padding_low[-1] > 0 or self._reads_beyond(self.shape.spatial_rank - 1)
 
     @property
     def is_unrolled(self) -> bool:
@@ -436,10 +522,12 @@ class DepthwiseKernel:
         if self.shape.groups == 1:
             return True
         at_the_border = [start for start in self._pixel_block_starts if not self._is_inside(start)]
+        row_length_is_known = self.shape.spatial_rank - 1 not in self.shape.unknown_sizes
+        codes = 1 + (len(at_the_border) if row_length_is_known else self._pads_rows)
         row = (
             self.schedule.register_pixels * self.shape.decomposition.kernel_size[-1] * self.shape.group_inputs
         )
-        return row * (len(at_the_border) + 1) <= MAX_UNROLLED
+        return row * codes <= MAX_UNROLLED
 
     @property
     def _passes(self) -> ChannelBlocks:
@@ -460,6 +548,5 @@ class DepthwiseKernel:
     def _input_lanes(self) -> int:
         return input_lanes(self.shape, self.schedule.vector_width)
 
-    @property
-    def _row_blocks(self) -> int:
-        return ceil_div(self.shape.output_rows, self.schedule.row_block)
+    def _row_blocks(self, sized: SizedShape) -> Index:
+        return ceildiv(sized.output_rows, self.schedule.row_block)

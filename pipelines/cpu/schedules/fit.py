@@ -90,10 +90,8 @@ def depthwise_misfit(
         return reason
     if schedule.copied_rows is None and types.input != F32.input:
         return f"the kernel reads {F32}, not {types.input}, where it copies nothing"
-    return (
-        _sizes_misfit(shape)
-        or _channels_misfit(schedule.channel_block, shape.output_channels)
-        or _depthwise_misfit(schedule, shape, target)
+    return _channels_misfit(schedule.channel_block, shape.output_channels) or _depthwise_misfit(
+        schedule, shape, target
     )
 
 
@@ -307,6 +305,8 @@ def _depthwise_misfit(
         return f"row_block {schedule.row_block} exceeds the {shape.output_rows} rows of outputs"
     if schedule.copied_rows is None:
         return None
+    if shape.unknown_sizes:
+        return "the input is copied of images whose sizes are known at compile time"
     if not can_copy(shape):
         return "the input is copied of images of rows alone, whose channels are groups"
     if schedule.copied_rows > schedule.row_block:

@@ -17,6 +17,7 @@ ONE, SAME = (1, 1), {"low": (1, 1), "high": (1, 1)}
 TILED = Program((28, 28), 20, 24, (3, 3), (4, 4), (3, 3), dynamic_size=True, **SAME)
 DIRECT = replace(TILED, m=ONE, p=ONE)
 POINTWISE = Program((28, 28), 20, 48, ONE, ONE, ONE, dynamic_size=True)
+DEPTHWISE = Program((28, 28), 20, 20, (3, 3), ONE, ONE, groups=20, dynamic_size=True, **SAME)
 
 PROGRAMS = [
     TILED,
@@ -37,6 +38,14 @@ PROGRAMS = [
     POINTWISE.channels_first,
     replace(POINTWISE, outputs=50, activation="hard swish"),
     replace(POINTWISE, groups=2),
+    DEPTHWISE,
+    DEPTHWISE.channels_first,
+    replace(DEPTHWISE, strides=(2, 2), outputs=40),
+    replace(DEPTHWISE, kernel=(5, 5), strides=(2, 1), low=(2, 1), high=(3, 2)),
+    replace(DEPTHWISE, kernel=(1, 7), dilations=(1, 2), low=(0, 6), high=(0, 6), activation="swish"),
+    replace(DEPTHWISE, kernel=(2, 2), low=(0, 0), high=(0, 0)),
+    # One vector of channels that share pixels.
+    replace(DIRECT, channels=5, outputs=8, kernel=(5, 5), low=(2, 2), high=(2, 2)),
 ]
 
 
@@ -51,7 +60,7 @@ def test_agrees_with_float64_at_all_sizes(program: Program) -> None:
     program.check_sizes([size for size in SIZES if _allows_outputs(program, size)], threads=1)
 
 
-@pytest.mark.parametrize("program", [TILED, DIRECT.channels_first, POINTWISE], ids=str)
+@pytest.mark.parametrize("program", [TILED, DIRECT.channels_first, POINTWISE, DEPTHWISE], ids=str)
 @pytest.mark.wide
 def test_a_batch_may_be_unknown_beside_and_threads_several(program: Program) -> None:
     sizes = [(1, 7), (28, 28), (11, 37)]
@@ -70,3 +79,5 @@ def test_signals_and_volumes() -> None:
     padded = {"low": (1, 1, 1), "high": (1, 1, 1)}
     volume = Program((6, 8, 9), 8, 16, (3, 3, 3), (2, 2, 2), (3, 3, 3), dynamic_size=True, **padded)
     volume.check_sizes([(1, 1, 1), (2, 7, 5), (6, 8, 9), (3, 11, 10)], threads=1)
+    channelwise = replace(volume, outputs=8, groups=8, m=(1, 1, 1), p=(1, 1, 1))
+    channelwise.check_sizes([(1, 1, 1), (2, 7, 5), (3, 11, 10)], threads=1)
