@@ -1,0 +1,84 @@
+"""The layers that AMD's kernels are looked at for: ResNet-50's, VGG-16's and Stable Diffusion's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+_PROGRAM = """\
+#all = affine_map<(n, h, w, k) -> (n, h, w, k)>
+#channels = affine_map<(n, h, w, k) -> (k)>
+func.func @main(%image: tensor<{image}xf32>) -> tensor<{result}xf32> {{
+  %zero = arith.constant 0.0 : f32
+  %filter = arith.constant dense<0.5> : tensor<{filter}xf32>
+  %bias = arith.constant dense<0.25> : tensor<{filters}xf32>
+  %padded = tensor.pad %image low[0, {padding}, {padding}, 0] high[0, {padding}, {padding}, 0] {{
+  ^bb0(%i: index, %j: index, %l: index, %m: index):
+    tensor.yield %zero : f32
+  }} : tensor<{image}xf32> to tensor<{padded}xf32>
+  %empty = tensor.empty() : tensor<{result}xf32>
+  %zeros = linalg.fill ins(%zero : f32) outs(%empty : tensor<{result}xf32>) -> tensor<{result}xf32>
+  %sums = linalg.conv_2d_nhwc_hwcf ins(%padded, %filter : tensor<{padded}xf32>, tensor<{filter}xf32>)
+    outs(%zeros : tensor<{result}xf32>) -> tensor<{result}xf32>
+  %result = linalg.generic {{indexing_maps = [#all, #channels, #all],
+      iterator_types = ["parallel", "parallel", "parallel", "parallel"]}}
+    ins(%sums, %bias : tensor<{result}xf32>, tensor<{filters}xf32>) outs(%empty : tensor<{result}xf32>) {{
+  ^bb0(%sum: f32, %b: f32, %unused: f32):
+    %biased = arith.addf %sum, %b : f32
+    %positive = arith.maximumf %biased, %zero : f32
+    linalg.yield %positive : f32
+  }} -> tensor<{result}xf32>
+  return %result : tensor<{result}xf32>
+}}
+"""
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A convolution with unit stride of square images and filters, channels last, with bias and ReLU."""
+
+    batch: int
+    size: int
+    channels: int
+    filters: int
+    taps: int = 3
+
+    @property
+    def name(self) -> str:
+        sizes = f"{self.batch}x{self.size}x{self.size}"
+        return f"{sizes} {self.channels}->{self.filters} {self.taps}x{self.taps}"
+
+    @property
+    def text(self) -> str:
+        """The layer as MLIR. All elements of its filter are the same: no kernel depends on them."""
+        padding = self.taps // 2
+        padded = self.size + 2 * padding
+        return _PROGRAM.format(
+            image=f"{self.batch}x{self.size}x{self.size}x{self.channels}",
+            padded=f"{self.batch}x{padded}x{padded}x{self.channels}",
+            result=f"{self.batch}x{self.size}x{self.size}x{self.filters}",
+            filter=f"{self.taps}x{self.taps}x{self.channels}x{self.filters}",
+            filters=self.filters,
+            padding=padding,
+        )
+
+
+_RESNET = ((56, 64, 64), (28, 128, 128), (14, 256, 256), (7, 512, 512), (56, 64, 256, 1), (14, 1024, 256, 1))
+_VGG = ((224, 64, 64), (112, 128, 128), (56, 256, 256), (28, 512, 512), (14, 512, 512))
+_DIFFUSION = (
+    (2, 64, 320),
+    (2, 32, 640),
+    (2, 16, 1280),
+    (2, 8, 1280),
+    (1, 512, 128),
+    (1, 256, 256),
+    (1, 128, 512),
+)
+
+LAYERS = {
+    layer.name: layer
+    for layer in (
+        *(Layer(batch, *sizes) for batch in (1, 32) for sizes in (*_RESNET, *_VGG)),
+        *(Layer(batch, size, channels, channels) for batch, size, channels in _DIFFUSION),
+    )
+}
+"""By their names."""

@@ -1,0 +1,132 @@
+"""What is read from the output of AMD's compilers."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks.amd.bounds import Bound, architecture_of, waves_by_registers, waves_by_sharing
+from benchmarks.amd.layers import LAYERS
+from benchmarks.amd.machine_code import Instructions, MatrixProduct, main_loop
+from benchmarks.amd.radv import kernels_of_log
+from benchmarks.amd.rocm import kernels_of_assembly
+
+CODE = """\
+kernel:
+\tv_mov_b32_e32 v0, 0 ; 7e000280
+.LBB0_1:
+\tds_load_b128 v[1:4], v5 offset:16
+\tds_load_2addr_b64 v[1:4], v5 offset1:1
+\tv_dual_fmac_f32 v6, v1, v2 :: v_dual_fmac_f32 v7, v1, v3
+\tv_fmac_f32_e32 v8, v1, v4 ; 56b50177
+\tv_pk_fma_f32 v[8:9], v[1:2], v[3:4], v[8:9]
+\tv_add_f32_e32 v8, v8, v9
+\tscratch_load_b32 v9, off, off
+\ts_cbranch_scc1 .LBB0_1
+.LBB0_2:
+\tv_fmac_f32_e32 v8, v1, v4
+\ts_cbranch_scc1 .LBB0_2
+\ts_endpgm
+.Lfunc_end0:
+"""
+ASSEMBLY = f"""\
+\t.amdgcn_target "amdgcn-amd-amdhsa-unknown-gfx1100"
+{CODE}
+amdhsa.kernels:
+  - .agpr_count:     0
+    .args:
+      - .name:           first
+    .group_segment_fixed_size: 16384
+    .max_flat_workgroup_size: 128
+    .name:           kernel
+    .sgpr_spill_count: 1
+    .vgpr_count:     150
+    .vgpr_spill_count: 3
+    .wavefront_size: 32
+"""
+LOG = f"""\
+SPIR-V assembly:
+               OpEntryPoint GLCompute %kernel "kernel" %x
+               OpExecutionMode %kernel LocalSize 16 8 1
+Compute Shader
+disasm:
+{CODE}
+Compute Shader:
+*** SHADER STATS ***
+VGPRs: 96
+Spilled SGPRs: 0
+Spilled VGPRs: 2
+LDS size: 0
+Subgroups per SIMD: 16
+Pre-Sched VGPRs: 80
+********************
+"""
+
+
+def test_loop_is_the_one_that_multiplies_most() -> None:
+    loop = main_loop(CODE)
+    assert loop is not None
+    assert (loop.total, loop.vector, loop.multiplying, loop.multiply_adds) == (8, 4, 3, 5)
+    assert (loop.shared_bytes, loop.saved) == (16 + 2 * 8, 1)
+    assert main_loop("\tv_fmac_f32 v0, v1, v2\n") is None
+
+
+def test_matrices_are_counted_by_their_sizes() -> None:
+    assert MatrixProduct.of("v_mfma_f32_16x16x4_f32") == MatrixProduct(1024, "f32")
+    assert MatrixProduct.of("v_wmma_f32_16x16x16_f16") == MatrixProduct(4096, "f16")
+    assert MatrixProduct.of("v_fma_f32") is None
+
+
+@pytest.mark.parametrize(
+    ("chip", "line", "wave", "of_peak"),
+    [
+        ("gfx1030", "v_fmac_f32 v0, v1, v2", 64, 1),
+        # Of two multiply-adds in a cycle, one to an instruction for waves of 32.
+        ("gfx1100", "v_fmac_f32 v0, v1, v2", 32, 1 / 2),
+        ("gfx1100", "v_fmac_f32 v0, v1, v2", 64, 1),
+        ("gfx1100", "v_dual_fmac_f32 v0, v1, v2 :: v_dual_fmac_f32 v3, v1, v4", 32, 1),
+        ("gfx942", "v_fma_f32 v0, v1, v2, v0", 64, 1 / 2),
+        ("gfx942", "v_pk_fma_f32 v[0:1], v[2:3], v[4:5], v[0:1]", 64, 1),
+        ("gfx942", "v_mfma_f32_16x16x16_f16 a[0:3], v[0:1], v[2:3], a[0:3]", 64, 1),
+    ],
+)
+def test_bounds_follow_from_rates(chip: str, line: str, wave: int, of_peak: float) -> None:
+    loop = Instructions.of([f"\t{line}"])
+    assert Bound.of(loop, architecture_of(chip), wave).of_peak == pytest.approx(of_peak)
+    with pytest.raises(ValueError, match="gfx700"):
+        architecture_of("gfx700")
+
+
+def test_shared_memory_bounds_loops() -> None:
+    # A multiply-add for 16 bytes: 2 * 32 * 16 / 128 cycles of shared memory for half a one of computing.
+    loop = Instructions.of(
+        ["\tds_load_b128 v[0:3], v4", "\tv_dual_fmac_f32 v0, v1, v2 :: v_dual_mov_b32 v3, 0"]
+    )
+    bound = Bound.of(loop, architecture_of("gfx1100"), 32)
+    assert (bound.by, bound.of_peak) == ("shared memory", 1 / 16)
+
+
+def test_waves_are_those_with_room() -> None:
+    large, small = architecture_of("gfx1100"), architecture_of("gfx1102")
+    assert waves_by_registers(150, 32, large) == 1536 // 168
+    assert waves_by_registers(150, 64, large) == 768 // 156
+    assert waves_by_registers(150, 32, small) == 1024 // 160
+    assert waves_by_registers(216, 64, architecture_of("gfx942")) == 2
+    assert waves_by_sharing(36864, 256, 64, architecture_of("gfx942")) == 1
+    assert waves_by_sharing(36864, 256, 64, architecture_of("gfx950")) == 4
+
+
+def test_kernels_are_read_from_assembly_and_logs() -> None:
+    (kernel,) = kernels_of_assembly(ASSEMBLY)
+    assert (kernel.target, kernel.name, kernel.threads, kernel.wave) == ("gfx1100", "kernel", 128, 32)
+    assert (kernel.registers, kernel.spilled, kernel.shared, kernel.waves) == (150, 4, 16384, 8)
+    assert kernel.loop is not None and kernel.as_json["loop"]["multiply_adds"] == 5
+    (kernel,) = kernels_of_log(LOG, "navi31")
+    assert (kernel.target, kernel.name, kernel.threads, kernel.wave) == ("navi31", "kernel", 128, 64)
+    assert (kernel.registers, kernel.spilled, kernel.shared, kernel.waves) == (96, 2, 0, 8)
+    with pytest.raises(ValueError, match="target"):
+        next(kernels_of_assembly(""))
+
+
+def test_layers_have_names_of_their_own() -> None:
+    assert len(LAYERS) == 2 * 11 + 7
+    assert "tensor<32x16x16x256xf32>" in LAYERS["32x14x14 256->256 3x3"].text
