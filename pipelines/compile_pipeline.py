@@ -40,11 +40,13 @@ from .for_target.loop_over_images import LoopOverImages
 from .for_target.split_sums import SplitSums
 from .for_target.store_half import StoreHalf
 from .for_target.widen_half import WidenHalf
+from .iree_workarounds.bound_shifts import BoundShifts
 from .iree_workarounds.keep_nan import KeepNan
 from .iree_workarounds.reduce_by_lanes import ReduceByLanes
 from .iree_workarounds.reshape_returned import ReshapeReturned
 from .iree_workarounds.separate_calls import SeparateCalls
 from .iree_workarounds.separate_reductions import SeparateReductions
+from .iree_workarounds.wrap_conversions import WrapConversions
 from .machines.host import physical_cores
 from .on_program.chain_kernels import ChainKernels
 from .on_program.drop_barriers import DropBarriers
@@ -131,6 +133,8 @@ def compile_pipeline(
         LowerSums(),
         SplitSums(),
         KeepNan(),
+        WrapConversions(),
+        BoundShifts(),
         ComputeScalesFirst(),
         SeparateReductions(),
         LowerToDispatch(),

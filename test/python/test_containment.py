@@ -68,6 +68,8 @@ FOR_TORCH_TYPES = "winograd-note-signature"
 """Has work only for functions on the types of torch-mlir: `test/pipelines/note-signature.mlir`."""
 FOR_UNKNOWN_SIZES = "winograd-expect-sizes"
 """Has work only for images of unknown sizes: `test/pipelines/cpu/test_unknown_sizes.py`."""
+FOR_INTEGERS = ("winograd-wrap-conversions", "winograd-bound-shifts")
+"""Have work only where there are integers: `test/pipelines/test_integers.py`."""
 FOR_OTHERS = {
     FOR_ANNOTATIONS,
     *FOR_CALLED,
@@ -77,6 +79,7 @@ FOR_OTHERS = {
     FOR_GLOBALS,
     FOR_TORCH_TYPES,
     FOR_UNKNOWN_SIZES,
+    *FOR_INTEGERS,
 }
 # Kernels take time to emit: most tests stop before they are.
 EMITTING = PASSES.index("winograd-lower-to-dispatch")

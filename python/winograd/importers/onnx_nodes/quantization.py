@@ -27,9 +27,7 @@ def quantized_product(rewriting: Rewriting) -> None:
     bounds = np.iinfo(np.dtype(rewriting.dtype(zero)))
     limits = [rewriting.constant_of(each, np.float32) for each in (bounds.min, bounds.max)]
     rounded = rewriting.add("Clip", rewriting.add("Round", moved), *limits)
-    # torch-mlir takes bytes for signed where it casts floats: on some processors more than 127 would be 127.
-    integers = rewriting.add("Cast", rounded, to=TensorProto.INT32)
-    rewriting.add("Cast", integers, into=rewriting.node.output[0], to=rewriting.values.element_type(zero))
+    rewriting.add("Cast", rounded, into=rewriting.node.output[0], to=rewriting.values.element_type(zero))
 
 
 def _differences(rewriting: Rewriting, matrix: str, zero: str) -> str:
