@@ -86,7 +86,9 @@ def compile_pipeline(
     convolutions that are left at several times the cost.
     """
     threads = options.threads or physical_cores()
-    options = replace(options, threads=threads, max_relative_error=options.error_limit)
+    options = replace(options, threads=threads)
+    # Layers by themselves may have another precision, which `SelectAlgorithm` knows of.
+    of_all_layers = replace(options, max_relative_error=options.error_limit)
     return [
         FoldGlobals(),
         ExpectSizes(**shared_values(options, ExpectSizes)),
@@ -104,7 +106,7 @@ def compile_pipeline(
         TrimTaps(),
         MoveStrides(),
         LowerBatchMatmul(**shared_values(options, LowerBatchMatmul)),
-        LoopOverImages(**shared_values(options, LoopOverImages)),
+        LoopOverImages(**shared_values(of_all_layers, LoopOverImages)),
         SelectAlgorithm(
             **shared_values(options, SelectAlgorithm), observe=observe, keeps_all=keeps_all, warn=warn
         ),
@@ -124,7 +126,7 @@ def compile_pipeline(
         SplitPooling(),
         SeparateResampling(),
         PoolInPlace(),
-        AssignSchedule(**shared_values(options, AssignSchedule)),
+        AssignSchedule(**shared_values(of_all_layers, AssignSchedule)),
         FoldLayout(),
         FoldGradientLayout(),
         StoreHalf(),

@@ -61,6 +61,13 @@ class Schedule:
         return None if self.multiplied_type == exact_type else self.multiplied_type
 
     @property
+    def product_type(self) -> str:
+        """The type of both factors of a product, f32 for those that are split into parts."""
+        if self.multiplied_type is not None:
+            return self.multiplied_type
+        return "f16" if self.matrix_products == 1 else "f32"
+
+    @property
     def rounds_operands(self) -> bool:
         """Whether operands lose accuracy: that is for those who ask for it."""
         return self.matrix_products == 1

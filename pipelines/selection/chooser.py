@@ -16,6 +16,7 @@ from .decision import Candidate, Decision
 from .implementation import Implementation
 from .layer import Layer, match_problem
 from .layer_filter import is_layer_allowed, location_names
+from .precision import Precision, given_error, layer_precision
 from .prediction import (
     IREE_TOLERANCE,
     TIME_TOLERANCE,
@@ -41,6 +42,8 @@ class Chooser:
     max_relative_error: float | None
     keeps_all: bool = True
     """Whether decisions have all candidates, rather than those that the choice is among."""
+    precision: Precision = "as-written"
+    layer_precisions: tuple[str, ...] = ()
 
     def decide(self, layer: Layer, ignore: Callable[[str], None]) -> Decision:
         """What is to become of `layer`. `ignore` is told which measurements of it don't count, and why.
@@ -52,6 +55,10 @@ class Chooser:
             return replace(self, output_tile=1)._decide(layer, ignore)
         return self._decide(layer, ignore)
 
+    def precision_of(self, layer: Layer) -> Precision:
+        """What the user asked for of this layer."""
+        return layer_precision(self.precision, self.layer_precisions, layer.filter_number, layer.operation)
+
     def _decide(self, layer: Layer, ignore: Callable[[str], None]) -> Decision:
         problem = match_problem(layer, self.space)
         if isinstance(problem, NoMatch):
@@ -60,8 +67,10 @@ class Chooser:
             return self.leave(layer, "the layer patterns exclude it", problem)
         if reason := self.space.problem_misfit(problem):
             return self.leave(layer, reason, problem)
-        asked = error_limit(problem, self.space, self.max_relative_error, self.output_tile)
-        candidates = self._candidates(problem, asked, ignore)
+        precision = self.precision_of(layer)
+        given = given_error(precision, self.max_relative_error)
+        asked = error_limit(problem, self.space, given, self.output_tile)
+        candidates = self._candidates(problem, asked, ignore, precision)
         if all(candidate.implementation.is_left_to_iree for candidate in candidates):
             return self.leave(layer, "a workgroup has not the memory for any algorithm", problem)
         limit = attainable_limit(problem, asked, candidates)
@@ -79,11 +88,15 @@ class Chooser:
         if measured:
             which = "IREE's own code" if measured[0].implementation.is_left_to_iree else "it"
             reason = f"{which} is the fastest of those measured that are accurate enough"
-            return self._decision(layer, problem, candidates, measured[0], reason, tuned=True)
-        chosen, reason = _choose_predicted(accurate)
-        if limit != asked:
-            reason += f"; none keeps within {asked:.1e}, nor does a direct convolution"
-        return self._decision(layer, problem, candidates, chosen, reason)
+            chosen, tuned = measured[0], True
+        else:
+            (chosen, reason), tuned = _choose_predicted(accurate), False
+            if limit != asked:
+                reason += f"; none keeps within {asked:.1e}, nor does a direct convolution"
+        decision = self._decision(layer, problem, candidates, chosen, reason, tuned=tuned)
+        if not decision.stays_single:
+            return decision
+        return replace(decision, reason=f"{reason}; {_why_single(precision, candidates, limit)}")
 
     def leave(
         self,
@@ -106,15 +119,35 @@ class Chooser:
     ) -> Decision:
         names = tuple(location_names(layer.operation.location))
         return Decision(
-            self.space, layer.kind, layer.number, names, problem, candidates, chosen, reason, tuned
+            self.space,
+            layer.kind,
+            layer.number,
+            names,
+            problem,
+            candidates,
+            chosen,
+            reason,
+            tuned,
+            self.precision_of(layer),
         )
 
     def is_allowed(self, layer: Layer) -> bool:
         """Whether the layer patterns admit it."""
-        number = layer.number if layer.kind == "convolution" else None
-        return is_layer_allowed(self.allow, self.deny, number, layer.operation)
+        return is_layer_allowed(self.allow, self.deny, layer.filter_number, layer.operation)
 
     def _candidates(
+        self,
+        problem: ConvolutionProblem,
+        limit: float | None,
+        ignore: Callable[[str], None],
+        precision: Precision,
+    ) -> tuple[Candidate, ...]:
+        """Those of `_all_candidates` that multiply what the precision lets them."""
+        keeps_all = self.keeps_all or precision != "as-written"
+        found = replace(self, keeps_all=keeps_all)._all_candidates(problem, limit, ignore)
+        return tuple(each for each in found if each.multiplies_as(precision))
+
+    def _all_candidates(
         self, problem: ConvolutionProblem, limit: float | None, ignore: Callable[[str], None]
     ) -> tuple[Candidate, ...]:
         """Of each algorithm its fastest schedule where measured, these first, else the default ones.
@@ -164,3 +197,21 @@ def _choose_predicted(accurate: list[Candidate]) -> tuple[Candidate, str]:
         return chosen, "it is predicted to be the fastest that is accurate enough"
     algorithm = fastest.implementation.algorithm
     return chosen, f"it is predicted to be as fast as {algorithm}, and is more accurate"
+
+
+def _why_single(precision: Precision, candidates: tuple[Candidate, ...], limit: float | None) -> str:
+    """Why a layer multiplies f32 though its user asked for less, or for what is fastest."""
+    halves = [each for each in candidates if each.implementation.product_type != "f32"]
+    if precision != "fastest":
+        halves = [each for each in halves if each.implementation.product_type == precision] or halves
+    if not halves:
+        which = "f16 or bf16" if precision == "fastest" else precision
+        return f"its products stay f32, since no kernel for it multiplies {which}"
+    accurate = [each for each in halves if each.keeps(limit)]
+    if not accurate:
+        best = min(halves, key=lambda each: each.predicted_error)
+        return (
+            f"its products stay f32, since those of {best.implementation.product_type} have a predicted "
+            f"relative error of {best.predicted_error:.1e}, which exceeds {limit:.1e}"
+        )
+    return f"its products stay f32, since those of {accurate[0].implementation.product_type} take longer"

@@ -11,6 +11,7 @@ from iree.winograd.pipelines.backends.search_space import SearchSpace
 
 from .implementation import Implementation
 from .layer import LayerKind
+from .precision import PRECISION_ERRORS, Precision
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,10 @@ class Candidate:
     def predicted_seconds(self) -> float:
         """Infinite for IREE's own code where there is no model of it: no prediction chooses it then."""
         return sum(self.stage_seconds.values()) if self.stage_seconds else inf
+
+    def multiplies_as(self, precision: Precision) -> bool:
+        """Whether a precision lets its products be what they are."""
+        return precision != "f32" or self.implementation.product_type == "f32"
 
     def keeps(self, limit: float | None) -> bool:
         """Whether its predicted error is within a limit; without one, whether operands stay as they are."""
@@ -60,6 +65,14 @@ class Decision:
     reason: str
     tuned: bool = False
     """Whether the choice is the fastest of those measured rather than predicted."""
+    precision: Precision = "as-written"
+    """What the user asked for."""
+
+    @property
+    def stays_single(self) -> bool:
+        """Whether it multiplies f32 though another type was asked for, or whatever is fastest."""
+        lowers = PRECISION_ERRORS[self.precision] is not None
+        return lowers and self.chosen is not None and self.chosen.implementation.product_type == "f32"
 
     def __post_init__(self) -> None:
         if self.chosen is not None and self.chosen not in self.candidates:

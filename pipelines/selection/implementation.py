@@ -39,6 +39,11 @@ class Implementation:
         return isinstance(self.schedule, IreeSchedule)
 
     @property
+    def product_type(self) -> str:
+        """The type of both factors of its products."""
+        return self.schedule.product_type
+
+    @property
     def arithmetic(self) -> Arithmetic:
         """What others of it differ from in time alone, or nearly so.
 

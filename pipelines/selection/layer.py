@@ -29,6 +29,11 @@ class Layer:
     kind: LayerKind
     number: int
 
+    @property
+    def filter_number(self) -> int | None:
+        """The number that patterns name it by: that of a convolution, None for what is none."""
+        return self.number if self.kind == "convolution" else None
+
     def __str__(self) -> str:
         return f"{self.kind} {self.number}"
 

@@ -18,10 +18,16 @@ def is_layer_allowed(
 
     `number` is that of a convolution, in program order, and None for what is none.
     """
-    names = tuple(location_names(operation.location))
-    if allow and not any(_matches(pattern, number, names) for pattern in allow):
+    if allow and not any(matches_layer(pattern, number, operation) for pattern in allow):
         return False
-    return not any(_matches(pattern, number, names) for pattern in deny)
+    return not any(matches_layer(pattern, number, operation) for pattern in deny)
+
+
+def matches_layer(pattern: str, number: int | None, operation: ir.Operation) -> bool:
+    """Whether a pattern as in `WinogradOptions` names a layer, a convolution of this `number` or none."""
+    if numbers := _NUMBERS.fullmatch(pattern):
+        return number is not None and int(numbers[1]) <= number <= int(numbers[2] or numbers[1])
+    return any(fnmatchcase(name, pattern) for name in location_names(operation.location))
 
 
 def location_names(location: ir.Location) -> Iterator[str]:
@@ -35,9 +41,3 @@ def location_names(location: ir.Location) -> Iterator[str]:
     elif isinstance(location, ir.CallSiteLoc):
         yield from location_names(location.callee)
         yield from location_names(location.caller)
-
-
-def _matches(pattern: str, number: int | None, names: tuple[str, ...]) -> bool:
-    if numbers := _NUMBERS.fullmatch(pattern):
-        return number is not None and int(numbers[1]) <= number <= int(numbers[2] or numbers[1])
-    return any(fnmatchcase(name, pattern) for name in names)

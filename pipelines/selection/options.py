@@ -7,9 +7,9 @@ from typing import Literal
 
 from iree.winograd.passes.infrastructure.option import check_options, is_positive, option
 
+from .precision import Precision, given_error, is_layer_precision
+
 MAX_OUTPUT_TILE = 8
-PRECISION_ERRORS = {"as-written": None, "f16": 5e-4, "bf16": 4e-3}
-"""The predicted error that layers may have: about twice that of a direct convolution of rounded operands."""
 
 
 @dataclass(frozen=True)
@@ -58,10 +58,17 @@ class WinogradOptions:
         flag="iree-winograd-deny-layers",
         accepts=all,
     )
-    precision: Literal["as-written", "f16", "bf16"] = option(
+    precision: Precision = option(
         "as-written",
         purpose="let layers have errors as of products in this type, where no error is given",
         flag="iree-winograd-precision",
+    )
+    layer_precisions: tuple[str, ...] = option(
+        (),
+        "patterns with a precision each",
+        "let layers have a precision of their own, as in conv1=f32: that of the first pattern that matches",
+        flag="iree-winograd-layer-precisions",
+        accepts=lambda texts: all(map(is_layer_precision, texts)),
     )
     max_relative_error: float | None = option(
         None,
@@ -116,9 +123,7 @@ class WinogradOptions:
     @property
     def error_limit(self) -> float | None:
         """What `max_relative_error` is, or else what the precision allows; None for the target's limit."""
-        if self.max_relative_error is not None:
-            return self.max_relative_error
-        return PRECISION_ERRORS[self.precision]
+        return given_error(self.precision, self.max_relative_error)
 
     def __post_init__(self) -> None:
         check_options(self)

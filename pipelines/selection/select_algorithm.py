@@ -29,6 +29,7 @@ from .costly import costly_reason, describe
 from .decision import Decision
 from .layer import Layer, layers
 from .module_space import module_space
+from .precision import Precision
 
 if TYPE_CHECKING:
     from .tuning_database import TuningDatabase
@@ -65,6 +66,8 @@ class SelectAlgorithm:
     output_tile: int | None = same_option(WinogradOptions, "output_tile")
     allow: tuple[str, ...] = same_option(WinogradOptions, "allow")
     deny: tuple[str, ...] = same_option(WinogradOptions, "deny")
+    precision: Precision = same_option(WinogradOptions, "precision")
+    layer_precisions: tuple[str, ...] = same_option(WinogradOptions, "layer_precisions")
     max_relative_error: float | None = same_option(WinogradOptions, "max_relative_error")
     threads: int = same_option(WinogradOptions, "threads", default=1)
     machine: str | None = same_option(WinogradOptions, "machine")
@@ -94,6 +97,8 @@ class SelectAlgorithm:
                 self.deny,
                 self.max_relative_error,
                 keeps_all=self.keeps_all and self.observe is not None,
+                precision=self.precision,
+                layer_precisions=self.layer_precisions,
             )
             rewrite_each(
                 attrgetter("kind"),
@@ -130,6 +135,8 @@ class SelectAlgorithm:
     def _report(self, layer: Layer, decision: Decision) -> None:
         if decision.chosen is None or decision.chosen.implementation.is_left_to_iree:
             remark_missed(layer.operation, PASS_NAME, f"{layer} left as it is: {decision.reason}")
+        elif decision.stays_single:
+            remark_missed(layer.operation, PASS_NAME, f"{layer}: {decision.reason}")
         if self.observe is not None:
             self.observe(decision)
 

@@ -54,13 +54,16 @@ def default_schedules(
 ) -> tuple[CpuSchedule, ...]:
     """The fastest of all kernels, the same with shorter sums where these round less, and what rounds factors.
 
+    Where the fastest multiplies halves as they are, one that multiplies f32 is there as well.
+
     Shorter sums take longer: they are for algorithms that exceed an error limit by the first. Raises
     ValueError where none fits.
     """
     default, *others = fastest_by_kernel(shape, target, machine, threads)
     shorter = KERNEL_CHOICES[type(default)].with_shorter_sums(default)
     rounding = [each for each in others if _rounds(each, shape)]
-    return (default, *([] if shorter is None else [shorter]), *rounding)
+    single = [each for each in others if each.product_type == "f32"] if default.product_type != "f32" else []
+    return (default, *([] if shorter is None else [shorter]), *single[:1], *rounding)
 
 
 def _rounds(schedule: CpuSchedule, shape: ConvolutionShape) -> bool:

@@ -144,7 +144,11 @@ class Search:
         return Measurement(implementation, median_high(batches), timing.spread, runs)
 
     def _is_accurate(self, implementation: Implementation) -> bool:
-        return self._candidate(implementation).keeps(self.workload.max_relative_error)
+        return self._is_allowed(self._candidate(implementation))
+
+    def _is_allowed(self, candidate: Candidate) -> bool:
+        is_accurate = candidate.keeps(self.workload.max_relative_error)
+        return is_accurate and candidate.multiplies_as(self.workload.precision)
 
     def _candidate(self, implementation: Implementation) -> Candidate:
         return candidate(self.workload.problem, self.workload.space, implementation)
@@ -190,8 +194,7 @@ class Search:
 
     def _fastest(self, candidates: Iterable[Candidate]) -> list[Candidate]:
         """Those accurate enough that may be the fastest, in the order of predictions."""
-        limit = self.workload.max_relative_error
-        accurate = [each for each in candidates if each.keeps(limit)]
+        accurate = list(filter(self._is_allowed, candidates))
         most = PROMISING_TIME * min((each.predicted_seconds for each in accurate), default=0.0)
         promising = (each for each in accurate if each.predicted_seconds <= most)
         return sorted(promising, key=lambda each: each.predicted_seconds)

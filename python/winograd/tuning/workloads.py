@@ -23,6 +23,7 @@ from iree.winograd.pipelines.backends.search_space import SearchSpace
 from iree.winograd.pipelines.compile_pipeline import compile_pipeline
 from iree.winograd.pipelines.selection.decision import Candidate, Decision
 from iree.winograd.pipelines.selection.options import WinogradOptions
+from iree.winograd.pipelines.selection.precision import Precision, given_error
 from iree.winograd.pipelines.selection.prediction import attainable_limit, error_limit
 from iree.winograd.pipelines.selection.select_algorithm import SelectAlgorithm
 
@@ -38,6 +39,8 @@ class Workload:
     max_relative_error: float | None
     """Predicted error, relative to the output in the 1-norm, that an implementation may have."""
     count: int = 1
+    precision: Precision = "as-written"
+    """What the user asked for."""
 
     @property
     def predicted_seconds(self) -> float:
@@ -82,9 +85,11 @@ def _workloads(module: ir.Operation, options: WinogradOptions) -> tuple[Workload
         if problem is None or decision.chosen is None:
             return
         problem = problem.measured
-        asked = error_limit(problem, decision.space, options.error_limit, options.output_tile)
+        given = given_error(decision.precision, options.max_relative_error)
+        asked = error_limit(problem, decision.space, given, options.output_tile)
         limit = attainable_limit(problem, asked, decision.candidates)
-        known = found.get(problem, Workload(problem, decision.space, decision.chosen, limit, 0))
+        new = Workload(problem, decision.space, decision.chosen, limit, 0, decision.precision)
+        known = found.get(problem, new)
         found[problem] = replace(known, count=known.count + 1)
 
     passes = _up_to_selection(compile_pipeline(with_stored_machine(options, module), observe))

@@ -6,6 +6,7 @@ import pytest
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.pipelines.selection.layer_filter import is_layer_allowed, location_names
 from iree.winograd.pipelines.selection.options import WinogradOptions
+from iree.winograd.pipelines.selection.precision import layer_precision
 
 LOCATION = 'fused["layer1.0.conv1"("model.py":3:4), callsite("layer1/relu"("a.py":1:1) at "b.py":2:2)]'
 
@@ -42,7 +43,23 @@ def test_allow_and_deny(allow: tuple[str, ...], deny: tuple[str, ...], allowed: 
 
 
 @pytest.mark.parametrize(
-    "fields", [{"output_tile": 0}, {"output_tile": 9}, {"fold_filters": "never"}, {"deny": ("",)}]
+    ("precisions", "expected"),
+    [
+        ((), "bf16"),
+        (("layer1.*=f32", "3=f16"), "f32"),
+        (("layer2.*=f32", "2-4=fastest"), "fastest"),
+        (("a=b=f32",), "bf16"),
+    ],
+)
+def test_the_first_pattern_that_matches_has_the_precision(precisions: tuple[str, ...], expected: str) -> None:
+    assert WinogradOptions(layer_precisions=precisions).layer_precisions == precisions
+    assert layer_precision("bf16", precisions, 3, make_operation(LOCATION)) == expected
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"output_tile": 0}, {"output_tile": 9}, {"fold_filters": "never"}, {"deny": ("",)}, {"precision": "f8"}]
+    + [{"layer_precisions": (each,)} for each in ("f32", "=f32", "conv1=f8", "conv1=")],
 )
 def test_options_out_of_range(fields: dict[str, object]) -> None:
     with pytest.raises(ValueError, match=next(iter(fields))):
