@@ -42,7 +42,7 @@ WITH_PARAMETERS = frozenset(("Expand", "Pad", "Resize", "Slice", "Squeeze", "Til
 RANDOM = frozenset(("Bernoulli", "RandomUniformLike"))
 
 SAMPLE = "--sample"
-SHARE, EXPANDED_SHARE = 4, 8
+SHARE, EXPANDED_SHARE = 8, 32
 
 NAMED = re.compile(
     r"the operator \w|the input '\w+' has elements of type|ONNX can't tell the rank of what \w"
@@ -60,9 +60,10 @@ def cases(modules: Sequence[str]) -> list[TestCase]:
 
 
 def sample(found: Sequence[TestCase]) -> list[TestCase]:
-    """The first case of each operator, and by their names one in four of the others.
+    """The first case of each operator, and by their names one in `SHARE` of the others.
 
-    Of those in which a function of ONNX's is expanded to operators that have cases themselves, one in eight.
+    Of those in which a function of ONNX's is expanded to operators that have cases themselves, one in
+    `EXPANDED_SHARE`.
     """
     seen: set[str] = set()
     chosen = []
