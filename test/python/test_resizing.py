@@ -6,6 +6,7 @@ import iree.winograd as winograd
 import numpy as np
 import pytest
 import torch
+from iree.winograd.importers.torch_operators import resizing
 from torch.nn.functional import interpolate
 from wide import wide
 
@@ -112,6 +113,24 @@ def test_nearest_elements_are_those_of_torch() -> None:
     program = winograd.load(winograd.compile(winograd.import_torch(model, *images)))
     for expected, result in zip(model(*images), program(*images), strict=True):
         np.testing.assert_array_equal(np.asarray(result), expected.numpy())
+
+
+def resized_of_any_height(factor: float) -> torch.export.ExportedProgram:
+    class Resizing(torch.nn.Module):
+        def forward(self, image: torch.Tensor) -> torch.Tensor:
+            return interpolate(image, scale_factor=factor)
+
+    height = {2: torch.export.Dim("height", min=4)}
+    return torch.export.export(Resizing(), (torch.zeros(1, 3, 8, 6),), dynamic_shapes=(height,))
+
+
+@pytest.mark.parametrize("factor", [2.0, 1.5])
+def test_heights_that_are_open_stay_so(factor: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    (result,) = winograd.import_torch(resized_of_any_height(factor)).outputs
+    assert result.shape == (1, 3, None, int(6 * factor))
+    monkeypatch.setattr(resizing, "_scaled", lambda size, factor: int(size * factor))
+    with pytest.raises(winograd.ModelImportError, match="size 2 of result 0 is open, but"):
+        winograd.import_torch(resized_of_any_height(factor))
 
 
 class Interpolating(torch.nn.Module):

@@ -32,6 +32,7 @@ def decompose(exported: torch.export.ExportedProgram) -> torch.export.ExportedPr
     except Exception as error:
         raise ModelImportError(f"torch could not decompose the model's operators: {error}") from error
     _refuse_sizes_of_data(decomposed.graph)
+    _refuse_fixed_sizes(exported.graph, decomposed.graph)
     _return_results_only(decomposed)
     _drop_arguments(decomposed)
     # Those that a model doesn't save are among the constants, where torch-mlir doesn't look for buffers.
@@ -49,6 +50,28 @@ def _refuse_sizes_of_data(graph: torch.fx.Graph) -> None:
                     f"{source_line(node)}: the size of what {node.target} returns depends on values of the "
                     "model's arguments, and those of a program don't"
                 )
+
+
+def _refuse_fixed_sizes(exported: torch.fx.Graph, decomposed: torch.fx.Graph) -> None:
+    """Raise `ModelImportError` where decomposing made an open size of a result that of the example.
+
+    Whatever takes such a size for a number does so, without a word: the program would return results of that
+    size for all arguments.
+    """
+    for number, (before, after) in enumerate(zip(_results(exported), _results(decomposed), strict=False)):
+        for dimension, (open_, size) in enumerate(zip(before.shape, after.shape, strict=False)):
+            if isinstance(open_, torch.SymInt) and open_.node.maybe_as_int() is None and type(size) is int:
+                raise ModelImportError(
+                    f"size {dimension} of result {number} is open, but torch decomposes the model's "
+                    f"operators for {size}, that of the example: export it without dynamic_shapes there"
+                )
+
+
+def _results(graph: torch.fx.Graph) -> list[torch.Tensor]:
+    """The tensors that a graph returns, with the sizes that are known of them."""
+    (output,) = graph.find_nodes(op="output")
+    values = (node.meta.get("val") for node in output.all_input_nodes)
+    return [value for value in values if isinstance(value, torch.Tensor)]
 
 
 def _return_results_only(exported: torch.export.ExportedProgram) -> None:

@@ -13,6 +13,8 @@ from torch.fx.experimental.symbolic_shapes import statically_known_true
 Scales: TypeAlias = Sequence[float | None]
 """Of each spatial dimension, as the model states it; None where only the sizes count."""
 
+_MOST_PARTS = 64
+"""Of a pixel, a power of two, that scales are multiples of which are multiplied by as fractions."""
 _MARGIN = 2.0**-10
 """Of a pixel: more than positions in images of thousands of pixels are rounded by."""
 
@@ -31,11 +33,20 @@ def by_sizes(
     *options, scales = more
     if sizes is None:
         spatial = image.shape[image.dim() - len(scales) :]
-        sizes = [int(size * scale) for size, scale in zip(spatial, scales, strict=True)]
+        sizes = [_scaled(size, scale) for size, scale in zip(spatial, scales, strict=True)]
     else:
         scales = []
     result = resize(image, sizes, *options, *scales)
     return operator(image, sizes, *options, *scales) if result is NotImplemented else result
+
+
+def _scaled(size: int, scale: float) -> int:
+    """`size * scale` rounded downwards. A size known only at run time stays one: `int` makes it a number."""
+    numerator, denominator = scale.as_integer_ratio()
+    if denominator <= _MOST_PARTS:
+        return size * numerator // denominator
+    scaled: int = torch.sym_int(size * scale)  # type: ignore[no-untyped-call]
+    return scaled
 
 
 def nearest(rank: int, image: Any, sizes: Sequence[int], *scales: float | None) -> Any:
