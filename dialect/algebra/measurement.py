@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-from iree.winograd.dialect.algebra.numerics import Accumulation, predicted_error
+from iree.winograd.dialect.algebra.numerics import UNIT_ROUNDOFF, Accumulation, predicted_error
 from iree.winograd.dialect.algebra.transforms import Array, Transforms, apply, as_array, transforms
 
 Distribution = Literal["uniform", "normal"]
@@ -39,11 +39,15 @@ def measured_error(
     tiles: int = 64,
     distribution: Distribution = "uniform",
     seed: int = 0,
+    operand_type: str | None = None,
+    filter_type: str | None = None,
+    result_type: str | None = None,
 ) -> MeasuredError:
     """The error of `tiles` tiles of a layer, transforms nested one per dimension, as a kernel computes it.
 
     The filter is transformed in float64 and rounded once; recipes and the sum over channels run in
-    float32 with fused multiply-adds. Data is uniform in (-1, 1) or standard normal.
+    float32 with fused multiply-adds. Data is uniform in (-1, 1) or standard normal. Types are as of
+    `predicted_error`.
     """
     rank = len(found)
     generator = np.random.default_rng(seed)
@@ -51,8 +55,12 @@ def measured_error(
     data = _random(generator, distribution, (channels, tiles, *shape))
     filters = _random(generator, distribution, (channels, 1, *(one.r for one in found)))
     axes = range(2, 2 + rank)
-    transformed_filter = _apply_matrices(found, "filter", filters, axes).astype(np.float32)
-    transformed_data = apply([one.input for one in found], data, axes, fused_multiply_add)
+    transformed_filter = _rounded(
+        _apply_matrices(found, "filter", filters, axes).astype(np.float32), filter_type or operand_type
+    )
+    transformed_data = _rounded(
+        apply([one.input for one in found], data, axes, fused_multiply_add), operand_type
+    )
     total: Array | None = None
     channel = 0
     for block in Accumulation(channels, reduction_block).blocks:
@@ -63,7 +71,7 @@ def measured_error(
         channel += block
     assert total is not None
     actual = apply([one.output for one in found], total, range(1, 1 + rank), fused_multiply_add)
-    return _compared(actual, _exact(data, filters, rank))
+    return _compared(_rounded(actual, result_type), _exact(data, filters, rank))
 
 
 def measured_direct_error(
@@ -115,6 +123,16 @@ def measured_tile_error(found: Sequence[Transforms], *, trials: int = 10_000, se
 
 def _apply_matrices(found: Sequence[Transforms], name: str, array: Array, axes: Sequence[int]) -> Array:
     return apply([as_array(getattr(one.algorithm, name)) for one in found], array.astype(np.float64), axes)
+
+
+def _rounded(array: Array, type_: str | None) -> Array:
+    """Rounded to the digits of a type, without its limits of exponents."""
+    if type_ is None:
+        return array
+    digits = int(-np.log2(UNIT_ROUNDOFF[type_]))
+    fraction, exponent = np.frexp(array)
+    rounded: Array = np.ldexp(np.rint(np.ldexp(fraction, digits)), exponent - digits)
+    return rounded
 
 
 def _random(generator: np.random.Generator, distribution: Distribution, shape: Sequence[int]) -> Array:

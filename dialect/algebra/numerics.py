@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
-from math import prod
+from math import hypot, prod
 from typing import Any
 
 import numpy as np
@@ -86,6 +86,8 @@ class Accumulation:
     joined: bool = False
     operand_type: str | None = None
     """What both factors of a product are rounded to before, None for neither; products are exact then."""
+    filter_type: str | None = None
+    """What transformed filters alone are rounded to."""
 
     def __post_init__(self) -> None:
         if self.terms < 1:
@@ -98,9 +100,10 @@ class Accumulation:
     @property
     def product_variance(self) -> float:
         """Of a product before it is summed, in roundings of the type of sums, beside that of itself."""
-        if self.operand_type is None:
+        factors = (self.operand_type, self.filter_type or self.operand_type)
+        if factors == (None, None):
             return _PRODUCT_VARIANCES[self.matrix_products]
-        return 2 * (_unit_roundoff(self.operand_type) / UNIT_ROUNDOFF["float32"]) ** 2
+        return sum((_unit_roundoff(each) / UNIT_ROUNDOFF["float32"]) ** 2 for each in factors if each)
 
     @property
     def blocks(self) -> list[int]:
@@ -178,13 +181,16 @@ def predicted_error(
     matrix_products: int = 0,
     joined: bool = False,
     operand_type: str | None = None,
+    filter_type: str | None = None,
+    result_type: str | None = None,
     exact_filter: bool = True,
 ) -> float:
     """The expected relative error, in the 1-norm, of a layer of tiles F(m, p) with `m` and `p` per dimension.
 
     `channels` (of a group) times `views` products are summed in blocks of `reduction_block`, all in one
     block by default, or as `Accumulation` says of `matrix_products`, whether they are `joined`, and of what
-    operands are rounded to, their `operand_type`. Without an
+    transformed operands are rounded to, their `operand_type`, or filters alone, their `filter_type`. Results
+    are rounded to `result_type`, if to any. Without an
     `exact_filter` its transform is rounded after each operation, as one that is known only at run time. The
     largest error of n outputs is about sqrt(pi ln n) times the mean error. m = p = (1, ..., 1) with one view
     per filter tap is the direct convolution.
@@ -194,8 +200,16 @@ def predicted_error(
     if len(m) != len(p):
         raise ValueError(f"m = {tuple(m)} and p = {tuple(p)} must have the same rank")
     found = [transforms(tile, part) for tile, part in zip(m, p, strict=True)]
-    accumulation = Accumulation(channels * views, reduction_block, matrix_products, joined, operand_type)
-    return predicted_error_of(found, accumulation, data_type, exact_filter=exact_filter)
+    accumulation = Accumulation(
+        channels * views, reduction_block, matrix_products, joined, operand_type, filter_type
+    )
+    error = predicted_error_of(found, accumulation, data_type, exact_filter=exact_filter)
+    return error if result_type is None else hypot(error, rounding_error(result_type))
+
+
+def rounding_error(type_: str) -> float:
+    """The expected relative error, in the 1-norm, of numbers rounded to a type. Raises ValueError."""
+    return _RMS_ROUNDING * _unit_roundoff(type_)
 
 
 def predicted_gradient_error(

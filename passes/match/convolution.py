@@ -8,7 +8,7 @@ from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.match.constants import is_known_at_load
 from iree.winograd.passes.match.convolution_form import ConvolutionForm, match_form
 from iree.winograd.passes.match.element_types import ElementTypes
-from iree.winograd.passes.match.exact_type import exact_type
+from iree.winograd.passes.match.exact_type import exact_type, rounded_result_type
 from iree.winograd.passes.match.expected_size import expected_size
 from iree.winograd.passes.match.image_layout import comes_channels_first, leaves_channels_first
 from iree.winograd.passes.match.navigation import defining_operation
@@ -46,6 +46,7 @@ class Convolution(ConvolutionProblem):
         if self.is_channels_last:
             stated["output_channels_first"] = leaves_channels_first(self.operation.results[0])
         stated["exact_type"] = exact_type(self.input, self.filter)
+        stated["rounded_type"] = rounded_result_type(self.operation.results[0])
         stated["runtime_filter"] = not is_known_at_load(self.filter)
         return ConvolutionProblem(**stated)
 

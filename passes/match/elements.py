@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from iree.winograd.dialect.algebra.bf16 import bf16_bits
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.dialect.resource_data import resource_data
 
@@ -64,13 +66,22 @@ def constant_elements(constant: ir.Operation, most: int | None = None) -> Array 
 def _bf16_elements(constant: ir.Operation) -> Array | None:
     """Those of a tensor that isn't splat. A bf16 is the upper half of the same f32."""
     attribute = constant.attributes["value"]
-    if isinstance(attribute, ir.DenseElementsAttr):
-        elements = np.array(list(ir.DenseFPElementsAttr(attribute)), np.float32)
-        shaped: Array = elements.reshape(constant.results[0].type.shape)
-        return shaped
     try:
-        bits = resource_data(constant, np.uint16)
+        if isinstance(attribute, ir.DenseElementsAttr):
+            bits = _bits_in_text(str(attribute)).reshape(constant.results[0].type.shape)
+        else:
+            bits = resource_data(constant, np.uint16)
     except ValueError:
         return None
     widened: Array = (bits.astype(np.uint32) << 16).view(np.float32)
     return widened
+
+
+def _bits_in_text(dense: str) -> Array:
+    """The bits of numbers of bf16 by the text of their attribute: MLIR's bindings don't tell them."""
+    elements, _, _ = dense.rpartition(" : tensor<")
+    if all_bits := re.search('"0x([0-9A-F]+)"', elements):
+        return np.frombuffer(bytes.fromhex(all_bits[1]), np.uint16)
+    numbers = re.findall(r"0x[0-9A-F]{4}|[-+]?\d+\.\d+E[-+]\d+", elements, re.IGNORECASE)
+    bits = [int(each, 16) if each.startswith("0x") else int(bf16_bits(float(each))) for each in numbers]
+    return np.array(bits, np.uint16)

@@ -1,4 +1,4 @@
-"""The type of half precision that the numbers of a convolution in f32 have all the same."""
+"""The types of half precision that operands in f32 have, and that results are rounded to."""
 
 from __future__ import annotations
 
@@ -36,6 +36,28 @@ def exact_type(image: ir.Value, filters: ir.Value) -> str | None:
             return None
         filters = definition.operands[0]
     return None
+
+
+def rounded_result_type(result: ir.Value) -> str | None:
+    """The type, f16 or bf16, that whatever reads a result in f32 rounds it to; None where something doesn't.
+
+    An elementwise operation rounds what it reads where its own result is rounded.
+    """
+    if half_type(result) is not None:
+        return None
+    types = {_rounding_of(use.owner.operation) for use in result.uses}
+    return types.pop() if len(types) == 1 else None
+
+
+def _rounding_of(user: ir.Operation) -> str | None:
+    if user.name in _MOVING:
+        return rounded_result_type(user.results[0])
+    elementwise = match_elementwise(user)
+    if isinstance(elementwise, NoMatch) or not user.name.startswith("linalg.generic"):
+        return None
+    end = elementwise.body.operations[len(elementwise.body.operations) - 1].operation
+    half = half_type(end.operands[0]) or rounded_type(end.operands[0])
+    return None if half is None else str(half)
 
 
 def _held_type(tensor: ir.Value) -> ir.Type | None:

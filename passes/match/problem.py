@@ -17,7 +17,7 @@ _TEXT = re.compile(
     r" padding (?P<padding_low>[\dx]+) (?P<padding_high>[\dx]+) groups (?P<groups>\d+)"
     r" (?P<element_types>[^\s,]+)(?P<runtime_filter>, filter known at run time)?"
     r"(?P<input_channels_first>, input channels first)?(?P<output_channels_first>, output channels first)?"
-    r"(?:, operands of (?P<exact_type>\w+))?"
+    r"(?:, operands of (?P<exact_type>\w+))?(?:, result of (?P<rounded_type>\w+))?"
 )
 _MATMUL_TEXT = re.compile(
     r"(?P<pixels>\d+(?:x\d+)+)x(?P<channels>\d+)->(?P<output_channels>\d+) matmul (?P<element_types>[^\s,]+)"
@@ -66,6 +66,8 @@ class ConvolutionProblem:
     """Whether the program wants the output as `N x K x OH...`."""
     exact_type: str | None = None
     """The type of half precision that holds the numbers of both operands; None where none is known to."""
+    rounded_type: str | None = None
+    """The type of half precision that whatever reads the result rounds it to; None where not all do."""
     unknown_sizes: tuple[int, ...] = ()
     """The spatial dimensions, in order, whose sizes are known only at run time."""
 
@@ -106,6 +108,7 @@ class ConvolutionProblem:
             "input channels first": self.input_channels_first,
             "output channels first": self.output_channels_first,
             f"operands of {self.exact_type}": self.exact_type is not None,
+            f"result of {self.rounded_type}": self.rounded_type is not None,
         }
         types = ", ".join([str(self.element_types), *(remark for remark, holds in remarks.items() if holds)])
         return f"{image}->{self.output_channels} {window} {padding} groups {self.groups} {types}"
@@ -148,6 +151,7 @@ class ConvolutionProblem:
             input_channels_first=numbers["input_channels_first"] is not None,
             output_channels_first=numbers["output_channels_first"] is not None,
             exact_type=numbers["exact_type"],
+            rounded_type=numbers["rounded_type"],
             unknown_sizes=tuple(
                 dimension
                 for dimension, size in enumerate(numbers["input_size"].split("x"))
@@ -157,8 +161,11 @@ class ConvolutionProblem:
 
     @property
     def measured(self) -> ConvolutionProblem:
-        """What is measured of it: the same of the expected sizes, its filter transformed beforehand."""
-        return replace(self, runtime_filter=False, unknown_sizes=())
+        """What is measured of it: the same of the expected sizes, its filter transformed beforehand.
+
+        What reads the result is no part of it.
+        """
+        return replace(self, runtime_filter=False, rounded_type=None, unknown_sizes=())
 
     @property
     def spatial_rank(self) -> int:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
-from math import inf, prod
+from math import hypot, inf, prod, sqrt
 
-from iree.winograd.dialect.algebra.numerics import predicted_error, predicted_gradient_error
+from iree.winograd.dialect.algebra.numerics import (
+    predicted_error,
+    predicted_gradient_error,
+    rounding_error,
+)
 from iree.winograd.passes.infrastructure.algorithm import Algorithm
 from iree.winograd.passes.match.problem import ConvolutionProblem, WeightGradientProblem
 from iree.winograd.pipelines.backends.search_space import SearchSpace
@@ -21,6 +25,8 @@ TIME_TOLERANCE = 0.03
 """Relative difference in predicted times that is no difference."""
 _OPERAND_TYPES = {"bf16": "bfloat16", "f16": "float16"}
 """MLIR's names of types, and those of `dialect.algebra.numerics`."""
+UNROUNDED_ERROR = 1e-4
+"""More than an algorithm in f32 errs by, less than it does with operands that are rounded to f16."""
 IREE_TOLERANCE = 0.25
 """Relative difference in predicted times by which IREE's own code has to be faster.
 
@@ -147,11 +153,18 @@ def error_limit(
     """The predicted error that no algorithm for `problem` may exceed; None where there is no limit.
 
     Unless options say otherwise it is that of the target, or of the direct convolution where that has more:
-    leaving a convolution as it is makes it no more accurate than that.
+    leaving a convolution as it is makes it no more accurate than that. A result that is rounded to half
+    precision may have twice the error of the direct convolution's in that type, its rounding included, as
+    long as nothing else is rounded.
     """
     if max_relative_error is not None or output_tile is not None:
         return max_relative_error
-    return max(space.max_relative_errors[str(problem.element_types)], direct_error(problem))
+    limit = max(space.max_relative_errors[str(problem.element_types)], direct_error(problem))
+    if problem.rounded_type is None:
+        return limit
+    rounding = rounding_error(_OPERAND_TYPES[problem.rounded_type])
+    most = 2 * hypot(direct_error(problem), rounding)
+    return max(limit, min(sqrt(most**2 - rounding**2), UNROUNDED_ERROR))
 
 
 def attainable_limit(

@@ -20,6 +20,7 @@ from iree.winograd.dialect.algebra.numerics import (
     gradient_error_bound,
     predicted_error,
     predicted_gradient_error,
+    rounding_error,
 )
 from iree.winograd.dialect.algebra.points import measured_points
 from iree.winograd.dialect.algebra.transforms import apply, as_array, gradient_transforms, transforms
@@ -193,15 +194,27 @@ def test_bad_input_is_named(function: object, message: str, arguments: tuple, op
         function(*arguments, **options)
 
 
-@pytest.mark.parametrize(("name", "bits"), [("bfloat16", 8), ("float16", 11)])
-def test_rounded_operands_are_predicted(name: str, bits: int) -> None:
-    generator = np.random.default_rng(0)
-    image, filters = generator.standard_normal((200, 64)), generator.standard_normal((64, 100))
+HALVES = [
+    {"operand_type": "bfloat16"},
+    {"operand_type": "float16"},
+    {"filter_type": "float16"},
+    {"filter_type": "bfloat16", "result_type": "bfloat16"},
+    {"operand_type": "float16", "filter_type": "bfloat16"},
+    {"operand_type": "float16", "result_type": "bfloat16"},
+    {"operand_type": "float16", "result_type": "float16"},
+    {"result_type": "float16"},
+]
 
-    def rounded(values: np.ndarray) -> np.ndarray:
-        fraction, exponent = np.frexp(values)
-        return np.ldexp(np.rint(np.ldexp(fraction, bits)), exponent - bits)
 
-    exact = image @ filters
-    error = np.abs(rounded(image) @ rounded(filters) - exact).sum() / np.abs(exact).sum()
-    assert error == pytest.approx(predicted_error((1,), (1,), 64, operand_type=name), rel=0.1)
+@pytest.mark.parametrize("types", HALVES, ids=lambda types: "-".join(types) + "-" + "-".join(types.values()))
+@pytest.mark.parametrize(("m", "r"), [(1, 1), (1, 3), (2, 3), (3, 3), (4, 3), (6, 3), (2, 5)])
+def test_types_of_operands_filters_and_results_are_predicted(m: int, r: int, types: dict[str, str]) -> None:
+    predicted = predicted_error((m, m), (r, r), 24, reduction_block=16, **types)
+    measured = mean_error(m, r, 2, 24, 16, tiles=800 // m**2, distribution="normal", **types)
+    assert predicted / 1.25 <= measured <= predicted * 1.25
+
+
+def test_the_error_of_a_rounding() -> None:
+    assert predicted_error((1,), (1,), 1, result_type="bfloat16") == pytest.approx(rounding_error("bfloat16"))
+    with pytest.raises(ValueError, match="unknown data type 'f8'"):
+        rounding_error("f8")

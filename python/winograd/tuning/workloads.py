@@ -84,10 +84,10 @@ def _workloads(module: ir.Operation, options: WinogradOptions) -> tuple[Workload
         problem = decision.problem
         if problem is None or decision.chosen is None:
             return
-        problem = problem.measured
         given = given_error(decision.precision, options.max_relative_error)
         asked = error_limit(problem, decision.space, given, options.output_tile)
         limit = attainable_limit(problem, asked, decision.candidates)
+        problem = problem.measured
         new = Workload(problem, decision.space, decision.chosen, limit, 0, decision.precision)
         known = found.get(problem, new)
         found[problem] = replace(known, count=known.count + 1)

@@ -170,6 +170,7 @@ def test_models_of_f32_multiply_bf16_if_asked(tmp_path: Path) -> None:
     assert error(False, False) < 1e-6
     # Two layers, the second of which sees the error of the first.
     assert 1e-3 < error(True, True, precision="bf16") < 4e-3
+    assert error(True, True, precision="bf16") == pytest.approx(2**0.5 * 2.2e-3, rel=0.25)
     assert 1e-3 < error(True, False, precision="fastest", layer_precisions=("1=f32",)) < 4e-3
     assert 1e-3 < error(False, True, layer_precisions=("1=bf16", "0-1=f32")) < 4e-3
 
