@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 _SEARCH = "iree.compiler.tools.binaries"
+_WINDOWS_TOOL = "winograd-iree-compile.exe"
 _API = "iree.compiler.api.ctypes_dl"
 
 
@@ -66,6 +67,9 @@ def _add_tools(search: ModuleType) -> None:
     origin = _package_origin()
     if origin is None:
         return
+    if sys.platform == "win32":
+        _add_windows_tool(search)
+        return
     tools = os.path.join(os.path.dirname(origin), "tools")
     os.environ["IREE_WINOGRAD_PYTHON"] = sys.executable
     folders_of_variable = search.get_tool_path
@@ -74,6 +78,25 @@ def _add_tools(search: ModuleType) -> None:
         return folders_of_variable() if "IREE_TOOL_PATH" in os.environ else [tools]
 
     search.get_tool_path = get_tool_path
+
+
+def _add_windows_tool(search: ModuleType) -> None:
+    """Has the tools run the program that pip makes of our entry point: Windows runs no scripts of a shell."""
+    import os
+    import sysconfig
+
+    tool_elsewhere = search.find_tool
+
+    def find_tool(name: str) -> str:
+        if name == "iree-compile" and "IREE_TOOL_PATH" not in os.environ:
+            for scheme in ("nt", "nt_user"):
+                ours = os.path.join(sysconfig.get_path("scripts", scheme), _WINDOWS_TOOL)
+                if os.path.exists(ours):
+                    return ours
+        found: str = tool_elsewhere(name)
+        return found
+
+    search.find_tool = find_tool
 
 
 def _add_flags(api: ModuleType) -> None:

@@ -8,8 +8,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import settings
 from iree.winograd.loading.device import close_gpus
-from iree.winograd.pipelines.machines.store import DATA_FOLDER_VARIABLE
-from iree.winograd.torch_compile.cache import FOLDER_VARIABLE
+from iree.winograd.pipelines.machines.user_folders import CACHE_FOLDER_VARIABLE, DATA_FOLDER_VARIABLE
 
 # How long an example takes says more of the machine than of what is tested.
 settings.register_profile("without a deadline", deadline=None)
@@ -20,7 +19,7 @@ settings.load_profile("without a deadline")
 def data_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(DATA_FOLDER_VARIABLE, str(tmp_path_factory.mktemp("data")))
-        patch.setenv(FOLDER_VARIABLE, str(tmp_path_factory.mktemp("cache")))
+        patch.setenv(CACHE_FOLDER_VARIABLE, str(tmp_path_factory.mktemp("cache")))
         yield
 
 

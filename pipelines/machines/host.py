@@ -38,7 +38,8 @@ def _processors() -> set[int]:
     if hasattr(os, "sched_getaffinity"):
         # Some sandboxes don't let a process ask.
         with suppress(OSError):
-            return os.sched_getaffinity(0)
+            processors: set[int] = os.sched_getaffinity(0)
+            return processors
     return set(range(os.cpu_count() or 1))
 
 

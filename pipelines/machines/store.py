@@ -7,17 +7,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 from .model import KINDS, Machine, machine_from_json
-
-DATA_FOLDER_VARIABLE = "XDG_DATA_HOME"
-"""Names the folder for data of the user, `~/.local/share` where it is unset."""
+from .user_folders import data_folder
 
 
 def machine_path(name: str) -> Path:
     """The file of the machine that was measured for the target of the given name."""
-    data = os.environ.get(DATA_FOLDER_VARIABLE, "")
-    # The specification of the variable has relative paths ignored.
-    folder = Path(data) if os.path.isabs(data) else Path.home() / ".local" / "share"
-    return folder / "iree-winograd" / "machines" / f"{name}.json"
+    return data_folder() / "machines" / f"{name}.json"
 
 
 def read_machine(path: str | os.PathLike[str], kind: str | None = None) -> Machine:

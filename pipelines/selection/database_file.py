@@ -8,11 +8,11 @@ journal, which whoever opens the file next rolls back.
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import sqlite3
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -180,10 +180,8 @@ class DatabaseFile:
     def _set_aside(self, damage: str) -> None:
         """Rename the damaged file, unless another process just did so."""
         with suppress(FileNotFoundError):
-            descriptor = os.open(self.path, os.O_RDONLY)
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX)
-                if not self._identity == _identity(self.path) == _identity(descriptor):
+            with _locked(self.path) as locked:
+                if not self._identity == _identity(self.path) == locked:
                     return
                 names = (Path(f"{self.path}.damaged-{number}") for number in count(1))
                 aside = next(name for name in names if not name.exists())
@@ -191,8 +189,6 @@ class DatabaseFile:
                 with suppress(FileNotFoundError):
                     os.rename(f"{self.path}-journal", f"{aside}-journal")
                 os.rename(self.path, aside)
-            finally:
-                os.close(descriptor)
             self._report(f"{self.path} is damaged ({damage}): renamed to {aside}, and a new one begun")
 
     def _is_damage(self, error: Exception) -> bool:
@@ -227,6 +223,25 @@ def _application(path: Path) -> int:
     with path.open("rb") as file:
         file.seek(_APPLICATION_POSITION)
         return int.from_bytes(file.read(4), "big")
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[tuple[int, int] | None]:
+    """Keeps other processes from renaming a file; yields what it is.
+
+    On Windows nothing has to: a file that another process has open can't be renamed, and the new one is open.
+    """
+    if sys.platform == "win32":
+        yield _identity(path)
+        return
+    import fcntl
+
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield _identity(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _identity(file: Path | int) -> tuple[int, int] | None:

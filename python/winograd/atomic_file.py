@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import stat
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
@@ -34,21 +35,23 @@ def atomic_file(path: str) -> Iterator[str]:
         return
     try:
         mode = _required_mode(target)
-        descriptor, name = _open_temporary(os.path.dirname(target))
+        temporary = _make_temporary(os.path.dirname(target))
     except OSError as error:
         raise OSError(error.errno, error.strerror, path) from None
+    name = temporary if isinstance(temporary, str) else None
     try:
         _unfinished.update(filter(None, [name]))
-        yield name or _path_of(descriptor)
+        yield temporary if isinstance(temporary, str) else _path_of(temporary)
         if mode is not None:
-            os.fchmod(descriptor, mode)
+            os.chmod(temporary, mode)
         try:
-            name = name or _link(descriptor, os.path.dirname(target))
+            name = temporary if isinstance(temporary, str) else _link(temporary, os.path.dirname(target))
             _replace(name, target)
         except OSError as error:
             raise OSError(error.errno, error.strerror, path) from None
     finally:
-        os.close(descriptor)
+        if isinstance(temporary, int):
+            os.close(temporary)
         if name is not None:
             with suppress(FileNotFoundError):
                 os.unlink(name)
@@ -64,8 +67,11 @@ def remove_unfinished() -> None:
 
 @contextmanager
 def unnamed_file() -> Iterator[str]:
-    """Yield the path of a new file that is gone after the block, or with the process; in memory, on Linux."""
-    if hasattr(os, "memfd_create"):
+    """Yield the path of a new file that is gone after the block.
+
+    On Linux it is in memory, and gone with the process, however that ends.
+    """
+    if sys.platform == "linux" and hasattr(os, "memfd_create"):
         descriptor = os.memfd_create("winograd")
         try:
             yield _path_of(descriptor)
@@ -74,8 +80,9 @@ def unnamed_file() -> Iterator[str]:
         return
     import tempfile
 
-    with tempfile.TemporaryFile() as file:
-        yield _path_of(file.fileno())
+    # What is opened by the path of a descriptor elsewhere goes on where the descriptor is in the file.
+    with tempfile.TemporaryDirectory(prefix="winograd-") as folder:
+        yield os.path.join(folder, "file")
 
 
 def _is_special(target: str) -> bool:
@@ -93,20 +100,34 @@ def _required_mode(target: str) -> int | None:
     return stat.S_IMODE(os.stat(target).st_mode)
 
 
-def _open_temporary(folder: str) -> tuple[int, str | None]:
-    """The descriptor of a new file in `folder`, with the permissions of any new file, and its name if any."""
+def _make_temporary(folder: str) -> int | str:
+    """A new file in `folder`, with the permissions of any new file: its descriptor, or a path if it has one.
+
+    One with a path isn't open: Windows renames no file that is.
+    """
+    unnamed = _open_unnamed(folder)
+    if unnamed is not None:
+        return unnamed
+    name = _new_name(folder)
+    os.close(os.open(name, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o666))
+    return name
+
+
+def _open_unnamed(folder: str) -> int | None:
+    """The descriptor of a new file without a name; None where there are none."""
+    # Only Linux has them, and not on every file system.
+    if sys.platform != "linux" or not hasattr(os, "O_TMPFILE"):
+        return None
     try:
         unnamed = os.open(folder, os.O_TMPFILE | os.O_RDWR, 0o666)
-    except (AttributeError, OSError) as error:
-        # Only Linux has them, and not on every file system.
-        if isinstance(error, OSError) and error.errno not in _NO_UNNAMED_FILES:
+    except OSError as error:
+        if error.errno not in _NO_UNNAMED_FILES:
             raise
-    else:
-        if os.path.exists(_path_of(unnamed)):
-            return unnamed, None
-        os.close(unnamed)
-    name = _new_name(folder)
-    return os.open(name, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o666), name
+        return None
+    if os.path.exists(_path_of(unnamed)):
+        return unnamed
+    os.close(unnamed)
+    return None
 
 
 def _link(descriptor: int, folder: str) -> str:

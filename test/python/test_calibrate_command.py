@@ -23,7 +23,8 @@ from iree.winograd.pipelines.machines.model import (
     machine_from_json,
     machine_to_json,
 )
-from iree.winograd.pipelines.machines.store import DATA_FOLDER_VARIABLE, machine_path, read_machine
+from iree.winograd.pipelines.machines.store import machine_path, read_machine
+from iree.winograd.pipelines.machines.user_folders import DATA_FOLDER_VARIABLE
 from small_programs import CONVOLUTION, compile_convolution
 
 HASWELL = CpuTarget.of("haswell", "+avx2,+fma")

@@ -89,6 +89,9 @@ def become_stock_tool(arguments: Sequence[str]) -> NoReturn:
     """Replace this process by the stock `iree-compile`."""
     binary = embedding.stock_tool(_PROGRAM)
     _flush_streams()
+    if sys.platform == "win32":
+        # There a new process takes over, and who waits for this one goes on.
+        os._exit(subprocess.call([binary, *arguments]))
     os.execv(binary, [str(binary), *arguments])
 
 

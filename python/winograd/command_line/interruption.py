@@ -21,7 +21,9 @@ def end_on_interrupt() -> None:
     interrupt.
     """
     reading, writing = os.pipe()
-    os.set_blocking(writing, False)
+    if sys.platform != "win32":
+        # What Python asks of pipes, which Windows has no such ones of.
+        os.set_blocking(writing, False)
     for number in (signal.SIGINT, signal.SIGTERM):
         if signal.getsignal(number) == signal.SIG_IGN:
             continue

@@ -275,7 +275,9 @@ def _costs(record: Mapping[str, Any]) -> str:
         ("first call", "first_call_seconds"),
     )
     parts = [f"{name} {quantity(record[key], 's')}" for name, key in steps if key in record]
-    return ", ".join([*parts, f"at most {binary_size(record['peak_memory_bytes'])} of memory"])
+    if record["peak_memory_bytes"] is not None:
+        parts.append(f"at most {binary_size(record['peak_memory_bytes'])} of memory")
+    return ", ".join(parts)
 
 
 def _function(loaded: LoadedProgram, name: str | None) -> LoadedFunction:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import ctypes
-import fcntl
 import gc
 import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from iree.compiler import api
 from iree.compiler.api import ctypes_dl
@@ -22,14 +21,7 @@ _library = ctypes_dl._dylib
 # The compiler keeps pointers to the strings of a command line.
 _command_lines: list[ctypes.Array[ctypes.c_char_p]] = []
 
-# What the C library calls when the process ends, and has it call, and forget, what was added with that owner.
 _EXIT_HANDLER = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
-_add_exit_handler = ctypes.PyDLL(None)["__cxa_atexit"]
-_add_exit_handler.argtypes = [_EXIT_HANDLER, ctypes.c_void_p, ctypes.c_void_p]
-_call_exit_handlers = ctypes.PyDLL(None)["__cxa_finalize"]
-_call_exit_handlers.restype = None
-_call_exit_handlers.argtypes = [ctypes.c_void_p]
-
 _SPLIT_CALLBACK = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
 _DIAGNOSTIC_CALLBACK = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p)
 
@@ -65,17 +57,25 @@ for _name, _result, _arguments in (
     _function.argtypes = _arguments
 
 
+_LAST_STANDARD_STREAM = 2
+
+
 def stock_tool(name: str) -> Path:
     """The binary `name` that the IREE compiler package ships."""
-    return Path(ctypes_dl.__file__).parents[1] / "_mlir_libs" / name
+    suffix = ".exe" if sys.platform == "win32" else ""
+    return Path(ctypes_dl.__file__).parents[1] / "_mlir_libs" / f"{name}{suffix}"
 
 
 def setup_command_line(program: str, flags: Sequence[str], refused: Callable[[], NoReturn]) -> None:
     """Parse `flags` as those of every later session.
 
     IREE ends the process when it can't, or when a flag asks for its version. What it prints then is left out,
-    and `refused` is called, which must not return.
+    and `refused` is called, which must not return. On Windows, whose C library forgets no handler, it says
+    why itself.
     """
+    if sys.platform == "win32":
+        _parse_command_line(program, flags)
+        return
     streams = {number: copy for number in (1, 2) if (copy := _copied_stream(number)) is not None}
     null = os.open(os.devnull, os.O_WRONLY)
     is_parsing = True
@@ -92,7 +92,8 @@ def setup_command_line(program: str, flags: Sequence[str], refused: Callable[[],
             refused()
 
     owner = ctypes.addressof(leave)
-    _add_exit_handler(leave, None, owner)
+    add_exit_handler, call_exit_handlers = _exit_functions()
+    add_exit_handler(leave, None, owner)
     for number in streams:
         os.dup2(null, number)
     os.close(null)
@@ -100,15 +101,31 @@ def setup_command_line(program: str, flags: Sequence[str], refused: Callable[[],
     is_parsing = False
     restore_streams()
     # Python is gone by then.
-    _call_exit_handlers(owner)
+    call_exit_handlers(owner)
+
+
+def _exit_functions() -> tuple[Any, Any]:
+    """Adds what the C library calls when the process ends; has it call, and forget, that of an owner."""
+    library = ctypes.PyDLL(None)
+    add, call = library["__cxa_atexit"], library["__cxa_finalize"]
+    add.argtypes = [_EXIT_HANDLER, ctypes.c_void_p, ctypes.c_void_p]
+    call.restype = None
+    call.argtypes = [ctypes.c_void_p]
+    return add, call
 
 
 def _copied_stream(number: int) -> int | None:
     """Another file descriptor of a stream, none of the standard ones; None where that is closed."""
+    standard: list[int] = []
     try:
-        return fcntl.fcntl(number, fcntl.F_DUPFD_CLOEXEC, 3)
+        while (copy := os.dup(number)) <= _LAST_STANDARD_STREAM:
+            standard.append(copy)
     except OSError:
         return None
+    finally:
+        for each in standard:
+            os.close(each)
+    return copy
 
 
 def _parse_command_line(program: str, flags: Sequence[str]) -> None:

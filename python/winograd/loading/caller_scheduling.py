@@ -91,7 +91,7 @@ def _keep_short_slices() -> None:
     if hasattr(_THREAD, "has_short_slices"):
         return
     attributes = scheduling_attributes()
-    if attributes is not None and attributes.policy == os.SCHED_OTHER:
+    if sys.platform == "linux" and attributes is not None and attributes.policy == os.SCHED_OTHER:
         attributes.runtime = _SHORT_SLICE_NANOSECONDS
         set_attributes(attributes)
     _THREAD.has_short_slices = True
@@ -115,7 +115,8 @@ def _as_batch_work() -> Iterator[None]:
     try:
         yield
     finally:
-        os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+        if sys.platform == "linux":
+            os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
 
 
 def _become_batch_work() -> bool:

@@ -19,11 +19,16 @@ def forget_peak() -> None:
         _RESET.write_text(_RESET_PEAK)
 
 
-def peak_bytes() -> int:
-    """The most memory that was resident at once, the process's own code and what it maps included."""
+def peak_bytes() -> int | None:
+    """The most memory that was resident at once, the process's own code and what it maps included.
+
+    None on Windows.
+    """
     with suppress(OSError):
         if match := re.search(r"^VmHWM:\s*(\d+) kB$", _STATUS.read_text(), re.MULTILINE):
             return 1024 * int(match[1])
+    if sys.platform == "win32":
+        return None
     # Elsewhere than on Linux.
     import resource
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -11,14 +12,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from iree.winograd.atomic_file import atomic_file
+from iree.winograd.pipelines.machines.user_folders import cache_folder
 
 if TYPE_CHECKING:
     from iree.winograd.report.schema import DecisionReport
 
-FOLDER_VARIABLE = "XDG_CACHE_HOME"
-"""Names the folder for what may be computed anew, `~/.cache` where it is unset."""
-
 _PROGRAM, _REPORT, _GRAPH = ".vmfb", ".json", ".graph"
+
+_LOADED = (PermissionError,) if sys.platform == "win32" else ()
+"""What a file raises that is to be removed while a process has it loaded."""
 
 MOST_GRAPHS = 4096
 """That are kept: each takes some kilobytes, whatever its program takes."""
@@ -26,10 +28,7 @@ MOST_GRAPHS = 4096
 
 def default_folder() -> Path:
     """Where programs are kept unless the user says otherwise."""
-    base = os.environ.get(FOLDER_VARIABLE, "")
-    # The specification of the variable has relative paths ignored.
-    folder = Path(base) if os.path.isabs(base) else Path.home() / ".cache"
-    return folder / "iree-winograd" / "torch-compile"
+    return cache_folder() / "torch-compile"
 
 
 @dataclass(frozen=True)
@@ -57,9 +56,10 @@ class Entry:
             os.utime(self.report)
 
     def remove(self) -> None:
-        """Remove the entry; processes that have it loaded keep it."""
+        """Remove the entry; processes that have it loaded keep it, on Windows with the file."""
         for path in (self.report, self.program):
-            path.unlink(missing_ok=True)
+            with suppress(*_LOADED):
+                path.unlink(missing_ok=True)
 
 
 class ProgramCache:

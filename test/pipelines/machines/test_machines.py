@@ -22,11 +22,11 @@ from iree.winograd.pipelines.machines.model import (
     machine_to_json,
 )
 from iree.winograd.pipelines.machines.store import (
-    DATA_FOLDER_VARIABLE,
     machine_path,
     read_machine,
     stored_machine,
 )
+from iree.winograd.pipelines.machines.user_folders import DATA_FOLDER_VARIABLE
 from iree.winograd.pipelines.selection.prediction import predict
 
 ZEN5 = CpuBackend(CpuTarget.of("znver5", "+avx512f,+fma"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 import threading
 import time
@@ -10,6 +11,7 @@ from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from typing import IO
 
 from iree.winograd.errors import TuningError
 from iree.winograd.pipelines.selection.implementation import Implementation
@@ -40,7 +42,7 @@ class LocalScheduler:
         self._lock = threading.Lock()
         self._measurer = WorkerProcess()
         self._threads = ThreadPoolExecutor(workers, "compile")
-        self._programs: OrderedDict[CompileJob, _UnnamedFile] = OrderedDict()
+        self._programs: OrderedDict[CompileJob, _TemporaryFile] = OrderedDict()
 
     def resolve_flags(self, flags: tuple[str, ...]) -> tuple[str, ...]:
         return flags
@@ -57,7 +59,7 @@ class LocalScheduler:
         for batch in batches:
             jobs = batch.compile_jobs()
             for job in jobs:
-                self._programs.setdefault(job, _UnnamedFile())
+                self._programs.setdefault(job, _TemporaryFile())
                 self._programs.move_to_end(job)
             files = [self._programs[job] for job in jobs]
             futures = [
@@ -78,7 +80,7 @@ class LocalScheduler:
         for file in self._programs.values():
             file.close()
 
-    def _compile(self, job: CompileJob, file: _UnnamedFile, deadline: float) -> Failure | None:
+    def _compile(self, job: CompileJob, file: _TemporaryFile, deadline: float) -> Failure | None:
         if file.size or time.monotonic() > deadline:
             return None
         with self._lock:
@@ -103,26 +105,35 @@ class LocalScheduler:
                 self._programs.pop(job).close()
 
 
-class _UnnamedFile:
-    """A file that is gone with this process, however that ends; until then others find it by `path`."""
+class _TemporaryFile:
+    """A file that others find by `path`. On Linux it is gone with this process, however that ends."""
 
     def __init__(self) -> None:
-        self._file = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the object)
-        self.path = Path(f"/proc/{os.getpid()}/fd/{self._file.fileno()}")
+        self._unnamed: IO[bytes] | None = None
+        if sys.platform == "linux":
+            self._unnamed = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the object)
+            self.path = Path(f"/proc/{os.getpid()}/fd/{self._unnamed.fileno()}")
+        else:
+            descriptor, name = tempfile.mkstemp(prefix="winograd-")
+            os.close(descriptor)
+            self.path = Path(name)
 
     @property
     def size(self) -> int:
-        return os.fstat(self._file.fileno()).st_size
+        return self.path.stat().st_size
 
     def clear(self) -> None:
-        self._file.truncate(0)
+        os.truncate(self.path, 0)
 
     def close(self) -> None:
-        self._file.close()
+        if self._unnamed is None:
+            self.path.unlink(missing_ok=True)
+        else:
+            self._unnamed.close()
 
 
 def _sort(
-    batch: Batch, futures: Sequence[Future[Failure | None]], files: Sequence[_UnnamedFile]
+    batch: Batch, futures: Sequence[Future[Failure | None]], files: Sequence[_TemporaryFile]
 ) -> tuple[dict[Implementation, Outcome], list[tuple[Implementation, bytes | Path]]]:
     """What failed, and what there is to measure."""
     outcomes: dict[Implementation, Outcome] = {}

@@ -12,11 +12,18 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
-from multiprocessing.connection import Connection
+from collections.abc import Callable, Mapping
 from typing import IO, Any, TypeVar
 
+if sys.platform == "win32":
+    from multiprocessing.connection import PipeConnection as _Connection
+else:
+    from multiprocessing.connection import Connection as _Connection
+
 Result = TypeVar("Result")
+
+_FOLDER_VARIABLES = ("TMPDIR", "TMP", "TEMP")
+"""That temporary files go to: Python's first choice, and Windows' own."""
 
 
 class CallError(Exception):
@@ -37,7 +44,7 @@ class WorkerProcess:
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
-        self._connection: Connection | None = None
+        self._connection: _Connection | None = None
         self._errors: IO[bytes] | None = None
         self._folder: str | None = None
 
@@ -91,12 +98,11 @@ class WorkerProcess:
         self._folder = tempfile.mkdtemp(prefix="winograd-")
         self._process = subprocess.Popen(
             [sys.executable, "-m", __name__, str(theirs.fileno())],
-            pass_fds=[theirs.fileno()],
             stdin=subprocess.DEVNULL,
             stdout=self._errors,
             stderr=self._errors,
-            start_new_session=True,
-            env={**os.environ, "TMPDIR": self._folder},
+            env={**os.environ, **dict.fromkeys(_FOLDER_VARIABLES, self._folder)},
+            **_passing(theirs.fileno()),
         )
         theirs.close()
 
@@ -111,7 +117,17 @@ class WorkerProcess:
         return f"{end}: {lines[-1]}" if lines else end
 
 
-def _serve(connection: Connection) -> None:
+def _passing(end: int) -> Mapping[str, Any]:
+    """How a process is started that has an end of a connection, and no part in the terminal's signals."""
+    if sys.platform == "win32":
+        os.set_handle_inheritable(end, True)
+        group = subprocess.CREATE_NEW_PROCESS_GROUP
+        handles = subprocess.STARTUPINFO(lpAttributeList={"handle_list": [end]})
+        return {"startupinfo": handles, "creationflags": group}
+    return {"pass_fds": [end], "start_new_session": True}
+
+
+def _serve(connection: _Connection) -> None:
     while True:
         try:
             function, arguments = connection.recv()
@@ -128,7 +144,7 @@ def _serve(connection: Connection) -> None:
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        _serve(Connection(int(sys.argv[1])))
+        _serve(_Connection(int(sys.argv[1])))
     finally:
         # The process that would remove it may have been killed.
         shutil.rmtree(os.environ["TMPDIR"], ignore_errors=True)
