@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from .amd import amd_chip
 from .model import CacheLevel, CpuMachine, GpuMachine
 from .units import KIBIBYTE, MEBIBYTE
 
@@ -93,14 +94,8 @@ _GPUS = {
     "sm_89": _gpu("sm_89", 82.6, 128, 72, 5.0, 1.01, 165),  # GeForce RTX 4090
     "sm_90": _H200,
     "sm_90a": replace(_H200, name="sm_90a"),
-    "gfx90a": _gpu("gfx90a", 23.9, 110, 8, 3.5, 1.6, 191),  # half of an Instinct MI250X
-    "gfx942": _gpu("gfx942", 163.4, 304, 256, 11.0, 5.3, 1307),  # Instinct MI300X
-    "gfx1030": _gpu("gfx1030", 23.0, 80, 128, 1.9, 0.51),  # Radeon RX 6900 XT
-    "rdna2": _gpu("rdna2", 23.0, 80, 128, 1.9, 0.51),
-    "gfx1100": _gpu("gfx1100", 61.4, 96, 96, 3.0, 0.96),  # Radeon RX 7900 XTX
-    "rdna3": _gpu("rdna3", 61.4, 96, 96, 3.0, 0.96),
 }
-"""By the architectures that IREE's targets name."""
+"""NVIDIA's, by the architectures that IREE's targets name."""
 
 
 def default_cpu_machine(name: str, lanes: int, fused_multiply_add: bool, l2_bytes: int) -> CpuMachine:
@@ -129,7 +124,20 @@ def default_cpu_machine(name: str, lanes: int, fused_multiply_add: bool, l2_byte
 
 
 def default_gpu_machine(architecture: str) -> GpuMachine:
-    """A GPU of the table, or else the one that the kernels were measured on; ratios are much the same."""
+    """A GPU of the tables: for others of AMD's one of its family, else the one that kernels were measured on.
+
+    Of that ratios are much the same.
+    """
+    if (chip := amd_chip(architecture)) is not None:
+        return _gpu(
+            architecture,
+            chip.teraflops,
+            chip.compute_units,
+            chip.cache,
+            chip.cache_bandwidth,
+            chip.bandwidth,
+            chip.matrix_teraflops,
+        )
     return _GPUS.get(architecture) or replace(_H200, name="")
 
 

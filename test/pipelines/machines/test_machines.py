@@ -13,6 +13,8 @@ from iree.winograd.pipelines.cpu.backend import CpuBackend
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.gpu.backend import GpuBackend
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
+from iree.winograd.pipelines.machines.amd import AMD_CHIPS, AmdFamily, amd_family
+from iree.winograd.pipelines.machines.defaults import default_gpu_machine
 from iree.winograd.pipelines.machines.model import (
     CacheLevel,
     CpuMachine,
@@ -40,7 +42,7 @@ PROCESSORS = (
     "znver3",
     "znver4",
 )
-GPUS = ("sm_80", "sm_86", "sm_89", "sm_90", "gfx90a", "gfx942", "gfx1030", "gfx1100")
+GPUS = ("sm_80", "sm_86", "sm_89", "sm_90", "rdna3", "rdna4", *AMD_CHIPS)
 BACKENDS: tuple[Backend, ...] = (
     ZEN5,
     CpuBackend(CpuTarget.of("", "")),
@@ -77,6 +79,32 @@ def test_default_machines_are_plausible_and_survive_json(backend: Backend) -> No
         assert machine.memory_bandwidth <= machine.shared_memory_bandwidth
     else:
         assert machine.memory_bandwidth < machine.cache_bandwidth < machine.flops
+
+
+@pytest.mark.parametrize(
+    ("architecture", "family", "known"),
+    [
+        ("gfx906", AmdFamily.CDNA1, "gfx908"),
+        ("gfx90c", AmdFamily.CDNA1, "gfx908"),
+        ("gfx90a", AmdFamily.CDNA2, "gfx90a"),
+        ("gfx941", AmdFamily.CDNA3, "gfx942"),
+        ("cdna3", AmdFamily.CDNA3, "gfx942"),
+        ("gfx1036", AmdFamily.RDNA2, "gfx1030"),
+        ("rdna1", AmdFamily.RDNA2, "gfx1030"),
+        ("gfx1152", AmdFamily.RDNA3, "gfx1100"),
+        ("rdna4", AmdFamily.RDNA4, "gfx1201"),
+        ("gfx1250", AmdFamily.RDNA4, "gfx1201"),
+    ],
+)
+def test_amds_chips_have_machines_of_their_family(architecture: str, family: AmdFamily, known: str) -> None:
+    assert amd_family(architecture) is family
+    assert default_gpu_machine(architecture) == replace(default_gpu_machine(known), name=architecture)
+
+
+@pytest.mark.parametrize("architecture", ["", "sm_90", "sm_100", "valhall", "adreno"])
+def test_other_gpus_are_none_of_amds(architecture: str) -> None:
+    assert amd_family(architecture) is None
+    assert default_gpu_machine(architecture).flops == default_gpu_machine("sm_90").flops
 
 
 @pytest.mark.parametrize(
