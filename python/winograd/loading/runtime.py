@@ -23,6 +23,7 @@ import numpy.typing as npt
 from iree import runtime
 from iree.runtime import version
 from iree.winograd.errors import CallError, InvalidOptionError, LoadError
+from iree.winograd.loading import vulkan_features
 from iree.winograd.loading.check_sums import DamagedFileError, check_sums
 from iree.winograd.loading.device import RUNTIME_ERRORS, BorrowedArrays, Device, open_device
 from iree.winograd.loading.element_types import ElementType, HostArray, type_of_hal, types_of_mlir
@@ -113,6 +114,11 @@ def load_on(program: bytes | str | PathLike[str], device: Device) -> LoadedProgr
         raise LoadError(f"{name} is not a program compiled by IREE: {error}") from error
     if device.in_host_memory:
         _require_features(name, _noted(module, FEATURES_KEY))
+    if missing := vulkan_features.missing_features(program, device.uri):
+        raise LoadError(
+            f"{name} uses {', '.join(missing)}, which {device.uri!r} lacks: compile it for that GPU, "
+            'or for all of them with target="vulkan"'
+        )
     if device.workers > 1:
         _require_order(name, _noted(module, ORDER_KEY))
     try:

@@ -10,7 +10,7 @@ import iree.winograd
 import numpy as np
 import pytest
 from iree.winograd.errors import CallError, LoadError
-from iree.winograd.loading import processor_features
+from iree.winograd.loading import processor_features, vulkan_features
 from iree.winograd.loading.device import close_gpus
 from iree.winograd.loading.runtime import LoadedProgram, load
 from loaded_programs import PROGRAM, compile_program, random_array
@@ -29,6 +29,24 @@ def test_a_missing_file(tmp_path: Path) -> None:
         load(tmp_path / "missing.vmfb", "local-sync")
     with pytest.raises(LoadError, match="Is a directory"):
         load(tmp_path, "local-sync")
+
+
+def test_a_gpu_without_cooperative_matrices_is_refused(
+    vmfb: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The driver of the tests has none."""
+    using = vmfb + (2 << 16 | 17).to_bytes(4, "little") + (6022).to_bytes(4, "little")
+    path = tmp_path / "program.vmfb"
+    path.write_bytes(using)
+    for program in (using, path):
+        assert vulkan_features.missing_features(program, "vulkan") == ["cooperative matrices"]
+        assert vulkan_features.missing_features(program, "vulkan://0") == ["cooperative matrices"]
+        assert vulkan_features.missing_features(program, "local-sync") == []
+        assert vulkan_features.missing_features(program, "vulkan://elsewhere") == []
+    assert vulkan_features.missing_features(vmfb, "vulkan") == []
+    monkeypatch.setattr(vulkan_features, "missing_features", lambda *_: ["cooperative matrices"])
+    with pytest.raises(LoadError, match="uses cooperative matrices, which 'local-sync' lacks"):
+        load(vmfb, "local-sync")
 
 
 @pytest.mark.parametrize("content", [b"", b"neither this nor that" * 10])
