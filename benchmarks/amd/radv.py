@@ -103,13 +103,13 @@ def kernels_of_log(log: str, stand_in: str) -> Iterator[CompiledKernel]:
             size = re.search(r"LocalSize (\d+) (\d+) (\d+)", spirv)
             assert entry is not None and size is not None, "kernels have a name and a size"
             threads = int(size[1]) * int(size[2]) * int(size[3])
-            wave = 32 if re.search(r"\b(?:exec|vcc)_lo\b", code) else 64
+            wave = int(re.findall(r"^max_subgroup_size: (\d+)", spirv, re.M)[-1])
             loop = main_loop(code)
             # RADV counts waves of 32 threads, by registers alone for workgroups that don't share memory.
             waves = numbers["Subgroups per SIMD"] * 32 // wave
             shared = numbers["LDS size"]
             yield CompiledKernel(
-                stand_in,
+                f"radv:{stand_in}",
                 entry[1],
                 threads,
                 wave,
@@ -148,7 +148,7 @@ def _environment(stand_in: str, mesa: Path, folder: str) -> dict[str, str]:
         "MESA_SHADER_CACHE_DISABLE": "true",
         # Another layer of Mesa's would look for a screen.
         "NODEVICE_SELECT": "1",
-        "RADV_DEBUG": "cs,spirv,asm,shaderstats,nocache",
+        "RADV_DEBUG": "cs,spirv,nir,asm,shaderstats,nocache",
         "VK_DRIVER_FILES": str(mesa / "radeon.json"),
         "VK_ICD_FILENAMES": str(mesa / "radeon.json"),
         "XDG_RUNTIME_DIR": folder,

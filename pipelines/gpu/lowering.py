@@ -39,6 +39,7 @@ from iree.winograd.pipelines.gpu.schedules.split import (
     MfmaSchedule,
     SplitSchedule,
     WarpSchedule,
+    WmmaRdna4Schedule,
     WmmaSchedule,
 )
 from iree.winograd.pipelines.gpu.schedules.warpgroup import WarpgroupSchedule
@@ -155,6 +156,7 @@ LOWERINGS: Mapping[type[Schedule], Callable[[Launcher, ConvolutionGroup, Any], C
             SplitSchedule: _split,
             CooperativeSchedule: _split,
             MfmaSchedule: _split,
+            WmmaRdna4Schedule: _split,
             WmmaSchedule: _split,
             WarpgroupSchedule: _warpgroup,
             ImplicitGemmSchedule: _implicit_gemm,

@@ -47,6 +47,7 @@ LOG = f"""\
 SPIR-V assembly:
                OpEntryPoint GLCompute %kernel "kernel" %x
                OpExecutionMode %kernel LocalSize 16 8 1
+max_subgroup_size: 64
 Compute Shader
 disasm:
 {CODE}
@@ -121,7 +122,7 @@ def test_kernels_are_read_from_assembly_and_logs() -> None:
     assert (kernel.registers, kernel.spilled, kernel.shared, kernel.waves) == (150, 4, 16384, 8)
     assert kernel.loop is not None and kernel.as_json["loop"]["multiply_adds"] == 5
     (kernel,) = kernels_of_log(LOG, "navi31")
-    assert (kernel.target, kernel.name, kernel.threads, kernel.wave) == ("navi31", "kernel", 128, 64)
+    assert (kernel.target, kernel.name, kernel.threads, kernel.wave) == ("radv:navi31", "kernel", 128, 64)
     assert (kernel.registers, kernel.spilled, kernel.shared, kernel.waves) == (96, 2, 0, 8)
     with pytest.raises(ValueError, match="target"):
         next(kernels_of_assembly(""))

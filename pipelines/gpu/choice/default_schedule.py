@@ -28,6 +28,7 @@ from iree.winograd.pipelines.gpu.schedules.split import (
     CooperativeSchedule,
     MfmaSchedule,
     SplitSchedule,
+    WmmaRdna4Schedule,
     WmmaSchedule,
 )
 from iree.winograd.pipelines.gpu.schedules.warpgroup import WarpgroupSchedule
@@ -37,6 +38,7 @@ from iree.winograd.pipelines.gpu.schedules.weight_gradient import (
     MatrixWeightGradientSchedule,
     MultiplyAddWeightGradientSchedule,
 )
+from iree.winograd.pipelines.machines.amd import amd_family
 from iree.winograd.pipelines.machines.model import GpuMachine
 from iree.winograd.pipelines.problems.schedule import FILTER_TRANSFORM_STAGE
 from iree.winograd.pipelines.problems.shape import ConvolutionShape, WeightGradientShape
@@ -45,7 +47,7 @@ from .cost_model import depthwise_seconds, gemm_seconds
 from .filter_cost import filter_seconds
 from .fused_cost import fused_seconds
 from .implicit_gemm_cost import implicit_gemm_seconds
-from .rates import FUSED_RATES
+from .rates import fused_rates, multiply_add_rates
 from .representative import representative
 from .weight_gradient_cost import weight_gradient_seconds
 
@@ -66,6 +68,11 @@ SPLIT_SCHEDULES = (
 )
 """From the one that is the fastest in most cases; the next ones need less shared memory, the last ones waste
 less of small products."""
+LARGE_THREAD_SCHEDULES = (
+    GemmSchedule(128, 128, 8, thread_rows=16),
+    GemmSchedule(128, 128, 16, thread_rows=16),
+)
+"""For GPUs whose shared memory bounds the others: of AMD. Threads of the first load one operand each."""
 COOPERATIVE_SCHEDULES = (
     CooperativeSchedule(128, 128, 64, 64, stages=2),
     CooperativeSchedule(128, 128, 64, 64, stages=2, summed_block=128),
@@ -76,10 +83,16 @@ COOPERATIVE_SCHEDULES = (
 
 A thread has registers for all sums of 64 x 64 of a warp once, for those of a block beside those of all blocks
 only of 48 x 64: it saves some of them in each block of 128, which is half as long as one of 64 otherwise."""
+AMD_COOPERATIVE_SCHEDULES = (
+    CooperativeSchedule(128, 128, 32, 64, stages=2, summed_block=64),
+    CooperativeSchedule(64, 64, 32, 32, stages=2, summed_block=64),
+)
+"""The same of AMD's GPUs, where larger parts of a warp spill registers."""
 AMD_SCHEDULES = (
     MfmaSchedule(64, 64, 32, 32, stages=2, summed_block=32),
     MfmaSchedule(64, 64, 16, 32, stages=2, summed_block=32),
     WmmaSchedule(64, 64, 32, 32, stages=2, summed_block=32),
+    WmmaRdna4Schedule(64, 64, 32, 32, stages=2, summed_block=32),
 )
 """The same through HIP. There was no such GPU to measure others on."""
 WARPGROUP_SCHEDULES = (
@@ -110,6 +123,8 @@ DEPTHWISE_SCHEDULES = tuple(
     GpuDepthwiseSchedule(threads, quads) for threads in (128, 64, 256) for quads in (16, 8, 32)
 )
 """From the one that is taken without measurement."""
+MANY_SUMS = 64
+"""Of a thread."""
 RESIDENT_WORKGROUPS = 8
 """Of the smallest, for each multiprocessor: enough to hide each other's latency."""
 REDUCTION_PARTS = (2, 4, 8, 16)
@@ -147,7 +162,7 @@ def schedules(shape: ConvolutionShape, target: GpuTarget, machine: GpuMachine) -
         return
     yield from gemm_schedules(shape, target, machine)
     yield from matrix_schedules(shape, target, machine)
-    yield from _fused(shape, target)
+    yield from _fused(shape, target, machine)
 
 
 def gemm_schedules(shape: ConvolutionShape, target: GpuTarget, machine: GpuMachine) -> Iterator[GemmSchedule]:
@@ -158,7 +173,7 @@ def gemm_schedules(shape: ConvolutionShape, target: GpuTarget, machine: GpuMachi
     rows = representative(shape).images * prod(shape.tiles_per_image)
     columns = shape.group_outputs
     products = shape.transform_size * shape.groups
-    for schedule in GEMM_SCHEDULES:
+    for schedule in _gemm_blocks(target, machine):
         if not fits(schedule, target, shape.element_types):
             continue
         yield schedule
@@ -169,6 +184,18 @@ def gemm_schedules(shape: ConvolutionShape, target: GpuTarget, machine: GpuMachi
             is_long = shape.reduction >= 4 * parts * schedule.block_reduction
             if is_long and workgroups * parts <= RESIDENT_WORKGROUPS * machine.multiprocessors:
                 yield replace(schedule, reduction_parts=parts)
+
+
+def _gemm_blocks(target: GpuTarget, machine: GpuMachine) -> Iterator[GemmSchedule]:
+    """Those that are for the machine, as the target's compiler has to have them."""
+    for schedule in (*GEMM_SCHEDULES, *LARGE_THREAD_SCHEDULES):
+        if (schedule.thread_rows, schedule.thread_columns) not in multiply_add_rates(machine):
+            continue
+        if not target.orders_steps:
+            yield schedule
+        # LLVM moves products behind the branch of threads that load one operand, and keeps their operands.
+        elif not schedule.splits_loads or schedule.sums < MANY_SUMS:
+            yield replace(schedule, ordered_steps=1)
 
 
 def weight_gradient_schedules(
@@ -224,7 +251,9 @@ def _matrix_schedules(rounded: Sequence[WarpgroupSchedule], machine: GpuMachine)
     for each in SPLIT_SCHEDULES:
         yield replace(each, summed_block=each.block_reduction)
         yield replace(each, products=ROUNDED_PRODUCTS)
-    for other in (*COOPERATIVE_SCHEDULES, *AMD_SCHEDULES):
+    is_amd = amd_family(machine.name) is not None
+    cooperative = AMD_COOPERATIVE_SCHEDULES if is_amd else COOPERATIVE_SCHEDULES
+    for other in (*cooperative, *AMD_SCHEDULES):
         yield other
         yield replace(other, products=ROUNDED_PRODUCTS, summed_block=None)
     for walking in (
@@ -315,14 +344,15 @@ STAGE_SECONDS: Mapping[type[GpuSchedule], _StageSeconds] = MappingProxyType(
         CooperativeSchedule: _with_filters(gemm_seconds),
         MfmaSchedule: _with_filters(gemm_seconds),
         WmmaSchedule: _with_filters(gemm_seconds),
+        WmmaRdna4Schedule: _with_filters(gemm_seconds),
         WarpgroupSchedule: _with_filters(gemm_seconds),
     }
 )
 """What the kernels of each class of schedules are predicted to take."""
 
 
-def _fused(shape: ConvolutionShape, target: GpuTarget) -> Iterator[FusedSchedule]:
-    for schedule in FUSED_RATES:
+def _fused(shape: ConvolutionShape, target: GpuTarget, machine: GpuMachine) -> Iterator[FusedSchedule]:
+    for schedule in fused_rates(machine):
         if kernel_misfit(shape, target, schedule) is None:
             yield schedule
 

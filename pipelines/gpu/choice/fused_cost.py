@@ -11,7 +11,7 @@ from iree.winograd.pipelines.machines.model import GpuMachine
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
 from .cost_model import launch_seconds
-from .rates import FUSED_RATES
+from .rates import fused_rates
 
 FULL_SUMS = 8192
 """Sums in the registers of a multiprocessor that hide each other's latency."""
@@ -41,7 +41,7 @@ def fused_seconds(
     occupancy = min(1.0, most * schedule.threads * schedule.sums / FULL_SUMS)
     blocks = len(shape.decomposition.views) * ceil_div(channels, schedule.block_reduction)
     operations = 2 * blocks * schedule.block_reduction * schedule.block_tiles * schedule.block_columns
-    reached = FUSED_RATES[schedule]
+    reached = fused_rates(machine)[schedule]
     rate = reached.peak_fraction * machine.flops / machine.multiprocessors
     computed = most * operations * schedule.products / (rate * sqrt(occupancy))
     computed += ceil_div(most, resident) * reached.edge_seconds

@@ -1,12 +1,19 @@
-"""What the GPU kernels reach by their schedules, as measured on an H200."""
+"""What the GPU kernels reach by their schedules: as measured on an H200, or by bounds on AMD's GPUs.
+
+Nobody measured those. A bound is the part of the peak rate that the published rates of vector units and
+shared memory leave the loop as AMD's compilers have it (`benchmarks.amd`); `REACHED` of it is expected, as it
+is of NVIDIA's.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
+from iree.winograd.pipelines.gpu.device.matrix_unit import COOPERATIVE, MatrixUnit
 from iree.winograd.pipelines.gpu.schedules.fused import FusedSchedule
 from iree.winograd.pipelines.gpu.schedules.gemm import GemmSchedule
-from iree.winograd.pipelines.gpu.schedules.matrix import MatrixSchedule
+from iree.winograd.pipelines.gpu.schedules.matrix import SPLIT_PRODUCTS, MatrixSchedule
 from iree.winograd.pipelines.gpu.schedules.split import CooperativeSchedule, WarpSchedule
 from iree.winograd.pipelines.gpu.schedules.warpgroup import WarpgroupSchedule
 from iree.winograd.pipelines.gpu.schedules.weight_gradient import (
@@ -14,16 +21,27 @@ from iree.winograd.pipelines.gpu.schedules.weight_gradient import (
     MatrixWeightGradientSchedule,
     MultiplyAddWeightGradientSchedule,
 )
+from iree.winograd.pipelines.machines.amd import AmdFamily, amd_family
 from iree.winograd.pipelines.machines.model import GpuMachine
 
 PRODUCT_RATES = {(8, 8): 0.57, (8, 4): 0.44, (4, 4): 0.385}
 """The part of the peak rate that full multiprocessors reach, by the rows and columns of a thread."""
 
 
-SPLIT_RATES = {(32, 32): 0.36, (16, 32): 0.29, (16, 16): 0.22}
-"""The part of the peak rate of matrix units that they reach by warps, all products counted, by a warp's.
+REACHED = 0.65
+"""The part of bounds that is expected on AMD's GPUs."""
+_BOUNDS_OF_RDNA2 = {(16, 8): 0.96, (8, 8): 0.95, (8, 4): 0.85, (4, 4): 0.80}
+_BOUNDS_BY_SHARED_MEMORY = {(16, 8): 0.95, (8, 8): 0.88, (8, 4): 0.59, (4, 4): 0.40}
+"""By the rows and columns of a thread. Shared memory moves 128 bytes in a cycle for as many multiply-adds as
+a compute unit of CDNA, and of RDNA since its third, does; RDNA 2 does half as many."""
+AMD_MATRIX_RATES = {(32, 64): 0.60, (32, 32): 0.55, (16, 32): 0.45}
+"""The part of the peak rate of matrix units that is expected of AMD's, by a warp's rows and columns."""
+AMD_FUSED_PART = {AmdFamily.RDNA2: 1.0}
+"""Of the rates of fused kernels on an H200; 0.75 on others, where shared memory bounds them."""
 
-Those of AMD, which weren't measured, are taken to reach the same."""
+
+SPLIT_RATES = {(32, 32): 0.36, (16, 32): 0.29, (16, 16): 0.22}
+"""The part of the peak rate of matrix units that they reach by warps, all products counted, by a warp's."""
 
 
 COOPERATIVE_RATES = {(64, 64, None): 0.305, (64, 64, 128): 0.265, (48, 64, 64): 0.225, (32, 32, 64): 0.165}
@@ -40,6 +58,39 @@ GRADIENT_RATES = {(32, 32): 0.18, (16, 16): 0.11}
 """The same by warps, of products of TF32 for gradients of filters, by a warp's rows and columns."""
 
 
+def multiply_add_rates(machine: GpuMachine) -> Mapping[tuple[int, int], float]:
+    """The part of the peak rate that full multiprocessors reach, by the rows and columns of a thread."""
+    family = amd_family(machine.name)
+    if family is None:
+        return PRODUCT_RATES
+    bounds = _BOUNDS_OF_RDNA2 if family is AmdFamily.RDNA2 else _BOUNDS_BY_SHARED_MEMORY
+    return {block: REACHED * bound for block, bound in bounds.items()}
+
+
+def fused_rates(machine: GpuMachine) -> Mapping[FusedSchedule, FusedRate]:
+    """What the schedules of the fused kernel reach that are worth it."""
+    family = amd_family(machine.name)
+    if family is None:
+        return FUSED_RATES
+    part = AMD_FUSED_PART.get(family, 0.75)
+    return {
+        schedule: replace(rate, peak_fraction=part * rate.peak_fraction)
+        for schedule, rate in FUSED_RATES.items()
+    }
+
+
+def split_products_are_faster(unit: MatrixUnit, machine: GpuMachine) -> bool:
+    """Whether large products of split numbers take less time on matrix units than others do elsewhere."""
+    if machine.matrix_flops is None:
+        return False
+    if amd_family(machine.name) is not None:
+        reached = max(AMD_MATRIX_RATES.values())
+    else:
+        reached = max(COOPERATIVE_RATES.values() if unit == COOPERATIVE else SPLIT_RATES.values())
+    split = reached * machine.matrix_flops / SPLIT_PRODUCTS
+    return split > max(multiply_add_rates(machine).values()) * machine.flops
+
+
 def product_rate(
     schedule: GemmSchedule | MatrixSchedule | GpuWeightGradientSchedule, machine: GpuMachine
 ) -> float:
@@ -50,10 +101,14 @@ def product_rate(
     if isinstance(schedule, MultiplyAddWeightGradientSchedule):
         schedule = schedule.product
     if isinstance(schedule, GemmSchedule):
-        return PRODUCT_RATES[schedule.thread_rows, schedule.thread_columns] * machine.flops
+        return multiply_add_rates(machine)[schedule.thread_rows, schedule.thread_columns] * machine.flops
     if machine.matrix_flops is None:
         raise ValueError(f"the rate of the matrix units of {machine.name} isn't known")
-    return _matrix_rate(schedule) * machine.matrix_flops / schedule.matrix_products
+    if isinstance(schedule, WarpSchedule) and amd_family(machine.name) is not None:
+        rate = AMD_MATRIX_RATES[schedule.warp_rows, schedule.warp_columns]
+    else:
+        rate = _matrix_rate(schedule)
+    return rate * machine.matrix_flops / schedule.matrix_products
 
 
 def _matrix_rate(schedule: MatrixSchedule | GpuWeightGradientSchedule) -> float:

@@ -10,19 +10,23 @@ from iree.winograd.passes.match.problem import ConvolutionProblem, MatmulProblem
 from iree.winograd.pipelines.gpu.device.matrix_unit import MMA
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
 from iree.winograd.pipelines.gpu.schedules.fit import GpuSchedule, kernel_misfit, types_misfit
-from iree.winograd.pipelines.gpu.schedules.matrix import SPLIT_PRODUCTS
 from iree.winograd.pipelines.machines.model import GpuMachine, Limits
 from iree.winograd.pipelines.problems.schedule import Schedule
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
 from .default_schedule import default_schedules, schedules, stage_seconds
 from .iree_cost import iree_matmul_seconds
+from .rates import split_products_are_faster
 from .representative import DYNAMIC_BATCH
 
 RUNNING_SUM_ERROR = 4e-6
 """Relative error that layers may have by default, whose products are running sums in fp32."""
 MATRIX_UNIT_ERROR = 5e-7
 """The same where there are products of split numbers: that of F(4x4, 3x3) of any channels."""
+
+SPILLED_FACTOR = 4
+"""Times that transforms take which spill registers: more than is likely, so that others are preferred."""
+TRANSFORM_STAGES = ("input", "output")
 
 
 @dataclass(frozen=True)
@@ -63,10 +67,10 @@ class GpuSearchSpace:
 
         Through CUDA consumers' GPUs are held to the same, whose matrix units are slower.
         """
-        unit, rate = self.target.matrix_unit, self.machine.matrix_flops
-        if unit is None or rate is None:
+        unit = self.target.matrix_unit
+        if unit is None or self.machine.matrix_flops is None:
             return False
-        return unit == MMA or rate / SPLIT_PRODUCTS > self.machine.flops
+        return unit == MMA or split_products_are_faster(unit, self.machine)
 
     @property
     def takes_parameters(self) -> bool:
@@ -127,4 +131,11 @@ class GpuSearchSpace:
         """
         if not isinstance(schedule, GpuSchedule):
             raise ValueError(f"{schedule} is no schedule for a GPU")
-        return stage_seconds(shape.channels_last, schedule, self.machine)
+        stages = stage_seconds(shape.channels_last, schedule, self.machine)
+        most = self.target.max_tile_elements
+        if most is None or shape.transform_size <= most:
+            return stages
+        return {
+            name: seconds * (SPILLED_FACTOR if name in TRANSFORM_STAGES else 1)
+            for name, seconds in stages.items()
+        }

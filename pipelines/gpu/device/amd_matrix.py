@@ -1,7 +1,7 @@
-"""AMD's matrix units: of CDNA, whose warps have 64 threads, and of RDNA 3, with 32.
+"""AMD's matrix units: of CDNA, whose warps have 64 threads, and of RDNA 3 and 4, with 32.
 
 Operations of the `amdgpu` dialect, of which IREE ships no Python bindings. Of each 16 x 16 sums, a thread has
-neighbouring rows of one column on CDNA, and every other row of one column on RDNA 3.
+neighbouring rows of one column on CDNA and RDNA 4, and every other row of one column on RDNA 3.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ MFMA_SUMS = 4
 """A thread's of 16 x 16."""
 WMMA_TERMS = MATRIX_ROWS
 """The same of RDNA 3: all of them, twice in a warp."""
+WMMA_RDNA4_TERMS = MATRIX_ROWS // 2
+"""The same of RDNA 4: neighbours, once in a warp."""
 WMMA_SUMS = 8
 
 
@@ -35,7 +37,7 @@ def multiply_mfma(rows: ir.Value, columns: ir.Value, sums: ir.Value) -> ir.Value
 
 
 def multiply_wmma(rows: ir.Value, columns: ir.Value, sums: ir.Value) -> ir.Value:
-    """The same on RDNA 3."""
+    """The same on RDNA 3 and 4."""
     return _multiply("amdgpu.wmma", ("m", "n", "k"), [MATRIX_ROWS] * 3, (rows, columns, sums))
 
 

@@ -63,7 +63,9 @@ MMA = MatrixUnit("mma", 32, 64, swizzles=True, column_weights=(1, 8, 2, 4))
 """NVIDIA's from sm_80 on, and by warpgroups: pairs of two products become four neighbours."""
 COOPERATIVE = MatrixUnit("cooperative", 32, 32, swizzles=False, column_weights=_IN_ORDER, joins_sums=True)
 """Those of Vulkan: a matrix is loaded by one distance between its rows, and no thread knows what it holds."""
-MFMA = MatrixUnit("mfma", 64, 64, swizzles=False, column_weights=_IN_ORDER)
-"""Those of AMD's CDNA."""
+MFMA = MatrixUnit("mfma", 64, 64, swizzles=True, column_weights=_IN_ORDER)
+"""Those of AMD's CDNA: with rows apart a compute unit has no shared memory for two workgroups."""
 WMMA = MatrixUnit("wmma", 32, 64, swizzles=False, column_weights=(2, 4, 8, 1))
 """Those of AMD's RDNA 3, where a thread's sums are of every other row."""
+WMMA_RDNA4 = MatrixUnit("wmma-rdna4", 32, 64, swizzles=True, column_weights=_IN_ORDER)
+"""Those of AMD's RDNA 4, where a thread's sums are neighbours, and its operands half as long."""

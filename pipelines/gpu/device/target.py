@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
+from iree.winograd.pipelines.machines.amd import amd_family
 from iree.winograd.pipelines.machines.units import KIBIBYTE
 from iree.winograd.pipelines.problems.executable_target import ExecutableTarget
 from iree.winograd.pipelines.problems.iree_code import IreeCode
 
-from .matrix_unit import COOPERATIVE, MFMA, MMA, WMMA, MatrixUnit
+from .matrix_unit import COOPERATIVE, MFMA, MMA, WMMA, WMMA_RDNA4, MatrixUnit
 
 EXECUTABLE_BACKENDS = ("vulkan-spirv", "cuda", "rocm")
 """Those of IREE that compile kernels of these."""
@@ -30,6 +31,7 @@ _LISTED_MATRIX_UNITS = (
     ("vulkan-spirv", "(NV_WMMA|WMMAR3|WMMAR4)", COOPERATIVE),
     ("rocm", "MFMA", MFMA),
     ("rocm", "WMMAR3", WMMA),
+    ("rocm", "WMMAR4", WMMA_RDNA4),
 )
 """By backend and the names of the products in IREE's targets."""
 _WARPGROUP_PRODUCTS = "sm_90a"
@@ -38,6 +40,9 @@ _WARPGROUP_PRODUCTS = "sm_90a"
 _MAX_VULKAN_SHARED_MEMORY = 48 * KIBIBYTE
 _MAX_SHARED_MEMORY: Mapping[str, int] = MappingProxyType({"sm_86": 99 * KIBIBYTE})
 """By the names of architectures that have less than IREE's targets say."""
+
+
+_TILE_ELEMENTS_OF_RADV, _TILE_ELEMENTS_OF_CDNA, _TILE_ELEMENTS_OF_RDNA = 48, 48, 36
 
 
 @dataclass(frozen=True)
@@ -63,6 +68,10 @@ class GpuTarget:
     """Whether four warps multiply 64 x 16 by 16 x n fp16 numbers in shared memory, as sm_90a does."""
     iree_code: IreeCode = field(default_factory=IreeCode)
     """What is known of IREE's own code for it."""
+    orders_steps: bool = False
+    """Whether its compiler would spill registers unless kernels say where it may not move instructions to."""
+    max_tile_elements: int | None = None
+    """Elements of the largest tile that its compiler has registers for in transforms, where that is known."""
 
     def __post_init__(self) -> None:
         if self.max_threads < _MIN_THREADS or self.shared_memory_bytes < _MIN_SHARED_MEMORY:
@@ -100,6 +109,8 @@ class GpuTarget:
                 extrema_lose_nan=target.backend == "cuda" and name == _WARPGROUP_PRODUCTS,
                 reductions_race=target.backend == "vulkan-spirv",
             ),
+            orders_steps=_orders_steps(target, name),
+            max_tile_elements=_max_tile_elements(target, name),
         )
 
     def least(self, other: GpuTarget) -> GpuTarget:
@@ -120,7 +131,25 @@ class GpuTarget:
                 extrema_lose_nan=self.iree_code.extrema_lose_nan or other.iree_code.extrema_lose_nan,
                 reductions_race=self.iree_code.reductions_race or other.iree_code.reductions_race,
             ),
+            self.orders_steps and other.orders_steps,
+            min(filter(None, (self.max_tile_elements, other.max_tile_elements)), default=None),
         )
+
+
+def _orders_steps(target: ExecutableTarget, architecture: str) -> bool:
+    """LLVM's for RDNA, where a thread has 256 registers; CDNA has as many again for sums."""
+    family = amd_family(architecture)
+    return target.backend == "rocm" and family is not None and not family.is_cdna
+
+
+def _max_tile_elements(target: ExecutableTarget, architecture: str) -> int | None:
+    """Of AMD's GPUs, as their compilers have it for quads of these."""
+    family = amd_family(architecture)
+    if family is None:
+        return None
+    if target.backend == "vulkan-spirv":
+        return _TILE_ELEMENTS_OF_RADV
+    return _TILE_ELEMENTS_OF_CDNA if family.is_cdna else _TILE_ELEMENTS_OF_RDNA
 
 
 def _matrix_unit(target: ExecutableTarget, architecture: str) -> MatrixUnit | None:

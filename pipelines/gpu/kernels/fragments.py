@@ -16,6 +16,7 @@ from iree.winograd.pipelines.gpu.device.matrix_unit import (
     MFMA,
     MMA,
     WMMA,
+    WMMA_RDNA4,
 )
 from iree.winograd.pipelines.gpu.device.memory import QUAD, barrier, quad_type
 from iree.winograd.pipelines.gpu.schedules.split import WarpSchedule
@@ -215,12 +216,19 @@ class AmdFragments(Fragments, ABC):
         """The thread's chunks of 16 rows."""
         first = part * (self._schedule.unit.row_chunks // 2) + step * (self.reduction // COPIED)
         row = row + self._lane % MATRIX_ROWS
-        at = place + row * self._copies.row_size + self._first_chunk + first
+        start = place + row * self._copies.row_size
         halves = vector_type(COPIED, ir.F16Type.get())
-        return [
-            vector.bitcast(halves, memref.load(self._copies.memory, [(at + chunk).value]))
-            for chunk in range(self.thread_chunks)
-        ]
+        places = (start + self.placed(first + chunk) for chunk in range(self.thread_chunks))
+        return [vector.bitcast(halves, memref.load(self._copies.memory, [at.value])) for at in places]
+
+    def placed(self, chunk: int) -> Index:
+        """Where the thread's chunk behind `chunk` others lies in a row."""
+        unit = self._schedule.unit
+        if not unit.swizzles:
+            return self._first_chunk + chunk
+        # Rows of blocks and warps begin at multiples of 16, chunks of fragments at multiples of what the
+        # first one is below.
+        return (self._first_chunk ^ (self._lane % unit.row_chunks)) ^ chunk
 
     @property
     @abstractmethod
@@ -293,6 +301,20 @@ class WmmaFragments(AmdFragments):
         ]
 
 
+class WmmaRdna4Fragments(WmmaFragments):
+    """Those of RDNA 4. Of the 16 positions of a row one half of a warp holds eight, the other half eight."""
+
+    thread_chunks = amd_matrix.WMMA_RDNA4_TERMS // COPIED
+
+    @property
+    def _first_chunk(self) -> Index:
+        return self._lane // MATRIX_ROWS
+
+    def multiply(self, rows: list[ir.Value], columns: list[ir.Value], sums: Sums) -> Sums:
+        (row,), (column,), (total,) = rows, columns, sums
+        return [amd_matrix.multiply_wmma(column, row, total)]
+
+
 def _neighbours(chunk: ir.Value, first: int, count: int) -> ir.Value:
     return vector.extract_strided_slice(vector_type(count, ir.F16Type.get()), chunk, [first], [count], [1])
 
@@ -308,5 +330,6 @@ ENGINES: Mapping[str, tuple[type[StageCopies], type[Fragments]]] = {
     COOPERATIVE.name: (CopiesThroughRegisters, CooperativeFragments),
     MFMA.name: (CopiesThroughRegisters, MfmaFragments),
     WMMA.name: (CopiesThroughRegisters, WmmaFragments),
+    WMMA_RDNA4.name: (CopiesThroughRegisters, WmmaRdna4Fragments),
 }
 """By the names of matrix units."""

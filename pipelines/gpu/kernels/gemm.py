@@ -18,6 +18,7 @@ from iree.winograd.pipelines.emission.index import Condition, Index
 from iree.winograd.pipelines.emission.tiles import clamped_element, input_positions, locate_tile
 from iree.winograd.pipelines.emission.vectors import broadcast
 from iree.winograd.pipelines.emission.work import Sizes
+from iree.winograd.pipelines.gpu.device.instruction_order import keep_in_order
 from iree.winograd.pipelines.gpu.device.memory import (
     QUAD,
     GlobalBuffer,
@@ -39,6 +40,8 @@ LoadRows = Callable[[Index], list[ir.Value]]
 """From a position along the reduction dimension to four quads there: of four rows each, or of positions."""
 LoadQuad = Callable[[Index, Index], ir.Value]
 """From a position along the reduction dimension and a column to a quad of columns."""
+_Quads = tuple[list[ir.Value], list[ir.Value]]
+"""What a thread multiplies in a step: quads of rows, and of columns."""
 
 
 @dataclass(frozen=True)
@@ -259,11 +262,29 @@ class _ThreadTiling:
     ) -> list[ir.Value]:
         """Adds the product of the blocks in shared memory to the thread's sums."""
         sums = list(sums)
-        for r in range(self._schedule.block_reduction):
-            left_quads = [left.load([buffer, r, quad]) for quad in self.row_quads]
-            right_quads = [right.load([buffer, r, quad]) for quad in self.column_quads]
-            rows = (lane(quad, i) for quad in left_quads for i in range(QUAD))
-            multiply_add_block(rows, right_quads, sums)
+        steps, ordered = self._schedule.block_reduction, self._schedule.ordered_steps
+
+        def load(r: int) -> _Quads:
+            return (
+                [left.load([buffer, r, quad]) for quad in self.row_quads],
+                [right.load([buffer, r, quad]) for quad in self.column_quads],
+            )
+
+        def add(quads: _Quads) -> None:
+            rows = (lane(quad, i) for quad in quads[0] for i in range(QUAD))
+            multiply_add_block(rows, quads[1], sums)
+
+        if ordered is None:
+            for r in range(steps):
+                add(load(r))
+            return sums
+        loaded = load(0)
+        for r in range(steps):
+            following = load(r + 1) if r + 1 < steps else loaded
+            add(loaded)
+            loaded = following
+            if (r + 1) % ordered == 0:
+                keep_in_order()
         return sums
 
 

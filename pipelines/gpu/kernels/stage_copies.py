@@ -14,7 +14,7 @@ from iree.winograd.pipelines.emission.control_flow import when
 from iree.winograd.pipelines.emission.index import Index
 from iree.winograd.pipelines.emission.vectors import vector_type
 from iree.winograd.pipelines.gpu.device.matrix_unit import COPIED
-from iree.winograd.pipelines.gpu.device.memory import QUAD, GlobalBuffer, barrier, thread_id
+from iree.winograd.pipelines.gpu.device.memory import QUAD, QUAD_BYTES, GlobalBuffer, barrier, thread_id
 from iree.winograd.pipelines.gpu.device.mma import StageMemory, commit_copies, wait_for_copies
 from iree.winograd.pipelines.gpu.schedules.split import WarpSchedule
 
@@ -107,7 +107,7 @@ class CopiesBeside(StageCopies):
 
 
 class CopiesThroughRegisters(StageCopies):
-    """Quads that wait in registers while another stage is multiplied. Rows are apart in shared memory."""
+    """Quads that wait in registers while another stage is multiplied. Rows that aren't swizzled are apart."""
 
     def __init__(self, schedule: WarpSchedule, operands: Sequence[Operand], stages: int) -> None:
         super().__init__(schedule, operands, stages)
@@ -126,7 +126,7 @@ class CopiesThroughRegisters(StageCopies):
 
     @property
     def row_size(self) -> int:
-        return self._schedule.unit.row_chunks + 1
+        return self._schedule.unit.shared_row_bytes // QUAD_BYTES
 
     def begin(self, stage: Index, place: Index) -> list[ir.Value]:
         del place

@@ -19,7 +19,7 @@ from .fused import FusedSchedule
 from .gemm import GemmSchedule
 from .implicit_gemm import ImplicitGemmSchedule
 from .matrix import MatrixSchedule
-from .split import CooperativeSchedule, MfmaSchedule, SplitSchedule, WmmaSchedule
+from .split import CooperativeSchedule, MfmaSchedule, SplitSchedule, WmmaRdna4Schedule, WmmaSchedule
 from .warpgroup import WarpgroupSchedule
 from .weight_gradient import (
     GpuWeightGradientSchedule,
@@ -77,6 +77,8 @@ class ScheduleKind:
 
 
 def _gemm_misfit(schedule: GemmSchedule, shape: ConvolutionShape, target: GpuTarget) -> Reason | None:
+    if schedule.ordered_steps is not None and not target.orders_steps:
+        return "the target's compiler can't be told in which order steps are"
     is_gathered = shape.input_channels_first and shape.transform_size == 1
     return "neighbouring threads read neighbouring channels" if is_gathered else None
 
@@ -150,6 +152,7 @@ SCHEDULE_KINDS: Mapping[type[GpuSchedule], ScheduleKind] = MappingProxyType(
         CooperativeSchedule: ScheduleKind(_CONVOLUTION, _matrix_misfit),
         MfmaSchedule: ScheduleKind(_CONVOLUTION, _matrix_misfit),
         WmmaSchedule: ScheduleKind(_CONVOLUTION, _matrix_misfit),
+        WmmaRdna4Schedule: ScheduleKind(_CONVOLUTION, _matrix_misfit),
         WarpgroupSchedule: ScheduleKind(_CONVOLUTION, _warpgroup_misfit),
         ImplicitGemmSchedule: ScheduleKind(_CONVOLUTION, _implicit_gemm_misfit),
         FusedSchedule: ScheduleKind(_CONVOLUTION, _fused_misfit),

@@ -21,7 +21,9 @@ class GemmSchedule(RunningSumSchedule):
     A workgroup computes `block_rows` x `block_columns` sums over blocks of `block_reduction`, which it keeps
     in shared memory twice: one block is multiplied while the next one is loaded. A thread keeps
     `thread_rows` x `thread_columns` sums. With several `reduction_parts` as many workgroups each sum a part
-    of the reduction, and the kernel of the output transform adds the parts.
+    of the reduction, and the kernel of the output transform adds the parts. After so many `ordered_steps`
+    along the reduction the compiler of a target that can be told so moves nothing; a step's operands are
+    loaded in the one before.
 
     Raises ValueError for sizes that are not positive, blocks that don't divide into such parts, and those
     that the threads can't load in equal shares.
@@ -35,6 +37,7 @@ class GemmSchedule(RunningSumSchedule):
     thread_rows: int = 8
     thread_columns: int = 8
     reduction_parts: int = 1
+    ordered_steps: int | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -61,6 +64,11 @@ class GemmSchedule(RunningSumSchedule):
     def threads(self) -> int:
         """Threads of a workgroup."""
         return (self.block_rows // self.thread_rows) * (self.block_columns // self.thread_columns)
+
+    @property
+    def sums(self) -> int:
+        """Sums that a thread keeps in registers."""
+        return self.thread_rows * self.thread_columns
 
     def shared_memory_bytes(self, types: ElementTypes) -> int:
         """Of a workgroup, for operands of such types."""

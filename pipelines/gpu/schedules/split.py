@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from iree.winograd.pipelines.gpu.device.matrix_unit import COOPERATIVE, MATRIX_ROWS, MFMA, MMA, WMMA
+from iree.winograd.pipelines.gpu.device.matrix_unit import (
+    COOPERATIVE,
+    MATRIX_ROWS,
+    MFMA,
+    MMA,
+    WMMA,
+    WMMA_RDNA4,
+)
 from iree.winograd.pipelines.gpu.device.memory import QUAD, QUAD_BYTES
 
 from .matrix import StagedSchedule
@@ -83,3 +90,11 @@ class WmmaSchedule(WarpSchedule):
 
     kind = "wmma"
     unit = WMMA
+
+
+@dataclass(frozen=True)
+class WmmaRdna4Schedule(WarpSchedule):
+    """On matrix units of AMD's RDNA 4."""
+
+    kind = "wmma-rdna4"
+    unit = WMMA_RDNA4

@@ -20,10 +20,22 @@ from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.emission.index import Index
 from iree.winograd.pipelines.gpu.backend import GpuBackend
 from iree.winograd.pipelines.gpu.choice.default_schedule import default_schedules, schedules
-from iree.winograd.pipelines.gpu.device.matrix_unit import COOPERATIVE, MFMA, MMA, WMMA, MatrixUnit
+from iree.winograd.pipelines.gpu.device.matrix_unit import (
+    COOPERATIVE,
+    MFMA,
+    MMA,
+    WMMA,
+    WMMA_RDNA4,
+    MatrixUnit,
+)
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
-from iree.winograd.pipelines.gpu.kernels.fragments import AmdFragments, MfmaFragments, WmmaFragments
-from iree.winograd.pipelines.gpu.packing.split import split
+from iree.winograd.pipelines.gpu.kernels.fragments import (
+    AmdFragments,
+    MfmaFragments,
+    WmmaFragments,
+    WmmaRdna4Fragments,
+)
+from iree.winograd.pipelines.gpu.packing.split import SplitPacking, split
 from iree.winograd.pipelines.gpu.schedules.fit import kernel_misfit
 from iree.winograd.pipelines.gpu.schedules.matrix import MatrixSchedule
 from iree.winograd.pipelines.gpu.schedules.split import (
@@ -31,6 +43,7 @@ from iree.winograd.pipelines.gpu.schedules.split import (
     MfmaSchedule,
     SplitSchedule,
     WarpSchedule,
+    WmmaRdna4Schedule,
     WmmaSchedule,
 )
 from iree.winograd.pipelines.machines.defaults import default_gpu_machine
@@ -44,6 +57,7 @@ Array = npt.NDArray[Any]
 COOPERATIVE_BLOCKS = CooperativeSchedule(64, 64, 32, 64, stages=2, summed_block=16)
 MFMA_BLOCKS = MfmaSchedule(64, 64, 32, 32, stages=2, summed_block=32)
 WMMA_BLOCKS = WmmaSchedule(64, 64, 32, 32, stages=2, summed_block=32)
+WMMA_RDNA4_BLOCKS = WmmaRdna4Schedule(64, 64, 32, 32, stages=2, summed_block=32)
 VULKAN = GpuTarget(1024, 48 << 10, architecture="sm_80", matrix_unit=COOPERATIVE)
 WINOGRAD = ScheduledProgram((14, 14), 128, 64, (3, 3), (4, 4), (3, 3), batch=4, low=(1, 1), high=(1, 1))
 
@@ -88,6 +102,7 @@ def test_becomes_cooperative_matrices(program: ScheduledProgram, tmp_path: Path)
         ("gfx942", MFMA_BLOCKS, "v_mfma_f32_16x16x16_f16", 64, 4),
         ("gfx90a", MFMA_BLOCKS, "v_mfma_f32_16x16x16f16", 64, 4),
         ("gfx1100", WMMA_BLOCKS, "v_wmma_f32_16x16x16_f16", 32, 1),
+        ("gfx1201", WMMA_RDNA4_BLOCKS, "v_wmma_f32_16x16x16_f16", 32, 1),
     ],
 )
 def test_becomes_instructions_of_amds_matrix_units(
@@ -124,6 +139,7 @@ def test_kernels_that_use_warps_ask_for_their_threads(
     [
         (MfmaFragments, MFMA_BLOCKS, "MFMA_F32_16x16x16_F16"),
         (WmmaFragments, WMMA_BLOCKS, "WMMAR3_F32_16x16x16_F16"),
+        (WmmaRdna4Fragments, WMMA_RDNA4_BLOCKS, "WMMAR4_F32_16x16x16_F16"),
     ],
 )
 def test_threads_hold_the_sums_that_iree_says(
@@ -148,7 +164,44 @@ def test_threads_hold_the_sums_that_iree_says(
         assert [schedule.unit.row_of(column) for column in columns] == theirs
 
 
-@pytest.mark.parametrize("unit", [MMA, COOPERATIVE, MFMA, WMMA], ids=lambda unit: unit.name)
+@pytest.mark.parametrize(
+    ("fragments", "schedule", "intrinsic"),
+    [
+        (MfmaFragments, MFMA_BLOCKS, "MFMA_F32_16x16x16_F16"),
+        (WmmaRdna4Fragments, WMMA_RDNA4_BLOCKS, "WMMAR4_F32_16x16x16_F16"),
+    ],
+)
+def test_threads_hold_the_operands_that_iree_says(
+    fragments: type[AmdFragments], schedule: WarpSchedule, intrinsic: str
+) -> None:
+    """Neighbours of a row; on CDNA a chunk is of two products, each of which takes half of it."""
+    with ir.Context():
+        attribute = iree_gpu.MMAIntrinsicAttr.get(getattr(iree_gpu.MMAIntrinsic, intrinsic))
+        layout = iree_gpu.get_single_subgroup_layout(attribute, 0)
+    assert layout.element[1] * layout.thread[1] == 16
+    products = 8 // layout.element[1]
+    for lane in range(schedule.unit.threads):
+        mine = fragments(schedule, None, Index(lane))  # type: ignore[arg-type]
+        row, position = (
+            lane // stride % threads for stride, threads in zip(layout.tstrides, layout.thread, strict=True)
+        )
+        assert row == lane % 16
+        # Without a swizzle.
+        assert ((mine.placed(0).known or 0) ^ lane % 8) * 8 == position * layout.element[1] * products
+
+
+@pytest.mark.parametrize("chunk", [0, 4])
+def test_threads_of_cdna_read_chunks_where_the_transform_leaves_them(chunk: int) -> None:
+    """Rows lie in shared memory as they do in the device's: copies change nothing."""
+    packing = SplitPacking(_shape(), MFMA_BLOCKS)
+    for lane in range(64):
+        fragments = MfmaFragments(MFMA_BLOCKS, None, Index(lane))  # type: ignore[arg-type]
+        row = lane % 16
+        left = packing.stage_place(Index(row), Index((lane // 16 + chunk) * 8))
+        assert left.known == row * MFMA.stage_row + (fragments.placed(chunk).known or 0) * 8
+
+
+@pytest.mark.parametrize("unit", [MMA, COOPERATIVE, MFMA, WMMA, WMMA_RDNA4], ids=lambda unit: unit.name)
 def test_each_of_16_columns_has_a_row(unit: MatrixUnit) -> None:
     assert sorted(map(unit.row_of, range(16))) == list(range(16))
 
@@ -162,7 +215,7 @@ def test_each_of_16_columns_has_a_row(unit: MatrixUnit) -> None:
         ("vulkan-spirv", "WMMAR3_F16_16x16x16_F16", None),
         ("rocm", "MFMA_F32_16x16x16_F16", MFMA),
         ("rocm", "WMMAR3_F32_16x16x16_F16", WMMA),
-        ("rocm", "WMMAR4_F32_16x16x16_F16", None),
+        ("rocm", "WMMAR4_F32_16x16x16_F16", WMMA_RDNA4),
     ],
 )
 def test_matrix_units_are_those_that_irees_target_lists(
@@ -191,7 +244,11 @@ def test_schedules_are_for_the_matrix_units_of_the_target() -> None:
 
 @pytest.mark.parametrize(
     ("unit", "architecture", "kind"),
-    [(COOPERATIVE, "sm_80", CooperativeSchedule), (MFMA, "gfx90a", MfmaSchedule)],
+    [
+        (COOPERATIVE, "sm_80", CooperativeSchedule),
+        (COOPERATIVE, "rdna4", CooperativeSchedule),
+        (MFMA, "gfx90a", MfmaSchedule),
+    ],
 )
 def test_matrix_units_that_are_fast_enough_multiply(
     unit: MatrixUnit, architecture: str, kind: type[WarpSchedule]

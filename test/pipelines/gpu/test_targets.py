@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sysconfig
 from array import array
+from math import prod
 from pathlib import Path
 
 import pytest
 from convolution_program import Program, compile_rewritten
+from iree.winograd.dialect.decomposition import decompose
+from iree.winograd.passes.match.problem import ConvolutionProblem
+from iree.winograd.pipelines.gpu.backend import GpuBackend
 from iree.winograd.pipelines.gpu.choice.default_schedule import GEMM_SCHEDULES
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
-from iree.winograd.pipelines.gpu.schedules.fit import fits
+from iree.winograd.pipelines.gpu.schedules.fit import fits, kernel_misfit
 from iree.winograd.pipelines.gpu.schedules.gemm import GemmSchedule
 from iree.winograd.pipelines.gpu.schedules.split import CooperativeSchedule
 from iree.winograd.pipelines.problems.executable_target import ExecutableTarget
 from iree.winograd.pipelines.problems.iree_code import IreeCode
+from iree.winograd.pipelines.problems.shape import ConvolutionShape
+from iree.winograd.pipelines.selection.prediction import predict
 from scheduled_program import F2X2, ScheduledProgram
 from wide import wide
 
@@ -145,3 +152,52 @@ def test_a_target_below_all_gpus_is_an_error() -> None:
 def test_blocks_that_do_not_divide_are_an_error(sizes: tuple[int, ...], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         GemmSchedule(*sizes)
+
+
+RDNA_PRODUCTS = [
+    ("gfx1100", GemmSchedule(64, 64, 16, ordered_steps=1)),
+    ("gfx1201", GemmSchedule(64, 64, 16, ordered_steps=1)),
+    ("gfx1100", GemmSchedule(128, 64, 16, ordered_steps=1)),
+    ("gfx1100", GemmSchedule(128, 128, 16, thread_rows=16, ordered_steps=1)),
+]
+
+
+@pytest.mark.parametrize("product", [RDNA_PRODUCTS[0], *wide(RDNA_PRODUCTS[1:])], ids=str)
+def test_products_of_rdna_spill_no_registers(product: tuple[str, GemmSchedule], tmp_path: Path) -> None:
+    target, schedule = product
+    program = ScheduledProgram((8, 8), 256, 128, (3, 3), (2, 2), (3, 3), batch=2, schedule=schedule)
+    text = program.assembly(target, tmp_path)
+    assert set(re.findall(r"gpr_spill_count: +(\d+)", text)) == {"0"}
+    # Multiply-adds of each step are dual-issued.
+    assert text.count("v_dual_fmac_f32") > schedule.sums
+
+
+@pytest.mark.parametrize(
+    ("backend", "architecture", "orders"),
+    [
+        ("rocm", "gfx1100", True),
+        ("rocm", "gfx1250", True),
+        ("rocm", "gfx942", False),
+        ("vulkan-spirv", "rdna3", False),
+        ("cuda", "sm_80", False),
+    ],
+)
+def test_only_llvm_for_rdna_is_told_the_order_of_steps(backend: str, architecture: str, orders: bool) -> None:
+    target = GpuTarget.of(ExecutableTarget(backend, "", f'arch = "{architecture}"'))
+    assert target.orders_steps == orders
+    shape = ConvolutionShape.decomposed(
+        ConvolutionProblem(1, (8, 8), (1, 1), (1, 1), (3, 3), (1, 1), (1, 1), 1, 64, 64),
+        decompose((3, 3), (2, 2)),
+    )
+    reason = kernel_misfit(shape, target, GemmSchedule(32, 32, 16, 4, 4, ordered_steps=1))
+    assert (reason is None) == orders
+
+
+@pytest.mark.parametrize(("backend", "architecture"), [("rocm", "gfx1201"), ("vulkan-spirv", "rdna3")])
+def test_tiles_whose_transforms_spill_are_chosen_only_by_request(backend: str, architecture: str) -> None:
+    space = GpuBackend.least([ExecutableTarget(backend, "", f'arch = "{architecture}"')]).search_space()
+    most = space.target.max_tile_elements
+    problem = ConvolutionProblem(32, (57, 57), (1, 1), (1, 1), (3, 3), (1, 1), (1, 1), 1, 128, 128)
+    chosen = min(predict(problem, space), key=lambda each: each.predicted_seconds).implementation.algorithm
+    assert most is not None and prod(m + 2 for m in chosen.output_tile) <= most
+    assert predict(problem, space, 6)
