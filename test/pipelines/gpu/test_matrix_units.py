@@ -333,3 +333,19 @@ def _blocks(rows: Array, columns: Array, low_bits: int) -> Array:
 def _truncated(exact: Array) -> Array:
     rounded = exact.astype(np.float32)
     return np.where(np.abs(rounded) > np.abs(exact), np.nextafter(rounded, np.float32(0)), rounded)
+
+
+@pytest.mark.parametrize(
+    ("unit", "architecture", "limit"),
+    [
+        (COOPERATIVE, "sm_80", 5e-7),
+        (COOPERATIVE, "rdna4", 4e-6),
+        (MFMA, "gfx942", 5e-7),
+        (MFMA, "gfx90a", 4e-6),
+        (WMMA_RDNA4, "gfx1201", 4e-6),
+    ],
+)
+def test_layers_are_as_accurate_as_costs_no_time(unit: MatrixUnit, architecture: str, limit: float) -> None:
+    target = replace(VULKAN, architecture=architecture, matrix_unit=unit)
+    space = GpuBackend(target).search_space(default_gpu_machine(architecture))
+    assert space.max_relative_errors["f32"] == limit
