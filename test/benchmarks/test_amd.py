@@ -1,9 +1,13 @@
-"""What is read from the output of AMD's compilers."""
+"""What is read from the output of AMD's compilers, and that default choices spill no registers by LLVM's.
+
+By Mesa's: `make amd`, `python -m benchmarks.amd --targets radv:navi31 radv:gfx1201`.
+"""
 
 from __future__ import annotations
 
 import pytest
 
+from benchmarks.amd.__main__ import compiled_for
 from benchmarks.amd.bounds import Bound, architecture_of, waves_by_registers, waves_by_sharing
 from benchmarks.amd.layers import LAYERS
 from benchmarks.amd.machine_code import Instructions, MatrixProduct, main_loop
@@ -131,3 +135,16 @@ def test_kernels_are_read_from_assembly_and_logs() -> None:
 def test_layers_have_names_of_their_own() -> None:
     assert len(LAYERS) == 2 * 11 + 7
     assert "tensor<32x16x16x256xf32>" in LAYERS["32x14x14 256->256 3x3"].text
+
+
+@pytest.mark.wide
+@pytest.mark.parametrize("target", ["gfx1100", "gfx1201", "gfx942"])
+@pytest.mark.parametrize("layer", ["32x56x56 64->256 1x1", "32x28x28 128->128 3x3"])
+def test_default_choices_spill_no_registers(layer: str, target: str) -> None:
+    compiled = compiled_for(LAYERS[layer].text, target)
+    (choice,) = compiled.layers
+    assert choice["predicted_seconds"] > 0
+    assert {kernel.name: kernel.spilled for kernel in compiled.kernels if kernel.spilled} == {}
+    multiplying = [kernel for kernel in compiled.kernels if "_products_" in kernel.name]
+    assert all(kernel.waves >= 2 for kernel in multiplying)
+    assert all(kernel.bound.of_peak > 0.85 for kernel in multiplying if kernel.bound)
