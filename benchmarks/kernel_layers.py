@@ -26,6 +26,8 @@ TARGETS = {
     "avx2": KernelTarget("cpu:haswell"),
     "avx2-2-threads": KernelTarget("cpu:haswell", threads=2),
     "x86-64": KernelTarget("cpu:x86-64"),
+    "neon": KernelTarget("cpu:neoverse-v1"),
+    "neon-2-threads": KernelTarget("cpu:neoverse-v1", threads=2),
     "vulkan": KernelTarget("vulkan:rdna3"),
     "cuda": KernelTarget("cuda:sm_80"),
     "hip": KernelTarget("hip:gfx942"),

@@ -9,20 +9,32 @@ has_vulkan_driver() {
   return 1
 }
 
+has_arm_emulator() {
+  command -v qemu-aarch64-static >/dev/null && [ -e /usr/aarch64-linux-gnu/lib/libstdc++.so.6 ]
+}
+
 missing=""
 command -v make >/dev/null || missing="$missing make"
 python3 -c 'import ensurepip' 2>/dev/null || missing="$missing python3-venv"
 has_vulkan_driver || missing="$missing mesa-vulkan-drivers"
-if [ -z "$missing" ]; then exit 0; fi
+# Tests that need these are skipped without them.
+emulator=""
+has_arm_emulator || emulator="qemu-user-static libc6-arm64-cross libstdc++6-arm64-cross"
+if [ "$(uname -m)" = aarch64 ]; then emulator=""; fi
+if [ -z "$missing$emulator" ]; then exit 0; fi
 
 as_root=""
 if [ "$(id -u)" -ne 0 ]; then as_root="sudo -n"; fi
 install() {
   # shellcheck disable=SC2086
   $as_root apt-get update -qq && $as_root env DEBIAN_FRONTEND=noninteractive \
-    apt-get install -qq -y --no-install-recommends $missing
+    apt-get install -qq -y --no-install-recommends $1
 }
-if ! log=$(install 2>&1); then
+if [ -n "$emulator" ] && ! install "$emulator" >/dev/null 2>&1; then
+  echo "tests of AArch64 need these Debian packages, or what your system has for them: $emulator" >&2
+fi
+if [ -z "$missing" ]; then exit 0; fi
+if ! log=$(install "$missing" 2>&1); then
   if command -v apt-get >/dev/null; then echo "$log" | tail -n 3 >&2; fi
   echo "the tests need these Debian packages, or what your system has for them:$missing" >&2
   exit 1

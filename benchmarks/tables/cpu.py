@@ -130,6 +130,39 @@ def exhaustive(files: Sequence[Any]) -> list[str]:
     )
 
 
+def main_loops(files: Sequence[Any]) -> list[str]:
+    """How LLVM's models of processors execute products: a row per layer and processor."""
+    heads = (
+        "kernel",
+        "layer",
+        "for",
+        "model",
+        "multiply-adds",
+        "instructions",
+        "cycles",
+        "of the peak",
+        "spills",
+    )
+    return table(
+        heads,
+        (
+            (
+                loop["kernel"],
+                loop["layer"],
+                loop["processor"],
+                loop["model"],
+                str(loop["multiply_adds"]),
+                str(loop["instructions"]),
+                f"{loop['cycles']:.1f}",
+                f"{loop['share']:.2f}",
+                str(loop["spills"]),
+            )
+            for file in files
+            for loop in file["loops"]
+        ),
+    )
+
+
 def _size(layer: dict[str, Any]) -> str:
     return f"{layer['batch']} x {layer['height']} x {layer['width']}"
 

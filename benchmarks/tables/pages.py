@@ -38,6 +38,7 @@ TABLES: Mapping[str, Table] = {
     "layouts": cpu.layouts,
     "limits": threads.limits,
     "losses": accuracy.losses,
+    "main-loops": cpu.main_loops,
     "models-of-people": people.models,
     "networks": networks.networks,
     "other-threads": threads.other_threads,

@@ -102,7 +102,7 @@ def count_workgroups(
         with ir.InsertionPoint(operations[0]):
             size = (kernel + 1) * kernel_elements(threads) + first_kernel_element(threads)
             span = binding_subspan(type_, counts, Index(0).value, [size.value])
-            arrivals = Arrivals(Buffer(span, (0,)), kernel, threads, prod(grid), target.instruction_set)
+            arrivals = Arrivals(Buffer(span, (0,)), kernel, threads, prod(grid), target)
             taken = arrivals.emit_taking()
             # Neighbours in a share read the same part of an image.
             workgroup = unflatten(taken.number, grid)

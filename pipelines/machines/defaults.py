@@ -37,6 +37,8 @@ class _Processor:
     """GB/s of memory."""
     vector_instructions: int = 2
     """Multiply-adds that a core starts in a cycle, of the widest vectors."""
+    loads: int = 2
+    """Vectors that a core starts to load in a cycle."""
 
 
 _PROCESSORS = {
@@ -58,6 +60,16 @@ _PROCESSORS = {
     # Vectors of AVX-512 take both halves of its units.
     "znver4": _Processor(3.7, 96, 32, 32, (64, 30, 22), 35, 461, vector_instructions=1),
     "znver5": _Processor(4.1, 128, 48, 32, (104, 47, 27), 35, 614),
+    # Published figures alone: Arm's software optimization guides, Apple's data sheets, and microbenchmarks of
+    # AWS' Graviton 2 and 3, NVIDIA's Grace, Rockchip's RK3588, and the Max models of Apple's.
+    "cortex-a76": _Processor(2.4, 4, 64, 3, (32, 20, 10), 12, 34),
+    "neoverse-n1": _Processor(2.5, 64, 64, 32, (32, 20, 8), 18, 205),
+    "neoverse-v1": _Processor(2.6, 64, 64, 32, (48, 28, 10), 26, 307, vector_instructions=4, loads=3),
+    "neoverse-v2": _Processor(3.2, 72, 64, 114, (48, 30, 10), 35, 500, vector_instructions=4, loads=3),
+    "apple-m1": _Processor(3.2, 8, 128, 48, (48, 32, 18), 90, 240, vector_instructions=4, loads=3),
+    "apple-m2": _Processor(3.5, 8, 128, 48, (48, 32, 18), 95, 240, vector_instructions=4, loads=3),
+    "apple-m3": _Processor(4.0, 12, 128, 48, (48, 32, 18), 100, 300, vector_instructions=4, loads=3),
+    "apple-m4": _Processor(4.4, 12, 128, 48, (48, 32, 18), 110, 400, vector_instructions=4, loads=3),
 }
 """By LLVM's names."""
 
@@ -120,6 +132,7 @@ def default_cpu_machine(name: str, lanes: int, fused_multiply_add: bool, l2_byte
         dispatch_seconds=DISPATCH_SECONDS,
         wake_seconds=WAKE_SECONDS,
         cores=processor.cores,
+        loads_per_cycle=processor.loads,
     )
 
 

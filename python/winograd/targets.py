@@ -23,6 +23,15 @@ _SPELLED_OUT = {
 """Targets of IREE's for CUDA that it doesn't know by their chip, by that."""
 
 
+_ARM_PROCESSORS = ("cortex-a", "cortex-x", "neoverse-", "ampere1", "a64fx", "carmel", "grace")
+"""What LLVM's names of AArch64 processors that run Linux begin with."""
+_ARM_TRIPLES = {
+    **dict.fromkeys(_ARM_PROCESSORS, "aarch64-unknown-linux-gnu"),
+    "apple-": "arm64-apple-macosx",
+}
+"""For what a processor's name begins with, the target triple of its programs."""
+
+
 @dataclass(frozen=True)
 class _Target:
     flags: tuple[str, ...]
@@ -70,7 +79,8 @@ def target_flags(target: str) -> tuple[str, ...]:
 
     A chip follows a colon, as in `cpu:znver4`, `vulkan:rdna3`, `cuda:sm_80` or `hip:gfx942`, in the names
     that the flags of IREE know, or sm_90a, which `spelled_out` describes to it. Without one `cpu` is the
-    machine that compiles, and the others are IREE's default.
+    machine that compiles, and the others are IREE's default. Arm's processors, as `cpu:neoverse-v1` or
+    `cpu:apple-m1`, come with the triple of what their programs run on, whatever compiles.
 
     Raises `InvalidOptionError` for another target.
     """
@@ -79,7 +89,13 @@ def target_flags(target: str) -> tuple[str, ...]:
         raise InvalidOptionError(f"target {target!r} is not known; known are {', '.join(_TARGETS)}")
     known = _TARGETS[name]
     chip = chip or known.default_chip or ""
-    return (*known.flags, f"{known.chip_flag}={chip}") if chip else known.flags
+    flags = (*known.flags, f"{known.chip_flag}={chip}") if chip else known.flags
+    return (*flags, *_triple_flags(chip)) if name == "cpu" else flags
+
+
+def _triple_flags(processor: str) -> tuple[str, ...]:
+    triples = (triple for prefix, triple in _ARM_TRIPLES.items() if processor.startswith(prefix))
+    return tuple(f"--iree-llvmcpu-target-triple={triple}" for triple in triples)
 
 
 def spelled_out(flags: Sequence[str]) -> tuple[str, ...]:

@@ -337,12 +337,17 @@ func.func @main({arguments}) -> {result} {{
     def results(self, program: Callable[..., Any]) -> tuple[Array, Array]:
         """That of the loaded program, and that in float64."""
         image, filters, bias = self.arguments()
+        result = np.asarray(program(*self.given(image, filters, bias)))
+        return self.channels_last(result), self.expected(image, filters, bias)
+
+    def given(self, image: Array, filters: Array, bias: Array) -> Sequence[Array]:
+        """The program's arguments, for a channels-last image."""
         given = np.ascontiguousarray(np.moveaxis(image, -1, 1)) if self.input_channels_first else image
-        arguments = (given, bias) if self.constant_filter else (given, bias, filters)
-        result = np.asarray(program(*arguments))
-        if self.output_channels_first:
-            result = np.moveaxis(result, 1, -1)
-        return result, self.expected(image, filters, bias)
+        return (given, bias) if self.constant_filter else (given, bias, filters)
+
+    def channels_last(self, result: Array) -> Array:
+        """The program's result in that order."""
+        return np.moveaxis(result, 1, -1) if self.output_channels_first else result
 
     def expected(self, image: Array, filters: Array, bias: Array) -> Array:
         exact = [

@@ -36,6 +36,16 @@ def test_programs_are_for_the_chip_that_flags_name_last(flags: tuple[str, ...], 
     assert target.field("arch") == architecture
 
 
+@pytest.mark.parametrize(
+    ("name", "architecture"),
+    [("neoverse-v1", "aarch64"), ("cortex-a76", "aarch64"), ("apple-m1", "arm64"), ("haswell", None)],
+)
+def test_arms_processors_come_with_their_triple(name: str, architecture: str | None) -> None:
+    flags = target_flags(f"cpu:{name}")
+    triples = [flag.partition("=")[2] for flag in flags if flag.startswith("--iree-llvmcpu-target-triple=")]
+    assert [triple.partition("-")[0] for triple in triples] == ([architecture] if architecture else [])
+
+
 def test_what_iree_knows_stays_as_it_is() -> None:
     for flags in (target_flags("cuda:sm_80"), target_flags("cpu"), ("--iree-cuda-target=sm_90a",)):
         assert spelled_out(flags) == flags

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 
 from iree.winograd.pipelines.cpu.processor.product import Product, RegisterBlock
@@ -20,8 +21,8 @@ from .rates import (
 )
 from .workers import Workers
 
-MAX_TILE_VECTORS = 3
-"""Of channels, in register blocks of tiles that are chosen without measurement."""
+_TILE_VECTORS, _SHORT_TILE_VECTORS = (2, 3), (4, 3, 2)
+_SHORT_LANES, _MANY_REGISTERS = 4, 32
 
 
 def channel_seconds(product: Product, target: CpuTarget, machine: CpuMachine) -> float:
@@ -59,6 +60,19 @@ def register_block_seconds(
     return max(multiplied, loaded, read) + beside / machine.clock
 
 
+def has_short_vectors(target: CpuTarget) -> bool:
+    """Whether vectors are short, and registers for them many, as NEON's."""
+    return target.vector_width == _SHORT_LANES and target.vector_registers >= _MANY_REGISTERS
+
+
+def tile_vectors(target: CpuTarget) -> Sequence[int]:
+    """Vectors of channels in register blocks of tiles that are chosen without measurement, the best first.
+
+    Of many short vectors a block of more channels loads less for each multiply-add.
+    """
+    return _SHORT_TILE_VECTORS if has_short_vectors(target) else _TILE_VECTORS
+
+
 @cache
 def least_vector_seconds(
     lanes: int, reduction: int, filter_bytes: int, target: CpuTarget, machine: CpuMachine
@@ -68,7 +82,7 @@ def least_vector_seconds(
     More rows take less for each, whatever they wait for.
     """
     seconds = []
-    for vectors in range(1, MAX_TILE_VECTORS + 1):
+    for vectors in range(1, max(tile_vectors(target)) + 1):
         block = RegisterBlock(RegisterBlock.most_rows(vectors, target), vectors, lanes, filter_prefetch=0)
         per_channel = register_block_seconds(block, reduction, filter_bytes, target, machine)
         seconds.append(per_channel / (block.rows * vectors))

@@ -19,7 +19,7 @@ from iree.winograd.pipelines.emission.vectors import vector_width_for
 from iree.winograd.pipelines.machines.model import CpuMachine
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
-from .product_cost import MAX_TILE_VECTORS, accumulating_seconds, register_block_seconds
+from .product_cost import accumulating_seconds, has_short_vectors, register_block_seconds, tile_vectors
 from .workgroups import channel_parts, powers_of_two, workgroup_counts
 
 MAX_TILE_BLOCK = 64
@@ -167,7 +167,8 @@ class _TileProducts:
 
         Register blocks of a single vector leave totals the most tiles, and L2 to other data: their products
         are half as many. But each block of channels reads tiles anew, from far where a dispatch of their own
-        transforms them, and more parts of the channels would each transform them.
+        transforms them, and more parts of the channels would each transform them. Of short vectors they load
+        an element for each multiply-add.
         """
         vectors, workgroups = division.register_vectors, division.workgroups
 
@@ -177,7 +178,8 @@ class _TileProducts:
             return cost * block.product_seconds(workgroups)
 
         fastest = min((self._block(division, vectors, registers) for registers in (1, 2)), key=seconds)
-        if vectors > 1 and workgroups == 1 and division.input_block is None:
+        narrows = workgroups == 1 and division.input_block is None and not has_short_vectors(self.target)
+        if vectors > 1 and narrows:
             narrow = self._block(division, 1, sum_registers=2)
             if seconds(narrow) <= NARROW_COST * seconds(fastest):
                 fastest = narrow
@@ -271,7 +273,7 @@ def _divisions(shape: _Tiled, target: CpuTarget, threads: int) -> Iterator[_Divi
     waiting = shape.waiting_vectors * target.vector_width
     available = target.workgroup_bytes // shape.accumulator_bytes - waiting
     input_row = shape.transform_size * (shape.groups * shape.reduction + ROW_PADDING)
-    vectors = _register_vectors(shape.group_outputs, width)
+    vectors = _register_vectors(shape.group_outputs, width, target)
 
     def most_tiles(width_in_vectors: int, own_inputs: int) -> int:
         product_row = shape.transform_size * width * width_in_vectors
@@ -324,13 +326,11 @@ def _largest_divisor(number: int, most: int) -> int:
     return max(each for each in range(1, min(number, most) + 1) if number % each == 0)
 
 
-def _register_vectors(group_outputs: int, width: int) -> int:
-    """Two vectors of output channels, or three where these overlap less."""
+def _register_vectors(group_outputs: int, width: int, target: CpuTarget) -> int:
+    """The best number of vectors of output channels, or another one where these overlap less."""
     most = group_outputs // width
-    return min(
-        range(min(2, most), min(MAX_TILE_VECTORS, most) + 1),
-        key=lambda vectors: (ceil_div(group_outputs, vectors * width) * vectors, vectors),
-    )
+    fitting = [vectors for vectors in tile_vectors(target) if vectors <= most] or [most]
+    return min(fitting, key=lambda vectors: ceil_div(group_outputs, vectors * width) * vectors)
 
 
 @cache

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 
 from iree.winograd.dialect.bindings import arith, ir, memref, scf
@@ -24,6 +23,7 @@ from iree.winograd.pipelines.problems.chain import (
 )
 
 from .instruction_set import InstructionSet
+from .target import CpuTarget
 
 LINES_PER_LOOK = 32
 """Cache lines that are fetched between two looks at a count: about as many as a core waits for at a time."""
@@ -56,13 +56,16 @@ class Arrivals:
 
     `counts` is the memory of `problems/chain.py`. A share is done kernel by kernel: its part of one
     begins when it is done with the one before.
+
+    Accesses are ordered before a workgroup is counted, between what tells of all kernels and of a share, and
+    after a wait. Counting is atomic: it releases what its thread wrote, and acquires what others released.
     """
 
     counts: Buffer
     kernel: Index
     threads: int
     workgroups: int
-    instruction_set: InstructionSet
+    target: CpuTarget
 
     def emit_taking(self) -> Workgroup:
         """Emits the choice of the workgroup that a thread does: of its processor's share, else of the next
@@ -88,7 +91,7 @@ class Arrivals:
             taken = Index(attempt.results[0])
             scf.condition(taken.at_least(end).value, [tried, taken.value, share.value])
         with ir.InsertionPoint(taking.after.blocks.append(index, index, index)) as point:
-            self.instruction_set.emit_ordering()
+            self._instructions.emit_ordering()
             scf.yield_([(Index(point.block.arguments[0]) + 1).value])
         return Workgroup(*map(Index, taking.results[1:]))
 
@@ -110,12 +113,12 @@ class Arrivals:
             return [self._emit_wait(place, self.kernel, reading, Index(fetched[0])).value]
 
         loop_carried(count, 1, [fetched.value], wait_for, "neighbour")
-        self.instruction_set.emit_ordering()
+        self._instructions.emit_ordering()
 
     def _emit_wait(self, place: Index, kernels: Index, reading: Reading | None, fetched: Index) -> Index:
         """Emits a loop that ends when an element is `kernels` or more; gives how far `reading` is fetched.
 
-        In programs that are compiled on Linux, for which they are then, waiting threads yield at last.
+        Where programs are for Linux, waiting threads yield at last.
         """
         with named("awaited"):
             awaited = arith.index_cast(self.counts.element, kernels.value)
@@ -131,9 +134,9 @@ class Arrivals:
             if reading is not None:
                 when(position.less_than(reading.count), then=lambda: _fetch(reading, position))
             when(
-                Condition(sys.platform == "linux") & position.at_least(PATIENT_LOOKS * _LOOK_BYTES),
-                then=self.instruction_set.emit_yield,
-                otherwise=lambda: self.instruction_set.emit_ordering(self.instruction_set.pause),
+                Condition(self.target.runs_linux) & position.at_least(PATIENT_LOOKS * _LOOK_BYTES),
+                then=self._instructions.emit_yield,
+                otherwise=self._instructions.emit_pause,
             )
             scf.yield_([(position + _LOOK_BYTES).value])
         return Index(wait.results[0])
@@ -144,6 +147,7 @@ class Arrivals:
         The last one of a share tells those that wait: who counts isn't held up by who looks. A kernel of
         fewer workgroups than shares is done as a whole, after a negative reach.
         """
+        self._instructions.emit_ordering()
         if self.workgroups < self.threads:
             is_last = self._add_one(self._line(Index(0)) + ARRIVED).equals(self.workgroups - 1)
             when(is_last, then=self._finish_all)
@@ -157,14 +161,18 @@ class Arrivals:
         """Emits that a share is done: after all are, if it is the last, so that numbers only grow."""
         is_last = self._add_one(self._line(Index(0)) + DONE_SHARES).equals(self.threads - 1)
         when(is_last, then=lambda: self._store(Index(FINISHED), self.kernel + 1))
-        self.instruction_set.emit_ordering()
+        self._instructions.emit_ordering()
         self._store(self._progress(share), self.kernel + 1)
 
     def _finish_all(self) -> None:
         self._store(Index(FINISHED), self.kernel + 1)
-        self.instruction_set.emit_ordering()
+        self._instructions.emit_ordering()
         with loop(self.threads, name="share") as share:
             self._store(self._progress(share), self.kernel + 1)
+
+    @property
+    def _instructions(self) -> InstructionSet:
+        return self.target.instruction_set
 
     def _begin(self, share: Index) -> Index:
         """The first workgroup of a share."""
@@ -199,7 +207,7 @@ class Arrivals:
         to nobody.
         """
         index = ir.IndexType.get()
-        number = self.instruction_set.emit_processor_number()
+        number = self._instructions.emit_processor_number()
         processor = Index(arith.index_castui(index, number)) % PROCESSORS
         place = processor + claim_element(self.threads)
         claimed = self._load(place)

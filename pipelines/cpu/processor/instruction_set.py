@@ -29,10 +29,12 @@ class InstructionSet(ABC):
 
     name: str
     """As it is in the keys of tuning databases."""
-    triple: str
-    """What target triples of it begin with."""
+    architectures: Sequence[str]
+    """Its names in target triples."""
     pause: str
     """The instruction that a thread waits by in a loop."""
+    element_registers: int
+    """Vector registers for what sums are multiplied by next, an element of a row each."""
     changed: Sequence[str]
     """What any instruction may change, as LLVM's constraints."""
 
@@ -49,21 +51,28 @@ class InstructionSet(ABC):
 
     @abstractmethod
     def emit_processor_number(self) -> ir.Value:
-        """Emits the reading of the number, an i32, that the system has given to the processor."""
+        """Emits the reading of the number, an i32, that the system has given to the processor.
+
+        Where only the system could tell it, one that tells threads apart, most often.
+        """
 
     @abstractmethod
     def emit_yield(self) -> None:
         """Emits the request that Linux let another thread run on the processor, if one waits for it.
 
-        Accesses to memory keep their order across it, as across those of `emit_ordering`.
+        The compiler moves no accesses to memory across it.
         """
 
-    def emit_ordering(self, instruction: str = "") -> None:
-        """Emits an instruction, or none, across which accesses to memory keep their order.
+    @abstractmethod
+    def emit_ordering(self) -> None:
+        """Emits what accesses to memory keep their order across, as all threads see them.
 
-        The compiler moves none. An instruction set whose processors do has to have instructions against it.
+        The compiler moves none. Where the processor may, it takes an instruction against that.
         """
-        self.emit(instruction, ("~{memory}",))
+
+    def emit_pause(self) -> None:
+        """Emits the instruction that a thread waits by, across which the compiler moves no accesses."""
+        self.emit(self.pause, ("~{memory}",))
 
     def emit(
         self,

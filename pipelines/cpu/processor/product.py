@@ -121,9 +121,10 @@ class RegisterBlock:
     def most_rows(vectors: int, target: CpuTarget, sum_registers: int = 1) -> int:
         """Rows that registers hold, with so many for each sum.
 
-        One more is for the broadcast element, one each for the filter vectors.
+        The others are for broadcast elements, and one each for the filter vectors.
         """
-        return max(1, (target.vector_registers - vectors - 1) // (vectors * sum_registers))
+        free = target.vector_registers - vectors - target.instruction_set.element_registers
+        return max(1, free // (vectors * sum_registers))
 
     @property
     def channels(self) -> int:

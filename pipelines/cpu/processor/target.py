@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 
 from iree.winograd.pipelines.emission.numbers.known import Numbers, numbers_of
@@ -12,6 +13,9 @@ from .x86 import X86_64
 
 ROW_PADDING = 16
 """f32 elements after each row of transformed tiles: rows a power of two apart would share few cache sets."""
+
+APPLE = "apple-"
+"""What LLVM's names of Apple's processors begin with."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +42,11 @@ class CpuTarget:
     def numbers(self) -> Numbers:
         """How it converts types of numbers."""
         return numbers_of(rounds_bf16=self.rounds_bf16)
+
+    @property
+    def runs_linux(self) -> bool:
+        """Whether that is what its programs run on: where they are compiled on Linux, not for a Mac."""
+        return sys.platform == "linux" and not self.cpu.startswith(APPLE)
 
     @property
     def workgroup_bytes(self) -> int:

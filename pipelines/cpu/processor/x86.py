@@ -48,8 +48,9 @@ class X86(InstructionSet):
     """That of x86-64."""
 
     name = "x86-64"
-    triple = "x86_64"
+    architectures = ("x86_64", "x86_64h")
     pause = "pause"
+    element_registers = 1
     changed = ("~{dirflag}", "~{fpsr}", "~{flags}")
 
     def facts(self, cpu: str, features: Set[str]) -> ProcessorFacts:
@@ -82,6 +83,9 @@ class X86(InstructionSet):
         number = self.emit("rdtscp", ("={ecx}", "~{eax}", "~{edx}"), result=integer).result
         # Bits from the 12th on are those of its part of the memory.
         return arith.andi(number, arith.constant(integer, 0xFFF))
+
+    def emit_ordering(self) -> None:
+        self.emit("", ("~{memory}",))
 
     def emit_yield(self) -> None:
         long = ir.IntegerType.get_signless(64)

@@ -14,6 +14,8 @@ from .finding import Finding
 
 _CPU_INFORMATION = Path("/proc/cpuinfo")
 _FEATURES = ("avx512f", "avx2", "fma")
+_ARM_FEATURES = ("asimd", "fphp", "bf16")
+"""By Linux' names."""
 
 
 def processor_findings() -> Iterator[Finding]:
@@ -24,8 +26,14 @@ def processor_findings() -> Iterator[Finding]:
     yield Finding(
         "cores", f"{physical_cores()} for this process, {available_processors()} of {os.cpu_count()} threads"
     )
+    if machine in ("aarch64", "arm64", "ARM64"):
+        features = set(fields.get("Features", "").split())
+        present = [feature for feature in _ARM_FEATURES if feature in features]
+        yield Finding("kernels", f"NEON ({', '.join(present) or 'no features'})")
+        return
     if machine not in ("x86_64", "AMD64"):
-        yield Finding("kernels", f"none for {machine}", "compile for a GPU, or on an x86-64 processor")
+        remedy = "compile for a GPU, or on an x86-64 or AArch64 processor"
+        yield Finding("kernels", f"none for {machine}", remedy)
         return
     features = set(fields.get("flags", "").split())
     kernels = "no vectors in particular: 128 bits"
