@@ -21,10 +21,11 @@ from iree import runtime
 
 # The runtime's own extension: `iree.runtime` doesn't export the function that creates a driver anew.
 from iree.runtime import _binding as binding
-from iree.winograd.errors import LoadError
+from iree.winograd.errors import InvalidOptionError, LoadError
 from iree.winograd.loading.caller_scheduling import CallerScheduling
 from iree.winograd.loading.calls_at_exit import CALLS
 from iree.winograd.loading.element_types import ElementType, type_of_dtype
+from iree.winograd.loading.process_changes import ProcessChange, allowed_changes
 from iree.winograd.pipelines.machines.host import available_processors, physical_cores
 from iree.winograd.pipelines.machines.units import GIBIBYTE
 from iree.winograd.targets import driver_name
@@ -179,6 +180,8 @@ def open_device(
 ) -> Device:
     """The runtime's device for a URI, the same for each call. Raises `LoadError` if there is none.
 
+    What it may change in the process is in `process_changes.py`; raises `InvalidOptionError` as that does.
+
     One in host memory keeps what programs free for allocations of the same size, or, without `caching`,
     returns it to the C library: other libraries of the process, torch for one, can use it then. Their threads
     need the cores between calls where programs are not `alone`: workers don't spin on all of them.
@@ -207,6 +210,8 @@ def _reporting(device: str) -> Iterator[None]:
     """Raises what the runtime raises as `LoadError`."""
     try:
         yield
+    except InvalidOptionError:
+        raise
     except RUNTIME_ERRORS as error:
         drivers = ", ".join(sorted(runtime.query_available_drivers()))
         raise LoadError(f"no device {device!r} (drivers: {drivers}): {error}") from error
@@ -257,12 +262,14 @@ def _spin_microseconds(workers: int, alone: bool) -> int:
 def _open_host_device(device: str, threads: int, caching: bool, spin: int) -> Device:
     workers = threads if driver_name(device) == "local-task" else 0
     available = available_processors()
-    if workers or not caching:
+    allowed = allowed_changes()
+    if ProcessChange.MALLOC in allowed and (workers or not caching):
         _keep_freed_memory(GIBIBYTE if caching else _LARGE_BLOCK)
     # Without a number IREE keeps a worker on each core of the machine: systems may leave two that work for
     # microseconds on the same one. Where many take all there is, a caller has to find its way between them.
     all_cores = threads == physical_cores() and available == os.cpu_count()
-    pinned = all_cores and (_is_crowded(workers) or threads < available)
+    is_taken = all_cores and (_is_crowded(workers) or threads < available)
+    pinned = is_taken and ProcessChange.AFFINITY in allowed
     # The workers are created with the driver, as many and with as much memory as flags of the process say.
     runtime.flags.parse_flags(
         f"--task_topology_group_count={0 if pinned else threads}",
@@ -277,7 +284,9 @@ def _open_host_device(device: str, threads: int, caching: bool, spin: int) -> De
         hal,
         in_host_memory=True,
         workers=workers,
-        caller=_caller_scheduling(workers),
+        caller=_caller_scheduling(workers)
+        if ProcessChange.SCHEDULING in allowed
+        else CallerScheduling.UNCHANGED,
         reopen=partial(_reopen_host_device, device, threads, caching, spin),
     )
     return _noted(opened)

@@ -11,7 +11,7 @@ from types import MappingProxyType
 
 _CPU_INFORMATION = Path("/proc/cpuinfo")
 
-_LINUX_NAMES: Mapping[str, str] = MappingProxyType(
+_X86_NAMES: Mapping[str, str] = MappingProxyType(
     {
         "sse3": "pni",
         "ssse3": "ssse3",
@@ -45,10 +45,37 @@ _LINUX_NAMES: Mapping[str, str] = MappingProxyType(
         "avx512fp16": "avx512_fp16",
     }
 )
-"""By LLVM's names, those of features whose instructions compiled code has where it may.
+"""Linux's, by LLVM's names, those of features whose instructions compiled code has where it may.
 
 Not of matrix units: kernels ask for them when they run, and do without.
 """
+
+_AARCH64_NAMES: Mapping[str, str] = MappingProxyType(
+    {
+        "fp-armv8": "fp",
+        "neon": "asimd",
+        "aes": "aes",
+        "sha2": "sha2",
+        "sha3": "sha3",
+        "crc": "crc32",
+        "lse": "atomics",
+        "rdm": "asimdrdm",
+        "rcpc": "lrcpc",
+        "fullfp16": "asimdhp",
+        "fp16fml": "asimdfhm",
+        "dotprod": "asimddp",
+        "jsconv": "jscvt",
+        "complxnum": "fcma",
+        "i8mm": "i8mm",
+        "bf16": "bf16",
+        "sve": "sve",
+        "sve2": "sve2",
+    }
+)
+"""The same of AArch64."""
+
+_NAMES = MappingProxyType({"x86_64": ("flags", _X86_NAMES), "aarch64": ("Features", _AARCH64_NAMES)})
+"""By the architecture, the field in which Linux says what a processor has, and its names."""
 
 
 def missing_features(features: Collection[str]) -> list[str]:
@@ -56,18 +83,18 @@ def missing_features(features: Collection[str]) -> list[str]:
     present = _flags()
     if not present:
         return []
-    return [each for each in features if each in _LINUX_NAMES and _LINUX_NAMES[each] not in present]
+    _, names = _NAMES[platform.machine()]
+    return [each for each in features if each in names and names[each] not in present]
 
 
 @cache
 def _flags() -> frozenset[str]:
-    if sys.platform != "linux" or platform.machine() != "x86_64":
+    if sys.platform != "linux" or platform.machine() not in _NAMES:
         return frozenset()
+    field, _ = _NAMES[platform.machine()]
     try:
         lines = _CPU_INFORMATION.read_text().splitlines()
     except OSError:
         return frozenset()
     fields = (line.partition(":") for line in lines)
-    return next(
-        (frozenset(value.split()) for name, _, value in fields if name.strip() == "flags"), frozenset()
-    )
+    return next((frozenset(value.split()) for name, _, value in fields if name.strip() == field), frozenset())

@@ -30,6 +30,7 @@ from iree.winograd.loading.element_types import ElementType, HostArray, type_of_
 from iree.winograd.loading.parameters import Parameter, TensorParameter, by_position
 from iree.winograd.loading.processor_features import missing_features
 from iree.winograd.loading.program_context import INSTANCE, ProgramContext
+from iree.winograd.loading.program_targets import ProgramTarget, program_targets, this_architecture
 from iree.winograd.loading.results import Result, has_tensor, mapped
 from iree.winograd.loading.signatures import (
     FunctionSignature,
@@ -55,6 +56,10 @@ BUFFER_ALIGNMENT = 64
 """Bytes; compiled code relies on it."""
 
 
+_LESSER = {"x86_64": ' such as target="cpu:x86-64-v3" or "cpu:x86-64"'}
+"""Processors that most programs run on, by the architecture."""
+
+
 class ThreadsWarning(UserWarning):
     """A program's kernels are for another number of threads than it runs on."""
 
@@ -74,12 +79,13 @@ def load(
     four cores for a tenth of one; a thread that calls a program then asks for slices of a tenth of a
     millisecond, which it keeps. Where they take all of up to four, or are more than there are, it counts as
     batch work (SCHED_BATCH) until the call returns. Neither is done where something else was chosen for it.
+    The environment variable IREE_WINOGRAD_UNCHANGED names what stays as it is.
 
     Warns with `ThreadsWarning` where kernels of the program are for another number of threads. Raises
     `LoadError` when the file can't be read, isn't a compiled program, is damaged, is compiled for other
     devices, processors or versions of IREE, or has functions none of which can be called on arrays, and when
     there is no such device; `InvalidOptionError` for a number of threads that isn't positive, or is given for
-    a device other than local-task.
+    a device other than local-task, and for what that variable can't name.
     """
     if threads is not None and (threads < 1 or driver_name(device) != "local-task"):
         raise InvalidOptionError(f"threads must be positive and for local-task, got {threads} for {device!r}")
@@ -112,8 +118,9 @@ def load_on(program: bytes | str | PathLike[str], device: Device) -> LoadedProgr
         raise LoadError(f"{name} is damaged: {error}; compile it again") from error
     except RUNTIME_ERRORS as error:
         raise LoadError(f"{name} is not a program compiled by IREE: {error}") from error
+    targets = program_targets(program)
     if device.in_host_memory:
-        _require_features(name, _noted(module, FEATURES_KEY))
+        _require_features(name, _noted(module, FEATURES_KEY) or _only_features(targets))
     if missing := vulkan_features.missing_features(program, device.uri):
         raise LoadError(
             f"{name} uses {', '.join(missing)}, which {device.uri!r} lacks: compile it for that GPU, "
@@ -124,7 +131,9 @@ def load_on(program: bytes | str | PathLike[str], device: Device) -> LoadedProgr
     try:
         context = ProgramContext(module, device)
     except RUNTIME_ERRORS as error:
-        raise LoadError(f"{name} can't run on {device.uri!r}: {error}") from error
+        known = " or ".join(map(str, targets))
+        reason = f", as it is compiled for {known}" if known else ""
+        raise LoadError(f"{name} can't run on {device.uri!r}{reason}: {error}") from error
     loaded = LoadedProgram(context, module)
     if loaded.refused and not loaded.functions:
         reasons = "; ".join(f"{function}: {reason}" for function, reason in loaded.refused.items())
@@ -337,12 +346,17 @@ def _noted(module: Any, key: str) -> list[str]:
     return list(dict.fromkeys(word for words in noted for word in words.split()))
 
 
+def _only_features(targets: Sequence[ProgramTarget]) -> Sequence[str]:
+    """Those of a program for a single target; of several the runtime takes one that fits."""
+    return targets[0].features if len(targets) == 1 else ()
+
+
 def _require_features(name: str, features: Sequence[str]) -> None:
     """Raise `LoadError` where the processor lacks `features` of those that kernels are for."""
     if missing := missing_features(features):
         raise LoadError(
             f"{name} is compiled for a processor with {', '.join(missing)}, which this one lacks: compile it "
-            'here, or for a lesser one such as target="cpu:x86-64-v3" or "cpu:x86-64"'
+            f"here, or for a lesser one{_LESSER.get(this_architecture(), '')}"
         )
 
 

@@ -2,6 +2,8 @@
 
 import copy
 import os
+import platform
+import sys
 from pathlib import Path
 
 import iree.compiler
@@ -99,6 +101,10 @@ def test_a_program_for_a_better_processor(monkeypatch: pytest.MonkeyPatch) -> No
     with pytest.raises(LoadError, match=message):
         load(vmfb, "local-sync")
     load(iree.winograd.compile(text, target="cpu:x86-64-v3", threads=1), "local-sync")
+    # Programs that IREE compiled without us say it in their description of the target.
+    stock = iree.winograd.compile(PROGRAM, target="cpu:x86-64-v4", enable_winograd=False)
+    with pytest.raises(LoadError, match=message):
+        load(stock, "local-sync")
     monkeypatch.setattr(processor_features, "_flags", frozenset)
     load(vmfb, "local-sync")
 
@@ -108,11 +114,42 @@ def test_an_unknown_device(vmfb: bytes) -> None:
         load(vmfb, "abacus")
 
 
-def test_a_program_for_another_target() -> None:
-    flags = ["--iree-hal-target-device=vulkan"]
-    vmfb = bytes(iree.compiler.compile_str(PROGRAM, extra_args=flags))
-    with pytest.raises(LoadError, match="can't run on 'local-sync'"):
-        load(vmfb, "local-sync")
+def test_a_program_for_a_better_aarch64_processor(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """As Linux describes that of a Raspberry Pi 4."""
+    information = tmp_path / "cpuinfo"
+    information.write_text("processor\t: 0\nFeatures\t: fp asimd evtstrm crc32 cpuid\n\nprocessor\t: 1\n")
+    monkeypatch.setattr(processor_features, "_CPU_INFORMATION", information)
+    monkeypatch.setattr(processor_features, "_flags", processor_features._flags.__wrapped__)
+    monkeypatch.setattr(platform, "machine", lambda: "aarch64")
+    monkeypatch.setattr(sys, "platform", "linux")
+    features = ["reserve-x18", "fp-armv8", "neon", "crc", "dotprod", "bf16", "sve"]
+    assert processor_features.missing_features(features) == ["dotprod", "bf16", "sve"]
+
+
+AARCH64 = (
+    "--iree-hal-local-target-device-backends=llvm-cpu",
+    "--iree-llvmcpu-target-triple=aarch64-linux-gnu",
+)
+
+
+@pytest.mark.parametrize(
+    ("flags", "name"),
+    [
+        (["--iree-hal-target-device=local", *AARCH64], "aarch64 processors, and this one is x86_64"),
+        (["--iree-hal-target-device=vulkan"], r"vulkan-spirv \w+"),
+        (["--iree-hal-target-device=cuda", "--iree-cuda-target=sm_80"], "cuda sm_80"),
+    ],
+    ids=["another architecture", "a GPU", "a GPU of an architecture"],
+)
+def test_a_program_for_another_target(
+    flags: list[str], name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    path = tmp_path / "program.vmfb"
+    path.write_bytes(iree.compiler.compile_str(PROGRAM, extra_args=flags))
+    monkeypatch.setattr(platform, "machine", lambda: "x86_64")
+    for program in (path, path.read_bytes()):
+        with pytest.raises(LoadError, match=f"can't run on 'local-sync', as it is compiled for {name}: "):
+            load(program, "local-sync")
 
 
 def test_functions_are_attributes(program: LoadedProgram) -> None:

@@ -21,6 +21,7 @@ from iree.winograd.loading.caller_scheduling import (
     set_attributes,
 )
 from iree.winograd.loading.device import _open_host_device, open_device
+from iree.winograd.loading.process_changes import UNCHANGED_VARIABLE
 from iree.winograd.loading.runtime import ThreadsWarning, load
 from iree.winograd.pipelines.machines.host import physical_cores
 from loaded_programs import random_array
@@ -190,6 +191,34 @@ def test_workers_spin_and_stay_where_it_helps(
         open_device("local-task", threads, alone=alone)
         assert f"--task_topology_group_count={groups}" in parsed
         assert f"--task_worker_spin_us={spin}" in parsed
+
+
+@pytest.mark.parametrize("variable", ["", "malloc", "scheduling, affinity", "all"])
+def test_a_user_has_the_process_left_as_it_is(variable: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    parsed: list[str] = []
+    limits: list[int] = []
+    for name in ("available_processors", "physical_cores"):
+        monkeypatch.setattr(f"iree.winograd.loading.device.{name}", lambda: 2)
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    monkeypatch.setattr(iree.runtime.flags, "parse_flags", lambda *flags: parsed.extend(flags))
+    monkeypatch.setattr("iree.winograd.loading.device.binding.create_hal_driver", MagicMock())
+    monkeypatch.setattr("iree.winograd.loading.device._open_host_device", _open_host_device.__wrapped__)
+    monkeypatch.setattr("iree.winograd.loading.device._keep_freed_memory", limits.append)
+    monkeypatch.setenv(UNCHANGED_VARIABLE, variable)
+    device = open_device("local-task", 2)
+    assert bool(limits) == (variable not in ("malloc", "all"))
+    changes_threads = variable in ("", "malloc")
+    assert (device.caller is CallerScheduling.BATCH_WORK) == changes_threads
+    assert f"--task_topology_group_count={0 if changes_threads else 2}" in parsed
+    limits.clear()
+    monkeypatch.setenv("MALLOC_TRIM_THRESHOLD_", "1000000")
+    open_device("local-task", 2)
+    assert limits == []
+    monkeypatch.setenv(UNCHANGED_VARIABLE, "malloc,everything")
+    with pytest.raises(
+        InvalidOptionError, match="IREE_WINOGRAD_UNCHANGED names 'everything', none of affinity, "
+    ):
+        open_device("local-task", 2)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux lets threads be batch work")
