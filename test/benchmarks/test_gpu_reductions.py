@@ -10,6 +10,9 @@ import pytest
 
 from benchmarks import gpu_reductions
 
+# Both run the programs that one worker compiles.
+pytestmark = [pytest.mark.wide, pytest.mark.xdist_group("gpu reductions")]
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -149,6 +149,7 @@ def test_results_are_there_for_the_next_run(tmp_path: Path, capsys: pytest.Captu
     assert "2 thread(s): openvino-nhwc 3.000 ms" in capsys.readouterr().out
 
 
+@pytest.mark.wide
 def test_a_row_has_every_contender(tmp_path: Path) -> None:
     rows = Rows("14x14x256", 1, (2,))
     with ExitStack() as stack:
