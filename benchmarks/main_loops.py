@@ -48,9 +48,10 @@ PROCESSORS: Mapping[str, Processor] = {
     "cortex-a76": Processor("aarch64", "neoverse-n1", 2),
     "haswell": Processor("x86_64", "haswell", 2),
     "znver4": Processor("x86_64", "znver4", 1),
-    "sapphirerapids": Processor("x86_64", "sapphirerapids", 2),
+    "sapphirerapids": Processor("x86_64", "sapphirerapids", 1),
 }
-"""By their names after `cpu:`. Of AVX-512 those of 512 bits are counted."""
+"""By their names after `cpu:`. Of AVX-512 those of 512 bits are counted, of which the model of Sapphire
+Rapids starts one in a cycle where the processor starts two."""
 
 
 @dataclass(frozen=True)
