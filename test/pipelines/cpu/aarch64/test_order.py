@@ -23,7 +23,7 @@ def test_counting_acquires_and_releases(cpu: str, counting: str, tmp_path: Path)
     flags = [f"--iree-hal-dump-executable-intermediates-to={tmp_path}"]
     iree.winograd.compile(SAMPLE.read_text(), target=f"cpu:{cpu}", flags=flags, threads=4, strict=True)
     (kernel,) = [
-        text for path in tmp_path.glob("*.s") if "tpidr_el0" in (text := path.read_text(errors="replace"))
+        text for path in tmp_path.glob("*.s") if "TPIDR_EL0" in (text := path.read_text(errors="replace"))
     ]
     added = re.findall(r"\b(?:ldadd|ldx|lda?xr)\w*", kernel)
     assert set(added) == {counting}
