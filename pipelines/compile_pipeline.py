@@ -21,6 +21,7 @@ from iree.winograd.passes.infrastructure.option import shared_values
 from iree.winograd.passes.infrastructure.registry import Pass
 from iree.winograd.passes.merge_elementwise import MergeElementwise
 from iree.winograd.passes.merge_phases import MergePhases
+from iree.winograd.passes.merge_quantization import MergeQuantization
 from iree.winograd.passes.move_strides import MoveStrides
 from iree.winograd.passes.nest_concatenations import NestConcatenations
 from iree.winograd.passes.normalize_layout import NormalizeLayout
@@ -93,6 +94,7 @@ def compile_pipeline(
         FoldGlobals(),
         ExpectSizes(**shared_values(options, ExpectSizes)),
         WidenHalf(),
+        MergeQuantization(),
         SplitResults(),
         NestConcatenations(),
         LowerAttention(),

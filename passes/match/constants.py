@@ -34,6 +34,9 @@ _READ_IN_PLACE = {
 }
 
 
+_INTEGERS = ("i1", "i8", "i16", "i32", "i64")
+
+
 def is_zero(value: ir.Value) -> bool:
     """Whether `value` is a number, or a tensor filled with one, that is zero."""
     operation = defining_operation(value)
@@ -144,11 +147,11 @@ def _constant_array(value: ir.Value) -> Array | None:
 
 
 def _is_known(value: ir.Value) -> bool:
-    """`is_constant`, also for tensors of truth values, that are compared and selected by."""
+    """`is_constant`, also for tensors of truth values, that are compared and selected by, and of integers."""
     operation = defining_operation(value)
     if operation is None or not isinstance(value.type, ir.RankedTensorType):
         return False
-    if str(value.type.element_type) not in ("f32", "i1"):
+    if str(value.type.element_type) not in ("f32", *_INTEGERS):
         return False
     if operation.name == "arith.constant":
         return holds_elements(operation.attributes["value"])
@@ -198,4 +201,13 @@ def _evaluate(operation: ir.Operation) -> Array | None:
     if len(known) != len(inputs):
         return None
     shape = ir.RankedTensorType(elementwise.result.type).shape
-    return evaluate_body(elementwise.body, known, elementwise.indexing_maps, shape, scalar_constant)
+    return evaluate_body(elementwise.body, known, elementwise.indexing_maps, shape, _scalar_number)
+
+
+def _scalar_number(value: ir.Value) -> float | None:
+    """The number that a scalar constant is, an integer among them; None for any other value."""
+    operation = defining_operation(value)
+    if operation is None or operation.name != "arith.constant":
+        return None
+    attribute = operation.attributes["value"]
+    return float(attribute.value) if isinstance(attribute, ir.FloatAttr | ir.IntegerAttr) else None

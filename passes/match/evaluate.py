@@ -30,6 +30,9 @@ _OPERATIONS: dict[str, Callable[..., Any]] = {
     "math.sqrt": np.sqrt,
     "math.tanh": np.tanh,
 }
+_INTEGER_SUMS: dict[str, Callable[..., Any]] = {"arith.addi": np.add, "arith.subi": np.subtract}
+_SIGNED = ("arith.extsi", "arith.sitofp")
+_UNSIGNED = ("arith.extui", "arith.uitofp")
 # In the order of arith.cmpf's predicates 0 to 7, which are false on NaNs.
 _COMPARISONS: tuple[Callable[..., Any], ...] = (
     lambda a, b: np.zeros(np.broadcast_shapes(np.shape(a), np.shape(b)), bool),
@@ -48,7 +51,10 @@ def can_evaluate(body: ir.Block) -> bool:
     known = {*_OPERATIONS, "arith.cmpf", "arith.constant", "cf.assert", "linalg.yield"}
     operations = [view.operation for view in body.operations]
     return all(
-        operation.name in known or _keeps_value(operation) or _rounds_to_half(operation)
+        operation.name in known
+        or operation.name in (*_INTEGER_SUMS, *_SIGNED, *_UNSIGNED)
+        or _keeps_value(operation)
+        or _rounds_to_half(operation)
         for operation in operations
     )
 
@@ -63,7 +69,7 @@ def evaluate_body(
     """The result, of `shape`, of this elementwise body on `inputs`, read through `indexing_maps`.
 
     `constants` gives the values that the body uses from outside. None when such a value isn't known, an index
-    isn't a loop or 0, or an assertion does not hold.
+    isn't a loop or 0, an assertion does not hold, or a sum of integers is beyond their type.
     """
     values: dict[ir.Value, Any] = {}
     for argument, array, indexing_map in zip(body.arguments, inputs, indexing_maps, strict=False):
@@ -94,6 +100,19 @@ def evaluate_body(
             values[operation.results[0]] = _rounded(operands[0], operation.results[0].type)
         elif operation.name == "arith.constant":
             values[operation.results[0]] = np.float64(operation.attributes["value"].value)
+        elif operation.name in _SIGNED:
+            # A truth value's only bit is its sign.
+            sign = -1 if operation.operands[0].type.width == 1 else 1
+            values[operation.results[0]] = np.multiply(operands[0], sign, dtype=np.float64)
+        elif operation.name in _UNSIGNED:
+            modulus = 2.0 ** operation.operands[0].type.width
+            values[operation.results[0]] = np.mod(operands[0], modulus, dtype=np.float64)
+        elif operation.name in _INTEGER_SUMS:
+            total = _INTEGER_SUMS[operation.name](*operands)
+            if np.abs(total).max(initial=0) >= 2.0 ** (operation.results[0].type.width - 1):
+                # What is beyond the type starts over.
+                return None
+            values[operation.results[0]] = total
         else:
             values[operation.results[0]] = evaluate_operation(operation, operands)
     return None

@@ -1,0 +1,223 @@
+"""Compute in f32 what lies between floating-point numbers that become bytes and bytes that become numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import inf
+
+from iree.winograd.dialect.bindings import arith, ir
+from iree.winograd.passes.build.bodies import inline_block
+from iree.winograd.passes.build.generic import build_elementwise
+from iree.winograd.passes.infrastructure.containment import rewrite_each
+from iree.winograd.passes.infrastructure.registry import register_pass
+from iree.winograd.passes.match.constants import scalar_constant
+from iree.winograd.passes.match.convolution_form import convolutions
+from iree.winograd.passes.match.elementwise import Elementwise, captures, match_elementwise
+from iree.winograd.passes.match.navigation import defining_operation, walk
+from iree.winograd.passes.rewrite.erasure import erase_if_unused
+
+_BYTE = 8
+_EXACT = float(1 << 24)
+"""Integers up to it are numbers of f32."""
+_SIGNED, _UNSIGNED = (-128.0, 127.0), (0.0, 255.0)
+_READS = {
+    "arith.extsi": _SIGNED,
+    "arith.sitofp": _SIGNED,
+    "arith.extui": _UNSIGNED,
+    "arith.uitofp": _UNSIGNED,
+}
+"""Operations that keep an integer what it is, and the bytes that they do so for."""
+_TO_BYTE = ("arith.fptosi", "arith.fptoui")
+_ROUNDED = ("math.ceil", "math.floor", "math.round", "math.roundeven", "math.trunc")
+_SUMS = {"arith.addi": arith.addf, "arith.subi": arith.subf}
+
+Range = tuple[float, float]
+
+
+@register_pass("winograd-merge-quantization")
+class MergeQuantization:
+    """Compute in f32 what lies between numbers that become bytes and bytes that become numbers.
+
+    Quantised models (ONNX's QDQ) round what is between layers to bytes, and multiply f32. Where a number is
+    rounded to an integer and kept within the bytes before it becomes one, f32 holds it as exactly. So one
+    operation on f32 takes the place of the two, which a convolution's epilogue takes in, and the byte is
+    gone. A NaN, of which a byte can be anything, stays one. It is for programs with convolutions.
+
+        %q = linalg.generic ins(%x : tensor<...xf32>) outs(... : tensor<...xi8>) {
+               arith.divf, math.roundeven, arith.maximumf, arith.minimumf, arith.fptosi }
+        %r = linalg.generic ins(%q : tensor<...xi8>) { arith.extsi, arith.subi, arith.sitofp, arith.mulf }
+      becomes
+        %r = linalg.generic ins(%x : tensor<...xf32>) {
+               arith.divf, math.roundeven, arith.maximumf, arith.minimumf, arith.subf, arith.mulf }
+    """
+
+    def run(self, module: ir.Operation) -> None:
+        if not any(True for _ in convolutions(module)):
+            return
+        generics = [each for each in walk(module) if each.name == "linalg.generic"]
+        rewrite_each("operation", generics, _merge)
+
+
+@dataclass(frozen=True)
+class _Quantization:
+    """Two operations: one whose results are bytes, and the only one that reads them."""
+
+    to_bytes: Elementwise
+    to_numbers: Elementwise
+
+
+def _merge(operation: ir.Operation) -> None:
+    found = _match(operation)
+    if found is None:
+        return
+    with operation.location, ir.InsertionPoint(operation):
+        merged = build_elementwise(
+            found.to_bytes.reads, found.to_numbers.inputs[-1], lambda arguments: _compute(found, arguments)
+        )
+    operation.results[0].replace_all_uses_with(merged)
+    erase_if_unused([operation, found.to_bytes.operation])
+
+
+def _match(operation: ir.Operation) -> _Quantization | None:
+    to_numbers = _single_read(operation)
+    if to_numbers is None or not isinstance(to_numbers.result.type.element_type, ir.F32Type):
+        return None
+    ((source, indexing_map),) = to_numbers.reads
+    definition = defining_operation(source)
+    if definition is None or str(source.type.element_type) != "i8":
+        return None
+    to_bytes = match_elementwise(definition)
+    if not isinstance(to_bytes, Elementwise) or not _is_plain(to_bytes):
+        return None
+    is_identity = indexing_map == ir.AffineMap.get_identity(indexing_map.n_dims)
+    if not is_identity or len(list(source.uses)) != 1 or definition.block != operation.block:
+        return None
+    converted = _converted(to_bytes)
+    if converted is None or not _is_integral(converted):
+        return None
+    return _Quantization(to_bytes, to_numbers) if _is_exact(to_numbers, _range(converted)) else None
+
+
+def _single_read(operation: ir.Operation) -> Elementwise | None:
+    elementwise = match_elementwise(operation)
+    if not isinstance(elementwise, Elementwise) or len(elementwise.reads) != 1:
+        return None
+    return elementwise if _is_plain(elementwise) else None
+
+
+def _is_plain(elementwise: Elementwise) -> bool:
+    return elementwise.is_pure and not elementwise.reads_init and not captures(elementwise.body)
+
+
+def _converted(to_bytes: Elementwise) -> ir.Value | None:
+    """The f32 number of which a body makes the byte that it yields."""
+    end = to_bytes.body.operations[len(to_bytes.body.operations) - 1].operation
+    conversion = defining_operation(end.operands[0])
+    if conversion is None or conversion.name not in _TO_BYTE:
+        return None
+    number = conversion.operands[0]
+    return number if isinstance(number.type, ir.F32Type) else None
+
+
+def _is_integral(number: ir.Value) -> bool:
+    """Whether a number is surely an integer, or none at all."""
+    constant = scalar_constant(number)
+    if constant is not None:
+        return constant == round(constant)
+    definition = defining_operation(number)
+    if definition is None:
+        return False
+    if definition.name in _ROUNDED:
+        return True
+    names = ("arith.addf", "arith.subf", "arith.maximumf", "arith.minimumf")
+    return definition.name in names and all(map(_is_integral, definition.operands))
+
+
+def _range(number: ir.Value) -> Range:
+    """The least and the largest that a number can be."""
+    constant, definition = scalar_constant(number), defining_operation(number)
+    if constant is not None:
+        return constant, constant
+    bound = {"arith.maximumf": max, "arith.minimumf": min}.get("" if definition is None else definition.name)
+    if definition is None or bound is None:
+        return -inf, inf
+    (low, high), (other_low, other_high) = map(_range, definition.operands)
+    return bound(low, other_low), bound(high, other_high)
+
+
+def _is_exact(to_numbers: Elementwise, byte: Range) -> bool:
+    """Whether f32 holds all integers that a body computes of a byte of this range."""
+    ranges: dict[ir.Value, Range] = {to_numbers.body.arguments[0]: byte}
+    *operations, _ = (view.operation for view in to_numbers.body.operations)
+    for operation in operations:
+        known = [ranges.get(operand) or _integer_range(operand) for operand in operation.operands]
+        result = operation.results[0]
+        if operation.name in _READS:
+            if known[0] is None or not _keeps(operation, known[0]):
+                return False
+            ranges[result] = known[0]
+        elif operation.name in _SUMS:
+            first, second = known
+            if first is None or second is None:
+                return False
+            (low, high), (other_low, other_high) = first, second
+            if operation.name == "arith.subi":
+                other_low, other_high = -other_high, -other_low
+            ranges[result] = low, high = low + other_low, high + other_high
+            if max(-low, high) >= 2.0 ** (result.type.width - 1):
+                return False
+        elif operation.name != "arith.constant" and any(
+            not isinstance(value.type, ir.F32Type) for value in (*operation.operands, result)
+        ):
+            return False
+    return all(low >= -_EXACT and high <= _EXACT for low, high in ranges.values())
+
+
+def _keeps(operation: ir.Operation, numbers: Range) -> bool:
+    """Whether an integer of these stays what it is where `operation` reads it, with a sign or without."""
+    least, most = _READS[operation.name]
+    is_byte = operation.operands[0].type.width == _BYTE
+    return least <= numbers[0] and numbers[1] <= most if is_byte else least < 0 or numbers[0] >= 0
+
+
+def _integer_range(value: ir.Value) -> Range | None:
+    definition = defining_operation(value)
+    if definition is None or definition.name != "arith.constant":
+        return None
+    attribute = definition.attributes["value"]
+    if not isinstance(attribute, ir.IntegerAttr):
+        return None
+    return float(attribute.value), float(attribute.value)
+
+
+def _compute(found: _Quantization, arguments: list[ir.Value]) -> ir.Value:
+    """Build what both bodies compute of an element, in f32."""
+    (byte,) = inline_block(found.to_bytes.body, arguments)
+    conversion = byte.owner.operation
+    numbers: dict[ir.Value, ir.Value] = {found.to_numbers.body.arguments[0]: conversion.operands[0]}
+    *operations, end = (view.operation for view in found.to_numbers.body.operations)
+    for operation in operations:
+        numbers[operation.results[0]] = _computed(operation, numbers)
+    conversion.erase()
+    return numbers[end.operands[0]]
+
+
+def _computed(operation: ir.Operation, numbers: Mapping[ir.Value, ir.Value]) -> ir.Value:
+    operands = [numbers[each] if each in numbers else _single(each) for each in operation.operands]
+    if operation.name in _READS:
+        return operands[0]
+    if operation.name in _SUMS:
+        return _SUMS[operation.name](*operands)
+    if operation.name == "arith.constant":
+        return _single(operation.results[0])
+    copy = operation.clone()
+    for index, operand in enumerate(operands):
+        copy.operands[index] = operand
+    return copy.results[0]
+
+
+def _single(constant: ir.Value) -> ir.Value:
+    """Build a constant as a number of f32."""
+    number = constant.owner.operation.attributes["value"].value
+    return arith.constant(ir.F32Type.get(), float(number))

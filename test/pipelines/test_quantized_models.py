@@ -1,0 +1,76 @@
+"""Quantised models of ONNX: f32 convolutions between numbers that are rounded to bytes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import iree.winograd
+import numpy as np
+import numpy.typing as npt
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+from onnx.reference import ReferenceEvaluator
+
+IMAGE_SCALE, INNER_SCALE, SCALE = 0.04, 0.0513, 0.0937
+"""Of the image, of what lies between the layers and of the result."""
+
+
+def quantized_model(unsigned: bool) -> onnx.ModelProto:
+    """Two convolutions and a sum of their results, between bytes with a sign or without."""
+    generator = np.random.default_rng(0)
+    kind = np.uint8 if unsigned else np.int8
+    constants: dict[str, npt.NDArray[np.generic]] = {}
+    nodes: list[onnx.NodeProto] = []
+
+    def constant(name: str, values: object, dtype: type[np.generic]) -> str:
+        constants[name] = np.array(values, dtype)
+        return name
+
+    def through_bytes(value: str, scale: float, zero: int) -> str:
+        parameters = [constant(f"{value}_s", scale, np.float32), constant(f"{value}_z", zero, kind)]
+        nodes.append(helper.make_node("QuantizeLinear", [value, *parameters], [f"{value}_q"]))
+        nodes.append(helper.make_node("DequantizeLinear", [f"{value}_q", *parameters], [f"{value}_d"]))
+        return f"{value}_d"
+
+    def convolution(value: str, name: str, inputs: int, outputs: int) -> str:
+        bytes_ = constant(f"{name}_w", generator.integers(-127, 128, (outputs, inputs, 3, 3)), np.int8)
+        scales = constant(f"{name}_ws", generator.uniform(1e-3, 3e-3, outputs), np.float32)
+        zeros = constant(f"{name}_wz", np.zeros(outputs), np.int8)
+        nodes.append(helper.make_node("DequantizeLinear", [bytes_, scales, zeros], [f"{name}_wd"], axis=0))
+        nodes.append(helper.make_node("Conv", [value, f"{name}_wd"], [name], pads=[1, 1, 1, 1]))
+        return name
+
+    zero = 120 if unsigned else -8
+    first = convolution(through_bytes("x", IMAGE_SCALE, zero), "first", 16, 16)
+    kept = through_bytes(first, INNER_SCALE, 0 if unsigned else -128)
+    second = through_bytes(convolution(kept, "second", 16, 16), INNER_SCALE, zero)
+    nodes.append(helper.make_node("Add", [second, kept], ["sum"]))
+    nodes.append(helper.make_node("Identity", [through_bytes("sum", SCALE, zero)], ["y"]))
+    shape = [1, 16, 18, 18]
+    graph = helper.make_graph(
+        nodes,
+        "quantized",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, shape)],
+        [numpy_helper.from_array(values, name) for name, values in constants.items()],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 19)], ir_version=9)
+
+
+@pytest.mark.parametrize("unsigned", [False, True], ids=["signed", "unsigned"])
+def test_bytes_between_layers_are_no_operations_of_their_own(unsigned: bool, tmp_path: Path) -> None:
+    """Filters are constants, and epilogues round. A number near a half may become either byte."""
+    model, report = quantized_model(unsigned), tmp_path / "report.json"
+    image = np.random.default_rng(1).standard_normal((1, 16, 18, 18)).astype(np.float32)
+    (expected,) = ReferenceEvaluator(model).run(None, {"x": image})
+    program = iree.winograd.compile(iree.winograd.import_onnx(model), threads=1, report=report)
+    result = np.asarray(iree.winograd.load(program, threads=1)(image))
+    steps = np.rint((result - expected) / SCALE)
+    assert np.abs(steps).max() <= 2 and np.mean(steps != 0) < 0.01
+    np.testing.assert_allclose(result, expected + SCALE * steps, atol=1e-5)
+    stated = json.loads(report.read_text())
+    assert not any("run time" in layer["problem"]["text"] for layer in stated["layers"])
+    # The image becomes bytes, and the result is channels first: two operations beside the convolutions.
+    assert len(stated["dispatches"]) <= len(stated["layers"]) + 2
