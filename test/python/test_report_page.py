@@ -106,6 +106,8 @@ def convolution(
         least_bytes=10**8,
         candidates=candidates,
         chosen=chosen,
+        types=None,
+        precision="as-written",
         reason=f"reason {number}",
         tuned=False,
     )

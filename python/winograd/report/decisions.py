@@ -30,6 +30,7 @@ from iree.winograd.report.schema import (
     LimitsReport,
     ProblemReport,
     TotalsReport,
+    TypesReport,
     is_left_to_iree,
 )
 
@@ -107,8 +108,24 @@ def _layer(decision: Decision, dynamic_batch: int) -> LayerReport:
         if problem is None
         else [_candidate(candidate, problem, batch) for candidate in decision.candidates],
         chosen=None if decision.chosen is None else decision.candidates.index(decision.chosen),
+        types=_types(decision),
+        precision=decision.precision,
         reason=decision.reason,
         tuned=decision.tuned,
+    )
+
+
+def _types(decision: Decision) -> TypesReport | None:
+    problem, chosen = decision.problem, decision.chosen
+    if problem is None or chosen is None or chosen.implementation.is_left_to_iree:
+        return None
+    types = problem.element_types
+    return TypesReport(
+        operands=problem.exact_type or types.input,
+        domain=types.domain,
+        products=chosen.implementation.product_type,
+        sums=types.accumulator,
+        result=problem.rounded_type or types.result,
     )
 
 

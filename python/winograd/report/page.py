@@ -20,6 +20,7 @@ from iree.winograd.report.schema import (
     best_known_seconds,
     choice,
     is_left_to_iree,
+    types_text,
 )
 
 STYLE_SHEET = Path(__file__).with_suffix(".css")
@@ -176,11 +177,14 @@ def _rows(layer: LayerReport, stages: Sequence[str], slowest: float) -> Iterator
         *([element("div", problem["text"], class_="faint")] if problem is not None else []),
     )
     computed = "left to IREE" if chosen is None or is_left_to_iree(layer) else chosen["algorithm"]
+    explained = [text for text in (types_text(layer), layer["reason"]) if text]
     yield element(
         "tr",
         _cell(str(layer["number"]), is_number=True),
         description,
-        element("td", element("div", computed), element("div", layer["reason"], class_="faint")),
+        element(
+            "td", element("div", computed), *(element("div", text, class_="faint") for text in explained)
+        ),
         _cell("" if chosen is None else quantity(best_known_seconds(chosen), "s"), is_number=True),
         _cell("") if chosen is None else _stages(chosen, stages, slowest),
         _cell("" if chosen is None else f"{chosen['predicted_error']:.1e}", is_number=True),

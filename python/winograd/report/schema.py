@@ -54,6 +54,20 @@ class CandidateReport(TypedDict):
     measured_seconds: float | None
 
 
+class TypesReport(TypedDict):
+    """The types of a layer's numbers, in MLIR's names."""
+
+    operands: str
+    """What surely holds the numbers of the input and of a constant filter."""
+    domain: str
+    """Of transformed inputs and filters."""
+    products: str
+    """Of both factors."""
+    sums: str
+    result: str
+    """What all that reads the result rounds it to, or what it is in."""
+
+
 class LayerReport(TypedDict):
     """What was decided of a convolution, or a product of rows and a matrix."""
 
@@ -71,6 +85,10 @@ class LayerReport(TypedDict):
     candidates: list[CandidateReport]
     chosen: int | None
     """An index of `candidates`; None for a layer left to IREE of whose code nothing is known."""
+    types: TypesReport | None
+    """None for a layer that is left to IREE."""
+    precision: str
+    """What was asked for of it."""
     reason: str
     tuned: bool
     """Whether the choice rests on measured times."""
@@ -155,6 +173,14 @@ class DecisionReport(TypedDict):
     """In program order."""
     dispatches: list[DispatchReport]
     """In the order of a call, of all public functions; none where no layer has a kernel of this project's."""
+
+
+def types_text(layer: LayerReport) -> str:
+    """The types of a layer's numbers for readers; empty where all are f32."""
+    types = layer["types"]
+    if types is None or set(types.values()) == {"f32"}:
+        return ""
+    return f"{types['operands']} as {types['products']}, sums {types['sums']}, result {types['result']}"
 
 
 def convolutions(report: DecisionReport) -> list[LayerReport]:

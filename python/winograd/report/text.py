@@ -12,6 +12,7 @@ from iree.winograd.report.schema import (
     best_known_seconds,
     choice,
     is_left_to_iree,
+    types_text,
 )
 
 
@@ -43,6 +44,7 @@ def _layer(layer: LayerReport) -> Sequence[str]:
         f"{layer['kind']} {layer['number']}",
         "" if chosen is None else quantity(best_known_seconds(chosen), "s"),
         "IREE's own code" if chosen is None or is_left_to_iree(layer) else chosen["algorithm"],
+        types_text(layer),
         next(iter(layer["names"]), ""),
         layer["reason"],
     )

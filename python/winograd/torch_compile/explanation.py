@@ -32,6 +32,8 @@ class ExplainedConvolution:
     """Relative to the output, in the 1-norm."""
     reason: str
     """For the choice."""
+    products: str = "f32"
+    """The type of what is multiplied."""
 
     @property
     def layer(self) -> str:
@@ -42,7 +44,8 @@ class ExplainedConvolution:
         what = f"{self.role} {self.problem or ''}".rstrip()
         if self.algorithm is None:
             return f"{what}: left to IREE ({self.reason})"
-        return f"{what}: {self.algorithm}, error {self.predicted_error:.1e} ({self.reason})"
+        products = "" if self.products == "f32" else f" of {self.products}"
+        return f"{what}: {self.algorithm}{products}, error {self.predicted_error:.1e} ({self.reason})"
 
 
 @dataclass(frozen=True)
@@ -95,7 +98,7 @@ def explain_part(
 
 def _convolution(report: LayerReport, role: ConvolutionRole | None) -> ExplainedConvolution:
     chosen = None if is_left_to_iree(report) else choice(report)
-    problem = report["problem"]
+    problem, types = report["problem"], report["types"]
     name = report["names"][0] if report["names"] else ""
     return ExplainedConvolution(
         role=role or ConvolutionRole(name, None),
@@ -103,4 +106,5 @@ def _convolution(report: LayerReport, role: ConvolutionRole | None) -> Explained
         algorithm=None if chosen is None else chosen["algorithm"],
         predicted_error=None if chosen is None else chosen["predicted_error"],
         reason=report["reason"],
+        products="f32" if types is None else types["products"],
     )

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from math import prod
 from pathlib import Path
-from typing import Any
 
 import iree.winograd
 import numpy as np
@@ -27,6 +25,7 @@ from iree.winograd.pipelines.cpu.processor.x86 import X86
 from iree.winograd.pipelines.cpu.schedules.matrix_unit import Bf16MatrixUnitSchedule
 from iree.winograd.pipelines.machines.defaults import default_cpu_machine
 from iree.winograd.pipelines.selection.candidates import convolution_shape, direct_algorithm
+from iree.winograd.report.schema import LayerReport, types_text
 from iree.winograd.tuning.measuring.constant_filter_program import ConstantFilterProgram
 from iree.winograd.tuning.measuring.program_of_problem import layer_program
 
@@ -189,21 +188,23 @@ def test_the_error_budget_says_what_stays_in_f32(tmp_path: Path) -> None:
 def test_models_of_bf16_multiply_f32_if_asked(tmp_path: Path) -> None:
     network, image = torch.nn.Conv2d(64, 64, 1).bfloat16(), torch.randn(1, 64, 24, 24).bfloat16()
     imported = iree.winograd.import_torch(network, image)
-    kinds = [
-        kind(compiled(imported, tmp_path, precision=each)[1][0]) == "bf16-matrix-unit"
-        for each in ("as-written", "f32")
-    ]
-    assert kinds == [True, False]
+    (as_written,), (single,) = (
+        compiled(imported, tmp_path, precision=each)[1] for each in ("as-written", "f32")
+    )
+    assert (kind(as_written) == "bf16-matrix-unit", kind(single) == "bf16-matrix-unit") == (True, False)
+    assert types_text(as_written) == "bf16 as bf16, sums f32, result bf16"
+    assert types_text(single) == "bf16 as f32, sums f32, result bf16"
+    assert single["precision"] == "f32"
 
 
-def compiled(model: object, folder: Path, **options: object) -> tuple[bytes, list[dict[str, Any]]]:
+def compiled(model: object, folder: Path, **options: object) -> tuple[bytes, list[LayerReport]]:
     """A program, and what is reported of its layers."""
     report = folder / "report.json"
     program = iree.winograd.compile(model, flags=FLAGS, threads=1, report=report, **options)
     return program, json.loads(report.read_text())["layers"]
 
 
-def kind(layer: Mapping[str, Any]) -> str:
+def kind(layer: LayerReport) -> str:
     """Of the kernel that a layer became."""
     return str(layer["candidates"][layer["chosen"]]["schedule"]["kind"])
 
