@@ -129,14 +129,22 @@ def filter_transform(filter: Array, decomposition: Decomposition, groups: int = 
 
 
 def copy_matrices(source: Array, target: Array) -> None:
-    """Copy matrices to others in memory, by squares that stay in the cache: one of them may be transposed.
+    """Copy matrices to others in memory, by squares that stay in the cache where one of them is transposed.
 
     Rows of a matrix may share few sets of the cache; those of a square's copy lie side by side.
     """
+    if _has_rows(source) and _has_rows(target):
+        target[...] = source
+        return
     rows, columns = (range(0, size, _SQUARE) for size in source.shape[-2:])
     for row, column in product(rows, columns):
         square = (..., slice(row, row + _SQUARE), slice(column, column + _SQUARE))
         target[square] = source[square].copy(order="K")
+
+
+def _has_rows(matrices: Array) -> bool:
+    """Whether elements of a row lie next to each other in memory, rather than those of a column."""
+    return bool(matrices.strides[-1] == matrices.itemsize)
 
 
 def output_transform(

@@ -11,19 +11,39 @@ from iree.winograd.dialect.bindings import ir
 KERNEL = "stream.executable"
 """The name of operations that hold a kernel."""
 
+_HOLDERS = (KERNEL, "hal.executable", "hal.executable.variant")
+"""Operations that hold the module of a kernel, or each other."""
+
 Transform = TypeVar("Transform", bound=ops.TransformOp)
 
 
 def walk(root: ir.Operation) -> Iterator[ir.Operation]:
     """All operations inside `root` in program order, but those of kernels: by far the most, for no pass."""
     inside: list[ir.Operation] = []
+    # Looked up once: this runs for each operation, for each pass.
+    add, advance, skip = inside.append, ir.WalkResult.ADVANCE, ir.WalkResult.SKIP
 
     def visit(operation: ir.Operation) -> ir.WalkResult:
-        inside.append(operation)
-        return ir.WalkResult.SKIP if operation.name == KERNEL else ir.WalkResult.ADVANCE
+        add(operation)
+        return skip if operation.name == KERNEL else advance
 
     root.walk(visit, ir.WalkOrder.PRE_ORDER)
     return iter(inside[1:])
+
+
+def kernel_functions(holder: ir.Operation) -> Iterator[ir.Operation]:
+    """Those with a body in kernels inside `holder`, a program or a part of it, without a walk of bodies."""
+    for each in operations_of(holder):
+        if each.name in _HOLDERS:
+            yield from kernel_functions(each)
+        elif each.name == "builtin.module" and holder.name in _HOLDERS:
+            functions = [inner for inner in operations_of(each) if inner.name == "func.func"]
+            yield from (function for function in functions if function.regions[0].blocks)
+
+
+def operations_of(parent: ir.Operation) -> list[ir.Operation]:
+    """Those in the only block of `parent`."""
+    return [view.operation for view in parent.regions[0].blocks[0].operations]
 
 
 def transforms(root: ir.Operation, kind: type[Transform]) -> list[Transform]:

@@ -9,7 +9,7 @@ from typing import Any
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
-from iree.winograd.passes.match.navigation import walk
+from iree.winograd.passes.match.navigation import kernel_functions, operations_of, walk
 from iree.winograd.passes.match.sizes import is_dynamic
 from iree.winograd.pipelines.problems.lane_distribution import LaneDistribution
 
@@ -42,8 +42,14 @@ class ReduceByLanes:
     """
 
     def run(self, module: ir.Operation) -> None:
-        functions = [each for each in walk(module) if each.name == "func.func"]
+        # A kernel by itself is a module of functions.
+        functions = filter(_has_subgroups, [*operations_of(module), *kernel_functions(module)])
         rewrite_each("reduction", [each for each in functions if _changing(each)], _distribute)
+
+
+def _has_subgroups(function: ir.Operation) -> bool:
+    """Whether a kernel's threads are numbered; of kernels for CPUs, which have none, no body is walked."""
+    return _TRANSLATION in function.attributes and _translation(function).subgroup_size > 0
 
 
 def _changing(function: ir.Operation) -> list[ir.Operation]:

@@ -7,7 +7,7 @@ passes. That took longer than to compile the kernels.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from iree.winograd.dialect.bindings import func, ir
 from iree.winograd.passes.match.navigation import (
@@ -15,12 +15,11 @@ from iree.winograd.passes.match.navigation import (
     called_kernels,
     defining_operation,
     is_public,
+    kernel_functions,
+    operations_of,
     symbol_name,
     walk,
 )
-
-_HOLDERS = (KERNEL, "hal.executable", "hal.executable.variant")
-"""Operations that hold the module of a kernel, or each other."""
 
 
 class KernelBodies:
@@ -48,8 +47,8 @@ class KernelBodies:
     def put_back(self, program: ir.Operation) -> None:
         """Put the bodies to where they are called in `program`, however often."""
         bodies = self._by_name()
-        for function in _functions(program):
-            for call in [each for each in _operations(function) if each.name == "func.call"]:
+        for function in kernel_functions(program):
+            for call in [each for each in operations_of(function) if each.name == "func.call"]:
                 if _callee(call) in bodies:
                     _inline(bodies[_callee(call)].clone(ip=False), call)
 
@@ -57,16 +56,16 @@ class KernelBodies:
         if self._module is None:
             self._module = ir.Module.create(program.location)
         taken = self._by_name()
-        for executable in _operations(program):
+        for executable in operations_of(program):
             if executable.name == KERNEL and symbol_name(executable) in kernels:
-                for function in _functions(executable):
+                for function in kernel_functions(executable):
                     if _body_name(function) not in taken:
                         _take(function, self._module)
 
     def _by_name(self) -> Mapping[str, ir.Operation]:
         """The bodies that were taken, by the names that calls of them have."""
         assert self._module is not None, "bodies are taken first"
-        return {symbol_name(each): each for each in _operations(self._module.operation)}
+        return {symbol_name(each): each for each in operations_of(self._module.operation)}
 
 
 def _kernels_of_constants(program: ir.Operation) -> set[str]:
@@ -105,27 +104,12 @@ def _sources(value: ir.Value) -> Sequence[ir.Value] | None:
     return None if is_argument else list(owner.operands)
 
 
-def _functions(holder: ir.Operation) -> Iterator[ir.Operation]:
-    """Those with a body in kernels inside `holder`, a program or a part of it."""
-    for each in _operations(holder):
-        if each.name in _HOLDERS:
-            yield from _functions(each)
-        elif each.name == "builtin.module" and holder.name in _HOLDERS:
-            functions = [inner for inner in _operations(each) if inner.name == "func.func"]
-            yield from (function for function in functions if function.regions[0].blocks)
-
-
 def _body_name(function: ir.Operation) -> str:
     return f"{symbol_name(function)}.body"
 
 
-def _operations(parent: ir.Operation) -> list[ir.Operation]:
-    """Those in the only block of `parent`."""
-    return [view.operation for view in parent.regions[0].blocks[0].operations]
-
-
 def _take(function: ir.Operation, bodies: ir.Module) -> None:
-    *operations, terminator = _operations(function)
+    *operations, terminator = operations_of(function)
     staying = _needed_by_bindings(operations)
     defined = (result for each in operations if each in staying for result in each.results)
     values = [*function.regions[0].blocks[0].arguments, *defined]
@@ -165,7 +149,7 @@ def _inline(body: ir.Operation, call: ir.Operation) -> None:
     block = body.regions[0].blocks[0]
     for argument, operand in zip(block.arguments, call.operands, strict=True):
         argument.replace_all_uses_with(operand)
-    for operation in _operations(body):
+    for operation in operations_of(body):
         operation.move_before(call)
     symbols = ir.SymbolTable(call.parent.operation.parent.operation)
     declaration = symbols[_callee(call)]
