@@ -2,6 +2,7 @@
 # make test-all    the same, and the wide sweeps, which CI runs
 # make test-torch  importing and torch.compile with the oldest and the newest torch that they are for
 # make fuzz        random programs for BUDGET (10min, 2h, ...), a job per core; see test/fuzz/README.md
+# make soak        a process that loads, calls, forks and compiles for BUDGET; see docs/guides/servers.md
 # make demo        ResNet-18 with and without iree-winograd
 # make amd         Mesa's newest compiler for AMD's GPUs in build/amd-mesa, for benchmarks.amd; needs Debian's apt
 # make docs        the pages of docs/ as a site in build/site; a broken link is an error
@@ -19,7 +20,7 @@ BUDGET ?= 10min
 # The ends of the range in pyproject.toml.
 TORCH_VERSIONS ?= 2.11.0 2.14.1
 
-.PHONY: amd checks demo docs format fuzz imported lint system-packages test test-all test-torch typecheck
+.PHONY: amd checks demo docs format fuzz imported lint soak system-packages test test-all test-torch typecheck
 
 demo: $(installed)
 	$(python) samples/demo.py
@@ -43,6 +44,9 @@ amd: build/amd-mesa/radeon.json
 
 build/amd-mesa/radeon.json:
 	benchmarks/amd/install-mesa.sh build/amd-mesa
+
+soak: $(installed)
+	$(python) -W ignore test/soak --seconds $(BUDGET)
 
 checks: system-packages format lint typecheck
 	$(venv)/bin/lit -q test
