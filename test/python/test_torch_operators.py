@@ -122,6 +122,26 @@ def test_maxima_of_windows() -> None:
     expect(pooled, random(2, 3, 7), random(2, 3, 8, 10), random(1, 2, 4, 3, 5))
 
 
+@pytest.mark.wide
+def test_elements_that_are_written_more_than_once() -> None:
+    """The last one is kept where an image is unpooled. `scatter` counts dimensions from the last."""
+
+    def unpooled(image: torch.Tensor, volume: torch.Tensor) -> list[torch.Tensor]:
+        _, of_image = F.max_pool2d(image, 3, 2, 1, return_indices=True)
+        _, of_volume = F.max_pool3d(volume, 3, 2, 1, return_indices=True)
+        row, column = image[0, 0, 0], torch.arange(10, device=image.device) % 4
+        return [
+            F.max_unpool2d(image[:, :, ::2, ::2], of_image, 2, output_size=image.shape[2:]),
+            F.max_unpool3d(volume[:, :, ::2, ::2, ::2], of_volume, 2, output_size=volume.shape[2:]),
+            row.scatter_reduce(-1, column, row, "amax"),
+            row.scatter_add(-1, column[:4], row),
+            row.scatter(-1, column[:4], row),
+            row.scatter(-1, column[:4], 2.0),
+        ]
+
+    expect(unpooled, random(2, 3, 8, 10), random(1, 2, 4, 3, 5))
+
+
 def test_means_of_windows() -> None:
     def pooled(signal: torch.Tensor, image: torch.Tensor, volume: torch.Tensor) -> list[torch.Tensor]:
         return [

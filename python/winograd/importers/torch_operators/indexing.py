@@ -1,8 +1,8 @@
-"""Elements that are written by a mask, without counting them."""
+"""Elements that are written by a mask, without counting them, or along a dimension."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -29,3 +29,21 @@ def index_put(tensor: Any, indices: Sequence[Any | None], values: Any, accumulat
     mask = mask.to(torch.bool).reshape(*mask.shape, *[1] * trailing)
     values = values.to(tensor.dtype)
     return torch.where(mask, tensor + values if accumulate else values, tensor)
+
+
+def scatter(
+    operator: Callable[..., Any],
+    tensor: Any,
+    dim: int,
+    index: Any,
+    source: Any,
+    *reduction: str,
+    **options: bool,
+) -> Any:
+    """`aten.scatter` and its kin along a dimension that is counted from the first.
+
+    torch-mlir reads beyond a list where it is counted from the last, and the process ends.
+    """
+    if dim >= 0:
+        return NotImplemented
+    return operator(tensor, dim + max(tensor.dim(), 1), index, source, *reduction, **options)

@@ -136,6 +136,21 @@ def _indices_before(indices: Any, windows: Sequence[_Windows], sizes: Sequence[i
     return result
 
 
+def max_unpool(rank: int, image: Any, indices: Any, output_size: Sequence[Any], *more: Any) -> Any:
+    """`aten.max_unpool2d` and `3d`: of elements with one index the last one is kept, as eager does on CPUs.
+
+    Windows that overlap give an index to several. torch-mlir takes all for distinct, so that which one is
+    kept would depend on how the work is shared.
+    """
+    elements, targets = (each.flatten(-rank) for each in (image, indices))
+    along = elements.dim() - 1
+    order = torch.arange(elements.shape[-1], device=image.device).expand_as(targets)
+    none = targets.new_full((*elements.shape[:-1], math.prod(output_size)), -1)
+    last = none.scatter_reduce(along, targets, order, "amax")
+    kept = elements.gather(along, last.clamp(min=0))
+    return torch.where(last >= 0, kept, 0.0).to(image.dtype).reshape(*image.shape[:-rank], *output_size)
+
+
 def average_pool(
     rank: int,
     image: Any,

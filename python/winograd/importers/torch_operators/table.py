@@ -51,6 +51,7 @@ def decompositions() -> Decompositions:
         _aten.roll.default: views.roll,
         _aten.sum.default: reductions.sum_of_all,
         **_of_elements(),
+        **{each: partial(indexing.scatter, each) for each in _SCATTERS},
         **_of_numbers(),
         **_of_pooling(),
         **_of_resizing(),
@@ -68,6 +69,13 @@ def import_decompositions() -> Decompositions:
 
 _BY_TORCH = (_aten.addmv.default,)
 """Those whose decompositions by torch torch-mlir doesn't ask for."""
+
+_SCATTERS = (
+    _aten.scatter.src,
+    _aten.scatter.value,
+    _aten.scatter_add.default,
+    _aten.scatter_reduce.two,
+)
 
 
 def _of_elements() -> Decompositions:
@@ -99,6 +107,8 @@ def _of_pooling() -> Decompositions:
         _aten.max_pool3d.default: partial(pooling.max_pool, 3),
         _aten.max_pool2d_with_indices.default: partial(pooling.max_pool_with_indices, 2),
         _aten.max_pool3d_with_indices.default: partial(pooling.max_pool_with_indices, 3),
+        _aten.max_unpool2d.default: partial(pooling.max_unpool, 2),
+        _aten.max_unpool3d.default: partial(pooling.max_unpool, 3),
         _aten.avg_pool1d.default: partial(pooling.average_pool, 1),
         _aten.avg_pool2d.default: partial(pooling.average_pool, 2),
         _aten.avg_pool3d.default: partial(pooling.average_pool, 3),
