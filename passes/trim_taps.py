@@ -35,8 +35,8 @@ class TrimTaps:
     A network for segmentation ends with convolutions of dilations that come near the size of their image, or
     exceed it: the outer taps then lie in the padding, whichever output they are for. Filter and padding lose
     them, so that a 3x3 convolution may become a pointwise one. The gradient of such a tap is zero: it isn't
-    summed up. Rewritten are convolutions of channels-last images whose padding is known, but for those
-    annotated with an algorithm.
+    summed up. Rewritten are convolutions of channels-last images whose sizes and padding are known, but for
+    those annotated with an algorithm.
 
         %p = tensor.pad %x low[0, 36, 36, 0] high[0, 36, 36, 0] : tensor<1x28x28x64xf32> to ...
         %c = linalg.conv_2d_nhwc_hwcf {dilations = 36} ins(%p, %w : ..., tensor<3x3x64x32xf32>)
@@ -95,7 +95,8 @@ def _trim(operation: ir.Operation) -> None:
     found = (
         match_weight_gradient(operation) if is_weight_gradient(operation) else match_convolution(operation)
     )
-    if isinstance(found, NoMatch):
+    # An image of unknown size may be larger than expected, and read by all taps.
+    if isinstance(found, NoMatch) or found.unknown_sizes:
         return
     trimmed = _Trimmed(found.problem, found.problem.reading_taps)
     if trimmed.taps == tuple(map(range, found.kernel_size)):

@@ -95,3 +95,17 @@ func.func @annotated(%x: tensor<1x9x8xf32>, %w: tensor<3x8x16xf32>, %z: tensor<1
     ins(%p, %w : tensor<1x27x8xf32>, tensor<3x8x16xf32>) outs(%z : tensor<1x9x16xf32>) -> tensor<1x9x16xf32>
   return %r : tensor<1x9x16xf32>
 }
+
+// An image of unknown size may be larger than the one that is expected.
+// CHECK-LABEL: func.func @unknown_size
+// CHECK: tensor.pad %{{.*}} low[0, 36, 0, 0] high[0, 36, 0, 0]
+// CHECK: linalg.conv_2d_nhwc_hwcf {{.*}} tensor<3x1x8x16xf32>)
+func.func @unknown_size(%x: tensor<1x?x28x8xf32>, %w: tensor<3x1x8x16xf32>, %z: tensor<1x?x28x16xf32>) -> tensor<1x?x28x16xf32> {
+  %zero = arith.constant 0.0 : f32
+  %p = tensor.pad %x low[0, 36, 0, 0] high[0, 36, 0, 0] {
+  ^bb0(%a: index, %b: index, %c: index, %d: index):
+    tensor.yield %zero : f32
+  } : tensor<1x?x28x8xf32> to tensor<1x?x28x8xf32>
+  %r = linalg.conv_2d_nhwc_hwcf {dilations = dense<[36, 1]> : tensor<2xi64>, winograd.expected_size = array<i64: 100, 28>} ins(%p, %w : tensor<1x?x28x8xf32>, tensor<3x1x8x16xf32>) outs(%z : tensor<1x?x28x16xf32>) -> tensor<1x?x28x16xf32>
+  return %r : tensor<1x?x28x16xf32>
+}
