@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -52,8 +52,11 @@ def _scaled(size: int, scale: float) -> int:
 def nearest(rank: int, image: Any, sizes: Sequence[int], *scales: float | None) -> Any:
     """`aten.upsample_nearest*d`.
 
-    torch-mlir reads other pixels. Images whose sizes are multiples it lowers rightly: NotImplemented.
+    torch-mlir reads other pixels. Images whose sizes are multiples it lowers rightly: NotImplemented. Where
+    they are open, too, it finds each element by arithmetic that takes far longer than repeating all.
     """
+    if any(isinstance(size, torch.SymInt) for size in sizes) and (factors := _whole_factors(image, sizes)):
+        return _repeated(image, factors)
     if rank == 2 and _are_multiples(image, sizes):
         return NotImplemented
     return _read(image, sizes, scales, first=0.0)
@@ -62,17 +65,41 @@ def nearest(rank: int, image: Any, sizes: Sequence[int], *scales: float | None) 
 def nearest_exact(rank: int, image: Any, sizes: Sequence[int], *scales: float | None) -> Any:
     """`aten._upsample_nearest_exact*d`, which is `aten.upsample_nearest*d` where sizes are multiples."""
     if rank == 2 and _are_multiples(image, sizes):
-        return torch.ops.aten.upsample_nearest2d.default(image, sizes)
+        result = nearest(rank, image, sizes)
+        is_left = result is NotImplemented
+        return torch.ops.aten.upsample_nearest2d.default(image, sizes) if is_left else result
     return _read(image, sizes, scales, first=0.5)
 
 
 def _are_multiples(image: Any, sizes: Sequence[int]) -> bool:
-    sources = image.shape[image.dim() - len(sizes) :]
-    return all(
-        statically_known_true(size % source == 0)
-        for source, size in zip(sources, sizes, strict=True)
-        if source
-    )
+    return all(statically_known_true(size % source == 0) for source, size in _along(image, sizes) if source)
+
+
+def _whole_factors(image: Any, sizes: Sequence[int]) -> list[int] | None:
+    """How many times an image's size is in each of `sizes`; None where that isn't a known whole number."""
+    if not _are_multiples(image, sizes):
+        return None
+    factors = [size // source for source, size in _along(image, sizes)]
+    known = [each.node.maybe_as_int() if isinstance(each, torch.SymInt) else each for each in factors]
+    return None if None in known else known
+
+
+def _along(image: Any, sizes: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """The size of an image and the one that it gets, of each spatial dimension."""
+    return zip(image.shape[image.dim() - len(sizes) :], sizes, strict=True)
+
+
+def _repeated(image: Any, factors: Sequence[int]) -> Any:
+    """Each element so many times in each spatial dimension."""
+    first = image.dim() - len(factors)
+    for dimension in reversed(range(first, image.dim())):
+        image = image.unsqueeze(dimension + 1)
+    repeated = [size for factor in factors for size in (-1, factor)]
+    image = image.expand([-1] * first + repeated)
+    for dimension in range(first, first + len(factors)):
+        # A view of open sizes would be lowered to a reshape that computes them anew.
+        image = torch.ops.prims.collapse.default(image, dimension, dimension + 1)
+    return image
 
 
 def _read(image: Any, sizes: Sequence[int], scales: Scales, first: float) -> Any:
