@@ -49,7 +49,7 @@ def main() -> int:
     arguments = parser.parse_args()
     results = ResultsFile(arguments.output, "programs")
     sources = {str(path): str(path) for path in arguments.programs} or {
-        name: LAYERS[name].text for name in arguments.layers
+        name: LAYERS[name].text(constant_filter=not arguments.stock) for name in arguments.layers
     }
     spilled = 0
     for (name, source), target in product(sources.items(), arguments.targets):

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 _PROGRAM = """\
 #all = affine_map<(n, h, w, k) -> (n, h, w, k)>
 #channels = affine_map<(n, h, w, k) -> (k)>
-func.func @main(%image: tensor<{image}xf32>) -> tensor<{result}xf32> {{
+func.func @main({arguments}) -> tensor<{result}xf32> {{
   %zero = arith.constant 0.0 : f32
-  %filter = arith.constant dense<0.5> : tensor<{filter}xf32>
-  %bias = arith.constant dense<0.25> : tensor<{filters}xf32>
+{constant}  %bias = arith.constant dense<0.25> : tensor<{filters}xf32>
   %padded = tensor.pad %image low[0, {padding}, {padding}, 0] high[0, {padding}, {padding}, 0] {{
   ^bb0(%i: index, %j: index, %l: index, %m: index):
     tensor.yield %zero : f32
@@ -47,12 +46,22 @@ class Layer:
         sizes = f"{self.batch}x{self.size}x{self.size}"
         return f"{sizes} {self.channels}->{self.filters} {self.taps}x{self.taps}"
 
-    @property
-    def text(self) -> str:
-        """The layer as MLIR. All elements of its filter are the same: no kernel depends on them."""
+    def text(self, *, constant_filter: bool = True) -> str:
+        """The layer as MLIR. All elements of a constant filter are the same.
+
+        Kernels of ours load them packed, whatever they are. IREE would make them part of its code.
+        """
         padding = self.taps // 2
         padded = self.size + 2 * padding
+        filter_type = f"tensor<{self.taps}x{self.taps}x{self.channels}x{self.filters}xf32>"
+        arguments = [f"%image: tensor<{self.batch}x{self.size}x{self.size}x{self.channels}xf32>"]
+        constant = f"  %filter = arith.constant dense<0.5> : {filter_type}\n"
+        if not constant_filter:
+            arguments.append(f"%filter: {filter_type}")
+            constant = ""
         return _PROGRAM.format(
+            arguments=", ".join(arguments),
+            constant=constant,
             image=f"{self.batch}x{self.size}x{self.size}x{self.channels}",
             padded=f"{self.batch}x{padded}x{padded}x{self.channels}",
             result=f"{self.batch}x{self.size}x{self.size}x{self.filters}",

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.tables import accuracy, cpu, gpu, gradients, networks, people, threads
+from benchmarks.tables import accuracy, amd, cpu, gpu, gradients, networks, people, threads
 from benchmarks.tables.runs import caption
 
 RESULTS = Path(__file__).parents[1] / "results"
@@ -23,6 +23,7 @@ Table = Callable[[Sequence[Any]], list[str]]
 
 TABLES: Mapping[str, Table] = {
     "accuracy": accuracy.relative_errors,
+    "amd-choices": amd.choices,
     "compile-time": cpu.compile_time,
     "exhaustive": cpu.exhaustive,
     "gpu-gradients": gpu.gradients,

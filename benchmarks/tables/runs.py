@@ -23,6 +23,11 @@ class Run:
 
 RUNS: Mapping[str, Run] = {
     "accuracy.json": Run("2026-11-21", "a CPU with AVX-512", "accuracy"),
+    "amd.json": Run(
+        "2026-11-27",
+        "no GPU: Mesa 26.2.6, LLVM of IREE 3.13",
+        "amd --output benchmarks/results/amd.json` of some layers and targets, and `--stock",
+    ),
     "compile-time.json": Run("2026-11-23", ZEN4, "compile_time --rounds 2"),
     "exhaustive-1-thread.json": Run(
         "2026-11-21", ZEN4, "exhaustive --layers resnet18 --threads 1 --promising 64 --sampled 32"

@@ -134,14 +134,15 @@ def test_kernels_are_read_from_assembly_and_logs() -> None:
 
 def test_layers_have_names_of_their_own() -> None:
     assert len(LAYERS) == 2 * 11 + 7
-    assert "tensor<32x16x16x256xf32>" in LAYERS["32x14x14 256->256 3x3"].text
+    assert "tensor<32x16x16x256xf32>" in LAYERS["32x14x14 256->256 3x3"].text()
+    assert LAYERS["1x7x7 512->512 3x3"].text(constant_filter=False).count("tensor<3x3x512x512xf32>") == 2
 
 
 @pytest.mark.wide
 @pytest.mark.parametrize("target", ["gfx1100", "gfx1201", "gfx942"])
 @pytest.mark.parametrize("layer", ["32x56x56 64->256 1x1", "32x28x28 128->128 3x3"])
 def test_default_choices_spill_no_registers(layer: str, target: str) -> None:
-    compiled = compiled_for(LAYERS[layer].text, target)
+    compiled = compiled_for(LAYERS[layer].text(), target)
     (choice,) = compiled.layers
     assert choice["predicted_seconds"] > 0
     assert {kernel.name: kernel.spilled for kernel in compiled.kernels if kernel.spilled} == {}
