@@ -188,14 +188,15 @@ def gemm_schedules(shape: ConvolutionShape, target: GpuTarget, machine: GpuMachi
 
 def _gemm_blocks(target: GpuTarget, machine: GpuMachine) -> Iterator[GemmSchedule]:
     """Those that are for the machine, as the target's compiler has to have them."""
+    family = amd_family(machine.name)
+    is_llvms = target.orders_steps or (family is not None and family.is_cdna)
     for schedule in (*GEMM_SCHEDULES, *LARGE_THREAD_SCHEDULES):
         if (schedule.thread_rows, schedule.thread_columns) not in multiply_add_rates(machine):
             continue
-        if not target.orders_steps:
-            yield schedule
         # LLVM moves products behind the branch of threads that load one operand, and keeps their operands.
-        elif not schedule.splits_loads or schedule.sums < MANY_SUMS:
-            yield replace(schedule, ordered_steps=1)
+        if is_llvms and schedule.splits_loads and schedule.sums >= MANY_SUMS:
+            continue
+        yield replace(schedule, ordered_steps=1) if target.orders_steps else schedule
 
 
 def weight_gradient_schedules(

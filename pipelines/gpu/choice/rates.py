@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from iree.winograd.pipelines.gpu.device.matrix_unit import COOPERATIVE, MatrixUnit
+from iree.winograd.dialect.algebra.ceil_div import ceil_div
+from iree.winograd.passes.match.element_types import F32
+from iree.winograd.pipelines.gpu.device.matrix_unit import COOPERATIVE, MFMA, MatrixUnit
 from iree.winograd.pipelines.gpu.schedules.fused import FusedSchedule
 from iree.winograd.pipelines.gpu.schedules.gemm import GemmSchedule
 from iree.winograd.pipelines.gpu.schedules.matrix import SPLIT_PRODUCTS, MatrixSchedule
@@ -23,6 +25,7 @@ from iree.winograd.pipelines.gpu.schedules.weight_gradient import (
 )
 from iree.winograd.pipelines.machines.amd import AmdFamily, amd_family
 from iree.winograd.pipelines.machines.model import GpuMachine
+from iree.winograd.pipelines.machines.units import KIBIBYTE
 
 PRODUCT_RATES = {(8, 8): 0.57, (8, 4): 0.44, (4, 4): 0.385}
 """The part of the peak rate that full multiprocessors reach, by the rows and columns of a thread."""
@@ -30,6 +33,10 @@ PRODUCT_RATES = {(8, 8): 0.57, (8, 4): 0.44, (4, 4): 0.385}
 
 FASTER = 1.5
 """Times as fast as others that large products of split numbers are where layers gain by them."""
+FEW_WAVES = 0.7
+"""The part of a rate that is left where a SIMD has one wave, which nothing hides latencies of."""
+_CDNA_SHARED_MEMORY, _CDNA_SIMDS = 64 * KIBIBYTE, 4
+"""Of a compute unit; CDNA 4 has more memory."""
 REACHED = 0.65
 """The part of bounds that is expected on AMD's GPUs."""
 _BOUNDS_OF_RDNA2 = {(16, 8): 0.96, (8, 8): 0.95, (8, 4): 0.85, (4, 4): 0.80}
@@ -66,7 +73,11 @@ def multiply_add_rates(machine: GpuMachine) -> Mapping[tuple[int, int], float]:
     if family is None:
         return PRODUCT_RATES
     bounds = _BOUNDS_OF_RDNA2 if family is AmdFamily.RDNA2 else _BOUNDS_BY_SHARED_MEMORY
-    return {block: REACHED * bound for block, bound in bounds.items()}
+    reached = {block: REACHED * bound for block, bound in bounds.items()}
+    if family.is_cdna:
+        # LLVM moves 16 x 8 sums to the other half of the registers and back: a bound of 0.60, and one wave.
+        del reached[16, 8]
+    return reached
 
 
 def fused_rates(machine: GpuMachine) -> Mapping[FusedSchedule, FusedRate]:
@@ -107,7 +118,8 @@ def product_rate(
     if isinstance(schedule, MultiplyAddWeightGradientSchedule):
         schedule = schedule.product
     if isinstance(schedule, GemmSchedule):
-        return multiply_add_rates(machine)[schedule.thread_rows, schedule.thread_columns] * machine.flops
+        rate = multiply_add_rates(machine)[schedule.thread_rows, schedule.thread_columns]
+        return rate * _kept_with_few_waves(schedule, machine) * machine.flops
     if machine.matrix_flops is None:
         raise ValueError(f"the rate of the matrix units of {machine.name} isn't known")
     if isinstance(schedule, WarpSchedule) and amd_family(machine.name) is not None:
@@ -115,6 +127,16 @@ def product_rate(
     else:
         rate = _matrix_rate(schedule)
     return rate * machine.matrix_flops / schedule.matrix_products
+
+
+def _kept_with_few_waves(schedule: GemmSchedule, machine: GpuMachine) -> float:
+    """The part of its speed that a product keeps: CDNA's SIMDs may have shared memory for one wave each."""
+    family = amd_family(machine.name)
+    if family is None or not family.is_cdna:
+        return 1.0
+    workgroups = _CDNA_SHARED_MEMORY // schedule.shared_memory_bytes(F32)
+    waves = workgroups * ceil_div(schedule.threads, MFMA.threads) // _CDNA_SIMDS
+    return 1.0 if waves >= 2 else FEW_WAVES
 
 
 def _matrix_rate(schedule: MatrixSchedule | GpuWeightGradientSchedule) -> float:

@@ -20,6 +20,7 @@ from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.emission.index import Index
 from iree.winograd.pipelines.gpu.backend import GpuBackend
 from iree.winograd.pipelines.gpu.choice.default_schedule import default_schedules, schedules
+from iree.winograd.pipelines.gpu.choice.rates import product_rate
 from iree.winograd.pipelines.gpu.device.matrix_unit import (
     COOPERATIVE,
     MFMA,
@@ -37,6 +38,7 @@ from iree.winograd.pipelines.gpu.kernels.fragments import (
 )
 from iree.winograd.pipelines.gpu.packing.split import SplitPacking, split
 from iree.winograd.pipelines.gpu.schedules.fit import kernel_misfit
+from iree.winograd.pipelines.gpu.schedules.gemm import GemmSchedule
 from iree.winograd.pipelines.gpu.schedules.matrix import MatrixSchedule
 from iree.winograd.pipelines.gpu.schedules.split import (
     CooperativeSchedule,
@@ -349,3 +351,16 @@ def test_layers_are_as_accurate_as_costs_no_time(unit: MatrixUnit, architecture:
     target = replace(VULKAN, architecture=architecture, matrix_unit=unit)
     space = GpuBackend(target).search_space(default_gpu_machine(architecture))
     assert space.max_relative_errors["f32"] == limit
+
+
+def test_products_of_cdna_are_slower_with_one_wave() -> None:
+    machine, nvidia = default_gpu_machine("gfx90a"), default_gpu_machine("sm_80")
+    small, large = GemmSchedule(64, 64, 16), GemmSchedule(128, 128, 16)
+    assert product_rate(small, machine) == pytest.approx(0.7 * product_rate(large, machine))
+    assert product_rate(small, nvidia) == product_rate(large, nvidia)
+    # Nor do threads load one operand each, or keep 16 x 8 sums.
+    target = replace(VULKAN, architecture="gfx90a", matrix_unit=MFMA)
+    products = [each for each in schedules(_shape(), target, machine) if isinstance(each, GemmSchedule)]
+    assert small in products
+    assert not any(each.splits_loads and each.sums >= 64 for each in products)
+    assert max(each.sums for each in products) == 64
