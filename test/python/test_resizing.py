@@ -133,6 +133,14 @@ def test_heights_that_are_open_stay_so(factor: float, monkeypatch: pytest.Monkey
         winograd.import_torch(resized_of_any_height(factor))
 
 
+def test_windows_of_open_sizes_are_refused() -> None:
+    size = {2: 2 * torch.export.Dim("half_height", min=4)}
+    pooling = torch.nn.AdaptiveAvgPool2d(2)
+    exported = torch.export.export(pooling, (torch.zeros(1, 3, 16, 6),), dynamic_shapes=(size,))
+    with pytest.raises(winograd.ModelImportError, match="size 2 of argument 'input' is open, but"):
+        winograd.import_torch(exported)
+
+
 class Interpolating(torch.nn.Module):
     """Signals, images and volumes resized in all other ways."""
 

@@ -26,13 +26,14 @@ _ROOT = re.compile(r"^L\['\w+'\]\.?")
 
 def decompose(exported: torch.export.ExportedProgram) -> torch.export.ExportedProgram:
     """`exported` in terms of operators that torch-mlir knows. Raises `ModelImportError` when torch can't."""
+    open_sizes = _open_sizes(exported.graph)
     try:
         with without_own_deprecations():
             decomposed: torch.export.ExportedProgram = exported.run_decompositions(import_decompositions())
     except Exception as error:
         raise ModelImportError(f"torch could not decompose the model's operators: {error}") from error
     _refuse_sizes_of_data(decomposed.graph)
-    _refuse_fixed_sizes(exported.graph, decomposed.graph)
+    _refuse_fixed_sizes(open_sizes, _open_sizes(decomposed.graph))
     _return_results_only(decomposed)
     _drop_arguments(decomposed)
     # Those that a model doesn't save are among the constants, where torch-mlir doesn't look for buffers.
@@ -52,26 +53,34 @@ def _refuse_sizes_of_data(graph: torch.fx.Graph) -> None:
                 )
 
 
-def _refuse_fixed_sizes(exported: torch.fx.Graph, decomposed: torch.fx.Graph) -> None:
-    """Raise `ModelImportError` where decomposing made an open size of a result that of the example.
+def _refuse_fixed_sizes(before: list[str], after: list[str]) -> None:
+    """Raise `ModelImportError` where decomposing made an open size that of the example.
 
     Whatever takes such a size for a number does so, without a word: the program would return results of that
-    size for all arguments.
+    size, or computed for it, whatever its arguments' sizes are.
     """
-    for number, (before, after) in enumerate(zip(_results(exported), _results(decomposed), strict=False)):
-        for dimension, (open_, size) in enumerate(zip(before.shape, after.shape, strict=False)):
-            if isinstance(open_, torch.SymInt) and open_.node.maybe_as_int() is None and type(size) is int:
-                raise ModelImportError(
-                    f"size {dimension} of result {number} is open, but torch decomposes the model's "
-                    f"operators for {size}, that of the example: export it without dynamic_shapes there"
-                )
+    for size in before:
+        if size not in after:
+            raise ModelImportError(
+                f"{size} is open, but torch decomposes the model's operators for that of the example: "
+                "export it without dynamic_shapes there"
+            )
 
 
-def _results(graph: torch.fx.Graph) -> list[torch.Tensor]:
-    """The tensors that a graph returns, with the sizes that are known of them."""
+def _open_sizes(graph: torch.fx.Graph) -> list[str]:
+    """The sizes of the results and arguments of `graph` that no number is known of."""
     (output,) = graph.find_nodes(op="output")
-    values = (node.meta.get("val") for node in output.all_input_nodes)
-    return [value for value in values if isinstance(value, torch.Tensor)]
+    # The same node may be several results after decomposing, but not before.
+    results = pytree.tree_leaves(output.args)
+    nodes = [(f"result {number}", each) for number, each in enumerate(results)]
+    nodes += [(f"argument {node.name!r}", node) for node in graph.find_nodes(op="placeholder")]
+    return [
+        f"size {dimension} of {name}"
+        for name, node in nodes
+        if isinstance(node, torch.fx.Node) and isinstance(value := node.meta.get("val"), torch.Tensor)
+        for dimension, size in enumerate(value.shape)
+        if isinstance(size, torch.SymInt) and size.node.maybe_as_int() is None
+    ]
 
 
 def _return_results_only(exported: torch.export.ExportedProgram) -> None:
