@@ -42,6 +42,7 @@ from .for_target.split_sums import SplitSums
 from .for_target.store_half import StoreHalf
 from .for_target.widen_half import WidenHalf
 from .iree_workarounds.bound_shifts import BoundShifts
+from .iree_workarounds.fill_unknown_sizes import FillUnknownSizes
 from .iree_workarounds.keep_nan import KeepNan
 from .iree_workarounds.reduce_by_lanes import ReduceByLanes
 from .iree_workarounds.reshape_returned import ReshapeReturned
@@ -139,6 +140,7 @@ def compile_pipeline(
         KeepNan(),
         WrapConversions(),
         BoundShifts(),
+        FillUnknownSizes(),
         ComputeScalesFirst(),
         SeparateReductions(),
         LowerToDispatch(),

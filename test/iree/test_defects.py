@@ -33,6 +33,41 @@ def test_callers_that_pass_one_value_twice_change_it_for_others() -> None:
     np.testing.assert_array_equal(first, np.zeros(4))
 
 
+def test_two_scatters_write_in_one_of_two_computed_tensors() -> None:
+    """`winograd-fill-unknown-sizes`."""
+    program = """
+      #scalar = affine_map<(d0, d1) -> ()>
+      #identity = affine_map<(d0, d1) -> (d0, d1)>
+      func.func @main(%a: tensor<?xi32>, %b: tensor<?xi32>, %places: tensor<?x2xi32>)
+          -> (tensor<?x4xi32>, tensor<?x4xi32>) {
+        %c0 = arith.constant 0 : index
+        %size = tensor.dim %a, %c0 : tensor<?xi32>
+        %number = arith.constant dense<-1> : tensor<i32>
+        %empty = tensor.empty(%size) : tensor<?x4xi32>
+        %filled = linalg.generic
+            {indexing_maps = [#scalar, #identity], iterator_types = ["parallel", "parallel"]}
+            ins(%number : tensor<i32>) outs(%empty : tensor<?x4xi32>) {
+          ^bb0(%in: i32, %out: i32):
+            linalg.yield %in : i32
+        } -> tensor<?x4xi32>
+        %first = iree_linalg_ext.scatter dimension_map = [0, 1] unique_indices(true)
+            ins(%a, %places : tensor<?xi32>, tensor<?x2xi32>) outs(%filled : tensor<?x4xi32>) {
+          ^bb0(%new: i32, %old: i32):
+            iree_linalg_ext.yield %new : i32
+        } -> tensor<?x4xi32>
+        %second = iree_linalg_ext.scatter dimension_map = [0, 1] unique_indices(true)
+            ins(%b, %places : tensor<?xi32>, tensor<?x2xi32>) outs(%filled : tensor<?x4xi32>) {
+          ^bb0(%new: i32, %old: i32):
+            iree_linalg_ext.yield %new : i32
+        } -> tensor<?x4xi32>
+        return %first, %second : tensor<?x4xi32>, tensor<?x4xi32>
+      }"""
+    a, b = np.array([5, 6], np.int32), np.array([7, 8], np.int32)
+    places = np.array([[0, 0], [1, 1]], np.int32)
+    first, _ = called(compiled(program), a, b, places)
+    assert first[0, 0] == b[0], "the second scatter wrote in what the first one has"
+
+
 def refused(program: str, folder: Path) -> str:
     """What the compiler says of a program that it fails on, in a process that may end by a signal."""
     source = folder / "program.mlir"

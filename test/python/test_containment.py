@@ -70,6 +70,8 @@ FOR_UNKNOWN_SIZES = "winograd-expect-sizes"
 """Has work only for images of unknown sizes: `test/pipelines/cpu/test_unknown_sizes.py`."""
 FOR_INTEGERS = ("winograd-wrap-conversions", "winograd-bound-shifts")
 """Have work only where there are integers: `test/pipelines/test_integers.py`."""
+FOR_ONE_NUMBER = "winograd-fill-unknown-sizes"
+"""Has work only for tensors of unknown sizes: `test/python/test_torch_operators.py`."""
 FOR_OTHERS = {
     FOR_ANNOTATIONS,
     *FOR_CALLED,
@@ -80,6 +82,7 @@ FOR_OTHERS = {
     FOR_TORCH_TYPES,
     FOR_UNKNOWN_SIZES,
     *FOR_INTEGERS,
+    FOR_ONE_NUMBER,
 }
 # Kernels take time to emit: most tests stop before they are.
 EMITTING = PASSES.index("winograd-lower-to-dispatch")

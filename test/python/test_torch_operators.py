@@ -142,6 +142,21 @@ def test_elements_that_are_written_more_than_once() -> None:
     expect(unpooled, random(2, 3, 8, 10), random(1, 2, 4, 3, 5))
 
 
+def test_two_scatters_of_a_dynamic_batch_into_as_many_elements() -> None:
+    """IREE has both write in one memory where it computes the number that is there first."""
+
+    def scattered(image: torch.Tensor) -> list[torch.Tensor]:
+        columns = torch.arange(4, device=image.device).expand(image.shape[0], 4)
+        return [
+            image.new_full((image.shape[0], 4), -1.0).scatter(1, columns[:, :2], image + n) for n in (0, 8)
+        ]
+
+    model, image = Model(scattered), random(3, 2)
+    program = winograd.load(winograd.compile(winograd.import_torch(model, image, dynamic_batch=True)))
+    for result, expected in zip(program(image), scattered(image), strict=True):
+        np.testing.assert_array_equal(np.asarray(result), expected.numpy())
+
+
 def test_means_of_windows() -> None:
     def pooled(signal: torch.Tensor, image: torch.Tensor, volume: torch.Tensor) -> list[torch.Tensor]:
         return [
