@@ -42,7 +42,7 @@ WITH_PARAMETERS = frozenset(("Expand", "Pad", "Resize", "Slice", "Squeeze", "Til
 RANDOM = frozenset(("Bernoulli", "RandomUniformLike"))
 
 SAMPLE = "--sample"
-SHARE, EXPANDED_SHARE = 8, 32
+SHARE, EXPANDED_SHARE = 16, 64
 
 NAMED = re.compile(
     r"the operator \w|the input '\w+' has elements of type|ONNX can't tell the rank of what \w"

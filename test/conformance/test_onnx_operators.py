@@ -1,8 +1,7 @@
 """Every operator that ONNX tests backends with: right, or refused by name, and no process ends.
 
 Cases run in processes of their own, which end with what a compiler or a program may do to one. Tests run a
-sample of them (`onnx_node_cases.sample`), and all of the operators that our importer rewrites;
-`python onnx_node_cases.py` with the names of modules runs all.
+sample of them (`onnx_node_cases.sample`); `python onnx_node_cases.py` with the names of modules runs all.
 """
 
 from __future__ import annotations
@@ -36,13 +35,8 @@ REWRITTEN = (
 GROUPS = 12
 
 
-def test_sampled_rewritten_operators_are_right_or_refused() -> None:
-    expect_right_or_refused(("--sample", *REWRITTEN))
-
-
-@pytest.mark.wide
 def test_rewritten_operators_are_right_or_refused() -> None:
-    expect_right_or_refused(REWRITTEN)
+    expect_right_or_refused(("--sample", *REWRITTEN))
 
 
 @pytest.mark.wide
