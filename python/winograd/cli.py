@@ -9,21 +9,23 @@ import warnings
 from collections.abc import Sequence
 
 from iree.winograd import __version__
-from iree.winograd.command_line.interruption import INTERRUPTED
-from iree.winograd.command_line.parser import CommandParser
-from iree.winograd.command_line.tool_directory import TOOL_DIRECTORY
-from iree.winograd.commands import (
-    cache,
-    calibrate,
-    compile_program,
-    completion,
-    database,
-    doctor,
-    import_model,
-    run_program,
-    transform,
-    tune,
-)
+from iree.winograd.command_line.interruption import INTERRUPTED, silent_interrupts
+
+with silent_interrupts():
+    from iree.winograd.command_line.parser import CommandParser
+    from iree.winograd.command_line.tool_directory import TOOL_DIRECTORY
+    from iree.winograd.commands import (
+        cache,
+        calibrate,
+        compile_program,
+        completion,
+        database,
+        doctor,
+        import_model,
+        run_program,
+        transform,
+        tune,
+    )
 
 _WITH_FLAGS = ("run", "tune")
 """Commands that take flags of `iree-compile` after `--`."""

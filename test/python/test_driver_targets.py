@@ -16,8 +16,8 @@ from small_programs import ADD, CONVOLUTION, ENABLE, STRICT
     [
         ("--iree-hal-local-target-device-backends=vmvx", '"vmvx" (vmvx-bytecode-fb)'),
         (
-            "--iree-llvmcpu-target-triple=aarch64-linux-gnu --iree-llvmcpu-target-cpu=generic",
-            '"llvm-cpu" (embedded-elf-arm_64)',
+            "--iree-llvmcpu-target-triple=riscv64-linux-gnu --iree-llvmcpu-target-cpu=generic-rv64",
+            '"llvm-cpu" (embedded-elf-riscv_64)',
         ),
         ("--iree-hal-target-device=metal", '"metal-spirv" (metal-msl-fb)'),
     ],

@@ -223,6 +223,22 @@ def test_signals(number: signal.Signals, tmp_path: Path) -> None:
             (tmp_path / name).unlink()
 
 
+def test_an_interrupt_while_commands_are_loaded() -> None:
+    program = """
+import os, signal, sys
+
+class Interrupting:
+    def find_spec(self, name, path=None, target=None):
+        if name == "iree.winograd.commands":
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Interrupting())
+import iree.winograd.cli
+"""
+    outcome = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False)
+    assert (outcome.returncode, outcome.stderr) == (-signal.SIGINT, b"")
+
+
 def test_an_interrupt_while_the_driver_is_loaded(tmp_path: Path) -> None:
     (tmp_path / "program").write_text(CONVOLUTION)
     command = [

@@ -6,12 +6,31 @@ import os
 import signal
 import sys
 import threading
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
 from iree.winograd.atomic_file import remove_unfinished
 
 INTERRUPTED = 128 + signal.SIGINT
 """The exit code that shells give for an interrupt."""
+
+
+@contextmanager
+def silent_interrupts() -> Iterator[None]:
+    """An interrupt meanwhile ends the process at once, as one that has nothing to tidy up yet.
+
+    Python would say where it was, and extension modules that are half loaded may end by an abort. Signals
+    that others handle, or threads other than the main one, are left alone.
+    """
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield
+        return
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def end_on_interrupt() -> None:
