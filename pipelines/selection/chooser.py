@@ -15,8 +15,8 @@ from iree.winograd.pipelines.backends.search_space import SearchSpace
 from .decision import Candidate, Decision
 from .implementation import Implementation
 from .layer import Layer, match_problem
-from .layer_filter import is_layer_allowed, location_names
-from .precision import Precision, given_error, layer_precision
+from .layer_filter import is_layer_allowed, layer_precision, location_names
+from .precision import Precision, given_error
 from .prediction import (
     IREE_TOLERANCE,
     TIME_TOLERANCE,

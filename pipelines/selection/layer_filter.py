@@ -1,12 +1,14 @@
-"""Which layers a user allows to be rewritten."""
+"""Which layers a user allows to be rewritten, and in which precision."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from fnmatch import fnmatchcase
 
 from iree.winograd.dialect.bindings import ir
+
+from .precision import PRECISIONS, Precision
 
 _NUMBERS = re.compile(r"(\d+)(?:-(\d+))?")
 
@@ -21,6 +23,20 @@ def is_layer_allowed(
     if allow and not any(matches_layer(pattern, number, operation) for pattern in allow):
         return False
     return not any(matches_layer(pattern, number, operation) for pattern in deny)
+
+
+def layer_precision(
+    precision: Precision, layer_precisions: Sequence[str], number: int | None, operation: ir.Operation
+) -> Precision:
+    """That of a layer: of the first of `layer_precisions` whose pattern matches it, else `precision`.
+
+    `number` is that of a convolution, in program order, and None for what is none.
+    """
+    for text in layer_precisions:
+        pattern, _, own = text.rpartition("=")
+        if matches_layer(pattern, number, operation):
+            return next(each for each in PRECISIONS if each == own)
+    return precision
 
 
 def matches_layer(pattern: str, number: int | None, operation: ir.Operation) -> bool:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from math import inf
 from typing import Literal, get_args
-
-from iree.winograd.dialect.bindings import ir
-from iree.winograd.pipelines.selection.layer_filter import matches_layer
 
 Precision = Literal["as-written", "f32", "f16", "bf16", "fastest"]
 PRECISIONS: tuple[Precision, ...] = get_args(Precision)
@@ -32,17 +29,3 @@ def is_layer_precision(text: str) -> bool:
     """Whether it is `PATTERN=PRECISION`."""
     pattern, separator, precision = text.rpartition("=")
     return bool(pattern and separator) and precision in PRECISIONS
-
-
-def layer_precision(
-    precision: Precision, layer_precisions: Sequence[str], number: int | None, operation: ir.Operation
-) -> Precision:
-    """That of a layer: of the first of `layer_precisions` whose pattern matches it, else `precision`.
-
-    `number` is that of a convolution, in program order, and None for what is none.
-    """
-    for text in layer_precisions:
-        pattern, _, own = text.rpartition("=")
-        if matches_layer(pattern, number, operation):
-            return next(each for each in PRECISIONS if each == own)
-    return precision

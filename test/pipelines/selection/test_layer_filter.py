@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 from iree.winograd.dialect.bindings import ir
-from iree.winograd.pipelines.selection.layer_filter import is_layer_allowed, location_names
+from iree.winograd.pipelines.selection.layer_filter import is_layer_allowed, layer_precision, location_names
 from iree.winograd.pipelines.selection.options import WinogradOptions
-from iree.winograd.pipelines.selection.precision import layer_precision
 
 LOCATION = 'fused["layer1.0.conv1"("model.py":3:4), callsite("layer1/relu"("a.py":1:1) at "b.py":2:2)]'
 
