@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.match.groups import reassociation_of
@@ -138,7 +139,7 @@ class SizeExpressions:
         if name == "tensor.collapse_shape":
             whole = self._whole(operands[0])
             return [
-                self._product([whole[dimension] for dimension in group])
+                _combined(self.algebra.product, [whole[dimension] for dimension in group])
                 for group in reassociation_of(operation)
             ]
         if name == "tensor.pad":
@@ -152,7 +153,7 @@ class SizeExpressions:
         if name == "tensor.concat":
             along = ir.IntegerAttr(operation.attributes["dim"]).value
             whole = self._whole(operands[0])
-            whole[along] = self._sum([self.size(operand, along) for operand in operands])
+            whole[along] = _combined(self.algebra.sum, [self.size(operand, along) for operand in operands])
             return whole
         return None
 
@@ -168,21 +169,14 @@ class SizeExpressions:
             self.numbers.get(next(values)) if is_dynamic(size) else SizeExpression(size) for size in static
         ]
 
-    def _product(self, sizes: Sequence[SizeExpression | None]) -> SizeExpression | None:
-        product = SizeExpression(1)
-        for size in sizes:
-            if size is None:
-                return None
-            product = self.algebra.product(product, size)
-        return product
 
-    def _sum(self, sizes: Sequence[SizeExpression | None]) -> SizeExpression | None:
-        total = SizeExpression(0)
-        for size in sizes:
-            if size is None:
-                return None
-            total = self.algebra.sum(total, size)
-        return total
+def _combined(
+    combine: Callable[[SizeExpression, SizeExpression], SizeExpression],
+    sizes: Sequence[SizeExpression | None],
+) -> SizeExpression | None:
+    """The sum or the product of sizes; None where one of them isn't known."""
+    known = [size for size in sizes if size is not None]
+    return reduce(combine, known) if len(known) == len(sizes) else None
 
 
 def _difference(algebra: SizeAlgebra, first: SizeExpression, second: SizeExpression) -> SizeExpression:
