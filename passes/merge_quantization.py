@@ -11,7 +11,7 @@ from iree.winograd.passes.build.bodies import inline_block
 from iree.winograd.passes.build.generic import build_elementwise
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
-from iree.winograd.passes.match.constants import scalar_constant
+from iree.winograd.passes.match.constants import scalar_constant, scalar_number
 from iree.winograd.passes.match.convolution_form import convolutions
 from iree.winograd.passes.match.elementwise import Elementwise, captures, match_elementwise
 from iree.winograd.passes.match.navigation import defining_operation, walk
@@ -112,8 +112,7 @@ def _is_plain(elementwise: Elementwise) -> bool:
 
 def _converted(to_bytes: Elementwise) -> ir.Value | None:
     """The f32 number of which a body makes the byte that it yields."""
-    end = to_bytes.body.operations[len(to_bytes.body.operations) - 1].operation
-    conversion = defining_operation(end.operands[0])
+    conversion = defining_operation(to_bytes.yielded)
     if conversion is None or conversion.name not in _TO_BYTE:
         return None
     number = conversion.operands[0]
@@ -182,13 +181,8 @@ def _keeps(operation: ir.Operation, numbers: Range) -> bool:
 
 
 def _integer_range(value: ir.Value) -> Range | None:
-    definition = defining_operation(value)
-    if definition is None or definition.name != "arith.constant":
-        return None
-    attribute = definition.attributes["value"]
-    if not isinstance(attribute, ir.IntegerAttr):
-        return None
-    return float(attribute.value), float(attribute.value)
+    number = scalar_number(value) if isinstance(value.type, ir.IntegerType | ir.IndexType) else None
+    return None if number is None else (number, number)
 
 
 def _compute(found: _Quantization, arguments: list[ir.Value]) -> ir.Value:

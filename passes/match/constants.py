@@ -94,12 +94,17 @@ def constant_array(value: ir.Value) -> Array | None:
 
 
 def scalar_constant(value: ir.Value) -> float | None:
-    """The number that a scalar constant is; None for any other value."""
+    """The floating-point number that a scalar constant is; None for any other value."""
+    return None if isinstance(value.type, ir.IntegerType | ir.IndexType) else scalar_number(value)
+
+
+def scalar_number(value: ir.Value) -> float | None:
+    """The number that a scalar constant is, an integer among them; None for any other value."""
     operation = defining_operation(value)
     if operation is None or operation.name != "arith.constant":
         return None
     attribute = operation.attributes["value"]
-    return float(attribute.value) if isinstance(attribute, ir.FloatAttr) else None
+    return float(attribute.value) if isinstance(attribute, ir.FloatAttr | ir.IntegerAttr) else None
 
 
 def uniform_constant(value: ir.Value) -> float | None:
@@ -201,13 +206,4 @@ def _evaluate(operation: ir.Operation) -> Array | None:
     if len(known) != len(inputs):
         return None
     shape = ir.RankedTensorType(elementwise.result.type).shape
-    return evaluate_body(elementwise.body, known, elementwise.indexing_maps, shape, _scalar_number)
-
-
-def _scalar_number(value: ir.Value) -> float | None:
-    """The number that a scalar constant is, an integer among them; None for any other value."""
-    operation = defining_operation(value)
-    if operation is None or operation.name != "arith.constant":
-        return None
-    attribute = operation.attributes["value"]
-    return float(attribute.value) if isinstance(attribute, ir.FloatAttr | ir.IntegerAttr) else None
+    return evaluate_body(elementwise.body, known, elementwise.indexing_maps, shape, scalar_number)

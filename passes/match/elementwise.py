@@ -37,6 +37,11 @@ class Elementwise:
         return self.operation.regions[0].blocks[0]
 
     @property
+    def yielded(self) -> ir.Value:
+        """The element of the result, as the body computes it."""
+        return self.body.operations[len(self.body.operations) - 1].operation.operands[0]
+
+    @property
     def is_pure(self) -> bool:
         """Whether the body is arithmetic."""
         return is_arithmetic(self.body)

@@ -55,8 +55,7 @@ def _rounding_of(user: ir.Operation) -> str | None:
     elementwise = match_elementwise(user)
     if isinstance(elementwise, NoMatch) or not user.name.startswith("linalg.generic"):
         return None
-    end = elementwise.body.operations[len(elementwise.body.operations) - 1].operation
-    half = half_type(end.operands[0]) or rounded_type(end.operands[0])
+    half = half_type(elementwise.yielded) or rounded_type(elementwise.yielded)
     return None if half is None else str(half)
 
 
@@ -78,8 +77,7 @@ def _held_type(tensor: ir.Value) -> ir.Type | None:
     if isinstance(elementwise, NoMatch) or not definition.name.startswith("linalg.generic"):
         return None
     operands = dict(zip(elementwise.body.arguments, elementwise.inputs, strict=True))
-    end = elementwise.body.operations[len(elementwise.body.operations) - 1].operation
-    return rounded_type(end.operands[0], lambda argument: _held_type_of(operands.get(argument)))
+    return rounded_type(elementwise.yielded, lambda argument: _held_type_of(operands.get(argument)))
 
 
 def _held_type_of(tensor: ir.Value | None) -> ir.Type | None:
