@@ -9,6 +9,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from os import PathLike
 
+from iree.winograd.loading.program_module import mapped_file
+
 _TARGET = b"#hal.executable.target<"
 _DESCRIPTION_BYTES = 4096
 """That IREE's description of a target takes at most."""
@@ -44,7 +46,7 @@ def program_targets(program: bytes | str | PathLike[str]) -> Sequence[ProgramTar
     """Those of a program, each once; none where it doesn't tell. Raises OSError."""
     if isinstance(program, bytes):
         return _targets(program)
-    with open(program, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
+    with mapped_file(program) as mapped:
         return _targets(mapped)
 
 

@@ -30,6 +30,7 @@ from iree.winograd.loading.element_types import ElementType, HostArray, type_of_
 from iree.winograd.loading.parameters import Parameter, TensorParameter, by_position
 from iree.winograd.loading.processor_features import missing_features
 from iree.winograd.loading.program_context import INSTANCE, ProgramContext
+from iree.winograd.loading.program_module import program_module
 from iree.winograd.loading.program_targets import ProgramTarget, program_targets, this_architecture
 from iree.winograd.loading.results import Result, has_tensor, mapped
 from iree.winograd.loading.signatures import (
@@ -107,11 +108,7 @@ def load_on(program: bytes | str | PathLike[str], device: Device) -> LoadedProgr
     name = _name(program)
     try:
         check_sums(program)
-        if isinstance(program, bytes):
-            module = runtime.VmModule.copy_buffer(INSTANCE, program)
-        else:
-            with open(program, "rb"):
-                module = runtime.VmModule.mmap(INSTANCE, fspath(program))
+        module = program_module(INSTANCE, program)
     except OSError as error:
         raise LoadError(f"can't read {name}: {error.strerror}") from error
     except DamagedFileError as error:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import mmap
 import re
 from os import PathLike
 
 from iree import runtime
 from iree.winograd.loading.device import RUNTIME_ERRORS
+from iree.winograd.loading.program_module import mapped_file
 from iree.winograd.targets import driver_name
 
 _COOPERATIVE_MATRICES = b"\x11\x00\x02\x00\x86\x17\x00\x00"
@@ -29,7 +29,7 @@ def missing_features(program: bytes | str | PathLike[str], device: str) -> list[
 def _uses_cooperative_matrices(program: bytes | str | PathLike[str]) -> bool:
     if isinstance(program, bytes):
         return _COOPERATIVE_MATRICES in program
-    with open(program, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
+    with mapped_file(program) as mapped:
         return mapped.find(_COOPERATIVE_MATRICES) >= 0
 
 

@@ -3,6 +3,7 @@
 import copy
 import os
 import platform
+import subprocess
 import sys
 from pathlib import Path
 
@@ -24,6 +25,24 @@ def test_a_file_is_loaded(vmfb: bytes, tmp_path: Path) -> None:
     x = random_array(4, 64)
     np.testing.assert_array_equal(load(path, "local-sync")(x), 2 * x)
     np.testing.assert_array_equal(load(str(path), "local-sync")(x), 2 * x)
+
+
+@pytest.mark.parametrize("program", ["path", "path.read_bytes()"], ids=["a file", "bytes"])
+def test_an_exception_may_release_a_program(vmfb: bytes, tmp_path: Path, program: str) -> None:
+    """Of modules that IREE maps it is lost, and ends a process of Python 3.12."""
+    path = tmp_path / "program.vmfb"
+    path.write_bytes(vmfb)
+    script = (
+        "from pathlib import Path\n"
+        "from iree.winograd.loading.runtime import load\n"
+        f"path = Path({str(path)!r})\n"
+        "try:\n"
+        f"    load({program}, 'local-sync'), [][0]\n"
+        "except IndexError:\n"
+        "    print('caught')\n"
+    )
+    process = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert (process.returncode, process.stdout, process.stderr) == (0, "caught\n", "")
 
 
 def test_a_missing_file(tmp_path: Path) -> None:

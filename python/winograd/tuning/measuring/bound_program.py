@@ -10,6 +10,7 @@ import numpy.typing as npt
 from iree import runtime
 from iree.winograd.loading.device import Device
 from iree.winograd.loading.element_types import type_of_hal
+from iree.winograd.loading.program_module import program_module
 
 
 class BoundProgram:
@@ -17,11 +18,7 @@ class BoundProgram:
 
     def __init__(self, program: bytes | Path, arguments: Sequence[Any], device: Device) -> None:
         instance = runtime.VmInstance()
-        module = (
-            runtime.VmModule.copy_buffer(instance, program)
-            if isinstance(program, bytes)
-            else runtime.VmModule.mmap(instance, str(program))
-        )
+        module = program_module(instance, program)
         self._device = device
         self._context = runtime.VmContext(instance, [runtime.create_hal_module(instance, device.hal), module])
         self._function = module.lookup_function("main")
