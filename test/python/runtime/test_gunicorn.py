@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import socket
 import subprocess
@@ -52,9 +53,10 @@ def test_workers_call_what_was_loaded_before_they_were_forked(vmfb: bytes, tmp_p
     (tmp_path / "server.py").write_text(SERVER)
     path = tmp_path / "socket"
     with (tmp_path / "log").open("wb") as log:
+        command = [sys.executable, "-m", "gunicorn", "--preload", "--workers", "2"]
         server = subprocess.Popen(
-            [sys.executable, "-m", "gunicorn", "--preload", "--workers", "2", "--bind", f"unix:{path}"]
-            + ["--env", f"PROGRAM={tmp_path / 'program.vmfb'}", "server:application"],
+            [*command, "--bind", f"unix:{path}", "server:application"],
+            env={**os.environ, "PROGRAM": str(tmp_path / "program.vmfb")},
             cwd=tmp_path,
             stdout=log,
             stderr=log,
