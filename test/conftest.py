@@ -15,6 +15,28 @@ settings.register_profile("without a deadline", deadline=None)
 settings.load_profile("without a deadline")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--gpu",
+        default="vulkan",
+        metavar="TARGET",
+        help="what tests that run kernels for GPUs compile for and run on: vulkan, cuda:sm_90a, hip:gfx942",
+    )
+
+
+@pytest.fixture(scope="session")
+def gpu_target(request: pytest.FixtureRequest) -> str:
+    """What kernels for GPUs that a test runs are compiled for."""
+    target: str = request.config.getoption("--gpu")
+    return target
+
+
+@pytest.fixture(scope="session")
+def gpu_device(gpu_target: str) -> str:
+    """The device of the runtime that they run on."""
+    return gpu_target.partition(":")[0]
+
+
 @pytest.fixture(autouse=True, scope="session")
 def data_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:

@@ -70,8 +70,8 @@ def test_on_cpus(program: Program, target: str) -> None:
 
 
 @pytest.mark.parametrize("program", ON_GPU, ids=str)
-def test_on_gpus(program: Program) -> None:
-    check(program, "vulkan", "vulkan")
+def test_on_gpus(program: Program, gpu_target: str, gpu_device: str) -> None:
+    check(program, gpu_target, gpu_device)
 
 
 @pytest.mark.parametrize("program", SIGNAL, ids=str)

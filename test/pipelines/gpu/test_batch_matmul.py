@@ -32,13 +32,13 @@ CASES = [(1, 3, 77, 20), *wide([(2, 3, 197, 64), (1, 1, 33, 7), (3, 2, 64, 18), 
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_products_of_heads(case: tuple[int, int, int, int]) -> None:
+def test_products_of_heads(case: tuple[int, int, int, int], gpu_target: str, gpu_device: str) -> None:
     images, heads, tokens, channels = case
     x = np.random.default_rng(0).standard_normal((images, tokens, 3 * heads * channels), np.float32)
     imported = iree.winograd.import_torch(Heads(heads), torch.from_numpy(x))
-    compiled = compile(imported, target="vulkan", strict=True)
+    compiled = compile(imported, target=gpu_target, strict=True)
     assert b"winograd_batch_matmul" in bytes(compiled)
-    scores, attended = map(np.asarray, iree.winograd.load(compiled, "vulkan")(x))
+    scores, attended = map(np.asarray, iree.winograd.load(compiled, gpu_device)(x))
     split = x.astype(np.float64).reshape(images, tokens, 3, heads, channels).transpose(2, 0, 3, 1, 4)
     queries, keys, values = split
     expected = queries @ keys.swapaxes(2, 3) / 4

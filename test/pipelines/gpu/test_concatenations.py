@@ -61,11 +61,13 @@ def copies(model: nn.Module, image: torch.Tensor) -> int:
 
 
 @pytest.mark.parametrize("growths", [(12, 8), *wide([(8, 12, 4), (10, 6), (12, 10, 8)])])
-def test_layers_write_the_channels_that_are_theirs(growths: tuple[int, ...]) -> None:
+def test_layers_write_the_channels_that_are_theirs(
+    growths: tuple[int, ...], gpu_target: str, gpu_device: str
+) -> None:
     torch.manual_seed(0)
     model, image = Dense(growths).eval(), torch.randn(2, 4, 13, 14)
     imported = iree.winograd.import_torch(model, image)
-    program = iree.winograd.load(iree.winograd.compile(imported, target="vulkan", strict=True), "vulkan")
+    program = iree.winograd.load(iree.winograd.compile(imported, target=gpu_target, strict=True), gpu_device)
     result = np.asarray(program(image.numpy()))
     with torch.no_grad():
         exact = model.double()(image.double()).numpy()

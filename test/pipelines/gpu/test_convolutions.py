@@ -67,8 +67,8 @@ SAMPLE = [
 
 
 @pytest.mark.parametrize("program", sampled(ALL, SAMPLE), ids=str)
-def test_agrees_with_float64(program: Program) -> None:
-    program.check(target="vulkan", device="vulkan")
+def test_agrees_with_float64(program: Program, gpu_target: str, gpu_device: str) -> None:
+    program.check(target=gpu_target, device=gpu_device)
 
 
 @pytest.mark.parametrize(
@@ -76,11 +76,16 @@ def test_agrees_with_float64(program: Program) -> None:
     [EDGES[2], *wide([CHANNELS[1], DIRECT[2], WINOGRAD[2], CHANNELS[6], VIEWS[2], VIEWS[4]])],
     ids=str,
 )
-def test_transforms_filters_known_only_at_run_time(program: Program) -> None:
-    replace(program, constant_filter=False).check(target="vulkan", device="vulkan")
+def test_transforms_filters_known_only_at_run_time(
+    program: Program, gpu_target: str, gpu_device: str
+) -> None:
+    replace(program, constant_filter=False).check(target=gpu_target, device=gpu_device)
 
 
 @pytest.mark.parametrize("program", wide([DIRECT[3], WINOGRAD[2], EDGES[3]]), ids=str)
-def test_larger_blocks_of_desktop_targets_agree_with_float64(program: Program) -> None:
+def test_larger_blocks_of_desktop_targets_agree_with_float64(
+    program: Program, gpu_target: str, gpu_device: str
+) -> None:
     larger = replace(program, outputs=136, batch=9)
-    larger.check(target="vulkan:rdna3", device="vulkan")
+    target = "vulkan:rdna3" if gpu_target == "vulkan" else gpu_target
+    larger.check(target=target, device=gpu_device)

@@ -8,7 +8,7 @@ from scheduled_program import ScheduledProgram
 
 
 @pytest.mark.parametrize("sizes", [(64, 4), (128, 32)])
-def test_agrees_with_float64(sizes: tuple[int, int]) -> None:
+def test_agrees_with_float64(sizes: tuple[int, int], gpu_target: str, gpu_device: str) -> None:
     program = ScheduledProgram(
         (9, 11),
         40,
@@ -21,7 +21,7 @@ def test_agrees_with_float64(sizes: tuple[int, int]) -> None:
         groups=40,
         schedule=GpuDepthwiseSchedule(*sizes),
     )
-    program.check(target="vulkan", device="vulkan")
+    program.check(target=gpu_target, device=gpu_device)
 
 
 def test_quads_that_are_no_power_of_two_are_an_error() -> None:

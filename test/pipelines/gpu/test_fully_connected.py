@@ -10,7 +10,7 @@ from wide import wide
 
 
 @pytest.mark.parametrize("rows", [*wide([8]), 33])
-def test_agrees_with_float64(rows: int) -> None:
+def test_agrees_with_float64(rows: int, gpu_target: str, gpu_device: str) -> None:
     channels, columns = 700, 190
     generator = np.random.default_rng(0)
     image = generator.uniform(-1, 1, (rows, channels)).astype(np.float32)
@@ -25,8 +25,8 @@ def test_agrees_with_float64(rows: int) -> None:
         outs(%z : {result}) -> {result}
       return %r : {result}
     }}"""
-    program = iree.winograd.compile(source, target="vulkan")
+    program = iree.winograd.compile(source, target=gpu_target)
     assert b"winograd_" in program
     exact = image.astype(np.float64) @ matrix.astype(np.float64)
     bound = channels * np.finfo(np.float32).eps * (np.abs(image) @ np.abs(matrix))
-    expect_within(iree.winograd.load(program, device="vulkan")(image), exact, bound)
+    expect_within(iree.winograd.load(program, device=gpu_device)(image), exact, bound)

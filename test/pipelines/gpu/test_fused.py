@@ -52,13 +52,15 @@ SAMPLE = [DYNAMIC[1]]
 
 
 @pytest.mark.parametrize("program", sampled(ALL, SAMPLE), ids=str)
-def test_agrees_with_float64(program: ScheduledProgram) -> None:
-    program.check(target="vulkan", device="vulkan")
+def test_agrees_with_float64(program: ScheduledProgram, gpu_target: str, gpu_device: str) -> None:
+    program.check(target=gpu_target, device=gpu_device)
 
 
 @pytest.mark.parametrize("program", wide([VIEWS[0], CHANNELS[2]]), ids=str)
-def test_transforms_filters_known_only_at_run_time(program: ScheduledProgram) -> None:
-    replace(program, constant_filter=False).check(target="vulkan", device="vulkan")
+def test_transforms_filters_known_only_at_run_time(
+    program: ScheduledProgram, gpu_target: str, gpu_device: str
+) -> None:
+    replace(program, constant_filter=False).check(target=gpu_target, device=gpu_device)
 
 
 def test_a_schedule_over_the_limits_is_an_error() -> None:

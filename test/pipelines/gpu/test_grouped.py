@@ -35,7 +35,14 @@ def _tensor(*sizes: int) -> str:
     return f"tensor<{'x'.join(map(str, sizes))}xf32>"
 
 
-def _run(name: str, m: int, p: int, image: npt.NDArray[np.float32], filters: npt.NDArray[np.float32]) -> None:
+def _run(
+    name: str,
+    m: int,
+    p: int,
+    image: npt.NDArray[np.float32],
+    filters: npt.NDArray[np.float32],
+    target: str,
+) -> None:
     """Checks one convolution of an image N x H x W x g x C/g by filters R x S x g x C/g x K/g."""
     batch, _, _, groups, channels = image.shape
     outputs = filters.shape[-1]
@@ -57,7 +64,7 @@ def _run(name: str, m: int, p: int, image: npt.NDArray[np.float32], filters: npt
         filter=_tensor(*arguments[1].shape),
         output=_tensor(*shape),
     )
-    program = iree.winograd.load(compile_rewritten(text, "vulkan"), device="vulkan")
+    program = iree.winograd.load(compile_rewritten(text, target), device=target.partition(":")[0])
     result = np.asarray(program(*map(np.ascontiguousarray, arguments))).transpose(order)
     expected = np.concatenate(
         [
@@ -73,18 +80,18 @@ def _run(name: str, m: int, p: int, image: npt.NDArray[np.float32], filters: npt
 
 @pytest.mark.parametrize("channels", [6, *wide([1, 36])])
 @pytest.mark.parametrize("name", ["depthwise_conv_2d_nhwc_hwc", "depthwise_conv_2d_nchw_chw"])
-def test_depthwise(name: str, channels: int) -> None:
+def test_depthwise(name: str, channels: int, gpu_target: str) -> None:
     generator = np.random.default_rng(0)
     image = generator.uniform(-1, 1, (2, SIZE, SIZE, channels, 1)).astype(np.float32)
     filters = generator.uniform(-1, 1, (TAPS, TAPS, channels, 1, 1)).astype(np.float32)
-    _run(name, 1, 1, image, filters)
+    _run(name, 1, 1, image, filters, gpu_target)
 
 
 @pytest.mark.parametrize(("m", "p"), [pytest.param(1, 1, marks=pytest.mark.wide), (2, 2)])
 @pytest.mark.parametrize("sizes", [(3, 5, 6), *wide([(2, 8, 8), (5, 20, 3)])])
-def test_grouped(sizes: tuple[int, int, int], m: int, p: int) -> None:
+def test_grouped(sizes: tuple[int, int, int], m: int, p: int, gpu_target: str) -> None:
     groups, channels, outputs = sizes
     generator = np.random.default_rng(0)
     image = generator.uniform(-1, 1, (2, SIZE, SIZE, groups, channels)).astype(np.float32)
     filters = generator.uniform(-1, 1, (TAPS, TAPS, groups, channels, outputs)).astype(np.float32)
-    _run("conv_2d_ngchw_gfchw", m, p, image, filters)
+    _run("conv_2d_ngchw_gfchw", m, p, image, filters, gpu_target)

@@ -82,8 +82,8 @@ POOLINGS = [
 
 
 @pytest.mark.parametrize("pooling", sampled(POOLINGS, POOLINGS[1:3]), ids=str)
-def test_agrees_with_its_definition(pooling: Pooling) -> None:
+def test_agrees_with_its_definition(pooling: Pooling, gpu_target: str, gpu_device: str) -> None:
     image = np.random.default_rng(0).standard_normal((2, *pooling.size, 8)).astype(np.float32)
     image[0, 0, 0, 0], image[1, -1, -1, 1] = -np.inf, np.inf
-    program = winograd.load(compile_rewritten(pooling.text, "vulkan"), "vulkan")
+    program = winograd.load(compile_rewritten(pooling.text, gpu_target), gpu_device)
     np.testing.assert_array_equal(program(image), pooling.pooled(image))

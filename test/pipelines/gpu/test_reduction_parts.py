@@ -29,5 +29,7 @@ PROGRAMS = [
 
 @pytest.mark.parametrize("program", sampled(PROGRAMS, [PROGRAMS[0], PROGRAMS[5]]), ids=str)
 @pytest.mark.parametrize("constant_filter", [True, *wide([False])])
-def test_agrees_with_float64(program: ScheduledProgram, constant_filter: bool) -> None:
-    replace(program, constant_filter=constant_filter).check(target="vulkan", device="vulkan")
+def test_agrees_with_float64(
+    program: ScheduledProgram, constant_filter: bool, gpu_target: str, gpu_device: str
+) -> None:
+    replace(program, constant_filter=constant_filter).check(target=gpu_target, device=gpu_device)

@@ -89,14 +89,16 @@ def test_sums_of_few_large_groups_are_none_of_irees(groups: int, target: str) ->
 
 
 @pytest.mark.parametrize("shape", [(96, 1, 56), *wide([(64, 2, 64), (80, 2, 8), (40, 40, 33), (30, 3, 31)])])
-def test_normalization_between_convolutions_is_that_of_torch(shape: tuple[int, int, int]) -> None:
+def test_normalization_between_convolutions_is_that_of_torch(
+    shape: tuple[int, int, int], gpu_target: str, gpu_device: str
+) -> None:
     """Of numbers whose mean is as large as their deviation, by a driver whose loops end after 65535 turns."""
     channels, groups, size = shape
     torch.manual_seed(0)
     model = Between([(channels, nn.GroupNorm(groups, channels))]).eval()
     image = torch.randn(2, IMAGE_CHANNELS, size, size) + 1
     imported = iree.winograd.import_torch(model, image)
-    program = iree.winograd.load(iree.winograd.compile(imported, target="vulkan", strict=True), "vulkan")
+    program = iree.winograd.load(iree.winograd.compile(imported, target=gpu_target, strict=True), gpu_device)
     with torch.no_grad():
         single = model(image)[0].numpy()
         expected = model.double()(image.double())[0].numpy()

@@ -67,13 +67,13 @@ def layer_norm_bound(x: Array, scale: Array, shift: Array) -> tuple[Exact, Exact
 
 
 @pytest.mark.parametrize("shape", [SHAPES[0], *wide(SHAPES[1:])])
-def test_rows_are_those_of_their_definition(shape: tuple[int, ...]) -> None:
+def test_rows_are_those_of_their_definition(shape: tuple[int, ...], gpu_target: str, gpu_device: str) -> None:
     model = Rows(shape[-1]).eval()
     # The mean is larger than the deviation, and exponentials of it are infinite.
     x = np.random.default_rng(0).uniform(95, 105, shape).astype(np.float32)
-    compiled = compile(iree.winograd.import_torch(model, torch.from_numpy(x)), target="vulkan", strict=True)
+    compiled = compile(iree.winograd.import_torch(model, torch.from_numpy(x)), target=gpu_target, strict=True)
     assert all(name in bytes(compiled) for name in (b"winograd_softmax", b"winograd_layer_norm"))
-    softmax, plain, affine = map(np.asarray, iree.winograd.load(compiled, "vulkan")(x))
+    softmax, plain, affine = map(np.asarray, iree.winograd.load(compiled, gpu_device)(x))
     np.testing.assert_allclose(softmax, exact_softmax(x), rtol=softmax_bound(shape[-1]))
     one, zero = np.ones(shape[-1], np.float32), np.zeros(shape[-1], np.float32)
     scale, shift = (each.detach().numpy() for each in (model.affine.weight, model.affine.bias))
@@ -83,10 +83,12 @@ def test_rows_are_those_of_their_definition(shape: tuple[int, ...]) -> None:
 
 
 @pytest.mark.parametrize("safe", [False, *wide([True])])
-def test_a_batch_known_at_run_time_and_rows_of_minus_infinity(safe: bool) -> None:
-    compiled = compile(program(("?", "3", "33"), safe=safe), target="vulkan", strict=True)
+def test_a_batch_known_at_run_time_and_rows_of_minus_infinity(
+    safe: bool, gpu_target: str, gpu_device: str
+) -> None:
+    compiled = compile(program(("?", "3", "33"), safe=safe), target=gpu_target, strict=True)
     assert (b"winograd_safe_softmax" in bytes(compiled)) == safe
-    loaded = iree.winograd.load(compiled, "vulkan")
+    loaded = iree.winograd.load(compiled, gpu_device)
     for batch in (1, 4):
         x = np.random.default_rng(batch).uniform(-5, 5, (batch, 3, 33)).astype(np.float32)
         x[0, 1] = -np.inf

@@ -50,8 +50,8 @@ SAMPLE = [VIEWS[2], DIRECT[2], *OTHERS[:2]]
 
 
 @pytest.mark.parametrize("program", sampled(ALL, SAMPLE), ids=str)
-def test_agrees_with_float64(program: WeightGradientProgram) -> None:
-    program.check(target="vulkan", device="vulkan")
+def test_agrees_with_float64(program: WeightGradientProgram, gpu_target: str, gpu_device: str) -> None:
+    program.check(target=gpu_target, device=gpu_device)
 
 
 @pytest.mark.parametrize("architecture", ["sm_80", "sm_90a"])
